@@ -25,8 +25,8 @@ Result<Nothing> taken_or_error(const Result<void>& taken) {
 
 }  // namespace
 
-Controller::Controller(std::uint64_t seed, ControllerHands hands)
-    : hands_(std::move(hands)), core_(seed), event_last_(hands_.events_before) {}
+Controller::Controller(std::uint64_t seed, ControllerActions actions)
+    : actions_(std::move(actions)), core_(seed), event_last_(actions_.events_before) {}
 
 Result<void> Controller::take(runtime::Context& cx, const ControllerEvent& event) {
   auto effects = core_.step(event, cx.now());
@@ -65,7 +65,7 @@ void Controller::answer_awaits() {
 }
 
 runtime::Ref<runtime::AgentInbox> Controller::agent_of(const std::string& node) const {
-  return hands_.agent(node, core_.nodes().at(node).incarnation);
+  return actions_.agent(node, core_.nodes().at(node).incarnation);
 }
 
 void Controller::carry_out_all(runtime::Context& cx, std::vector<ControllerEffect> effects) {
@@ -75,14 +75,14 @@ void Controller::carry_out_all(runtime::Context& cx, std::vector<ControllerEffec
 
 void Controller::carry_out(runtime::Context&, SpawnRankOn spawn) {
   // In this order: the process may dial as soon as the agent has the message.
-  hands_.expect(spawn.node, spawn.id);
+  actions_.expect(spawn.node, spawn.id);
   runtime::SpawnRank message{.id = spawn.id,
                              .log_path = std::move(spawn.log_path),
                              .gpus = std::move(spawn.gpus),
                              .program = std::move(spawn.program.command),
                              .environment = std::move(spawn.program.environment),
                              .working_directory = std::move(spawn.working_directory)};
-  if (message.program.empty()) message.arguments = hands_.rank_arguments(spawn.id);
+  if (message.program.empty()) message.arguments = actions_.rank_arguments(spawn.id);
   if (agent_of(spawn.node).tell(message) != runtime::Delivery::kAccepted)
     brought_about_.push_back(runtime::RankSpawnFailed{spawn.id, spawn.node + " cannot be reached"});
 }
@@ -94,12 +94,12 @@ void Controller::carry_out(runtime::Context&, KillRankOn kill) {
 }
 
 void Controller::carry_out(runtime::Context&, RefuseNode refuse) {
-  (void)hands_.agent(refuse.node, refuse.incarnation).tell(runtime::NodeRefused{refuse.pid_up});
+  (void)actions_.agent(refuse.node, refuse.incarnation).tell(runtime::NodeRefused{refuse.pid_up});
 }
 
 void Controller::carry_out(runtime::Context&, SendStart start) {
-  start.start.bulk_endpoints = hands_.bulk_endpoints(start.start.job);
-  const auto rank = hands_.rank(start.id);
+  start.start.bulk_endpoints = actions_.bulk_endpoints(start.start.job);
+  const auto rank = actions_.rank(start.id);
   // A message that is lost in another way means that the rank is ending: its exit is reported.
   if (rank.tell(start.start) == runtime::Delivery::kTooLarge)
     brought_about_.push_back(RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
@@ -109,12 +109,12 @@ void Controller::carry_out(runtime::Context&, SendStart start) {
 void Controller::carry_out(runtime::Context&, SendProgramStart start) {
   // The arguments of a job file are far smaller than a link's limit; a message that is lost in
   // another way means that the program is ending.
-  (void)hands_.program(start.id).tell(std::move(start.start));
+  (void)actions_.program(start.id).tell(std::move(start.start));
 }
 
 void Controller::carry_out(runtime::Context&, DrainRank drain) {
   // A program that cannot be reached is ended by its agent, or has ended.
-  (void)hands_.program(drain.id).tell(DrainProgram{drain.deadline_ms});
+  (void)actions_.program(drain.id).tell(DrainProgram{drain.deadline_ms});
 }
 
 void Controller::carry_out(runtime::Context& cx, FailAsks fail) {
@@ -129,12 +129,12 @@ void Controller::carry_out(runtime::Context& cx, FailAsks fail) {
 
 void Controller::carry_out(runtime::Context& cx, WriteResult write) {
   const JobRecord& job = core_.jobs().at(write.job);
-  if (const auto done = hands_.write_result(job, result_json(job, cx.now())); !done)
+  if (const auto done = actions_.write_result(job, result_json(job, cx.now())); !done)
     log::error("event=result_not_written job={} message=\"{}\"", write.job, done.error().message);
 }
 
 void Controller::carry_out(runtime::Context&, OpenExchange open) {
-  auto exchange = hands_.open_exchange(core_.jobs().at(open.job));
+  auto exchange = actions_.open_exchange(core_.jobs().at(open.job));
   if (exchange)
     exchanges_[open.job] = std::move(*exchange);
   else
@@ -153,7 +153,7 @@ void Controller::carry_out(runtime::Context& cx, TellExchange tell) {
 
 void Controller::carry_out(runtime::Context&, CloseExchange close) {
   exchanges_.erase(close.job);
-  hands_.close_exchange(close.job);
+  actions_.close_exchange(close.job);
 }
 
 void Controller::carry_out(runtime::Context& cx, WakeAt wake) {
@@ -181,7 +181,7 @@ void Controller::carry_out(runtime::Context&, Announce announce) {
   log::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
             announce.message);
   // A journal that cannot be written does not stop the jobs: events are for people.
-  if (const auto kept = hands_.journal(events_.back()); !kept)
+  if (const auto kept = actions_.journal(events_.back()); !kept)
     log::error("event=journal_failed message=\"{}\"", kept.error().message);
 }
 
@@ -209,7 +209,7 @@ void Controller::handle(runtime::Context& cx, ExchangeEvent m) {
 void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
   // Checked before the directory is made, so that a job that is refused leaves nothing behind.
   if (const auto fits = core_.accepted(ask.question.shape); !fits) return ask.reply(fits.error());
-  auto run = hands_.make_run_directory(ask.question.shape);
+  auto run = actions_.make_run_directory(ask.question.shape);
   if (!run) return ask.reply(run.error());
   const auto taken =
       take(cx, SubmitJob{std::move(ask.question.shape), run->id, std::move(run->path)});
@@ -247,7 +247,7 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<AskProgram> ask) {
   runtime::ReplyTo<AskedJson> reply([this, number, post = cx.turn_poster()](auto answer) {
     post([this, number, answer](runtime::Context& then) { answer_ask(then, number, answer); });
   });
-  const auto program = hands_.program(*to);
+  const auto program = actions_.program(*to);
   const runtime::Ask<AskJson> message{{question.body}, std::move(reply)};
   const runtime::Delivery sent = program.tell(message);
   if (sent == runtime::Delivery::kTooLarge)

@@ -2,7 +2,7 @@
 // users.
 //
 // It is one actor of the controller's process. Agents, rank processes, exchanges and the HTTP API
-// reach it by messages. It reaches them through ControllerHands, a table of functions that the
+// reach it by messages. It reaches them through ControllerActions, a table of functions that the
 // wiring of the process fills with links and files, and a simulation with simulated ones.
 //
 // Events for users have numbers that never repeat within one TANDEM_HOME; the newest kEventsKept
@@ -100,7 +100,7 @@ struct RunDirectory {
 };
 
 // The controller's ways to act, all called in its turns.
-struct ControllerHands {
+struct ControllerActions {
   std::function<runtime::Ref<runtime::AgentInbox>(const std::string& node, Incarnation)> agent;
   std::function<runtime::Ref<RankInbox>(const runtime::RankId&)> rank;
   std::function<runtime::Ref<ProgramInbox>(const runtime::RankId&)> program;
@@ -136,7 +136,7 @@ class Controller {
                    runtime::Ask<GetEvents>, runtime::Ask<Await>>;
 
   // `seed`: for the core's random numbers.
-  Controller(std::uint64_t seed, ControllerHands hands);
+  Controller(std::uint64_t seed, ControllerActions actions);
 
   void handle(runtime::Context& cx, runtime::NodeUp up);
   void handle(runtime::Context& cx, NodeDown down);
@@ -189,7 +189,7 @@ class Controller {
   // Replies to each Await whose condition holds.
   void answer_awaits();
 
-  const ControllerHands hands_;
+  const ControllerActions actions_;
   ControllerCore core_;
   // By job, from OpenExchange to CloseExchange.
   std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
@@ -209,7 +209,7 @@ class Controller {
   std::vector<runtime::Ask<Await>> awaits_;
   // The newest events, at most kEventsKept, ascending by number.
   std::deque<ClusterEvent> events_;
-  // The number of the newest event, counted on from ControllerHands::events_before.
+  // The number of the newest event, counted on from ControllerActions::events_before.
   std::int64_t event_last_ = 0;
 };
 

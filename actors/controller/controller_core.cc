@@ -299,13 +299,13 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
 
 void ControllerCore::restart(JobRecord& job, ActorRecord& actor, const Reason& why) {
   const std::string cause = scheduler::message(why, now_);
-  const scheduler::RestartBudget::Life life{actor.ready_since.value_or(now_), now_};
+  const scheduler::RestartBudget::Uptime uptime{actor.ready_since.value_or(now_), now_};
   actor.ready_since.reset();
   const auto decision =
       job.ladder.died({.actor = actor.name,
                        .role = name(actor.role),
                        .cause = cause,
-                       .life = life,
+                       .uptime = uptime,
                        .memory_kill = std::holds_alternative<scheduler::OOMKilled>(why)},
                       rng_);
   actor.crash_loop = job.ladder.loop_of(actor.name);

@@ -7,7 +7,7 @@
 //
 //   CC-1  At most one incarnation of an actor has living processes; the next one starts only when
 //         every process of the last is gone.
-//   CC-2  What running processes hold is never given away twice (PL-1 over all jobs).
+//   CC-2  The resources of running processes are never given away twice (PL-1 over all jobs).
 //   CC-3  Every actor and job that is not final says what it waits for (LC-2).
 //   CC-4  A job that ends leaves no process: it is final only when its last process is gone.
 #pragma once

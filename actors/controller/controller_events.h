@@ -1,5 +1,5 @@
-// What the controller's state machine hears (events) and what it wants done (effects): plain values
-// between ControllerCore, which decides, and the Controller actor, which carries out.
+// The events that the controller's state machine takes, and the effects that it asks for: plain
+// values between ControllerCore, which decides, and the Controller actor, which carries out.
 #pragma once
 
 #include <chrono>

@@ -6,8 +6,9 @@
 //
 //   DR-1  A message that names an actor, an incarnation or a rank comes from the link of that very
 //         rank, and a node speaks only of ranks that were not started elsewhere.
-//   DR-2  What passes has no negative count, no version below kInitialWeights, no step that
-//         arithmetic on it could overflow, and no number that is not finite where one is summed.
+//   DR-2  A message that passes has no negative count, no version below kInitialWeights, no step
+//         that arithmetic on it could overflow, and no number that is not finite where one is
+//         summed.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // An index over a file of lines in a run directory: how far the index has read, and the copy of
 // itself that it leaves there for later readers, as bytes with their checksum. The copy can always
-// be made again from the lines, so a damaged copy counts as a missing one. What the lines mean is
-// the matter of MetricsIndex and SampleIndex.
+// be made again from the lines, so a damaged copy counts as a missing one. MetricsIndex and
+// SampleIndex know the meaning of the lines.
 //
 // One thread at a time.
 #pragma once

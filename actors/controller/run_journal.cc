@@ -101,22 +101,37 @@ Result<std::int64_t> schema_of(runtime::Sqlite& database) {
 Error other_schema(const std::string& path, std::int64_t schema) {
   return {ErrorCode::kInvalid,
           "the run's journal has schema " + std::to_string(schema) +
-              ", and this version of tandem " + "reads schema " + std::to_string(kJournalSchema),
+              ", and this version of tandem reads schema " + std::to_string(kJournalSchema),
           path,
           "resume the run with the version of tandem that wrote it, or begin a new run from its "
           "checkpoint (model.path: RUN_DIR/checkpoints/step-N)"};
 }
 
+// Whether the journal is empty. kInvalid for another schema.
+Result<bool> is_new(runtime::Sqlite& database, const std::string& path) {
+  const auto schema = schema_of(database);
+  if (!schema) return schema.error();
+  if (*schema != 0 && *schema != kJournalSchema) return other_schema(path, *schema);
+  return *schema == 0;
+}
+
 }  // namespace
+
+Result<void> RunJournal::check(const std::string& run_dir) {
+  const std::string path = run_dir + kFile;
+  const auto database = runtime::Sqlite::open_to_read(path);
+  if (!database) return database.error();
+  if (const auto fine = is_new(**database, path); !fine) return fine.error();
+  return {};
+}
 
 Result<RunJournal> RunJournal::open(const std::string& run_dir) {
   const std::string path = run_dir + kFile;
   auto database = runtime::Sqlite::open(path, "");
   if (!database) return database.error();
-  const auto schema = schema_of(**database);
-  if (!schema) return schema.error();
-  if (*schema != 0 && *schema != kJournalSchema) return other_schema(path, *schema);
-  if (*schema == 0) {
+  const auto empty = is_new(**database, path);
+  if (!empty) return empty.error();
+  if (*empty) {
     const std::string made = std::string("BEGIN IMMEDIATE;") + kTables +
                              "PRAGMA user_version = " + std::to_string(kJournalSchema) + ";COMMIT";
     if (const auto done = (*database)->run_script(made); !done) return done.error();

@@ -28,6 +28,8 @@ class RunJournal {
   // Opens or creates the journal of a run. Errors: kFailed for a file that cannot be opened,
   // kInvalid for another schema, both with the path.
   static Result<RunJournal> open(const std::string& run_dir);
+  // Whether open() would take the journal of a run that is to go on. Writes nothing.
+  static Result<void> check(const std::string& run_dir);
   // For reading alone: nothing is written.
   static Result<RunJournal> open_to_read(const std::string& run_dir);
 

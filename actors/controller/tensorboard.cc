@@ -161,7 +161,8 @@ struct Shown {
   std::string body;
 };
 
-// What TensorBoard shows of the newest step below `limit` when it has read `file` as well.
+// Brings `newest`, the values that TensorBoard shows of the newest step below `limit`, to the state
+// after it has read `file` as well.
 void look_through(const fs::path& path, std::int64_t limit, std::optional<Shown>& newest) {
   std::ifstream file(path, std::ios::binary);
   while (const auto data = next_record(file)) {

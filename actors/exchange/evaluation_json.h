@@ -1,5 +1,5 @@
 // The figures of an evaluation as JSON: {mean, scored, failed, greedy, pass@k …}, and under
-// `sources` the same for each data set. This form is used in result.json, the journal, the HTTP API
+// `sources` the same for each data set. This form is used in result.json, the HTTP API
 // and `tandem eval`; add_metrics() writes the figures as keys of metrics.jsonl.
 #pragma once
 
@@ -11,8 +11,6 @@
 namespace tandem::actors {
 
 nlohmann::json figures_json(const EvaluationFigures& figures);
-// Reads the output of figures_json(). A part that is missing or of another kind counts as absent.
-EvaluationFigures figures_from(const nlohmann::json& object);
 // True if there is more than a mean and its counts: pass@k, a greedy mean or sources.
 bool has_more_than_mean(const EvaluationFigures& figures);
 

@@ -101,8 +101,8 @@ void Exchange::retry(runtime::Context& cx) {
   });
 }
 
-// What ranks and agents say shares the controller's mailbox, so it may be full: a notice is kept in
-// its order until it is taken, also after the job's end, of which nobody else would tell.
+// The controller's mailbox also holds the messages of ranks and agents, so it may be full. A notice
+// is kept in its order until it is taken, also after the job's end: no other message tells of it.
 void Exchange::tell_controller(runtime::Context& cx) {
   for (ExchangeNotices& notice : std::exchange(notices_, {})) {
     const auto* event = std::get_if<ExchangeEvent>(&notice);

@@ -9,7 +9,7 @@
 // The core is made of parts, functions over a Turn (turn.h), a file each. A group's trip reads
 // forward: admission, generation, scoring, training, checkpoints; discards where it ends early.
 // Beside it: workers (who is up), learner (its incarnations, warm start, resuming), publications,
-// evaluating, run_end. What people see: run_report, step_figures, run_result.
+// evaluating, run_end. Views for people: run_report, step_figures, run_result.
 //
 // Durable facts change by events alone (state/durable_state.h); times, progress and statistics are
 // Observed. Messages change state; step(Decide) then decides on all of them together, so their

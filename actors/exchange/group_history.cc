@@ -27,13 +27,22 @@ void GroupHistory::on(const RunResumed& event) {
     if (!group.discarded) admit(group.group, group.position, group.slot);
 }
 
+void GroupHistory::on(const GroupScored& event) { rewards_[event.group] = event.rewards; }
+
 void GroupHistory::on(const StepTrained& event) {
   if (event.groups.empty()) ++steps_repeated_;
+  double reward = 0;
+  std::size_t trajectories = 0;
   for (const GroupId group : event.groups) {
     ++trainings_;
     groups_[group].group = group;
     groups_[group].trained_at = event.step;
+    const auto scored = rewards_.extract(group);
+    if (!scored) continue;
+    for (const float one : scored.mapped()) reward += one;
+    trajectories += scored.mapped().size();
   }
+  if (trajectories > 0) reward_means_[event.step] = reward / static_cast<double>(trajectories);
 }
 
 void GroupHistory::on(const GroupDiscarded& event) {
@@ -80,6 +89,8 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
   RunStatistics statistics = statistics_;
   if (const auto at = trained_.find(checkpoint); at != trained_.end())
     statistics.trained = at->second;
+  const auto mean = reward_means_.find(StepId{checkpoint.value - 1});
+  if (mean != reward_means_.end()) statistics.reward_mean_of_step = mean->second;
   for_evaluations(checkpoint, steps_total, [&](EvaluationKind kind, const EvaluationEnded& one) {
     statistics.add_evaluation(name(kind), figures_of(one));
   });

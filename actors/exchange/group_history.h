@@ -37,13 +37,14 @@ class GroupHistory {
   std::vector<RestoredGroup> at(StepId checkpoint) const;
   // The event by which a run goes on from a checkpoint.
   RunResumed resumed(StepId checkpoint, const scheduler::Budget& budget, bool fixed_lag) const;
-  // The totals and evaluations of the run so far; those of training and evaluation as of the
-  // checkpoint. Only an evaluation of version `steps_total` is the final one: the final evaluation
-  // of an earlier, shorter end counts as a periodic one.
+  // The totals and evaluations of the run so far; those of training and evaluation, and the mean
+  // reward of the newest step, as of the checkpoint. Only an evaluation of version `steps_total` is
+  // the final one: the final evaluation of an earlier, shorter end counts as a periodic one.
   RunStatistics statistics(StepId checkpoint, std::int64_t steps_total) const;
 
  private:
   void on(const GroupAdmitted& event);
+  void on(const GroupScored& event);
   void on(const StepTrained& event);
   void on(const GroupDiscarded& event);
   void on(const RunResumed& event);
@@ -62,8 +63,10 @@ class GroupHistory {
   std::map<GroupId, RestoredGroup> groups_;
   std::vector<EvaluationEnded> evaluated_;
   std::int64_t trainings_ = 0, steps_repeated_ = 0;
-  std::map<StepId, TrainedTotals> trained_;  // by the step that they were noted at
-  RunStatistics statistics_;                 // without what hangs on the checkpoint
+  std::map<StepId, TrainedTotals> trained_;        // by the step that they were noted at
+  std::map<GroupId, std::vector<float>> rewards_;  // of scored groups, until they are trained
+  std::map<StepId, double> reward_means_;          // by the step that was trained
+  RunStatistics statistics_;                       // without what hangs on the checkpoint
 };
 
 }  // namespace tandem::actors

@@ -6,6 +6,7 @@
 // The warm start is in native_trainer_warm_start.cc, checkpoints are in native_trainer_resume.cc.
 #include "actors/learner/native_trainer.h"
 
+#include <cmath>
 #include <utility>
 
 #include "actors/learner/advantage.h"

@@ -43,7 +43,7 @@
 #include "runtime/node/signals.h"
 #include "runtime/weights/weight_family.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 namespace fs = std::filesystem;
 
@@ -291,8 +291,9 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   // A node says no word: `up` hears only the end of its socket.
   const auto words = runtime::DaemonWords::inherited();
   runtime::Signals signals({SIGINT, SIGTERM});
-  const Incarnation life = node_incarnation();
-  auto machine = offered_node(life, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
+  const Incarnation incarnation = node_incarnation();
+  auto machine =
+      offered_node(incarnation, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
   const std::string name = command.name.value_or(machine->node);
   machine->node = name;
@@ -307,7 +308,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   runtime::PosixProcessHost processes;
   runtime::Directory directory;
   runtime::IoThread io("link");
-  runtime::ThreadedExecutor executor(1, life.value);
+  runtime::ThreadedExecutor executor(1, incarnation.value);
   runtime::System system(executor, [&](const runtime::Address&, const Error&) { signals.raise(); });
   // The link's callbacks send through the link, so that it is made after them; nothing is sent
   // before start(), by when the pointer is set.
@@ -346,7 +347,7 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   };
   runtime::LinkClient link(io, *controller,
                            {.name = actors::node_peer(name, getpid()),
-                            .incarnation = life,
+                            .incarnation = incarnation,
                             .build = actors::wire_build()},
                            {}, callbacks);
   link_pointer = &link;
@@ -443,4 +444,4 @@ int cluster_down(const Console& console) {
   return 0;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -12,7 +12,7 @@
 #include "actors/main/cli/client_program.h"
 #include "actors/main/cli/command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Both run in the foreground until SIGINT or SIGTERM, or, for a node, until its controller is lost
 // or has refused it.
@@ -24,4 +24,4 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose);
 int cluster_up(const UpCommand& command, const Console& console);
 int cluster_down(const Console& console);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

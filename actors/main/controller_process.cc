@@ -1,5 +1,5 @@
 // Everything that the controller's process owns is in Parts. The controller actor decides and knows
-// no socket; it reaches the world through functions (ControllerHands) that are made here over
+// no socket; it reaches the world through functions (ControllerActions) that are made here over
 // links, files and actors.
 //
 //   start   claim the state folder (lock, epoch, keys, token), listen, write controller.json
@@ -25,9 +25,9 @@
 #include "actors/controller/http_api.h"
 #include "actors/controller/http_door.h"
 #include "actors/main/cli/api_client.h"
+#include "actors/main/exchange_host.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/load_job.h"
-#include "actors/main/job_home.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/kept_runs.h"
@@ -51,7 +51,7 @@
 #include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 namespace fs = std::filesystem;
 using actors::Controller;
@@ -146,7 +146,7 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
     return Error{
         ErrorCode::kInvalid, "this run is not one of this controller's", run->string(),
         "its runs are in " + runs.string() + "; elsewhere: " + resume_command("run", *run)};
-  if (auto possible = check_resumable(job->spec, *run); !possible) return possible.error();
+  if (auto possible = check_run_to_resume(job->spec, *run); !possible) return possible.error();
   shape.resume_dir = run->string();
   return shape;
 }
@@ -198,7 +198,7 @@ struct ControllerProcess::Parts {
   Guarded<std::map<AgentId, runtime::Ref<runtime::AgentInbox>>> agents;
   Guarded<actors::Roster> roster;
   // Of the jobs that have not ended, by job. Touched only by functions of the controller
-  // (ControllerHands), hence by one thread at a time.
+  // (ControllerActions), hence by one thread at a time.
   struct OpenRuns {
     std::map<std::string, std::vector<runtime::Endpoint>> bulk;
     using Spec = std::shared_ptr<const JobSpec>;
@@ -216,7 +216,7 @@ struct ControllerProcess::Parts {
     log::warn("event=peer_refused peer={} reason=\"{}\"", to_string(peer), why);
     link->fence(peer);
   }
-  JobHomeJoints joints() {
+  ExchangeSurroundings surroundings() {
     return {.system = system,
             .directory = directory,
             .route_to = [this](const runtime::PeerId& peer) { return route_to(peer); },
@@ -244,7 +244,7 @@ struct ControllerProcess::Parts {
   Result<actors::RunDirectory> new_run(const actors::JobShape& shape);
   Result<actors::RunDirectory> take_up(const actors::JobShape& shape);
   Result<runtime::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
-  actors::ControllerHands hands();
+  actors::ControllerActions actions();
   actors::ClusterIdentity identity();
   runtime::LinkCallbacks link_callbacks();
 };
@@ -331,39 +331,39 @@ actors::ClusterIdentity ControllerProcess::Parts::identity() {
           .started_ms = started_ms};
 }
 
-actors::ControllerHands ControllerProcess::Parts::hands() {
-  actors::ControllerHands hands;
-  hands.agent = [this](const std::string& node, Incarnation incarnation) {
+actors::ControllerActions ControllerProcess::Parts::actions() {
+  actors::ControllerActions actions;
+  actions.agent = [this](const std::string& node, Incarnation incarnation) {
     return agents.with([&](const auto& table) {
       const auto it = table.find({node, incarnation});
       return it == table.end() ? runtime::Ref<runtime::AgentInbox>() : it->second;
     });
   };
-  hands.rank = [this](const runtime::RankId& id) {
+  actions.rank = [this](const runtime::RankId& id) {
     const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<actors::RankInbox>({kRankPort, {}}, route_to(peer));
   };
-  hands.program = [this](const runtime::RankId& id) {
+  actions.program = [this](const runtime::RankId& id) {
     const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<actors::ProgramInbox>({kRankPort, {}}, route_to(peer));
   };
-  hands.expect = [this](const std::string& node, const runtime::RankId& id) {
+  actions.expect = [this](const std::string& node, const runtime::RankId& id) {
     roster.with([&](auto& expected) { expected.started(node, id); });
   };
-  hands.rank_arguments = rank_arguments;
-  hands.bulk_endpoints = [this](const std::string& job) {
+  actions.rank_arguments = rank_arguments;
+  actions.bulk_endpoints = [this](const std::string& job) {
     std::vector<std::string> endpoints;
     for (const runtime::Endpoint& at : runs.bulk[job]) endpoints.push_back(to_string(at));
     return endpoints;
   };
-  hands.make_run_directory = [this](const actors::JobShape& shape) {
+  actions.make_run_directory = [this](const actors::JobShape& shape) {
     return shape.resume_dir ? take_up(shape) : new_run(shape);
   };
-  hands.write_result = [](const actors::JobRecord& job, const std::string& result) {
+  actions.write_result = [](const actors::JobRecord& job, const std::string& result) {
     return write_file_atomic(fs::path(job.run_dir) / "result.json", result + "\n");
   };
-  hands.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
-  hands.close_exchange = [this](const std::string& job) {
+  actions.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
+  actions.close_exchange = [this](const std::string& job) {
     runs.bulk.erase(job);
     roster.with([&](auto& expected) { expected.forget(job); });
     // Held to the end of this function: the run is free once its last file is removed.
@@ -371,16 +371,16 @@ actors::ControllerHands ControllerProcess::Parts::hands() {
     const auto held = runs.specs.extract(job);
     if (held.empty()) return;
     const auto& [run_dir, spec] = held.mapped();
-    JobHome::close(job, run_dir, *spec, joints());
+    ExchangeHost::close(job, run_dir, *spec, surroundings());
   };
-  hands.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
+  actions.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
     if (!state.events) return {};
     return state.events->insert("INSERT INTO events VALUES(?,?,?,?,?,?)",
                                 {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms,
                                   event.kind, event.subject, event.message}});
   };
-  hands.events_before = state.events_before;
-  return hands;
+  actions.events_before = state.events_before;
+  return actions;
 }
 
 // Takes the lock of a run directory for as long as its job lasts.
@@ -418,7 +418,7 @@ Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exc
   if (!spec) return spec.error();
   if (!job.shape.resume_dir)
     if (const auto owned = own_run(job.id, job.run_dir); !owned) return owned.error();
-  auto opened = JobHome::open(job, **spec, joints());
+  auto opened = ExchangeHost::open(job, **spec, surroundings());
   if (!opened) return opened.error();
   runs.bulk[job.id] = opened->bulk;
   runs.specs.emplace(job.id, std::pair(job.run_dir, *std::move(spec)));
@@ -431,7 +431,7 @@ Result<void> ControllerProcess::Parts::listen() {
   sockets.emplace(std::move(*folder));
   // Ports before the link listens: a peer's first message must find its port.
   controller = system.spawn<Controller>(
-      "controller", [this] { return std::make_unique<Controller>(epoch.value, hands()); });
+      "controller", [this] { return std::make_unique<Controller>(epoch.value, actions()); });
   directory.expose(kRankEventsPort, runtime::narrow<actors::RankEvents>(controller),
                    actors::rank_door());
   directory.expose(kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller),
@@ -556,4 +556,4 @@ void ControllerProcess::stop() {
   }
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

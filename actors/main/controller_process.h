@@ -22,7 +22,7 @@
 #include "actors/main/this_node.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 class ParsedJobs;  // parsed_jobs.h
 
@@ -68,4 +68,4 @@ class ControllerProcess {
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

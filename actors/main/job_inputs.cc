@@ -9,11 +9,13 @@
 #include <system_error>
 #include <vector>
 
+#include "actors/controller/run_journal.h"
 #include "actors/main/job/dataset.h"
+#include "actors/main/job/kept_run.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,8 +77,8 @@ Result<void> check_positions(const LoadedJob& job, const actors::ModelConfig& mo
 }
 
 std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConfig& model) {
-  const bool never_stops =
-      model.eos_token_ids.empty() && job.rollout.stop.empty() && job.rollout.stop_token_ids.empty();
+  const bool never_stops = model.eos_token_ids.empty() && job.rollout.sampling.stop.empty() &&
+                           job.rollout.sampling.stop_token_ids.empty();
   if (!never_stops) return {};
   return {
       "the model's config.json names no eos_token_id, and neither rollout.stop nor "
@@ -108,4 +110,9 @@ Result<CheckedInputs> check_inputs(const LoadedJob& loaded) {
                        .model = planned_model(model->config, job.model.path)};
 }
 
-}  // namespace tandem::cli
+Result<void> check_run_to_resume(const JobSpec& job, const fs::path& run) {
+  if (const auto fine = check_resumable(job, run); !fine) return fine.error();
+  return actors::RunJournal::check(run.string());
+}
+
+}  // namespace tandem::app

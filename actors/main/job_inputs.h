@@ -1,9 +1,10 @@
-// Checks everything that a job reads, before anything starts: the model's directory and every data
-// file. So mistakes in them are reported at once and with their place, and no run directory is made
-// for a job that cannot run. Not here: whether the files exist (load_job), and whether the job fits
-// the cluster (scheduler/fleet).
+// Checks everything that a job reads, before anything starts: the model's directory, every data
+// file, and the run that the job continues. So mistakes in them are reported at once and with their
+// place, and no run directory is made for a job that cannot run. Not here: whether the files exist
+// (load_job), and whether the job fits the cluster (scheduler/fleet).
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 #include "actors/main/roles/planned_model.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct CheckedInputs {
   std::vector<std::string> warnings;  // a sentence each, for stderr
@@ -25,4 +26,8 @@ struct CheckedInputs {
 // data.max_prompt_length, lengths beyond the model's positions (with the key's place).
 Result<CheckedInputs> check_inputs(const LoadedJob& job);
 
-}  // namespace tandem::cli
+// Whether the run in the directory `run` can go on as `job`. kInvalid for the reasons of
+// check_resumable(), and for a journal that another version of tandem wrote. Writes nothing.
+Result<void> check_run_to_resume(const JobSpec& job, const std::filesystem::path& run);
+
+}  // namespace tandem::app

@@ -2,7 +2,7 @@
 
 #include "actors/main/roles/registry.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 using actors::Role;
 
@@ -51,4 +51,4 @@ actors::JobShape job_shape(const JobSpec& job) {
   return shape;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

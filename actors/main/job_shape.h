@@ -4,10 +4,10 @@
 #include "actors/controller/controller_state.h"
 #include "actors/main/job/job_spec.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Roles, actors, ranks, CPUs, GPUs and strategies. Memory is added by add_memory_plan(), yaml and
 // resume_dir by the caller.
 actors::JobShape job_shape(const JobSpec& job);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

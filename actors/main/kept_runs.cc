@@ -6,11 +6,11 @@
 #include "actors/main/cli/api_client.h"
 #include "actors/main/cli/sorting.h"
 #include "actors/main/cli/views.h"
-#include "actors/main/job_home.h"
+#include "actors/main/exchange_host.h"
 #include "actors/main/job_shape.h"
 #include "runtime/base/clock.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::optional<actors::JobFacts> read_job_facts(const std::string& yaml,
                                                const std::filesystem::path& run_dir) {
@@ -47,4 +47,4 @@ Result<void> list_kept_runs(const GetCommand& command, const Console& console) {
   return {};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -10,7 +10,7 @@
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The name and the number of steps in the job file of a run; nullopt if the text is not one. From
 // any thread.
@@ -25,4 +25,4 @@ bool lists_runs_of_this_home(const Invocation& invocation);
 // field to sort by.
 Result<void> list_kept_runs(const GetCommand& command, const Console& console);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -33,7 +33,7 @@
 #include "runtime/node/signals.h"
 #include "scheduler/fleet/memory_fit.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 namespace fs = std::filesystem;
 
@@ -196,7 +196,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   for (const std::string& warning : checked->warnings)
     console.err << "warning: " << warning << "\n";
   if (run)
-    if (const auto possible = check_resumable(loaded->spec, *run); !possible)
+    if (const auto possible = check_run_to_resume(loaded->spec, *run); !possible)
       return console.complain(possible.error());
   if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
@@ -221,4 +221,4 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   return code;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -5,11 +5,11 @@
 #include "actors/main/cli/client_program.h"
 #include "actors/main/cli/command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // 0 if the job succeeded, 130 if it was interrupted, else the code of the error, which has been
 // printed. Blocks until the job has ended and all processes are gone; SIGINT and SIGTERM are
 // blocked from here on (signals.h).
 int run_job(const RunCommand& command, const Console& console, bool verbose);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -20,7 +20,7 @@
 #include "actors/main/rank_process.h"
 #include "actors/main/tokenize_command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 int terminal_width() {
@@ -58,9 +58,9 @@ int run(std::span<const char* const> arguments) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app
 
 int main(int argc, char** argv) {
   umask(S_IRWXG | S_IRWXO);  // prompts, weights, logs and journals: for their owner alone
-  return tandem::cli::run(std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
+  return tandem::app::run(std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
 }

@@ -17,7 +17,7 @@
 #include "actors/main/roles/role_config.h"
 #include "actors/model/parameters.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 using actors::Role;
 using scheduler::MemoryDemand;
@@ -58,15 +58,15 @@ Changes token_changes(const JobSpec& job) {
 
 // One group must fit into the engine.
 Changes sequence_changes(const JobSpec& job) {
-  return halvings("rollout.max_num_seqs", job.rollout.max_num_seqs, job.rollout.n,
-                  [](JobSpec& j, std::int64_t n) { j.rollout.max_num_seqs = n; });
+  return halvings("rollout.max_num_seqs", job.rollout.args.max_num_seqs, job.rollout.n,
+                  [](JobSpec& j, std::int64_t n) { j.rollout.args.max_num_seqs = n; });
 }
 
 // Tokens that an engine computes in a step, but no fewer than one for each sequence.
 Changes batched_changes(const JobSpec& job) {
-  return halvings("rollout.max_num_batched_tokens", job.rollout.max_num_batched_tokens,
-                  job.rollout.max_num_seqs,
-                  [](JobSpec& j, std::int64_t n) { j.rollout.max_num_batched_tokens = n; });
+  return halvings("rollout.max_num_batched_tokens", job.rollout.args.max_num_batched_tokens,
+                  job.rollout.args.max_num_seqs,
+                  [](JobSpec& j, std::int64_t n) { j.rollout.args.max_num_batched_tokens = n; });
 }
 
 Change checkpointing() {
@@ -154,4 +154,4 @@ void add_memory_plan(const JobSpec& job, const PlannedModel& model, Hosts hosts,
   shape.memory_options = memory_options(job, model, hosts);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

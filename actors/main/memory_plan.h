@@ -1,5 +1,5 @@
 // The memory that every rank of a job takes of its host, known before anything starts: from the
-// same functions that size what is allocated. What a role takes is said by its entry
+// same functions that size what is allocated. The entry of a role lists what it takes
 // (roles/role_entry.h). Pure.
 //
 // Host memory alone. A rank checks by itself, when it starts, whether its GPU has room
@@ -20,7 +20,7 @@
 #include "actors/messages/roles.h"
 #include "scheduler/fleet/memory_demand.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The demand of one rank of each role, in bytes. Pages of a rollout are left open within bounds;
 // the controller settles their number by the largest node (ME-2).
@@ -37,4 +37,4 @@ std::vector<scheduler::MemoryOption> memory_options(const JobSpec& job, const Pl
 void add_memory_plan(const JobSpec& job, const PlannedModel& model, Hosts hosts,
                      actors::JobShape& shape);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

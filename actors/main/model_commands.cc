@@ -33,7 +33,7 @@
 #include "runtime/base/text.h"
 #include "runtime/link/io_thread.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr PolicyVersion kOnlyVersion{0};
@@ -230,7 +230,8 @@ int generate(const GenerateCommand& given, const Console& console) {
   const bool greedy = command.temperature == 0;
   const actors::EngineConfig config{
       // Not used by greedy requests; an engine's own temperature is never 0.
-      .temperature = greedy ? 1.0f : static_cast<float>(command.temperature),
+      .sampling = {.temperature = greedy ? 1.0 : command.temperature},
+      .args = {.async_scheduling = false},
       .max_prompt_length = longest,
       .max_response_length = static_cast<std::int32_t>(command.max_tokens)};
   auto engine = load_engine(command.model, config);
@@ -298,4 +299,4 @@ int evaluate(const EvalCommand& command, const Console& console) {
   return report(answer_of(plan, *said, *scores), command.output, console);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

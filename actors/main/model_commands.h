@@ -6,7 +6,7 @@
 #include "actors/main/cli/client_program.h"
 #include "actors/main/cli/command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Completes each prompt once. At temperature 0 greedily; else by `seed` plus the number of the
 // prompt.
@@ -15,4 +15,4 @@ int generate(const GenerateCommand& command, const Console& console);
 // completion could be scored.
 int evaluate(const EvalCommand& command, const Console& console);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "actors/main/exchange_host.h"
 #include "actors/main/job/print_job.h"
-#include "actors/main/job_home.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::string ParsedJobs::keep(JobSpec job) {
   std::string yaml = print_job(job);
@@ -30,4 +30,4 @@ Result<std::shared_ptr<const JobSpec>> ParsedJobs::of(const std::string& yaml,
   return std::make_shared<const JobSpec>(*std::move(parsed));
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

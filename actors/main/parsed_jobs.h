@@ -13,7 +13,7 @@
 #include "runtime/base/guarded.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 class ParsedJobs {
  public:
@@ -29,4 +29,4 @@ class ParsedJobs {
   Guarded<std::deque<Kept>> jobs_;  // the oldest first
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -27,7 +27,7 @@
 #include "runtime/node/agent.h"
 #include "runtime/node/resources.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 using actors::RankReady;
 using actors::StartRank;
@@ -141,4 +141,4 @@ int run_rank(std::span<const char* const> arguments) {
   return session.exit_status();
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -15,7 +15,7 @@
 #include "runtime/link/endpoint.h"
 #include "runtime/node/agent_messages.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 inline constexpr const char* kRankCommand = "rank";
 
@@ -28,4 +28,4 @@ std::vector<std::string> rank_arguments(const runtime::RankId& id);
 // wrong arguments. `arguments` are those after "rank".
 int run_rank(std::span<const char* const> arguments);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -7,7 +7,7 @@
 
 #include "actors/main/roles/registry.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
                    runtime::IoThread& bulk_io, RankNetwork network, EngineDevice& device,
@@ -44,4 +44,4 @@ void RoleHome::close(int exit_status) {
 
 void RoleHome::destroy() { site_.bulk.reset(); }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -16,7 +16,7 @@
 #include "actors/main/roles/role_entry.h"
 #include "actors/messages/rank.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 class RoleHome {
  public:
@@ -48,4 +48,4 @@ class RoleHome {
   BuiltRole built_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

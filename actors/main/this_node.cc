@@ -9,7 +9,7 @@
 #include "runtime/collective/nccl_api.h"
 #include "runtime/node/resources.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 runtime::NodeNccl find_nccl() {
   const Result<runtime::NcclApi> api = runtime::open_nccl();
@@ -37,4 +37,4 @@ Result<runtime::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& o
   return node;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

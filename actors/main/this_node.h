@@ -9,7 +9,7 @@
 #include "runtime/base/result.h"
 #include "runtime/node/agent_messages.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The NCCL library that open_nccl() finds here, or why there is none. Whether its ranks may share a
 // GPU depends on its version and on NCCL_MULTI_RANK_GPU_ENABLE. The library stays open for the rest
@@ -30,4 +30,4 @@ struct NodeOffer {
 // describe_this_node() within `offer`. More CPUs than the machine has may be offered.
 Result<runtime::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& offer);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

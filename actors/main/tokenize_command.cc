@@ -21,7 +21,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using actors::SpecialTokens;
@@ -165,4 +165,4 @@ int tokenize(const TokenizeCommand& command, std::istream& in, const Console& co
   return 0;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

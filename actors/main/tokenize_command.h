@@ -7,10 +7,10 @@
 #include "actors/main/cli/client_program.h"
 #include "actors/main/cli/command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Returns the exit code; an error has been printed. `in` is read to its end where the command names
 // no text, and line by line as the file `-` of --jsonl.
 int tokenize(const TokenizeCommand& command, std::istream& in, const Console& console);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

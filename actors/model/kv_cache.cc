@@ -15,7 +15,7 @@ constexpr std::size_t kListSides = 2;        // one is filled while the other is
 
 }  // namespace
 
-std::size_t KvCache::page_bytes(const ModelConfig& config, std::int32_t page_positions) {
+std::size_t KvCache::page_bytes(const ModelConfig& config, std::int64_t page_positions) {
   return static_cast<std::size_t>(2 * config.layers * page_positions * config.kv_width()) *
          runtime::size_bytes(config.dtype);
 }

@@ -26,7 +26,7 @@ class KvCache {
                                   std::int32_t page_positions, runtime::DeviceKind device);
 
   // The size of one page: keys and values of all layers.
-  static std::size_t page_bytes(const ModelConfig& config, std::int32_t page_positions);
+  static std::size_t page_bytes(const ModelConfig& config, std::int64_t page_positions);
 
   std::int32_t pages() const { return pages_; }
   std::int32_t page_positions() const { return page_positions_; }

@@ -30,7 +30,7 @@ Result<void> read_message(const json& value, Struct& out,
   return read_fields(value, out, fields, at);
 }
 
-// What an alternative of an inbox carries: the question of an Ask, else the message itself.
+// The fields that an alternative of an inbox brings: those of the question of an Ask, else its own.
 template <class M>
 struct Carried {
   using Type = M;

@@ -1,4 +1,4 @@
-// What the processes of all ranks have in common, whether of this binary or of a user's program:
+// The common part of the processes of all ranks, whether of this binary or of a user's program:
 // they die with their agent, block the signals that end them, dial the controller, report their
 // failure, and end when they are told to, when their actor has failed, or when the controller is
 // lost. The owner of a RankSession adds the executor and the actors.

@@ -17,7 +17,7 @@
 //   CV-2  An item never pays for another one's crash: when a child stops with several items in
 //         flight, none of them is charged, and each is tried again alone. Nor does it pay for a
 //         child that exits, with code 0, after other answers, or for want of room on the machine.
-//   CV-3  What a child says after it was given up is not heard.
+//   CV-3  Lines of a child that was given up are not read.
 //   CV-4  Each trouble is told (Verifier::report_to) before an item is charged for it.
 //
 // Time: the child may work on one item after the other, so the k-th item in flight has k times the

@@ -44,11 +44,11 @@ struct RewardActor::OpenTexts {
 };
 
 RewardActor::RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier,
-                         Joints joints)
+                         Connections connections)
     : config_(config),
       verifier_(std::move(verifier)),
-      joints_(std::move(joints)),
-      outbox_(joints_.exchange, config.retry_interval) {
+      connections_(std::move(connections)),
+      outbox_(connections_.exchange, config.retry_interval) {
   verifier_->report_to(
       [this](runtime::Context& cx, RewardTrouble what) { trouble(cx, std::move(what)); });
 }
@@ -93,12 +93,12 @@ void RewardActor::read(runtime::Context& cx, std::shared_ptr<OpenGroups> work) {
     later.after(config_.retry_interval * (1 << (work->attempts - 1)),
                 [this, work](runtime::Context& again) { read(again, work); });
   };
-  joints_.read(std::move(refs),
-               [post = cx.turn_poster(), arrived](Result<std::vector<std::string>> payloads) {
-                 post([arrived, payloads = std::move(payloads)](runtime::Context& later) {
-                   arrived(later, payloads);
-                 });
-               });
+  connections_.read(std::move(refs),
+                    [post = cx.turn_poster(), arrived](Result<std::vector<std::string>> payloads) {
+                      post([arrived, payloads = std::move(payloads)](runtime::Context& later) {
+                        arrived(later, payloads);
+                      });
+                    });
 }
 
 void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
@@ -223,7 +223,7 @@ void RewardActor::tell_trouble(runtime::Context& cx) {
 }
 
 void RewardActor::note(const char* phase, Time now) const {
-  if (joints_.progress) joints_.progress(phase, now);
+  if (connections_.progress) connections_.progress(phase, now);
 }
 
 }  // namespace tandem::actors

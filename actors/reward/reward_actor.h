@@ -50,13 +50,14 @@ class RewardActor {
   using Inbox = std::variant<StartReward, ScoreGroups, ScoreTexts>;
 
   // The actor's connections to the rest of the process.
-  struct Joints {
+  struct Connections {
     runtime::Ref<RewardEvents> exchange;
     runtime::PayloadReader read;
     // Told the actor's phase ("idle", "score"); may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
-  RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier, Joints joints);
+  RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier,
+              Connections connections);
   ~RewardActor();  // logs its totals
 
   void handle(runtime::Context& cx, StartReward start);
@@ -82,7 +83,7 @@ class RewardActor {
 
   const RewardConfig config_;
   const std::unique_ptr<Verifier> verifier_;
-  const Joints joints_;
+  const Connections connections_;
   runtime::Outbox<RewardEvents> outbox_;
   std::vector<GroupScore> completed_;  // not yet sent: the scores of one turn go together
   bool gathering_ = false;

@@ -12,16 +12,16 @@ namespace tandem::actors {
 
 Result<StopRules> make_stop_rules(const EngineConfig& config, const ModelConfig& model) {
   StopRules rules{.stop_tokens = model.eos_token_ids,
-                  .stop = config.stop,
-                  .tokens_min = config.min_tokens,
+                  .stop = config.sampling.stop,
+                  .tokens_min = static_cast<std::int32_t>(config.sampling.min_tokens),
                   .tokens_max = config.max_response_length};
-  for (const std::int32_t token : config.stop_token_ids) {
+  for (const std::int64_t token : config.sampling.stop_token_ids) {
     if (token < 0 || token >= model.vocab_size)
       return Error{ErrorCode::kInvalid,
                    "stop token " + std::to_string(token) + " is not in the model's vocabulary of " +
                        std::to_string(model.vocab_size),
                    "rollout.stop_token_ids"};
-    rules.stop_tokens.push_back(token);
+    rules.stop_tokens.push_back(static_cast<std::int32_t>(token));
   }
   std::ranges::sort(rules.stop_tokens);
   const auto [last, end] = std::ranges::unique(rules.stop_tokens);
@@ -30,12 +30,12 @@ Result<StopRules> make_stop_rules(const EngineConfig& config, const ModelConfig&
     if (stop.empty()) return Error{ErrorCode::kInvalid, "a stop string is empty", "rollout.stop"};
     rules.stop_bytes_max = std::max(rules.stop_bytes_max, stop.size());
   }
-  if (config.min_tokens > config.max_response_length)
+  if (config.sampling.min_tokens > config.max_response_length)
     return Error{ErrorCode::kInvalid,
-                 "min_tokens " + std::to_string(config.min_tokens) +
+                 "min_tokens " + std::to_string(config.sampling.min_tokens) +
                      " is above max_response_length " + std::to_string(config.max_response_length),
                  "rollout.min_tokens"};
-  if (config.min_tokens > 0 && std::ssize(rules.stop_tokens) >= model.vocab_size)
+  if (config.sampling.min_tokens > 0 && std::ssize(rules.stop_tokens) >= model.vocab_size)
     return Error{ErrorCode::kInvalid, "every token is a stop token", "rollout.stop_token_ids"};
   return rules;
 }

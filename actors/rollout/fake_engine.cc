@@ -131,7 +131,7 @@ bool FakeEngine::extend(Running& group) {
 
 Duration FakeEngine::step() {
   CHECK(can_step());
-  while (queue_.next() != nullptr && sequences_running() < config_.engine.max_num_seqs)
+  while (queue_.next() != nullptr && sequences_running() < config_.engine.args.max_num_seqs)
     start(queue_.take());
   // The clock advances before the tokens, so that their latencies include this step.
   const Duration time = config_.step_time + config_.sequence_time * sequences_running();
@@ -168,8 +168,8 @@ EngineStats FakeEngine::stats() const {
   EngineStats stats = counters_;
   stats.sequences_running = static_cast<std::int32_t>(sequences_running());
   stats.sequences_waiting = static_cast<std::int32_t>(queue_.sequences());
-  stats.kv_cache_usage =
-      std::min(1.0, static_cast<double>(stats.sequences_running) / config_.engine.max_num_seqs);
+  stats.kv_cache_usage = std::min(
+      1.0, static_cast<double>(stats.sequences_running) / config_.engine.args.max_num_seqs);
   return stats;
 }
 

@@ -43,20 +43,26 @@ std::int32_t positions_max(const EngineConfig& config) {
   return config.max_prompt_length + config.max_response_length;
 }
 
+std::int32_t page_positions(const EngineConfig& config) {
+  return static_cast<std::int32_t>(config.args.block_size);
+}
+
 std::int32_t sequences_max(const EngineConfig& config) {
-  return std::min(config.max_num_seqs, config.max_num_batched_tokens);
+  return static_cast<std::int32_t>(
+      std::min(config.args.max_num_seqs, config.args.max_num_batched_tokens));
 }
 
 // Ascending, each once. A size above the most sequences of a step becomes that number.
 std::vector<std::int32_t> capture_sizes(const EngineConfig& config) {
   std::set<std::int32_t> sizes;
-  for (const std::int32_t size : config.cudagraph_capture_sizes)
-    sizes.insert(std::clamp(size, 1, sequences_max(config)));
+  for (const std::int64_t size : config.args.cudagraph_capture_sizes)
+    sizes.insert(
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(size, 1, sequences_max(config))));
   return {sizes.begin(), sizes.end()};
 }
 
 PagedLimits decoder_limits(const EngineConfig& config) {
-  return {.rows_max = config.max_num_batched_tokens,
+  return {.rows_max = config.args.max_num_batched_tokens,
           .slices_max = sequences_max(config),
           .logit_rows_max = sequences_max(config),
           .positions_max = positions_max(config),
@@ -66,27 +72,28 @@ PagedLimits decoder_limits(const EngineConfig& config) {
 
 // The number of pages that the memory holds, but no more than could ever be in use.
 std::int32_t page_count(const ModelConfig& model, const EngineConfig& config) {
-  const std::int64_t each = scheduler::pages_for(positions_max(config), config.block_size);
-  const std::int64_t sequences = std::int64_t{config.max_num_seqs} * 2;  // waiting ones hold some
-  const std::int64_t prefixes = config.enable_prefix_caching ? kPrefixPagesPerPage : 0;
+  const std::int64_t each = scheduler::pages_for(positions_max(config), page_positions(config));
+  const std::int64_t sequences = config.args.max_num_seqs * 2;  // waiting ones hold some
+  const std::int64_t prefixes = config.args.enable_prefix_caching ? kPrefixPagesPerPage : 0;
   // One page more per sequence: a copy of its last page while that page is shared.
   const std::int64_t useful = (each + 1) * sequences * (1 + prefixes);
   const auto room = static_cast<std::int64_t>(config.kv_memory_bytes /
-                                              KvCache::page_bytes(model, config.block_size));
+                                              KvCache::page_bytes(model, config.args.block_size));
   return static_cast<std::int32_t>(std::min({useful, room, std::int64_t{kPagesMax}}));
 }
 
 Result<void> check(const ModelConfig& model, const EngineConfig& config) {
-  CHECK(config.temperature > 0 && config.max_num_seqs > 0 && config.max_num_batched_tokens > 0);
+  CHECK(config.sampling.temperature > 0 && config.args.max_num_seqs > 0 &&
+        config.args.max_num_batched_tokens > 0);
   if (positions_max(config) > model.max_position_embeddings)
     return Error{ErrorCode::kInvalid,
                  "max_prompt_length + max_response_length is " +
                      std::to_string(positions_max(config)) + ", and the model has only " +
                      std::to_string(model.max_position_embeddings) + " positions",
                  "data.max_response_length"};
-  if (config.block_size <= 0 || config.block_size % kernels::kChunkPositions != 0)
+  if (config.args.block_size <= 0 || config.args.block_size % kernels::kChunkPositions != 0)
     return Error{ErrorCode::kInvalid,
-                 "block_size " + std::to_string(config.block_size) + " is not a multiple of " +
+                 "block_size " + std::to_string(config.args.block_size) + " is not a multiple of " +
                      std::to_string(kernels::kChunkPositions),
                  "rollout.block_size"};
   const std::int32_t needed = NativeEngine::pages_needed(config);
@@ -94,7 +101,7 @@ Result<void> check(const ModelConfig& model, const EngineConfig& config) {
     return Error{ErrorCode::kInfeasible,
                  "one sequence of the greatest length needs " +
                      std::to_string(static_cast<std::size_t>(needed) *
-                                    KvCache::page_bytes(model, config.block_size)) +
+                                    KvCache::page_bytes(model, config.args.block_size)) +
                      " bytes of KV memory, and the engine may take " +
                      std::to_string(config.kv_memory_bytes),
                  "rollout.gpu_memory_utilization"};
@@ -199,7 +206,7 @@ void NativeEngine::State::submit(Request request) {
 }
 
 void NativeEngine::State::start_requests() {
-  while (sequences.open_count() < config.max_num_seqs && queue.next() != nullptr)
+  while (sequences.open_count() < config.args.max_num_seqs && queue.next() != nullptr)
     sequences.open(queue.take(), *queue.version(), Completion(rules, *model.tokenizer));
 }
 
@@ -266,10 +273,10 @@ kernels::RowSampling NativeEngine::State::sampling_of(const RunningSequence& seq
   const Request& request = sequence.open->request;
   kernels::RowSampling sampling{.seed = sequence.seed,
                                 .position = static_cast<std::uint64_t>(sequence.length()),
-                                .temperature = config.temperature,
-                                .top_p = config.top_p,
-                                .min_p = config.min_p,
-                                .top_k = config.top_k};
+                                .temperature = static_cast<float>(config.sampling.temperature),
+                                .top_p = static_cast<float>(config.sampling.top_p),
+                                .min_p = static_cast<float>(config.sampling.min_p),
+                                .top_k = static_cast<std::int32_t>(config.sampling.top_k)};
   if (!request.of_evaluation()) return sampling;
   if (is_greedy(request.sampling, static_cast<std::int32_t>(sequence.index)))
     return {.temperature = 0};
@@ -377,7 +384,7 @@ std::int32_t NativeEngine::pages_taken(const ModelConfig& model, const EngineCon
 // One page more than a sequence alone can fill: a last page that is copied exists twice for a
 // moment.
 std::int32_t NativeEngine::pages_needed(const EngineConfig& config) {
-  return scheduler::pages_for(positions_max(config), config.block_size) + 1;
+  return scheduler::pages_for(positions_max(config), page_positions(config)) + 1;
 }
 
 Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
@@ -393,16 +400,18 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
   Result<Weights> weights = Weights::allocate(model.config, WeightsUse::kInference, stream.device);
   if (!weights) return weights.error();
   const std::int32_t pages = page_count(model.config, config);
-  Result<KvCache> cache = KvCache::allocate(model.config, pages, config.block_size, stream.device);
+  Result<KvCache> cache =
+      KvCache::allocate(model.config, pages, page_positions(config), stream.device);
   if (!cache) return cache.error();
   Result<TokenSampler> sampler =
       TokenSampler::make(sequences_max(config), rules->stop_tokens, stream);
   if (!sampler) return sampler.error();
-  const Sequences::Config sequences{.pages = pages,
-                                    .page_tokens = config.block_size,
-                                    .sequences_max = sequences_max(config),
-                                    .tokens_max = config.max_num_batched_tokens,
-                                    .prefix_caching = config.enable_prefix_caching};
+  const Sequences::Config sequences{
+      .pages = pages,
+      .page_tokens = page_positions(config),
+      .sequences_max = sequences_max(config),
+      .tokens_max = static_cast<std::int32_t>(config.args.max_num_batched_tokens),
+      .prefix_caching = config.args.enable_prefix_caching};
   std::unique_ptr<NativeEngine> engine(new NativeEngine(
       std::unique_ptr<State>(new State{.model = std::move(model),
                                        .config = config,
@@ -458,7 +467,7 @@ Duration NativeEngine::step() {
     queued = !draws.empty();
   }
   // A step that queued no draw leaves nothing to overlap with, so all results are taken.
-  const std::size_t stay = state_->config.async_scheduling && queued ? 1 : 0;
+  const std::size_t stay = state_->config.args.async_scheduling && queued ? 1 : 0;
   while (state_->under_way.size() > stay) state_->take_drawn();
   return {};
 }

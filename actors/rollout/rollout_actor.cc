@@ -36,12 +36,13 @@ std::int32_t capacity_default(std::int32_t max_num_seqs, std::int32_t group_size
 }
 
 RolloutActor::RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
-                           std::shared_ptr<runtime::WeightSubscriber> weights, Joints joints)
+                           std::shared_ptr<runtime::WeightSubscriber> weights,
+                           Connections connections)
     : config_(config),
       engine_(std::move(engine)),
       weights_(std::move(weights)),
-      joints_(std::move(joints)),
-      outbox_(joints_.exchange, config.retry_interval) {}
+      connections_(std::move(connections)),
+      outbox_(connections_.exchange, config.retry_interval) {}
 
 RolloutActor::~RolloutActor() {
   weights_->cancel();  // the subscriber may outlive the engine whose sink it copies into
@@ -288,8 +289,8 @@ void RolloutActor::store(runtime::Context& cx, std::shared_ptr<Write> write) {
   for (const GroupPayload& group : write->groups) payloads.push_back(runtime::encode(group));
   // The answer may come on any thread, and is brought into the actor's turn. The batch keeps its
   // groups until it is stored, for the attempts that may follow.
-  joints_.write(std::move(payloads), [this, post = cx.turn_poster(),
-                                      write](Result<std::vector<runtime::PayloadRef>> refs) {
+  connections_.write(std::move(payloads), [this, post = cx.turn_poster(),
+                                           write](Result<std::vector<runtime::PayloadRef>> refs) {
     post([this, write, refs = std::move(refs)](runtime::Context& later) {
       stored(later, write, refs);
     });
@@ -336,7 +337,7 @@ void RolloutActor::send_stats(runtime::Context& cx) {
 }
 
 void RolloutActor::note(const char* phase, Time now) const {
-  if (joints_.progress) joints_.progress(phase, now);
+  if (connections_.progress) connections_.progress(phase, now);
 }
 
 void RolloutActor::log_leases(const char* event) const {

@@ -70,7 +70,7 @@ class RolloutActor {
   using Inbox = std::variant<StartRollout, Assign, Evaluate, NewVersion, HandBack, Step>;
 
   // The actor's connections to the rest of the process.
-  struct Joints {
+  struct Connections {
     runtime::Ref<RolloutEvents> exchange;
     runtime::PayloadWriter write;
     // Told the actor's phase ("idle", "decode", "update") at least once per step; may be empty.
@@ -79,7 +79,7 @@ class RolloutActor {
   // `weights` is shared with the actor that leads the subscriber's part in broadcasts, if there is
   // one.
   RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
-               std::shared_ptr<runtime::WeightSubscriber> weights, Joints joints);
+               std::shared_ptr<runtime::WeightSubscriber> weights, Connections connections);
   ~RolloutActor();  // logs its totals, and cancels a copy that is under way
 
   void handle(runtime::Context& cx, StartRollout start);
@@ -122,7 +122,7 @@ class RolloutActor {
   const RolloutConfig config_;
   const std::unique_ptr<Engine> engine_;
   const std::shared_ptr<runtime::WeightSubscriber> weights_;
-  const Joints joints_;
+  const Connections connections_;
   runtime::Ref<std::variant<Step>> self_;
 
   std::optional<VersionOffer> offer_;

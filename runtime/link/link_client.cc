@@ -164,7 +164,7 @@ void LinkClient::State::take_fence(std::string_view packet) {
   if (newer->incarnation > self.incarnation) {
     give_up({.reason = Down::Reason::kFenced,
              .error = {ErrorCode::kFailed, to_string(PeerId{self.name, self.incarnation}) +
-                                               " was fenced: this life of it is over"}});
+                                               " was fenced: this incarnation of it is over"}});
   } else if (server && *newer > server->session.key()) {
     down(Down::Reason::kSuperseded);
   }

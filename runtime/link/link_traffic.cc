@@ -250,9 +250,9 @@ Down LinkTraffic::down(LinkPeer& peer, Down::Reason reason) const {
       case Down::Reason::kSilent:
         return " was not heard of for " + std::to_string(seconds(silence_max(peer))) + " s";
       case Down::Reason::kSuperseded:
-        return " gave way to a newer life";
+        return " gave way to a newer incarnation";
       case Down::Reason::kFenced:
-        return " was fenced: this life of it is over";
+        return " was fenced: this incarnation of it is over";
       case Down::Reason::kRefused:
         return " was refused";
     }

@@ -54,7 +54,7 @@ class Sqlite {
   Result<void> run(const char* sql);
   // Runs prepared_ for each row between BEGIN and COMMIT, or ROLLBACK at the first failure.
   Result<void> transact(const std::vector<Row>& rows);
-  // What SQLite said last, with the path: "cannot WHAT: …".
+  // The newest error of SQLite, with the path: "cannot WHAT: …".
   Error error(std::string_view what) const;
 
   sqlite3* const database_;

@@ -11,6 +11,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/weights/weights_config.h"
+#include "runtime/wire/weight_source.h"
 
 namespace tandem::runtime {
 

@@ -2,8 +2,8 @@
 // file knows no models: whoever plans a rank names the rows (actors/main/memory_plan.h). Pure; all
 // amounts are bytes.
 //
-//   ME-1  What is reserved is the sum of all lasting rows and the largest peak: the phases in which
-//         peaks occur (load, restore, checkpoint) never overlap.
+//   ME-1  The reserved memory is the sum of all lasting rows and the largest peak: the phases with
+//         peaks (load, restore, checkpoint) never overlap.
 //   ME-2  The pages of a rank take no more than its share of the largest node, and no more than
 //         could ever be in use.
 #pragma once

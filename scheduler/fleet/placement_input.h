@@ -19,8 +19,8 @@ struct NcclFound {
   std::string absent;        // why the node has none; for messages
 };
 
-// What one node offers. Quantities are in the units of Resources; indices of GPUs are the node's
-// own.
+// The resources that one node offers. Quantities are in the units of Resources; indices of GPUs are
+// the node's own.
 struct NodeCapacity {
   std::string name;
   Resources total;  // memory_bytes 0: the node announces no memory, and any amount fits

@@ -12,17 +12,18 @@ constexpr std::int32_t kMemoryKillsMax = 2;  // in a row (RB-6)
 
 RestartBudget::RestartBudget(const RestartPolicy& policy) : policy_(policy) {}
 
-std::variant<Restart, Exhausted> RestartBudget::died(const Life& life, Rng& rng) {
-  if (life.died - life.started >= policy_.healthy_after) consecutive_ = 0;
+std::variant<Restart, Exhausted> RestartBudget::died(const Uptime& uptime, Rng& rng) {
+  if (uptime.died - uptime.started >= policy_.healthy_after) consecutive_ = 0;
   // The window slides with the deaths: only restarts granted within one period before this death
   // count.
-  while (!granted_.empty() && life.died - granted_.front() >= policy_.period) granted_.pop_front();
+  while (!granted_.empty() && uptime.died - granted_.front() >= policy_.period)
+    granted_.pop_front();
   // Counted apart from the window: starts that take longer than period / intensity to fail would
   // never fill it (RB-5).
-  never_ready_ = life.started < life.died ? 0 : never_ready_ + 1;
+  never_ready_ = uptime.started < uptime.died ? 0 : never_ready_ + 1;
   if (std::ssize(granted_) >= policy_.intensity || never_ready_ > policy_.intensity)
     return Exhausted{std::max(static_cast<std::int32_t>(granted_.size()), never_ready_ - 1)};
-  granted_.push_back(life.died);
+  granted_.push_back(uptime.died);
   ++restarts_total_;
 
   const double first = seconds(policy_.backoff_first);
@@ -30,7 +31,7 @@ std::variant<Restart, Exhausted> RestartBudget::died(const Life& life, Rng& rng)
   ++consecutive_;
   const double swing = 1.0 + policy_.jitter * (2.0 * rng.unit() - 1.0);
   const Duration wait(static_cast<std::int64_t>(delay * swing * 1e9));
-  return Restart{life.died + wait, static_cast<std::int32_t>(granted_.size()), policy_.intensity};
+  return Restart{uptime.died + wait, static_cast<std::int32_t>(granted_.size()), policy_.intensity};
 }
 
 RestartLadder::RestartLadder(const Policies& policies) : policies_(policies) {}
@@ -38,18 +39,18 @@ RestartLadder::RestartLadder(const Policies& policies) : policies_(policies) {}
 RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
   Actor& actor = actors_.try_emplace(death.actor, Actor{RestartBudget(policies_.actor), death.role})
                      .first->second;
-  if (death.life.died - death.life.started >= policies_.actor.healthy_after) actor.loop = {};
-  if (actor.loop.deaths++ == 0) actor.loop.since = death.life.died;
+  if (death.uptime.died - death.uptime.started >= policies_.actor.healthy_after) actor.loop = {};
+  if (actor.loop.deaths++ == 0) actor.loop.since = death.uptime.died;
   actor.loop.cause = death.cause;
   // Another cause between two kills by the kernel starts the count anew: they must be in a row.
   actor.memory_kills = death.memory_kill ? actor.memory_kills + 1 : 0;
   if (actor.memory_kills >= kMemoryKillsMax) return FailJobForMemory{death.cause};
 
-  const auto own = actor.budget.died(death.life, rng);
+  const auto own = actor.budget.died(death.uptime, rng);
   if (const auto* restart = std::get_if<Restart>(&own)) return RestartActor{*restart};
 
   RestartBudget& role = roles_.try_emplace(death.role, policies_.role).first->second;
-  const auto whole = role.died(death.life, rng);
+  const auto whole = role.died(death.uptime, rng);
   if (const auto* exhausted = std::get_if<Exhausted>(&whole))
     return FailJob{exhausted->restarts, death.cause};
   // All actors of the role are started again with fresh budgets; their counts of restarts go on.

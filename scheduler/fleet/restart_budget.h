@@ -56,14 +56,14 @@ class RestartBudget {
  public:
   explicit RestartBudget(const RestartPolicy& policy);
 
-  // One run of the actor, called a life here: from its Ready until its death. Both times are equal
-  // where it never got to Ready.
-  struct Life {
+  // One run of the actor, from its Ready until its death. Both times are equal where
+  // it never got to Ready.
+  struct Uptime {
     Time started;
     Time died;
   };
   // Counts a death and decides what follows. A refusal counts no restart. Times must not decrease.
-  std::variant<Restart, Exhausted> died(const Life& life, Rng& rng);
+  std::variant<Restart, Exhausted> died(const Uptime& uptime, Rng& rng);
 
   std::int32_t restarts_total() const { return restarts_total_; }
 
@@ -106,7 +106,7 @@ class RestartLadder {
     std::string actor;  // "JOB/rollout/0"
     std::string role;
     std::string cause;
-    RestartBudget::Life life;
+    RestartBudget::Uptime uptime;
     bool memory_kill = false;  // proven: the kernel killed it for want of memory
   };
 

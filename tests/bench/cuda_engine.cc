@@ -63,14 +63,14 @@ constexpr Ways kSync{.async_scheduling = false}, kFastest{.products = kernels::R
 std::unique_ptr<NativeEngine> engine_for(std::span<const Lengths> lengths, const Ways& ways) {
   const DecoderShape& shape = sizes().models.front();
   const actors::ModelConfig model = model_config(shape);
-  EngineConfig config{
-      .temperature = 0.6f,
-      .max_num_seqs = std::max<std::int32_t>(kGroup, static_cast<std::int32_t>(lengths.size())),
-      .max_num_batched_tokens = 16384,
-      .block_size = kPage,
-      .enable_prefix_caching = false,
-      .async_scheduling = ways.async_scheduling,
-      .products = ways.products};
+  EngineConfig config{.sampling = {.temperature = 0.6},
+                      .args = {.max_num_seqs = std::max<std::int64_t>(kGroup, std::ssize(lengths)),
+                               .max_num_batched_tokens = 16384,
+                               .block_size = kPage,
+                               .enable_prefix_caching = false,
+                               .cudagraph_capture_sizes = {},
+                               .async_scheduling = ways.async_scheduling},
+                      .products = ways.products};
   std::int64_t pages = 0;
   config.max_prompt_length = config.max_response_length = 1;
   for (const Lengths& each : lengths) {
@@ -79,9 +79,10 @@ std::unique_ptr<NativeEngine> engine_for(std::span<const Lengths> lengths, const
     pages += (each.prompt + each.output) / kPage + 3;
   }
   pages *= lengths.size() == 1 ? kGroup : 1;  // a group of them
-  if (emulated()) config.max_num_batched_tokens = 64;
-  for (std::int32_t size = 1; size <= config.max_num_seqs; size += std::min(size, kGraphStep))
-    config.cudagraph_capture_sizes.push_back(size);
+  if (emulated()) config.args.max_num_batched_tokens = 64;
+  for (std::int64_t size = 1; size <= config.args.max_num_seqs;
+       size += std::min<std::int64_t>(size, kGraphStep))
+    config.args.cudagraph_capture_sizes.push_back(size);
   config.kv_memory_bytes =
       static_cast<std::size_t>(pages) * actors::KvCache::page_bytes(model, kPage);
   auto engine = must(NativeEngine::make(

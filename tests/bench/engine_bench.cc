@@ -28,10 +28,11 @@ void generate(benchmark::State& state, const std::string& prompt, std::int32_t t
   Model model = must(
       load_model(std::filesystem::path(TANDEM_SOURCE_DIR) / "configs" / "models" / "arithmetic",
                  {.init = InitMode::kRandom, .seed = 1}));
-  const EngineConfig config{.min_tokens = tokens,  // every completion has the same length
+  // Every completion has the same length.
+  const EngineConfig config{.sampling = {.min_tokens = tokens},
+                            .args = {.max_num_seqs = 256, .async_scheduling = false},
                             .max_prompt_length = 16,
-                            .max_response_length = tokens,
-                            .max_num_seqs = 256};
+                            .max_response_length = tokens};
   auto engine = must(NativeEngine::make(
       {model.config, std::make_shared<const Tokenizer>(std::move(model.tokenizer))}, config, {}));
   engine->begin_update(PolicyVersion{0});

@@ -290,12 +290,13 @@ class Engine {
     const std::int32_t longest = options.longer ? kLongPrompt : kPrefillPrompt;
     const std::int32_t pages = std::max(batch * (kDecodePrompt / kPage + kPagesOfTokens),
                                         longest / kPage + kGroup * kPagesOfTokens);
-    return {.max_prompt_length = longest,
+    return {.args = {.max_num_seqs = batch,
+                     .max_num_batched_tokens = std::max(kPrefillPrompt, batch * kDecodePrompt),
+                     .block_size = kPage,
+                     .enable_prefix_caching = false,
+                     .async_scheduling = false},
+            .max_prompt_length = longest,
             .max_response_length = kDecodeTokens,
-            .max_num_seqs = batch,
-            .max_num_batched_tokens = std::max(kPrefillPrompt, batch * kDecodePrompt),
-            .block_size = kPage,
-            .enable_prefix_caching = false,
             .kv_memory_bytes =
                 static_cast<std::size_t>(pages) * actors::KvCache::page_bytes(model, kPage)};
   }

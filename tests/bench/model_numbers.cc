@@ -170,7 +170,8 @@ std::int32_t longest_prompt(const Tokenizer& tokenizer, const Request& request) 
 
 // All prompts in one batch. A sampler that keeps one token of each distribution is greedy.
 nlohmann::json completions(Model model, const Request& request) {
-  const EngineConfig config{.top_k = 1,
+  const EngineConfig config{.sampling = {.top_k = 1},
+                            .args = {.async_scheduling = false},
                             .max_prompt_length = longest_prompt(model.tokenizer, request),
                             .max_response_length = request.completion_tokens};
   auto tokenizer = std::make_shared<const Tokenizer>(std::move(model.tokenizer));

@@ -198,16 +198,16 @@ class Fleet {
   }
   void expose_reward() {
     const auto reward = reward_.system.spawn<actors::RewardActor>("reward", [this] {
-      actors::RewardActor::Joints joints;
-      joints.exchange = reward_.directory.remote<actors::RewardEvents>({"reward_events", {}},
-                                                                       reward_.link.sender());
-      joints.read = [this](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
+      actors::RewardActor::Connections connections;
+      connections.exchange = reward_.directory.remote<actors::RewardEvents>({"reward_events", {}},
+                                                                            reward_.link.sender());
+      connections.read = [this](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
         reward_.bulk.get_many(std::move(refs), kPatience, std::move(done));
       };
       return std::make_unique<actors::RewardActor>(
           actors::RewardConfig{.self = {"reward", {1}}},
           must(actors::make_verifier({.type = actors::VerifierType::kExact}, nullptr)),
-          std::move(joints));
+          std::move(connections));
     });
     reward_.directory.expose(kRole, runtime::narrow<actors::RewardInbox>(reward));
   }

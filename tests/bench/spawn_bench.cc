@@ -38,7 +38,7 @@ void spawn(benchmark::State& state) {
   for (auto _ : state) {
     std::latch introduced(1), ended(1);
     io.run([&] { up = &introduced; });
-    std::vector<std::string> argv = cli::rank_arguments({"bench/rollout/0", {++life}, 0});
+    std::vector<std::string> argv = app::rank_arguments({"bench/rollout/0", {++life}, 0});
     argv.insert(argv.begin(), "/proc/self/exe");
     for (std::string& word : runtime::rank_words({.controller = to_string(server->endpoint())}))
       argv.push_back(std::move(word));
@@ -58,8 +58,8 @@ BENCHMARK(spawn)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 int run(int argc, char** argv) {
   const std::span<const char* const> words(argv + 1, static_cast<std::size_t>(argc - 1));
-  if (!words.empty() && std::string_view(words[0]) == cli::kRankCommand)
-    return cli::run_rank(words.subspan(1));
+  if (!words.empty() && std::string_view(words[0]) == app::kRankCommand)
+    return app::run_rank(words.subspan(1));
   init_logging("spawn_bench", LogLevel::kWarnings);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 64;

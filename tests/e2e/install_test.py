@@ -57,6 +57,7 @@ class Cluster:
 
     def __init__(self, prefix, home):
         self.binary = prefix / "bin/tandem"
+        self.home = home
         self.environment = {**os.environ, "TANDEM_HOME": str(home)}
 
     def __call__(self, *words, expect=0, cwd=None):
@@ -136,6 +137,22 @@ def run_scoreboard(cluster, folder):
     cluster("cancel", "scoreboard-1")
 
 
+def run_reward(cluster, folder, source):
+    """Three steps of the job, with the data of the repository."""
+    configs = source / "configs"
+    sets = {"model.path": configs / "models/arithmetic",
+            "data.train_files": f"[{configs}/data/train.jsonl]",
+            "data.val_files": f"[{configs}/data/val.jsonl]",
+            "warm_start.train_files": f"[{configs}/data/warm.jsonl]",
+            "warm_start.max_steps": 20, "learner.total_training_steps": 3}
+    words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+    cluster("run", "reward.yaml", *words, cwd=folder)
+    result = json.loads((cluster.home / "runs/own-reward-1/result.json").read_text())
+    assert result["state"] == "Succeeded" and result["steps"] == 3, result
+    assert result["ledger"]["discarded"] == {}, "no completion went unjudged"
+    assert result["eval"]["final"] is not None, result
+
+
 def main():
     jobs = "--jobs" in sys.argv
     build, source = map(pathlib.Path, sys.argv[-2:])
@@ -156,6 +173,7 @@ def main():
             with cluster_of(prefix, root / "home") as cluster:
                 run_counter(cluster, root / "counter")
                 run_scoreboard(cluster, root / "scoreboard")
+            run_reward(Cluster(prefix, root / "home"), root / "reward", source)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "runtime/base/file.h"
+#include "runtime/sqlite/sqlite.h"
 #include "tests/actors/controller/event_file_reader.h"
 #include "tests/e2e/cluster_driver.h"
 
@@ -249,6 +250,22 @@ TEST(Resume, ACheckpointOfAnotherJobIsRefusedAndKept) {
   resumed(home, job);
   const std::string first = "SELECT count(*) FROM journal WHERE kind = 'committed' AND step = 0";
   EXPECT_EQ(journal_value(home.run_dir(kSmallId), first), 1) << "it went on from its checkpoint";
+}
+
+TEST(Resume, ARunOfAnotherVersionIsRefusedBeforeAnythingBegins) {
+  const Home home;
+  ASSERT_TRUE(fs::create_directories(home.run_dir(kSmallId)));
+  ASSERT_TRUE(runtime::Sqlite::open((home.run_dir(kSmallId) / "journal.sqlite").string(),
+                                    "CREATE TABLE journal(seq INTEGER, kind TEXT)"));
+  const Finished old = home.run(resume(home, small_job(kSteps)));
+  EXPECT_EQ(old.code, 64) << old.text();
+  EXPECT_NE(old.err.find("schema 1"), std::string::npos) << old.text();
+  EXPECT_NE(old.err.find("begin a new run from its checkpoint"), std::string::npos) << old.text();
+  EXPECT_FALSE(fs::exists(home.run_dir(kSmallId) / "logs")) << "no rank was started";
+  home.up();
+  EXPECT_EQ(home.run(Words{"submit"} + small_job(kSteps) + Words{"--resume", kSmallId}).code, 64);
+  home.down();
+  home.expect_nothing_left();
 }
 
 TEST(Resume, AFolderThatIsNoRunIsRefused) {

@@ -144,7 +144,7 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) pokeAll();
 });
 
-// What a view holds: its polls end and its clean-up runs when the view is left.
+// The polls and clean-up functions of a view: the polls end and the functions run when the view is left.
 export class Scope {
   constructor() {
     this.ends = [];

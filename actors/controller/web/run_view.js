@@ -17,7 +17,7 @@ const kEndedMs = 10000;
 const kTabs = [['plots', 'Plots'], ['actors', 'Actors'], ['waits', 'Waits'],
                ['samples', 'Samples'], ['events', 'Events']];
 
-// What stands above the tabs: [title, value(run), explanation, shape]; null is not shown.
+// The figures above the tabs: [title, value(run), explanation, shape]; null is not shown.
 const kFigures = [
   ['Reward', (run) => format.number(run.reward_mean), 'Mean of the last step'],
   ['Evaluation', format.evaluation, 'Mean over the validation files, without what failed'],
@@ -34,8 +34,8 @@ const kFigures = [
 const rate = (value) =>
     value === undefined ? format.kNone : `${format.number(Math.round(value))}/s`;
 
-// What an evaluation tells beside its mean, and the mean of each data set: "pass@8 0.93 ·
-// greedy 0.81 · code 0.41 (3 failed) · math 0.79". Null where there is nothing of this.
+// The figures of an evaluation beside its mean, and the mean of each data set: "pass@8 0.93 ·
+// greedy 0.81 · code 0.41 (3 failed) · math 0.79". Null where there are none.
 function evaluationDetails(run) {
   const figures = run.eval_figures ?? {};
   const parts = [];

@@ -1,6 +1,6 @@
-// What was said and what it earned: samples with reward, advantage and policy versions. Everything
-// here was written by a model or a reward program: it is shown as text, with control characters
-// made visible, cut where it is long.
+// Samples: completions with reward, advantage and policy versions. Everything here was written by a
+// model or a reward program: it is shown as text, with control characters made visible, cut where
+// it is long.
 
 import {apiPath, get} from './api.js';
 import {el, emptyState, setClass, setText, showText, visible} from './dom.js';

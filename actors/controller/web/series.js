@@ -1,5 +1,5 @@
-// What is done to series between the API's answer and a plot, as functions of values: joining a
-// fresh tail to what is there, smoothing, the wall clock as x, several runs on one x axis.
+// Changes of series between the API's answer and a plot, as functions of values: joining a fresh
+// tail to what is there, smoothing, the wall clock as x, several runs on one x axis.
 //
 // A series is {steps, min, max, mean}, one entry per bucket of steps, as the API sends it.
 

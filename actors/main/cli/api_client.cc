@@ -10,7 +10,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/secret.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -154,4 +154,4 @@ Result<void> ApiClient::stream(
   }
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

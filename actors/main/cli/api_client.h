@@ -15,7 +15,7 @@
 #include "runtime/http/http_client.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // How long a request waits for its answer, and a stream without a tick for its next line.
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
@@ -71,4 +71,4 @@ class ApiClient {
   Duration timeout_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

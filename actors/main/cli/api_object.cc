@@ -1,6 +1,6 @@
 #include "actors/main/cli/api_object.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 using nlohmann::json;
 
@@ -19,4 +19,4 @@ bool actor_has_ended(const json& actor) {
   return state == "Stopped" || state == "Failed";
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -5,7 +5,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The member `name` of `item` as text: a string as it is, other values as JSON; empty where there
 // is none.
@@ -15,4 +15,4 @@ std::string field(const nlohmann::json& item, const char* name);
 bool has_ended(const nlohmann::json& job);
 bool actor_has_ended(const nlohmann::json& actor);  // Stopped or Failed
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

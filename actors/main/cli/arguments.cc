@@ -9,7 +9,7 @@
 #include "actors/messages/roles.h"
 #include "scheduler/fleet/placement.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // The plural is also the collection of the API; spelling() reads this table backwards.
@@ -132,4 +132,4 @@ std::string_view spelling(Kind kind) {
   CHECK(false);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

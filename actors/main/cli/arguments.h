@@ -13,7 +13,7 @@
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // An object as written; the name may still be a short form (object_names.h).
 struct ObjectName {
@@ -45,4 +45,4 @@ std::string joined(const std::vector<std::string>& words, const std::string& sep
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
                          const std::string& otherwise);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

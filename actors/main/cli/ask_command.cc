@@ -8,7 +8,7 @@
 #include "actors/main/cli/object_names.h"
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr double kTimeoutUsual_s = 10;  // the controller's
@@ -36,4 +36,4 @@ Result<void> execute(const AskCommand& command, Client& client) {
   return {};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

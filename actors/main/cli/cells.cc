@@ -10,7 +10,7 @@
 #include "actors/main/cli/table.h"
 #include "runtime/base/json.h"
 
-namespace tandem::cli::cells {
+namespace tandem::app::cells {
 
 using nlohmann::json;
 
@@ -137,4 +137,4 @@ std::string full_time(const json& time) {
          number_text(static_cast<double>(when % 1000), ".%03.0f") + zone;
 }
 
-}  // namespace tandem::cli::cells
+}  // namespace tandem::app::cells

@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace tandem::cli::cells {
+namespace tandem::app::cells {
 
 inline constexpr const char* kNone = "-";
 
@@ -40,4 +40,4 @@ std::string clock_time(const nlohmann::json& time, std::int64_t now_ms);
 // Local time as RFC 3339: "2026-11-22T17:46:47.123+01:00".
 std::string full_time(const nlohmann::json& time);
 
-}  // namespace tandem::cli::cells
+}  // namespace tandem::app::cells

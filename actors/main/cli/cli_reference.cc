@@ -6,7 +6,7 @@
 #include "actors/main/cli/command_line.h"
 #include "actors/main/cli/grammar.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr const char* kIntroduction = R"(# The command line
@@ -91,4 +91,4 @@ std::string cli_reference() {
   return text + kExitCodes;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -8,7 +8,7 @@
 
 #include "actors/main/cli/api_client.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Of one command. The references outlive the command.
 struct Client {
@@ -19,4 +19,4 @@ struct Client {
   std::function<int()> width;  // columns of `out` now, kUnlimitedWidth off a terminal
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -22,7 +22,7 @@
 #include "actors/main/job/print_job.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -520,4 +520,4 @@ Result<void> execute(const WaitCommand& command, Client& client) {
                "", "`tandem why " + *id + "` says who waits for what"};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -9,7 +9,7 @@
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // One function per command, each in the source of its subject: ask_command.cc, client_commands.cc,
 // logs_command.cc, run_commands.cc, top_command.cc. All of them block until the command is done.
@@ -42,4 +42,4 @@ Result<void> outcome_of(const nlohmann::json& job);
 Result<nlohmann::json> watch_job(Client& client, const std::string& job_id,
                                  const std::function<bool(const nlohmann::json&)>& done);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -15,7 +15,7 @@
 #include "actors/main/job/explain.h"
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using Outcome = std::optional<Result<void>>;
@@ -115,4 +115,4 @@ std::optional<Result<void>> run_client(const Invocation& invocation, const Conso
   return std::visit(Program{invocation, console}, invocation.command);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

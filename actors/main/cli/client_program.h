@@ -9,7 +9,7 @@
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The streams to which a command prints; they outlive this object.
 struct Console {
@@ -26,4 +26,4 @@ struct Console {
 // node, generate, eval, tokenize). An Error has not been printed yet.
 std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

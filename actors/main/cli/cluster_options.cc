@@ -7,7 +7,7 @@
 
 #include "actors/main/cli/arguments.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr const char* kPortHelp =
@@ -85,4 +85,4 @@ Result<std::optional<std::int64_t>> memory_offer(const std::string& memory) {
   return bytes;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -11,7 +11,7 @@
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Options of a controller, in the foreground or not. `port` and `door` outlive `app`.
 void add_listening_options(CLI::App* app, int& port, DoorFlags& door);
@@ -35,4 +35,4 @@ Result<Command> with_memory(Starter command, const std::string& memory) {
   return Command(std::move(command));
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

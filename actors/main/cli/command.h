@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 inline constexpr int kPortDefault = 7420;  // payloads and HTTP use the next two
 
@@ -240,4 +240,4 @@ struct Invocation {
   bool verbose = false;                // debug lines on stderr
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -16,7 +16,7 @@
 #include "actors/main/cli/grammar.h"
 #include "actors/main/cli/grammar_docs.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr const char* kRun = "Run and submit";
@@ -597,4 +597,4 @@ Result<Invocation> parse_command_line(std::span<const char* const> arguments) {
 
 GrammarDoc grammar_doc() { return Grammar().doc(); }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

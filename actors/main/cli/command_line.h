@@ -8,7 +8,7 @@
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Parses `arguments`, which are without the program's name. Asking for help is a HelpCommand, no
 // error. Errors are kInvalid (exit 64), with the nearest command or option as help.
@@ -21,4 +21,4 @@ std::string cli_reference();
 // completion bash).
 std::string completion_script(Shell shell);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

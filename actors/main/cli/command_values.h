@@ -4,7 +4,7 @@
 
 #include "actors/main/cli/command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct CommandValues {
   RunCommand run;
@@ -35,4 +35,4 @@ struct CommandValues {
   CompletionCommand completion;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -10,7 +10,7 @@
 #include "actors/main/cli/object_names.h"
 #include "actors/main/job/job_table.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -75,4 +75,4 @@ Words completion_words(const std::string& names, const std::optional<std::string
   return words;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

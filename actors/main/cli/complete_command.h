@@ -14,7 +14,7 @@
 
 #include "actors/main/cli/api_client.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 inline constexpr const char* kCompleteCommand = "__complete";
 inline constexpr Duration kCompletionDeadline = std::chrono::milliseconds(300);
@@ -25,4 +25,4 @@ inline constexpr Duration kCompletionDeadline = std::chrono::milliseconds(300);
 std::vector<std::string> completion_words(const std::string& names,
                                           const std::optional<std::string>& address);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

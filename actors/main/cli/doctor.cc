@@ -25,7 +25,7 @@
 #include "runtime/node/gpus.h"
 #include "runtime/node/resources.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -235,4 +235,4 @@ bool any_bad(const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [](const Finding& f) { return f.health == Health::kBad; });
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

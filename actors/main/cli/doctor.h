@@ -8,7 +8,7 @@
 
 #include "actors/main/cli/command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // kBad: Tandem cannot run. kWarning: it runs, with a limit that the help explains.
 enum class Health { kOk, kWarning, kBad };
@@ -31,4 +31,4 @@ std::string render_findings(const std::vector<Finding>& findings, OutputForm for
 // Whether any finding is kBad; the exit code is then 1.
 bool any_bad(const std::vector<Finding>& findings);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -13,7 +13,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using cells::at;
@@ -131,4 +131,4 @@ std::string render_evaluation(const json& answer, int width) {
   return text + (table.empty() ? "" : "\n" + table);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

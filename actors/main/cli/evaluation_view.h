@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The text beside a mean: "  pass@8 0.930  greedy 0.800", with the greatest k alone.
 std::string evaluation_beside(const nlohmann::json& figures);
@@ -23,4 +23,4 @@ std::string left_out(const nlohmann::json& scored, const nlohmann::json& failed)
 // of the sources. Empty where nothing was scored; the caller then reports the failure.
 std::string render_evaluation(const nlohmann::json& answer, int width);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

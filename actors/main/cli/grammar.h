@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // An option, or an argument of a command.
 struct OptionDoc {
@@ -36,4 +36,4 @@ struct GrammarDoc {
 // Builds the parser and reads it back. Hidden options of commands are left out.
 GrammarDoc grammar_doc();
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

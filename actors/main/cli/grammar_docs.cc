@@ -2,7 +2,7 @@
 // without a value text therefore have the text " ", which is removed here.
 #include "actors/main/cli/grammar_docs.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 OptionDoc option_doc(const CLI::Option& option, const Choices& choices) {
   const auto chosen = choices.find(&option);
@@ -43,4 +43,4 @@ CommandDoc command_doc(const CLI::App& app, const Choices& choices,
   return command;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

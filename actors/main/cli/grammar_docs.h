@@ -9,7 +9,7 @@
 
 #include "actors/main/cli/grammar.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The values of an option that are few enough to be listed; CLI11 does not give them back.
 using Choices = std::map<const CLI::Option*, std::vector<std::string>>;
@@ -18,4 +18,4 @@ OptionDoc option_doc(const CLI::Option& option, const Choices& choices);
 CommandDoc command_doc(const CLI::App& command, const Choices& choices,
                        std::vector<std::string> examples);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -13,7 +13,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -316,4 +316,4 @@ std::string final_summary(const json& job, const json& result, int width) {
   return text;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

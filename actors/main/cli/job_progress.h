@@ -12,7 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Several lines without escape codes, each at most `width` columns, ending in a newline.
 std::string live_bar(const nlohmann::json& job, int width);
@@ -23,4 +23,4 @@ std::string live_line(const nlohmann::json& job);
 // `result` is result.json; `job` gives id and run_dir. Ends with the next steps as commands.
 std::string final_summary(const nlohmann::json& job, const nlohmann::json& result, int width);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -17,7 +17,7 @@
 #include "actors/main/cli/object_names.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -79,22 +79,22 @@ Result<void> log_of_actor(const LogsCommand& command, Client& client) {
 }
 
 // One incarnation of an actor, which has a log of its own.
-struct ActorLife {
+struct ActorIncarnation {
   ActorName actor;
   std::string incarnation;
-  auto operator<=>(const ActorLife& other) const {
+  auto operator<=>(const ActorIncarnation& other) const {
     return std::pair(actor.full_name, incarnation) <=>
            std::pair(other.actor.full_name, other.incarnation);
   }
-  bool operator==(const ActorLife& other) const { return (*this <=> other) == 0; }
+  bool operator==(const ActorIncarnation& other) const { return (*this <=> other) == 0; }
 };
 
 // The incarnations of a job's actors; for a run that is known only by its directory, the actors
 // that its record names.
-Result<std::vector<ActorLife>> actors_of(const Client& client, const std::string& job) {
+Result<std::vector<ActorIncarnation>> actors_of(const Client& client, const std::string& job) {
   auto items = get_list(client, "/actors");
   if (!items) return items.error();
-  std::vector<ActorLife> actors;
+  std::vector<ActorIncarnation> actors;
   for (const json& item : *items)
     if (field(item, "job") == job)
       actors.push_back({{job, field(item, "name")}, field(item, "incarnation")});
@@ -113,10 +113,10 @@ Result<void> logs_of_job(const LogsCommand& command, const std::string& job, Cli
     return Error{ErrorCode::kNotFound, "no actor of " + job + " has a log", "",
                  "`tandem events -j " + job + "` says how far it came"};
   std::vector<ActorLog> logs;
-  for (const ActorLife& life : *actors) {
-    auto text = client.api.get_text(log_path(command, life.actor, false));
+  for (const ActorIncarnation& actor : *actors) {
+    auto text = client.api.get_text(log_path(command, actor.actor, false));
     if (text)
-      logs.push_back({life.actor.short_name(), std::move(*text)});
+      logs.push_back({actor.actor.short_name(), std::move(*text)});
     else if (text.error().code != ErrorCode::kNotFound)  // one that has not started has none yet
       return text.error();
   }
@@ -151,14 +151,14 @@ class JobFollower {
     if (!actors) return actors.error();
     ended_ = has_ended(*job);
     names_.clear();
-    for (const ActorLife& life : *actors) names_.push_back(life.actor.short_name());
-    for (const ActorLife& life : *actors) {
-      if (followed_.contains(life) || streams_.size() >= kFollowedMax) continue;
-      auto stream = client_.api.lines(log_path(command_, life.actor, true));
+    for (const ActorIncarnation& actor : *actors) names_.push_back(actor.actor.short_name());
+    for (const ActorIncarnation& actor : *actors) {
+      if (followed_.contains(actor) || streams_.size() >= kFollowedMax) continue;
+      auto stream = client_.api.lines(log_path(command_, actor.actor, true));
       if (!stream && stream.error().code != ErrorCode::kNotFound) return stream.error();
       if (!stream) continue;  // it has not started: it is looked for again
-      followed_.insert(life);
-      streams_.emplace(life, std::move(*stream));
+      followed_.insert(actor);
+      streams_.emplace(actor, std::move(*stream));
     }
     return {};
   }
@@ -202,8 +202,8 @@ class JobFollower {
   Client& client_;
   bool ended_ = false;
   std::vector<std::string> names_;
-  std::set<ActorLife> followed_;
-  std::map<ActorLife, runtime::HttpLines> streams_;
+  std::set<ActorIncarnation> followed_;
+  std::map<ActorIncarnation, runtime::HttpLines> streams_;
 };
 
 }  // namespace
@@ -218,4 +218,4 @@ Result<void> execute(const LogsCommand& command, Client& client) {
   return logs_of_job(command, *job, client);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

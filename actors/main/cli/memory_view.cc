@@ -8,7 +8,7 @@
 #include "actors/main/cli/cells.h"
 #include "actors/main/cli/table.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using cells::at;
@@ -68,4 +68,4 @@ std::string node_memory(const json& node) {
   return cells::bytes(reserved) + "/" + cells::bytes(offered);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

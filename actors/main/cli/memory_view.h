@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // A table of item["memory"]: for each role the rows of one rank and the sum that each rank
 // reserves. Empty where there is none.
@@ -17,4 +17,4 @@ std::string reserved_lines(const nlohmann::json& item, int width);
 // "1.2 GiB/12.0 GiB": reserved memory of a node, and the memory that it offers.
 std::string node_memory(const nlohmann::json& node);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

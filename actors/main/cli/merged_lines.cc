@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr std::string_view kTimeShape = "dddd-dd-ddTdd:dd:dd";  // as runtime/base/log.h writes it
@@ -51,4 +51,4 @@ std::string merged_lines(const std::vector<ActorLog>& logs) {
   return merged;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

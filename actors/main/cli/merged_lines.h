@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct ActorLog {
   std::string actor;  // "rollout/0"
@@ -19,4 +19,4 @@ std::string line_prefix(const std::string& actor, const std::vector<std::string>
 // the line before it in its log. Lines of the same time stay in the order of `logs`.
 std::string merged_lines(const std::vector<ActorLog>& logs);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

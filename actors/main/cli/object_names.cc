@@ -7,7 +7,7 @@
 #include "actors/main/cli/api_object.h"
 #include "actors/main/cli/arguments.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 using nlohmann::json;
 
@@ -162,4 +162,4 @@ Result<ObjectPath> object_path(const Client& client, Kind kind, const std::strin
   return run ? Result<ObjectPath>(path(Kind::kRuns, *run)) : id.error();
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -11,7 +11,7 @@
 #include "actors/main/cli/command.h"
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Whether runs that the controller knows only by their directories count as well. Commands that
 // change a job exclude them.
@@ -56,4 +56,4 @@ Result<ObjectPath> object_path(const Client& client, Kind kind, const std::strin
 Error not_found(const std::string& kind, const std::string& name,
                 const std::vector<std::string>& names);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

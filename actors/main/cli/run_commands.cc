@@ -8,7 +8,7 @@
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using cells::at;
@@ -72,4 +72,4 @@ Result<void> execute(const StatusCommand& command, Client& client) {
   return {};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

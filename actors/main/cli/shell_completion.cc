@@ -13,7 +13,7 @@
 #include "actors/main/cli/complete_command.h"
 #include "actors/main/cli/grammar.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 std::vector<std::string> option_names(const std::vector<OptionDoc>& options) {
@@ -211,4 +211,4 @@ std::string completion_script(Shell shell) {
   CHECK(false);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

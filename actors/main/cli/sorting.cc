@@ -7,7 +7,7 @@
 #include "actors/main/cli/arguments.h"
 #include "actors/main/cli/cells.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -65,4 +65,4 @@ Result<json> sorted_by(const std::string& field, json items) {
   return sorted;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -6,7 +6,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // `field` is a member, or a path of members ("staleness.max"); with '-' before it the order is
 // descending; empty leaves the order as it is. Numbers sort as numbers, before texts; items without
@@ -14,4 +14,4 @@ namespace tandem::cli {
 // name: no item has such a field.
 Result<nlohmann::json> sorted_by(const std::string& field, nlohmann::json items);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

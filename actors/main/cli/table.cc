@@ -13,7 +13,7 @@
 
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr int kGap = 2;
@@ -212,4 +212,4 @@ std::string short_bytes(double bytes) {
   return format(whole ? "%.0f " : "%.1f ", scaled) + std::string(kUnits[unit]);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

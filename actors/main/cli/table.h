@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 enum class Align { kLeft, kRight };
 enum class Cut { kEnd, kMiddle };  // where a cell that is too wide is cut
@@ -50,4 +50,4 @@ std::string short_age(double seconds);
 std::string short_count(double value);
 std::string short_bytes(double bytes);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

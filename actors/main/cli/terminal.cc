@@ -15,7 +15,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // The alternate screen, without a cursor and without line wrap.
@@ -156,4 +156,4 @@ std::optional<TerminalEvent> Terminal::await(Duration timeout) {
   return read_key();
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

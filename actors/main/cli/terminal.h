@@ -16,7 +16,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct ScreenSize {
   int columns = 80;
@@ -63,4 +63,4 @@ class Terminal {
 // Whether colours are wanted, by NO_COLOR and TERM (no-color.org).
 bool wants_colour();
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -17,7 +17,7 @@
 #include "actors/main/cli/table.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using cells::at;
@@ -305,4 +305,4 @@ std::optional<TopChoice> after_key(TopChoice choice, const TopPicture& picture,
   return choice;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

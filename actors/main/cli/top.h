@@ -12,7 +12,7 @@
 #include "actors/main/cli/terminal.h"
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The order of the actors; the values index kSortOrders in top.cc.
 enum class TopSort { kName, kState, kCpu, kMemory, kRestarts };
@@ -47,4 +47,4 @@ std::vector<std::string> top_lines(const TopPicture& picture, const TopChoice& c
 std::optional<TopChoice> after_key(TopChoice choice, const TopPicture& picture,
                                    const TerminalEvent& key);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -8,7 +8,7 @@
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/top.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr Duration kFrameInterval = std::chrono::milliseconds(500);
@@ -90,4 +90,4 @@ Result<void> execute(const TopCommand& command, Client& client) {
   return {};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -4,7 +4,7 @@
 
 #include "actors/main/cli/table.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -47,4 +47,4 @@ std::string trouble_lines(const json& item) {
   return text;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -6,10 +6,10 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // A block of lines for each of item["troubles"], never cut to a width, since the reader needs the
 // program's own words whole. Empty where there are none.
 std::string trouble_lines(const nlohmann::json& item);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

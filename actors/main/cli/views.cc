@@ -19,7 +19,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -508,4 +508,4 @@ std::string render_samples(const json& samples, OutputForm form, const Screen& s
   return table_of_samples(samples, screen);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -9,7 +9,7 @@
 
 #include "actors/main/cli/command.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct Screen {
   int width;            // columns; kUnlimitedWidth off a terminal
@@ -43,4 +43,4 @@ std::string shown_json(const nlohmann::json& value, int indent = -1);
 // Any JSON as block YAML, with a final newline; nothing in it steers a terminal either.
 std::string to_yaml(const nlohmann::json& value);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

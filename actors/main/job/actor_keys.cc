@@ -4,7 +4,7 @@
 #include "actors/main/job/key_fields.h"
 #include "scheduler/fleet/placement.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using J = JobSpec;
@@ -79,4 +79,4 @@ void ActorField::keep() {
   if (!actor_.empty()) job_.actors[actor_] = entry_.actors[kAnyActor];
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

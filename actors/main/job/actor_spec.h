@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // A map of the user's own, kept as the text of a JSON object: {"start": 3}.
 struct JsonObject {
@@ -33,4 +33,4 @@ struct ActorSpec {
 };
 using ActorsSpec = std::map<std::string, ActorSpec>;  // by role
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

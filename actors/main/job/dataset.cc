@@ -21,7 +21,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -262,4 +262,4 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, 
   return order;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -19,7 +19,7 @@
 #include "actors/model/chat_template.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 inline constexpr std::size_t kRecordBytesMax = 8u << 20;        // one line
 inline constexpr std::size_t kDatasetBytesMax = 4ull << 30;     // one data set, all files
@@ -67,4 +67,4 @@ Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::uint32_t size,
                                        bool shuffle);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

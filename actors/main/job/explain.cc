@@ -9,7 +9,7 @@
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/key_texts.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // The values that this version refuses by name: "vllm, sglang", "more than 1", or "".
@@ -110,4 +110,4 @@ std::string job_file_reference() {
   return text;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

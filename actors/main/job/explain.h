@@ -7,7 +7,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // For "" the keys of all sections with their defaults; for a section its keys; for a key (or an
 // alias) its type, default, range and meaning. kNotFound otherwise, with the nearest name as help.
@@ -16,4 +16,4 @@ Result<std::string> explain(std::string_view key_or_section);
 // The text of docs/job-file.md.
 std::string job_file_reference();
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -10,7 +10,7 @@
 
 #include "actors/model/model_directory.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 namespace fs = std::filesystem;
 
@@ -110,4 +110,4 @@ std::optional<Error> binary_data_error(const fs::path& file) {
   return std::nullopt;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

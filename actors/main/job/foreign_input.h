@@ -9,7 +9,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // An error with the way to a directory, where `path`, relative to `base`, has the form of a Hub id
 // ("Qwen/Qwen3-0.6B") and neither it nor its parent folder exists. `where` is the place of the key
@@ -22,4 +22,4 @@ std::optional<Error> hub_id_error(const std::filesystem::path& path,
 // where it cannot be read, which the caller reports.
 std::optional<Error> binary_data_error(const std::filesystem::path& file);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -14,7 +14,7 @@
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/key_fields.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
@@ -389,4 +389,4 @@ std::span<const Key> job_keys() {
 }
 std::span<const Section> job_sections() { return kSections; }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

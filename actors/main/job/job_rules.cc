@@ -17,7 +17,7 @@
 #include "actors/reward/make_verifier.h"
 #include "scheduler/fleet/staleness.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr std::size_t kNameCharsMax = 63;
@@ -70,13 +70,13 @@ Broken sampling_rules(const JobSpec& job) {
     return Violation{"algorithm.filter_groups.enable",
                      "with `rollout.n: 1` every group has zero variance and would be discarded",
                      "set `rollout.n` to 2 or more"};
-  if (r.min_tokens > job.data.max_response_length)
+  if (r.sampling.min_tokens > job.data.max_response_length)
     return Violation{"rollout.min_tokens",
-                     "`rollout.min_tokens` is " + text(r.min_tokens) +
+                     "`rollout.min_tokens` is " + text(r.sampling.min_tokens) +
                          ", more than `data.max_response_length`, " +
                          text(job.data.max_response_length),
                      "lower the one or raise the other"};
-  if (std::ranges::any_of(r.stop, &std::string::empty))
+  if (std::ranges::any_of(r.sampling.stop, &std::string::empty))
     return Violation{"rollout.stop", "`rollout.stop` holds an empty string",
                      "it would end every completion at once; leave it out"};
   return {};
@@ -85,21 +85,22 @@ Broken sampling_rules(const JobSpec& job) {
 // Bounds below which an engine could not take one whole group, or one token for each sequence.
 Broken engine_rules(const JobSpec& job) {
   const RolloutSpec& r = job.rollout;
-  if (r.block_size % kPositionsPerChunk != 0)
-    return Violation{"rollout.block_size",
-                     "`rollout.block_size` is " + text(r.block_size) + ", not a multiple of 16",
-                     "attention reduces keys in chunks of 16 positions; use 16, 32, 48 …"};
-  if (r.max_num_seqs < r.n)
+  if (r.args.block_size % kPositionsPerChunk != 0)
+    return Violation{
+        "rollout.block_size",
+        "`rollout.block_size` is " + text(r.args.block_size) + ", not a multiple of 16",
+        "attention reduces keys in chunks of 16 positions; use 16, 32, 48 …"};
+  if (r.args.max_num_seqs < r.n)
     return Violation{"rollout.max_num_seqs",
-                     "`rollout.max_num_seqs` is " + text(r.max_num_seqs) +
+                     "`rollout.max_num_seqs` is " + text(r.args.max_num_seqs) +
                          ", less than one group, `rollout.n: " + text(r.n) + "`",
                      "raise it to at least " + text(r.n)};
-  if (r.max_num_batched_tokens < r.max_num_seqs)
+  if (r.args.max_num_batched_tokens < r.args.max_num_seqs)
     return Violation{"rollout.max_num_batched_tokens",
-                     "`rollout.max_num_batched_tokens` is " + text(r.max_num_batched_tokens) +
-                         ", but " + text(r.max_num_seqs) +
+                     "`rollout.max_num_batched_tokens` is " + text(r.args.max_num_batched_tokens) +
+                         ", but " + text(r.args.max_num_seqs) +
                          " sequences (`rollout.max_num_seqs`) decode a token each",
-                     "raise it to at least " + text(r.max_num_seqs)};
+                     "raise it to at least " + text(r.args.max_num_seqs)};
   const auto& concurrent = job.async.max_concurrent_rollouts;
   if (concurrent && *concurrent < r.n)
     return Violation{"async.max_concurrent_rollouts",
@@ -125,9 +126,9 @@ Broken eval_rules(const JobSpec& job) {
                      "`eval.temperature: 0` the only completion is greedy",
                      "set `eval.temperature` above 0, or leave `eval.greedy` out"};
   const std::int64_t completions = e.n + (e.greedy ? 1 : 0);
-  if (job.rollout.max_num_seqs < completions)
+  if (job.rollout.args.max_num_seqs < completions)
     return Violation{"rollout.max_num_seqs",
-                     "`rollout.max_num_seqs` is " + text(job.rollout.max_num_seqs) +
+                     "`rollout.max_num_seqs` is " + text(job.rollout.args.max_num_seqs) +
                          ", less than the completions of one evaluated prompt, " +
                          text(completions) + " (`eval.n`" + (e.greedy ? " and a greedy one" : "") +
                          ")",
@@ -361,7 +362,7 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
     warnings.push_back("async.max_staleness is " + text(job.async.max_staleness) + ": above " +
                        text(scheduler::kMaxStalenessAdvised) + " learning usually suffers");
   const RolloutSpec& r = job.rollout;
-  if (r.top_k > 0 || r.top_p < 1 || r.min_p > 0)
+  if (r.sampling.top_k > 0 || r.sampling.top_p < 1 || r.sampling.min_p > 0)
     warnings.push_back(
         "top_k, top_p and min_p truncate what is sampled, but the loss's ratios are of the whole "
         "distribution: the policy gradient is biased");
@@ -387,4 +388,4 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
   return warnings;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -11,7 +11,7 @@
 
 #include "actors/main/job/job_spec.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct Violation {
   std::string key;  // the key to change; the error points at its place
@@ -35,4 +35,4 @@ std::vector<std::string> settle(JobSpec& job, const Given& given);
 // Settings that are allowed and seldom meant: one sentence each, for stderr.
 std::vector<std::string> job_warnings(const JobSpec& job);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

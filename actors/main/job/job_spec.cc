@@ -3,7 +3,7 @@
 
 #include "scheduler/fleet/staleness.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // A job that trains has a model: `model.path` is required.
 bool trains(const JobSpec& job) { return job.actors.empty() || !job.model.path.empty(); }
@@ -17,4 +17,4 @@ std::int64_t lookahead(const AsyncSpec& async) {
   return async.lookahead.value_or(scheduler::default_lookahead(async.max_staleness));
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

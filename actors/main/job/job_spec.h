@@ -26,7 +26,7 @@
 #include "actors/main/job/rollout_spec.h"
 #include "actors/model/chat_template.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The policy: where its files are and in which numbers it computes.
 struct ModelSpec {
@@ -179,4 +179,4 @@ std::int64_t updates_per_batch(const JobSpec& job);  // optimizer steps that one
 // The lookahead L: the given one, or the default for K (scheduler/fleet/staleness.h).
 std::int64_t lookahead(const AsyncSpec& async);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

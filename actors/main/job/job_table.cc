@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 bool Range::contains(double value) const {
   return (min_open ? value > min : value >= min) && (max_open ? value < max : value <= max);
@@ -39,4 +39,4 @@ JobSpec full_default_job() {
   return job;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

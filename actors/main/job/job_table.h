@@ -18,7 +18,7 @@
 
 #include "actors/main/job/job_spec.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // A key that chooses one of `names`: read and written as an index, so that the table needs no type
 // per enum. `get` and `set` borrow the JobSpec of the field.
@@ -112,4 +112,4 @@ std::string_view last_part(std::string_view path);  // "lr" of that path
 // A JobSpec with every optional section present, for reading defaults.
 JobSpec full_default_job();
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

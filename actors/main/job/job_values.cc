@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // A list of names with static storage, since value_names() returns a view of it. The order is that
@@ -60,4 +60,4 @@ Names value_names(PoolStrategy) { return kPoolStrategy; }
 
 Names chat_template_names() { return kChatTemplate; }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -15,7 +15,7 @@
 #include "runtime/weights/weights_type.h"
 #include "scheduler/fleet/placement_input.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Values that only the job file has.
 //
@@ -69,4 +69,4 @@ std::string_view spelling(Enum value) {
   return value_names(value)[static_cast<std::size_t>(value)];
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <system_error>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 namespace fs = std::filesystem;
 
@@ -90,4 +90,4 @@ std::string resume_hint(const std::string& verb, const fs::path& run) {
   return "resume with: " + resume_command(verb, run) + "\n";
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

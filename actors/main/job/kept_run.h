@@ -10,7 +10,7 @@
 
 #include "actors/main/job/load_job.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The run directory that `named` means: a path, or the id of a run below `runs`. The result is
 // absolute and has no symbolic links. kFailed where neither is a run that has begun, that is, has a
@@ -34,4 +34,4 @@ std::string resume_command(const std::string& verb, const std::filesystem::path&
 // journal, which has nothing to continue from.
 std::string resume_hint(const std::string& verb, const std::filesystem::path& run);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

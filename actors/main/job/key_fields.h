@@ -10,7 +10,7 @@
 #include "actors/main/job/job_table.h"
 #include "scheduler/fleet/placement.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Upper bounds of what one job may ask for, far above any machine that this version supports.
 inline constexpr double kActorsMax = scheduler::kReplicasMax;
@@ -81,4 +81,4 @@ inline FieldRef chat_slot(std::optional<actors::ChatTemplate>& field) {
                        }};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -13,7 +13,7 @@
 
 #include "actors/main/job/job_table.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // verl's key is a fraction and ours a number of versions, so that no value can be translated.
@@ -233,4 +233,4 @@ std::string unknown_key_help(std::string_view path) {
          "` lists the keys";
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

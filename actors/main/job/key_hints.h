@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // A name that another system has for one of our keys.
 struct ForeignKey {
@@ -36,4 +36,4 @@ std::string unknown_key_help(std::string_view path);
 // The foreign key with exactly this path, or nullptr.
 const ForeignKey* find_foreign(std::string_view path);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

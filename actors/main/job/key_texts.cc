@@ -6,7 +6,7 @@
 #include "actors/main/job/print_job.h"
 #include "runtime/base/check.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // The shortest text of a bound. A whole number is printed without an exponent or ".0".
@@ -73,4 +73,4 @@ std::string default_text(const Key& key) {
   return print_value(key.field(job));
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

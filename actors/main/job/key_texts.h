@@ -7,10 +7,10 @@
 
 #include "actors/main/job/job_table.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::string type_text(const Key& key);   // "integer", "one of grpo, dr_grpo, …", "list of paths"
 std::string range_text(const Key& key);  // "[1, 4096] tokens", "(0, 1]", "≥ 0", ""
 std::string default_text(const Key& key);  // as YAML, "required" when there is none
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

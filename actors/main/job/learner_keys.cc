@@ -9,7 +9,7 @@
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/key_fields.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // Needs a value model, which this version does not have.
@@ -217,4 +217,4 @@ const Key kLearnerKeys[] = {
 
 std::span<const Key> learner_keys() { return kLearnerKeys; }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

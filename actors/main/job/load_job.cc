@@ -30,7 +30,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -451,4 +451,4 @@ Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>&
                     .sets = sets});
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

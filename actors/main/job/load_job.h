@@ -17,7 +17,7 @@
 #include "actors/main/job/job_spec.h"
 #include "runtime/base/result.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 inline constexpr std::size_t kJobFileBytesMax = 1 << 20;
 inline constexpr std::size_t kSetsMax = 256;  // --set options on one command line
@@ -53,4 +53,4 @@ Result<LoadedJob> parse_job(const JobText& text);
 // parse_job over the file at `path`; relative paths in `sets` start at the current directory.
 Result<LoadedJob> load_job(const std::filesystem::path& path, const std::vector<std::string>& sets);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -10,7 +10,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 std::string print_double(double value) {
@@ -134,4 +134,4 @@ std::string print_job(const JobSpec& job) {
   return std::move(printer.text);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

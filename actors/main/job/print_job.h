@@ -10,11 +10,11 @@
 #include "actors/main/job/job_spec.h"
 #include "actors/main/job/job_table.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::string print_job(const JobSpec& job);
 
 // One value in YAML's flow form: "0.001", "[1, 2]", "null", "\"a b\"".
 std::string print_value(const FieldRef& field);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -4,7 +4,7 @@
 
 #include "actors/main/job/key_fields.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // Completions of one prompt.
@@ -31,32 +31,32 @@ const Key kRolloutKeys[] = {
      .range = between(1, kGroupSizeMax),
      .unit = "trajectories"},
     {.path = "rollout.temperature",
-     .field = [](J& j) { return slot(j.rollout.temperature); },
+     .field = [](J& j) { return slot(j.rollout.sampling.temperature); },
      .description = "Log-probabilities are of softmax(logits / temperature) in engine and learner.",
      .range = above_to(0, 100)},
     {.path = "rollout.top_p",
-     .field = [](J& j) { return slot(j.rollout.top_p); },
+     .field = [](J& j) { return slot(j.rollout.sampling.top_p); },
      .description = "Sample from the smallest set of tokens with this probability; 1: off.",
      .range = above_to(0, 1)},
     {.path = "rollout.top_k",
-     .field = [](J& j) { return slot(j.rollout.top_k); },
+     .field = [](J& j) { return slot(j.rollout.sampling.top_k); },
      .description = "Sample from so many likeliest tokens; 0: off.",
      .range = between(0, kTokensMax),
      .unit = "tokens"},
     {.path = "rollout.min_p",
-     .field = [](J& j) { return slot(j.rollout.min_p); },
+     .field = [](J& j) { return slot(j.rollout.sampling.min_p); },
      .description = "Drop tokens below this share of the likeliest one's probability; 0: off.",
      .range = between(0, 1)},
     {.path = "rollout.min_tokens",
-     .field = [](J& j) { return slot(j.rollout.min_tokens); },
+     .field = [](J& j) { return slot(j.rollout.sampling.min_tokens); },
      .description = "No end before so many sampled tokens.",
      .range = between(0, kTokensMax),
      .unit = "tokens"},
     {.path = "rollout.stop",
-     .field = [](J& j) { return slot(j.rollout.stop); },
+     .field = [](J& j) { return slot(j.rollout.sampling.stop); },
      .description = "Texts that end a completion, also across token borders."},
     {.path = "rollout.stop_token_ids",
-     .field = [](J& j) { return slot(j.rollout.stop_token_ids); },
+     .field = [](J& j) { return slot(j.rollout.sampling.stop_token_ids); },
      .description = "Tokens that end a completion, beside the model's own.",
      .range = between(0, kTokensMax)},
     {.path = "rollout.tensor_model_parallel_size",
@@ -71,31 +71,31 @@ const Key kRolloutKeys[] = {
                     "an engine may take.",
      .range = above_to(0, 1)},
     {.path = "rollout.max_num_seqs",
-     .field = [](J& j) { return slot(j.rollout.max_num_seqs); },
+     .field = [](J& j) { return slot(j.rollout.args.max_num_seqs); },
      .description = "Sequences that one engine decodes at a time.",
      .range = between(1, 65536),
      .unit = "sequences"},
     {.path = "rollout.max_num_batched_tokens",
-     .field = [](J& j) { return slot(j.rollout.max_num_batched_tokens); },
+     .field = [](J& j) { return slot(j.rollout.args.max_num_batched_tokens); },
      .description = "Tokens in one forward pass; longer prompts are prefilled in chunks.",
      .range = between(1, kTokensMax),
      .unit = "tokens"},
     {.path = "rollout.block_size",
-     .field = [](J& j) { return slot(j.rollout.block_size); },
+     .field = [](J& j) { return slot(j.rollout.args.block_size); },
      .description = "Positions in one KV page; a multiple of 16.",
      .range = between(16, 4096),
      .unit = "tokens"},
     {.path = "rollout.enable_prefix_caching",
-     .field = [](J& j) { return slot(j.rollout.enable_prefix_caching); },
+     .field = [](J& j) { return slot(j.rollout.args.enable_prefix_caching); },
      .description = "Keep the pages of finished prompts for later ones of the same version."},
     {.path = "rollout.cudagraph_capture_sizes",
-     .field = [](J& j) { return slot(j.rollout.cudagraph_capture_sizes); },
+     .field = [](J& j) { return slot(j.rollout.args.cudagraph_capture_sizes); },
      .description = "Batch sizes captured as CUDA graphs; one above `rollout.max_num_seqs` stands "
                     "for that. Without a GPU there is nothing to capture.",
      .range = between(1, 65536),
      .unit = "sequences"},
     {.path = "rollout.async_scheduling",
-     .field = [](J& j) { return slot(j.rollout.async_scheduling); },
+     .field = [](J& j) { return slot(j.rollout.args.async_scheduling); },
      .description = "On a GPU, plan and queue a step while the one before computes. With "
                     "`model.batch_invariant` tokens come out the same."},
 
@@ -132,4 +132,4 @@ const Key kRolloutKeys[] = {
 
 std::span<const Key> rollout_keys() { return kRolloutKeys; }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 120;  // of a line that is shown
@@ -154,4 +154,4 @@ std::string yaml_excerpt(std::string_view text, const YamlFault& fault) {
   return fault.note.empty() ? excerpt : excerpt + " " + fault.note;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct YamlFault {
   int line = 0, column = 0;  // from 0
@@ -25,4 +25,4 @@ YamlFault find_yaml_fault(std::string_view text, int line, int column, std::stri
 //      |     ^ note
 std::string yaml_excerpt(std::string_view text, const YamlFault& fault);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

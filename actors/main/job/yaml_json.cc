@@ -7,7 +7,7 @@
 #include "actors/main/job/print_job.h"
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // A reader of YAML need not take a longer key that stands before its colon in one line.
@@ -89,4 +89,4 @@ std::optional<ValueError> json_of(const YAML::Node& map, const std::string& name
   return {};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

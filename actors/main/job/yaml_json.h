@@ -6,7 +6,7 @@
 #include "actors/main/job/actor_spec.h"
 #include "actors/main/job/yaml_scalar.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Plain scalars become numbers, truth values and null as in the rest of a job file; others are
 // strings. The text is in one form, so that it reads back as itself. Errors: a map with a key twice
@@ -15,4 +15,4 @@ namespace tandem::cli {
 std::optional<ValueError> json_of(const YAML::Node& map, const std::string& name,
                                   JsonObject& object);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -8,7 +8,7 @@
 #include "actors/main/job/print_job.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 constexpr std::size_t kShownBytesMax = 40;
@@ -94,4 +94,4 @@ std::string describe(const YAML::Node& node) {
   return "the string `" + text + "`";
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // A value that a job file may not have.
 struct ValueError {
@@ -39,4 +39,4 @@ std::optional<PlainValue> plain_value(const YAML::Node& node);
 // messages. Cut to 40 bytes.
 std::string describe(const YAML::Node& node);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

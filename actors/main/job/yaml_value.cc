@@ -16,7 +16,7 @@
 #include "actors/main/job/print_job.h"
 #include "actors/main/job/yaml_json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -224,4 +224,4 @@ std::optional<ValueError> assign(const Key& key, const FieldRef& field, const YA
   return std::visit(Assign{key, node, base}, field);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -13,11 +13,11 @@
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/yaml_scalar.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Relative paths start at `base`. nullopt: assigned. After an error the value of the field is
 // unspecified, and the job must not be used.
 std::optional<ValueError> assign(const Key& key, const FieldRef& field, const YAML::Node& node,
                                  const std::filesystem::path& base);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

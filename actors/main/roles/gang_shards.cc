@@ -11,7 +11,7 @@
 #include "runtime/collective/nccl_rendezvous.h"
 #include "runtime/collective/nccl_shards.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 using runtime::NcclCommunicator;
 using runtime::NcclProcess;
@@ -19,8 +19,8 @@ using runtime::NcclRendezvous;
 
 namespace {
 
-// The bytes that rank 0 broadcasts. Ranks are of one build, so that the struct travels as it lies
-// in memory; the assertion below excludes padding.
+// The bytes that rank 0 broadcasts. The struct travels as it lies in memory, without padding; a
+// change of it raises kWireProtocol (actors/messages/wire_build.h).
 struct Invitation {
   runtime::NcclUniqueId unique_id;
   std::uint64_t layout_hash = 0;
@@ -103,4 +103,4 @@ Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(const GangShard
        .sum = on_gpu ? runtime::SumPieces(sum_on_gpu) : runtime::SumPieces(runtime::sum_on_host)});
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

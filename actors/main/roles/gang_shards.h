@@ -17,7 +17,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 struct GangShardsConfig {
   std::string name;               // of the communicator: "job/learner"
@@ -36,4 +36,4 @@ struct GangShardsConfig {
 Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(
     const GangShardsConfig& config, runtime::Collective& gang, const runtime::NcclProcess& process);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

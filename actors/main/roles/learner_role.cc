@@ -27,7 +27,7 @@
 #include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using actors::StartRank;
@@ -281,4 +281,4 @@ RoleEntry learner_role() {
   return {actors::Role::kLearner, learner_demands, learner_memory, build_learner};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -3,7 +3,7 @@
 #include <system_error>
 #include <utility>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::path& directory) {
   std::error_code absent;
@@ -25,4 +25,4 @@ void add_process(scheduler::MemoryDemand& demand, const PlannedModel* model) {
   add_row(demand, "process", kRankProcessBytes);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

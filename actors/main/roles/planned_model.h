@@ -9,7 +9,7 @@
 #include "runtime/device/stream.h"
 #include "scheduler/fleet/memory_demand.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The memory of a rank process besides its rows: program, libraries, stacks, sockets, logs.
 // Measured with the arithmetic job, whose model has 115 thousand parameters: 15 MiB resident for a
@@ -41,4 +41,4 @@ void add_row(scheduler::MemoryDemand& demand, const char* name, std::int64_t byt
 // Adds the rows of the process itself, and of a tokenizer where there is a model.
 void add_process(scheduler::MemoryDemand& demand, const PlannedModel* model);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

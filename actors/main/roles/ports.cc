@@ -2,7 +2,7 @@
 
 #include "actors/messages/roles.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::string rollout_port(const std::string& job) { return actors::exchange_name(job) + "/rollout"; }
 std::string learner_port(const std::string& job) { return actors::exchange_name(job) + "/learner"; }
@@ -11,4 +11,4 @@ std::string broadcast_port(const std::string& job) {
   return actors::exchange_name(job) + "/broadcast";
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -6,7 +6,7 @@
 
 #include "actors/rank/rank_session.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::string rollout_port(const std::string& job);
 std::string learner_port(const std::string& job);
@@ -19,4 +19,4 @@ inline constexpr const char* kRankPort = actors::kRankInboxPort;
 inline constexpr const char* kRolePort = "role";
 inline constexpr const char* kBroadcastPort = "broadcast";  // of a rank that broadcasts
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

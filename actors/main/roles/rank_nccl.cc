@@ -6,7 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/device/cuda_module.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // The report of a rank is one sentence, so that the help becomes part of it: it is meant for the
@@ -38,4 +38,4 @@ RankNccl::RankNccl(runtime::NcclProcess process) : process_(std::move(process)) 
   process_.thread = &thread_;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -9,7 +9,7 @@
 #include "runtime/collective/nccl_communicator.h"
 #include "runtime/collective/nccl_thread.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Outlives the communicators of the process. A call of NCCL that does not come back ends the
 // process (NH-2), and the controller starts the rank again.
@@ -27,4 +27,4 @@ class RankNccl {
   runtime::NcclProcess process_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

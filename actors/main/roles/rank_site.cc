@@ -7,7 +7,7 @@
 #include "actors/rank/rank_failure.h"
 #include "runtime/device/cuda_module.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // How long a rollout that is cut off keeps a version from being replaced; less where that would
@@ -105,4 +105,4 @@ Result<runtime::Dial> payload_dial(const std::vector<std::string>& offered,
                to_string(dial.to)};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -22,7 +22,7 @@
 #include "runtime/weights/weight_ends.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 inline constexpr Duration kPayloadTimeout = std::chrono::seconds(30);
 
@@ -83,4 +83,4 @@ Result<runtime::DeviceKind> device_of(double gpus_per_actor);
 Result<runtime::Dial> payload_dial(const std::vector<std::string>& offered,
                                    const runtime::Dial& dial);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -6,7 +6,7 @@
 #include "actors/main/roles/reward_role.h"
 #include "actors/main/roles/rollout_role.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::span<const RoleEntry> role_entries() {
   static const RoleEntry kEntries[] = {rollout_role(), learner_role(), reward_role()};
@@ -19,4 +19,4 @@ const RoleEntry* find_role(const actors::Role& role) {
   return found == entries.end() ? nullptr : &*found;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

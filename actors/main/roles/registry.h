@@ -5,9 +5,9 @@
 
 #include "actors/main/roles/role_entry.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 std::span<const RoleEntry> role_entries();             // in the order in which actors are placed
 const RoleEntry* find_role(const actors::Role& role);  // nullptr: no role of training
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -10,7 +10,7 @@
 #include "runtime/base/log.h"
 #include "runtime/node/log_files.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using actors::StartRank;
@@ -35,18 +35,18 @@ Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const Job
   log::info("event=started actor={} {}", start.actor, describe(judging));
   auto verifier = actors::make_verifier(judging, runtime::process_spawner(site.bulk_io));
   if (!verifier) return actors::of_input(verifier.error());
-  actors::RewardActor::Joints joints;
-  joints.exchange =
+  actors::RewardActor::Connections connections;
+  connections.exchange =
       site.directory.remote<actors::RewardEvents>({reward_port(start.job), {}}, site.to_controller);
-  joints.read = site.payload_reader();
-  joints.progress = site.phase_reporter();
+  connections.read = site.payload_reader();
+  connections.progress = site.phase_reporter();
   auto ref = spawn_made(
       site.system, std::make_unique<actors::RewardActor>(
                        actors::RewardConfig{.self = {start.actor, start.incarnation},
                                             .group_size = static_cast<std::int32_t>(job.rollout.n),
                                             .prompt_key = job.data.prompt_key,
                                             .answer_key = job.data.answer_key},
-                       std::move(*verifier), std::move(joints)));
+                       std::move(*verifier), std::move(connections)));
   site.directory.expose(kRolePort, runtime::narrow<actors::RewardInbox>(ref));
   return BuiltRole{
       .begin = [ref] { CHECK(ref.tell(actors::StartReward{}) == runtime::Delivery::kAccepted); }};
@@ -58,4 +58,4 @@ RoleEntry reward_role() {
   return {actors::Role::kReward, reward_demands, reward_memory, build_reward};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

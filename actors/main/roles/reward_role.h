@@ -3,8 +3,8 @@
 
 #include "actors/main/roles/role_entry.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 RoleEntry reward_role();
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

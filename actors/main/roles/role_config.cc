@@ -15,7 +15,7 @@
 #include "actors/main/job/print_job.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 namespace {
 
@@ -47,26 +47,16 @@ scheduler::Budget budget_of(const JobSpec& job) {
 actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_memory_bytes) {
   const RolloutSpec& r = job.rollout;
   actors::EngineConfig config{
-      .temperature = static_cast<float>(r.temperature),
-      .top_p = static_cast<float>(r.top_p),
-      .top_k = static_cast<std::int32_t>(r.top_k),
-      .min_p = static_cast<float>(r.min_p),
-      .min_tokens = static_cast<std::int32_t>(r.min_tokens),
-      .stop = r.stop,
-      .stop_token_ids = {r.stop_token_ids.begin(), r.stop_token_ids.end()},
+      .sampling = r.sampling,
+      .args = r.args,
       .max_prompt_length = static_cast<std::int32_t>(job.data.max_prompt_length),
       .max_response_length = static_cast<std::int32_t>(job.data.max_response_length),
-      .max_num_seqs = static_cast<std::int32_t>(r.max_num_seqs),
-      .max_num_batched_tokens = static_cast<std::int32_t>(r.max_num_batched_tokens),
-      .block_size = static_cast<std::int32_t>(r.block_size),
-      .enable_prefix_caching = r.enable_prefix_caching,
       .partial_rollout = job.async.partial_rollout,
       .kv_on_update = job.async.kv_on_update,
-      .cudagraph_capture_sizes = {r.cudagraph_capture_sizes.begin(),
-                                  r.cudagraph_capture_sizes.end()},
-      .async_scheduling = r.async_scheduling && job.pools.rollout.gpus_per_actor > 0,
       .products = products_of(job.model),
       .weights_arrive_on_device = arrives_on_device(job)};
+  // A CPU computes nothing beside its host.
+  if (job.pools.rollout.gpus_per_actor == 0) config.args.async_scheduling = false;
   // The share of the memory is for all rollouts of the job together and is split evenly, as if all
   // ran on this machine.
   const double share = r.gpu_memory_utilization * static_cast<double>(machine_memory_bytes) /
@@ -84,7 +74,7 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   config.batch = {.mini_batch_groups = job.learner.ppo_mini_batch_size.value_or(0),
                   .epochs = job.learner.ppo_epochs,
                   .response_length_max = static_cast<std::int32_t>(job.data.max_response_length),
-                  .temperature = static_cast<float>(job.rollout.temperature)};
+                  .temperature = static_cast<float>(job.rollout.sampling.temperature)};
   config.optimizer = job.learner.optimizer;
   config.steps_total = job.learner.total_training_steps;
   config.rows_max = job.learner.max_token_len;
@@ -233,4 +223,4 @@ Result<std::vector<actors::WarmStartRecord>> warm_start_records(
   return records;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -18,7 +18,7 @@
 #include "runtime/device/manifest.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The run that a configuration is for.
 struct RunPlace {
@@ -56,4 +56,4 @@ Result<std::vector<actors::WarmStartRecord>> warm_start_records(const JobSpec& j
                                                                 const actors::ModelConfig& model,
                                                                 const actors::Tokenizer& tokenizer);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -16,7 +16,7 @@
 #include "actors/messages/rank.h"
 #include "scheduler/fleet/placement.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // The resources that the job reserves for the role's actors.
 struct RoleDemands {
@@ -48,4 +48,4 @@ struct RoleEntry {
                              const runtime::Ref<actors::RankEvents>& controller);
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -22,7 +22,7 @@
 #include "runtime/node/resources.h"
 #include "runtime/weights/weight_family.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using actors::NativeEngine;
@@ -47,7 +47,7 @@ scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& m
   // Without a limit of memory pages_taken() is the number that could ever be in use.
   config.kv_memory_bytes = std::numeric_limits<std::size_t>::max();
   return {.name = "KV pages",
-          .page_bytes = rollout_bytes(actors::KvCache::page_bytes(model, config.block_size)),
+          .page_bytes = rollout_bytes(actors::KvCache::page_bytes(model, config.args.block_size)),
           .pages_min = NativeEngine::pages_needed(config),
           .pages_max = NativeEngine::pages_taken(model, config),
           .share = job.rollout.gpu_memory_utilization,
@@ -107,7 +107,7 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
     actors::EngineConfig config = engine_config(job, machine->memory_bytes);
     if (pages_planned > 0)
       config.kv_memory_bytes = static_cast<std::size_t>(pages_planned) *
-                               actors::KvCache::page_bytes(model, config.block_size);
+                               actors::KvCache::page_bytes(model, config.args.block_size);
     return config;
   }
   actors::EngineConfig config = engine_config(job, 0);
@@ -157,28 +157,29 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const Jo
     engine = make_engine();
   }
   if (!engine) return engine.error();
-  actors::RolloutConfig config{.self = {start.actor, start.incarnation},
-                               .group_size = static_cast<std::int32_t>(job.rollout.n),
-                               .max_num_seqs = static_cast<std::int32_t>(job.rollout.max_num_seqs)};
+  actors::RolloutConfig config{
+      .self = {start.actor, start.incarnation},
+      .group_size = static_cast<std::int32_t>(job.rollout.n),
+      .max_num_seqs = static_cast<std::int32_t>(job.rollout.args.max_num_seqs)};
   // Models on a GPU are larger: in pieces of the size that suits a CPU a version would take
   // hundreds of steps.
   if (*device == runtime::DeviceKind::kCuda) config.copy_bytes_per_step = std::uint64_t{64} << 20;
   if (job.async.max_concurrent_rollouts)
     config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
-  actors::RolloutActor::Joints joints;
-  joints.exchange = site.directory.remote<actors::RolloutEvents>({rollout_port(start.job), {}},
-                                                                 site.to_controller);
-  joints.write = [bulk = site.bulk.get()](std::vector<std::string> payloads,
-                                          runtime::WriteDone done) {
+  actors::RolloutActor::Connections connections;
+  connections.exchange = site.directory.remote<actors::RolloutEvents>({rollout_port(start.job), {}},
+                                                                      site.to_controller);
+  connections.write = [bulk = site.bulk.get()](std::vector<std::string> payloads,
+                                               runtime::WriteDone done) {
     bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
   };
-  joints.progress = site.phase_reporter();
+  connections.progress = site.phase_reporter();
   // One object has two roles, and both actors keep it: subscriber and rank of the broadcasts.
   const std::shared_ptr<runtime::WeightSubscriber> subscriber = runtime::make_subscriber(weights);
   site.take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
   auto ref =
       spawn_made(site.system, std::make_unique<actors::RolloutActor>(
-                                  config, std::move(*engine), subscriber, std::move(joints)));
+                                  config, std::move(*engine), subscriber, std::move(connections)));
   site.directory.expose(kRolePort, runtime::narrow<actors::RolloutInbox>(ref));
   return BuiltRole{.begin = [ref] {
     CHECK(ref.tell(actors::StartRollout{runtime::narrow<std::variant<actors::Step>>(ref)}) ==
@@ -192,4 +193,4 @@ RoleEntry rollout_role() {
   return {actors::Role::kRollout, rollout_demands, rollout_memory, build_rollout};
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

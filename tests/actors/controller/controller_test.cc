@@ -25,22 +25,22 @@ class FullMailbox final : public runtime::Target<ExchangeControl> {
   std::vector<ExchangeControl> taken;
 };
 
-ControllerHands hands_to(std::shared_ptr<FullMailbox> exchange) {
-  ControllerHands hands;
-  hands.expect = [](const std::string&, const runtime::RankId&) {};
-  hands.agent = [](const std::string&, Incarnation) {  // gone: no rank can be started
+ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
+  ControllerActions actions;
+  actions.expect = [](const std::string&, const runtime::RankId&) {};
+  actions.agent = [](const std::string&, Incarnation) {  // gone: no rank can be started
     return runtime::Ref<runtime::AgentInbox>();
   };
-  hands.rank_arguments = [](const runtime::RankId&) { return std::vector<std::string>(); };
-  hands.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
+  actions.rank_arguments = [](const runtime::RankId&) { return std::vector<std::string>(); };
+  actions.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
     return RunDirectory{"job-1", "runs/job-1"};
   };
-  hands.open_exchange = [exchange](const JobRecord&) -> Result<runtime::Ref<ExchangeControl>> {
+  actions.open_exchange = [exchange](const JobRecord&) -> Result<runtime::Ref<ExchangeControl>> {
     return runtime::Ref<ExchangeControl>({"exchange/job-1", Incarnation{1}}, exchange);
   };
-  hands.close_exchange = [](const std::string&) {};
-  hands.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
-  return hands;
+  actions.close_exchange = [](const std::string&) {};
+  actions.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
+  return actions;
 }
 
 TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
@@ -48,7 +48,7 @@ TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
   runtime::System system(executor, nullptr);
   const auto exchange = std::make_shared<FullMailbox>();
   const auto controller = system.spawn<Controller>(
-      "controller", [exchange] { return std::make_unique<Controller>(1, hands_to(exchange)); });
+      "controller", [exchange] { return std::make_unique<Controller>(1, actions_to(exchange)); });
   const auto tell = [&](Controller::Inbox message) {
     ASSERT_EQ(controller.tell(std::move(message)), runtime::Delivery::kAccepted);
     executor.at(executor.now() + std::chrono::milliseconds(50), [] {});
@@ -85,15 +85,15 @@ TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
   class Agent final : public runtime::Target<runtime::AgentInbox> {
     runtime::Delivery post(runtime::AgentInbox) override { return runtime::Delivery::kAccepted; }
   };
-  ControllerHands hands = hands_to(nullptr);
-  hands.agent = [agent = std::make_shared<Agent>()](const std::string& node, Incarnation life) {
+  ControllerActions actions = actions_to(nullptr);
+  actions.agent = [agent = std::make_shared<Agent>()](const std::string& node, Incarnation life) {
     return runtime::Ref<runtime::AgentInbox>({node, life}, agent);
   };
-  hands.program = [program](const runtime::RankId& id) {
+  actions.program = [program](const runtime::RankId& id) {
     return runtime::Ref<ProgramInbox>({id.actor, id.incarnation}, program);
   };
   const auto controller = system.spawn<Controller>(
-      "controller", [hands] { return std::make_unique<Controller>(1, hands); });
+      "controller", [actions] { return std::make_unique<Controller>(1, actions); });
   const auto tell = [&](Controller::Inbox message) {
     ASSERT_EQ(controller.tell(std::move(message)), runtime::Delivery::kAccepted);
     executor.at(executor.now() + std::chrono::milliseconds(50), [] {});

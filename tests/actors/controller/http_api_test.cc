@@ -63,8 +63,8 @@ class Lines final : public runtime::HttpStream {
 
 struct Api {
   Api() {
-    const auto hands = [] {
-      ControllerHands made;
+    const auto actions = [] {
+      ControllerActions made;
       made.expect = [](const std::string&, const runtime::RankId&) {};
       made.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
         return RunDirectory{"job-1", "runs/job-1"};
@@ -73,7 +73,7 @@ struct Api {
       return made;
     };
     controller = system.spawn<Controller>(
-        "controller", [hands] { return std::make_unique<Controller>(1, hands()); });
+        "controller", [actions] { return std::make_unique<Controller>(1, actions()); });
     handler = make_http_handler(
         {.controller = controller,
          .shape_of = [](const std::string&, const std::string&) -> Result<JobShape> {

@@ -123,6 +123,7 @@ TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
     EXPECT_NE(refused.error().message.find("schema 1"), std::string::npos);
     EXPECT_EQ(refused.error().where, path);
+    EXPECT_EQ(RunJournal::check(run_.string()).error().message, refused.error().message);
   }
   EXPECT_EQ(rows("SELECT name FROM sqlite_master").size(), 1u)
       << "a refused journal is not touched";

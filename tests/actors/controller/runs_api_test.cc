@@ -62,20 +62,20 @@ class CollectedStream final : public runtime::HttpStream {
 class RunsApiTest : public testing::Test {
  protected:
   RunsApiTest() {
-    ControllerHands hands;
-    hands.expect = [](const std::string&, const runtime::RankId&) {};
-    hands.agent = [](const std::string&, Incarnation) {
+    ControllerActions actions;
+    actions.expect = [](const std::string&, const runtime::RankId&) {};
+    actions.agent = [](const std::string&, Incarnation) {
       return runtime::Ref<runtime::AgentInbox>();
     };
-    hands.rank = [](const runtime::RankId&) { return runtime::Ref<RankInbox>(); };
-    hands.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
+    actions.rank = [](const runtime::RankId&) { return runtime::Ref<RankInbox>(); };
+    actions.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
       const std::string id = shape.name + "-1";
       return RunDirectory{id, folder_.run(id).string()};
     };
-    hands.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
-    hands.events_before = 41;
+    actions.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
+    actions.events_before = 41;
     controller_ = system_.spawn<Controller>(
-        "controller", [hands] { return std::make_unique<Controller>(1, hands); });
+        "controller", [actions] { return std::make_unique<Controller>(1, actions); });
     handler_ = make_http_handler(
         {.controller = controller_,
          .shape_of = [](const std::string& yaml, const std::string&) -> Result<JobShape> {

@@ -29,7 +29,7 @@ SimulatedJob plain_job(std::uint64_t seed) {
       .max_staleness = 2, .lookahead = 2, .sync_steps = 1, .groups_per_step = 4, .steps_total = 20};
   job.exchange.n = 2;
   job.exchange.save_freq = 6;
-  job.engine.engine.max_num_seqs = 8;
+  job.engine.engine.args.max_num_seqs = 8;
   job.engine.engine.max_response_length = 24;
   job.engine.step_time = 4ms;
   job.engine.sequence_time = 500us;

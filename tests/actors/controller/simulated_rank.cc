@@ -24,9 +24,9 @@ Duration draw(runtime::SimulatedExecutor& executor, Duration max) {
   return Duration(executor.rng().below(static_cast<std::uint64_t>(max.count()) + 1));
 }
 
-// What the closures of a process share. Once `alive` is false nothing of it reaches anybody.
-struct Life {
-  explicit Life(const RankSurroundings& around) : surroundings(around) {}
+// A simulated process, shared by its closures. Once `alive` is false nothing of it reaches anybody.
+struct Process {
+  explicit Process(const RankSurroundings& around) : surroundings(around) {}
   const RankSurroundings surroundings;
   runtime::RankId id;
   runtime::PeerId peer;
@@ -37,39 +37,39 @@ struct Life {
   bool alive = true;
 
   // The way to the controller's process.
-  static runtime::ParcelSender out(const std::weak_ptr<Life>& self) {
+  static runtime::ParcelSender out(const std::weak_ptr<Process>& self) {
     return [self](std::string frame) {
-      const auto life = self.lock();
-      if (!life || !life->alive) return runtime::Sent::kGone;
-      return life->surroundings.network.to_server(life->peer, std::move(frame));
+      const auto process = self.lock();
+      if (!process || !process->alive) return runtime::Sent::kGone;
+      return process->surroundings.network.to_server(process->peer, std::move(frame));
     };
   }
   template <class Inbox>
-  runtime::Ref<Inbox> remote(const std::string& port, const std::weak_ptr<Life>& self) {
+  runtime::Ref<Inbox> remote(const std::string& port, const std::weak_ptr<Process>& self) {
     return directory.remote<Inbox>({port, {}}, out(self));
   }
 };
-using SharedLife = std::shared_ptr<Life>;
+using SharedProcess = std::shared_ptr<Process>;
 
 // The payloads' way to the store and back: it takes time, and may fail.
 template <class Work, class Done>
-void carry(const std::weak_ptr<Life>& weak, Work work, Done done) {
-  const SharedLife life = weak.lock();
-  auto& executor = life->surroundings.executor;
-  const bool fails = executor.rng().unit() < life->run->job.payload_fails;
-  executor.at(executor.now() + draw(executor, life->run->job.payload_max),
+void carry(const std::weak_ptr<Process>& weak, Work work, Done done) {
+  const SharedProcess process = weak.lock();
+  auto& executor = process->surroundings.executor;
+  const bool fails = executor.rng().unit() < process->run->job.payload_fails;
+  executor.at(executor.now() + draw(executor, process->run->job.payload_max),
               [weak, fails, work = std::move(work), done = std::move(done)] {
-                const SharedLife then = weak.lock();
+                const SharedProcess then = weak.lock();
                 if (!then || !then->alive) return;
                 if (fails) return done(Error{ErrorCode::kFailed, "the payload socket is gone"});
                 done(work(*then->run));
               });
 }
 
-runtime::PayloadWriter writer_of(const std::weak_ptr<Life>& life) {
-  return [life](std::vector<std::string> payloads, runtime::WriteDone done) {
+runtime::PayloadWriter writer_of(const std::weak_ptr<Process>& process) {
+  return [process](std::vector<std::string> payloads, runtime::WriteDone done) {
     carry(
-        life,
+        process,
         [payloads = std::move(payloads)](SimulatedRun& run) {
           std::vector<runtime::PayloadRef> refs;
           for (const std::string& payload : payloads)
@@ -80,10 +80,10 @@ runtime::PayloadWriter writer_of(const std::weak_ptr<Life>& life) {
   };
 }
 
-runtime::PayloadReader reader_of(const std::weak_ptr<Life>& life) {
-  return [life](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
+runtime::PayloadReader reader_of(const std::weak_ptr<Process>& process) {
+  return [process](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
     carry(
-        life,
+        process,
         [refs = std::move(refs)](SimulatedRun& run) -> Result<std::vector<std::string>> {
           std::vector<std::string> payloads;
           for (const runtime::PayloadRef& ref : refs) {
@@ -134,54 +134,57 @@ class SimulatedSubscriber final : public FakeWeightSubscriber {
 };
 
 // The rank's part in broadcasts, and what begins it; nothing in a job without them.
-std::function<void()> build_broadcast(const SharedLife& life, const StartRank& start) {
-  if (!life->run->job.broadcasts) return [] {};
-  const auto exchange = life->remote<BroadcastEvents>(broadcast_port(start.job), life);
-  const auto wake = [weak = std::weak_ptr(life)](std::uint64_t epoch) {
-    const SharedLife then = weak.lock();
+std::function<void()> build_broadcast(const SharedProcess& process, const StartRank& start) {
+  if (!process->run->job.broadcasts) return [] {};
+  const auto exchange = process->remote<BroadcastEvents>(broadcast_port(start.job), process);
+  const auto wake = [weak = std::weak_ptr(process)](std::uint64_t epoch) {
+    const SharedProcess then = weak.lock();
     if (then && then->alive) (void)then->broadcast.tell(SimulatedBroadcast::AllThere{epoch});
   };
   const Sender name{start.actor, start.incarnation};
-  life->broadcast = life->system->spawn<SimulatedBroadcast>("broadcast", [=, run = life->run] {
-    return std::make_unique<SimulatedBroadcast>(name, *run->job.broadcasts, run->epochs, exchange,
-                                                wake);
-  });
-  life->directory.expose(kBroadcastPort, runtime::narrow<BroadcastInbox>(life->broadcast));
-  return [self = life->broadcast] {
+  process->broadcast =
+      process->system->spawn<SimulatedBroadcast>("broadcast", [=, run = process->run] {
+        return std::make_unique<SimulatedBroadcast>(name, *run->job.broadcasts, run->epochs,
+                                                    exchange, wake);
+      });
+  process->directory.expose(kBroadcastPort, runtime::narrow<BroadcastInbox>(process->broadcast));
+  return [self = process->broadcast] {
     CHECK(self.tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted);
   };
 }
 
-std::function<void()> build_rollout(const SharedLife& life, const StartRank& start) {
-  const SimulatedJob& job = life->run->job;
-  const RolloutConfig config{.self = {start.actor, start.incarnation},
-                             .group_size = job.exchange.n,
-                             .capacity = job.rollout_capacity,
-                             .max_num_seqs = job.engine.engine.max_num_seqs};
-  RolloutActor::Joints joints{
-      .exchange = life->remote<RolloutEvents>(exchange_port(start.job, Role::kRollout), life),
-      .write = writer_of(life)};
-  const auto role = life->system->spawn<RolloutActor>("role", [=, run = life->run] {
+std::function<void()> build_rollout(const SharedProcess& process, const StartRank& start) {
+  const SimulatedJob& job = process->run->job;
+  const RolloutConfig config{
+      .self = {start.actor, start.incarnation},
+      .group_size = job.exchange.n,
+      .capacity = job.rollout_capacity,
+      .max_num_seqs = static_cast<std::int32_t>(job.engine.engine.args.max_num_seqs)};
+  RolloutActor::Connections connections{
+      .exchange = process->remote<RolloutEvents>(exchange_port(start.job, Role::kRollout), process),
+      .write = writer_of(process)};
+  const auto role = process->system->spawn<RolloutActor>("role", [=, run = process->run] {
     FakeEngineConfig engine = run->job.engine;
     if (run->job.prompts_unservable > 0) engine.unservable_prompt = kUnservablePrompt;
     return std::make_unique<RolloutActor>(config, std::make_unique<FakeEngine>(engine),
                                           std::make_unique<SimulatedSubscriber>(run, config.self),
-                                          joints);
+                                          connections);
   });
-  life->directory.expose(kRolePort, runtime::narrow<RolloutInbox>(role));
-  return [role, broadcast = build_broadcast(life, start)] {
+  process->directory.expose(kRolePort, runtime::narrow<RolloutInbox>(role));
+  return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
     CHECK(role.tell(StartRollout{runtime::narrow<std::variant<Step>>(role)}) ==
           Delivery::kAccepted);
   };
 }
 
-std::function<void()> build_learner(const SharedLife& life, const StartRank& start) {
+std::function<void()> build_learner(const SharedProcess& process, const StartRank& start) {
   if (start.rank > 0) return [] {};
-  const auto exchange = life->remote<LearnerEvents>(exchange_port(start.job, Role::kLearner), life);
+  const auto exchange =
+      process->remote<LearnerEvents>(exchange_port(start.job, Role::kLearner), process);
   const LearnerActorConfig config{.self = {start.actor, start.incarnation}};
-  const auto role =
-      life->system->spawn<LearnerActor>("role", [=, run = life->run, read = reader_of(life)] {
+  const auto role = process->system->spawn<LearnerActor>(
+      "role", [=, run = process->run, read = reader_of(process)] {
         FakeTrainerConfig trainer = run->job.trainer;
         if (run->job.exchange.fixed_lag)
           trainer.older_versions = run->job.exchange.budget.max_staleness;
@@ -189,51 +192,52 @@ std::function<void()> build_learner(const SharedLife& life, const StartRank& sta
             config, std::make_unique<FakeTrainer>(trainer, run->checkpoints), make_publisher(run),
             read, exchange);
       });
-  life->directory.expose(kRolePort, runtime::narrow<LearnerInbox>(role));
-  life->run->epochs->in_use.reset();  // an earlier incarnation's
-  return [role, broadcast = build_broadcast(life, start)] {
+  process->directory.expose(kRolePort, runtime::narrow<LearnerInbox>(role));
+  process->run->epochs->in_use.reset();  // an earlier incarnation's
+  return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
     CHECK(role.tell(MeetExchange{}) == Delivery::kAccepted);
   };
 }
 
-std::function<void()> build_reward(const SharedLife& life, const StartRank& start) {
+std::function<void()> build_reward(const SharedProcess& process, const StartRank& start) {
   const RewardConfig config{.self = {start.actor, start.incarnation},
-                            .capacity = life->run->job.scorer.capacity};
-  RewardActor::Joints joints{
-      .exchange = life->remote<RewardEvents>(exchange_port(start.job, Role::kReward), life),
-      .read = reader_of(life)};
-  const auto role = life->system->spawn<RewardActor>("role", [=, run = life->run] {
+                            .capacity = process->run->job.scorer.capacity};
+  RewardActor::Connections connections{
+      .exchange = process->remote<RewardEvents>(exchange_port(start.job, Role::kReward), process),
+      .read = reader_of(process)};
+  const auto role = process->system->spawn<RewardActor>("role", [=, run = process->run] {
     return std::make_unique<RewardActor>(config, std::make_unique<TextVerifier>(run->job.scorer),
-                                         joints);
+                                         connections);
   });
-  life->directory.expose(kRolePort, runtime::narrow<RewardInbox>(role));
+  process->directory.expose(kRolePort, runtime::narrow<RewardInbox>(role));
   return [role] { CHECK(role.tell(StartReward{}) == Delivery::kAccepted); };
 }
 
 class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
-  RankHost(std::weak_ptr<Life> life, runtime::Ref<RankEvents> controller)
-      : life_(std::move(life)), controller_(std::move(controller)) {}
+  RankHost(std::weak_ptr<Process> process, runtime::Ref<RankEvents> controller)
+      : process_(std::move(process)), controller_(std::move(controller)) {}
 
   void handle(runtime::Context& cx, StartRank start) {
-    const SharedLife life = life_.lock();
-    CHECK(life && start.actor == life->id.actor && start.incarnation == life->id.incarnation);
-    life->run = life->surroundings.run_of(start.job);
+    const SharedProcess process = process_.lock();
+    CHECK(process && start.actor == process->id.actor &&
+          start.incarnation == process->id.incarnation);
+    process->run = process->surroundings.run_of(start.job);
     if (start.ranks > 1 && start.rank == 0)
       report(RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
-    const auto load_max = static_cast<std::uint64_t>(life->run->job.load_max.count());
+    const auto load_max = static_cast<std::uint64_t>(process->run->job.load_max.count());
     cx.after(Duration(cx.rng().below(load_max + 1)),
              [this, start](runtime::Context&) { begin(start); });
   }
 
  private:
   void begin(const StartRank& start) {
-    const SharedLife life = life_.lock();
-    const auto role = start.role == Role::kRollout   ? build_rollout(life, start)
-                      : start.role == Role::kLearner ? build_learner(life, start)
-                                                     : build_reward(life, start);
+    const SharedProcess process = process_.lock();
+    const auto role = start.role == Role::kRollout   ? build_rollout(process, start)
+                      : start.role == Role::kLearner ? build_learner(process, start)
+                                                     : build_reward(process, start);
     report(RankReady{start.actor, start.incarnation, start.rank});
     role();
   }
@@ -241,7 +245,7 @@ class RankHost {
     CHECK(controller_.tell(std::move(event)) == Delivery::kAccepted);
   }
 
-  const std::weak_ptr<Life> life_;
+  const std::weak_ptr<Process> process_;
   const runtime::Ref<RankEvents> controller_;
 };
 static_assert(runtime::Actor<RankHost>);
@@ -274,30 +278,32 @@ class RankProcess final : public SimulatedProcess {
  public:
   enum class Of { kOurs, kUsers };
   RankProcess(const RankSurroundings& surroundings, const runtime::RankId& id, Of of, ExitSelf exit)
-      : life_(std::make_shared<Life>(surroundings)) {
-    life_->id = id;
-    life_->peer = {rank_name(id.actor, id.rank), id.incarnation};
-    life_->system = std::make_unique<runtime::System>(
+      : process_(std::make_shared<Process>(surroundings)) {
+    process_->id = id;
+    process_->peer = {rank_name(id.actor, id.rank), id.incarnation};
+    process_->system = std::make_unique<runtime::System>(
         surroundings.executor, [exit](const runtime::Address&, const Error&) { exit(1); });
-    const std::weak_ptr<Life> weak = life_;
-    const auto controller = life_->remote<RankEvents>(kRankEventsPort, weak);
+    const std::weak_ptr<Process> weak = process_;
+    const auto controller = process_->remote<RankEvents>(kRankEventsPort, weak);
     if (of == Of::kOurs)
-      life_->directory.expose(kRankPort, runtime::narrow<RankInbox>(life_->system->spawn<RankHost>(
-                                             "rank", [weak, controller] {
-                                               return std::make_unique<RankHost>(weak, controller);
-                                             })));
+      process_->directory.expose(
+          kRankPort,
+          runtime::narrow<RankInbox>(process_->system->spawn<RankHost>("rank", [weak, controller] {
+            return std::make_unique<RankHost>(weak, controller);
+          })));
     else
-      life_->directory.expose(kRankPort,
-                              life_->system->spawn<ProgramHost>("rank", [controller, exit] {
-                                return std::make_unique<ProgramHost>(controller, exit);
-                              }));
+      process_->directory.expose(kRankPort,
+                                 process_->system->spawn<ProgramHost>("rank", [controller, exit] {
+                                   return std::make_unique<ProgramHost>(controller, exit);
+                                 }));
     runtime::LinkCallbacks callbacks;
     callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
     callbacks.on_parcel = [weak](const runtime::PeerId&, std::string& frame) {
-      const SharedLife life = weak.lock();
-      return life ? life->directory.deliver(frame, Life::out(weak)) : runtime::Offer::kTaken;
+      const SharedProcess process = weak.lock();
+      return process ? process->directory.deliver(frame, Process::out(weak))
+                     : runtime::Offer::kTaken;
     };
-    surroundings.network.dial({.name = life_->peer.name,
+    surroundings.network.dial({.name = process_->peer.name,
                                .incarnation = id.incarnation,
                                .rank = id.rank,
                                .opaque = id.actor},
@@ -305,13 +311,13 @@ class RankProcess final : public SimulatedProcess {
   }
 
   ~RankProcess() override {
-    life_->alive = false;
-    life_->surroundings.network.cut(life_->peer);
-    life_->system.reset();
+    process_->alive = false;
+    process_->surroundings.network.cut(process_->peer);
+    process_->system.reset();
   }
 
  private:
-  const SharedLife life_;
+  const SharedProcess process_;
 };
 
 }  // namespace

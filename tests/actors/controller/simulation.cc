@@ -39,7 +39,7 @@ SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& 
       system_(std::make_unique<runtime::System>(
           executor_, [](const runtime::Address&, const Error&) { CHECK(false); })) {
   controller_ = system_->spawn<Controller>("controller", [this, seed] {
-    return std::make_unique<Controller>(derive_seed(seed, "controller"), hands());
+    return std::make_unique<Controller>(derive_seed(seed, "controller"), actions());
   });
   directory_.expose(kRankEventsPort, runtime::narrow<RankEvents>(controller_), rank_door());
   directory_.expose(
@@ -157,41 +157,43 @@ runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
   return callbacks;
 }
 
-// ---- the controller's hands
+// ---- the controller's actions
 
-ControllerHands SimulatedCluster::hands() {
-  ControllerHands hands;
-  hands.agent = [this](const std::string& node, Incarnation) { return agents_[node]; };
-  hands.rank = [this](const runtime::RankId& id) {
+ControllerActions SimulatedCluster::actions() {
+  ControllerActions actions;
+  actions.agent = [this](const std::string& node, Incarnation) { return agents_[node]; };
+  actions.rank = [this](const runtime::RankId& id) {
     const runtime::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
     return directory_.remote<RankInbox>({kRankPort, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
   };
-  hands.program = [this](const runtime::RankId& id) {
+  actions.program = [this](const runtime::RankId& id) {
     const runtime::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
     return directory_.remote<ProgramInbox>({kRankPort, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
   };
-  hands.write_result = [this](const JobRecord& job, const std::string& json) -> Result<void> {
+  actions.write_result = [this](const JobRecord& job, const std::string& json) -> Result<void> {
     trace_.push_back(now_text() + " result of " + job.id + ": " + json);
     return {};
   };
-  hands.expect = [this](const std::string& node, const runtime::RankId& rank) {
+  actions.expect = [this](const std::string& node, const runtime::RankId& rank) {
     roster_.started(node, rank);
   };
-  hands.rank_arguments = rank_arguments;
-  hands.bulk_endpoints = [](const std::string&) { return std::vector<std::string>{"simulated:2"}; };
-  hands.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
+  actions.rank_arguments = rank_arguments;
+  actions.bulk_endpoints = [](const std::string&) {
+    return std::vector<std::string>{"simulated:2"};
+  };
+  actions.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
     std::string id = shape.resume_dir ? shape.resume_dir->substr(std::string(kRunFolder).size())
                                       : shape.name + "-" + std::to_string(runs_.size() + 1);
     runs_[id] = submitted_;
     return RunDirectory{id, kRunFolder + id};
   };
-  hands.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
-  hands.close_exchange = [this](const std::string& job) { close_exchange(job); };
-  hands.journal = [this](const ClusterEvent& event) -> Result<void> {
+  actions.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
+  actions.close_exchange = [this](const std::string& job) { close_exchange(job); };
+  actions.journal = [this](const ClusterEvent& event) -> Result<void> {
     trace_.push_back(now_text() + " " + event.kind + " " + event.subject + ": " + event.message);
     for (const char* const state : {"Succeeded", "Failed", "Cancelled"})
       if (event.kind == "job" && event.message.starts_with(std::string(state) + ":")) {
@@ -199,7 +201,7 @@ ControllerHands SimulatedCluster::hands() {
       }
     return {};
   };
-  return hands;
+  return actions;
 }
 
 Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRecord& job) {

@@ -74,7 +74,7 @@ class SimulatedCluster {
  private:
   struct Node;
   void end_node(const std::string& name);
-  ControllerHands hands();
+  ControllerActions actions();
   runtime::LinkCallbacks link_callbacks();
   Result<runtime::Ref<ExchangeControl>> open_exchange(const JobRecord& job);
   void close_exchange(const std::string& job);

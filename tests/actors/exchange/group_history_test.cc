@@ -103,6 +103,27 @@ TEST(GroupHistory, AnEvaluationKeepsAllItsFigures) {
   EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).evaluations.at("before"), figures);
 }
 
+// Step 1 is trained, lost, and trained anew with another group.
+TEST(GroupHistory, TheRewardOfTheNewestStepIsThatOfItsCheckpoint) {
+  const auto scored = [](std::uint64_t group, std::vector<float> rewards) {
+    return GroupScored{.group = GroupId{group}, .rewards = std::move(rewards)};
+  };
+  std::vector<JournalEvent> events = {
+      scored(1, {1, 0}),    scored(2, {0.5f, 0}),     trained(0, {GroupId{1}, GroupId{2}}),
+      scored(3, {1, 1}),    trained(1, {GroupId{3}}), RunResumed{.checkpoint = StepId{1}},
+      scored(4, {0, 0.25f})};
+  const auto mean_at = [&](std::int64_t checkpoint) {
+    return history_of(events).statistics(StepId{checkpoint}, 9).reward_mean_of_step;
+  };
+  EXPECT_EQ(mean_at(0), 0) << "nothing is trained";
+  EXPECT_EQ(mean_at(1), 0.375);
+  EXPECT_EQ(mean_at(2), 1);
+  events.push_back(trained(1, {GroupId{4}}));
+  EXPECT_EQ(mean_at(2), 0.125);
+  events.push_back(trained(1, {}));  // repeated after the learner's death
+  EXPECT_EQ(mean_at(2), 0.125);
+}
+
 TEST(GroupHistory, AFinalEvaluationIsThatOfTheLastStepAlone) {
   const std::vector<JournalEvent> events = {evaluated(EvaluationKind::kFinal, 2, {.mean = 0.5})};
   EXPECT_EQ(means_of(history_of(events).statistics(StepId{2}, 2)),

@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,4 +86,4 @@ TEST_F(Down, SaysHowToResumeTheJobsThatItEnded) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

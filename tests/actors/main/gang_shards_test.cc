@@ -10,7 +10,7 @@
 
 #include "tests/runtime/collective/nccl_rank.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using runtime::ShardExchange;
@@ -86,4 +86,4 @@ TEST(GangShards, ALayoutThatDiffersIsRefusedBeforeNcclStarts) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

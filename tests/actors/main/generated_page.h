@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-namespace tandem::cli {
+namespace tandem::app {
 
 // Where they differ, the wanted text is left in the tests' temporary folder, to be looked at and
 // copied.
@@ -21,4 +21,4 @@ inline void expect_page(const std::filesystem::path& page, const std::string& wa
   ADD_FAILURE() << page << " differs from the output of the code; cp " << copy << " " << page;
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -15,7 +15,7 @@
 #include "actors/model/kv_cache.h"
 #include "actors/rollout/native_engine.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,8 +66,9 @@ TEST_P(GpuJobs, AreOfTheShapeAndFitOneGpu) {
   const std::size_t beside =
       actors::NativeEngine::bytes_beside_pages(model->config, engine, DeviceKind::kCuda);
   const std::int64_t positions = engine.max_prompt_length + engine.max_response_length;
-  const std::int64_t pages = engine.max_num_seqs * ((positions - 1) / engine.block_size + 2);
-  const std::size_t page = actors::KvCache::page_bytes(model->config, engine.block_size);
+  const std::int64_t pages =
+      engine.args.max_num_seqs * ((positions - 1) / engine.args.block_size + 2);
+  const std::size_t page = actors::KvCache::page_bytes(model->config, engine.args.block_size);
   EXPECT_LE(beside + static_cast<std::size_t>(pages) * page, rollout);
 }
 
@@ -113,4 +114,4 @@ TEST(NcclJobs, AreToldToTheControllerAndToTheActors) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -9,7 +9,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,4 +67,4 @@ TEST_F(KeptRuns, AnswerOnlyForThisHome) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -16,7 +16,7 @@
 #include "actors/model/weights.h"
 #include "actors/rollout/native_engine.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -80,7 +80,7 @@ TEST_P(MemoryPlanIn, ARolloutTakesWhatItsEngineAllocates) {
   const std::int64_t allocated = signed_bytes(
       actors::NativeEngine::bytes_beside_pages(model.config, engine, DeviceKind::kCpu) +
       actors::published_manifest(model.config).bytes_total +
-      actors::KvCache::page_bytes(model.config, engine.block_size) *
+      actors::KvCache::page_bytes(model.config, engine.args.block_size) *
           static_cast<std::size_t>(pages));
   EXPECT_EQ(scheduler::reserved_bytes(plan),
             allocated + row_of(plan, "tokenizer") + kRankProcessBytes);
@@ -216,4 +216,4 @@ TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -5,7 +5,7 @@
 #include "actors/main/job/print_job.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 TEST(ParsedJobs, GivesBackWhatWasSubmittedWithoutParsingIt) {
@@ -46,4 +46,4 @@ TEST(ParsedJobs, ForgetsTheOldest) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

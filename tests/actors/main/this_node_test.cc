@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 class ThisNode : public testing::Test {
@@ -67,4 +67,4 @@ TEST_F(ThisNode, OffersNoMoreMemoryThanItIsToldAndThanTheMachineLeaves) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -8,7 +8,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,4 +127,4 @@ TEST_F(TokenizeCommandTest, MistakesAreNamedWithTheirPlace) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -56,7 +56,7 @@ struct Fixture {
       return std::make_unique<RewardActor>(
           RewardConfig{.self = {"j/reward/0", Incarnation{2}}, .group_size = 2},
           std::move(verifier),
-          RewardActor::Joints{
+          RewardActor::Connections{
               .exchange = runtime::Ref<RewardEvents>({"exchange/j", Incarnation{1}}, heard),
               .read = [this](auto refs, auto done) { read(refs, done); }});
     });
@@ -150,7 +150,8 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
   ModelConfig model;
   model.vocab_size = 6;
   model.eos_token_ids = {1};
-  const auto rules = make_stop_rules({.stop = {";"}, .max_response_length = 6}, model);
+  const auto rules =
+      make_stop_rules({.sampling = {.stop = {";"}}, .max_response_length = 6}, model);
   ASSERT_TRUE(rules) << rules.error().message;
   struct Case {
     std::vector<std::int32_t> tokens;

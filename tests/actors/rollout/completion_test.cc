@@ -61,25 +61,28 @@ TEST(Completion, EosIsKeptAmongTheTokensAndNotInTheText) {
 
 TEST(Completion, AStopStringMayBeginAndEndInsideTokens) {
   // "a" + "ab" + "bc": the stop "bb" spans the last two and leaves "aa".
-  const Finished done = push_all({.stop = {"bb"}, .max_response_length = 10}, {2, 5, 6, 2});
+  const Finished done =
+      push_all({.sampling = {.stop = {"bb"}}, .max_response_length = 10}, {2, 5, 6, 2});
   EXPECT_EQ(done.used, 3u);
   EXPECT_EQ(done.trajectory.text, "aa");
 }
 
 TEST(Completion, TheFirstStopStringToBeginWins) {
-  const Finished done = push_all({.stop = {"c", "bc"}, .max_response_length = 10}, {2, 6});
+  const Finished done =
+      push_all({.sampling = {.stop = {"c", "bc"}}, .max_response_length = 10}, {2, 6});
   EXPECT_EQ(done.trajectory.text, "a");
 }
 
 TEST(Completion, AStopStringOfSpecialTokensIsNotText) {
-  const Finished done = push_all({.stop = {"<eos>"}, .max_response_length = 3}, {2, 0, 3});
+  const Finished done =
+      push_all({.sampling = {.stop = {"<eos>"}}, .max_response_length = 3}, {2, 0, 3});
   EXPECT_TRUE(done.trajectory.truncated);
   EXPECT_EQ(done.trajectory.text, "ab");
 }
 
 TEST(Completion, NothingEndsItBeforeMinTokens) {
-  const EngineConfig config{
-      .min_tokens = 3, .stop = {"aa"}, .stop_token_ids = {4}, .max_response_length = 10};
+  const EngineConfig config{.sampling = {.min_tokens = 3, .stop = {"aa"}, .stop_token_ids = {4}},
+                            .max_response_length = 10};
   // "aa" is complete at two tokens: text like any other; "ba" + "a" completes another one later.
   const Finished done = push_all(config, {2, 2, 3, 2, 2, 4});
   EXPECT_EQ(done.used, 5u);
@@ -119,9 +122,9 @@ TEST(Completion, SpansAndOldestFollowVersions) {  // EN-3
 }
 
 TEST(Completion, RulesThatMakeNoSenseAreRefused) {
-  EXPECT_FALSE(make_stop_rules({.stop = {""}}, model()));
-  EXPECT_FALSE(make_stop_rules({.stop_token_ids = {9}}, model()));
-  EXPECT_FALSE(make_stop_rules({.min_tokens = 65}, model()));
+  EXPECT_FALSE(make_stop_rules({.sampling = {.stop = {""}}}, model()));
+  EXPECT_FALSE(make_stop_rules({.sampling = {.stop_token_ids = {9}}}, model()));
+  EXPECT_FALSE(make_stop_rules({.sampling = {.min_tokens = 65}}, model()));
 }
 
 }  // namespace

@@ -14,12 +14,10 @@ namespace {
 constexpr int kVersions = 5;
 
 EngineConfig small_config() {
-  return {.max_prompt_length = 12,
+  return {.args = {.max_num_seqs = 8, .max_num_batched_tokens = 32, .cudagraph_capture_sizes = {}},
+          .max_prompt_length = 12,
           .max_response_length = 6,
-          .max_num_seqs = 8,
-          .max_num_batched_tokens = 32,
-          .kv_memory_bytes = std::size_t{4} << 20,
-          .async_scheduling = true};
+          .kv_memory_bytes = std::size_t{4} << 20};
 }
 
 void submit_three_groups(NativeEngine& engine) {
@@ -76,8 +74,8 @@ TEST_P(EngineOnAGpu, GeneratesTheCpusTokens) {
 
 TEST_P(EngineOnAGpu, Ne1IsIndependentOfTheBatch) {  // NE-1, NE-4
   EngineConfig narrow = small_config();
-  narrow.max_num_seqs = 3;
-  narrow.max_num_batched_tokens = 5;  // prompts in chunks
+  narrow.args.max_num_seqs = 3;
+  narrow.args.max_num_batched_tokens = 5;  // prompts in chunks
   const Payloads wide = generate(small_config()), chunked = generate(narrow);
   for (const auto& [group, payload] : wide) expect_same(chunked.at(group), payload, "NE-1");
 }
@@ -91,7 +89,7 @@ TEST_P(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
 
 TEST_P(EngineOnAGpu, EveryFamilyHasTheLearnersBits) {  // NE-2, DE-2
   EngineConfig config = small_config();
-  config.cudagraph_capture_sizes = {2, 8};
+  config.args.cudagraph_capture_sizes = {2, 8};
   for (const Family family : {Family::kQwen2, Family::kLlama}) {
     const TinyModel model(1, GetParam(), 128, family);
     const auto engine = model.engine(config, gpu());
@@ -110,7 +108,7 @@ TEST_P(EngineOnAGpu, EveryFamilyHasTheLearnersBits) {  // NE-2, DE-2
 TEST_P(EngineOnAGpu, FastestProductsDifferByRoundings) {
   EngineConfig config = small_config();
   config.products = kernels::Rows::kFastest;
-  config.cudagraph_capture_sizes = {8};
+  config.args.cudagraph_capture_sizes = {8};
   const float allowed = GetParam() == runtime::DType::kF32 ? 1e-4f : 0.2f;
   float furthest = 0;
   for (const auto& [group, payload] : generate(config))
@@ -133,12 +131,12 @@ TEST_P(EngineOnAGpu, SharedPrefixesChangeNoBit) {
   const TinyModel model(1, GetParam(), 512);
   EngineConfig config = small_config();
   config.max_prompt_length = 300;
-  config.max_num_batched_tokens = 320;
+  config.args.max_num_batched_tokens = 320;
   config.max_response_length = 3;
   std::string prompt = "12";
   while (prompt.size() < 270) prompt += "+" + std::to_string(prompt.size() % 10);
-  for (const std::vector<std::int32_t>& sizes : {std::vector<std::int32_t>{}, {8}}) {
-    config.cudagraph_capture_sizes = sizes;
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{}, {8}}) {
+    config.args.cudagraph_capture_sizes = sizes;
     const auto engine = model.engine(config, gpu());
     engine->submit(group_work(1, prompt, 3));
     engine->submit(group_work(2, "7+8=", 2));
@@ -153,8 +151,8 @@ TEST_P(EngineOnAGpu, SharedPrefixesChangeNoBit) {
 // steps of which each waits for the one before.
 TEST_P(EngineOnAGpu, GraphsAndStepsUnderWayChangeNoBit) {
   EngineConfig recording = small_config(), one_by_one = small_config();
-  recording.cudagraph_capture_sizes = {1, 2, 5, 8};
-  one_by_one.async_scheduling = false;
+  recording.args.cudagraph_capture_sizes = {1, 2, 5, 8};
+  one_by_one.args.async_scheduling = false;
   const Payloads expected = generate(one_by_one);
   const auto replaying = engine(recording);
   submit_three_groups(*replaying);
@@ -172,9 +170,9 @@ TEST_P(EngineOnAGpu, StepsUnderWayAreInNobodysWay) {
   if (GetParam() != runtime::DType::kF32)
     GTEST_SKIP() << "in bf16 its attention is not the CPU's (AT-1)";
   EngineConfig config = small_config();
-  config.max_num_batched_tokens = 3;
+  config.args.max_num_batched_tokens = 3;
   config.kv_on_update = KvOnUpdate::kRecompute;
-  config.cudagraph_capture_sizes = {1, 2, 3};
+  config.args.cudagraph_capture_sizes = {1, 2, 3};
   const auto run = [&](NativeEngine& engine) {
     submit_three_groups(engine);
     const auto step = [&](int times) {
@@ -202,7 +200,7 @@ TEST_P(EngineOnAGpu, StepsUnderWayAreInNobodysWay) {
 // them, and then the answers of an engine that has seen the last version alone.
 TEST_P(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {
   EngineConfig config = small_config();
-  config.cudagraph_capture_sizes = {2, 8};
+  config.args.cudagraph_capture_sizes = {2, 8};
   constexpr int kSwaps = 50;
   const auto install = [&](NativeEngine& engine, int swap) {
     engine.begin_update(PolicyVersion{swap});

@@ -66,10 +66,9 @@ void TinyModel::update(NativeEngine& engine, PolicyVersion version) const {
 }
 
 EngineConfig tiny_engine_config() {
-  return {.max_prompt_length = 48,
-          .max_response_length = 40,
-          .max_num_seqs = 32,
-          .max_num_batched_tokens = 256};
+  return {.args = {.max_num_seqs = 32, .max_num_batched_tokens = 256, .async_scheduling = false},
+          .max_prompt_length = 48,
+          .max_response_length = 40};
 }
 
 GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n) {

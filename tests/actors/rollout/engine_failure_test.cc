@@ -15,7 +15,7 @@ INSTANTIATE_TEST_SUITE_P(Scheduling, EngineFailure, ::testing::Bool(),
 TEST_P(EngineFailure, LogitsThatAreNoNumbersFailTheEngine_EN5) {
   const TinyModel model;
   EngineConfig config = tiny_engine_config();
-  config.async_scheduling = GetParam();
+  config.args.async_scheduling = GetParam();
   const auto engine = model.engine(config);
   engine->begin_update(PolicyVersion{1});
   const std::span<std::byte> sink = engine->weight_sink().value();

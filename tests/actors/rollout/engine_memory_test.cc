@@ -26,7 +26,7 @@ TEST_P(NativeEngineMemory, OneCopyOfTheWeights) {
   model.update(*engine, PolicyVersion{1});
   const std::size_t held = runtime::host_blocks().bytes_now - before;
   const std::size_t pages = static_cast<std::size_t>(engine->pages_total()) *
-                            KvCache::page_bytes(model.config(), config.block_size);
+                            KvCache::page_bytes(model.config(), config.args.block_size);
   const std::size_t planned =
       NativeEngine::bytes_beside_pages(model.config(), config, runtime::DeviceKind::kCpu) + pages;
   EXPECT_LT(held, planned + arena);

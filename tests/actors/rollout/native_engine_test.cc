@@ -69,7 +69,7 @@ class NativeEngineTest : public ::testing::TestWithParam<bool> {
  protected:
   static EngineConfig base() {
     EngineConfig config = tiny_engine_config();
-    config.async_scheduling = GetParam();
+    config.args.async_scheduling = GetParam();
     return config;
   }
 };
@@ -91,20 +91,20 @@ TEST_P(NativeEngineTest, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   expect_same(alone, generate(model, config, all_groups()), "batched");
   for (const int sequences : {1, 2, 3, 5, 7}) {
     EngineConfig few = config;
-    few.max_num_seqs = sequences;
+    few.args.max_num_seqs = sequences;
     expect_same(alone, generate(model, few, all_groups()),
                 "max_num_seqs " + std::to_string(sequences));
   }
   for (const int chunk : {1, 3, 7, 16, 33}) {
     EngineConfig chunked = config;
-    chunked.max_num_batched_tokens = chunk;
+    chunked.args.max_num_batched_tokens = chunk;
     expect_same(alone, generate(model, chunked, all_groups()), "chunk " + std::to_string(chunk));
   }
   EngineConfig uncached = config;
-  uncached.enable_prefix_caching = false;
+  uncached.args.enable_prefix_caching = false;
   expect_same(alone, generate(model, uncached, all_groups()), "no prefix cache");
   EngineConfig wide_pages = config;
-  wide_pages.block_size = 32;
+  wide_pages.args.block_size = 32;
   expect_same(alone, generate(model, wide_pages, all_groups()), "pages of 32");
   runtime::ThreadPool threads(3);
   expect_same(alone, generate(model, config, all_groups(), {.pool = &threads}), "three threads");
@@ -118,7 +118,7 @@ TEST_P(NativeEngineTest, MoreForksThanTheSamplerHasRows) {  // NE-1, EN-4
   const std::vector<GroupWork> groups{group_work(1, "9", 11), group_work(2, kPrompts[1], 7)};
   const Payloads roomy = generate(model, tiny_engine_config(), groups);
   for (const int sequences : {1, 2, 3}) {
-    config.max_num_seqs = sequences;
+    config.args.max_num_seqs = sequences;
     expect_same(roomy, generate(model, config, groups), std::to_string(sequences));
   }
 }
@@ -126,9 +126,9 @@ TEST_P(NativeEngineTest, MoreForksThanTheSamplerHasRows) {  // NE-1, EN-4
 TEST(NativeEngineAsync, AStepIsQueuedBeforeTheOneBeforeIsTaken) {
   const TinyModel model;
   EngineConfig config = tiny_engine_config();
-  config.min_tokens = config.max_response_length = 6;
+  config.sampling.min_tokens = config.max_response_length = 6;
   const auto sync = model.engine(config);
-  config.async_scheduling = true;
+  config.args.async_scheduling = true;
   const auto async = model.engine(config);
   for (NativeEngine* engine : {sync.get(), async.get()}) engine->submit(group_work(1, "1+2=", 3));
   std::uint64_t before = 0;
@@ -154,8 +154,8 @@ TEST_P(NativeEngineTest, InBf16TokensDoNotDependOnTheCompany) {  // NE-1, NE-4
   for (const GroupWork& group : all_groups())
     alone.merge(generate(model, tiny_engine_config(), {group}));
   EngineConfig config = base();
-  config.max_num_seqs = 5;
-  config.max_num_batched_tokens = 7;
+  config.args.max_num_seqs = 5;
+  config.args.max_num_batched_tokens = 7;
   runtime::ThreadPool threads(3);
   expect_same(alone, generate(model, config, all_groups(), {.pool = &threads}), "chunks of 7");
 }
@@ -163,7 +163,7 @@ TEST_P(NativeEngineTest, InBf16TokensDoNotDependOnTheCompany) {  // NE-1, NE-4
 TEST_P(NativeEngineTest, PreemptedSequencesContinueBitForBit) {  // NE-1
   const TinyModel model;
   EngineConfig config = base();
-  config.min_tokens = 30;
+  config.sampling.min_tokens = 30;
   const Payloads roomy = generate(model, config, all_groups());
   for (const int pages : {7, 9, 14}) {
     config.kv_memory_bytes = pages_bytes(model, pages);
@@ -185,8 +185,8 @@ TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
                                            {runtime::DType::kBF16, 0.7f}}) {
     const TinyModel model(1, dtype);
     EngineConfig config = base();
-    config.temperature = temperature;
-    config.top_k = temperature < 1 ? 5 : 0;  // truncation changes no log-probability
+    config.sampling.temperature = temperature;
+    config.sampling.top_k = temperature < 1 ? 5 : 0;  // truncation changes no log-probability
     for (const auto& [id, payload] : generate(model, config, all_groups()))
       for (const Trajectory& t : payload.trajectories)
         EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV0, payload, t, temperature))
@@ -197,7 +197,7 @@ TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
 TEST(NativeEngineTimes, SequencesAreTimedFromTheirSubmissionOn) {  // ST-1, ST-2
   const TinyModel model;
   EngineConfig config = tiny_engine_config();
-  config.min_tokens = config.max_response_length = 3;
+  config.sampling.min_tokens = config.max_response_length = 3;
   Time now{};
   const auto engine = model.engine(config, {}, [&now] { return now; });
   engine->submit(group_work(1, "1+2=", 2));
@@ -249,7 +249,7 @@ TEST_P(NativeEngineTest, SpansTellWhichVersionSampledWhat) {  // EN-3
   for (const KvOnUpdate kv : {KvOnUpdate::kKeep, KvOnUpdate::kRecompute}) {
     EngineConfig config = base();
     config.kv_on_update = kv;
-    config.min_tokens = 20;
+    config.sampling.min_tokens = 20;
     const auto engine = model.engine(config);
     for (const GroupWork& group : all_groups()) engine->submit(group);
     const Payloads payloads = generate_across_update(model, *engine, 10);
@@ -279,7 +279,7 @@ TEST_P(NativeEngineTest, SpansTellWhichVersionSampledWhat) {  // EN-3
 TEST_P(NativeEngineTest, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
   const TinyModel model(2);
   EngineConfig config = base();
-  config.max_num_batched_tokens = 16;  // the prompt takes several steps
+  config.args.max_num_batched_tokens = 16;  // the prompt takes several steps
   const auto engine = model.engine(config);
   engine->submit(group_work(1, kPrompts[4]));
   const Payloads payloads = generate_across_update(model, *engine, 1);
@@ -327,18 +327,19 @@ TEST_P(NativeEngineTest, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // EN
 TEST_P(NativeEngineTest, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
   const TinyModel model;
   EngineConfig config = base();
-  config.temperature = 4;  // varied texts
-  config.min_tokens = 3;
+  config.sampling.temperature = 4;  // varied texts
+  config.sampling.min_tokens = 3;
   const Payloads free = generate(model, config, all_groups());
   for (const std::uint64_t id : {0u, 2u})  // parts of their texts that cross a border of tokens
-    config.stop.push_back(free.at(GroupId{id}).trajectories[1].text.substr(3, 2));
+    config.sampling.stop.push_back(free.at(GroupId{id}).trajectories[1].text.substr(3, 2));
   int stopped = 0;
   for (const auto& [id, payload] : generate(model, config, all_groups()))
     for (const Trajectory& t : payload.trajectories) {
       const std::string all = model.tokenizer().decode(t.tokens, SpecialTokens::kSkip);
       ASSERT_TRUE(all.starts_with(t.text));
       const std::string cut = all.substr(t.text.size());
-      const bool by_string = std::ranges::find(config.stop, cut) != config.stop.end();
+      const bool by_string =
+          std::ranges::find(config.sampling.stop, cut) != config.sampling.stop.end();
       EXPECT_TRUE(by_string || cut.empty()) << "cut: " << cut;
       stopped += by_string;
       EXPECT_FALSE(by_string && t.truncated);
@@ -350,9 +351,9 @@ TEST_P(NativeEngineTest, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
 TEST_P(NativeEngineTest, LengthsKeepTheirBounds) {
   const TinyModel model;
   EngineConfig config = base();
-  config.min_tokens = 5;
+  config.sampling.min_tokens = 5;
   config.max_response_length = 9;
-  config.stop_token_ids = {5};
+  config.sampling.stop_token_ids = {5};
   int truncated = 0, stopped = 0;
   for (const auto& [id, payload] : generate(model, config, all_groups()))
     for (const Trajectory& t : payload.trajectories) {
@@ -424,7 +425,7 @@ TEST_P(NativeEngineTest, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
 TEST_P(NativeEngineTest, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
   const TinyModel model(2);
   EngineConfig config = base();
-  config.max_num_seqs = 8;
+  config.args.max_num_seqs = 8;
   const auto engine = model.engine(config);
   engine->submit(group_work(1, kPrompts[0]));
   engine->step();
@@ -465,7 +466,7 @@ TEST_P(NativeEngineTest, EvaluationSamplesRepeatAndTheGreedyOneIsGreedy) {  // E
   const TinyModel model(2);
   const auto texts_of = [&](std::int32_t max_num_seqs, const EvaluationSampling& sampling) {
     EngineConfig config = base();
-    config.max_num_seqs = max_num_seqs;
+    config.args.max_num_seqs = max_num_seqs;
     const auto engine = model.engine(config);
     if (max_num_seqs > 8) engine->submit(group_work(1, kPrompts[1]));
     Evaluate evaluation{.evaluation = EvaluationId{9}, .version = kV0, .sampling = sampling};
@@ -515,7 +516,7 @@ TEST_P(NativeEngineTest, WhatCannotBeServedIsSaid) {
   config.max_response_length = 1000;
   EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInvalid);
   config = base();
-  config.stop_token_ids = {99};
+  config.sampling.stop_token_ids = {99};
   EXPECT_EQ(model.try_engine(config).error().code, ErrorCode::kInvalid);
   config = base();
   config.kv_memory_bytes = pages_bytes(model, 3);
@@ -530,9 +531,9 @@ TEST_P(NativeEngineTest, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
     EngineConfig config = base();
-    config.max_num_seqs = 1 + static_cast<std::int32_t>(rng.below(12));
-    config.max_num_batched_tokens = 1 + static_cast<std::int32_t>(rng.below(40));
-    config.enable_prefix_caching = rng.below(2) == 0;
+    config.args.max_num_seqs = 1 + static_cast<std::int32_t>(rng.below(12));
+    config.args.max_num_batched_tokens = 1 + static_cast<std::int32_t>(rng.below(40));
+    config.args.enable_prefix_caching = rng.below(2) == 0;
     config.kv_memory_bytes = pages_bytes(model, 7 + static_cast<int>(rng.below(12)));
     const auto engine = model.engine(config);
     std::map<GroupId, GroupWork> expected;

@@ -123,7 +123,7 @@ struct Fixture {
               .self = {"j/rollout/0", Incarnation{3}}, .group_size = 4, .max_num_seqs = 16},
           std::make_unique<FakeEngine>(engine),
           std::make_shared<NotingSubscriber>(board, weight_calls, &lose_in_place),
-          RolloutActor::Joints{
+          RolloutActor::Connections{
               .exchange = runtime::Ref<RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
               .write = [this](auto batch, auto done) { store.write(std::move(batch), done); },
               .progress = [this](const char*, Time) { ++beats; }});
@@ -136,7 +136,7 @@ struct Fixture {
     executor.run_until([this] { return !system.alive("j/rollout/0"); }, 1s);
   }
   static FakeEngineConfig engine_config() {
-    return {.engine = {.max_response_length = 32, .max_num_seqs = 16},
+    return {.engine = {.args = {.max_num_seqs = 16}, .max_response_length = 32},
             .step_time = 1ms,
             .sequence_time = 10us,
             .install_time = 2ms,

@@ -151,7 +151,7 @@ L::Decision dies(RestartLadder& ladder, Rng& rng, std::int64_t s, bool memory_ki
   return ladder.died({.actor = "j/learner/0",
                       .role = "learner",
                       .cause = memory_kill ? "no memory" : "killed",
-                      .life = {at(s - 1), at(s)},
+                      .uptime = {at(s - 1), at(s)},
                       .memory_kill = memory_kill},
                      rng);
 }

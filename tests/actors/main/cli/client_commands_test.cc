@@ -17,7 +17,7 @@
 #include "runtime/http/http_server.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -224,7 +224,7 @@ class ClientCommands : public ::testing::Test {
   Outcome run(std::vector<const char*> arguments, bool terminal = false) {
     arguments.push_back("--address");
     arguments.push_back(address_.c_str());
-    return cli::run(std::move(arguments), terminal);
+    return app::run(std::move(arguments), terminal);
   }
 
   FakeController controller_;
@@ -581,4 +581,4 @@ TEST(Doctor, SeesPortsInUse) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -14,7 +14,7 @@
 #include "actors/main/cli/grammar.h"
 #include "tests/actors/main/generated_page.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 Result<Invocation> parse(const std::vector<std::string>& words) {
@@ -260,4 +260,4 @@ TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

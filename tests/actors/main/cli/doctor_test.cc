@@ -8,7 +8,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -43,4 +43,4 @@ TEST(Doctor, NoNcclIsNoTroubleWithoutGpus) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

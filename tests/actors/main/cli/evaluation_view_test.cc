@@ -9,7 +9,7 @@
 #include "actors/main/cli/views.h"
 #include "runtime/base/json.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -92,4 +92,4 @@ TEST(Samples, OfAnEvaluationSayWhichCompletionTheyAre) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

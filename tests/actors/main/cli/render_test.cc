@@ -14,7 +14,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/base/text.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -584,4 +584,4 @@ TEST(Render, AJobOfActorsAloneHasNoFiguresOfTraining) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ TEST_F(TerminalTest, ADumbTerminalAndAPipeHaveNoScreen) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

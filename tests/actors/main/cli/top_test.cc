@@ -9,7 +9,7 @@
 #include "actors/main/cli/cells.h"
 #include "actors/main/cli/table.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using nlohmann::json;
@@ -248,4 +248,4 @@ TEST_F(Top, KeysChooseTheOrderAndTheJob) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -5,7 +5,7 @@
 #include "actors/main/job/print_job.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 const std::string kCounter =
@@ -128,4 +128,4 @@ TEST(Actors, AreExplained) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

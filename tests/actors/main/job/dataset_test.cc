@@ -10,7 +10,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 Result<std::vector<Record>> load(const JobFolder& folder, const std::string& text,
@@ -168,4 +168,4 @@ TEST(Dataset, AnEpochsOrderIsAPermutationOfSeedAndEpochAloneDS1) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

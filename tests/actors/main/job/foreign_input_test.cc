@@ -5,7 +5,7 @@
 #include "actors/main/job/dataset.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using std::string_literals::operator""s;
@@ -63,4 +63,4 @@ TEST(ForeignInput, AHubIdIsKnownWhereNoSuchFolderIs) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -11,7 +11,7 @@
 
 #include "actors/main/job/load_job.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 class JobFolder {
  public:
@@ -71,4 +71,4 @@ class JobFolder {
   std::filesystem::path root_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -18,7 +18,7 @@
 #include "tests/actors/main/generated_page.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 struct Line {
@@ -351,7 +351,7 @@ TEST(JobTable, PrintedJobsReadBackAsTheSameJobPJ1) {
     ASSERT_TRUE(read) << render(read.error()) << "\n" << printed;
     EXPECT_EQ(print_job(read->spec), printed);
     EXPECT_EQ(read->spec.algorithm.clip_ratio_high, job.algorithm.clip_ratio_high);
-    EXPECT_EQ(read->spec.rollout.stop, job.rollout.stop);
+    EXPECT_EQ(read->spec.rollout.sampling.stop, job.rollout.sampling.stop);
     EXPECT_EQ(read->spec.data.train_files, job.data.train_files);
     EXPECT_EQ(read->spec.warm_start.has_value(), job.warm_start.has_value());
     EXPECT_EQ(read->spec.actors.at("counter").args, job.actors.at("counter").args);
@@ -377,4 +377,4 @@ TEST(JobTable, ExplainsKeysSectionsAndTypingErrors) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -5,7 +5,7 @@
 #include "actors/main/job/print_job.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,4 +76,4 @@ TEST_F(KeptRun, TheHintIsACommandThatAShellUnderstands) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

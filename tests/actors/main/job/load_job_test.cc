@@ -10,7 +10,7 @@
 #include "actors/main/job/print_job.h"
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 struct Refused {
@@ -48,7 +48,7 @@ TEST(LoadJob, TakesSetsInOrderFromTheCallersFolder) {
   ASSERT_TRUE(job) << render(job.error());
   EXPECT_EQ(job->spec.rollout.n, 6);
   EXPECT_EQ(job->spec.data.val_files, std::vector{folder.root() / "data/val.jsonl"});
-  EXPECT_EQ(job->spec.rollout.stop, (std::vector<std::string>{"\n", "end"}));
+  EXPECT_EQ(job->spec.rollout.sampling.stop, (std::vector<std::string>{"\n", "end"}));
   ASSERT_TRUE(job->spec.warm_start);
   EXPECT_EQ(job->spec.warm_start->train_files, std::vector{folder.root() / "data/warm.jsonl"});
 }
@@ -64,7 +64,7 @@ TEST(LoadJob, SetsMayRemoveASectionAndFillAnotherOne) {
   const auto merged = folder.parse(yaml, {"rollout={n: 4, temperature: 0.5}", "rollout.n=2"});
   ASSERT_TRUE(merged) << render(merged.error());
   EXPECT_EQ(merged->spec.rollout.n, 2);
-  EXPECT_EQ(merged->spec.rollout.temperature, 0.5);
+  EXPECT_EQ(merged->spec.rollout.sampling.temperature, 0.5);
 }
 
 TEST(LoadJob, NamesTheSetThatIsWrong) {
@@ -358,4 +358,4 @@ TEST(LoadJob, MakesTheFilesOfARewardCommandAbsolute) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

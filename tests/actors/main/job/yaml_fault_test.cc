@@ -4,7 +4,7 @@
 
 #include "tests/actors/main/job/job_folder.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 // The place and the reason of a refused file, as they are shown.
@@ -52,4 +52,4 @@ TEST(YamlFault, TheExcerptIsSafeForATerminal) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

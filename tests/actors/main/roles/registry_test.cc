@@ -5,7 +5,7 @@
 
 #include "actors/main/job_shape.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 using actors::Role;
@@ -52,4 +52,4 @@ TEST(Registry, TheShapeOfAJobIsThatOfItsEntriesAndThenOfItsOwnRoles) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::app

@@ -2,7 +2,7 @@
 // (actors/controller/doors.h), which refuses messages that do not speak for their sender.
 // References to ranks are made from the name and incarnation of their link, so that a message to an
 // incarnation that has ended reaches nobody.
-#include "actors/main/job_home.h"
+#include "actors/main/exchange_host.h"
 
 #include <filesystem>
 #include <system_error>
@@ -15,7 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/weights/weight_family.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,15 +55,15 @@ Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_d
   return std::move(loaded->spec);
 }
 
-Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobSpec& spec,
-                                      const JobHomeJoints& joints) {
+Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, const JobSpec& spec,
+                                                const ExchangeSurroundings& surroundings) {
   const bool resume = job.shape.resume_dir.has_value();
   auto config = exchange_config(spec, {job.id, job.run_dir}, resume);
   if (!config) return config.error();
-  config->epoch = joints.epoch;
+  config->epoch = surroundings.epoch;
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
-  auto home = std::make_shared<JobHome>();
+  auto home = std::make_shared<ExchangeHost>();
   auto files = actors::RunFiles::open(
       job.run_dir, spec.tensorboard ? actors::EventFiles::kTensorboard : actors::EventFiles::kNone);
   if (!files) return files.error();
@@ -72,9 +72,9 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobSpe
   if (!segments) return segments.error();
   home->segments_ = std::move(*segments);
   home->payload_store_ = std::make_unique<SegmentPayloads>(*home->segments_, job.id);
-  auto bulk = runtime::BulkServer::listen(joints.bulk, job.id, *home->segments_);
+  auto bulk = runtime::BulkServer::listen(surroundings.bulk, job.id, *home->segments_);
   if (!bulk) {  // the preferred port is another job's
-    std::vector<runtime::Binding> any_port = joints.bulk;
+    std::vector<runtime::Binding> any_port = surroundings.bulk;
     for (runtime::Binding& binding : any_port) binding.at.port = 0;
     bulk = runtime::BulkServer::listen(any_port, job.id, *home->segments_);
   }
@@ -83,8 +83,8 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobSpe
 
   // Makes a function that gives a reference to the actor behind `port` of the rank with that
   // address.
-  const auto dial = [&joints]<class Inbox>(const char* port = kRolePort) {
-    return [directory = &joints.directory, route_to = joints.route_to,
+  const auto dial = [&surroundings]<class Inbox>(const char* port = kRolePort) {
+    return [directory = &surroundings.directory, route_to = surroundings.route_to,
             port](const runtime::Address& address) {
       return directory->remote<Inbox>({port, {}}, route_to({address.name, address.incarnation}));
     };
@@ -94,35 +94,39 @@ Result<JobHome::Opened> JobHome::open(const actors::JobRecord& job, const JobSpe
       .reward = dial.operator()<actors::RewardInbox>(),
       .learner = dial.operator()<actors::LearnerInbox>(),
       .broadcast = dial.operator()<actors::BroadcastInbox>(kBroadcastPort),
-      .controller = joints.controller,
-      .refuse = [refuse = joints.refuse](const runtime::Address& who, const std::string& why) {
+      .controller = surroundings.controller,
+      .refuse = [refuse = surroundings.refuse](const runtime::Address& who,
+                                               const std::string& why) {
         refuse({who.name, who.incarnation}, why);
       }};
   const std::vector<runtime::Endpoint> endpoints = home->bulk_->endpoints();
-  const auto exchange = joints.system.spawn<actors::Exchange>(
+  const auto exchange = surroundings.system.spawn<actors::Exchange>(
       actors::exchange_name(job.id), [home, links, config = std::move(*config)] {
         return std::make_unique<actors::Exchange>(config, links, *home->files_,
                                                   *home->payload_store_);
       });
-  joints.directory.expose(rollout_port(job.id), runtime::narrow<actors::RolloutEvents>(exchange),
-                          actors::rollout_door(job.id));
-  joints.directory.expose(reward_port(job.id), runtime::narrow<actors::RewardEvents>(exchange),
-                          actors::reward_door(job.id));
-  joints.directory.expose(learner_port(job.id), runtime::narrow<actors::LearnerEvents>(exchange),
-                          actors::learner_door(job.id));
-  joints.directory.expose(broadcast_port(job.id),
-                          runtime::narrow<actors::BroadcastEvents>(exchange),
-                          actors::broadcast_door(job.id));
+  surroundings.directory.expose(rollout_port(job.id),
+                                runtime::narrow<actors::RolloutEvents>(exchange),
+                                actors::rollout_door(job.id));
+  surroundings.directory.expose(reward_port(job.id),
+                                runtime::narrow<actors::RewardEvents>(exchange),
+                                actors::reward_door(job.id));
+  surroundings.directory.expose(learner_port(job.id),
+                                runtime::narrow<actors::LearnerEvents>(exchange),
+                                actors::learner_door(job.id));
+  surroundings.directory.expose(broadcast_port(job.id),
+                                runtime::narrow<actors::BroadcastEvents>(exchange),
+                                actors::broadcast_door(job.id));
   return Opened{runtime::narrow<actors::ExchangeControl>(exchange), endpoints};
 }
 
-void JobHome::close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
-                    const JobHomeJoints& joints) {
+void ExchangeHost::close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
+                         const ExchangeSurroundings& surroundings) {
   for (const std::string& port :
        {rollout_port(job), reward_port(job), learner_port(job), broadcast_port(job)})
-    joints.directory.withdraw(port);
+    surroundings.directory.withdraw(port);
   // After the ports: no message of a rank reaches an exchange that ends.
-  joints.system.stop(actors::exchange_name(job));
+  surroundings.system.stop(actors::exchange_name(job));
   const auto family = weights_family(spec, {job, run_dir});
   if (const auto removed = runtime::remove_weights(family); !removed)
     log::warn("event=weights_left message=\"{}\"", removed.error().message);
@@ -131,4 +135,4 @@ void JobHome::close(const std::string& job, const std::string& run_dir, const Jo
   fs::remove_all(run_dir + "/weights", ignored);
 }
 
-}  // namespace tandem::cli
+}  // namespace tandem::app

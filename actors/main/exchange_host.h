@@ -1,9 +1,9 @@
-// The resources of one job in the controller's process (JobHome): its run files, its payload
-// segments with the socket that serves them, and the exchange that works with both. They last as
-// long as the exchange does.
+// Hosts the exchange of one job in the controller's process, with the job's run files and its
+// payload segments with the socket that serves them, which last as long as the exchange does.
 //
 // PayloadStore is the interface by which an exchange sees the job's payloads; SegmentPayloads
-// implements it over segment files. JobHomeJoints has the parts of the process that a JobHome uses.
+// implements it over segment files. ExchangeSurroundings has the parts of the process that an
+// ExchangeHost uses.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,12 @@
 #include "runtime/link/remote.h"
 #include "runtime/payload/bulk.h"
 
-namespace tandem::cli {
+namespace tandem::app {
 
 using RouteTo = std::function<runtime::ParcelSender(const runtime::PeerId& peer)>;
 
 // The parts that the process lends to its jobs. They outlive every exchange.
-struct JobHomeJoints {
+struct ExchangeSurroundings {
   runtime::System& system;
   runtime::Directory& directory;
   // How frames reach a peer that has a link.
@@ -53,7 +53,7 @@ class SegmentPayloads final : public actors::PayloadStore {
   const std::string node_;
 };
 
-class JobHome {
+class ExchangeHost {
  public:
   // Opens everything, spawns the exchange and exposes its four ports. Where a port of `bulk` is
   // taken, as by another job, any free one is used. Errors leave no actor and no port behind.
@@ -62,12 +62,12 @@ class JobHome {
     std::vector<runtime::Endpoint> bulk;
   };
   static Result<Opened> open(const actors::JobRecord& job, const JobSpec& spec,
-                             const JobHomeJoints& joints);
+                             const ExchangeSurroundings& surroundings);
   // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
   // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
   // removed are left.
   static void close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
-                    const JobHomeJoints& joints);
+                    const ExchangeSurroundings& surroundings);
 
  private:
   std::unique_ptr<actors::RunFiles> files_;
@@ -80,4 +80,4 @@ class JobHome {
 // are not looked at.
 Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir);
 
-}  // namespace tandem::cli
+}  // namespace tandem::app
