@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/base/log.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/model/tiny_model.h"
 
@@ -103,6 +104,8 @@ void expect_publishes_its_checkpoint(NativeTrainer& trainer, runtime::DType dtyp
 
 std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const TrainerConfig& config,
                               GangShape shape, const std::function<void(NativeTrainer&)>& drive) {
+  // Before the threads, as in every process of a rank.
+  init_logging("gang", LogLevel::kWarnings);
   auto collectives = runtime::make_local_collectives(shape.ranks);
   const auto make = [&](std::size_t rank) {
     Sharing sharing{.shards = nullptr, .buckets = shape.buckets};

@@ -212,7 +212,7 @@ TEST_P(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {
   for (int swap = 1; swap <= kSwaps; ++swap) {
     install(*swapped, swap);
     if (swap % 10 != 1) continue;
-    swapped->submit(group_work(static_cast<std::uint64_t>(100 + swap), "5+6=", 2));
+    swapped->submit(group_work(100 + static_cast<std::uint64_t>(swap), "5+6=", 2));
     EXPECT_EQ(run_to_end(*swapped).size(), 1u);
   }
   EXPECT_GT(swapped->graphs_recorded(), 0);

@@ -184,7 +184,7 @@ NcclResult Communicator::deregister_memory(void* handle) {
 
 bool Communicator::holds(const void* memory) {
   const std::lock_guard lock(mutex_);
-  return !aborted_ && is_registered(memory, 0);
+  return !aborted_ && is_registered(memory, 1);  // its end may be the next block
 }
 
 bool Communicator::is_registered(const void* memory, std::size_t bytes) {
