@@ -87,32 +87,28 @@ void ControllerCore::finish_actor(JobRecord& job, ActorRecord& actor) {
   if (actor.status.state == ActorState::kReady || actor.status.state == ActorState::kBusy)
     set(actor, ActorState::kStopping, scheduler::Finished{});
   set(actor, ActorState::kStopped, scheduler::Finished{});
+  ++job.finished;
   job.ladder.forget(actor.name);
   actor.crash_loop = {};
   count_ready(job);
   count_finished(job);
 }
 
-// A job of actors alone runs once each of them is ready, or has been.
+// A job of actors alone runs once each of them is ready, or has been. Called for every actor that
+// comes up, so it counts none anew.
 void ControllerCore::count_ready(JobRecord& job) {
   if (job.status.state != JobState::kStarting) return;
   const auto count = static_cast<std::int32_t>(job.actors.size());
-  const bool all = std::ranges::all_of(job.actors, [](const auto& actor) {
-    return actor.second.status.state == ActorState::kReady ||
-           scheduler::is_final(actor.second.status.state);
-  });
-  if (all && !trains(job.shape)) return set(job, JobState::kRunning, scheduler::Working{});
+  if (!trains(job.shape) && job.ready + job.finished == count)
+    return set(job, JobState::kRunning, scheduler::Working{});
   set(job, JobState::kStarting, scheduler::WaitingForActors{job.ready, count});
 }
 
 // A job without actors waits for a user to scale it.
 void ControllerCore::count_finished(JobRecord& job) {
   if (trains(job.shape) || job.outcome || job.actors.empty()) return;
-  for (const auto& [id, actor] : job.actors)
-    if (!std::holds_alternative<scheduler::Finished>(actor.status.reason) ||
-        actor.status.state != ActorState::kStopped)
-      return;
-  end_job(job, JobOutcome::kSucceeded, "all of its actors have ended with code 0");
+  if (job.finished == std::ssize(job.actors))
+    end_job(job, JobOutcome::kSucceeded, "all of its actors have ended with code 0");
 }
 
 Result<runtime::RankId> ControllerCore::program_to_ask(const std::string& actor_name) const {
