@@ -48,6 +48,7 @@ void GroupHistory::on(const StepTrained& event) {
 void GroupHistory::on(const GroupDiscarded& event) {
   groups_[event.group].group = event.group;
   groups_[event.group].discarded = event.reason;
+  rewards_.erase(event.group);
 }
 
 void GroupHistory::on(const EvaluationEnded& event) { evaluated_.push_back(event); }

@@ -1,5 +1,5 @@
 // The book-keeping of a segment store: how many payloads each segment holds, and when a segment may
-// be deleted. A plain state machine that both stores of segment_store.cc share; it knows no bytes
+// be deleted. A plain state machine of the store (segment_store.cc); it knows no bytes
 // and no files. Threading: none of its own, its owner guards it with a mutex.
 #pragma once
 

@@ -1,10 +1,9 @@
-// Segment stores: SegmentBook decides where payloads are placed and which segments may be deleted;
-// BookedStore guards the book with one mutex; MemorySegments and FileSegments move the bytes.
+// SegmentBook decides where payloads are placed and which segments may be deleted; FileSegments
+// guards the book with one mutex and moves the bytes.
 //
-// FileSegments reads and writes by pread and pwrite without the mutex: extents never overlap (SS-3)
-// and committed bytes never change (SS-1), so transfers need no order among themselves. Only the
-// book and the cache of open files are guarded. Deleted files stay readable for whoever has them
-// open.
+// It reads and writes by pread and pwrite without the mutex: extents never overlap (SS-3) and
+// committed bytes never change (SS-1), so transfers need no order among themselves. Only the book
+// and the cache of open files are guarded. Deleted files stay readable for whoever has them open.
 //
 // Within a process numbers of segments only grow. After a restart the first new one comes behind
 // the highest that the directory holds.
@@ -16,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -112,12 +110,77 @@ bool SegmentBook::contains(const Extent& extent) const {
 
 namespace {
 
-// The part that both stores have in common: the book and its mutex. They differ in where the bytes
-// are.
-class BookedStore : public SegmentStore {
+constexpr std::string_view kFilePrefix = "segment-";
+constexpr std::size_t kOpenFilesMax = 64;  // descriptors that the cache keeps
+
+class FileSegments final : public SegmentStore {
  public:
-  BookedStore(SegmentLimits limits, std::string place)
-      : limits_(limits), place_(std::move(place)), book_(limits) {}
+  FileSegments(std::filesystem::path directory, SegmentLimits limits)
+      : limits_(limits),
+        place_(directory.string()),
+        directory_(std::move(directory)),
+        book_(limits) {}
+
+  // Finds the segments of earlier processes. Other files of the directory are left alone.
+  Result<void> scan() {
+    std::error_code error;
+    std::filesystem::create_directories(directory_, error);
+    if (error) return failure("create", error.value());
+    for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
+      const std::string name = entry.path().filename().string();
+      std::uint32_t number = 0;
+      const char* const end = name.data() + name.size();
+      if (!name.starts_with(kFilePrefix) ||
+          std::from_chars(name.data() + kFilePrefix.size(), end, number).ptr != end) {
+        continue;
+      }
+      const std::uint64_t bytes = entry.file_size(error);
+      if (error) break;
+      book_.found(number, bytes);
+    }
+    if (error) return failure("read", error.value());
+    return {};
+  }
+
+  Result<void> write(const Extent& within, std::uint64_t offset,
+                     std::span<const std::byte> bytes) override {
+    CHECK(offset + bytes.size() <= within.bytes);
+    if (bytes.empty()) return {};
+    // The file of a new segment is made by its first write.
+    const auto file = open(within.segment, O_RDWR | O_CREAT | O_CLOEXEC);
+    if (!file) return file.error();
+    while (!bytes.empty()) {
+      const ssize_t wrote = pwrite((*file)->get(), bytes.data(), bytes.size(),
+                                   static_cast<off_t>(within.offset + offset));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) return failure("write a payload into", errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+      offset += static_cast<std::uint64_t>(wrote);
+    }
+    return {};
+  }
+
+  Result<void> read(const Extent& from, std::uint64_t offset,
+                    std::span<std::byte> to) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!book_.contains(from)) return no_segment(from.segment);
+    }
+    if (to.empty()) return {};
+    const auto file = open(from.segment, O_RDWR | O_CLOEXEC);
+    if (!file) return file.error();
+    while (!to.empty()) {
+      const ssize_t got =
+          pread((*file)->get(), to.data(), to.size(), static_cast<off_t>(from.offset + offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return failure("read a payload from", errno);
+      // The file ends before the extent: its bytes were reserved and never written.
+      if (got == 0) return no_segment(from.segment);
+      to = to.subspan(static_cast<std::size_t>(got));
+      offset += static_cast<std::uint64_t>(got);
+    }
+    return {};
+  }
 
   Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) override {
     // SS-3: an empty payload would have the offset of the payload behind it.
@@ -183,130 +246,16 @@ class BookedStore : public SegmentStore {
     return book_.open_segment();
   }
 
- protected:
+ private:
+  // Shared, so that a file that is deleted or leaves the cache stays open for a transfer under way.
+  using File = std::shared_ptr<const OwnedFd>;
+
   Error no_segment(std::uint32_t segment) const {
     return {
         ErrorCode::kNotFound,
         "no payload there: segment " + std::to_string(segment) + " is gone or shorter than that",
         place_};
   }
-  virtual Result<void> drop(std::uint32_t segment) = 0;  // deletes the bytes; mutex_ held
-
-  const SegmentLimits limits_;
-  const std::string place_;
-  mutable std::mutex mutex_;
-  SegmentBook book_;  // guarded by mutex_
-};
-
-class MemorySegments final : public BookedStore {
- public:
-  explicit MemorySegments(SegmentLimits limits) : BookedStore(limits, "memory") {}
-
-  Result<void> write(const Extent& within, std::uint64_t offset,
-                     std::span<const std::byte> bytes) override {
-    CHECK(offset + bytes.size() <= within.bytes);
-    const std::lock_guard lock(mutex_);
-    std::string& segment = segments_[within.segment];
-    const std::uint64_t begin = within.offset + offset;
-    // Pieces of several puts come in any order, so a gap may be filled later.
-    segment.resize(std::max<std::uint64_t>(segment.size(), begin + bytes.size()));
-    if (!bytes.empty()) std::memcpy(segment.data() + begin, bytes.data(), bytes.size());
-    return {};
-  }
-  Result<void> read(const Extent& from, std::uint64_t offset,
-                    std::span<std::byte> to) const override {
-    const std::lock_guard lock(mutex_);
-    const auto found = segments_.find(from.segment);
-    const std::uint64_t begin = from.offset + offset;
-    if (!book_.contains(from)) return no_segment(from.segment);
-    if (to.empty()) return {};
-    if (found == segments_.end() || begin + to.size() > found->second.size()) {
-      return no_segment(from.segment);
-    }
-    std::memcpy(to.data(), found->second.data() + begin, to.size());
-    return {};
-  }
-
- private:
-  Result<void> drop(std::uint32_t segment) override {
-    segments_.erase(segment);
-    return {};
-  }
-  std::map<std::uint32_t, std::string> segments_;  // guarded by mutex_
-};
-
-constexpr std::string_view kFilePrefix = "segment-";
-constexpr std::size_t kOpenFilesMax = 64;  // descriptors that the cache keeps
-
-class FileSegments final : public BookedStore {
- public:
-  FileSegments(std::filesystem::path directory, SegmentLimits limits)
-      : BookedStore(limits, directory.string()), directory_(std::move(directory)) {}
-
-  // Finds the segments of earlier processes. Other files of the directory are left alone.
-  Result<void> scan() {
-    std::error_code error;
-    std::filesystem::create_directories(directory_, error);
-    if (error) return failure("create", error.value());
-    for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
-      const std::string name = entry.path().filename().string();
-      std::uint32_t number = 0;
-      const char* const end = name.data() + name.size();
-      if (!name.starts_with(kFilePrefix) ||
-          std::from_chars(name.data() + kFilePrefix.size(), end, number).ptr != end) {
-        continue;
-      }
-      const std::uint64_t bytes = entry.file_size(error);
-      if (error) break;
-      book_.found(number, bytes);
-    }
-    if (error) return failure("read", error.value());
-    return {};
-  }
-
-  Result<void> write(const Extent& within, std::uint64_t offset,
-                     std::span<const std::byte> bytes) override {
-    CHECK(offset + bytes.size() <= within.bytes);
-    if (bytes.empty()) return {};
-    // The file of a new segment is made by its first write.
-    const auto file = open(within.segment, O_RDWR | O_CREAT | O_CLOEXEC);
-    if (!file) return file.error();
-    while (!bytes.empty()) {
-      const ssize_t wrote = pwrite((*file)->get(), bytes.data(), bytes.size(),
-                                   static_cast<off_t>(within.offset + offset));
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) return failure("write a payload into", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(wrote));
-      offset += static_cast<std::uint64_t>(wrote);
-    }
-    return {};
-  }
-
-  Result<void> read(const Extent& from, std::uint64_t offset,
-                    std::span<std::byte> to) const override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!book_.contains(from)) return no_segment(from.segment);
-    }
-    if (to.empty()) return {};
-    const auto file = open(from.segment, O_RDWR | O_CLOEXEC);
-    if (!file) return file.error();
-    while (!to.empty()) {
-      const ssize_t got =
-          pread((*file)->get(), to.data(), to.size(), static_cast<off_t>(from.offset + offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return failure("read a payload from", errno);
-      // The file ends before the extent: its bytes were reserved and never written.
-      if (got == 0) return no_segment(from.segment);
-      to = to.subspan(static_cast<std::size_t>(got));
-      offset += static_cast<std::uint64_t>(got);
-    }
-    return {};
-  }
-
- private:
-  // Shared, so that a file that is deleted or leaves the cache stays open for a transfer under way.
-  using File = std::shared_ptr<const OwnedFd>;
 
   std::filesystem::path path(std::uint32_t segment) const {
     std::string digits = std::to_string(segment);
@@ -333,7 +282,8 @@ class FileSegments final : public BookedStore {
     return files_[segment] = std::make_shared<const OwnedFd>(fd);
   }
 
-  Result<void> drop(std::uint32_t segment) override {
+  // Deletes the bytes. `mutex_` is held.
+  Result<void> drop(std::uint32_t segment) {
     files_.erase(segment);
     if (unlink(path(segment).c_str()) != 0 && errno != ENOENT) {
       return failure("delete a segment of", errno);
@@ -341,7 +291,11 @@ class FileSegments final : public BookedStore {
     return {};
   }
 
+  const SegmentLimits limits_;
+  const std::string place_;  // for errors
   const std::filesystem::path directory_;
+  mutable std::mutex mutex_;
+  SegmentBook book_;                             // guarded by mutex_
   mutable std::map<std::uint32_t, File> files_;  // guarded by mutex_
 };
 
@@ -352,10 +306,6 @@ Result<std::unique_ptr<SegmentStore>> open_file_segments(std::filesystem::path d
   auto store = std::make_unique<FileSegments>(std::move(directory), limits);
   if (auto scanned = store->scan(); !scanned) return scanned.error();
   return std::unique_ptr<SegmentStore>(std::move(store));
-}
-
-std::unique_ptr<SegmentStore> make_memory_segments(SegmentLimits limits) {
-  return std::make_unique<MemorySegments>(limits);
 }
 
 }  // namespace tandem::runtime

@@ -1,6 +1,6 @@
 // A store of payloads in append-only segments: bytes go to the end of the open segment, a full
-// segment is sealed, and a sealed one is deleted as a whole once no payload in it is live. Two
-// implementations: files in a directory, and memory (tests, simulation).
+// segment is sealed, and a sealed one is deleted as a whole once no payload in it is live. A
+// segment is a file in a directory.
 //
 // A put is three calls: reserve() room, write() the pieces as they come, commit(). A put that fails
 // ends with abandon() instead. Only committed payloads are live. All calls from any thread.
@@ -63,7 +63,5 @@ class SegmentStore {
 // the directory.
 Result<std::unique_ptr<SegmentStore>> open_file_segments(std::filesystem::path directory,
                                                          SegmentLimits limits);
-
-std::unique_ptr<SegmentStore> make_memory_segments(SegmentLimits limits);
 
 }  // namespace tandem::runtime

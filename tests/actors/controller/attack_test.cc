@@ -2,8 +2,10 @@
 // dishonest one loses its link, the honest one notices nothing.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <set>
 
@@ -107,6 +109,7 @@ struct Cluster {
   ~Cluster() {
     server->close(Duration{0});
     executor.stop();
+    std::filesystem::remove_all(payloads);
   }
   template <class Inbox>
   std::function<runtime::Ref<Inbox>(const Address&)> dial() {
@@ -156,7 +159,10 @@ struct Cluster {
   std::set<PeerId> up;
   Guarded<Roster> roster;
   MemoryRecord record;
-  std::unique_ptr<runtime::SegmentStore> store = runtime::make_memory_segments({});
+  const std::filesystem::path payloads =
+      std::filesystem::temp_directory_path() / ("tandem-attack-test-" + std::to_string(::getpid()));
+  std::unique_ptr<runtime::SegmentStore> store =
+      std::move(runtime::open_file_segments(payloads, {})).value();
   std::uint64_t checksums = 0;
   StoredPayloads payload_store{*store};
   runtime::Directory directory;

@@ -16,6 +16,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/nccl_communicator.h"
 #include "tests/runtime/collective/nccl_rank.h"
+#include "tests/runtime/collective/stalls.h"
 #include "tests/runtime/patience.h"
 
 namespace tandem::runtime {

@@ -81,7 +81,8 @@ TEST(Bulk, many_payloads_travel_in_one_request) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
-    Bulk bulk(make_memory_segments({.segment_bytes_max = 300'000}));
+    Directory directory;
+    Bulk bulk(files(directory, {.segment_bytes_max = 300'000}));
     std::vector<std::string> payloads;
     for (int i = 0; i < 1500; ++i) payloads.push_back(random_bytes(1 + rng.below(3000), rng));
     auto refs = bulk.client.put_many(payloads, kPatience);
@@ -101,7 +102,8 @@ TEST(Bulk, many_payloads_travel_in_one_request) {
 }
 
 TEST(Bulk, requests_of_several_clients_interleave) {
-  Bulk bulk(make_memory_segments({}));
+  Directory directory;
+  Bulk bulk(files(directory));
   BulkClient other(bulk.io, {bulk.server->endpoints().front(), {}});
   std::mutex mutex;
   std::condition_variable changed;
@@ -169,7 +171,8 @@ TEST(Bulk, a_full_store_is_an_error_and_takes_again_after_a_reclaim) {
 }
 
 TEST(Bulk, an_empty_payload_is_refused) {
-  Bulk bulk(make_memory_segments({}));
+  Directory directory;
+  Bulk bulk(files(directory));
   const auto ref = bulk.client.put("", kPatience);
   ASSERT_FALSE(ref);
   EXPECT_EQ(ref.error().code, ErrorCode::kInvalid);
@@ -188,7 +191,8 @@ TEST(Bulk, a_device_without_room_is_an_error_that_names_the_directory) {
 }
 
 TEST(Bulk, bad_refs_are_errors) {
-  Bulk bulk(make_memory_segments({}));
+  Directory directory;
+  Bulk bulk(files(directory));
   PayloadRef ref = bulk.client.put("payload", kPatience).value();
   for (const auto& [change, code] :
        std::vector<std::pair<std::function<void(PayloadRef&)>, ErrorCode>>{
@@ -238,12 +242,10 @@ TEST(Bulk, closing_a_client_ends_its_requests) {
   EXPECT_EQ(answer.get_future().get().error().code, ErrorCode::kUnreachable);
 }
 
-// The stores themselves, one suite for both.
-class Store : public testing::TestWithParam<bool> {
+// The store itself.
+class Store : public testing::Test {
  protected:
-  std::unique_ptr<SegmentStore> make(SegmentLimits limits) {
-    return GetParam() ? files(directory_, limits) : make_memory_segments(limits);
-  }
+  std::unique_ptr<SegmentStore> make(SegmentLimits limits) { return files(directory_, limits); }
   Directory directory_;
 };
 
@@ -269,7 +271,7 @@ Result<std::string> get(SegmentStore& store, const Extent& extent) {
   return text;
 }
 
-TEST_P(Store, SS_1_payloads_stay_as_they_were_committed) {
+TEST_F(Store, SS_1_payloads_stay_as_they_were_committed) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -283,7 +285,7 @@ TEST_P(Store, SS_1_payloads_stay_as_they_were_committed) {
   }
 }
 
-TEST_P(Store, SS_2_a_segment_goes_when_sealed_below_the_mark_and_without_live_payloads) {
+TEST_F(Store, SS_2_a_segment_goes_when_sealed_below_the_mark_and_without_live_payloads) {
   auto store = make({.segment_bytes_max = 10});
   const Extent a = put(*store, "aaaaa"), b = put(*store, "bbbbb");
   const Extent c = put(*store, "ccccc");
@@ -307,7 +309,7 @@ TEST_P(Store, SS_2_a_segment_goes_when_sealed_below_the_mark_and_without_live_pa
   EXPECT_EQ(store->bytes(), 20u);
 }
 
-TEST_P(Store, only_the_very_payload_is_released_and_only_once) {
+TEST_F(Store, only_the_very_payload_is_released_and_only_once) {
   auto store = make({.segment_bytes_max = 10});
   const PayloadRef mine = ref_of(put(*store, "aaaaa"));
   const PayloadRef other = ref_of(put(*store, "bbbbb"));
@@ -327,7 +329,7 @@ TEST_P(Store, only_the_very_payload_is_released_and_only_once) {
   EXPECT_TRUE(store->holds(other)) << "SS-2";
 }
 
-TEST_P(Store, SS_3_an_empty_payload_is_refused_and_takes_no_place) {
+TEST_F(Store, SS_3_an_empty_payload_is_refused_and_takes_no_place) {
   auto store = make({});
   const std::vector<std::uint64_t> sizes = {3, 0};
   const auto extents = store->reserve(sizes);
@@ -336,9 +338,6 @@ TEST_P(Store, SS_3_an_empty_payload_is_refused_and_takes_no_place) {
   EXPECT_NE(extents.error().message.find("payload 1 of 2 is empty"), std::string::npos);
   EXPECT_EQ(store->bytes(), 0u);
 }
-
-INSTANTIATE_TEST_SUITE_P(FileAndMemory, Store, testing::Bool(),
-                         [](const auto& p) { return p.param ? "file" : "memory"; });
 
 TEST(FileSegments, a_restart_keeps_the_old_segments_and_begins_a_new_one) {
   Directory directory;
