@@ -1,5 +1,6 @@
-// The rows of the job table, except those of rollout_keys.cc, learner_keys.cc and actor_keys.cc,
-// and its sections.
+// The rows of the job table that belong to no role, and the table's sections. The rows of the roles
+// of training are in actors/main/roles, those of `actors` in actor_keys.cc.
+//
 // The order of rows is the order of the printed job and of the reference page. A row says
 // everything about a key that is not a rule over several keys: path, field, description, range,
 // unit, and values that only later versions take. Descriptions are printed to users, and
@@ -18,7 +19,6 @@ namespace tandem::app {
 namespace {
 
 constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
-constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
 constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offpolicyness",
                                                             "async.max_off_policy_steps"};
 
@@ -160,67 +160,7 @@ const Key kKeys[] = {
      .presence = Presence::kRequired},
 };
 
-// Section `reward` and its subsection. They stand between the rollout's keys and the learner's.
-const Key kRewardKeys[] = {
-    {.path = "reward.replicas",
-     .field = [](J& j) { return slot(j.reward.replicas); },
-     .description = "Reward actors at the start.",
-     .range = between(1, kActorsMax),
-     .unit = "actors"},
-    {.path = "reward.type",
-     .field = [](J& j) { return slot(j.reward.type); },
-     .description =
-         "`exact`: the completion, stripped, equals the answer. `math`: its final answer has the "
-         "same exact value. `regex`: `pattern` matches. `command`: a program of yours "
-         "decides.",
-     .later_values = kLaterRewards},
-    {.path = "reward.pattern",
-     .field = [](J& j) { return slot(j.reward.pattern); },
-     .description = "The expression of type `regex`; its first group, where it has one, must equal "
-                    "the answer."},
-    {.path = "reward.command",
-     .field = [](J& j) { return slot(j.reward.command); },
-     .description = "The argv of type `command`, which reads and writes one JSON object per line. "
-                    "A program with a `/`, and an argument that names a file, are relative paths."},
-    {.path = "reward.timeout_s",
-     .field = [](J& j) { return slot(j.reward.timeout_s); },
-     .description = "A completion not scored by then is a failed attempt.",
-     .range = above_to(0, kDayInSeconds),
-     .unit = "seconds"},
-    {.path = "reward.retries",
-     .field = [](J& j) { return slot(j.reward.retries); },
-     .description = "Attempts after a failed one; then the group is discarded with its reason, "
-                    "never scored 0.",
-     .range = between(0, 100)},
-    {.path = "reward.env",
-     .field = [](J& j) { return slot(j.reward.env); },
-     .description = "Variables of the program's environment, as in `{ OMP_NUM_THREADS: \"1\" }`. "
-                    "Beside them it sees PATH, HOME, LANG, LC_*, TZ and TMPDIR alone."},
-    {.path = "reward.limits.open_files",
-     .field = [](J& j) { return slot(j.reward.limits.open_files); },
-     .description = "Files that the program may have open (RLIMIT_NOFILE).",
-     .range = between(16, 1 << 20),
-     .unit = "files"},
-    {.path = "reward.limits.file_size_megabytes",
-     .field = [](J& j) { return slot(j.reward.limits.file_size_megabytes); },
-     .description = "The size of each file that it writes (RLIMIT_FSIZE).",
-     .range = between(0, kMegabytesMax),
-     .unit = "MiB"},
-    {.path = "reward.limits.cpu_seconds_per_line",
-     .field = [](J& j) { return slot(j.reward.limits.cpu_seconds_per_line); },
-     .description = "CPU time of all its threads without a line in or out; past it the program is "
-                    "ended and started again, a failed attempt.",
-     .range = above_to(0, 1e9),
-     .unit = "seconds"},
-    {.path = "reward.limits.memory_megabytes",
-     .field = [](J& j) { return slot(j.reward.limits.memory_megabytes); },
-     .description = "Resident memory of the program, without processes that it starts; looked at "
-                    "four times a second. Past it the program is ended and started again.",
-     .range = between(1, kMegabytesMax),
-     .unit = "MiB"},
-};
-
-// The sections behind the learner's: async, weight_broadcast and pools.
+// The sections behind the learner's: async and weight_broadcast.
 const Key kLaterKeys[] = {
     // Section `async`. The aliases are the names of other systems for the same number.
     {.path = "async.max_staleness",
@@ -281,55 +221,6 @@ const Key kLaterKeys[] = {
                     "`nccl` the size of each of a rank's two staging buffers.",
      .range = between(1, 64),
      .unit = "MiB"},
-
-    // Section `pools`.
-    {.path = "pools.rollout.cpus_per_actor",
-     .field = [](J& j) { return slot(j.pools.rollout.cpus_per_actor); },
-     .description = "CPUs reserved for a rollout actor; fractions are fine.",
-     .range = between(0, kThreadsMax),
-     .unit = "CPUs"},
-    {.path = "pools.rollout.threads_per_actor",
-     .field = [](J& j) { return slot(j.pools.rollout.threads_per_actor); },
-     .description = "Threads that its engine uses.",
-     .range = between(1, kThreadsMax),
-     .unit = "threads"},
-    {.path = "pools.rollout.gpus_per_actor",
-     .field = [](J& j) { return slot(j.pools.rollout.gpus_per_actor); },
-     .description = "GPUs reserved for a rollout actor: a share of one (0.5), or 1. With 0 it runs "
-                    "on the CPU.",
-     .range = between(0, kGpusMax),
-     .unit = "GPUs",
-     .later_above = 1},
-    {.path = "pools.rollout.strategy",
-     .field = [](J& j) { return slot(j.pools.rollout.strategy); },
-     .description = "`pack` fills nodes and GPUs one after another; `spread` takes those with the "
-                    "most left."},
-    {.path = "pools.learner.cpus_per_actor",
-     .field = [](J& j) { return slot(j.pools.learner.cpus_per_actor); },
-     .description = "CPUs reserved for each rank of the learner.",
-     .range = between(0, kThreadsMax),
-     .unit = "CPUs"},
-    {.path = "pools.learner.threads_per_actor",
-     .field = [](J& j) { return slot(j.pools.learner.threads_per_actor); },
-     .description = "Threads that each rank uses.",
-     .range = between(1, kThreadsMax),
-     .unit = "threads"},
-    {.path = "pools.learner.gpus_per_actor",
-     .field = [](J& j) { return slot(j.pools.learner.gpus_per_actor); },
-     .description =
-         "GPUs reserved for each rank of the learner: a share of one (0.5), or 1. With 0 "
-         "it runs on the CPU. Several ranks on GPUs need NCCL.",
-     .range = between(0, kGpusMax),
-     .unit = "GPUs",
-     .later_above = 1},
-    {.path = "pools.learner.strategy",
-     .field = [](J& j) { return slot(j.pools.learner.strategy); },
-     .description = "As `pools.rollout.strategy`, for the ranks of the learner."},
-    {.path = "pools.reward.cpus_per_actor",
-     .field = [](J& j) { return slot(j.pools.reward.cpus_per_actor); },
-     .description = "CPUs reserved for a reward actor.",
-     .range = between(0, kThreadsMax),
-     .unit = "CPUs"},
 };
 
 // The last two functions make an optional section present or absent and say whether it is.
@@ -378,10 +269,11 @@ const Section kSections[] = {
 
 std::span<const Key> job_keys() {
   static const std::vector<Key> kAll = [] {
+    const RoleKeys rollout = rollout_keys(), learner = learner_keys(), reward = reward_keys();
     std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
     for (const std::span<const Key> more :
-         {rollout_keys(), std::span<const Key>(kRewardKeys), learner_keys(),
-          std::span<const Key>(kLaterKeys), actor_keys()})
+         {rollout.own, reward.own, learner.own, std::span<const Key>(kLaterKeys), rollout.pool,
+          learner.pool, reward.pool, actor_keys()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

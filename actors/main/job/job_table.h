@@ -1,8 +1,8 @@
 // The one table of every key of the job file. It drives parsing, ranges, the printed effective job,
 // `tandem explain`, docs/job-file.md and a generated bad-input test per key, so that a key is added
 // in one place. A default is not in the table: it is the value that a default JobSpec holds. Rules
-// over several keys are in job_rules.h. The rows are in job_keys.cc, rollout_keys.cc and
-// learner_keys.cc.
+// over several keys are in job_rules.h. The rows are in job_keys.cc, actor_keys.cc and
+// actors/main/roles.
 //
 // JT-1  Keys of one section follow each other; a section's own keys come before its subsections.
 #pragma once

@@ -26,10 +26,16 @@ inline constexpr double kDayInSeconds = 86400;
 // A pebibyte, in MiB.
 inline constexpr double kMegabytesMax = 1 << 30;
 
-// The parts of the table that lie in files of their own: `rollout` and `eval`; `learner` and
-// `algorithm`; `actors`.
-std::span<const Key> rollout_keys();
-std::span<const Key> learner_keys();
+// The rows of one role of training: those of its own sections, and those of its section of `pools`.
+// Each role brings them beside its entry (actors/main/roles); they need no engine, so that the
+// command line reads jobs without one.
+struct RoleKeys {
+  std::span<const Key> own, pool;
+};
+RoleKeys rollout_keys();
+RoleKeys learner_keys();
+RoleKeys reward_keys();
+// The rows of the section `actors`.
 std::span<const Key> actor_keys();
 
 // [min, max], [min, ...), (min, ...) and (min, max].

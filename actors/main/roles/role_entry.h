@@ -1,7 +1,6 @@
 // An entry describes one role of training: its name, what its actors reserve and allocate, and how
 // one of them is built. Each role brings one entry, in a source of its own in this folder;
-// registry.cc lists them. The keys of a role are its section of the job file and of `pools`
-// (actors/main/job).
+// registry.cc lists them. The role's keys in a job file lie beside it (rollout_keys.cc and so on).
 #pragma once
 
 #include <atomic>

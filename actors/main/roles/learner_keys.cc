@@ -1,5 +1,5 @@
-// The rows of the job table for the sections `learner` and `algorithm`; job_keys.cc explains how
-// rows work and where these stand among the others (JT-1).
+// The rows of the job table for the sections `learner`, `algorithm` and `pools.learner`;
+// job_keys.cc explains how rows work and where these stand among the others (JT-1).
 //
 // Two kinds of limits are not in the rows. Relations between keys, such as a mini-batch that must
 // divide the batch, are in job_rules.cc. Values that a choice replaces, such as the loss
@@ -213,8 +213,33 @@ const Key kLearnerKeys[] = {
      .range = at_least(0)},
 };
 
+// Section `pools.learner`.
+const Key kLearnerPoolKeys[] = {
+    {.path = "pools.learner.cpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.learner.cpus_per_actor); },
+     .description = "CPUs reserved for each rank of the learner.",
+     .range = between(0, kThreadsMax),
+     .unit = "CPUs"},
+    {.path = "pools.learner.threads_per_actor",
+     .field = [](J& j) { return slot(j.pools.learner.threads_per_actor); },
+     .description = "Threads that each rank uses.",
+     .range = between(1, kThreadsMax),
+     .unit = "threads"},
+    {.path = "pools.learner.gpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.learner.gpus_per_actor); },
+     .description =
+         "GPUs reserved for each rank of the learner: a share of one (0.5), or 1. With 0 "
+         "it runs on the CPU. Several ranks on GPUs need NCCL.",
+     .range = between(0, kGpusMax),
+     .unit = "GPUs",
+     .later_above = 1},
+    {.path = "pools.learner.strategy",
+     .field = [](J& j) { return slot(j.pools.learner.strategy); },
+     .description = "As `pools.rollout.strategy`, for the ranks of the learner."},
+};
+
 }  // namespace
 
-std::span<const Key> learner_keys() { return kLearnerKeys; }
+RoleKeys learner_keys() { return {.own = kLearnerKeys, .pool = kLearnerPoolKeys}; }
 
 }  // namespace tandem::app

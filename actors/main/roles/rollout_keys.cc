@@ -1,5 +1,5 @@
-// The rows of the job table for the sections `rollout` and `eval`; job_keys.cc explains how rows
-// work and where these stand among the others (JT-1).
+// The rows of the job table for the sections `rollout`, `eval` and `pools.rollout`; job_keys.cc
+// explains how rows work and where these stand among the others (JT-1).
 #include <array>
 
 #include "actors/main/job/key_fields.h"
@@ -128,8 +128,33 @@ const Key kRolloutKeys[] = {
                     "mean of its own."},
 };
 
+// Section `pools.rollout`.
+const Key kRolloutPoolKeys[] = {
+    {.path = "pools.rollout.cpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.rollout.cpus_per_actor); },
+     .description = "CPUs reserved for a rollout actor; fractions are fine.",
+     .range = between(0, kThreadsMax),
+     .unit = "CPUs"},
+    {.path = "pools.rollout.threads_per_actor",
+     .field = [](J& j) { return slot(j.pools.rollout.threads_per_actor); },
+     .description = "Threads that its engine uses.",
+     .range = between(1, kThreadsMax),
+     .unit = "threads"},
+    {.path = "pools.rollout.gpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.rollout.gpus_per_actor); },
+     .description = "GPUs reserved for a rollout actor: a share of one (0.5), or 1. With 0 it runs "
+                    "on the CPU.",
+     .range = between(0, kGpusMax),
+     .unit = "GPUs",
+     .later_above = 1},
+    {.path = "pools.rollout.strategy",
+     .field = [](J& j) { return slot(j.pools.rollout.strategy); },
+     .description = "`pack` fills nodes and GPUs one after another; `spread` takes those with the "
+                    "most left."},
+};
+
 }  // namespace
 
-std::span<const Key> rollout_keys() { return kRolloutKeys; }
+RoleKeys rollout_keys() { return {.own = kRolloutKeys, .pool = kRolloutPoolKeys}; }
 
 }  // namespace tandem::app

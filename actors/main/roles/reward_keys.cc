@@ -1,0 +1,85 @@
+// The rows of the job table for the sections `reward` and `pools.reward`; job_keys.cc explains how
+// rows work and where these stand among the others (JT-1).
+#include <array>
+
+#include "actors/main/job/key_fields.h"
+
+namespace tandem::app {
+namespace {
+
+constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
+
+using J = JobSpec;
+
+const Key kRewardKeys[] = {
+    {.path = "reward.replicas",
+     .field = [](J& j) { return slot(j.reward.replicas); },
+     .description = "Reward actors at the start.",
+     .range = between(1, kActorsMax),
+     .unit = "actors"},
+    {.path = "reward.type",
+     .field = [](J& j) { return slot(j.reward.type); },
+     .description =
+         "`exact`: the completion, stripped, equals the answer. `math`: its final answer has the "
+         "same exact value. `regex`: `pattern` matches. `command`: a program of yours "
+         "decides.",
+     .later_values = kLaterRewards},
+    {.path = "reward.pattern",
+     .field = [](J& j) { return slot(j.reward.pattern); },
+     .description = "The expression of type `regex`; its first group, where it has one, must equal "
+                    "the answer."},
+    {.path = "reward.command",
+     .field = [](J& j) { return slot(j.reward.command); },
+     .description = "The argv of type `command`, which reads and writes one JSON object per line. "
+                    "A program with a `/`, and an argument that names a file, are relative paths."},
+    {.path = "reward.timeout_s",
+     .field = [](J& j) { return slot(j.reward.timeout_s); },
+     .description = "A completion not scored by then is a failed attempt.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds"},
+    {.path = "reward.retries",
+     .field = [](J& j) { return slot(j.reward.retries); },
+     .description = "Attempts after a failed one; then the group is discarded with its reason, "
+                    "never scored 0.",
+     .range = between(0, 100)},
+    {.path = "reward.env",
+     .field = [](J& j) { return slot(j.reward.env); },
+     .description = "Variables of the program's environment, as in `{ OMP_NUM_THREADS: \"1\" }`. "
+                    "Beside them it sees PATH, HOME, LANG, LC_*, TZ and TMPDIR alone."},
+    {.path = "reward.limits.open_files",
+     .field = [](J& j) { return slot(j.reward.limits.open_files); },
+     .description = "Files that the program may have open (RLIMIT_NOFILE).",
+     .range = between(16, 1 << 20),
+     .unit = "files"},
+    {.path = "reward.limits.file_size_megabytes",
+     .field = [](J& j) { return slot(j.reward.limits.file_size_megabytes); },
+     .description = "The size of each file that it writes (RLIMIT_FSIZE).",
+     .range = between(0, kMegabytesMax),
+     .unit = "MiB"},
+    {.path = "reward.limits.cpu_seconds_per_line",
+     .field = [](J& j) { return slot(j.reward.limits.cpu_seconds_per_line); },
+     .description = "CPU time of all its threads without a line in or out; past it the program is "
+                    "ended and started again, a failed attempt.",
+     .range = above_to(0, 1e9),
+     .unit = "seconds"},
+    {.path = "reward.limits.memory_megabytes",
+     .field = [](J& j) { return slot(j.reward.limits.memory_megabytes); },
+     .description = "Resident memory of the program, without processes that it starts; looked at "
+                    "four times a second. Past it the program is ended and started again.",
+     .range = between(1, kMegabytesMax),
+     .unit = "MiB"},
+};
+
+const Key kRewardPoolKeys[] = {
+    {.path = "pools.reward.cpus_per_actor",
+     .field = [](J& j) { return slot(j.pools.reward.cpus_per_actor); },
+     .description = "CPUs reserved for a reward actor.",
+     .range = between(0, kThreadsMax),
+     .unit = "CPUs"},
+};
+
+}  // namespace
+
+RoleKeys reward_keys() { return {.own = kRewardKeys, .pool = kRewardPoolKeys}; }
+
+}  // namespace tandem::app
