@@ -127,7 +127,7 @@ void ControllerCore::note_usage(const runtime::UsageReport& report) {
 
 Result<void> ControllerCore::on(const runtime::RankSpawnFailed& failed) {
   if (rank_of(failed.id))
-    rank_gone(*job_of(failed.id.actor), *life_of(failed.id.actor, failed.id.incarnation),
+    rank_gone(*job_of(failed.id.actor), *actor_of(failed.id.actor, failed.id.incarnation),
               failed.id.rank, scheduler::SpawnFailed{failed.message});
   return {};
 }
@@ -136,7 +136,7 @@ Result<void> ControllerCore::on(const runtime::RankExited& exited) {
   const RankRecord* rank = rank_of(exited.id);
   if (!rank) return {};
   JobRecord& job = *job_of(exited.id.actor);
-  ActorRecord& actor = *life_of(exited.id.actor, exited.id.incarnation);
+  ActorRecord& actor = *actor_of(exited.id.actor, exited.id.incarnation);
   Reason why = reason_of(exited, nodes_.at(rank->node).total.memory_bytes);
   if (exited.code == 0 && program_of(job.shape, actor.role)) why = scheduler::Finished{};
   rank_gone(job, actor, exited.id.rank, std::move(why));
@@ -144,7 +144,7 @@ Result<void> ControllerCore::on(const runtime::RankExited& exited) {
 }
 
 Result<void> ControllerCore::on(const RankConnected& connected) {
-  ActorRecord* actor = life_of(connected.id.actor, connected.id.incarnation);
+  ActorRecord* actor = actor_of(connected.id.actor, connected.id.incarnation);
   RankRecord* rank = rank_of(connected.id);
   if (!actor || !rank || actor->ending) return {};
   rank->connected = true;
@@ -155,7 +155,7 @@ Result<void> ControllerCore::on(const RankConnected& connected) {
 }
 
 Result<void> ControllerCore::on(const RankListening& listening) {
-  ActorRecord* actor = life_of(listening.actor, listening.incarnation);
+  ActorRecord* actor = actor_of(listening.actor, listening.incarnation);
   if (!actor || actor->ending) return {};
   actor->gang_endpoint = listening.gang_endpoint;
   actor->gang_secret = listening.gang_secret;
@@ -191,7 +191,7 @@ void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
 }
 
 Result<void> ControllerCore::on(const RankReady& ready) {
-  ActorRecord* actor = life_of(ready.actor, ready.incarnation);
+  ActorRecord* actor = actor_of(ready.actor, ready.incarnation);
   RankRecord* rank = rank_of({ready.actor, ready.incarnation, ready.rank});
   if (!rank || actor->ending || actor->status.state != ActorState::kInitializing) return {};
   rank->ready = true;
@@ -211,7 +211,7 @@ Result<void> ControllerCore::on(const RankReady& ready) {
 }
 
 Result<void> ControllerCore::on(const RankFailed& failed) {
-  ActorRecord* actor = life_of(failed.actor, failed.incarnation);
+  ActorRecord* actor = actor_of(failed.actor, failed.incarnation);
   if (!actor || actor->ending) return {};
   if (scheduler::worth_another_start(failed.code, actor->ever_ready)) {
     // The end of the processes starts the actor again; if they have ended, it waits for that.
@@ -227,7 +227,7 @@ Result<void> ControllerCore::on(const RankFailed& failed) {
 }
 
 Result<void> ControllerCore::on(const RankHung& hung) {
-  ActorRecord* actor = life_of(hung.id.actor, hung.id.incarnation);
+  ActorRecord* actor = actor_of(hung.id.actor, hung.id.incarnation);
   if (!actor || !alive(*actor) || actor->ending) return {};
   const bool unlinked = hung.silent_s <= 0;
   if (unlinked && program_of(job_of(hung.id.actor)->shape, actor->role))
@@ -287,7 +287,7 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
     const bool again = wanted(job, actor);  // it was scaled up while this incarnation was ending
     const Role role = actor.role;
     const std::int32_t index = actor.index;
-    job.actors.erase(actor.name);
+    remove_actor(job, actor.name);
     if (again) add_actor(job, role, index);
     return count_finished(job);
   }
@@ -350,7 +350,7 @@ Result<void> ControllerCore::on(const JobProgress& progress) {
 }
 
 Result<void> ControllerCore::on(const ActorDrained& drained) {
-  ActorRecord* actor = life_of(drained.actor, drained.incarnation);
+  ActorRecord* actor = actor_of(drained.actor, drained.incarnation);
   if (actor && actor->status.state == ActorState::kDraining)
     kill(*actor, scheduler::ScaleDown{}, kStopGraceMs);
   return {};
@@ -441,6 +441,7 @@ void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
   if (from == to) return;
   JobRecord& job = jobs_.at(actor.job);
   job.ready += (to == ActorState::kReady ? 1 : 0) - (from == ActorState::kReady ? 1 : 0);
+  job.stopped += to == ActorState::kStopped ? 1 : 0;  // which is final
   const bool waits = to == ActorState::kQueued || to == ActorState::kBackoff;
   if (waits) job.waiting.insert(actor.name);
   if (waits || job.waiting.erase(actor.name) > 0) ++changes_;
@@ -472,12 +473,19 @@ ActorRecord& ControllerCore::add_actor(JobRecord& job, const Role& role, std::in
       .first->second;
 }
 
+// By value: a caller may pass the name in the record that goes.
+void ControllerCore::remove_actor(JobRecord& job, std::string actor) {
+  job.stopped -= job.actors.at(actor).status.state == ActorState::kStopped ? 1 : 0;
+  job.waiting.erase(actor);
+  job.actors.erase(actor);
+}
+
 JobRecord* ControllerCore::job_of(const std::string& actor) {
   const auto it = jobs_.find(actor.substr(0, actor.find('/')));
   return it == jobs_.end() ? nullptr : &it->second;
 }
 
-ActorRecord* ControllerCore::life_of(const std::string& actor, Incarnation incarnation) {
+ActorRecord* ControllerCore::actor_of(const std::string& actor, Incarnation incarnation) {
   JobRecord* job = job_of(actor);
   if (!job) return nullptr;
   const auto it = job->actors.find(actor);
@@ -485,7 +493,7 @@ ActorRecord* ControllerCore::life_of(const std::string& actor, Incarnation incar
 }
 
 RankRecord* ControllerCore::rank_of(const runtime::RankId& id) {
-  ActorRecord* actor = life_of(id.actor, id.incarnation);
+  ActorRecord* actor = actor_of(id.actor, id.incarnation);
   if (!actor || id.rank < 0 || id.rank >= std::ssize(actor->ranks)) return nullptr;
   return &actor->ranks[static_cast<std::size_t>(id.rank)];
 }

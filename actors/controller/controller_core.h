@@ -142,9 +142,10 @@ class ControllerCore {
   void set(ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
   void set(JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
   ActorRecord& add_actor(JobRecord& job, const Role& role, std::int32_t index);
+  void remove_actor(JobRecord& job, std::string actor);  // it was scaled away
   JobRecord* job_of(const std::string& actor);
   // The actor, if `incarnation` is its current one; else null.
-  ActorRecord* life_of(const std::string& actor, Incarnation incarnation);
+  ActorRecord* actor_of(const std::string& actor, Incarnation incarnation);
   // Null for an incarnation that is over, and for a rank that the actor does not have.
   RankRecord* rank_of(const runtime::RankId& id);
   // The nodes that are up, with the room that no living rank holds.

@@ -87,7 +87,6 @@ void ControllerCore::finish_actor(JobRecord& job, ActorRecord& actor) {
   if (actor.status.state == ActorState::kReady || actor.status.state == ActorState::kBusy)
     set(actor, ActorState::kStopping, scheduler::Finished{});
   set(actor, ActorState::kStopped, scheduler::Finished{});
-  ++job.finished;
   job.ladder.forget(actor.name);
   actor.crash_loop = {};
   count_ready(job);
@@ -99,7 +98,7 @@ void ControllerCore::finish_actor(JobRecord& job, ActorRecord& actor) {
 void ControllerCore::count_ready(JobRecord& job) {
   if (job.status.state != JobState::kStarting) return;
   const auto count = static_cast<std::int32_t>(job.actors.size());
-  if (!trains(job.shape) && job.ready + job.finished == count)
+  if (!trains(job.shape) && job.ready + job.stopped == count)
     return set(job, JobState::kRunning, scheduler::Working{});
   set(job, JobState::kStarting, scheduler::WaitingForActors{job.ready, count});
 }
@@ -107,7 +106,7 @@ void ControllerCore::count_ready(JobRecord& job) {
 // A job without actors waits for a user to scale it.
 void ControllerCore::count_finished(JobRecord& job) {
   if (trains(job.shape) || job.outcome || job.actors.empty()) return;
-  if (job.finished == std::ssize(job.actors))
+  if (job.stopped == std::ssize(job.actors))
     end_job(job, JobOutcome::kSucceeded, "all of its actors have ended with code 0");
 }
 

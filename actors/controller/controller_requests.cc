@@ -107,13 +107,10 @@ void ControllerCore::scale_down(JobRecord& job, const Role& role) {
       case ActorState::kInitializing:
         stop_actor(job, actor, scheduler::ScaleDown{});
         break;
-      case ActorState::kStopped:  // a program that has finished
-        --job.finished;
-        gone.push_back(actor_id);
-        break;
       case ActorState::kQueued:
       case ActorState::kPlacing:
       case ActorState::kBackoff:
+      case ActorState::kStopped:  // a program that has finished
         gone.push_back(actor_id);
         break;
       case ActorState::kDraining:
@@ -124,8 +121,7 @@ void ControllerCore::scale_down(JobRecord& job, const Role& role) {
     }
   }
   for (const std::string& actor : gone) {
-    job.waiting.erase(actor);
-    job.actors.erase(actor);
+    remove_actor(job, actor);
     ++changes_;
   }
 }

@@ -104,8 +104,9 @@ struct JobRecord {
   // A subset of `actors`, kept by ControllerCore::set so that an event need not look at all of
   // them.
   std::set<std::string> waiting;  // actors that wait for room or for the end of a backoff
-  // How many actors are Ready, and how many of users' programs have ended with code 0.
-  std::int32_t ready = 0, finished = 0;
+  // How many actors are Ready, and how many Stopped. While a job runs, a Stopped actor is one whose
+  // program has ended with code 0.
+  std::int32_t ready = 0, stopped = 0;
   // How many actors of each role the user wants: those with a lower index than this.
   std::map<Role, std::int32_t> desired;
   std::optional<JobEnded> outcome;  // set when the exchange has ended the job

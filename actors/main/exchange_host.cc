@@ -63,23 +63,23 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, co
   config->epoch = surroundings.epoch;
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
-  auto home = std::make_shared<ExchangeHost>();
+  auto host = std::make_shared<ExchangeHost>();
   auto files = actors::RunFiles::open(
       job.run_dir, spec.tensorboard ? actors::EventFiles::kTensorboard : actors::EventFiles::kNone);
   if (!files) return files.error();
-  home->files_ = std::move(*files);
+  host->files_ = std::move(*files);
   auto segments = runtime::open_file_segments(job.run_dir + "/payload", kSegmentLimits);
   if (!segments) return segments.error();
-  home->segments_ = std::move(*segments);
-  home->payload_store_ = std::make_unique<SegmentPayloads>(*home->segments_, job.id);
-  auto bulk = runtime::BulkServer::listen(surroundings.bulk, job.id, *home->segments_);
+  host->segments_ = std::move(*segments);
+  host->payload_store_ = std::make_unique<SegmentPayloads>(*host->segments_, job.id);
+  auto bulk = runtime::BulkServer::listen(surroundings.bulk, job.id, *host->segments_);
   if (!bulk) {  // the preferred port is another job's
     std::vector<runtime::Binding> any_port = surroundings.bulk;
     for (runtime::Binding& binding : any_port) binding.at.port = 0;
-    bulk = runtime::BulkServer::listen(any_port, job.id, *home->segments_);
+    bulk = runtime::BulkServer::listen(any_port, job.id, *host->segments_);
   }
   if (!bulk) return bulk.error();
-  home->bulk_ = std::move(*bulk);
+  host->bulk_ = std::move(*bulk);
 
   // Makes a function that gives a reference to the actor behind `port` of the rank with that
   // address.
@@ -99,11 +99,11 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, co
                                                const std::string& why) {
         refuse({who.name, who.incarnation}, why);
       }};
-  const std::vector<runtime::Endpoint> endpoints = home->bulk_->endpoints();
+  const std::vector<runtime::Endpoint> endpoints = host->bulk_->endpoints();
   const auto exchange = surroundings.system.spawn<actors::Exchange>(
-      actors::exchange_name(job.id), [home, links, config = std::move(*config)] {
-        return std::make_unique<actors::Exchange>(config, links, *home->files_,
-                                                  *home->payload_store_);
+      actors::exchange_name(job.id), [host, links, config = std::move(*config)] {
+        return std::make_unique<actors::Exchange>(config, links, *host->files_,
+                                                  *host->payload_store_);
       });
   surroundings.directory.expose(rollout_port(job.id),
                                 runtime::narrow<actors::RolloutEvents>(exchange),

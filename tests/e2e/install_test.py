@@ -6,8 +6,9 @@ usage: install_test.py [--jobs] BUILD_DIR SOURCE_DIR
 
 The move shows that nothing in the prefix knows where it was made. Every project is configured and
 built with the two commands that its job file names, and its own tests run by ctest. A counter that
-is started by hand says how it is started. With --jobs the counter and the scoreboard also run as
-jobs of the installed binary: asked, scaled, killed, drained and looked into.
+is started by hand says how it is started. With --jobs each also runs as a job of the installed
+binary: counter and scoreboard are asked, scaled, killed, drained and looked into, and the reward
+judges three steps of training.
 """
 import contextlib
 import json

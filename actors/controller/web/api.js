@@ -144,7 +144,8 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) pokeAll();
 });
 
-// The polls and clean-up functions of a view: the polls end and the functions run when the view is left.
+// The polls and clean-up functions of a view. When the view is left the polls end and the functions
+// run.
 export class Scope {
   constructor() {
     this.ends = [];

@@ -194,11 +194,12 @@ class World {
     std::map<std::pair<std::string, std::int32_t>, std::int64_t> gpus_held;
     for (const auto& [id, job] : core.jobs()) {
       std::set<std::string> waiting;
-      std::int32_t ready = 0;
+      std::int32_t ready = 0, stopped = 0;
       for (const auto& [name, actor] : job.actors) {
         const ActorState state = actor.status.state;
         if (state == ActorState::kQueued || state == ActorState::kBackoff) waiting.insert(name);
         ready += state == ActorState::kReady ? 1 : 0;
+        stopped += state == ActorState::kStopped ? 1 : 0;
         for (const RankRecord& rank : actor.ranks)
           if (rank.alive) {
             const scheduler::Resources& need = job.shape.per_rank.at(actor.role);
@@ -208,7 +209,7 @@ class World {
           }
       }
       EXPECT_EQ(job.waiting, waiting) << id;
-      EXPECT_EQ(job.ready, ready) << id;
+      EXPECT_EQ(std::pair(job.ready, job.stopped), std::pair(ready, stopped)) << id;
     }
     for (const auto& [name, node] : core.nodes()) {
       EXPECT_EQ(node.leased, leased[name]) << name;
