@@ -106,7 +106,8 @@ Result<void> check(const Latencies& latencies) {
 Result<void> check(const RolloutStats& stats) {
   // Counters are unsigned; the wire has checked their type.
   if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
-      !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds))
+      !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds) ||
+      !is_amount(stats.missing_seconds) || (stats.missing && !is_version(*stats.missing)))
     return wrong("RolloutStats: a count below 0, or a figure that is none");
   return check(stats.latencies);
 }
@@ -151,8 +152,19 @@ Result<void> check(const TextsScored& scored) {
 
 // ---- the learner
 
+Result<void> check_offered(const std::vector<PolicyVersion>& offered) {
+  if (offered.size() > kOfferedMax)
+    return wrong("a publisher of " + std::to_string(offered.size()) + " versions");
+  for (const PolicyVersion version : offered)
+    if (!is_version(version)) return wrong("offers version " + std::to_string(version.value));
+  return {};
+}
+
 // `version`: the only version that this message can be about.
 Result<void> check(const Publication& publication, PolicyVersion version) {
+  if (auto fits = check_offered(publication.offered); !fits) return fits;
+  if (std::ranges::find(publication.offered, version) == publication.offered.end())
+    return wrong("publishes version " + std::to_string(version.value) + " and does not offer it");
   if (const auto& place = publication.broadcast; place && (place->epoch < 1 || place->sequence < 1))
     return wrong("broadcasts a version as number " + std::to_string(place->sequence) +
                  " of epoch " + std::to_string(place->epoch));
@@ -180,6 +192,7 @@ Result<void> check(const runtime::WeightSource& source) {
 Result<void> check(const LearnerUp& up) {
   if (up.checkpoint && !is_step(up.checkpoint->value))
     return wrong("LearnerUp: checkpoint " + std::to_string(up.checkpoint->value));
+  if (auto fits = check_offered(up.offered); !fits) return fits;
   return up.source ? check(*up.source) : Result<void>();
 }
 

@@ -52,8 +52,10 @@ Misfit misfit(const RunView& view, const Published& published) {
   const std::int64_t done = view.facts.flow.ledger.next_commit().value;
   const PolicyVersion version = published.publication.version;
   const bool initial = version == kInitialWeights && done == 0;
-  if (view.facts.stage == RunStage::kStarting && view.facts.learner.owed &&
-      (initial || version.value == done))
+  const bool fits = view.facts.stage == RunStage::kStarting
+                        ? initial || version.value == done
+                        : version.value == view.facts.flow.ledger.replay_next().value;
+  if (view.facts.learner.owed == LearnerTask::kPublish && fits)
     return misfit(view, published.publication);
   return "Published: version " + std::to_string(version.value) + ", which was not asked for";
 }

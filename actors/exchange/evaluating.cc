@@ -148,10 +148,13 @@ void run_evaluations(Turn& turn) {
 
 void take(Turn& turn, Evaluated evaluated) {
   if (!find(turn.facts.workers.rollouts, evaluated.from)) return;
-  for (Evaluation& evaluation : turn.seen.evaluations)
-    if (evaluation.id() == evaluated.evaluation)
-      evaluation.generated(evaluated.from.actor, std::move(evaluated.completions),
-                           evaluated.unservable);
+  for (Evaluation& evaluation : turn.seen.evaluations) {
+    if (evaluation.id() != evaluated.evaluation) continue;
+    if (!evaluated.unservable.empty() && evaluation.version() < turn.facts.versions.oldest_retained)
+      turn.record(EvaluationIncomplete{evaluation.version(), std::ssize(evaluated.unservable)});
+    evaluation.generated(evaluated.from.actor, std::move(evaluated.completions),
+                         evaluated.unservable);
+  }
   turn.wake();
 }
 

@@ -71,6 +71,7 @@ void ExchangeCore::decide(Turn& turn) {
     return end(turn, facts.end.asked->outcome, std::string(facts.end.asked->reason));
   expire_leases(turn);
   run_evaluations(turn);
+  publish_lost(turn);
   form(turn);
   if (facts.stage == RunStage::kRunning) {
     admit(turn);

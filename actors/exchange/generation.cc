@@ -39,6 +39,8 @@ Choice choose_rollout(const RunView& view, GroupId group) {
     const PolicyVersion version =
         facts.slot ? scheduler::slot_version(view.config.budget, facts.slot->step)
                    : *worker.installed;
+    // Under a fixed lag a group waits here, and not in an engine, until its version can be had.
+    if (facts.slot && !view.facts.versions.offered.contains(version)) continue;
     if (scheduler::lease_verdict(view.config.budget, flow.ledger.budget_state(), version,
                                  kept_due) != scheduler::LeaseVerdict::kLease)
       continue;

@@ -278,6 +278,10 @@ JournalRows rows(const VersionPublished& event) {
   return {std::move(row), {}};
 }
 
+JournalRows rows(const VersionsRestored& event) {
+  return {{.kind = "published_again", .version = event.publication.version.value}, {}};
+}
+
 JournalRows rows(const CheckpointAsked& event) {
   return {{.kind = "checkpoint_asked", .step = event.step.value}, {}};
 }

@@ -94,23 +94,37 @@ void begin_warm_start(Turn& turn, const Published& published) {
   turn.wake();
 }
 
+// The learner has published again what it holds.
+void restore_versions(Turn& turn, const Published& published) {
+  turn.record(VersionsRestored{published.from, published.publication});
+  note_publication(turn, published.publication);
+  const VersionFacts& versions = turn.facts.versions;
+  const PolicyVersion newest = published.publication.version;
+  for (PolicyVersion version = oldest_needed(turn.view()); version <= newest; ++version.value)
+    if (needs(turn.view(), version) && !versions.offered.contains(version) &&
+        supply_of(version, turn.facts.supply()) == scheduler::VersionSupply::kHeld)
+      return fail(turn, published.from.actor + " was asked to publish version " +
+                            std::to_string(version.value) + " again, and did not");
+  turn.wake();
+}
+
 }  // namespace
 
 void take(Turn& turn, const LearnerUp& up) {
   if (has_ended(turn.facts, up.from)) return;
-  turn.record(LearnerCameUp{up.from, up.checkpoint});
+  turn.record(LearnerCameUp{up.from, up.checkpoint, up.offered});
   end_broadcasts_of_learner(turn);
   LearnerSeen& seen = turn.seen.learner;
   seen.save_due = false;
-  if (std::exchange(seen.source, up.source) != up.source)
-    for (const auto& [name, rollout] : turn.facts.workers.rollouts) {
-      const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
-      if (announced >= kInitialWeights) announce(turn, rollout.who, announced);
-    }
-  if (turn.facts.stage == RunStage::kStarting)
+  bool moved = std::exchange(seen.source, up.source) != up.source;
+  if (turn.facts.stage == RunStage::kStarting) {
     meet_before_training(turn, up);
-  else
+  } else {
+    const PolicyVersion oldest = turn.facts.versions.oldest_retained;
     meet_again(turn, up);
+    moved = moved || turn.facts.versions.oldest_retained > oldest;  // some are lost for good
+  }
+  if (moved) announce_again(turn);
   turn.wake();
 }
 
@@ -129,6 +143,7 @@ void take(Turn& turn, const Published& published) {
   if (!is_learner(turn.facts, published.from)) return;
   if (const auto why = misfit(turn.view(), published)) return refuse(turn, published.from, *why);
   const Publication& publication = published.publication;
+  if (turn.facts.stage != RunStage::kStarting) return restore_versions(turn, published);
   if (std::max(turn.facts.versions.published, publication.version) == kInitialWeights)
     return begin_warm_start(turn, published);
   begin_training(turn, published.from, publication, {});

@@ -1,5 +1,6 @@
 #include "actors/exchange/publications.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/exchange/checks.h"
@@ -38,6 +39,57 @@ void note_publication(Turn& turn, const Publication& publication) {
 }
 
 void end_broadcasts_of_learner(Turn& turn) { turn.seen.broadcasts.places.clear(); }
+
+bool needs(const RunView& view, PolicyVersion version) {
+  const VersionFacts& versions = view.facts.versions;
+  if (version == versions.published) return true;
+  const GroupFlow& flow = view.facts.flow;
+  const scheduler::Budget& budget = view.config.budget;
+  const StepId next = flow.ledger.budget_state().next_step;
+  if (flow.fixed && next.value < budget.steps_total && version < versions.published &&
+      scheduler::slot_version(budget, next) <= version)
+    return true;
+  return std::ranges::any_of(view.seen.evaluations, [&](const Evaluation& evaluation) {
+    return evaluation.version() == version && !evaluation.generated();
+  });
+}
+
+PolicyVersion oldest_needed(const RunView& view) {
+  PolicyVersion oldest = view.facts.versions.published;
+  if (view.facts.flow.fixed)
+    oldest =
+        std::min(oldest, scheduler::slot_version(view.config.budget,
+                                                 view.facts.flow.ledger.budget_state().next_step));
+  for (const Evaluation& evaluation : view.seen.evaluations)
+    if (!evaluation.generated() && evaluation.version() < oldest &&
+        supply_of(evaluation.version(), view.facts.supply()) != scheduler::VersionSupply::kLost)
+      oldest = evaluation.version();
+  return oldest;
+}
+
+void publish_lost(Turn& turn) {
+  const RunFacts& facts = turn.facts;
+  const bool trains = facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
+  if (!trains || !facts.learner.who || facts.learner.owed) return;
+  using enum scheduler::VersionSupply;
+  const scheduler::SupplyState supply = facts.supply();
+  const PolicyVersion newest = facts.versions.published, oldest = oldest_needed(turn.view());
+  // Between two syncs a checkpoint may be newer than the published version and hold no other: the
+  // learner then publishes that of its own step instead.
+  bool lost = supply_of(newest, supply) == kLost;
+  for (PolicyVersion version = oldest; version <= newest && !lost; ++version.value)
+    lost = supply_of(version, supply) == kHeld && needs(turn.view(), version);
+  if (!lost) return;
+  turn.record(LearnerAsked{LearnerTask::kPublish, {}});
+  turn.tell_learner(PublishInitial{oldest});
+}
+
+void announce_again(Turn& turn) {
+  for (const auto& [name, rollout] : turn.facts.workers.rollouts) {
+    const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
+    if (announced >= kInitialWeights) announce(turn, rollout.who, announced);
+  }
+}
 
 void announce(Turn& turn, const Sender& rollout, PolicyVersion version) {
   const VersionFacts& versions = turn.facts.versions;

@@ -2,6 +2,10 @@
 // broadcast them. Nothing here waits for a broadcast: a rollout whose NewVersion names no broadcast
 // fetches the version.
 //
+// A version that somebody needs and that the publisher has lost is published again: at once if the
+// learner holds it, else when the learner has trained up to it again (scheduler/fleet/
+// version_supply.h).
+//
 //   EX-P  A version's place in a broadcast is told once to each rollout that the broadcast reaches.
 #pragma once
 
@@ -15,9 +19,18 @@ void take(Turn& turn, const BroadcastEvents& event);
 void order_broadcasts(Turn& turn);
 // Counts a publication, and keeps its place in a broadcast.
 void note_publication(Turn& turn, const Publication& publication);
-// The learner's epochs ended with the learner. The versions that it had published stay published,
-// with the same content.
+// The learner's epochs ended with the learner. The versions that it had published are still
+// published, with the same content; those that its publisher has lost are published again.
 void end_broadcasts_of_learner(Turn& turn);
+// Whether groups that are still to be generated, an evaluation or a rollout's next install need a
+// version that was published.
+bool needs(const RunView& view, PolicyVersion version);
+PolicyVersion oldest_needed(const RunView& view);
+// Asks the learner to publish again what it holds, where the publisher has lost a version of that.
+void publish_lost(Turn& turn);
+// Tells the rollouts once more of the version that each knows, since its place or the oldest
+// version that is left has changed.
+void announce_again(Turn& turn);
 // Tells a rollout that is up of a version.
 void announce(Turn& turn, const Sender& rollout, PolicyVersion version);
 

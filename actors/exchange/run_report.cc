@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "actors/exchange/publications.h"
 #include "actors/exchange/work_totals.h"
 
 namespace tandem::actors {
@@ -31,6 +32,7 @@ class WaitList {
   void add_actors();
   void add_stages();
   void add_learner();
+  void add_version(const std::string& who, PolicyVersion version, double since_s);
   void add_rollouts();
 
   const RunView& view_;
@@ -95,10 +97,50 @@ void WaitList::add_learner() {
   }
 }
 
+// Where a version that is not offered comes from.
+void WaitList::add_version(const std::string& who, PolicyVersion version, double since_s) {
+  const LearnerFacts& learner = view_.facts.learner;
+  const scheduler::Ledger& ledger = view_.facts.flow.ledger;
+  const std::string number = std::to_string(version.value);
+  if (!learner.who)
+    return add(who, "the learner to publish version " + number, since_s, "it is not up");
+  std::string detail;
+  switch (supply_of(version, view_.facts.supply())) {
+    case scheduler::VersionSupply::kOffered:
+      detail = "it offers the version, and the rollout does not find it";
+      break;
+    case scheduler::VersionSupply::kHeld:
+      detail = "the publisher has lost it, and the learner holds it";
+      break;
+    case scheduler::VersionSupply::kRepeated:
+      detail = "the publisher has lost it; the learner repeats step " +
+               std::to_string(ledger.replay_next().value) + ", and the version comes after step " +
+               std::to_string(version.value - 1);
+      break;
+    case scheduler::VersionSupply::kLost:
+      detail = "it can be had no more";
+      break;
+  }
+  add(who, learner.who->actor + " to publish version " + number, since_s, std::move(detail));
+}
+
 void WaitList::add_rollouts() {
   const scheduler::Ledger& ledger = view_.facts.flow.ledger;
+  const VersionFacts& versions = view_.facts.versions;
+  std::optional<PolicyVersion> lost;
+  for (PolicyVersion v = oldest_needed(view_); v <= versions.published && !lost; ++v.value)
+    if (needs(view_, v) && !versions.offered.contains(v)) lost = v;
   for (const auto& [actor, worker] : view_.facts.workers.rollouts) {
+    const RolloutStats& stats = view_.seen.workers.by_actor.at(actor).stats;
+    if (stats.missing) {
+      add_version(actor, *stats.missing, stats.missing_seconds);
+      continue;
+    }
     if (ledger.held_by(worker.who.incarnation) > 0) continue;
+    if (lost) {
+      add_version(actor, *lost, since(view_.seen.learner.none_since));
+      continue;
+    }
     const auto verdict = scheduler::admit_verdict(view_.config.budget, ledger.budget_state());
     const PolicyVersion announced = view_.seen.workers.by_actor.at(actor).announced;
     add(actor, "groups to generate", 0,

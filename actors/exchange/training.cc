@@ -27,29 +27,22 @@ std::string skipped_text(std::int64_t step, const StepReport& report) {
          ", in all: " + std::to_string(report.steps_skipped);
 }
 
+// A repeated step publishes its version again where the publisher has lost it.
 bool publishes(const RunView& view, StepId step) {
-  const std::int64_t version = step.value + 1;
-  return version > view.facts.versions.published.value &&
-         (version % view.config.budget.sync_steps == 0 ||
-          version == view.config.budget.steps_total);
-}
-
-// The oldest of the versions that someone may still have to install.
-PolicyVersion oldest_needed(const RunView& view) {
-  PolicyVersion oldest = view.facts.versions.published;
-  if (view.facts.flow.fixed)
-    oldest =
-        std::min(oldest, scheduler::slot_version(view.config.budget,
-                                                 view.facts.flow.ledger.budget_state().next_step));
-  for (const Evaluation& evaluation : view.seen.evaluations)
-    if (!evaluation.generated()) oldest = std::min(oldest, evaluation.version());
-  return oldest;
+  const PolicyVersion version{step.value + 1};
+  const VersionFacts& versions = view.facts.versions;
+  if (version <= versions.published)
+    return needs(view, version) && !versions.offered.contains(version);
+  return version.value % view.config.budget.sync_steps == 0 ||
+         version.value == view.config.budget.steps_total;
 }
 
 // The retained versions and the one that comes next fill the publisher's K + 2 places at most.
 bool evaluation_in_the_way(const RunView& view, StepId step) {
-  return publishes(view, step) && oldest_needed(view).value < view.facts.versions.published.value -
-                                                                  view.config.budget.max_staleness;
+  const bool is_new = step.value >= view.facts.versions.published.value;
+  return is_new && publishes(view, step) &&
+         oldest_needed(view).value <
+             view.facts.versions.published.value - view.config.budget.max_staleness;
 }
 
 void send_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {

@@ -38,7 +38,7 @@ void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
   restored_ = restored->has_value();
   log::info("event=learner_up actor={} checkpoint={}", config_.self.actor,
             *restored ? std::to_string((*restored)->value) : "none");
-  outbox_.send(cx, LearnerUp{config_.self, *restored, publisher_->source()});
+  outbox_.send(cx, LearnerUp{config_.self, *restored, publisher_->source(), publisher_->offered()});
 }
 
 void LearnerActor::handle(runtime::Context& cx, PublishInitial command) {
@@ -187,7 +187,8 @@ std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVer
                      .checksum = stats->checksum,
                      .bytes = stats->bytes,
                      .seconds = stats->seconds,
-                     .broadcast = stats->broadcast};
+                     .broadcast = stats->broadcast,
+                     .offered = publisher_->offered()};
 }
 
 // A disk may fail for a moment, so a save is tried again. An error that stays would also meet the

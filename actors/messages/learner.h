@@ -23,11 +23,12 @@
 namespace tandem::actors {
 
 // Makes the learner publish the weights as they are: version kInitialWeights before the warm start,
-// version c after a restart from checkpoint c. Answered by Published.
+// version c after a restart from checkpoint c, and at any later step where the publisher has lost
+// versions that the learner holds. Answered by Published.
 struct PublishInitial {
-  // Versions from this one on are still wanted. The learner first publishes those that the
-  // checkpoint holds, which under a fixed lag are all of them. Others are available only if an
-  // earlier incarnation of the learner left them with the publisher.
+  // Versions from this one on are still wanted. The learner first publishes those of them that it
+  // holds, which under a fixed lag are all since the oldest one that a group may need. Others are
+  // available only if an earlier incarnation of the learner left them with the publisher.
   PolicyVersion retain = kInitialWeights;
 };
 TANDEM_WIRE(PublishInitial, retain)
@@ -78,8 +79,11 @@ struct LearnerUp {
   Sender from;
   std::optional<StepId> checkpoint;  // empty: nothing trained yet, not even the warm start
   std::optional<runtime::WeightSource> source;  // WeightPublisher::source()
+  std::vector<PolicyVersion> offered;  // WeightPublisher::offered(): those of earlier incarnations
 };
-TANDEM_WIRE(LearnerUp, from, checkpoint, source)
+TANDEM_WIRE(LearnerUp, from, checkpoint, source, offered)
+
+inline constexpr std::size_t kOfferedMax = 256;  // versions of one publisher
 
 // A version that the publisher holds whole, so that rollouts can fetch it.
 struct Publication {
@@ -90,8 +94,9 @@ struct Publication {
   double seconds = 0;  // that publishing took
   // Set where the learner also broadcasts the version: in which epoch, and as which broadcast.
   std::optional<runtime::BroadcastPlace> broadcast;
+  std::vector<PolicyVersion> offered;  // all that the publisher offers now, `version` among them
 };
-TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds, broadcast)
+TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds, broadcast, offered)
 
 // The answer to PublishInitial: the newest version is published.
 struct Published {

@@ -217,10 +217,13 @@ struct RolloutStats {
   double kv_cache_usage = 0;  // share of the pages that are in use, 0…1
   double busy_seconds = 0;    // spent in engine steps
   Latencies latencies;
+  // Set while a version that the engine's work needs cannot be had, and for how long already.
+  std::optional<PolicyVersion> missing;
+  double missing_seconds = 0;
 };
 TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_queries,
             prefix_cache_hits, preemptions, requests_running, requests_waiting, kv_cache_usage,
-            busy_seconds, latencies)
+            busy_seconds, latencies, missing, missing_seconds)
 
 // Every message that the exchange can get from a rollout.
 using RolloutEvents =

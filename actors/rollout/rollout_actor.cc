@@ -163,15 +163,17 @@ void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
     copying_ = true;
   } else if (begun.error().code != ErrorCode::kNotFound) {
     cx.fail(begun.error());
-  } else if (version < offer_->oldest_retained) {
-    engine_->version_gone(version);
   } else {
-    retry_update(cx, begun.error());  // the publisher may be starting again, and offer it then
+    if (version < offer_->oldest_retained) engine_->version_gone(version);
+    // Work for the newest version waits on: its publisher may be starting again.
+    if (engine_->wants(*offer_) == version) retry_update(cx, version, begun.error());
   }
 }
 
-void RolloutActor::retry_update(runtime::Context& cx, const Error& why) {
-  if (std::exchange(update_failure_, why.message) != why.message)
+void RolloutActor::retry_update(runtime::Context& cx, PolicyVersion version, const Error& why) {
+  if (!failed_update_ || failed_update_->version != version)
+    failed_update_ = FailedUpdate{.version = version, .since = cx.now(), .message = {}};
+  if (std::exchange(failed_update_->message, why.message) != why.message)
     log::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
   if (in_place_) weights_->cancel();
   copying_ = in_place_ = let_go_ = false;
@@ -202,7 +204,7 @@ Duration RolloutActor::pull_weights(runtime::Context& cx) {
     const Result<runtime::UpdateProgress> progress =
         weights_->progress(config_.copy_bytes_per_step);
     if (!progress) {  // the version was withdrawn, or is damaged
-      retry_update(cx, progress.error());
+      retry_update(cx, *updating_, progress.error());
       return {};
     }
     copying_ = !progress->complete;
@@ -222,8 +224,9 @@ std::span<const std::byte> RolloutActor::arrived() const {
 Duration RolloutActor::install(runtime::Context& cx) {
   const std::span<const std::byte> arena = arrived();
   if (in_place_ && arena.empty()) {
-    retry_update(cx, Error{.message = "policy version " + std::to_string(updating_->value) +
-                                      " was withdrawn before it was installed"});
+    retry_update(cx, *updating_,
+                 Error{.message = "policy version " + std::to_string(updating_->value) +
+                                  " was withdrawn before it was installed"});
     return {};
   }
   const Time before = cx.now();
@@ -242,7 +245,7 @@ Duration RolloutActor::install(runtime::Context& cx) {
                              .seconds = paused,
                              .checksum = copied->checksum});
   updating_.reset();
-  update_failure_.clear();
+  failed_update_.reset();
   return simulated;
 }
 
@@ -321,6 +324,15 @@ void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
 
 void RolloutActor::send_stats(runtime::Context& cx) {
   EngineStats stats = engine_->stats();
+  // Work that waited for the version may have been cancelled since.
+  if (failed_update_ && (!offer_ || engine_->wants(*offer_) != failed_update_->version))
+    failed_update_.reset();
+  std::optional<PolicyVersion> missing;
+  double missing_seconds = 0;
+  if (failed_update_) {
+    missing = failed_update_->version;
+    missing_seconds = seconds(cx.now() - failed_update_->since);
+  }
   if (outbox_.empty())  // else the link is at its limit, and the next statistics are enough
     outbox_.send(cx, RolloutStats{.from = config_.self,
                                   .generation_tokens = stats.generation_tokens,
@@ -332,7 +344,9 @@ void RolloutActor::send_stats(runtime::Context& cx) {
                                   .requests_waiting = stats.sequences_waiting,
                                   .kv_cache_usage = stats.kv_cache_usage,
                                   .busy_seconds = busy_seconds_,
-                                  .latencies = std::move(stats.latencies)});
+                                  .latencies = std::move(stats.latencies),
+                                  .missing = missing,
+                                  .missing_seconds = missing_seconds});
   cx.after(config_.stats_interval, [this](runtime::Context& later) { send_stats(later); });
 }
 

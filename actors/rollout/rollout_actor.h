@@ -104,8 +104,8 @@ class RolloutActor {
   void hold_while_installable(runtime::Context& cx);
   std::optional<PolicyVersion> wish();  // the update to begin now, if any
   void begin_update(runtime::Context& cx, PolicyVersion version);
-  // Gives the update up and lets wish() ask again after retry_interval.
-  void retry_update(runtime::Context& cx, const Error& why);
+  // Gives the update to `version` up and lets wish() ask again after retry_interval.
+  void retry_update(runtime::Context& cx, PolicyVersion version, const Error& why);
   bool may_install() const;  // the version is whole here, and no running request forbids it
   std::span<const std::byte> arrived() const;  // empty if the version was withdrawn
   Duration install(runtime::Context& cx);
@@ -127,14 +127,19 @@ class RolloutActor {
 
   std::optional<VersionOffer> offer_;
   std::optional<PolicyVersion> updating_;  // the update that the engine has begun
-  std::string update_failure_;             // the last failure: a repetition is not logged
-  bool copying_ = false;                   // the subscriber copies or verifies updating_
-  bool in_place_ = false;                  // updating_ is read where the publisher left it
-  bool let_go_ = false;                    // begin updating_ anew once it may be installed
-  std::span<std::byte> sink_;              // the buffer that updating_ is copied into
-  bool update_waits_ = false;              // an update failed; a timer tries again
-  bool advance_waits_ = false;             // a Step or a timer that leads to advance() is under way
-  std::deque<GroupPayload> finished_;      // not yet being stored
+  struct FailedUpdate {                    // and not made good since
+    PolicyVersion version;
+    Time since;
+    std::string message;  // a repetition is not logged
+  };
+  std::optional<FailedUpdate> failed_update_;
+  bool copying_ = false;               // the subscriber copies or verifies updating_
+  bool in_place_ = false;              // updating_ is read where the publisher left it
+  bool let_go_ = false;                // begin updating_ anew once it may be installed
+  std::span<std::byte> sink_;          // the buffer that updating_ is copied into
+  bool update_waits_ = false;          // an update failed; a timer tries again
+  bool advance_waits_ = false;         // a Step or a timer that leads to advance() is under way
+  std::deque<GroupPayload> finished_;  // not yet being stored
   std::set<std::shared_ptr<Write>> writes_;
   runtime::Outbox<RolloutEvents> outbox_;
   double busy_seconds_ = 0;

@@ -162,6 +162,7 @@ class DiskPublisher : public WeightPublisher {
                                Duration timeout) override;
   void retain(PolicyVersion oldest) override { retained_ = oldest; }
   void forget_after(PolicyVersion last) override;
+  std::vector<PolicyVersion> offered() override { return versions_in(config_.directory); }
 
  private:
   Result<void> withdraw_from(PolicyVersion first);

@@ -29,6 +29,7 @@ class NcclPublisher final : public WeightPublisher, private BroadcastCarrier {
                                Duration timeout) override;
   void retain(PolicyVersion oldest) override { store_->retain(oldest); }
   void forget_after(PolicyVersion last) override { store_->forget_after(last); }
+  std::vector<PolicyVersion> offered() override { return store_->offered(); }
   std::optional<WeightSource> source() const override { return store_->source(); }
   BroadcastRank* broadcasts() override { return &epochs_; }
 

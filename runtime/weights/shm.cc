@@ -42,6 +42,7 @@ class ShmPublisher : public WeightPublisher {
                                Duration timeout) override;
   void retain(PolicyVersion oldest) override { retained_ = oldest; }
   void forget_after(PolicyVersion last) override;
+  std::vector<PolicyVersion> offered() override;
   // For kAuto: subscribers of other hosts learn that this publisher does not serve them.
   std::optional<WeightSource> source() const override {
     if (config_.type != WeightsType::kAuto) return std::nullopt;
@@ -181,6 +182,14 @@ void ShmPublisher::forget_after(PolicyVersion last) {
     SegmentSlot& slot = segment_->header().slot[i];
     if (slot.version.load() > last.value) slot.offered = 0;
   }
+}
+
+std::vector<PolicyVersion> ShmPublisher::offered() {
+  std::vector<PolicyVersion> all;
+  for (int i = 0; i < config_.slots; ++i)
+    if (const auto version = offered_version(segment_->header().slot[i])) all.push_back(*version);
+  std::ranges::sort(all);
+  return all;
 }
 
 // The time since which no block of one start of the publisher (`life`) could be opened.

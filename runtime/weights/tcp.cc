@@ -25,6 +25,7 @@ class TcpPublisher final : public WeightPublisher {
     store_->forget_after(last);
     server_->announce();
   }
+  std::vector<PolicyVersion> offered() override { return store_->offered(); }
   std::optional<WeightSource> source() const override { return server_->source(); }
 
  private:

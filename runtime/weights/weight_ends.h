@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
@@ -60,6 +61,10 @@ class WeightPublisher {
   // Versions later than `last` are no longer offered: a lineage ends. Copies of them that are under
   // way fail.
   virtual void forget_after(PolicyVersion last) = 0;
+
+  // The versions that subscribers can begin now, ascending; those that an earlier publisher of this
+  // name left are among them (WT-3).
+  virtual std::vector<PolicyVersion> offered() = 0;
 
   // The place where subscribers fetch, to be told to them (look_at). For a kAuto publisher that
   // serves only its own host the source names this host alone. None where subscribers need not be

@@ -2,6 +2,8 @@
 // dies; and a job learns under it.
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -101,6 +103,36 @@ TEST_F(FixedLag, ARolloutThatIsKilledMidwayChangesNothing) {
 
 TEST_F(FixedLag, ALearnerThatIsKilledMidwayChangesNothing) {
   EXPECT_EQ(sha_with_a_kill("learner/0"), reference());
+}
+
+// The node's agent takes the learner and the rollouts along, and the published versions go with
+// the last of them. Those behind the newest checkpoint must be trained again first.
+TEST(LostNode, CostsNothingInAnySchedule_VS1) {
+  constexpr int kLong = 300;
+  const Words common{"data.val_files=[]", "learner.save_freq=50", "rollout.replicas=2"};
+  const Words fixed_lag{"async.schedule=fixed_lag"};
+  const Words schedules[] = {fixed_lag, {"async.max_staleness=2"}, {"async.max_staleness=0"}};
+  for (const Words& schedule : schedules) {
+    SCOPED_TRACE(schedule.front());
+    const Home home;
+    home.up();
+    const Words lost_job = small_job(kLong, common + schedule);
+    ASSERT_EQ(home.run(Words{"submit"} + lost_job).code, 0);
+    EXPECT_TRUE(both_are_at(home, {}, 120));
+    const json node = home.json({"get", "nodes"})[0];
+    ASSERT_EQ(kill(node["pid"].get<pid_t>(), SIGKILL), 0);
+    EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Lost"; }));
+    EXPECT_EQ(home.run({"up"}).code, 0);
+    const Finished end = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
+    EXPECT_EQ(end.code, 0) << end.text() << home.run({"why", kSmallId}).text();
+    home.down();
+    const json result = home.result_of(kSmallId);
+    EXPECT_EQ(result["ledger"]["trained"], kLong * kGroupsPerStep);
+    EXPECT_GT(result["ledger"]["retrained"], 0);
+    if (schedule != fixed_lag) continue;
+    const Home calm;
+    EXPECT_EQ(result["weights_sha256"], calm.train(kSmallId, lost_job)["weights_sha256"]);
+  }
 }
 
 // Twice everything is killed, the controller and each rank at once. The slots of the first steps

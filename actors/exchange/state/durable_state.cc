@@ -124,13 +124,21 @@ void DurableState::leave_start() {
   if (facts_.stage == RunStage::kWarmStart) facts_.stage = RunStage::kStarting;
 }
 
+scheduler::SupplyState RunFacts::supply() const {
+  return {.offered = versions.offered,
+          .next = flow.ledger.replay_next(),
+          .older_held = flow.fixed ? began.budget.max_staleness : 0};
+}
+
 void DurableState::on(const LearnerCameUp& event) {
   facts_.learner.who = event.who;
+  facts_.versions.offered = {event.offered.begin(), event.offered.end()};
   leave_start();
 }
 
 void DurableState::on(const LearnerRestarted& event) {
   (void)facts_.flow.ledger.learner_started(event.checkpoint, event.who.incarnation);
+  forget_lost_versions();
 }
 
 void DurableState::on(const LearnerAsked& event) {
@@ -138,10 +146,19 @@ void DurableState::on(const LearnerAsked& event) {
   facts_.learner.training = event.step;
 }
 
+void DurableState::forget_lost_versions() {
+  VersionFacts& versions = facts_.versions;
+  const PolicyVersion to_be_had = scheduler::oldest_to_be_had(facts_.supply());
+  versions.oldest_retained =
+      std::max(versions.oldest_retained, std::min(to_be_had, versions.published));
+}
+
 void DurableState::take(const Publication& publication) {
   VersionFacts& versions = facts_.versions;
   versions.published = std::max(versions.published, publication.version);
   versions.oldest_retained = publication.oldest_retained;
+  versions.offered = {publication.offered.begin(), publication.offered.end()};
+  forget_lost_versions();
   versions.checksums[publication.version] = publication.checksum;
   while (versions.checksums.size() > kChecksumsKept &&
          versions.checksums.begin()->first < versions.oldest_retained)
@@ -159,6 +176,12 @@ void DurableState::on(const VersionPublished& event) {
   (void)ledger.learner_started(done, event.who.incarnation);
   facts_.learner.durable = done;
   facts_.learner.checksums[done] = event.publication.checksum;
+}
+
+void DurableState::on(const VersionsRestored& event) {
+  facts_.learner.owed.reset();
+  take(event.publication);
+  facts_.flow.ledger.published(facts_.versions.published);
 }
 
 void DurableState::on(const CheckpointAsked& event) {

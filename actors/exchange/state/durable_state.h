@@ -64,6 +64,7 @@ class DurableState {
   void on(const LearnerRestarted& event);
   void on(const LearnerAsked& event);
   void on(const VersionPublished& event);
+  void on(const VersionsRestored& event);
   void on(const CheckpointAsked& event);
   void on(const EvaluationBegan& event);
   void on(const EvaluationEnded& event);
@@ -72,7 +73,8 @@ class DurableState {
   scheduler::LeaseTerms terms(const Sender& holder) const;
   scheduler::LeaseKey key(GroupId group, scheduler::LeaseId lease) const;
   void take(const Publication& publication);
-  void leave_start();  // a learner that comes or goes before the first step begins again
+  void forget_lost_versions();  // raises oldest_retained to the oldest version that can be had
+  void leave_start();           // a learner that comes or goes before the first step begins again
 
   RunFacts facts_;
 };

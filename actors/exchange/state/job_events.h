@@ -137,8 +137,9 @@ TANDEM_WIRE(IncarnationEnded, who)
 struct LearnerCameUp {
   Sender who;
   std::optional<StepId> checkpoint;
+  std::vector<PolicyVersion> offered;  // by its publisher
 };
-TANDEM_WIRE(LearnerCameUp, who, checkpoint)
+TANDEM_WIRE(LearnerCameUp, who, checkpoint, offered)
 
 // A learner that came back trains the batches since its checkpoint again.
 struct LearnerRestarted {
@@ -163,6 +164,14 @@ struct VersionPublished {
   std::optional<std::int32_t> warm_start_steps;  // set: the answer to WarmStart
 };
 TANDEM_WIRE(VersionPublished, who, publication, warm_start_steps)
+
+// The learner has published versions again that its publisher had lost; the newest one is that of
+// the learner's step.
+struct VersionsRestored {
+  Sender who;
+  Publication publication;
+};
+TANDEM_WIRE(VersionsRestored, who, publication)
 
 struct CommitRefused {
   StepId step;

@@ -18,7 +18,7 @@
 
 namespace tandem::actors {
 
-inline constexpr std::int64_t kJournalSchema = 2;  // 1: rows without typed events
+inline constexpr std::int64_t kJournalSchema = 3;
 
 using JournalEvent =
     std::variant<RunBegan, RunResumed, StageEntered, EndAsked, LastSaveAsked, RunEnded, StateHashed,
@@ -26,8 +26,8 @@ using JournalEvent =
                  GroupAdmitted, RolloutLeased, GroupGenerated, RewardLeased, GroupScored,
                  BatchFormed, StepTrained, LeaseReleased, LeaseExpired, GroupHandedBack,
                  GroupDiscarded, LiveDiscarded, AnswerRefused, LearnerCameUp, LearnerRestarted,
-                 LearnerAsked, VersionPublished, CommitRefused, CheckpointAsked, CheckpointKept,
-                 EvaluationBegan, EvaluationEnded, EvaluationIncomplete>;
+                 LearnerAsked, VersionPublished, VersionsRestored, CommitRefused, CheckpointAsked,
+                 CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete>;
 
 // An event with the time at which it was written, which the state never depends on.
 struct JournalEntry {

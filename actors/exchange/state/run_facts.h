@@ -17,6 +17,7 @@
 #include "actors/exchange/state/job_events.h"
 #include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"
+#include "scheduler/fleet/version_supply.h"
 
 namespace tandem::actors {
 
@@ -64,7 +65,9 @@ struct LearnerFacts {
 
 // Versions, as the learner published them.
 struct VersionFacts {
-  PolicyVersion published{-2}, oldest_retained{-2};  // newest and oldest that the publisher has
+  // The newest version, and the oldest that is retained or can be had again.
+  PolicyVersion published{-2}, oldest_retained{-2};
+  std::set<PolicyVersion> offered;                   // by the publisher
   std::map<PolicyVersion, std::uint64_t> checksums;  // of those retained, and of some before them
 };
 
@@ -84,6 +87,9 @@ struct EndFacts {
 };
 
 struct RunFacts {
+  // Where versions can be had, with the learner as it stands.
+  scheduler::SupplyState supply() const;
+
   RunBegan began;  // the settings that events depend on
   RunStage stage = RunStage::kStarting;
   bool resumed = false;  // RunResumed has come

@@ -79,25 +79,27 @@ void add_slots(StateImage& image, const scheduler::FixedLagSnapshot& fixed) {
 StateImage image_of(const RunFacts& facts) {
   const GroupFlow& flow = facts.flow;
   const scheduler::LedgerSnapshot ledger = flow.ledger.snapshot();
-  StateImage image{.began = facts.began,
-                   .stage = facts.stage,
-                   .resumed = facts.resumed,
-                   .ledger = image_of(ledger),
-                   .position_next = flow.position_next,
-                   .generated_for_step = flow.generated_for_step,
-                   .reward_failures = flow.reward_failures,
-                   .learner = {.who = facts.learner.who,
-                               .owed = facts.learner.owed,
-                               .training = facts.learner.training,
-                               .checkpoint_awaited = facts.learner.checkpoint_awaited,
-                               .durable = facts.learner.durable,
-                               .checksums = image_of(facts.learner.checksums)},
-                   .versions = {.published = facts.versions.published,
-                                .oldest_retained = facts.versions.oldest_retained,
-                                .checksums = image_of(facts.versions.checksums)},
-                   .evaluations = image_of(facts.evaluations),
-                   .end = facts.end.asked,
-                   .last_save = facts.end.last_save};
+  StateImage image{
+      .began = facts.began,
+      .stage = facts.stage,
+      .resumed = facts.resumed,
+      .ledger = image_of(ledger),
+      .position_next = flow.position_next,
+      .generated_for_step = flow.generated_for_step,
+      .reward_failures = flow.reward_failures,
+      .learner = {.who = facts.learner.who,
+                  .owed = facts.learner.owed,
+                  .training = facts.learner.training,
+                  .checkpoint_awaited = facts.learner.checkpoint_awaited,
+                  .durable = facts.learner.durable,
+                  .checksums = image_of(facts.learner.checksums)},
+      .versions = {.published = facts.versions.published,
+                   .oldest_retained = facts.versions.oldest_retained,
+                   .offered = {facts.versions.offered.begin(), facts.versions.offered.end()},
+                   .checksums = image_of(facts.versions.checksums)},
+      .evaluations = image_of(facts.evaluations),
+      .end = facts.end.asked,
+      .last_save = facts.end.last_save};
   for (const scheduler::GroupRecord& record : ledger.records)
     image.groups.push_back(image_of(record, flow.entries.at(record.id)));
   if (flow.fixed) add_slots(image, flow.fixed->snapshot());

@@ -97,9 +97,10 @@ TANDEM_WIRE(LearnerImage, who, owed, training, checkpoint_awaited, durable, chec
 
 struct VersionImage {
   PolicyVersion published, oldest_retained;
+  std::vector<PolicyVersion> offered;
   std::vector<ChecksumImage> checksums;
 };
-TANDEM_WIRE(VersionImage, published, oldest_retained, checksums)
+TANDEM_WIRE(VersionImage, published, oldest_retained, offered, checksums)
 
 struct EvaluationsImage {
   std::vector<EvaluationBegan> running;

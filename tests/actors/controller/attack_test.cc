@@ -252,9 +252,14 @@ struct Attack : testing::Test {
     ASSERT_TRUE(honest.await_up());
     learner.say(LearnerUp{self(kLearner), {}});
     (void)learner.hear<PublishInitial>();
-    learner.say(Published{self(kLearner), {kInitialWeights, kInitialWeights}});
+    learner.say(Published{self(kLearner),
+                          {.version = kInitialWeights,
+                           .oldest_retained = kInitialWeights,
+                           .offered = {kInitialWeights}}});
     (void)learner.hear<WarmStart>();
-    learner.say(WarmStarted{.from = self(kLearner), .publication = {{0}, kInitialWeights}});
+    learner.say(WarmStarted{
+        .from = self(kLearner),
+        .publication = {.version = {0}, .oldest_retained = kInitialWeights, .offered = {{0}}}});
     ASSERT_TRUE(cluster.await_version(0));
     honest.say(RolloutUp{self(kHonest), 24});
     (void)honest.hear<NewVersion>();

@@ -116,14 +116,17 @@ TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
 TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
   const Sender me = self(kLearnerPeer);
   const auto door = learner_door("j-1");
-  const Publication first{PolicyVersion{0}, kInitialWeights, 1, 2, 0.1};
-  const Publication third{PolicyVersion{3}, PolicyVersion{1}};
+  const Publication first{PolicyVersion{0}, kInitialWeights, 1, 2, 0.1, {}, {PolicyVersion{0}}};
+  const Publication third{.version = PolicyVersion{3},
+                          .oldest_retained = PolicyVersion{1},
+                          .offered = {PolicyVersion{1}, PolicyVersion{3}}};
   StepCommitted committed{.from = me, .step = StepId{2}, .publication = third};
   expect_all<LearnerEvents>(
       door, kLearnerPeer,
       {LearnerUp{me, {}}, LearnerUp{me, StepId{4}},
        LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
-       LearnerUp{me, {}, runtime::WeightSource{.host = "host"}}, Published{me, third},
+       LearnerUp{me, {}, runtime::WeightSource{.host = "host"}},
+       LearnerUp{me, StepId{4}, {}, {kInitialWeights, PolicyVersion{4}}}, Published{me, third},
        WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first}, committed,
        StepCommitted{.from = me}, CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
        LearnerFailed{me, "why"}},
@@ -134,17 +137,26 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
   overflow.step = huge;
   expect_all<LearnerEvents>(
       door, kLearnerPeer,
-      {LearnerUp{me, StepId{-1}}, LearnerUp{me, huge},
+      {LearnerUp{me, StepId{-1}},
+       LearnerUp{me, huge},
        LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", ""}},
        LearnerUp{me, {}, runtime::WeightSource{"host", "", "a", "b"}},
        LearnerUp{me, {}, runtime::WeightSource{}},
        LearnerUp{me, {}, runtime::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
        LearnerUp{me, {}, runtime::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
-       Published{me, {PolicyVersion{-2}, PolicyVersion{-2}}},
-       Published{me, {PolicyVersion{1}, PolicyVersion{2}}},
-       Published{me, {PolicyVersion{1}, PolicyVersion{0}, 0, 0, kNan}},
-       WarmStartProgress{me, -1, 2}, WarmStarted{me, -1, first}, WarmStarted{me, 1, third}, other,
-       overflow, CheckpointSaved{me, StepId{-1}}, CheckpointSaved{me, huge},
+       LearnerUp{me, {}, {}, {PolicyVersion{-2}}},
+       LearnerUp{me, {}, {}, std::vector<PolicyVersion>(kOfferedMax + 1)},
+       Published{me, {.version = {-2}, .oldest_retained = {-2}, .offered = {{-2}}}},
+       Published{me, {.version = {1}, .oldest_retained = {2}, .offered = {{1}}}},
+       Published{me, {.version = {1}, .oldest_retained = {0}, .offered = {{0}}}},
+       Published{me, {{1}, {0}, 0, 0, kNan, {}, {{1}}}},
+       WarmStartProgress{me, -1, 2},
+       WarmStarted{me, -1, first},
+       WarmStarted{me, 1, third},
+       other,
+       overflow,
+       CheckpointSaved{me, StepId{-1}},
+       CheckpointSaved{me, huge},
        CheckpointSaved{me, StepId{1}, "d", "\xff\xfe"},
        CheckpointSaved{me, StepId{1}, "d", std::string(65, 'a')}},
       false);
@@ -178,7 +190,7 @@ TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
         false);
   }
   const Sender me = self(kLearnerPeer);
-  Publication publication{PolicyVersion{3}, PolicyVersion{1}};
+  Publication publication{.version = {3}, .oldest_retained = {1}, .offered = {PolicyVersion{3}}};
   for (const auto& [place, fine] : {std::pair{runtime::BroadcastPlace{1, 1}, true},
                                     std::pair{runtime::BroadcastPlace{0, 1}, false},
                                     std::pair{runtime::BroadcastPlace{1, 0}, false}}) {

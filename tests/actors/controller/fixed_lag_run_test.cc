@@ -20,6 +20,7 @@ struct Fleet {
   std::uint64_t seed = 1;
   std::int32_t rollouts = 1;
   int kills = 0;
+  int disasters = 0;
 };
 
 std::string weights_after(const SimulatedJob& job, const Fleet& fleet) {
@@ -27,9 +28,16 @@ std::string weights_after(const SimulatedJob& job, const Fleet& fleet) {
   const Kills kills(*cluster, fleet.seed, {.later = fleet.kills});
   SimulatedJob sized = job;
   sized.replicas[Role::kRollout] = fleet.rollouts;
-  const std::string id = run_job(*cluster, sized);
-  expect_success(*cluster, id);
-  return weights_of(*cluster, id);
+  const auto id = cluster->submit(sized);
+  EXPECT_TRUE(id.has_value());
+  Rng rng(derive_seed(fleet.seed, "disasters"));
+  for (int i = 0; i < fleet.disasters && !cluster->final(*id); ++i) {
+    cluster->run_for(Duration(rng.below(2'000'000'000)));
+    strike(*cluster, static_cast<Disaster>(rng.below(kDisasters)));
+  }
+  run_to_end(*cluster, *id);
+  expect_success(*cluster, *id);
+  return weights_of(*cluster, *id);
 }
 
 TEST(FixedLagRun, WeightsDependOnTheJobAlone) {
@@ -47,6 +55,9 @@ TEST(FixedLagRun, WeightsDependOnTheJobAlone) {
     EXPECT_EQ(weights_after(job, {.seed = seed + 2, .rollouts = 3}), alone);
     EXPECT_EQ(weights_after(job, {.seed = seed + 3, .rollouts = 2, .kills = 6}), alone);
     EXPECT_EQ(weights_after(job, {.seed = seed + 4, .rollouts = 3, .kills = 6}), alone);
+    job.weights_end_with_learner = seed % 2 == 0;
+    EXPECT_EQ(weights_after(job, {.seed = seed + 6, .rollouts = 2, .disasters = 3}), alone);
+    job.weights_end_with_learner = false;
     add_broadcasts(job);
     EXPECT_EQ(weights_after(job, {.seed = seed + 5, .rollouts = 3, .kills = 3}), alone);
     EXPECT_TRUE(different.insert(alone).second) << "another seed, other weights";

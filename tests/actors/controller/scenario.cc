@@ -149,6 +149,38 @@ void Kills::kill_one() {
   cluster_.kill(victim);
 }
 
+void strike(SimulatedCluster& cluster, Disaster disaster) {
+  const auto kill_ranks = [&](const std::set<std::string>& roles) {
+    for (const runtime::RankId& rank : cluster.ranks_running()) {
+      const std::size_t last = rank.actor.rfind('/');
+      const std::string role = rank.actor.substr(0, last);
+      if (roles.contains(role.substr(role.rfind('/') + 1))) cluster.kill(rank);
+    }
+  };
+  const auto restart = [&](const std::set<std::string>& nodes) {
+    for (const std::string& node : nodes) cluster.kill_node(node);
+    cluster.run_for(Duration{1});
+    for (const std::string& node : nodes) cluster.add_node(node, kNodeCpus);
+  };
+  switch (disaster) {
+    case Disaster::kEveryNode:
+      return restart({"a", "b"});
+    case Disaster::kNodeOfTheLearner: {
+      std::set<std::string> nodes;
+      const ClusterView view = cluster.view();
+      for (const auto& [name, actor] : view.jobs.at(0).actors)
+        if (actor.role == Role::kLearner && !actor.ranks.empty())
+          nodes.insert(actor.ranks.front().node);
+      nodes.erase("");
+      return restart(nodes);
+    }
+    case Disaster::kTrainingPair:
+      return kill_ranks({"learner", "rollout"});
+    case Disaster::kEveryRank:
+      return kill_ranks({"learner", "rollout", "reward"});
+  }
+}
+
 std::string run_to_end(SimulatedCluster& cluster, const std::string& job) {
   const bool ended = cluster.run_until([&] { return cluster.final(job); }, kVirtualLimit);
   if (ended) return job;

@@ -49,6 +49,17 @@ class Kills {
   int done_ = 0;
 };
 
+// Faults that take several processes at one moment.
+enum class Disaster {
+  kEveryNode,         // each node's agent and its ranks
+  kNodeOfTheLearner,  // and whatever else is there
+  kTrainingPair,      // the learner's gang and all rollouts
+  kEveryRank,
+};
+inline constexpr std::uint64_t kDisasters = 4;
+// It is over at once: nodes are up again, with nothing in their memory.
+void strike(SimulatedCluster& cluster, Disaster disaster);
+
 // Submits, and runs to the job's end; fails the test where it does not end. Returns the job's id.
 std::string run_job(SimulatedCluster& cluster, const SimulatedJob& job);
 std::string run_to_end(SimulatedCluster& cluster, const std::string& job);

@@ -184,13 +184,14 @@ std::function<void()> build_learner(const SharedProcess& process, const StartRan
       process->remote<LearnerEvents>(exchange_port(start.job, Role::kLearner), process);
   const LearnerActorConfig config{.self = {start.actor, start.incarnation}};
   const auto role = process->system->spawn<LearnerActor>(
-      "role", [=, run = process->run, read = reader_of(process)] {
+      "role",
+      [=, run = process->run, node = process->surroundings.node, read = reader_of(process)] {
         FakeTrainerConfig trainer = run->job.trainer;
         if (run->job.exchange.fixed_lag)
           trainer.older_versions = run->job.exchange.budget.max_staleness;
         return std::make_unique<LearnerActor>(
-            config, std::make_unique<FakeTrainer>(trainer, run->checkpoints), make_publisher(run),
-            read, exchange);
+            config, std::make_unique<FakeTrainer>(trainer, run->checkpoints),
+            make_publisher(run, node), read, exchange);
       });
   process->directory.expose(kRolePort, runtime::narrow<LearnerInbox>(role));
   process->run->epochs->in_use.reset();  // an earlier incarnation's

@@ -32,6 +32,7 @@ inline constexpr const char* kUsersProgram = "counter";
 std::string broadcast_port(const std::string& job);
 
 struct RankSurroundings {
+  std::string node;
   runtime::SimulatedExecutor& executor;
   SimulatedNetwork& network;
   std::function<std::shared_ptr<SimulatedRun>(const std::string& job)> run_of;

@@ -31,12 +31,21 @@ std::vector<ExchangeRecord> prompts_of(const SimulatedJob& job, const char* kind
 
 class SimulatedPublisher final : public runtime::WeightPublisher {
  public:
-  explicit SimulatedPublisher(std::shared_ptr<SimulatedRun> run) : run_(std::move(run)) {}
+  SimulatedPublisher(std::shared_ptr<SimulatedRun> run, const std::string& node)
+      : run_(std::move(run)) {
+    // Shared memory is of one host, and GPU memory of one process.
+    if (run_->weights.node != node || run_->job.weights_end_with_learner) run_->weights.lose();
+    run_->weights.node = node;
+  }
+  ~SimulatedPublisher() override {
+    if (run_->job.weights_end_with_learner) run_->weights.lose();
+  }
 
   // Everything that is not retained goes at once, so that whoever counts on it is found out.
   Result<runtime::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                         Duration) override {
-    auto& [board, contents] = run_->weights;
+    auto& board = run_->weights.board;
+    auto& contents = run_->weights.contents;
     const std::uint64_t checksum = checksum64(arena);
     const auto known = contents.find(version);
     if (known != contents.end() && known->second != checksum) contents.erase(known, contents.end());
@@ -54,6 +63,12 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
   }
   void retain(PolicyVersion oldest) override { oldest_ = oldest; }
   void forget_after(PolicyVersion) override { CHECK(false); }  // no lineage ends in one run
+  std::vector<PolicyVersion> offered() override {
+    std::vector<PolicyVersion> all;
+    for (const auto& [version, checksum] : run_->weights.contents)
+      if (run_->weights.board->holds(version)) all.push_back(version);
+    return all;
+  }
 
  private:
   const std::shared_ptr<SimulatedRun> run_;
@@ -190,8 +205,14 @@ ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, b
   return config;
 }
 
-std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run) {
-  return std::make_unique<SimulatedPublisher>(std::move(run));
+std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
+                                                         const std::string& node) {
+  return std::make_unique<SimulatedPublisher>(std::move(run), node);
+}
+
+void PublishedWeights::lose() {
+  contents.clear();
+  board->forget_after({kInitialWeights.value - 1});
 }
 
 JournalCount count_groups(const std::vector<JournalledRow>& events) {

@@ -45,7 +45,8 @@ struct SimulatedJob {
   std::int32_t rollout_capacity = 0;  // 0: the actor's own default
   FakeTrainerConfig trainer;
   SimulatedScorer scorer;
-  std::optional<SimulatedBroadcasts> broadcasts;         // set where exchange.broadcasts is
+  bool weights_end_with_learner = false;          // as GPU memory does; else they end with its node
+  std::optional<SimulatedBroadcasts> broadcasts;  // set where exchange.broadcasts is
   Duration load_max = std::chrono::milliseconds(200);    // of a rank, before it is ready
   Duration payload_max = std::chrono::milliseconds(10);  // of a read or a write
   double payload_fails = 0;                              // fraction of reads and writes
@@ -109,6 +110,9 @@ class MemoryPayloads final : public PayloadStore {
 
 // K + 2 places for versions, whose contents are checksums.
 struct PublishedWeights {
+  void lose();  // all versions, as with a host that goes down
+
+  std::string node;  // of the learner that published them
   std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
   std::map<PolicyVersion, std::uint64_t> contents;  // of what the board offers
 };
@@ -129,7 +133,8 @@ inline constexpr const char* kUnservablePrompt = "a prompt beyond every limit";
 
 JobShape shape_of(const SimulatedJob& job);
 ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, bool resume);
-std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run);
+std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
+                                                         const std::string& node);
 
 // What became of the groups of a journal, counted over distinct groups (LG-1), and the staleness of
 // what was trained, as its headers tell. The queries that a user would put to journal.sqlite.

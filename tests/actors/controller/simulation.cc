@@ -67,7 +67,7 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
   node->peer = {simulated_agent(name), Incarnation{++node_lives_}};
   node->system = std::make_unique<runtime::System>(
       executor_, [](const runtime::Address&, const Error&) { CHECK(false); });
-  const RankSurroundings around{executor_, network_,
+  const RankSurroundings around{name, executor_, network_,
                                 [this](const std::string& job) { return run_of(job); }};
   node->host = std::make_unique<SimulatedProcessHost>(
       executor_, conditions_.processes,
@@ -110,6 +110,8 @@ void SimulatedCluster::end_node(const std::string& name) {
   if (ended.empty()) return;
   network_.cut(ended.mapped()->peer);
   ended.mapped()->host.reset();
+  for (const auto& [job, run] : runs_)
+    if (run && run->weights.node == name) run->weights.lose();
 }
 
 std::vector<runtime::RankId> SimulatedCluster::ranks_running() const {

@@ -163,6 +163,35 @@ TEST(Simulation, LossOfANodeIsSurvived) {
   });
 }
 
+// Rollouts need versions that went with the learner, in every schedule (VS-1).
+TEST(Simulation, FaultsOfManyRolesAtOnceAreSurvived_VS1) {
+  std::int64_t again = 0, incomplete = 0;
+  for_seeds(200, [&](std::uint64_t seed) {
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    SimulatedJob job = random_job(seed);
+    Rng rng(derive_seed(seed, "disasters"));
+    job.weights_end_with_learner = rng.below(3) == 0;
+    const auto id = cluster->submit(job);
+    ASSERT_TRUE(id.has_value());
+    for (int i = 0; i < 3 && !cluster->final(*id); ++i) {
+      cluster->run_for(Duration(rng.below(i == 0 ? 3'000'000'000 : 1'000'000'000)));
+      strike(*cluster, static_cast<Disaster>((seed + rng.below(2)) % kDisasters));
+    }
+    run_to_end(*cluster, *id);
+    expect_success(*cluster, *id);
+    const SimulatedRun& run = *cluster->run_of(*id);
+    EXPECT_EQ(count_kind(run, "expired"), 0) << "nothing waits for ten minutes";
+    again += count_kind(run, "published_again");
+    // No checkpoint holds the untrained weights, so an evaluation of them may end without some.
+    if (count_kind(run, "evaluation_incomplete") > 0)
+      ++incomplete;
+    else
+      expect_evaluated(*cluster, *id);
+  });
+  EXPECT_GT(again, 0);
+  EXPECT_LT(incomplete, static_cast<std::int64_t>(seeds_of(200)) / 10 + 1);
+}
+
 TEST(Simulation, ScalesWhileItTrainsAndDies) {
   for_seeds(250, [](std::uint64_t seed) {
     auto cluster = cluster_of(seed, random_conditions(seed));

@@ -119,9 +119,9 @@ TEST(ExchangeBroadcast, APlaceIsToldOnceToThoseWhomTheBroadcastReaches_EXP) {
   // The same version once more, from the learner's next incarnation: of that no broadcast is left.
   stage.to_rollout.clear();
   stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  stage.tell(LearnerUp{{kLearner.actor, Incarnation{4}},
-                       StepId{0},
-                       runtime::WeightSource{"host", "10.0.0.1:2", "a", "b"}});
+  LearnerUp next = stage.learner_up({kLearner.actor, Incarnation{4}}, StepId{0});
+  next.source = runtime::WeightSource{"host", "10.0.0.1:2", "a", "b"};
+  stage.tell(next);
   offers = stage.offers();
   ASSERT_EQ(offers.size(), 2u);
   for (const NewVersion& offer : offers) {
@@ -218,7 +218,7 @@ TEST(ExchangeBroadcast, TheNextLearnerBeginsItsOwnEpochs) {
   stage.answer_leave(kRollout);
   const Sender next{kLearner.actor, Incarnation{4}};
   stage.tell(BroadcastUp{next, 22809});  // before LearnerUp: they are two actors
-  stage.tell(LearnerUp{next, StepId{0}});
+  stage.tell(stage.learner_up(next, StepId{0}));
   for (int i = 0; i < 70 && !stage.last<OpenEpoch>(next); ++i) stage.run(1s);
   const auto open = stage.last<OpenEpoch>(next);
   ASSERT_TRUE(open);

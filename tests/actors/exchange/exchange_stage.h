@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,11 +99,25 @@ class Stage {
   void install(const Sender& rollout, PolicyVersion version) {
     tell(Installed{.from = rollout, .version = version, .checksum = checksum_of(version)});
   }
+  // What the stage's learner says of a version: the publisher keeps all, until a test clears them.
+  Publication publication(PolicyVersion version, PolicyVersion oldest_retained) {
+    offered.insert(version);
+    return {.version = version,
+            .oldest_retained = oldest_retained,
+            .checksum = checksum_of(version),
+            .offered = {offered.begin(), offered.end()}};
+  }
+  LearnerUp learner_up(const Sender& learner, std::optional<StepId> checkpoint) const {
+    return {.from = learner,
+            .checkpoint = checkpoint,
+            .source = {},
+            .offered = {offered.begin(), offered.end()}};
+  }
   // All three up, version 0 published and installed.
   void begin() {
     tell(LearnerUp{kLearner, {}});
-    tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
-    tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 100}});
+    tell(Published{kLearner, publication(kInitialWeights, kInitialWeights)});
+    tell(WarmStarted{.from = kLearner, .publication = publication({0}, kInitialWeights)});
     tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
     tell(RolloutUp{kRollout, kCapacity});
     tell(RewardUp{kReward, 100});
@@ -151,11 +166,10 @@ class Stage {
     const PolicyVersion version{step.step.value + 1};
     StepCommitted committed{
         .from = learner, .step = step.step, .checksum = checksum_of(version), .report = report};
-    if (step.publish)
-      committed.publication = Publication{.version = version,
-                                          .oldest_retained = step.retain,
-                                          .checksum = checksum_of(version),
-                                          .broadcast = place};
+    if (step.publish) {
+      committed.publication = publication(version, step.retain);
+      committed.publication->broadcast = place;
+    }
     tell(committed);
     install(kRollout, version);
   }
@@ -172,6 +186,7 @@ class Stage {
     return found;
   }
 
+  std::set<PolicyVersion> offered;
   const SimulatedJob job;
   runtime::SimulatedExecutor executor{1};
   MemoryRecord record;

@@ -53,6 +53,11 @@ class MapPublisher final : public runtime::WeightPublisher {
   void forget_after(PolicyVersion last) override {
     std::erase_if(*versions_, [&](const auto& entry) { return entry.first > last; });
   }
+  std::vector<PolicyVersion> offered() override {
+    std::vector<PolicyVersion> all;
+    for (const auto& [version, checksum] : *versions_) all.push_back(version);
+    return all;
+  }
 
  private:
   std::map<PolicyVersion, std::uint64_t>* versions_;

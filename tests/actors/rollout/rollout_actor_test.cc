@@ -352,6 +352,24 @@ TEST(RolloutActor, PinnedGroupsGetExactlyTheirVersionOrAreUnservable) {
     EXPECT_EQ(refused.reason, UnservableReason::kVersionGone);
 }
 
+// The publisher has lost the newest version: the rollout asks now and then, and says so.
+TEST(RolloutActor, AVersionThatCannotBeHadIsAskedForNowAndThenAndTold) {
+  for (const PolicyVersion oldest_retained : {kV0, kV1, kV2}) {
+    Fixture f;
+    f.tell(NewVersion{.version = kV1, .oldest_retained = oldest_retained});
+    f.assign(1, 1);
+    f.executor.run_until([&] { return f.heard->all<RolloutStats>().size() >= 5; }, 10s);
+    EXPECT_LE(f.weight_calls->size(), 2u * 5 * 20) << "a cancel and a begin each 50 ms";
+    const RolloutStats told = f.heard->all<RolloutStats>().back();
+    EXPECT_EQ(told.missing, kV1);
+    EXPECT_NEAR(told.missing_seconds, 5, 0.5);
+    f.publish(kV1, kV1);
+    EXPECT_TRUE(f.run_until_generated(1));
+    f.executor.run_until([&] { return !f.heard->all<RolloutStats>().back().missing; }, 10s);
+    EXPECT_EQ(f.heard->all<RolloutStats>().back().missing, std::nullopt);
+  }
+}
+
 TEST(RolloutActor, EvaluatesByThePinnedVersion) {
   Fixture f;
   f.publish(kV0, kV0);

@@ -79,7 +79,7 @@ StateImage full_image() {
                   .training = StepId{1},
                   .checkpoint_awaited = StepId{2},
                   .checksums = {{1, 2}}},
-      .versions = {.checksums = {{1, 2}}},
+      .versions = {.offered = {PolicyVersion{1}}, .checksums = {{1, 2}}},
       .evaluations = {.running = {{EvaluationId{1}, EvaluationKind::kFinal, PolicyVersion{1}}},
                       .once = {EvaluationKind::kFinal}},
       .end = EndAsked{JobOutcome::kFailed, "reason"},
