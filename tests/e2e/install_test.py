@@ -47,6 +47,38 @@ def check_package(prefix, source, root):
             assert (prefix / "include/tandem" / included).exists(), f"{header}: no {included}"
 
 
+def check_pages(prefix):
+    """What a person looks for after an installation is there, and the documents' links hold."""
+    share = prefix / "share"
+    for file in ("man/man1/tandem.1", "bash-completion/completions/tandem", "fish/vendor_completions.d/tandem.fish",
+                 "zsh/site-functions/_tandem", "tandem/configs/arithmetic.yaml"):
+        assert (share / file).stat().st_size > 200, f"{file} is nearly empty"
+    assert ".TH TANDEM 1" in (share / "man/man1/tandem.1").read_text()
+    pages = [share / "doc/tandem/README.md", *share.glob("doc/tandem/docs/guides/*.md")]
+    assert len(pages) > 10, pages
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            target = (page.parent / link).resolve()
+            source_file = target.suffix in (".h", ".py")  # stays in the repository
+            assert source_file or target.exists(), f"{page} links to {link}, which is not installed"
+
+
+def check_part(build, root):
+    """A tree in which only the binary has been built, as by scripts/quickstart, is installed as far as it goes."""
+    part = root / "part"
+    for file in (build / "tandem", *build.rglob("*.cmake")):
+        copy = part / file.relative_to(build)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, copy)
+        if file.suffix == ".cmake":
+            copy.write_text(copy.read_text().replace(str(build), str(part)))
+    said = run("cmake", "--install", part, "--prefix", root / "partial")
+    assert "Not installed: the runtime library and its headers" in said, said
+    assert "tandem" in run(root / "partial/bin/tandem", "--version")
+    assert not (root / "partial/include").exists(), "headers without their library"
+    shutil.rmtree(part)
+
+
 def build_and_test(example, folder, prefix):
     run("cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", cwd=folder)
     run("cmake", "--build", "build", cwd=folder)
@@ -163,6 +195,8 @@ def main():
         prefix = root / "moved"
         (root / "made").rename(prefix)
         check_package(prefix, source, root)
+        check_pages(prefix)
+        check_part(build.resolve(), root)
         assert "tandem" in run(prefix / "bin/tandem", "--version")
         for example in EXAMPLES:
             folder = root / example
