@@ -104,7 +104,7 @@ std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& r
   if (!journal || !*journal) return holders;
   // A damaged journal is no error: the names of log files tell the incarnations as well.
   (void)(*journal)->query(
-      "SELECT DISTINCT holder FROM journal WHERE holder IS NOT NULL AND "
+      "SELECT DISTINCT holder FROM journal WHERE kind IN ('worker_up', 'learner_up') AND "
       "seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence) - ?",
       [&](const runtime::Sqlite::Row& row) {  // "arith-1/rollout/0#3"
         const std::string holder = runtime::text_of(row[0]);

@@ -1,17 +1,25 @@
-// Groups of one event are stored as a JSON list in the event's own row, and the view makes rows of
-// them: a batch of 64 groups is one row to write, not 65. An item is the group's number, or
-// [group, step, position, detail] where these differ from group to group.
+// A row of the table is one event, or several of one kind that follow each other in one append and
+// are each about one group: 64 groups that are admitted at once are one row to write, not 64, and
+// the encoded events are packed together. The columns of the groups are a JSON list in that row, of
+// which the view makes rows. An item is the group's number, or a list [group, lease, step, version,
+// position, detail, holder] without the nulls at its end; a column that all groups have in common
+// stands in the row instead.
 #include "actors/controller/run_journal.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "actors/controller/packed.h"
 #include "actors/exchange/journal_rows.h"
+#include "runtime/base/json.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::actors {
 namespace {
 
 constexpr const char* kFile = "/journal.sqlite";
+constexpr std::size_t kGroupsPerRow = 1024;
 constexpr const char* kTables =
     "CREATE TABLE events(seq INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER, kind TEXT, "
     "group_id INTEGER, lease INTEGER, holder TEXT, step INTEGER, version INTEGER, "
@@ -21,12 +29,15 @@ constexpr const char* kTables =
     "FROM events WHERE kind IS NOT NULL "
     "UNION ALL "
     "SELECT e.seq, e.time_ms, e.groups_kind, "
-    "iif(g.type = 'array', json_extract(g.value, '$[0]'), g.value), NULL, NULL, "
-    "iif(g.type = 'array', json_extract(g.value, '$[1]'), e.step), "
-    "iif(e.groups_kind = 'trained', e.version, NULL), "
-    "iif(g.type = 'array', json_extract(g.value, '$[2]'), NULL), "
-    "CASE WHEN g.type = 'array' THEN json_extract(g.value, '$[3]') "
-    "WHEN e.groups_kind = 'discarded' THEN e.detail END "
+    "iif(g.type = 'array', json_extract(g.value, '$[0]'), g.value), "
+    "iif(e.kind IS NULL AND e.lease IS NOT NULL, e.lease, json_extract(g.value, '$[1]')), "
+    "iif(e.kind IS NULL AND e.holder IS NOT NULL, e.holder, json_extract(g.value, '$[6]')), "
+    "iif((e.kind IS NULL OR e.groups_kind = 'trained') AND e.step IS NOT NULL, e.step, "
+    "json_extract(g.value, '$[2]')), "
+    "iif((e.kind IS NULL OR e.groups_kind = 'trained') AND e.version IS NOT NULL, e.version, "
+    "json_extract(g.value, '$[3]')), "
+    "iif(e.kind IS NULL AND e.position IS NOT NULL, e.position, json_extract(g.value, '$[4]')), "
+    "iif(e.kind IS NULL AND e.detail IS NOT NULL, e.detail, json_extract(g.value, '$[5]')) "
     "FROM events e, json_each(e.groups) g WHERE e.groups_kind IS NOT NULL;";
 constexpr const char* kInsert =
     "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
@@ -40,44 +51,131 @@ runtime::Sqlite::Value value_of(const std::string& text) {
   return text.empty() ? runtime::Sqlite::Value{} : runtime::Sqlite::Value{text};
 }
 
-std::string json_of(const std::optional<std::int64_t>& number) {
-  return number ? std::to_string(*number) : "null";
+nlohmann::json json_of(const std::optional<std::int64_t>& number) {
+  return number ? nlohmann::json(*number) : nlohmann::json();
 }
 
-// Details of groups are our own words: no character of theirs needs an escape in JSON.
-std::string list_of(const std::vector<JournalRow>& groups) {
-  std::string list = "[";
+nlohmann::json json_of(const std::string& text) {
+  return text.empty() ? nlohmann::json() : nlohmann::json(text);
+}
+
+// What all rows have in one of the columns; its empty value where they differ.
+template <class Column>
+Column in_common(const std::vector<JournalRow>& rows, Column JournalRow::*column) {
+  const bool equal = std::ranges::all_of(
+      rows, [&](const JournalRow& row) { return row.*column == rows.front().*column; });
+  return equal ? rows.front().*column : Column{};
+}
+
+JournalRow in_common(const std::vector<JournalRow>& rows) {
+  return {.kind = {},
+          .group = {},
+          .lease = in_common(rows, &JournalRow::lease),
+          .holder = in_common(rows, &JournalRow::holder),
+          .step = in_common(rows, &JournalRow::step),
+          .version = in_common(rows, &JournalRow::version),
+          .position = in_common(rows, &JournalRow::position),
+          .detail = in_common(rows, &JournalRow::detail)};
+}
+
+// The list of the groups, without the columns that stand in their row already.
+std::string list_of(const std::vector<JournalRow>& groups, const JournalRow& common) {
+  nlohmann::json list = nlohmann::json::array();
   for (const JournalRow& row : groups) {
-    if (list.size() > 1) list += ',';
-    if (!row.position)
-      list += json_of(row.group);
-    else
-      list += "[" + json_of(row.group) + "," + json_of(row.step) + "," + json_of(row.position) +
-              (row.detail.empty() ? ",null]" : ",\"" + row.detail + "\"]");
+    nlohmann::json item{json_of(row.group),
+                        common.lease ? nlohmann::json() : json_of(row.lease),
+                        common.step ? nlohmann::json() : json_of(row.step),
+                        common.version ? nlohmann::json() : json_of(row.version),
+                        common.position ? nlohmann::json() : json_of(row.position),
+                        common.detail.empty() ? json_of(row.detail) : nlohmann::json(),
+                        common.holder.empty() ? json_of(row.holder) : nlohmann::json()};
+    while (item.size() > 1 && item.back().is_null()) item.erase(item.size() - 1);
+    list.push_back(item.size() > 1 ? std::move(item) : std::move(item.front()));
   }
-  return list + "]";
+  return dump_json(list);
 }
 
-runtime::Sqlite::Row row_of(const JournalEvent& event, std::int64_t time_ms) {
-  const JournalRows rows = rows_of(event);
-  const bool of_groups = !rows.of_groups.empty();
-  // An event that has no row of its own keeps the values that its groups have in common there.
-  const JournalRow& row =
-      rows.of_event.kind.empty() && of_groups ? rows.of_groups.front() : rows.of_event;
-  const bool own = !rows.of_event.kind.empty();
-  return {
-      time_ms,
-      value_of(rows.of_event.kind),
-      own ? value_of(row.group) : runtime::Sqlite::Value{},
-      value_of(row.lease),
-      value_of(row.holder),
-      value_of(row.step),
-      value_of(row.version),
-      value_of(row.position),
-      value_of(row.detail),
-      of_groups ? runtime::Sqlite::Value{rows.of_groups.front().kind} : runtime::Sqlite::Value{},
-      of_groups ? runtime::Sqlite::Value{list_of(rows.of_groups)} : runtime::Sqlite::Value{},
-      runtime::Sqlite::Blob{runtime::encode(event)}};
+// A row of the table while events are gathered for it.
+struct Gathered {
+  JournalRow own;                  // of the event; without a kind the columns are its groups'
+  std::vector<JournalRow> groups;  // of one kind
+  std::string body;
+};
+
+// Events stand in a body one behind the other, each after its length as four bytes, the lowest
+// first.
+void add_to_body(std::string& body, const JournalEvent& event) {
+  const std::string bytes = runtime::encode(event);
+  for (int shift = 0; shift < 32; shift += 8)
+    body += static_cast<char>(bytes.size() >> shift & 0xff);
+  body += bytes;
+}
+
+// The events of a body; empty where it holds anything else.
+std::vector<JournalEvent> events_of(std::string_view body) {
+  std::vector<JournalEvent> events;
+  while (body.size() > 4) {
+    std::size_t size = 0;
+    for (int i = 3; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(body[i]);
+    body.remove_prefix(4);
+    if (size > body.size()) return {};
+    auto event = runtime::decode<JournalEvent>(std::string(body.substr(0, size)));
+    if (!event) return {};
+    events.push_back(std::move(*event));
+    body.remove_prefix(size);
+  }
+  return body.empty() ? std::move(events) : std::vector<JournalEvent>{};
+}
+
+std::vector<Gathered> gather(std::span<const JournalEvent> events) {
+  std::vector<Gathered> rows;
+  for (const JournalEvent& event : events) {
+    JournalRows columns = rows_of(event);
+    const bool of_one_group = columns.of_groups.empty() && columns.of_event.group;
+    const bool goes_on = of_one_group && !rows.empty() && rows.back().own.kind.empty() &&
+                         rows.back().groups.back().kind == columns.of_event.kind &&
+                         rows.back().groups.size() < kGroupsPerRow;
+    if (goes_on) {
+      rows.back().groups.push_back(std::move(columns.of_event));
+    } else if (of_one_group) {
+      rows.push_back({.own = {}, .groups = {std::move(columns.of_event)}, .body = {}});
+    } else {
+      rows.push_back(
+          {.own = std::move(columns.of_event), .groups = std::move(columns.of_groups), .body = {}});
+    }
+    add_to_body(rows.back().body, event);
+  }
+  return rows;
+}
+
+runtime::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
+  const auto& groups = gathered.groups;
+  const bool own = !gathered.own.kind.empty();
+  runtime::Sqlite::Value kind, list;
+  JournalRow common = gathered.own;
+  if (!groups.empty()) {
+    kind = groups.front().kind;
+    if (!own) common = in_common(groups);
+    // Beside an event's own columns its groups keep theirs, but for those that the view shares.
+    JournalRow shared = own ? JournalRow{} : common;
+    if (own && groups.front().kind == "trained") {
+      shared.step = common.step;
+      shared.version = common.version;
+    }
+    list = list_of(groups, shared);
+  }
+  return {time_ms,
+          value_of(gathered.own.kind),
+          own ? value_of(common.group) : runtime::Sqlite::Value{},
+          value_of(common.lease),
+          value_of(common.holder),
+          value_of(common.step),
+          value_of(common.version),
+          value_of(common.position),
+          value_of(common.detail),
+          std::move(kind),
+          std::move(list),
+          runtime::Sqlite::Blob{packed(std::move(gathered.body))}};
 }
 
 Result<std::int64_t> number_from(runtime::Sqlite& database, const char* query) {
@@ -152,8 +250,7 @@ Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
 Result<void> RunJournal::append(std::span<const JournalEvent> events, std::int64_t time_ms,
                                 Durability durability) {
   std::vector<runtime::Sqlite::Row> rows;
-  rows.reserve(events.size());
-  for (const JournalEvent& event : events) rows.push_back(row_of(event, time_ms));
+  for (Gathered& gathered : gather(events)) rows.push_back(row_of(std::move(gathered), time_ms));
   return database_->insert(kInsert, rows, durability);
 }
 
@@ -163,15 +260,18 @@ Result<void> RunJournal::read(const std::function<void(const JournalEntry&)>& ta
       "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const runtime::Sqlite::Row& row) {
         if (damaged) return;
         const auto* body = std::get_if<runtime::Sqlite::Blob>(&row[2]);
-        auto event = runtime::decode<JournalEvent>(body ? body->bytes : "");
-        if (!event) {
-          damaged = Error{ErrorCode::kInvalid,
-                          "event " + std::to_string(runtime::number_of(row[0])) +
-                              " of the journal is damaged: " + event.error().message,
-                          path_, "restore the file, or begin a new run"};
+        const auto bytes = unpacked(body ? body->bytes : "");
+        std::vector<JournalEvent> events;
+        if (bytes) events = events_of(*bytes);
+        if (events.empty()) {
+          damaged =
+              Error{ErrorCode::kInvalid,
+                    "row " + std::to_string(runtime::number_of(row[0])) +
+                        " of the journal is damaged" + (bytes ? "" : ": " + bytes.error().message),
+                    path_, "restore the file, or begin a new run"};
           return;
         }
-        take({runtime::number_of(row[1]), std::move(*event)});
+        for (JournalEvent& event : events) take({runtime::number_of(row[1]), std::move(event)});
       });
   if (!asked) return asked;
   if (damaged) return *damaged;

@@ -1,8 +1,9 @@
 // The journal of a run's exchange as a SQLite database (RUN_DIR/journal.sqlite): the one place that
 // knows how an event is stored.
 //
-//   table events   a row per event, in order: `body` is the encoded JournalEvent, from which the
-//                  program reads it; all other columns are for people (journal_rows.h)
+//   table events   a row per event, or for several events of one kind, in order: `body` is the
+//                  encoded events, from which the program reads them; all other columns are for
+//                  people (journal_rows.h)
 //   view  journal  a row per event and, where one event is about many groups, per group: the
 //                  columns that users' queries name (docs/design/contract.md)
 //

@@ -65,6 +65,7 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
     "sqlite3": ["runtime/sqlite"],
     "openssl": ["runtime"],
     "xxhash": ["runtime"],
+    "zstd.h": ["actors/controller"],
     "pcre2": ["actors/model", "actors/reward"],
     "utf8proc": ["actors/model"],
     "spdlog": ["runtime", "actors"],

@@ -129,6 +129,59 @@ TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
       << "a refused journal is not touched";
 }
 
+// Steps of a trip that many groups take at one moment, by several holders.
+std::vector<JournalEvent> trips(std::uint64_t first, std::uint64_t groups) {
+  const Sender holders[] = {{"job-1/rollout/0", Incarnation{3}},
+                            {"job-1/rollout/1", Incarnation{4}}};
+  std::vector<JournalEvent> events;
+  for (std::uint64_t g = first; g < first + groups; ++g)
+    events.push_back(GroupAdmitted{GroupId{g}, static_cast<std::int64_t>(g), {}});
+  for (std::uint64_t g = first; g < first + groups; ++g)
+    events.push_back(
+        RolloutLeased{GroupId{g}, scheduler::LeaseId{g + 100}, holders[g % 2], PolicyVersion{7}});
+  for (std::uint64_t g = first; g < first + groups; ++g) {
+    GroupHeader header{.group = GroupId{g}, .attempt = static_cast<std::uint32_t>(g) + 100};
+    header.payload = {
+        .node = "job-1", .segment = 1, .offset = g * 400, .bytes = 400, .checksum = g * g};
+    header.trajectories.assign(8, {.oldest = {7}, .newest = {7}, .completion_tokens = 4});
+    events.push_back(GroupGenerated{holders[g % 2], std::move(header)});
+  }
+  for (std::uint64_t g = first; g < first + groups; ++g)
+    events.push_back(GroupHandedBack{GroupId{g}, scheduler::LeaseId{g}, holders[0],
+                                     "said \"no\" to " + std::to_string(g)});
+  return events;
+}
+
+// Groups that take a step together share a row of the table, and the view shows each as alone.
+TEST_F(RunJournalTest, GroupsThatTakeAStepTogetherAreStoredTogether) {
+  const std::vector<JournalEvent> events = trips(1, 64);
+  ASSERT_TRUE(open().append(events, 5, Durability::kKill));
+  EXPECT_EQ(rows("SELECT seq FROM events").size(), 4u) << "one for each step of the trip";
+  std::multiset<runtime::Sqlite::Row> wanted, found;
+  for (const JournalEvent& event : events) wanted.insert(as_row(rows_of(event).of_event));
+  for (const runtime::Sqlite::Row& row :
+       rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal"))
+    found.insert(row);
+  EXPECT_EQ(found, wanted);
+  std::size_t at = 0;
+  ASSERT_TRUE(open().read([&](const JournalEntry& entry) {
+    ASSERT_LT(at, events.size());
+    EXPECT_EQ(runtime::encode(entry.event), runtime::encode(events[at])) << "event " << at;
+    ++at;
+  }));
+  EXPECT_EQ(at, events.size());
+}
+
+TEST_F(RunJournalTest, AGroupsTripTakesFewBytes) {
+  RunJournal journal = open();
+  const auto size = [&] {
+    return rows("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()");
+  };
+  for (std::uint64_t batch = 0; batch < 50; ++batch)
+    ASSERT_TRUE(journal.append(trips(1 + batch * 64, 64), 5, Durability::kKill));
+  EXPECT_LT(std::get<std::int64_t>(size()[0][0]) / (50 * 64), 300) << "bytes of a group";
+}
+
 TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
   ASSERT_TRUE(open().append(every_event(), 1, Durability::kKill));
   ASSERT_TRUE(runtime::Sqlite::open((run_ / "journal.sqlite").string(),
@@ -137,7 +190,7 @@ TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
   int taken = 0;
   const auto read = open().read([&](const JournalEntry&) { ++taken; });
   ASSERT_FALSE(read.has_value());
-  EXPECT_NE(read.error().message.find("event 3 of the journal is damaged"), std::string::npos)
+  EXPECT_NE(read.error().message.find("row 3 of the journal is damaged"), std::string::npos)
       << read.error().message;
   EXPECT_EQ(taken, 2);
 }
