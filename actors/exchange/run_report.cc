@@ -141,7 +141,7 @@ JobStatus status_of(const RunView& view) {
   JobStatus status{.step = ledger.next_commit().value,
                    .total_steps = view.config.budget.steps_total,
                    .policy_version = view.facts.versions.published.value,
-                   .reward_mean = statistics.reward_mean_of_step,
+                   .reward_mean = statistics.batch.rewards.mean,
                    .staleness_bound = view.config.budget.max_staleness,
                    .staleness_max = statistics.trained.staleness.max(),
                    .staleness_mean = statistics.trained.staleness.mean(),

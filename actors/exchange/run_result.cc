@@ -58,7 +58,7 @@ std::string result_json(const RunView& view, JobOutcome outcome) {
       {"state", name(outcome)},
       {"steps", view.facts.flow.ledger.next_commit().value},
       {"policy_version", view.facts.flow.ledger.next_commit().value},
-      {"reward_mean", view.seen.statistics.reward_mean_of_step},
+      {"reward_mean", view.seen.statistics.batch.rewards.mean},
       {"eval", evaluation},
       {"staleness",
        {{"bound", view.config.budget.max_staleness},

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "actors/main/job/print_job.h"
 #include "actors/reward/make_verifier.h"
 #include "scheduler/fleet/staleness.h"
 
@@ -310,6 +311,11 @@ Broken staleness_rules(const JobSpec& job) {
 constexpr double kGspoClipLow = 3e-4, kGspoClipHigh = 4e-4;
 constexpr double kGspoClipAdvised = 0.05;
 
+// Rates of a full fine-tuning by reinforcement learning are about 1e-6 in verl, TRL and OpenRLHF.
+// Weights that are random have nothing to lose.
+constexpr double kLrOfRandomWeights = 1e-3;
+constexpr double kPretrainedLrAdvised = 1e-4;
+
 // Only changes of values that the user gave are reported; a default that is replaced is no news.
 void settle_loss(actors::AlgorithmConfig& a, const Given& given,
                  std::vector<std::string>& changes) {
@@ -352,6 +358,8 @@ std::vector<std::string> settle(JobSpec& job, const Given& given) {
     changes.push_back(
         "async.partial_rollout is off: under fixed_lag one version generates a whole group");
   }
+  if (job.model.init == ModelInit::kRandom && !given("learner.optimizer.lr"))
+    job.learner.optimizer.lr = kLrOfRandomWeights;
   settle_loss(job.algorithm, given, changes);
   return changes;
 }
@@ -361,6 +369,11 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
   if (job.async.max_staleness > scheduler::kMaxStalenessAdvised)
     warnings.push_back("async.max_staleness is " + text(job.async.max_staleness) + ": above " +
                        text(scheduler::kMaxStalenessAdvised) + " learning usually suffers");
+  if (double lr = job.learner.optimizer.lr;
+      job.model.init == ModelInit::kPretrained && lr > kPretrainedLrAdvised)
+    warnings.push_back("learner.optimizer.lr is " + print_value(&lr) +
+                       " and model.init is pretrained: rates above 1e-4 for all parameters usually "
+                       "destroy a pretrained model within some steps; 1e-6 to 1e-5 is usual");
   const RolloutSpec& r = job.rollout;
   if (r.sampling.top_k > 0 || r.sampling.top_p < 1 || r.sampling.min_p > 0)
     warnings.push_back(

@@ -84,7 +84,10 @@ const Key kLearnerKeys[] = {
     // Section `learner.optimizer`: AdamW.
     {.path = "learner.optimizer.lr",
      .field = [](J& j) { return slot(j.learner.optimizer.lr); },
-     .description = "Learning rate of AdamW after the warm-up steps; 0 changes nothing.",
+     .description =
+         "Learning rate of AdamW after the warm-up steps; 0 changes nothing. Under "
+         "`model.init: random`: 1e-3, where it is left out. Every parameter is trained, so that "
+         "pretrained weights seldom survive rates above 1e-4.",
      .range = at_least(0)},
     {.path = "learner.optimizer.lr_scheduler_type",
      .field = [](J& j) { return slot(j.learner.optimizer.lr_scheduler_type); },

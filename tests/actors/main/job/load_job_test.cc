@@ -259,6 +259,27 @@ TEST(LoadJob, SettlesAndWarns) {
   EXPECT_FALSE(lag->spec.async.partial_rollout);
 }
 
+// A rate for random weights destroys pretrained ones within some steps.
+TEST(LoadJob, TheLearningRateFitsTheWeightsThatItChanges) {
+  const JobFolder folder;
+  const auto job = [&](std::vector<std::string> sets) {
+    auto read = folder.parse(folder.minimal(), std::move(sets));
+    EXPECT_TRUE(read) << render(read.error());
+    return *read;
+  };
+  const std::string pretrained = "model.init=pretrained", random = "model.init=random";
+  EXPECT_EQ(job({pretrained}).spec.learner.optimizer.lr, 1e-6);
+  EXPECT_EQ(job({random}).spec.learner.optimizer.lr, 1e-3);
+  EXPECT_EQ(job({random, "learner.optimizer.lr=1e-6"}).spec.learner.optimizer.lr, 1e-6);
+  EXPECT_TRUE(job({pretrained, "learner.optimizer.lr=1e-4"}).warnings.empty());
+  EXPECT_TRUE(job({random, "learner.optimizer.lr=1e-2"}).warnings.empty());
+  const LoadedJob hot = job({pretrained, "learner.optimizer.lr=1e-3"});
+  ASSERT_EQ(hot.warnings.size(), 1u);
+  EXPECT_HAS(hot.warnings[0], "learner.optimizer.lr is 0.001");
+  EXPECT_HAS(hot.warnings[0], "destroy a pretrained model");
+  EXPECT_EQ(folder.parse(print_job(job({random}).spec), {})->spec.learner.optimizer.lr, 1e-3);
+}
+
 // A choice that brings its own loss aggregation or clip says so where the user gave another.
 TEST(LoadJob, AChoiceOfLossTellsWhichGivenKeysItChanges) {
   const JobFolder folder;
