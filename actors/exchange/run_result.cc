@@ -82,6 +82,7 @@ std::string result_json(const RunView& view, JobOutcome outcome) {
       {"rollout_idle_fraction", rollout_idle_fraction(view)},
       {"wall_seconds", total.wall_seconds},
       {"steps_skipped", trained.steps_skipped},
+      {"steps_without_gradient", trained.steps_without_gradient},
       {"weights_sha256", view.seen.statistics.weights_sha256}};
   return dump_json(result, 2);
 }

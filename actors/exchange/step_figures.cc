@@ -95,6 +95,7 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
       {"tandem/groups_zero_variance", report.groups_zero_variance},
       {"tandem/steps_skipped", report.steps_skipped},
+      {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
       {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
   for (const auto& [key, figure] :

@@ -90,6 +90,7 @@ void note_trained(Turn& turn, const StepReport& report) {
     trained.logprob_diff_max_at_staleness_0 =
         std::max(trained.logprob_diff_max_at_staleness_0, diff);
   trained.steps_skipped = report.steps_skipped;
+  trained.steps_without_gradient += report.updates_without_gradient;
   trained.staleness.add(turn.seen.statistics.batch.staleness);
 }
 

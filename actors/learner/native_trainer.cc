@@ -6,7 +6,6 @@
 // The warm start is in native_trainer_warm_start.cc, checkpoints are in native_trainer_resume.cc.
 #include "actors/learner/native_trainer.h"
 
-#include <cmath>
 #include <utility>
 
 #include "actors/learner/advantage.h"
@@ -96,14 +95,13 @@ Result<double> NativeTrainer::apply_whole(const OptimizerConfig& config, double 
     if (auto summed = gang_.sum(memory_.gradients.f32()); !summed) return summed.error();
   const double squares = memory_.optimizer.squares(stream_, memory_.gradients);
   const double norm = memory_.optimizer.begin_step(config, lr, squares);
-  if (std::isfinite(norm))
-    memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
+  if (takes_step(norm)) memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
   return norm;
 }
 
-// Sums the ranks' gradients, takes a step and returns the norm. If the norm is not finite, which
-// all ranks see alike, no weight has changed (SK-1, NT-4). With shards the policy follows the new
-// weights in the next forward or in settle_weights().
+// Sums the ranks' gradients, takes a step and returns the norm. If the norm is not finite, or 0,
+// which all ranks see alike, no weight has changed (SK-1, NT-4, NT-6). With shards the policy
+// follows the new weights in the next forward or in settle_weights().
 Result<double> NativeTrainer::apply_gradients(const OptimizerConfig& config, double lr) {
   const Result<double> norm =
       sharded_ ? sharded_->apply(stream_, gang_, memory_.optimizer, {.config = config, .lr = lr},
@@ -111,7 +109,7 @@ Result<double> NativeTrainer::apply_gradients(const OptimizerConfig& config, dou
                : apply_whole(config, lr);
   if (!norm) return norm;
   untrained_ = false;
-  if (!std::isfinite(*norm)) return norm;
+  if (!takes_step(*norm)) return norm;
   weights_.master_changed();
   if (!sharded_) weights_.follow_master(stream_);
   return norm;
@@ -178,6 +176,7 @@ Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
       const Result<double> norm = update(mini, report.lr);
       if (!norm) return norm.error();
       report.grad_norm += *norm / static_cast<double>(updates);
+      report.updates_without_gradient += *norm == 0 ? 1 : 0;
     }
   }
   // Only rank 0 publishes; the others begin the next forward while weights are on their way.

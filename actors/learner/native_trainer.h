@@ -25,6 +25,8 @@
 //   NT-5  A batch is epochs times as many updates as it has mini-batches (batch_plan.h), all at one
 //         learning rate; advantages, and where needed the proximal and the reference policy's
 //         log-probabilities, are computed once, at the weights before the first.
+//   NT-6  An update whose gradient is 0, as that of a batch in which no group learns, leaves
+//         weights, moments and AdamW's t as they are, and decays nothing; the step counts as done.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "actors/model/parameters.h"
@@ -101,7 +100,7 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   double squares = optimizer.squares(stream, gradients), unused = 0;
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
   const double norm = optimizer.begin_step(step.config, step.lr, squares);
-  if (!std::isfinite(norm)) return norm;
+  if (!takes_step(norm)) return norm;
   // Goes from the arena's beginning on, which the next forward reads first (SU-5).
   for (std::size_t i = buckets_.size(); i-- > 0;) {
     optimizer.update(stream, i, weights, gradients);

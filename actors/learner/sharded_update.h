@@ -27,8 +27,8 @@
 //
 // Errors: each error ends the gang and is returned by every further call. The exchange may then
 // still touch weights and gradients until this object ends, so this object must end before they do.
-// A gradient that is not finite is no error: all ranks get the norm, and no weight and no moment
-// has changed. Used by one thread.
+// A gradient that is not finite is no error, and neither is one of zeros: all ranks get the norm,
+// and no weight and no moment has changed (takes_step in optimizer.h). Used by one thread.
 #pragma once
 
 #include <cstddef>

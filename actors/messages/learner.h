@@ -134,6 +134,9 @@ struct StepReport {
   // counts those up to the newest step without a break (0: the newest step was taken),
   // `steps_skipped` all since the run began, warm start included.
   std::uint64_t skipped_in_row = 0, steps_skipped = 0;
+  // Updates of this batch that changed no weight because their gradient was 0: no group had
+  // anything to teach. They are not among those that were skipped.
+  std::uint64_t updates_without_gradient = 0;
   // The largest difference between the engine's log-probabilities and those of this step's own
   // training forward, over trajectories whose tokens and KV are all of this step's version. It is 0
   // except on a GPU without model.batch_invariant (NT-2).
@@ -148,9 +151,10 @@ struct StepReport {
 };
 TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, seconds_update,
             seconds_wait_payload, seconds_publish, tokens_trained, groups_zero_variance,
-            skipped_in_row, steps_skipped, logprob_diff_max_at_staleness_0, tokens_at_staleness_0,
-            logprob_diff_mean, advantages, ratio_max, kl_loss, pg_clipfrac_lower, reward_kl_penalty,
-            rollout_is_mean, rollout_is_eff_sample_size)
+            skipped_in_row, steps_skipped, updates_without_gradient,
+            logprob_diff_max_at_staleness_0, tokens_at_staleness_0, logprob_diff_mean, advantages,
+            ratio_max, kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
+            rollout_is_eff_sample_size)
 
 // The answer to TrainStep: the weights have taken the step. If the command asked for publication,
 // the version is already published (LE-1).

@@ -1,8 +1,8 @@
-// Whether training has destroyed the policy, by the figures of its steps. A collapse has two signs at
-// once, each of which alone is ordinary:
+// Whether training has destroyed the policy, by the figures of its steps. A collapse has two signs
+// at once, each of which alone is ordinary:
 //
 //   entropy   is less than a quarter, or more than four times, of what it was at the start: the
-//             policy says one thing only, or anything at all. A policy that learns becomes surer too.
+//             policy says one thing only, or anything at all. One that learns becomes surer too.
 //   reward    has fallen by more than three standard errors. Rewards of prompts differ, so that the
 //             error is counted as if each group were one sample.
 //

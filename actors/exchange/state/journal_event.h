@@ -18,7 +18,7 @@
 
 namespace tandem::actors {
 
-inline constexpr std::int64_t kJournalSchema = 2;  // 1: rows without typed events
+inline constexpr std::int64_t kJournalSchema = 3;  // 1: rows without typed events
 
 using JournalEvent =
     std::variant<RunBegan, RunResumed, StageEntered, EndAsked, LastSaveAsked, RunEnded, StateHashed,

@@ -158,6 +158,14 @@ class Stage {
     tell(committed);
     install(kRollout, version);
   }
+  RunTotals newest_totals() {  // of the journal
+    std::optional<RunTotals> newest;
+    const auto read = record.replay([&](const JournalEntry& entry) {
+      if (const auto* noted = std::get_if<TotalsNoted>(&entry.event)) newest = noted->totals;
+    });
+    EXPECT_TRUE(read);
+    return newest.value();
+  }
   std::optional<JobEnded> ended() const {
     for (const ExchangeNotices& notice : to_controller)
       if (const auto* end = std::get_if<JobEnded>(&notice)) return *end;

@@ -435,14 +435,7 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
   EXPECT_EQ(ask().status.steps_skipped, 3u);
   EXPECT_TRUE(waits_for_gradient(ask()));
   // A later incarnation of the run reads the totals, and they go on.
-  const auto totals = [&] {
-    std::optional<RunTotals> newest;
-    const auto read = stage.record.replay([&](const JournalEntry& entry) {
-      if (const auto* noted = std::get_if<TotalsNoted>(&entry.event)) newest = noted->totals;
-    });
-    EXPECT_TRUE(read);
-    return newest.value();
-  };
+  const auto totals = [&] { return stage.newest_totals(); };
   EXPECT_EQ(totals().trained.steps_skipped, 3u);
   EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0);
   stage.score_everything();
@@ -473,6 +466,19 @@ TEST(Exchange, AStepsLineTellsHowRewardsAndAdvantagesSpread) {
   EXPECT_EQ(line["tandem/solve_none"], 0);
   stage.train(20, {}, 0);
   EXPECT_EQ(parse_json(stage.record.metrics_lines.back())["tandem/solve_none"], 1);
+}
+
+TEST(Exchange, StepsWithoutAGradientAreCountedAndAreNotSkipped) {
+  Stage stage;
+  stage.begin();
+  stage.train(3, {.updates_without_gradient = 2});
+  stage.train(4);
+  const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  EXPECT_EQ(line["tandem/steps_without_gradient"], 6);
+  EXPECT_EQ(line["tandem/steps_skipped"], 0);
+  EXPECT_TRUE(Stage::only<ExchangeEvent>(stage.to_controller).empty());
+  EXPECT_EQ(stage.newest_totals().trained.steps_without_gradient, 6u)
+      << "a later incarnation goes on from them";
 }
 
 TEST(Exchange, ACollapseOfThePolicyIsToldOnce_CW1) {
