@@ -94,6 +94,7 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
       {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
       {"tandem/groups_zero_variance", report.groups_zero_variance},
+      {"tandem/observed_fraction", report.observed_fraction},
       {"tandem/steps_skipped", report.steps_skipped},
       {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},

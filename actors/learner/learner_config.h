@@ -149,6 +149,8 @@ struct TrainerConfig {
   // learner.max_nonfinite_steps: up to so many steps in a row are skipped because their gradient is
   // not finite; one more fails the job.
   std::int64_t nonfinite_steps_max = 5;
+  // learner.observe_fraction, of the groups that do not learn.
+  double observe_fraction = 1;
   std::int64_t rows_max = 8192;      // learner.max_token_len: token rows of one forward
   std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
   // Keeps the activations of one layer only and computes the others again in backward. The

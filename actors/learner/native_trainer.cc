@@ -122,8 +122,9 @@ Result<double> NativeTrainer::prepare(const TrainBatch& batch, const std::vector
   if (auto settled = settle_weights(); !settled) return settled.error();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
   for (const MiniBatch& mini : plan)
-    for (const auto* micros : {&mini.learning, &mini.observed})
-      for (const MicroBatch& micro : *micros) memory_.pass.prepare(stream_, models, micro);
+    for (const auto& [micros, part] : {std::pair(&mini.learning, LossPart::kLearning),
+                                       std::pair(&mini.observed, LossPart::kObserved)})
+      for (const MicroBatch& micro : *micros) memory_.pass.prepare(stream_, models, micro, part);
   if (!config_.algorithm.use_kl_in_reward) return 0.0;
   std::vector<float> penalties = memory_.pass.kl_penalties();
   std::vector<double> summed(penalties.begin(), penalties.end());  // one rank has each, others 0
@@ -159,8 +160,10 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, double lr) {
 Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
                                               BatchAdvantages& advantages) {
   const AlgorithmConfig& algorithm = config_.algorithm;
-  const auto plan =
-      plan_batch(batch, advantages.learns, config_, {gang_.rank(), gang_.ranks(), stream_.device});
+  const ObservedGroups observed =
+      choose_observed(batch, advantages.learns, config_.observe_fraction, config_.seed);
+  const auto plan = plan_batch(batch, {advantages.learns, observed.chosen}, config_,
+                               {gang_.rank(), gang_.ranks(), stream_.device});
   if (!plan) return plan.error();
   const std::size_t updates = plan->size() * static_cast<std::size_t>(config_.batch.epochs);
   memory_.pass.begin(batch, advantages);
@@ -184,7 +187,8 @@ Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
     if (auto published = publish(); !published) return published.error();
   report.skipped_in_row = skipped_.in_row;
   report.steps_skipped = skipped_.total;
-  auto reported = report_objective(gang_, algorithm, memory_.pass.objective(), updates, report);
+  auto reported =
+      report_objective(gang_, {algorithm, memory_.pass.objective(), observed, updates}, report);
   if (!reported) return reported.error();
   return report;
 }

@@ -17,7 +17,8 @@
 // the work of rank 0 as commands over the collective say, and returns when rank 0 leaves.
 //
 //   NT-1  A zero-variance group has no policy gradient. KL loss, entropy bonus, denominators and
-//         metrics are of its tokens too; without these two terms it has a forward and no backward.
+//         metrics are of its tokens too; without these two terms it has no backward, and a forward
+//         only where it is in the sample of observed_groups.h.
 //   NT-2  At staleness 0 the training forward repeats the engine's log-probabilities to the bit.
 //   NT-3  lr = 0 leaves the weights as they are, to the bit.
 //   NT-4  A gradient that is not finite leaves weights, moments and AdamW's t as they are; the step

@@ -4,9 +4,11 @@
 
 namespace tandem::actors {
 
-Result<void> report_objective(Gang& gang, const AlgorithmConfig& config, const Objective& objective,
-                              std::size_t updates, StepReport& report) {
+Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report) {
+  const auto& [config, objective, observed, updates] = of;
   ObjectiveSums sums = objective.sums();
+  sums.add_sample(objective.observed(), observed.tokens_per_token);
+  report.observed_fraction = observed.fraction;
   std::vector<double> flat;
   for (const double* field : sums.fields()) flat.push_back(*field);
   report.logprob_diff_max_at_staleness_0 = objective.diff_max_at_staleness_0();

@@ -137,6 +137,9 @@ struct StepReport {
   // Updates of this batch that changed no weight because their gradient was 0: no group had
   // anything to teach. They are not among those that were skipped.
   std::uint64_t updates_without_gradient = 0;
+  // The share of the batch's completion tokens that were computed, and from which the figures of
+  // the policy are estimated: those of groups that learn, and of a sample of the others.
+  double observed_fraction = 1;
   // The largest difference between the engine's log-probabilities and those of this step's own
   // training forward, over trajectories whose tokens and KV are all of this step's version. It is 0
   // except on a GPU without model.batch_invariant (NT-2).
@@ -151,7 +154,7 @@ struct StepReport {
 };
 TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, seconds_update,
             seconds_wait_payload, seconds_publish, tokens_trained, groups_zero_variance,
-            skipped_in_row, steps_skipped, updates_without_gradient,
+            skipped_in_row, steps_skipped, updates_without_gradient, observed_fraction,
             logprob_diff_max_at_staleness_0, tokens_at_staleness_0, logprob_diff_mean, advantages,
             ratio_max, kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
             rollout_is_eff_sample_size)

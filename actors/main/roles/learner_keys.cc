@@ -60,6 +60,13 @@ const Key kLearnerKeys[] = {
      .field = [](J& j) { return slot(j.learner.enable_gradient_checkpointing); },
      .description = "Keeps the activations of one layer and computes the others again on the way "
                     "back: less memory, a forward pass more, the same numbers."},
+    {.path = "learner.observe_fraction",
+     .field = [](J& j) { return slot(j.learner.observe_fraction); },
+     .description =
+         "The share of a batch's groups without a gradient that are computed all the same, for "
+         "the metrics of the policy; rounded up, drawn by the seed. It changes no weight. With a "
+         "KL or entropy term in the loss every group has a gradient.",
+     .range = above_to(0, 1)},
     {.path = "learner.max_nonfinite_steps",
      .field = [](J& j) { return slot(j.learner.max_nonfinite_steps); },
      .description =

@@ -80,6 +80,7 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   config.rows_max = job.learner.max_token_len;
   config.positions_max = job.data.max_prompt_length + job.data.max_response_length;
   config.enable_gradient_checkpointing = job.learner.enable_gradient_checkpointing;
+  config.observe_fraction = job.learner.observe_fraction;
   config.nonfinite_steps_max = job.learner.max_nonfinite_steps;
   config.products = products_of(job.model);
   if (job.warm_start) config.warm_start = *job.warm_start;
