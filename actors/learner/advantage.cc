@@ -29,14 +29,18 @@ double standard_deviation(std::span<const double> values, double mean) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
+// The factor by which rloo's baseline, which is of the others alone, differs from the group's mean.
+double leave_one_out(const AlgorithmConfig& config, std::size_t n) {
+  if (config.adv_estimator != AdvantageEstimator::kRloo || n < 2) return 1;
+  return static_cast<double>(n) / (static_cast<double>(n) - 1);
+}
+
 // The advantages of one group under a group-relative estimator.
 std::vector<double> within_group(const AlgorithmConfig& config, std::span<const double> rewards) {
-  const double n = static_cast<double>(rewards.size());
   const double mean = mean_of(rewards);
-  double scale = 1;
+  double scale = leave_one_out(config, rewards.size());
   if (config.adv_estimator == AdvantageEstimator::kGrpo && config.norm_adv_by_std_in_grpo)
     scale = 1 / (standard_deviation(rewards, mean) + kGroupStdEps);
-  if (config.adv_estimator == AdvantageEstimator::kRloo && rewards.size() > 1) scale = n / (n - 1);
   std::vector<double> advantages;
   for (const double r : rewards) advantages.push_back((r - mean) * scale);
   return advantages;
@@ -150,12 +154,23 @@ void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
   if (!penalties.empty()) out.of_token.assign(returns.begin(), returns.end());
 }
 
-// Takes the penalties of a completion's tokens from its reward.
-void take_penalties(std::span<const float> penalties, Shaped& shaped) {
+// The sum of the penalties of each trajectory's tokens; empty without penalties.
+std::vector<double> summed_penalties(const Shaped& shaped, std::span<const float> penalties) {
+  std::vector<double> sums;
   const float* next = penalties.data();
-  for (std::size_t i = 0; i < shaped.lengths.size(); ++i)
+  for (std::size_t i = 0; !penalties.empty() && i < shaped.lengths.size(); ++i) {
+    sums.push_back(0);
     for (std::int64_t t = 0; t < shaped.lengths[i]; ++t)
-      shaped.rewards[i] -= static_cast<double>(*next++);
+      sums.back() += static_cast<double>(*next++);
+  }
+  return sums;
+}
+
+// Takes a group's penalties, beside their mean, from its advantages.
+void take_penalties(const AlgorithmConfig& config, std::span<const double> penalties,
+                    std::vector<double>& advantages) {
+  const double mean = mean_of(penalties), scale = leave_one_out(config, penalties.size());
+  for (std::size_t i = 0; i < penalties.size(); ++i) advantages[i] -= scale * (penalties[i] - mean);
 }
 
 bool any_counts(const Shaped& shaped, std::size_t group) {
@@ -177,12 +192,12 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
                                    const TrainBatch& batch, std::span<const float> penalties) {
   const bool relative = config.adv_estimator != AdvantageEstimator::kReinforcePlusPlus;
   const bool all_learn = !relative || config.has_loss_on_every_token() || config.use_kl_in_reward;
-  Shaped shaped = shaped_by_length(config, shape, batch);
+  const Shaped shaped = shaped_by_length(config, shape, batch);
   BatchAdvantages out;
   for (const std::int64_t length : shaped.lengths) out.tokens += static_cast<std::uint64_t>(length);
   CHECK(penalties.empty() || penalties.size() == out.tokens);
   if (!relative) whitened_returns(shaped, penalties, out);
-  if (relative && !penalties.empty()) take_penalties(penalties, shaped);
+  const std::vector<double> taken = summed_penalties(shaped, penalties);
   const std::size_t groups = batch.groups.size();
   for (std::size_t g = 0; g < groups; ++g) {
     const std::size_t begin = shaped.begin[g];
@@ -194,8 +209,9 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
     out.learns.push_back(any_counts(shaped, g) && (all_learn || !equal));
     if (!relative) continue;
     // Exactly 0, and not the rounding of a mean: AD-1 promises no gradient at all.
-    const std::vector<double> own =
+    std::vector<double> own =
         equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine);
+    if (!taken.empty()) take_penalties(config, std::span(taken).subspan(begin, mine.size()), own);
     out.advantage.insert(out.advantage.end(), own.begin(), own.end());
   }
   const std::size_t size =

@@ -1,5 +1,5 @@
-// Which groups of a batch are computed for metrics alone. A group that does not learn has no part in
-// the gradient, and most groups of an easy or a hard job are of this kind; a sample of them is
+// Which groups of a batch are computed for metrics alone. A group that does not learn has no part
+// in the gradient, and most groups of an easy or a hard job are of this kind; a sample of them is
 // enough for figures such as the entropy. Pure.
 //
 //   OG-1  The choice depends on the seed, the step and on which groups learn, and on nothing else:

@@ -184,8 +184,10 @@ const Key kLearnerKeys[] = {
      .range = at_least(0)},
     {.path = "algorithm.use_kl_in_reward",
      .field = [](J& j) { return slot(j.algorithm.use_kl_in_reward); },
-     .description = "Take the KL divergence from the weights at the start of RL from the reward of "
-                    "each token, before advantages are computed."},
+     .description =
+         "Take the KL divergence from the weights at the start of RL from the reward: under "
+         "`reinforce_plus_plus` from each token's, before it is whitened; else from a group's "
+         "advantages, beside its mean in the group, after `norm_adv_by_std_in_grpo`."},
     {.path = "algorithm.kl_penalty",
      .field = [](J& j) { return slot(j.algorithm.kl_penalty); },
      .description =

@@ -221,12 +221,33 @@ TEST(Advantage, TruncatedCompletionsLeaveTheDenominators_AD3) {
     EXPECT_EQ(w, 0);
 }
 
+// The task's rewards are divided by their deviation, KL is not: it would be noise of size 1 where
+// all rewards are the same.
+TEST(Advantage, KlIsNotDividedByTheDeviationOfAGroup_AD1) {
+  const TrainBatch batch = batch_of({{{0, 1}, {0, 1}, {0, 1}}, {{1, 1}, {0, 1}, {0, 1}}});
+  const std::vector<float> penalties{1e-4f, 2e-4f, 3e-4f, 1e-4f, 2e-4f, 3e-4f};
+  const AlgorithmConfig config{.use_kl_in_reward = true};
+  const BatchAdvantages a = compute_advantages(config, batch, penalties);
+  const BatchAdvantages without = compute_advantages(config, batch);
+  for (std::size_t i = 0; i < a.advantage.size(); ++i)
+    EXPECT_NEAR(a.advantage[i] - without.advantage[i], 1e-4 * (1 - static_cast<double>(i % 3)),
+                1e-6)
+        << i;
+  EXPECT_EQ(a.zero_variance, 1u);
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, true}));
+  // The baseline of rloo is the others' mean, of KL too.
+  AlgorithmConfig rloo = config;
+  rloo.adv_estimator = AdvantageEstimator::kRloo;
+  EXPECT_NEAR(compute_advantages(rloo, batch, penalties).advantage[0], 1.5e-4, 1e-8);
+}
+
 TEST(Advantage, KlIsTakenFromTheReward) {
   const TrainBatch batch = batch_of({{{1, 2}, {0, 1}}, {{1, 1}, {1, 2}}});
   const std::vector<float> penalties{0.25f, 0.25f, 0, 0, 0.5f, 0.5f};
   const BatchAdvantages a = compute_advantages(
       {.norm_adv_by_std_in_grpo = false, .use_kl_in_reward = true}, batch, penalties);
   expect_near(a.advantage, {0.25, -0.25, 0.5, -0.5});  // of 0.5, 0 and 1, 0
+  EXPECT_EQ(a.zero_variance, 1u) << "counted before KL";
   EXPECT_EQ(a.learns, (std::vector<bool>{true, true}));
   EXPECT_TRUE(a.of_token.empty());
 
