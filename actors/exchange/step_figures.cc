@@ -72,6 +72,8 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
       {"actor/loss", report.loss},
       {"actor/ppo_kl", report.ppo_kl},
       {"actor/pg_clipfrac", report.pg_clipfrac},
+      {"clip_ratio/low_mean", report.pg_clipfrac_low},
+      {"clip_ratio/high_mean", report.pg_clipfrac_high},
       {"actor/ratio_max", report.ratio_max},
       {"actor/grad_norm", report.grad_norm},
       {"actor/lr", report.lr},

@@ -26,10 +26,7 @@ enum class LossAggregation : std::uint8_t {
   kSeqMeanTokenSumNorm,
 };
 
-// Estimators of the KL divergence of one token, with d = log p of the proximal policy - log p of
-// the reference: d, |d|, d^2 / 2, and min(exp(-d) + d - 1, 10). Schulman, "Approximating KL
-// divergence", 2020 (k1, |k1|, k2, k3). As in verl's kl_penalty, which also has the bound of 10.
-enum class KlPenalty : std::uint8_t { kKl, kAbs, kMse, kLowVarKl };
+using KlPenalty = kernels::KlEstimate;
 
 // Dynamic sampling: groups whose completions all earned the same are discarded and replaced, until
 // so many batches have been generated for one step.
@@ -59,7 +56,7 @@ struct AlgorithmConfig {
   // The ratio of current to proximal probability is clipped to [1 - low, 1 + high].
   double clip_ratio_low = 0.2;
   double clip_ratio_high = 0.28;
-  std::optional<double> clip_ratio_c;  // dual clip of the vanilla loss; empty: off
+  std::optional<double> clip_ratio_c = 3;  // dual clip of the vanilla loss; empty: off
   // True: the proximal policy is the behaviour policy, so its log-probabilities come with the
   // batch. False: the proximal policy is the policy before the batch's first update (objective.h).
   bool bypass_mode = true;
@@ -69,6 +66,7 @@ struct AlgorithmConfig {
   double entropy_coeff = 0;
   bool use_kl_loss = false;  // the reference is the policy at the start of RL
   double kl_loss_coef = 0;
+  KlPenalty kl_loss_type = KlPenalty::kLowVarKl;
   bool use_kl_in_reward = false;  // with the same reference
   KlPenalty kl_penalty = KlPenalty::kKl;
   bool mask_truncated_completions = false;

@@ -20,9 +20,8 @@ runtime::TensorView vector_view(std::span<const float> values) {
   return runtime::tensor(values.data(), {std::ssize(values)});
 }
 
-// The estimators of KlPenalty (learner_config.h), of one token.
+// The estimators of KlEstimate (policy_loss.h), of one token.
 double estimated_kl(KlPenalty kind, double d) {
-  constexpr double kMost = 10;
   switch (kind) {
     case KlPenalty::kKl:
       return d;
@@ -32,7 +31,7 @@ double estimated_kl(KlPenalty kind, double d) {
       return 0.5 * d * d;
     case KlPenalty::kLowVarKl: {
       const double bounded = std::clamp(d, -20.0, 20.0);  // exp() stays finite, as in verl
-      return std::min(std::exp(-bounded) + bounded - 1, kMost);
+      return std::min(std::exp(-bounded) + bounded - 1, double{kernels::kKlMax});
     }
   }
   CHECK(false);
@@ -200,6 +199,7 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
                .clip_high = static_cast<float>(config_.clip_ratio_high),
                .clip_dual = static_cast<float>(config_.clip_ratio_c.value_or(0)),
                .kl_coef = config_.use_kl_loss ? static_cast<float>(config_.kl_loss_coef) : 0.0f,
+               .kl_estimate = config_.kl_loss_type,
                .entropy_coef = static_cast<float>(config_.entropy_coeff),
                .current = current,
                .proximal = proximal,
@@ -216,6 +216,7 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
   sums.tokens += stats.tokens;
   sums.clipped += stats.clipped;
   sums.dual_clipped += stats.dual_clipped;
+  sums.clipped_low += stats.clipped_low;
   sums.reference_kl += stats.reference_kl;
   sums.kl_k1 += stats.approx_kl_k1;
   sums.entropy += stats.entropy;

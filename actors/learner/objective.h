@@ -39,8 +39,9 @@ struct ObjectiveSums {
   double tokens = 0;
   double clipped = 0;
   double dual_clipped = 0;
+  double clipped_low = 0;   // by the lower bound of the ratio
   double kl_k1 = 0;         // proximal - current
-  double reference_kl = 0;  // k3
+  double reference_kl = 0;  // as kl_loss_type estimates it
   double entropy = 0;
   double importance = 0;
   double importance_squares = 0;
@@ -48,10 +49,19 @@ struct ObjectiveSums {
   double compared = 0;               // tokens of that
   double tokens_at_staleness_0 = 0;  // of these, tokens of trajectories all of this step's version
   auto fields() {
-    return std::array{&loss,         &tokens,     &clipped,
-                      &dual_clipped, &kl_k1,      &reference_kl,
-                      &entropy,      &importance, &importance_squares,
-                      &logprob_diff, &compared,   &tokens_at_staleness_0};
+    return std::array{&loss,
+                      &tokens,
+                      &clipped,
+                      &dual_clipped,
+                      &clipped_low,
+                      &kl_k1,
+                      &reference_kl,
+                      &entropy,
+                      &importance,
+                      &importance_squares,
+                      &logprob_diff,
+                      &compared,
+                      &tokens_at_staleness_0};
   }
   // Adds the sums of a sample of which each token stands for so many. Only tokens_at_staleness_0
   // stays a count of tokens that were computed.

@@ -23,6 +23,8 @@ Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report
   report.entropy = ratio(sums.entropy, sums.tokens);
   report.ppo_kl = ratio(sums.kl_k1, sums.tokens);
   report.pg_clipfrac = ratio(sums.clipped, sums.tokens);
+  report.pg_clipfrac_low = ratio(sums.clipped_low, sums.tokens);
+  report.pg_clipfrac_high = ratio(sums.clipped - sums.clipped_low - sums.dual_clipped, sums.tokens);
   if (config.clip_ratio_c) report.pg_clipfrac_lower = ratio(sums.dual_clipped, sums.tokens);
   if (config.use_kl_loss) report.kl_loss = ratio(sums.reference_kl, sums.tokens);
   if (config.rollout_is) {

@@ -146,17 +146,18 @@ const Key kLearnerKeys[] = {
                     "of a mini-batch, as in verl. `dr_grpo` and `gspo` have their own."},
     {.path = "algorithm.clip_ratio_low",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_low); },
-     .description = "The ratio is clipped from below at 1 minus this; under `gspo`: 3e-4, where "
-                    "it is left out.",
+     .description = "The ratio is clipped from below at 1 minus this; where it is left out, 3e-4 "
+                    "under `gspo`, and 1, which is no bound, under `cispo`.",
      .range = between(0, 1)},
     {.path = "algorithm.clip_ratio_high",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_high); },
-     .description = "The ratio is clipped from above at 1 plus this; under `gspo`: 4e-4, where "
-                    "it is left out.",
+     .description = "The ratio is clipped from above at 1 plus this; where it is left out, 4e-4 "
+                    "under `gspo` and 4 under `cispo`.",
      .range = at_least(0)},
     {.path = "algorithm.clip_ratio_c",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_c); },
-     .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone.",
+     .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone; "
+                    "`gspo` and `cispo` have none.",
      .range = above(1)},
     {.path = "algorithm.bypass_mode",
      .field = [](J& j) { return slot(j.algorithm.bypass_mode); },
@@ -182,6 +183,10 @@ const Key kLearnerKeys[] = {
      .field = [](J& j) { return slot(j.algorithm.kl_loss_coef); },
      .description = "Weight of that divergence.",
      .range = at_least(0)},
+    {.path = "algorithm.kl_loss_type",
+     .field = [](J& j) { return slot(j.algorithm.kl_loss_type); },
+     .description = "How `use_kl_loss` estimates the divergence of a token, as `kl_penalty`; its "
+                    "gradient is that of the estimate. `low_var_kl` has none at its bound."},
     {.path = "algorithm.use_kl_in_reward",
      .field = [](J& j) { return slot(j.algorithm.use_kl_in_reward); },
      .description =
@@ -194,7 +199,7 @@ const Key kLearnerKeys[] = {
          "How `use_kl_in_reward` estimates the divergence of a token, with d the "
          "difference of its log-probabilities under the proximal policy and at the "
          "start: `kl`: d; `abs`: |d|; `mse`: d²/2; `low_var_kl`: exp(-d) + d - 1, at most "
-         "10."},
+         "10. `k1`, `k2` and `k3` are other names of `kl`, `mse` and `low_var_kl`."},
     {.path = "algorithm.mask_truncated_completions",
      .field = [](J& j) { return slot(j.algorithm.mask_truncated_completions); },
      .description = "Completions that `data.max_response_length` cut off leave the loss and its "
