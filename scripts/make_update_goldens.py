@@ -84,7 +84,9 @@ def advantages(options, batch, old, reference):
                 rewards = -kl.clone()
                 rewards[-1] += t["reward"]
                 returns.append(rewards.flip(0).cumsum(0).flip(0))
-        every = torch.cat(returns)
+        masked = [options["mask_truncated"] and t["truncated"]
+                  for group in batch for t in group["trajectories"]]
+        every = torch.cat([r for r, out in zip(returns, masked) if not out])
         scale = torch.rsqrt(every.var() + 1e-8)
         flat = iter([(r - every.mean()) * scale for r in returns])
         return [[next(flat) for _ in group["trajectories"]] for group in batch], mean

@@ -46,12 +46,18 @@ std::vector<double> within_group(const AlgorithmConfig& config, std::span<const 
   return advantages;
 }
 
-// Whitens the returns of all completion tokens of the batch.
-void whiten(std::span<double> returns) {
-  const double tokens = static_cast<double>(returns.size());
-  const double mean = mean_of(returns);
-  double squares = 0;
-  for (const double r : returns) squares += (r - mean) * (r - mean);
+// Whitens the returns of the batch's completion tokens by the mean and variance of those that count
+// (AD-3).
+void whiten(std::span<double> returns, const std::vector<bool>& counts) {
+  double tokens = 0, sum = 0, squares = 0;
+  for (std::size_t t = 0; t < returns.size(); ++t) {
+    if (!counts[t]) continue;
+    sum += returns[t];
+    tokens += 1;
+  }
+  const double mean = sum / std::max(tokens, 1.0);
+  for (std::size_t t = 0; t < returns.size(); ++t)
+    if (counts[t]) squares += (returns[t] - mean) * (returns[t] - mean);
   const double variance = squares / std::max(tokens - 1, 1.0);
   for (double& r : returns) r = (r - mean) / std::sqrt(variance + kWhitenEps);
 }
@@ -133,7 +139,9 @@ void append_weights(const AlgorithmConfig& config, const BatchShape& shape, cons
 void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
                       BatchAdvantages& out) {
   std::vector<double> returns;
+  std::vector<bool> counts;
   for (std::size_t i = 0; i < shaped.lengths.size(); ++i) {
+    counts.insert(counts.end(), static_cast<std::size_t>(shaped.lengths[i]), shaped.counts[i]);
     const auto begin = static_cast<std::ptrdiff_t>(returns.size());
     double value = shaped.rewards[i];
     for (std::int64_t t = shaped.lengths[i]; t-- > 0;) {
@@ -143,7 +151,7 @@ void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
     }
     std::reverse(returns.begin() + begin, returns.end());
   }
-  whiten(returns);
+  whiten(returns, counts);
   std::size_t next = 0;
   for (const std::int64_t length : shaped.lengths) {
     const std::size_t tokens = static_cast<std::size_t>(length);

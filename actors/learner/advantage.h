@@ -24,7 +24,8 @@
 //   AD-2  Every completion token of a mini-batch has its weight, whatever its advantage: KL,
 //         entropy and the denominators are of all of them, as in verl's agg_loss (core_algos.py).
 //   AD-3  Truncated completions are the exception where mask_truncated_completions is set (TRL):
-//         they weigh nothing and are in no denominator. Their rewards stay in their group's mean.
+//         they weigh nothing and are in no denominator, and reinforce_plus_plus whitens without
+//         them. Their rewards stay in their group's mean.
 //
 // The loss of a mini-batch is sum_t weight_t * l_t over completion tokens; N_t counts those that
 // weigh, N_s the trajectories that do, T_i the tokens of trajectory i:

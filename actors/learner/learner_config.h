@@ -124,9 +124,14 @@ enum class WarmStartMetric : std::uint8_t {
   kLoss,            // mean -log p of a completion token, in nats; stops at or below the value
 };
 
-// warm_start.*: supervised training on records before RL.
+// warm_start.*: supervised training on records before RL, by AdamW at a constant rate. Its defaults
+// were found robust on small models.
 struct WarmStartConfig {
   double lr = 4.0e-3;
+  std::int64_t lr_warmup_steps = 50;
+  std::array<double, 2> betas{0.9, 0.98};
+  double weight_decay = 0.01;
+  double grad_clip = 1.0;         // as OptimizerConfig's
   std::int64_t batch_size = 128;  // records per step
   std::int64_t max_steps = 400;
   std::int64_t eval_freq = 10;  // steps between measurements

@@ -90,6 +90,19 @@ TEST(Advantage, ReinforcePlusPlusWhitensOverTheBatchsTokens) {
   expect_near(a.token_weight, {0.25, 0.25});
 }
 
+// A completion that is in no loss is in no mean of the batch either.
+TEST(Advantage, WhiteningLeavesMaskedTokensOut_AD3) {
+  TrainBatch batch = batch_of({{{1, 1}}, {{0, 3}}, {{50, 9}}});
+  batch.groups[2].trajectories[0].truncated = true;
+  const BatchAdvantages a = compute_advantages(
+      {.adv_estimator = AdvantageEstimator::kReinforcePlusPlus, .mask_truncated_completions = true},
+      batch);
+  const double deviation = std::sqrt(0.25 + 1e-8);
+  EXPECT_NEAR(a.advantage[0], 0.75 / deviation, 1e-6);
+  EXPECT_NEAR(a.advantage[1], -0.25 / deviation, 1e-6);
+  EXPECT_EQ(a.token_weight[2], 0);
+}
+
 TEST(Advantage, AggregationsWeighAsVerlDoes) {
   const TrainBatch batch = batch_of({{{1, 2}, {0, 4}}});
   const auto weights = [&](LossAggregation mode) {
@@ -185,13 +198,15 @@ TEST(Advantage, OverlongAnswersLoseReward) {
 
 TEST(LearningRate, WarmsUpThenFallsToItsFloor) {
   OptimizerConfig config{.lr = 1, .lr_warmup_steps = 4, .min_lr_ratio = 0.2};
-  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 24), 0.25);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 24), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 14, 24), 0.6);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 24, 24), 0.2);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 100, 24), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 25), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 25), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 25), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 14, 25), 0.6);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 24, 25), 0.2) << "the last step's";
+  EXPECT_DOUBLE_EQ(learning_rate(config, 100, 25), 0.2);
   config.lr_scheduler_type = LrSchedule::kCosine;
-  EXPECT_NEAR(learning_rate(config, 9, 24), 0.2 + 0.8 * 0.5 * (1 + std::sqrt(0.5)), 1e-12);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 24, 25), 0.2);
+  EXPECT_NEAR(learning_rate(config, 9, 25), 0.2 + 0.8 * 0.5 * (1 + std::sqrt(0.5)), 1e-12);
   config.lr_scheduler_type = LrSchedule::kConstant;
   EXPECT_DOUBLE_EQ(learning_rate(config, 100, 24), 1.0);
 }
