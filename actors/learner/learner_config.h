@@ -94,8 +94,7 @@ enum class LrSchedule : std::uint8_t { kConstant, kLinear, kCosine };
 // learner.optimizer.*: AdamW and the learning rate's schedule (lr_schedule.h). Steps are steps of
 // training, one per batch.
 struct OptimizerConfig {
-  double lr =
-      1.0e-6;  // sane for pretrained weights; settle() in job_rules.h has that of random ones
+  double lr = 1.0e-6;  // for pretrained weights; settle() in job_rules.h has that of random ones
   LrSchedule lr_scheduler_type = LrSchedule::kLinear;
   std::int64_t lr_warmup_steps = 5;
   double min_lr_ratio = 0.1;  // of lr, at the end of the schedule

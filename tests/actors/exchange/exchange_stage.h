@@ -131,12 +131,15 @@ class Stage {
   }
   // Trains steps until `steps` are committed, all by version 0's rollout.
   void train(std::int64_t steps, const StepReport& report = {}, float first_reward = 1) {
-    while (exchange->core().ledger().next_commit().value < steps) {
+    const auto committed = [&] { return exchange->core().ledger().next_commit().value; };
+    while (committed() < steps) {
+      const std::int64_t before = committed();
       const auto works = assigned();
       for (; works_done < works.size(); ++works_done)
-        generate(works[works_done], PolicyVersion{exchange->core().ledger().next_commit().value});
+        generate(works[works_done], PolicyVersion{before});
       score_everything(first_reward);
       commit(kLearner, report);
+      ASSERT_GT(committed(), before);
     }
   }
   const TrainStep* step_sent() const {
