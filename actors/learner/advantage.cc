@@ -187,6 +187,15 @@ bool any_counts(const Shaped& shaped, std::size_t group) {
   return false;
 }
 
+// Whether a token of the groups [first, last) that counts has an advantage beside 0.
+bool any_advantage(const Shaped& shaped, std::size_t first, std::size_t last,
+                   const BatchAdvantages& advantages) {
+  if (!advantages.of_token.empty()) return true;  // KL makes them differ
+  for (std::size_t i = shaped.begin[first]; i < shaped.begin[last]; ++i)
+    if (shaped.counts[i] && advantages.advantage[i] != 0) return true;
+  return false;
+}
+
 }  // namespace
 
 double overlong_penalty(const OverlongBuffer& buffer, std::int64_t response_length_max,
@@ -224,8 +233,12 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
   }
   const std::size_t size =
       shape.mini_batch_groups == 0 ? groups : static_cast<std::size_t>(shape.mini_batch_groups);
-  for (std::size_t first = 0; first < groups; first += size)
-    append_weights(config, shape, shaped, first, std::min(first + size, groups), out.token_weight);
+  for (std::size_t first = 0; first < groups; first += size) {
+    const std::size_t last = std::min(first + size, groups);
+    append_weights(config, shape, shaped, first, last, out.token_weight);
+    out.teaches.push_back(config.has_loss_on_every_token() ||
+                          any_advantage(shaped, first, last, out));
+  }
   return out;
 }
 

@@ -52,6 +52,9 @@ struct BatchAdvantages {
   // [B] whether the group's tokens may have a gradient: that of the policy loss, or that of a KL or
   // entropy term. False saves the group's backward pass.
   std::vector<bool> learns;
+  // [mini-batches] whether any token of the mini-batch may have a gradient: false where every
+  // advantage is 0 and the loss has no KL or entropy term.
+  std::vector<bool> teaches;
   std::uint64_t zero_variance = 0;  // groups
   std::uint64_t tokens = 0;         // completion tokens of the batch
 };

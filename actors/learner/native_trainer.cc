@@ -6,6 +6,7 @@
 // The warm start is in native_trainer_warm_start.cc, checkpoints are in native_trainer_resume.cc.
 #include "actors/learner/native_trainer.h"
 
+#include <cmath>
 #include <utility>
 
 #include "actors/learner/advantage.h"
@@ -90,26 +91,27 @@ Result<void> NativeTrainer::publish() {
 }
 
 // The update without shards: every rank sums all gradients and updates all weights.
-Result<double> NativeTrainer::apply_whole(const OptimizerConfig& config, double lr) {
+Result<double> NativeTrainer::apply_whole(const ShardedUpdate::Step& step) {
+  if (!step.teaches) return 0.0;
   if (gang_.ranks() > 1)
     if (auto summed = gang_.sum(memory_.gradients.f32()); !summed) return summed.error();
   const double squares = memory_.optimizer.squares(stream_, memory_.gradients);
-  const double norm = memory_.optimizer.begin_step(config, lr, squares);
-  if (takes_step(norm)) memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
+  const double norm = memory_.optimizer.begin_step(step.config, step.lr, squares);
+  if (std::isfinite(norm))
+    memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
   return norm;
 }
 
-// Sums the ranks' gradients, takes a step and returns the norm. If the norm is not finite, or 0,
-// which all ranks see alike, no weight has changed (SK-1, NT-4, NT-6). With shards the policy
-// follows the new weights in the next forward or in settle_weights().
-Result<double> NativeTrainer::apply_gradients(const OptimizerConfig& config, double lr) {
-  const Result<double> norm =
-      sharded_ ? sharded_->apply(stream_, gang_, memory_.optimizer, {.config = config, .lr = lr},
-                                 weights_.master(), memory_.gradients)
-               : apply_whole(config, lr);
+// Sums the ranks' gradients, takes a step and returns the norm. If the norm is not finite, or
+// the step teaches nothing, which all ranks see alike, no weight has changed (SK-1, NT-4, NT-6).
+// With shards the policy follows the new weights in the next forward or in settle_weights().
+Result<double> NativeTrainer::apply_gradients(const ShardedUpdate::Step& step) {
+  const Result<double> norm = sharded_ ? sharded_->apply(stream_, gang_, memory_.optimizer, step,
+                                                         weights_.master(), memory_.gradients)
+                                       : apply_whole(step);
   if (!norm) return norm;
   untrained_ = false;
-  if (!takes_step(*norm)) return norm;
+  if (!std::isfinite(*norm) || !step.teaches) return norm;
   weights_.master_changed();
   if (!sharded_) weights_.follow_master(stream_);
   return norm;
@@ -138,7 +140,7 @@ Result<double> NativeTrainer::prepare(const TrainBatch& batch, const std::vector
 }
 
 // One optimizer step; returns the norm of its gradient.
-Result<double> NativeTrainer::update(const MiniBatch& mini, double lr) {
+Result<double> NativeTrainer::update(const MiniBatch& mini, const ShardedUpdate::Step& step) {
   const double loss_before = memory_.pass.objective().sums().loss;
   const LossPass::Hooks hooks = begin_gradients();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
@@ -147,7 +149,7 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, double lr) {
                      hooks_of(micro, mini.learning, hooks));
   if (mini.learning.empty()) take_no_part(hooks, memory_.gradients);
   for (const MicroBatch& micro : mini.observed) memory_.pass.observe(stream_, models, micro);
-  const Result<double> norm = apply_gradients(config_.optimizer, lr);
+  const Result<double> norm = apply_gradients(step);
   if (!norm) return norm;
   memory_.pass.updated();
   const double own_loss = memory_.pass.objective().sums().loss - loss_before;
@@ -175,11 +177,12 @@ Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
   }
   report.lr = learning_rate(config_.optimizer, step_.value, config_.steps_total);
   for (std::int64_t epoch = 0; epoch < config_.batch.epochs; ++epoch) {
-    for (const MiniBatch& mini : *plan) {
-      const Result<double> norm = update(mini, report.lr);
+    for (std::size_t i = 0; i < plan->size(); ++i) {
+      const bool teaches = advantages.teaches[i];
+      const Result<double> norm = update((*plan)[i], {config_.optimizer, report.lr, teaches});
       if (!norm) return norm.error();
       report.grad_norm += *norm / static_cast<double>(updates);
-      report.updates_without_gradient += *norm == 0 ? 1 : 0;
+      report.updates_without_gradient += teaches ? 0 : 1;
     }
   }
   // Only rank 0 publishes; the others begin the next forward while weights are on their way.

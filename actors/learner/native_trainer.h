@@ -26,8 +26,9 @@
 //   NT-5  A batch is epochs times as many updates as it has mini-batches (batch_plan.h), all at one
 //         learning rate; advantages, and where needed the proximal and the reference policy's
 //         log-probabilities, are computed once, at the weights before the first.
-//   NT-6  An update whose gradient is 0, as that of a batch in which no group learns, leaves
-//         weights, moments and AdamW's t as they are, and decays nothing; the step counts as done.
+//   NT-6  An update that teaches nothing, since every advantage of its mini-batch is 0 and the loss
+//         has no term on every token, leaves weights, moments and AdamW's t as they are, and decays
+//         nothing; the step counts as done.
 #pragma once
 
 #include <cstddef>
@@ -84,7 +85,7 @@ class NativeTrainer final : public Trainer {
   void keep_older();
   Result<double> prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
                          BatchAdvantages& advantages);
-  Result<double> update(const MiniBatch& mini, double lr);
+  Result<double> update(const MiniBatch& mini, const ShardedUpdate::Step& step);
   Result<StepReport> train_share(const TrainBatch& batch, BatchAdvantages& advantages);
   Result<double> warm_start_step();
   struct Measured {
@@ -94,8 +95,8 @@ class NativeTrainer final : public Trainer {
   LossPass::Hooks begin_gradients();
   Result<void> settle_weights();
   Result<void> publish();
-  Result<double> apply_gradients(const OptimizerConfig& config, double lr);
-  Result<double> apply_whole(const OptimizerConfig& config, double lr);
+  Result<double> apply_gradients(const ShardedUpdate::Step& step);
+  Result<double> apply_whole(const ShardedUpdate::Step& step);
   Result<void> fetch_moments(const Optimizer::HostMoments* to);
   Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
   void start_rl();

@@ -31,8 +31,6 @@ void copy_moment(const runtime::Stream& stream, std::byte* to, const std::byte* 
 
 }  // namespace
 
-bool takes_step(double norm) { return std::isfinite(norm) && norm > 0; }
-
 Result<Optimizer> Optimizer::allocate(std::int64_t arena_floats,
                                       std::vector<runtime::ShardRange> own,
                                       runtime::DeviceKind device) {
@@ -131,7 +129,7 @@ double Optimizer::squares(const runtime::Stream& stream, const runtime::Arena& g
 
 double Optimizer::begin_step(const OptimizerConfig& config, double lr, double squares) {
   const double norm = std::sqrt(squares);
-  if (!takes_step(norm)) return norm;
+  if (!std::isfinite(norm)) return norm;
   // Gradients are scaled inside AdamW: to scale them here would be one more pass over the arena.
   const double scale =
       config.grad_clip > 0 ? std::min(1.0, config.grad_clip / (norm + kClipEps)) : 1.0;

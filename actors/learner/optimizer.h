@@ -26,11 +26,6 @@ namespace tandem::actors {
 
 inline constexpr double kClipEps = 1.0e-6;  // as torch.nn.utils.clip_grad_norm_
 
-// Whether a gradient of this norm changes anything. One that is not finite does not, and neither
-// does one of nothing but zeros: AdamW would follow old moments, and decay weights, although the
-// batch says nothing.
-bool takes_step(double norm);
-
 class Optimizer {
  public:
   // `own`: ranges of the arena, in floats, that do not overlap; some may be empty. The error means
@@ -45,9 +40,8 @@ class Optimizer {
   double squares(const runtime::Stream& stream, const runtime::Arena& gradients);
 
   // A step is begin_step(), then update() of each part once, in any order. `squares` is the sum
-  // over the whole gradient, of all ranks; its root, the norm before clipping, is returned. Unless
-  // takes_step() holds for the norm, no step has begun: steps() stays the same, and no update() may
-  // follow.
+  // over the whole gradient, of all ranks; its root, the norm before clipping, is returned. If the
+  // norm is not finite, no step has begun: steps() stays the same, and no update() may follow.
   double begin_step(const OptimizerConfig& config, double lr, double squares);
   void update(const runtime::Stream& stream, std::size_t part, const runtime::Arena& weights,
               const runtime::Arena& gradients);

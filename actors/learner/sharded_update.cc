@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "actors/model/parameters.h"
@@ -97,10 +98,11 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   if (queued_)
     if (auto met = gang.barrier(); !met) return met.error();
   if (auto summed = wait(); !summed) return summed.error();
+  if (!step.teaches) return 0.0;
   double squares = optimizer.squares(stream, gradients), unused = 0;
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
   const double norm = optimizer.begin_step(step.config, step.lr, squares);
-  if (!takes_step(norm)) return norm;
+  if (!std::isfinite(norm)) return norm;
   // Goes from the arena's beginning on, which the next forward reads first (SU-5).
   for (std::size_t i = buckets_.size(); i-- > 0;) {
     optimizer.update(stream, i, weights, gradients);

@@ -27,8 +27,8 @@
 //
 // Errors: each error ends the gang and is returned by every further call. The exchange may then
 // still touch weights and gradients until this object ends, so this object must end before they do.
-// A gradient that is not finite is no error, and neither is one of zeros: all ranks get the norm,
-// and no weight and no moment has changed (takes_step in optimizer.h). Used by one thread.
+// A gradient that is not finite is no error: all ranks get the norm, and no weight and no moment
+// has changed. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +75,9 @@ class ShardedUpdate {
   struct Step {
     const OptimizerConfig& config;
     double lr;
+    // False, on all ranks alike: there is no gradient, and no weight and no moment changes. AdamW
+    // would else follow old moments and decay weights.
+    bool teaches = true;
   };
   // Returns the global norm before clipping. The weights are still on their way: until gathered()
   // or settle() has returned, nothing may read or change them. The optimizer's parts are this

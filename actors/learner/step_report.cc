@@ -1,5 +1,6 @@
 #include "actors/learner/step_report.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace tandem::actors {
@@ -24,7 +25,9 @@ Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report
   report.ppo_kl = ratio(sums.kl_k1, sums.tokens);
   report.pg_clipfrac = ratio(sums.clipped, sums.tokens);
   report.pg_clipfrac_low = ratio(sums.clipped_low, sums.tokens);
-  report.pg_clipfrac_high = ratio(sums.clipped - sums.clipped_low - sums.dual_clipped, sums.tokens);
+  // Sums of a sample are no whole numbers: what is left of them may be a rounding below 0.
+  const double clipped_high = sums.clipped - sums.clipped_low - sums.dual_clipped;
+  report.pg_clipfrac_high = ratio(std::max(clipped_high, 0.0), sums.tokens);
   if (config.clip_ratio_c) report.pg_clipfrac_lower = ratio(sums.dual_clipped, sums.tokens);
   if (config.use_kl_loss) report.kl_loss = ratio(sums.reference_kl, sums.tokens);
   if (config.rollout_is) {

@@ -177,6 +177,20 @@ TEST(Advantage, AGroupWithoutVarianceLearnsWhereTheLossHasTermsOnEveryToken) {
   EXPECT_EQ(learns({.use_kl_loss = true}), some) << "its coefficient is 0";
 }
 
+TEST(Advantage, AMiniBatchTeachesWhereAnAdvantageIsNotZero) {
+  TrainBatch batch = batch_of({{{1, 1}, {0, 1}}, {{1, 1}, {1, 1}}});
+  const auto teaches = [&](const AlgorithmConfig& config) {
+    return actors::compute_advantages(config, {.mini_batch_groups = 1}, batch).teaches;
+  };
+  const std::vector<bool> first{true, false}, both{true, true}, none{false, false};
+  EXPECT_EQ(teaches({}), first);
+  EXPECT_EQ(teaches({.entropy_coeff = 0.01}), both);
+  EXPECT_EQ(teaches({.use_kl_loss = true}), first) << "its coefficient is 0";
+  EXPECT_EQ(compute_advantages({}, batch).teaches, std::vector<bool>{true});
+  for (TrainTrajectory& t : batch.groups[0].trajectories) t.truncated = true;
+  EXPECT_EQ(teaches({.mask_truncated_completions = true}), none);
+}
+
 TEST(Advantage, GspoAveragesWithinSequences) {
   const BatchAdvantages a =
       compute_advantages({.loss_mode = kernels::LossMode::kGspo}, batch_of({{{1, 2}, {0, 4}}}));
