@@ -53,10 +53,9 @@ TEST(WarmStartRecords, EndWithTheEndOfATurnWhereATemplateMadeThePrompt) {
 
 TEST(TrainerConfig, HasTheWarmStartsOptimizer) {
   const JobFolder folder;
-  const auto job =
-      folder.parse(folder.minimal(), {"warm_start.train_files=[data/warm.jsonl]",
-                                      "warm_start.betas=[0.8, 0.9]", "warm_start.weight_decay=0.5",
-                                      "warm_start.grad_clip=2", "warm_start.lr_warmup_steps=7"});
+  const auto job = folder.parse(folder.minimal() +
+                                "warm_start: { train_files: [data/warm.jsonl], betas: [0.8, 0.9], "
+                                "weight_decay: 0.5, grad_clip: 2.0, lr_warmup_steps: 7 }\n");
   ASSERT_TRUE(job) << render(job.error());
   const actors::TrainerConfig config = trainer_config(job->spec, {"job", "run"}, false);
   ASSERT_TRUE(config.warm_start);
