@@ -5,7 +5,8 @@
 
 needs torch, transformers and safetensors. Takes the model tests/golden/grouped_untied_f32 and a
 random batch of eight groups, and trains on it in f64 for two steps, each of two epochs of four
-mini-batches, once for each case of CASES. The formulas are verl's (trainer/ppo/core_algos.py), written down again here.
+mini-batches, once for each case of CASES. The formulas are verl's (trainer/ppo/core_algos.py), written
+down again here, but for KL in the reward of a group (docs/decisions/0022-kl-after-normalisation.md).
 
     batch.json           the batch: prompts, completions, the behaviour policy's log-probabilities,
                          rewards, which completions were truncated; options that all cases share
@@ -83,15 +84,17 @@ def advantages(options, batch, old, reference):
                 rewards = -kl.clone()
                 rewards[-1] += t["reward"]
                 returns.append(rewards.flip(0).cumsum(0).flip(0))
-        every = torch.cat(returns)
+        masked = [options["mask_truncated"] and t["truncated"]
+                  for group in batch for t in group["trajectories"]]
+        every = torch.cat([r for r, out in zip(returns, masked) if not out])
         scale = torch.rsqrt(every.var() + 1e-8)
         flat = iter([(r - every.mean()) * scale for r in returns])
         return [[next(flat) for _ in group["trajectories"]] for group in batch], mean
     out = []
     for group, kls in zip(batch, taken):
-        rewards = torch.tensor([t["reward"] - kl.sum().item()
-                                for t, kl in zip(group["trajectories"], kls)], dtype=torch.double)
-        normed = (rewards - rewards.mean()) / (rewards.std() + 1e-4)
+        rewards = torch.tensor([t["reward"] for t in group["trajectories"]], dtype=torch.double)
+        kl = torch.tensor([kl.sum().item() for kl in kls], dtype=torch.double)
+        normed = (rewards - rewards.mean()) / (rewards.std() + 1e-4) - (kl - kl.mean())
         out.append([a.expand(len(t["tokens"])) for a, t in zip(normed, group["trajectories"])])
     return out, mean
 

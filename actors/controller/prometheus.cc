@@ -157,6 +157,8 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
           kLedger, &LedgerView::live);
   figures({"tandem_steps_skipped_total", "counter", "Steps without a finite gradient."}, kStatus,
           &JobStatus::steps_skipped);
+  figures({"tandem_steps_without_gradient_total", "counter", "Steps whose gradient was 0."},
+          kStatus, &JobStatus::steps_without_gradient);
   figures({"tandem_broadcasts_total", "counter", "Versions that the learner broadcast."}, kStatus,
           &JobStatus::broadcasts);
   figures({"tandem_broadcast_failures_total", "counter", "Epochs of broadcasts that failed."},

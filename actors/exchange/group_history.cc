@@ -91,7 +91,7 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
   if (const auto at = trained_.find(checkpoint); at != trained_.end())
     statistics.trained = at->second;
   const auto mean = reward_means_.find(StepId{checkpoint.value - 1});
-  if (mean != reward_means_.end()) statistics.reward_mean_of_step = mean->second;
+  if (mean != reward_means_.end()) statistics.batch.rewards.mean = mean->second;
   for_evaluations(checkpoint, steps_total, [&](EvaluationKind kind, const EvaluationEnded& one) {
     statistics.add_evaluation(name(kind), figures_of(one));
   });

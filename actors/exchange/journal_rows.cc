@@ -192,7 +192,8 @@ nlohmann::json json_of(const TrainedTotals& totals) {
           {"tokens", totals.tokens},
           {"logprob_diff_max_at_staleness_0", totals.logprob_diff_max_at_staleness_0},
           {"tokens_at_staleness_0", totals.tokens_at_staleness_0},
-          {"steps_skipped", totals.steps_skipped}};
+          {"steps_skipped", totals.steps_skipped},
+          {"steps_without_gradient", totals.steps_without_gradient}};
 }
 
 nlohmann::json json_of(const WorkTotals& totals) {

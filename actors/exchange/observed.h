@@ -19,6 +19,7 @@
 #include "actors/messages/rollout.h"
 #include "runtime/base/clock.h"
 #include "runtime/wire/weight_source.h"
+#include "scheduler/fleet/collapse.h"
 
 namespace tandem::actors {
 
@@ -64,6 +65,7 @@ struct Observed {
   std::list<Evaluation> evaluations;  // those of EvaluationFacts::running, by id
   BroadcastsSeen broadcasts;
   RunStatistics statistics;
+  scheduler::CollapseWatch collapse;
   std::optional<Time> save_deadline;  // EX-S: of EndFacts::last_save
 };
 

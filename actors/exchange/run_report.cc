@@ -183,7 +183,7 @@ JobStatus status_of(const RunView& view) {
   JobStatus status{.step = ledger.next_commit().value,
                    .total_steps = view.config.budget.steps_total,
                    .policy_version = view.facts.versions.published.value,
-                   .reward_mean = statistics.reward_mean_of_step,
+                   .reward_mean = statistics.batch.rewards.mean,
                    .staleness_bound = view.config.budget.max_staleness,
                    .staleness_max = statistics.trained.staleness.max(),
                    .staleness_mean = statistics.trained.staleness.mean(),
@@ -196,7 +196,8 @@ JobStatus status_of(const RunView& view) {
                    .warm_start_metric = warm_start.metric,
                    .waits = WaitList(view).all(),
                    .troubles = view.seen.workers.troubles.shown(view.now),
-                   .steps_skipped = statistics.trained.steps_skipped};
+                   .steps_skipped = statistics.trained.steps_skipped,
+                   .steps_without_gradient = statistics.trained.steps_without_gradient};
   if (const auto& groups = view.seen.broadcasts.groups) {
     status.broadcasts = view.seen.broadcasts.started;
     status.broadcast_failures = groups->failures();

@@ -58,7 +58,7 @@ std::string result_json(const RunView& view, JobOutcome outcome) {
       {"state", name(outcome)},
       {"steps", view.facts.flow.ledger.next_commit().value},
       {"policy_version", view.facts.flow.ledger.next_commit().value},
-      {"reward_mean", view.seen.statistics.reward_mean_of_step},
+      {"reward_mean", view.seen.statistics.batch.rewards.mean},
       {"eval", evaluation},
       {"staleness",
        {{"bound", view.config.budget.max_staleness},
@@ -82,6 +82,7 @@ std::string result_json(const RunView& view, JobOutcome outcome) {
       {"rollout_idle_fraction", rollout_idle_fraction(view)},
       {"wall_seconds", total.wall_seconds},
       {"steps_skipped", trained.steps_skipped},
+      {"steps_without_gradient", trained.steps_without_gradient},
       {"weights_sha256", view.seen.statistics.weights_sha256}};
   return dump_json(result, 2);
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "actors/exchange/batch_figures.h"
 #include "actors/exchange/state/run_totals.h"
 #include "actors/messages/evaluation_figures.h"
 #include "actors/messages/exchange.h"
@@ -23,10 +24,8 @@ struct RunStatistics {
   TrainedTotals trained;
   WorkTotals work;
   // Figures of the newest step: the next step replaces them.
-  StalenessCount staleness_of_step;    // of the batch in training
+  BatchFigures batch;                  // of the batch in training
   std::deque<double> publish_seconds;  // the last kPublishSecondsKept
-  double reward_mean_of_step = 0;
-  double completion_tokens_mean = 0, completion_tokens_max = 0, truncated_fraction = 0;
   std::optional<StepFigures> last_step;
   Time step_sent;
   // Evaluations of this run, those of earlier incarnations included.

@@ -36,11 +36,13 @@ std::int64_t oldest_sample_age(const GroupFlow& flow) {
 void write_metrics(Turn& turn, const StepCommitted& committed) {
   const StepReport& report = committed.report;
   RunStatistics& statistics = turn.seen.statistics;
-  const StalenessCount& staleness = statistics.staleness_of_step;
+  const BatchFigures& batch = statistics.batch;
+  const StalenessCount& staleness = batch.staleness;
+  const Spread advantages = spread_of(report.advantages);
   const auto counters = turn.facts.flow.ledger.counters();
   const JobStatus job = status_of(turn.view());
   StepFigures& figures = statistics.last_step.emplace(
-      StepFigures{.reward_mean = statistics.reward_mean_of_step,
+      StepFigures{.reward_mean = batch.rewards.mean,
                   .loss = report.loss,
                   .ppo_kl = report.ppo_kl,
                   .entropy = report.entropy,
@@ -53,14 +55,25 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
     figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
   nlohmann::json line{
       {"step", committed.step.value + 1},
-      {"critic/rewards/mean", figures.reward_mean},
-      {"response_length/mean", statistics.completion_tokens_mean},
-      {"response_length/max", statistics.completion_tokens_max},
-      {"response_length/clip_ratio", statistics.truncated_fraction},
+      {"critic/rewards/mean", batch.rewards.mean},
+      {"critic/rewards/min", batch.rewards.min},
+      {"critic/rewards/max", batch.rewards.max},
+      {"critic/rewards/std", batch.rewards.std},
+      {"critic/advantages/mean", advantages.mean},
+      {"critic/advantages/min", advantages.min},
+      {"critic/advantages/max", advantages.max},
+      {"critic/advantages/std", advantages.std},
+      {"tandem/solve_all", batch.solved_all},
+      {"tandem/solve_none", batch.solved_none},
+      {"response_length/mean", batch.completion_tokens_mean},
+      {"response_length/max", batch.completion_tokens_max},
+      {"response_length/clip_ratio", batch.truncated_fraction},
       {"actor/entropy", report.entropy},
       {"actor/loss", report.loss},
       {"actor/ppo_kl", report.ppo_kl},
       {"actor/pg_clipfrac", report.pg_clipfrac},
+      {"clip_ratio/low_mean", report.pg_clipfrac_low},
+      {"clip_ratio/high_mean", report.pg_clipfrac_high},
       {"actor/ratio_max", report.ratio_max},
       {"actor/grad_norm", report.grad_norm},
       {"actor/lr", report.lr},
@@ -83,7 +96,9 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
       {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
       {"tandem/groups_zero_variance", report.groups_zero_variance},
+      {"tandem/observed_fraction", report.observed_fraction},
       {"tandem/steps_skipped", report.steps_skipped},
+      {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
       {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
   for (const auto& [key, figure] :

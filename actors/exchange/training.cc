@@ -69,25 +69,9 @@ std::vector<GroupId> next_batch(const RunView& view, StepId step) {
 }
 
 void note_batch(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
-  RunStatistics& statistics = turn.seen.statistics;
-  statistics.staleness_of_step = {};
-  statistics.completion_tokens_max = 0;
-  double reward = 0, tokens = 0, truncated = 0;
-  for (const GroupId group : batch) {
-    const GroupFacts& facts = turn.facts.flow.entries.at(group);
-    for (const float r : facts.rewards) reward += r;
-    for (const TrajectoryHeader& trajectory : facts.header->trajectories) {
-      statistics.staleness_of_step.add(step.value - trajectory.oldest.value);
-      const double length = trajectory.completion_tokens;
-      tokens += length;
-      statistics.completion_tokens_max = std::max(statistics.completion_tokens_max, length);
-      truncated += trajectory.finish == FinishReason::kLength ? 1 : 0;
-    }
-  }
-  const double trajectories = static_cast<double>(std::ssize(batch) * turn.config.n);
-  statistics.reward_mean_of_step = reward / trajectories;
-  statistics.completion_tokens_mean = tokens / trajectories;
-  statistics.truncated_fraction = truncated / trajectories;
+  std::vector<const GroupFacts*> groups;
+  for (const GroupId group : batch) groups.push_back(&turn.facts.flow.entries.at(group));
+  turn.seen.statistics.batch = figures_of_batch(step, groups);
 }
 
 void note_trained(Turn& turn, const StepReport& report) {
@@ -99,7 +83,20 @@ void note_trained(Turn& turn, const StepReport& report) {
     trained.logprob_diff_max_at_staleness_0 =
         std::max(trained.logprob_diff_max_at_staleness_0, diff);
   trained.steps_skipped = report.steps_skipped;
-  trained.staleness.add(turn.seen.statistics.staleness_of_step);
+  trained.steps_without_gradient += report.updates_without_gradient;
+  trained.staleness.add(turn.seen.statistics.batch.staleness);
+}
+
+// Tells a collapse of the policy, which costs a run more than any of its steps.
+void watch_for_collapse(Turn& turn, std::int64_t step, const StepReport& report) {
+  const Spread& rewards = turn.seen.statistics.batch.rewards;
+  const auto collapse = turn.seen.collapse.take({.step = step,
+                                                 .groups = turn.config.budget.groups_per_step,
+                                                 .reward_mean = rewards.mean,
+                                                 .reward_std = rewards.std,
+                                                 .entropy = report.entropy,
+                                                 .ppo_kl = report.ppo_kl});
+  if (collapse) turn.say(text(*collapse));
 }
 
 // Carries out the consequences of a step's first commit: figures, the next checkpoint, the next
@@ -109,6 +106,7 @@ void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<
   const bool last = done == turn.config.budget.steps_total;
   note_trained(turn, committed.report);
   if (committed.report.skipped_in_row > 0) turn.say(skipped_text(done, committed.report));
+  watch_for_collapse(turn, done, committed.report);
   note_totals(turn, committed.publication);
   turn.seen.statistics.add_rate_point(turn.now);
   write_metrics(turn, committed);

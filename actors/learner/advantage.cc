@@ -29,25 +29,35 @@ double standard_deviation(std::span<const double> values, double mean) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
+// The factor by which rloo's baseline, which is of the others alone, differs from the group's mean.
+double leave_one_out(const AlgorithmConfig& config, std::size_t n) {
+  if (config.adv_estimator != AdvantageEstimator::kRloo || n < 2) return 1;
+  return static_cast<double>(n) / (static_cast<double>(n) - 1);
+}
+
 // The advantages of one group under a group-relative estimator.
 std::vector<double> within_group(const AlgorithmConfig& config, std::span<const double> rewards) {
-  const double n = static_cast<double>(rewards.size());
   const double mean = mean_of(rewards);
-  double scale = 1;
+  double scale = leave_one_out(config, rewards.size());
   if (config.adv_estimator == AdvantageEstimator::kGrpo && config.norm_adv_by_std_in_grpo)
     scale = 1 / (standard_deviation(rewards, mean) + kGroupStdEps);
-  if (config.adv_estimator == AdvantageEstimator::kRloo && rewards.size() > 1) scale = n / (n - 1);
   std::vector<double> advantages;
   for (const double r : rewards) advantages.push_back((r - mean) * scale);
   return advantages;
 }
 
-// Whitens the returns of all completion tokens of the batch.
-void whiten(std::span<double> returns) {
-  const double tokens = static_cast<double>(returns.size());
-  const double mean = mean_of(returns);
-  double squares = 0;
-  for (const double r : returns) squares += (r - mean) * (r - mean);
+// Whitens the returns of the batch's completion tokens by the mean and variance of those that count
+// (AD-3).
+void whiten(std::span<double> returns, const std::vector<bool>& counts) {
+  double tokens = 0, sum = 0, squares = 0;
+  for (std::size_t t = 0; t < returns.size(); ++t) {
+    if (!counts[t]) continue;
+    sum += returns[t];
+    tokens += 1;
+  }
+  const double mean = sum / std::max(tokens, 1.0);
+  for (std::size_t t = 0; t < returns.size(); ++t)
+    if (counts[t]) squares += (returns[t] - mean) * (returns[t] - mean);
   const double variance = squares / std::max(tokens - 1, 1.0);
   for (double& r : returns) r = (r - mean) / std::sqrt(variance + kWhitenEps);
 }
@@ -129,7 +139,9 @@ void append_weights(const AlgorithmConfig& config, const BatchShape& shape, cons
 void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
                       BatchAdvantages& out) {
   std::vector<double> returns;
+  std::vector<bool> counts;
   for (std::size_t i = 0; i < shaped.lengths.size(); ++i) {
+    counts.insert(counts.end(), static_cast<std::size_t>(shaped.lengths[i]), shaped.counts[i]);
     const auto begin = static_cast<std::ptrdiff_t>(returns.size());
     double value = shaped.rewards[i];
     for (std::int64_t t = shaped.lengths[i]; t-- > 0;) {
@@ -139,7 +151,7 @@ void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
     }
     std::reverse(returns.begin() + begin, returns.end());
   }
-  whiten(returns);
+  whiten(returns, counts);
   std::size_t next = 0;
   for (const std::int64_t length : shaped.lengths) {
     const std::size_t tokens = static_cast<std::size_t>(length);
@@ -150,17 +162,37 @@ void whitened_returns(const Shaped& shaped, std::span<const float> penalties,
   if (!penalties.empty()) out.of_token.assign(returns.begin(), returns.end());
 }
 
-// Takes the penalties of a completion's tokens from its reward.
-void take_penalties(std::span<const float> penalties, Shaped& shaped) {
+// The sum of the penalties of each trajectory's tokens; empty without penalties.
+std::vector<double> summed_penalties(const Shaped& shaped, std::span<const float> penalties) {
+  std::vector<double> sums;
   const float* next = penalties.data();
-  for (std::size_t i = 0; i < shaped.lengths.size(); ++i)
+  for (std::size_t i = 0; !penalties.empty() && i < shaped.lengths.size(); ++i) {
+    sums.push_back(0);
     for (std::int64_t t = 0; t < shaped.lengths[i]; ++t)
-      shaped.rewards[i] -= static_cast<double>(*next++);
+      sums.back() += static_cast<double>(*next++);
+  }
+  return sums;
+}
+
+// Takes a group's penalties, beside their mean, from its advantages.
+void take_penalties(const AlgorithmConfig& config, std::span<const double> penalties,
+                    std::vector<double>& advantages) {
+  const double mean = mean_of(penalties), scale = leave_one_out(config, penalties.size());
+  for (std::size_t i = 0; i < penalties.size(); ++i) advantages[i] -= scale * (penalties[i] - mean);
 }
 
 bool any_counts(const Shaped& shaped, std::size_t group) {
   for (std::size_t i = shaped.begin[group]; i < shaped.begin[group + 1]; ++i)
     if (shaped.counts[i]) return true;
+  return false;
+}
+
+// Whether a token of the groups [first, last) that counts has an advantage beside 0.
+bool any_advantage(const Shaped& shaped, std::size_t first, std::size_t last,
+                   const BatchAdvantages& advantages) {
+  if (!advantages.of_token.empty()) return true;  // KL makes them differ
+  for (std::size_t i = shaped.begin[first]; i < shaped.begin[last]; ++i)
+    if (shaped.counts[i] && advantages.advantage[i] != 0) return true;
   return false;
 }
 
@@ -177,12 +209,12 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
                                    const TrainBatch& batch, std::span<const float> penalties) {
   const bool relative = config.adv_estimator != AdvantageEstimator::kReinforcePlusPlus;
   const bool all_learn = !relative || config.has_loss_on_every_token() || config.use_kl_in_reward;
-  Shaped shaped = shaped_by_length(config, shape, batch);
+  const Shaped shaped = shaped_by_length(config, shape, batch);
   BatchAdvantages out;
   for (const std::int64_t length : shaped.lengths) out.tokens += static_cast<std::uint64_t>(length);
   CHECK(penalties.empty() || penalties.size() == out.tokens);
   if (!relative) whitened_returns(shaped, penalties, out);
-  if (relative && !penalties.empty()) take_penalties(penalties, shaped);
+  const std::vector<double> taken = summed_penalties(shaped, penalties);
   const std::size_t groups = batch.groups.size();
   for (std::size_t g = 0; g < groups; ++g) {
     const std::size_t begin = shaped.begin[g];
@@ -194,14 +226,19 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
     out.learns.push_back(any_counts(shaped, g) && (all_learn || !equal));
     if (!relative) continue;
     // Exactly 0, and not the rounding of a mean: AD-1 promises no gradient at all.
-    const std::vector<double> own =
+    std::vector<double> own =
         equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine);
+    if (!taken.empty()) take_penalties(config, std::span(taken).subspan(begin, mine.size()), own);
     out.advantage.insert(out.advantage.end(), own.begin(), own.end());
   }
   const std::size_t size =
       shape.mini_batch_groups == 0 ? groups : static_cast<std::size_t>(shape.mini_batch_groups);
-  for (std::size_t first = 0; first < groups; first += size)
-    append_weights(config, shape, shaped, first, std::min(first + size, groups), out.token_weight);
+  for (std::size_t first = 0; first < groups; first += size) {
+    const std::size_t last = std::min(first + size, groups);
+    append_weights(config, shape, shaped, first, last, out.token_weight);
+    out.teaches.push_back(config.has_loss_on_every_token() ||
+                          any_advantage(shaped, first, last, out));
+  }
   return out;
 }
 

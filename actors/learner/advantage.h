@@ -2,8 +2,6 @@
 // groups with n_g trajectories each; sums run over groups, then trajectories, ascending, in double.
 // Advantages are computed over the whole batch, weights over the mini-batch that a group is in.
 //
-//   KL         r' = r' - sum_t p_t, with p_t the penalty of token t where use_kl_in_reward is set;
-//              reinforce_plus_plus takes from token t the penalties of t and of those behind it
 //   overlong   r' = r + min(-(T - (response_max - length)) / length * factor, 0)
 //              DAPO's soft overlong punishment, arXiv:2503.14476 §3.4 (as in verl)
 //   grpo       A = (r - mean_g) / (std_g + 1e-4)       std with n-1, as torch.std and verl
@@ -13,14 +11,21 @@
 //   reinforce_plus_plus   A = (r - mean) / sqrt(var + 1e-8), mean and var (n-1) over every
 //              completion token of the batch    arXiv:2501.03262, verl's masked_whiten without
 //              discounting
+//   KL         with use_kl_in_reward and p_t the penalty of token t, k = sum_t p_t:
+//              reinforce_plus_plus takes from token t the penalties of t and of those behind it,
+//              before it whitens; the others have A' = A - c (k - mean_g k), c = n / (n-1) for rloo
+//              and 1 else. Under grpo k is not divided by std_g: where the task's rewards differ
+//              little, noise of k would become advantages of size 1 (decision 22; verl divides)
 //
-//   AD-1  A group whose rewards (shaped as above) are all equal, a zero-variance group, has
-//         advantage 0: no policy gradient. The exception is reinforce_plus_plus, whose baseline is
-//         that of the batch, so that such a group still differs from it.
+//   AD-1  A group whose rewards (shaped by length, before KL) are all equal, a zero-variance group,
+//         has advantage 0 but for KL: no policy gradient without it. The exception is
+//         reinforce_plus_plus, whose baseline is that of the batch, so that such a group still
+//         differs from it.
 //   AD-2  Every completion token of a mini-batch has its weight, whatever its advantage: KL,
 //         entropy and the denominators are of all of them, as in verl's agg_loss (core_algos.py).
 //   AD-3  Truncated completions are the exception where mask_truncated_completions is set (TRL):
-//         they weigh nothing and are in no denominator. Their rewards stay in their group's mean.
+//         they weigh nothing and are in no denominator, and reinforce_plus_plus whitens without
+//         them. Their rewards stay in their group's mean.
 //
 // The loss of a mini-batch is sum_t weight_t * l_t over completion tokens; N_t counts those that
 // weigh, N_s the trajectories that do, T_i the tokens of trajectory i:
@@ -47,6 +52,9 @@ struct BatchAdvantages {
   // [B] whether the group's tokens may have a gradient: that of the policy loss, or that of a KL or
   // entropy term. False saves the group's backward pass.
   std::vector<bool> learns;
+  // [mini-batches] whether any token of the mini-batch may have a gradient: false where every
+  // advantage is 0 and the loss has no KL or entropy term.
+  std::vector<bool> teaches;
   std::uint64_t zero_variance = 0;  // groups
   std::uint64_t tokens = 0;         // completion tokens of the batch
 };

@@ -3,9 +3,10 @@
 //
 //   BP-1  Mini-batches are consecutive groups of the batch, mini_batch_groups each, so every group
 //         is in exactly one.
-//   BP-2  Every group is in exactly one rank's micro-batches. Which rank that is depends on the
-//         number of ranks and on which groups learn, and on nothing else, so the plan is the same
-//         in every epoch.
+//   BP-2  Every group that learns or is observed is in exactly one rank's micro-batches. Which rank
+//         that is depends on the number of ranks and on which groups these are, and on nothing
+//         else, so the plan is the same in every epoch. What is observed changes no micro-batch of
+//         groups that learn.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,14 @@ struct PlanFor {
   runtime::DeviceKind device = runtime::DeviceKind::kCpu;
 };
 
-// `learns` [B] as in BatchAdvantages. The error is that of pack().
-Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const std::vector<bool>& learns,
+// The groups to compute; no group is in both.
+struct PlannedGroups {
+  const std::vector<bool>& learns;    // [B] as in BatchAdvantages
+  const std::vector<bool>& observed;  // [B] as in ObservedGroups
+};
+
+// The error is that of pack().
+Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const PlannedGroups& planned,
                                           const TrainerConfig& config, const PlanFor& who);
 
 }  // namespace tandem::actors

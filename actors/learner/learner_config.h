@@ -26,10 +26,7 @@ enum class LossAggregation : std::uint8_t {
   kSeqMeanTokenSumNorm,
 };
 
-// Estimators of the KL divergence of one token, with d = log p of the proximal policy - log p of
-// the reference: d, |d|, d^2 / 2, and min(exp(-d) + d - 1, 10). Schulman, "Approximating KL
-// divergence", 2020 (k1, |k1|, k2, k3). As in verl's kl_penalty, which also has the bound of 10.
-enum class KlPenalty : std::uint8_t { kKl, kAbs, kMse, kLowVarKl };
+using KlPenalty = kernels::KlEstimate;
 
 // Dynamic sampling: groups whose completions all earned the same are discarded and replaced, until
 // so many batches have been generated for one step.
@@ -59,7 +56,7 @@ struct AlgorithmConfig {
   // The ratio of current to proximal probability is clipped to [1 - low, 1 + high].
   double clip_ratio_low = 0.2;
   double clip_ratio_high = 0.28;
-  std::optional<double> clip_ratio_c;  // dual clip of the vanilla loss; empty: off
+  std::optional<double> clip_ratio_c = 3;  // dual clip of the vanilla loss; empty: off
   // True: the proximal policy is the behaviour policy, so its log-probabilities come with the
   // batch. False: the proximal policy is the policy before the batch's first update (objective.h).
   bool bypass_mode = true;
@@ -69,6 +66,7 @@ struct AlgorithmConfig {
   double entropy_coeff = 0;
   bool use_kl_loss = false;  // the reference is the policy at the start of RL
   double kl_loss_coef = 0;
+  KlPenalty kl_loss_type = KlPenalty::kLowVarKl;
   bool use_kl_in_reward = false;  // with the same reference
   KlPenalty kl_penalty = KlPenalty::kKl;
   bool mask_truncated_completions = false;
@@ -96,7 +94,7 @@ enum class LrSchedule : std::uint8_t { kConstant, kLinear, kCosine };
 // learner.optimizer.*: AdamW and the learning rate's schedule (lr_schedule.h). Steps are steps of
 // training, one per batch.
 struct OptimizerConfig {
-  double lr = 1.0e-3;
+  double lr = 1.0e-6;  // for pretrained weights; settle() in job_rules.h has that of random ones
   LrSchedule lr_scheduler_type = LrSchedule::kLinear;
   std::int64_t lr_warmup_steps = 5;
   double min_lr_ratio = 0.1;  // of lr, at the end of the schedule
@@ -125,9 +123,14 @@ enum class WarmStartMetric : std::uint8_t {
   kLoss,            // mean -log p of a completion token, in nats; stops at or below the value
 };
 
-// warm_start.*: supervised training on records before RL.
+// warm_start.*: supervised training on records before RL, by AdamW at a constant rate. Its defaults
+// were found robust on small models.
 struct WarmStartConfig {
   double lr = 4.0e-3;
+  std::int64_t lr_warmup_steps = 50;
+  std::array<double, 2> betas{0.9, 0.98};
+  double weight_decay = 0.01;
+  double grad_clip = 1.0;         // as OptimizerConfig's
   std::int64_t batch_size = 128;  // records per step
   std::int64_t max_steps = 400;
   std::int64_t eval_freq = 10;  // steps between measurements
@@ -148,6 +151,8 @@ struct TrainerConfig {
   // learner.max_nonfinite_steps: up to so many steps in a row are skipped because their gradient is
   // not finite; one more fails the job.
   std::int64_t nonfinite_steps_max = 5;
+  // learner.observe_fraction, of the groups that do not learn.
+  double observe_fraction = 1;
   std::int64_t rows_max = 8192;      // learner.max_token_len: token rows of one forward
   std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
   // Keeps the activations of one layer only and computes the others again in backward. The

@@ -38,8 +38,8 @@ bool LossPass::needs_preparation(std::int64_t updates) const {
   return config_.use_kl_in_reward || (updates > 1 && (!config_.bypass_mode || config_.use_kl_loss));
 }
 
-void LossPass::prepare(const runtime::Stream& stream, const Models& models,
-                       const MicroBatch& batch) {
+void LossPass::prepare(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
+                       LossPart part) {
   const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
   if (models.reference) {
@@ -49,14 +49,15 @@ void LossPass::prepare(const runtime::Stream& stream, const Models& models,
   }
   if (!config_.bypass_mode) {
     decoder_.forward(stream, models.policy, packed, logprob, {});
-    objective_.keep_proximal(batch, logprob);
+    objective_.keep_proximal(batch, logprob, part);
     beat();
   }
   prepared_ = true;
 }
 
 Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Models& models,
-                                       const MicroBatch& batch, const WeightsNeeded& needed) {
+                                       const MicroBatch& batch, const WeightsNeeded& needed,
+                                       LossPart part) {
   const std::size_t items = batch.items.size();
   const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(items);
@@ -73,12 +74,13 @@ Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Mode
   beat();
   // The objective is host arithmetic, also where the decoder runs on a GPU.
   const runtime::Stream host{.pool = stream.pool};
-  return objective_.evaluate(host, batch, inputs);
+  return objective_.evaluate(host, batch, inputs, part);
 }
 
 void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
                    const runtime::Arena& gradients, const Hooks& hooks) {
-  const Objective::Gradient gradient = evaluate(stream, models, batch, hooks.needed);
+  const Objective::Gradient gradient =
+      evaluate(stream, models, batch, hooks.needed, LossPart::kLearning);
   decoder_.backward(stream, models.policy, batch.view(temperature_), gradient.dlogprob,
                     gradient.dentropy, gradients, hooks.finished);
   beat();
@@ -86,7 +88,7 @@ void LossPass::add(const runtime::Stream& stream, const Models& models, const Mi
 
 void LossPass::observe(const runtime::Stream& stream, const Models& models,
                        const MicroBatch& batch) {
-  evaluate(stream, models, batch, {});
+  evaluate(stream, models, batch, {}, LossPart::kObserved);
 }
 
 double LossPass::add_supervised(const runtime::Stream& stream, const Weights& policy,

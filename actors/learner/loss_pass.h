@@ -41,7 +41,7 @@ class LossPass {
 
   // The policy loss. begin() starts a batch and add() computes one micro-batch of it; objective()
   // has the sums. For micro-batches without any gradient (BatchAdvantages::learns) observe() adds
-  // to the sums only; it requires that all of the policy's weights are there.
+  // to the sums of the observed part only; it requires that all of the policy's weights are there.
   //
   // A batch of several updates is begun once, and each optimizer step is followed by updated(). If
   // needs_preparation() says so, prepare() comes first for every micro-batch of the plan, at the
@@ -49,7 +49,8 @@ class LossPass {
   // new ones.
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
   bool needs_preparation(std::int64_t updates) const;
-  void prepare(const runtime::Stream& stream, const Models& models, const MicroBatch& batch);
+  void prepare(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
+               LossPart part);
   std::vector<float> kl_penalties() const { return objective_.kl_penalties(); }
   void weigh(const BatchAdvantages& advantages) { objective_.weigh(advantages); }
   void updated() { objective_.updated(); }
@@ -77,7 +78,7 @@ class LossPass {
   LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat);
   void beat() const;
   Objective::Gradient evaluate(const runtime::Stream& stream, const Models& models,
-                               const MicroBatch& batch, const WeightsNeeded& needed);
+                               const MicroBatch& batch, const WeightsNeeded& needed, LossPart part);
 
   TrainDecoder decoder_;
   Objective objective_;

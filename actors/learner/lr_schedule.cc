@@ -9,8 +9,9 @@ namespace tandem::actors {
 double learning_rate(const OptimizerConfig& config, std::int64_t step, std::int64_t steps_total) {
   if (step < config.lr_warmup_steps)
     return config.lr * static_cast<double>(step + 1) / static_cast<double>(config.lr_warmup_steps);
-  // At least 1: a warm-up that is longer than the whole training leaves no steps to descend.
-  const std::int64_t span = std::max<std::int64_t>(steps_total - config.lr_warmup_steps, 1);
+  // From the first step after the warm-up to the last step, steps_total - 1. At least 1: a warm-up
+  // that is longer than the whole training leaves no steps to descend.
+  const std::int64_t span = std::max<std::int64_t>(steps_total - 1 - config.lr_warmup_steps, 1);
   const double progress =
       std::min(1.0, static_cast<double>(step - config.lr_warmup_steps) / static_cast<double>(span));
   double factor = 1.0;  // of the way from min_lr_ratio * lr up to lr

@@ -91,27 +91,27 @@ Result<void> NativeTrainer::publish() {
 }
 
 // The update without shards: every rank sums all gradients and updates all weights.
-Result<double> NativeTrainer::apply_whole(const OptimizerConfig& config, double lr) {
+Result<double> NativeTrainer::apply_whole(const ShardedUpdate::Step& step) {
+  if (!step.teaches) return 0.0;
   if (gang_.ranks() > 1)
     if (auto summed = gang_.sum(memory_.gradients.f32()); !summed) return summed.error();
   const double squares = memory_.optimizer.squares(stream_, memory_.gradients);
-  const double norm = memory_.optimizer.begin_step(config, lr, squares);
+  const double norm = memory_.optimizer.begin_step(step.config, step.lr, squares);
   if (std::isfinite(norm))
     memory_.optimizer.update(stream_, 0, weights_.master(), memory_.gradients);
   return norm;
 }
 
-// Sums the ranks' gradients, takes a step and returns the norm. If the norm is not finite, which
-// all ranks see alike, no weight has changed (SK-1, NT-4). With shards the policy follows the new
-// weights in the next forward or in settle_weights().
-Result<double> NativeTrainer::apply_gradients(const OptimizerConfig& config, double lr) {
-  const Result<double> norm =
-      sharded_ ? sharded_->apply(stream_, gang_, memory_.optimizer, {.config = config, .lr = lr},
-                                 weights_.master(), memory_.gradients)
-               : apply_whole(config, lr);
+// Sums the ranks' gradients, takes a step and returns the norm. If the norm is not finite, or
+// the step teaches nothing, which all ranks see alike, no weight has changed (SK-1, NT-4, NT-6).
+// With shards the policy follows the new weights in the next forward or in settle_weights().
+Result<double> NativeTrainer::apply_gradients(const ShardedUpdate::Step& step) {
+  const Result<double> norm = sharded_ ? sharded_->apply(stream_, gang_, memory_.optimizer, step,
+                                                         weights_.master(), memory_.gradients)
+                                       : apply_whole(step);
   if (!norm) return norm;
   untrained_ = false;
-  if (!std::isfinite(*norm)) return norm;
+  if (!std::isfinite(*norm) || !step.teaches) return norm;
   weights_.master_changed();
   if (!sharded_) weights_.follow_master(stream_);
   return norm;
@@ -124,8 +124,9 @@ Result<double> NativeTrainer::prepare(const TrainBatch& batch, const std::vector
   if (auto settled = settle_weights(); !settled) return settled.error();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
   for (const MiniBatch& mini : plan)
-    for (const auto* micros : {&mini.learning, &mini.observed})
-      for (const MicroBatch& micro : *micros) memory_.pass.prepare(stream_, models, micro);
+    for (const auto& [micros, part] : {std::pair(&mini.learning, LossPart::kLearning),
+                                       std::pair(&mini.observed, LossPart::kObserved)})
+      for (const MicroBatch& micro : *micros) memory_.pass.prepare(stream_, models, micro, part);
   if (!config_.algorithm.use_kl_in_reward) return 0.0;
   std::vector<float> penalties = memory_.pass.kl_penalties();
   std::vector<double> summed(penalties.begin(), penalties.end());  // one rank has each, others 0
@@ -139,7 +140,7 @@ Result<double> NativeTrainer::prepare(const TrainBatch& batch, const std::vector
 }
 
 // One optimizer step; returns the norm of its gradient.
-Result<double> NativeTrainer::update(const MiniBatch& mini, double lr) {
+Result<double> NativeTrainer::update(const MiniBatch& mini, const ShardedUpdate::Step& step) {
   const double loss_before = memory_.pass.objective().sums().loss;
   const LossPass::Hooks hooks = begin_gradients();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
@@ -148,7 +149,7 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, double lr) {
                      hooks_of(micro, mini.learning, hooks));
   if (mini.learning.empty()) take_no_part(hooks, memory_.gradients);
   for (const MicroBatch& micro : mini.observed) memory_.pass.observe(stream_, models, micro);
-  const Result<double> norm = apply_gradients(config_.optimizer, lr);
+  const Result<double> norm = apply_gradients(step);
   if (!norm) return norm;
   memory_.pass.updated();
   const double own_loss = memory_.pass.objective().sums().loss - loss_before;
@@ -161,8 +162,10 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, double lr) {
 Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
                                               BatchAdvantages& advantages) {
   const AlgorithmConfig& algorithm = config_.algorithm;
-  const auto plan =
-      plan_batch(batch, advantages.learns, config_, {gang_.rank(), gang_.ranks(), stream_.device});
+  const ObservedGroups observed =
+      choose_observed(batch, advantages.learns, config_.observe_fraction, config_.seed);
+  const auto plan = plan_batch(batch, {advantages.learns, observed.chosen}, config_,
+                               {gang_.rank(), gang_.ranks(), stream_.device});
   if (!plan) return plan.error();
   const std::size_t updates = plan->size() * static_cast<std::size_t>(config_.batch.epochs);
   memory_.pass.begin(batch, advantages);
@@ -174,10 +177,12 @@ Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
   }
   report.lr = learning_rate(config_.optimizer, step_.value, config_.steps_total);
   for (std::int64_t epoch = 0; epoch < config_.batch.epochs; ++epoch) {
-    for (const MiniBatch& mini : *plan) {
-      const Result<double> norm = update(mini, report.lr);
+    for (std::size_t i = 0; i < plan->size(); ++i) {
+      const bool teaches = advantages.teaches[i];
+      const Result<double> norm = update((*plan)[i], {config_.optimizer, report.lr, teaches});
       if (!norm) return norm.error();
       report.grad_norm += *norm / static_cast<double>(updates);
+      report.updates_without_gradient += teaches ? 0 : 1;
     }
   }
   // Only rank 0 publishes; the others begin the next forward while weights are on their way.
@@ -185,7 +190,8 @@ Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
     if (auto published = publish(); !published) return published.error();
   report.skipped_in_row = skipped_.in_row;
   report.steps_skipped = skipped_.total;
-  auto reported = report_objective(gang_, algorithm, memory_.pass.objective(), updates, report);
+  auto reported =
+      report_objective(gang_, {algorithm, memory_.pass.objective(), observed, updates}, report);
   if (!reported) return reported.error();
   return report;
 }

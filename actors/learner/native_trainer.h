@@ -17,7 +17,8 @@
 // the work of rank 0 as commands over the collective say, and returns when rank 0 leaves.
 //
 //   NT-1  A zero-variance group has no policy gradient. KL loss, entropy bonus, denominators and
-//         metrics are of its tokens too; without these two terms it has a forward and no backward.
+//         metrics are of its tokens too; without these two terms it has no backward, and a forward
+//         only where it is in the sample of observed_groups.h.
 //   NT-2  At staleness 0 the training forward repeats the engine's log-probabilities to the bit.
 //   NT-3  lr = 0 leaves the weights as they are, to the bit.
 //   NT-4  A gradient that is not finite leaves weights, moments and AdamW's t as they are; the step
@@ -25,6 +26,9 @@
 //   NT-5  A batch is epochs times as many updates as it has mini-batches (batch_plan.h), all at one
 //         learning rate; advantages, and where needed the proximal and the reference policy's
 //         log-probabilities, are computed once, at the weights before the first.
+//   NT-6  An update that teaches nothing, since every advantage of its mini-batch is 0 and the loss
+//         has no term on every token, leaves weights, moments and AdamW's t as they are, and decays
+//         nothing; the step counts as done.
 #pragma once
 
 #include <cstddef>
@@ -81,7 +85,7 @@ class NativeTrainer final : public Trainer {
   void keep_older();
   Result<double> prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
                          BatchAdvantages& advantages);
-  Result<double> update(const MiniBatch& mini, double lr);
+  Result<double> update(const MiniBatch& mini, const ShardedUpdate::Step& step);
   Result<StepReport> train_share(const TrainBatch& batch, BatchAdvantages& advantages);
   Result<double> warm_start_step();
   struct Measured {
@@ -91,8 +95,8 @@ class NativeTrainer final : public Trainer {
   LossPass::Hooks begin_gradients();
   Result<void> settle_weights();
   Result<void> publish();
-  Result<double> apply_gradients(const OptimizerConfig& config, double lr);
-  Result<double> apply_whole(const OptimizerConfig& config, double lr);
+  Result<double> apply_gradients(const ShardedUpdate::Step& step);
+  Result<double> apply_whole(const ShardedUpdate::Step& step);
   Result<void> fetch_moments(const Optimizer::HostMoments* to);
   Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
   void start_rl();

@@ -27,8 +27,8 @@ Result<double> NativeTrainer::warm_start_step() {
                                         memory_.gradients, hooks_of(batch, *batches, hooks));
   if (batches->empty()) take_no_part(hooks, memory_.gradients);
   const OptimizerConfig optimizer = warm_start_optimizer(warm);
-  const auto norm =
-      apply_gradients(optimizer, learning_rate(optimizer, warm_start_steps_, warm.max_steps));
+  const double lr = learning_rate(optimizer, warm_start_steps_, warm.max_steps);
+  const auto norm = apply_gradients({optimizer, lr});
   if (!norm) return norm.error();
   auto counted = count_step({"warm-start step", warm_start_steps_ + 1, gang_.rank(), *norm, loss},
                             config_.nonfinite_steps_max, skipped_);

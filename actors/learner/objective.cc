@@ -20,9 +20,8 @@ runtime::TensorView vector_view(std::span<const float> values) {
   return runtime::tensor(values.data(), {std::ssize(values)});
 }
 
-// The estimators of KlPenalty (learner_config.h), of one token.
+// The estimators of KlEstimate (policy_loss.h), of one token.
 double estimated_kl(KlPenalty kind, double d) {
-  constexpr double kMost = 10;
   switch (kind) {
     case KlPenalty::kKl:
       return d;
@@ -32,7 +31,7 @@ double estimated_kl(KlPenalty kind, double d) {
       return 0.5 * d * d;
     case KlPenalty::kLowVarKl: {
       const double bounded = std::clamp(d, -20.0, 20.0);  // exp() stays finite, as in verl
-      return std::min(std::exp(-bounded) + bounded - 1, kMost);
+      return std::min(std::exp(-bounded) + bounded - 1, double{kernels::kKlMax});
     }
   }
   CHECK(false);
@@ -40,6 +39,13 @@ double estimated_kl(KlPenalty kind, double d) {
 }
 
 }  // namespace
+
+void ObjectiveSums::add_sample(ObjectiveSums sample, double tokens_per_token) {
+  const double fresh = tokens_at_staleness_0 + sample.tokens_at_staleness_0;
+  const auto own = fields(), others = sample.fields();
+  for (std::size_t i = 0; i < own.size(); ++i) *own[i] += tokens_per_token * *others[i];
+  tokens_at_staleness_0 = fresh;
+}
 
 Objective::Objective(const AlgorithmConfig& config, std::int64_t items_max) : config_(config) {
   for (std::vector<float>* v : {&behaviour_, &advantage_, &weight_, &importance_, &dlogprob_,
@@ -57,14 +63,15 @@ void Objective::begin(const TrainBatch& batch, const BatchAdvantages& advantages
   kept_proximal_.reset(batch);
   kept_reference_.reset(batch);
   before_first_update_ = true;
-  sums_ = {};
+  sums_ = observed_ = {};
   diff_max_at_staleness_0_ = 0;
   ratio_max_ = 0;
 }
 
-void Objective::keep_proximal(const MicroBatch& micro, std::span<const float> logprob) {
+void Objective::keep_proximal(const MicroBatch& micro, std::span<const float> logprob,
+                              LossPart part) {
   gather(micro);
-  compare(micro, logprob);
+  compare(micro, logprob, sums_of(part));
   kept_proximal_.put(micro, logprob);
 }
 
@@ -114,7 +121,8 @@ void Objective::gather(const MicroBatch& batch) {
 
 // Adds the differences between the policy's log-probabilities and the engine's (NT-2). Requires
 // that gather() has filled behaviour_ for this micro-batch.
-void Objective::compare(const MicroBatch& batch, std::span<const float> logprob) {
+void Objective::compare(const MicroBatch& batch, std::span<const float> logprob,
+                        ObjectiveSums& sums) {
   for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
     const TrainTrajectory& trajectory =
         *trajectories_[static_cast<std::size_t>(batch.sequences[s])];
@@ -123,10 +131,10 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob)
       const std::size_t m = static_cast<std::size_t>(i);
       const double difference =
           std::abs(static_cast<double>(logprob[m]) - static_cast<double>(behaviour_[m]));
-      sums_.logprob_diff += difference;
-      sums_.compared += 1;
+      sums.logprob_diff += difference;
+      sums.compared += 1;
       if (!fresh) continue;
-      sums_.tokens_at_staleness_0 += 1;
+      sums.tokens_at_staleness_0 += 1;
       // Written so that a NaN is taken and stays.
       double& most = diff_max_at_staleness_0_;
       if (!std::isnan(most) && !(difference <= most)) most = difference;
@@ -134,22 +142,23 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob)
   }
 }
 
-void Objective::count_importance(std::size_t items) {
+void Objective::count_importance(std::size_t items, ObjectiveSums& sums) {
   for (std::size_t m = 0; m < items; ++m) {
     // AD-3: a masked completion is in no mean.
     if (weight_[m] == 0) continue;
     const double weight = static_cast<double>(importance_[m]);
-    sums_.importance += weight;
-    sums_.importance_squares += weight * weight;
+    sums.importance += weight;
+    sums.importance_squares += weight * weight;
   }
 }
 
 Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const MicroBatch& batch,
-                                        const Inputs& inputs) {
+                                        const Inputs& inputs, LossPart part) {
   const std::size_t items = batch.items.size();
+  ObjectiveSums& sums = sums_of(part);
   CHECK(items <= behaviour_.size() && inputs.logprob.size() == items);
   gather(batch);
-  if (before_first_update_ && kept_proximal_.empty()) compare(batch, inputs.logprob);
+  if (before_first_update_ && kept_proximal_.empty()) compare(batch, inputs.logprob, sums);
   const auto view = [items](std::vector<float>& values) {
     return vector_view(std::span(values).first(items));
   };
@@ -180,7 +189,7 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
                                  .weight = view(weight_),
                                  .sequence_begin = sequence_begin,
                                  .importance = importance});
-    count_importance(items);
+    count_importance(items, sums);
   }
   const bool entropy_loss = config_.entropy_coeff != 0;
   kernels::PolicyLossStats stats;
@@ -190,6 +199,7 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
                .clip_high = static_cast<float>(config_.clip_ratio_high),
                .clip_dual = static_cast<float>(config_.clip_ratio_c.value_or(0)),
                .kl_coef = config_.use_kl_loss ? static_cast<float>(config_.kl_loss_coef) : 0.0f,
+               .kl_estimate = config_.kl_loss_type,
                .entropy_coef = static_cast<float>(config_.entropy_coeff),
                .current = current,
                .proximal = proximal,
@@ -202,13 +212,14 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
                .dlog_prob = view(dlogprob_),
                .dentropy = entropy_loss ? view(dentropy_) : runtime::TensorView{},
                .stats = &stats});
-  sums_.loss += stats.loss;
-  sums_.tokens += stats.tokens;
-  sums_.clipped += stats.clipped;
-  sums_.dual_clipped += stats.dual_clipped;
-  sums_.reference_kl += stats.reference_kl;
-  sums_.kl_k1 += stats.approx_kl_k1;
-  sums_.entropy += stats.entropy;
+  sums.loss += stats.loss;
+  sums.tokens += stats.tokens;
+  sums.clipped += stats.clipped;
+  sums.dual_clipped += stats.dual_clipped;
+  sums.clipped_low += stats.clipped_low;
+  sums.reference_kl += stats.reference_kl;
+  sums.kl_k1 += stats.approx_kl_k1;
+  sums.entropy += stats.entropy;
   if (!std::isnan(ratio_max_) && !(stats.ratio_max <= ratio_max_)) ratio_max_ = stats.ratio_max;
   return {std::span<const float>(dlogprob_).first(items),
           entropy_loss ? std::span<const float>(dentropy_).first(items) : std::span<const float>{}};

@@ -11,6 +11,9 @@
 // over the whole batch where log-probabilities are kept, else over the items that this update
 // computes.
 //
+// Sums over groups that learn and over those that are computed for metrics alone are kept apart,
+// because the latter may be a sample (observed_groups.h).
+//
 // M items (completion tokens) of one micro-batch.
 #pragma once
 
@@ -36,8 +39,9 @@ struct ObjectiveSums {
   double tokens = 0;
   double clipped = 0;
   double dual_clipped = 0;
+  double clipped_low = 0;   // by the lower bound of the ratio
   double kl_k1 = 0;         // proximal - current
-  double reference_kl = 0;  // k3
+  double reference_kl = 0;  // as kl_loss_type estimates it
   double entropy = 0;
   double importance = 0;
   double importance_squares = 0;
@@ -45,12 +49,27 @@ struct ObjectiveSums {
   double compared = 0;               // tokens of that
   double tokens_at_staleness_0 = 0;  // of these, tokens of trajectories all of this step's version
   auto fields() {
-    return std::array{&loss,         &tokens,     &clipped,
-                      &dual_clipped, &kl_k1,      &reference_kl,
-                      &entropy,      &importance, &importance_squares,
-                      &logprob_diff, &compared,   &tokens_at_staleness_0};
+    return std::array{&loss,
+                      &tokens,
+                      &clipped,
+                      &dual_clipped,
+                      &clipped_low,
+                      &kl_k1,
+                      &reference_kl,
+                      &entropy,
+                      &importance,
+                      &importance_squares,
+                      &logprob_diff,
+                      &compared,
+                      &tokens_at_staleness_0};
   }
+  // Adds the sums of a sample of which each token stands for so many. Only tokens_at_staleness_0
+  // stays a count of tokens that were computed.
+  void add_sample(ObjectiveSums sample, double tokens_per_token);
 };
+
+// Which sums a micro-batch belongs to.
+enum class LossPart : std::uint8_t { kLearning, kObserved };
 
 class Objective {
  public:
@@ -65,7 +84,7 @@ class Objective {
 
   // Keep the log-probabilities [M] of a micro-batch before the first update: those of the policy,
   // and those of the reference.
-  void keep_proximal(const MicroBatch& micro, std::span<const float> logprob);
+  void keep_proximal(const MicroBatch& micro, std::span<const float> logprob, LossPart part);
   void keep_reference(const MicroBatch& micro, std::span<const float> logprob);
   // kl_in_reward_coef times the estimated KL of each completion token whose reference was kept, 0
   // for the others; [sum T] in batch order. In bypass mode the behaviour policy is the proximal.
@@ -81,18 +100,22 @@ class Objective {
     std::span<const float> dentropy;  // [M]; empty without entropy_coeff
   };
   // Computes the gradient of a micro-batch on a CPU's stream. The result is valid until the next
-  // call. Adds to sums(), diff_max_at_staleness_0() and ratio_max().
-  Gradient evaluate(const runtime::Stream& stream, const MicroBatch& batch, const Inputs& inputs);
+  // call. Adds to the sums of the part, diff_max_at_staleness_0() and ratio_max().
+  Gradient evaluate(const runtime::Stream& stream, const MicroBatch& batch, const Inputs& inputs,
+                    LossPart part = LossPart::kLearning);
 
-  // The sums of this rank alone; report_objective() adds up the ranks.
+  // The sums of this rank alone; report_objective() adds up the ranks. sums() are of the groups
+  // that learn.
   const ObjectiveSums& sums() const { return sums_; }
+  const ObjectiveSums& observed() const { return observed_; }
   double diff_max_at_staleness_0() const { return diff_max_at_staleness_0_; }
   double ratio_max() const { return ratio_max_; }  // the largest current / proximal of a token
 
  private:
   void gather(const MicroBatch& batch);
-  void compare(const MicroBatch& batch, std::span<const float> logprob);
-  void count_importance(std::size_t items);
+  void compare(const MicroBatch& batch, std::span<const float> logprob, ObjectiveSums& sums);
+  void count_importance(std::size_t items, ObjectiveSums& sums);
+  ObjectiveSums& sums_of(LossPart part) { return part == LossPart::kLearning ? sums_ : observed_; }
 
   const AlgorithmConfig config_;
   const BatchAdvantages* advantages_ = nullptr;
@@ -102,7 +125,7 @@ class Objective {
   std::vector<float> proximal_, reference_;  // [items_max] of the micro-batch, where kept
   TokenStore kept_proximal_, kept_reference_;
   bool before_first_update_ = true;
-  ObjectiveSums sums_;
+  ObjectiveSums sums_, observed_;
   double diff_max_at_staleness_0_ = 0;
   double ratio_max_ = 0;
 };

@@ -98,6 +98,7 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
   if (queued_)
     if (auto met = gang.barrier(); !met) return met.error();
   if (auto summed = wait(); !summed) return summed.error();
+  if (!step.teaches) return 0.0;
   double squares = optimizer.squares(stream, gradients), unused = 0;
   if (auto added = gang.reduce(std::span(&squares, 1), unused); !added) return added.error();
   const double norm = optimizer.begin_step(step.config, step.lr, squares);

@@ -75,6 +75,9 @@ class ShardedUpdate {
   struct Step {
     const OptimizerConfig& config;
     double lr;
+    // False, on all ranks alike: there is no gradient, and no weight and no moment changes. AdamW
+    // would else follow old moments and decay weights.
+    bool teaches = true;
   };
   // Returns the global norm before clipping. The weights are still on their way: until gathered()
   // or settle() has returned, nothing may read or change them. The optimizer's parts are this

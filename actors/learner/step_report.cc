@@ -1,12 +1,15 @@
 #include "actors/learner/step_report.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace tandem::actors {
 
-Result<void> report_objective(Gang& gang, const AlgorithmConfig& config, const Objective& objective,
-                              std::size_t updates, StepReport& report) {
+Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report) {
+  const auto& [config, objective, observed, updates] = of;
   ObjectiveSums sums = objective.sums();
+  sums.add_sample(objective.observed(), observed.tokens_per_token);
+  report.observed_fraction = observed.fraction;
   std::vector<double> flat;
   for (const double* field : sums.fields()) flat.push_back(*field);
   report.logprob_diff_max_at_staleness_0 = objective.diff_max_at_staleness_0();
@@ -21,6 +24,10 @@ Result<void> report_objective(Gang& gang, const AlgorithmConfig& config, const O
   report.entropy = ratio(sums.entropy, sums.tokens);
   report.ppo_kl = ratio(sums.kl_k1, sums.tokens);
   report.pg_clipfrac = ratio(sums.clipped, sums.tokens);
+  report.pg_clipfrac_low = ratio(sums.clipped_low, sums.tokens);
+  // Sums of a sample are no whole numbers: what is left of them may be a rounding below 0.
+  const double clipped_high = sums.clipped - sums.clipped_low - sums.dual_clipped;
+  report.pg_clipfrac_high = ratio(std::max(clipped_high, 0.0), sums.tokens);
   if (config.clip_ratio_c) report.pg_clipfrac_lower = ratio(sums.dual_clipped, sums.tokens);
   if (config.use_kl_loss) report.kl_loss = ratio(sums.reference_kl, sums.tokens);
   if (config.rollout_is) {

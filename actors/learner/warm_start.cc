@@ -8,22 +8,14 @@
 #include "runtime/base/rng.h"
 
 namespace tandem::actors {
-namespace {
-
-constexpr std::int64_t kWarmStartLrWarmupSteps = 50;
-constexpr double kWarmStartBeta2 = 0.98;
-constexpr double kWarmStartWeightDecay = 0.01;
-
-}  // namespace
 
 OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
-  OptimizerConfig optimizer;
-  optimizer.lr = config.lr;
-  optimizer.lr_scheduler_type = LrSchedule::kConstant;
-  optimizer.lr_warmup_steps = kWarmStartLrWarmupSteps;
-  optimizer.betas[1] = kWarmStartBeta2;
-  optimizer.weight_decay = kWarmStartWeightDecay;
-  return optimizer;
+  return {.lr = config.lr,
+          .lr_scheduler_type = LrSchedule::kConstant,
+          .lr_warmup_steps = config.lr_warmup_steps,
+          .betas = config.betas,
+          .weight_decay = config.weight_decay,
+          .grad_clip = config.grad_clip};
 }
 
 std::vector<PromptGroup> groups_of_rank(std::span<const WarmStartRecord* const> records, int rank,

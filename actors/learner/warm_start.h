@@ -20,8 +20,7 @@ struct WarmStartRecord {
   std::vector<std::int32_t> completion;  // >= 1 token, the end-of-sequence token included
 };
 
-// AdamW's configuration for the warm start: the learning rate is the job's, and the other values
-// are constants that were found robust on small models.
+// AdamW's configuration for the warm start.
 OptimizerConfig warm_start_optimizer(const WarmStartConfig& config);
 
 inline constexpr std::size_t kHeldOutEvaluatedMax = 512;  // records per measurement

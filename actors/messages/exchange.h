@@ -90,6 +90,8 @@ struct JobStatus {
   std::vector<TroubleView> troubles;
   // Optimizer steps that were skipped because their gradient was not finite, since the run began.
   std::uint64_t steps_skipped = 0;
+  // Those that changed nothing because their gradient was 0, since the run began.
+  std::uint64_t steps_without_gradient = 0;
   // The versions that the learner broadcast and the epochs that failed, both since the exchange
   // started. Empty in a job whose weights are not broadcast.
   std::optional<std::int64_t> broadcasts, broadcast_failures;

@@ -139,6 +139,14 @@ struct StepReport {
   // counts those up to the newest step without a break (0: the newest step was taken),
   // `steps_skipped` all since the run began, warm start included.
   std::uint64_t skipped_in_row = 0, steps_skipped = 0;
+  // Updates of this batch that changed no weight because their gradient was 0: no group had
+  // anything to teach. They are not among those that were skipped.
+  std::uint64_t updates_without_gradient = 0;
+  // The share of the batch's completion tokens that were computed, and from which the figures of
+  // the policy are estimated: those of groups that learn, and of a sample of the others.
+  double observed_fraction = 1;
+  // The parts of pg_clipfrac whose ratio was below the lower bound, and above the upper one.
+  double pg_clipfrac_low = 0, pg_clipfrac_high = 0;
   // The largest difference between the engine's log-probabilities and those of this step's own
   // training forward, over trajectories whose tokens and KV are all of this step's version. It is 0
   // except on a GPU without model.batch_invariant (NT-2).
@@ -153,9 +161,10 @@ struct StepReport {
 };
 TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, seconds_update,
             seconds_wait_payload, seconds_publish, tokens_trained, groups_zero_variance,
-            skipped_in_row, steps_skipped, logprob_diff_max_at_staleness_0, tokens_at_staleness_0,
-            logprob_diff_mean, advantages, ratio_max, kl_loss, pg_clipfrac_lower, reward_kl_penalty,
-            rollout_is_mean, rollout_is_eff_sample_size)
+            skipped_in_row, steps_skipped, updates_without_gradient, observed_fraction,
+            pg_clipfrac_low, pg_clipfrac_high, logprob_diff_max_at_staleness_0,
+            tokens_at_staleness_0, logprob_diff_mean, advantages, ratio_max, kl_loss,
+            pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean, rollout_is_eff_sample_size)
 
 // The answer to TrainStep: the weights have taken the step. If the command asked for publication,
 // the version is already published (LE-1).

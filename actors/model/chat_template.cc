@@ -238,6 +238,20 @@ const char* name(ChatTemplate chat) {
   return "";
 }
 
+std::string_view end_of_turn(ChatTemplate chat) {
+  switch (chat) {
+    case ChatTemplate::kSmolLm2:
+    case ChatTemplate::kQwen25:
+    case ChatTemplate::kQwen3:
+    case ChatTemplate::kQwen3Instruct:
+      return "<|im_end|>";
+    case ChatTemplate::kLlama3:
+    case ChatTemplate::kLlama31:
+      return "<|eot_id|>";
+  }
+  return "";
+}
+
 Result<std::string> render_chat(ChatTemplate chat, std::span<const ChatMessage> messages,
                                 const ChatOptions& options) {
   if (auto sound = check_messages(messages); !sound) return sound.error();

@@ -28,6 +28,8 @@ enum class ChatTemplate : std::uint8_t {
   kLlama31,  // Llama 3.1 and 3.2: a system block with a date
 };
 const char* name(ChatTemplate chat);  // "qwen2.5"
+// The token with which the template ends a message of the assistant: "<|im_end|>".
+std::string_view end_of_turn(ChatTemplate chat);
 
 struct ChatMessage {
   std::string role;

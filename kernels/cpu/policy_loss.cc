@@ -38,6 +38,7 @@ struct TokenLoss {
   float gradient = 0;  // with respect to the current log-probability
   bool clipped = false;
   bool dual = false;  // by the dual clip
+  bool low = false;   // by the lower bound
 };
 
 // kVanilla and kGspo. The gradient of -A * ratio with respect to c is -A * ratio, because the ratio
@@ -48,7 +49,7 @@ TokenLoss clipped_loss(const PolicyLoss& op, float ratio, float advantage) {
   const float bounded = ratio < low ? low : ratio > high ? high : ratio;
   const float plain = -advantage * ratio, bound = -advantage * bounded;
   TokenLoss token{.loss = plain, .gradient = plain};
-  if (bound > plain) token = {.loss = bound, .gradient = 0, .clipped = true};
+  if (bound > plain) token = {.loss = bound, .gradient = 0, .clipped = true, .low = ratio < low};
   const float dual = -advantage * op.clip_dual;
   if (op.mode == LossMode::kVanilla && op.clip_dual > 0 && advantage < 0 && token.loss > dual) {
     token = {.loss = dual, .gradient = 0, .clipped = true, .dual = true};
@@ -62,7 +63,28 @@ TokenLoss token_loss(const PolicyLoss& op, float ratio, float advantage, float c
   const float bounded = ratio < low ? low : ratio > high ? high : ratio;
   return {.loss = -advantage * bounded * current,
           .gradient = -advantage * bounded,
-          .clipped = bounded != ratio};
+          .clipped = bounded != ratio,
+          .low = ratio < low};
+}
+
+struct KlTerm {
+  float value, gradient;  // with respect to the current log-probability
+};
+
+// d = current - reference; `ratio` is exp(-d), clamped.
+KlTerm kl_term(KlEstimate kind, float d, float ratio) {
+  switch (kind) {
+    case KlEstimate::kKl:
+      return {d, 1.0f};
+    case KlEstimate::kAbs:
+      return {d < 0 ? -d : d, d < 0 ? -1.0f : d > 0 ? 1.0f : 0.0f};
+    case KlEstimate::kMse:
+      return {0.5f * d * d, d};
+    case KlEstimate::kLowVarKl:
+      break;
+  }
+  const float kl = ratio + d - 1.0f;
+  return kl > kKlMax ? KlTerm{kKlMax, 0.0f} : KlTerm{kl, 1.0f - ratio};
 }
 
 // GSPO's ratio: exp of the mean of current - proximal over the sequence's tokens that count; 1 if
@@ -93,10 +115,10 @@ void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) 
   const float importance = op.importance.empty() ? 1.0f : op.importance.f32()[t];
   float loss = importance * token.loss, gradient = importance * token.gradient;
   if (!op.reference.empty()) {
-    const float kl = ratios.reference - (op.reference.f32()[t] - current) - 1.0f;
-    loss += op.kl_coef * kl;
-    gradient += op.kl_coef * (1.0f - ratios.reference);
-    stats.reference_kl += static_cast<double>(kl);
+    const KlTerm kl = kl_term(op.kl_estimate, current - op.reference.f32()[t], ratios.reference);
+    loss += op.kl_coef * kl.value;
+    gradient += op.kl_coef * kl.gradient;
+    stats.reference_kl += static_cast<double>(kl.value);
   }
   if (!op.entropy.empty()) {
     loss -= op.entropy_coef * op.entropy.f32()[t];
@@ -110,6 +132,7 @@ void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) 
   stats.tokens += 1;
   stats.clipped += token.clipped ? 1 : 0;
   stats.dual_clipped += token.dual ? 1 : 0;
+  stats.clipped_low += token.low ? 1 : 0;
   stats.approx_kl_k1 += k1;
   stats.approx_kl_k3 += own - 1 + k1;
   if (own > stats.ratio_max) stats.ratio_max = own;

@@ -32,6 +32,7 @@ __device__ __forceinline__ float ratio_of(double log_ratio) {
 
 struct Tokens {
   LossMode mode;
+  KlEstimate kl_estimate;
   float low, high, clip_dual, kl_coef, entropy_coef;
   const float *current, *proximal, *advantage, *weight;
   const float *importance, *reference, *entropy;  // or null
@@ -45,21 +46,43 @@ struct TokenLoss {
   float gradient;  // with respect to the current log-probability
   bool clipped;
   bool dual;  // by the dual clip
+  bool low;   // by the lower bound
 };
 
 __device__ __forceinline__ TokenLoss token_loss(const Tokens& op, float ratio, float advantage,
                                                 float current) {
   const float bounded = ratio < op.low ? op.low : ratio > op.high ? op.high : ratio;
   const float bound = -advantage * bounded;
-  if (op.mode == LossMode::kCispo) return {bound * current, bound, bounded != ratio, false};
+  if (op.mode == LossMode::kCispo)
+    return {bound * current, bound, bounded != ratio, false, ratio < op.low};
   const float plain = -advantage * ratio;
-  TokenLoss token{plain, plain, false, false};
-  if (bound > plain) token = {bound, 0.0f, true, false};
+  TokenLoss token{plain, plain, false, false, false};
+  if (bound > plain) token = {bound, 0.0f, true, false, ratio < op.low};
   const float dual = -advantage * op.clip_dual;
   if (op.mode == LossMode::kVanilla && op.clip_dual > 0 && advantage < 0 && token.loss > dual) {
-    token = {dual, 0.0f, true, true};
+    token = {dual, 0.0f, true, true, false};
   }
   return token;
+}
+
+struct KlTerm {
+  float value, gradient;  // with respect to the current log-probability
+};
+
+// d = current - reference; `ratio` is exp(-d), clamped.
+__device__ __forceinline__ KlTerm kl_term(KlEstimate kind, float d, float ratio) {
+  switch (kind) {
+    case KlEstimate::kKl:
+      return {d, 1.0f};
+    case KlEstimate::kAbs:
+      return {d < 0 ? -d : d, d < 0 ? -1.0f : d > 0 ? 1.0f : 0.0f};
+    case KlEstimate::kMse:
+      return {0.5f * d * d, d};
+    case KlEstimate::kLowVarKl:
+      break;
+  }
+  const float kl = ratio + d - 1.0f;
+  return kl > kKlMax ? KlTerm{kKlMax, 0.0f} : KlTerm{kl, 1.0f - ratio};
 }
 
 // Indices of the statistics that a token adds to; the last one is a maximum.
@@ -72,6 +95,7 @@ enum Statistic {
   kReferenceKl,
   kEntropy,
   kDualClipped,
+  kClippedLow,
   kRatioMax,
 };
 constexpr int kStatistics = kRatioMax + 1;
@@ -94,10 +118,10 @@ __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
   float loss = importance * token.loss, gradient = importance * token.gradient;
   if (op.reference != nullptr) {
     const float other = ratio_of(op.reference[t] - current);
-    const float kl = other - (op.reference[t] - current) - 1.0f;
-    loss += op.kl_coef * kl;
-    gradient += op.kl_coef * (1.0f - other);
-    found[kReferenceKl] = kl;
+    const KlTerm kl = kl_term(op.kl_estimate, current - op.reference[t], other);
+    loss += op.kl_coef * kl.value;
+    gradient += op.kl_coef * kl.gradient;
+    found[kReferenceKl] = kl.value;
   }
   if (op.entropy != nullptr) {
     loss -= op.entropy_coef * op.entropy[t];
@@ -110,6 +134,7 @@ __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
   found[kTokens] = 1;
   found[kClipped] = token.clipped ? 1 : 0;
   found[kDualClipped] = token.dual ? 1 : 0;
+  found[kClippedLow] = token.low ? 1 : 0;
   found[kK1] = k1;
   found[kK3] = static_cast<double>(own) - 1 + k1;
   found[kRatioMax] = own;
@@ -117,9 +142,9 @@ __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
 
 __device__ __forceinline__ double* statistic(PolicyLossStats* stats, int which) {
   double* const all[kStatistics] = {
-      &stats->loss,         &stats->tokens,       &stats->clipped,
-      &stats->approx_kl_k1, &stats->approx_kl_k3, &stats->reference_kl,
-      &stats->entropy,      &stats->dual_clipped, &stats->ratio_max};
+      &stats->loss,         &stats->tokens,       &stats->clipped, &stats->approx_kl_k1,
+      &stats->approx_kl_k3, &stats->reference_kl, &stats->entropy, &stats->dual_clipped,
+      &stats->clipped_low,  &stats->ratio_max};
   return all[which];
 }
 
@@ -203,6 +228,7 @@ __global__ void sequence_weights_kernel(Weights op, const std::int32_t* begins) 
 
 void policy_loss(const Stream& stream, const PolicyLoss& op) {
   const Tokens tokens{.mode = op.mode,
+                      .kl_estimate = op.kl_estimate,
                       .low = 1.0f - op.clip_low,
                       .high = 1.0f + op.clip_high,
                       .clip_dual = op.clip_dual,

@@ -7,8 +7,9 @@
 //   w           weight: the loss mask times the aggregation's normaliser; loss = sum_t w_t * l_t
 //   i           importance weight min(exp(o - b), threshold), a constant of the gradient
 //
-//   l = i * policy + kl_coef * k3(r, c) - entropy_coef * H
-//   k3(r, c) = exp(r - c) - (r - c) - 1
+//   l = i * policy + kl_coef * kl - entropy_coef * H
+//   kl       = the estimate of KlEstimate from d = c - r; its gradient is that of the estimate, and
+//              0 where kLowVarKl is at its bound
 //   ratio    = exp(c - o)
 //   clipped  = min(max(ratio, 1 - clip_low), 1 + clip_high)
 //
@@ -39,6 +40,13 @@ inline constexpr float kLogRatioMax = 20.0f;
 
 enum class LossMode : std::uint8_t { kVanilla, kGspo, kCispo };
 
+// Estimators of the KL divergence of one token, with d = its log-probability under the policy minus
+// that under the reference: d, |d|, d^2 / 2, and min(exp(-d) + d - 1, kKlMax). Schulman,
+// "Approximating KL divergence", 2020 (k1, |k1|, k2, k3). As in verl's kl_penalty, which also has
+// the bound.
+enum class KlEstimate : std::uint8_t { kKl, kAbs, kMse, kLowVarKl };
+inline constexpr float kKlMax = 10.0f;
+
 // Sums over tokens with w != 0, in double, tokens ascending.
 struct PolicyLossStats {
   double loss = 0;          // sum w * l
@@ -46,9 +54,10 @@ struct PolicyLossStats {
   double clipped = 0;       // number of tokens whose gradient the clip removed or (kCispo) bounded
   double approx_kl_k1 = 0;  // sum (o - c)
   double approx_kl_k3 = 0;  // sum exp(c - o) - (c - o) - 1
-  double reference_kl = 0;  // sum k3(r, c); 0 without reference
+  double reference_kl = 0;  // sum kl; 0 without reference
   double entropy = 0;       // sum H; 0 without entropy
   double dual_clipped = 0;  // number of tokens in `clipped` that the dual clip bounded
+  double clipped_low = 0;   // number of tokens in `clipped` whose ratio is below the lower bound
   double ratio_max = 0;     // largest exp(c - o) of a token
 };
 
@@ -58,6 +67,7 @@ struct PolicyLoss {
   float clip_high = 0.2f;
   float clip_dual = 0;  // bound of the dual clip, > 1; 0: off
   float kl_coef = 0;
+  KlEstimate kl_estimate = KlEstimate::kLowVarKl;
   float entropy_coef = 0;
   TensorView current;         // [T]
   TensorView proximal;        // [T] may be the behaviour policy's log-probabilities (bypass mode)

@@ -142,10 +142,63 @@ TEST(PolicyLoss, VanillaFollowsTheFormula) {
   EXPECT_EQ(stats.tokens, 4);
   EXPECT_EQ(stats.clipped, 3);
   EXPECT_EQ(stats.dual_clipped, 1);
+  EXPECT_EQ(stats.clipped_low, 1);
   EXPECT_NEAR(stats.ratio_max, 3, 1e-5);
   const double logs = 2 * std::log(1.5) + std::log(0.5) + std::log(3.0);
   EXPECT_NEAR(stats.approx_kl_k1, -logs, 1e-6);
   EXPECT_NEAR(stats.approx_kl_k3, 6.5 - 4 - logs, 1e-5);
+}
+
+TEST(PolicyLoss, EveryEstimateOfKlHasTheGradientOfItsValue) {
+  const Tokens t = make_tokens(7);
+  for (const KlEstimate estimate :
+       {KlEstimate::kKl, KlEstimate::kAbs, KlEstimate::kMse, KlEstimate::kLowVarKl})
+    expect_loss_gradient(t, [&](PolicyLoss& op) {
+      op.reference = tensor(t.reference.data(), {kTokens});
+      op.kl_coef = 0.7f;
+      op.kl_estimate = estimate;
+    });
+}
+
+// d of 3, -2, and two beyond the bound of kLowVarKl on either side.
+TEST(PolicyLoss, EstimatesOfKlFollowTheirFormulas) {
+  const Floats d{3, -2, -4, 12};
+  Tokens t;
+  t.begin = {0, 4};
+  t.reference = Floats(4, -15.0f);
+  for (const float apart : d) t.current.push_back(apart - 15);
+  t.proximal = t.current;
+  t.advantage = Floats(4, 0.0f);
+  t.weight = Floats(4, 1.0f);
+  const double e2 = std::exp(2.0), e3 = std::exp(-3.0);
+  struct Wanted {
+    KlEstimate estimate;
+    double sum;
+    std::vector<double> gradients;
+  };
+  for (const Wanted& wanted :
+       {Wanted{KlEstimate::kKl, 9, {1, 1, 1, 1}}, Wanted{KlEstimate::kAbs, 21, {1, -1, -1, 1}},
+        Wanted{KlEstimate::kMse, 4.5 + 2 + 8 + 72, {3, -2, -4, 12}},
+        Wanted{KlEstimate::kLowVarKl, (e3 + 2) + (e2 - 3) + 10 + 10, {1 - e3, 1 - e2, 0, 0}}}) {
+    const Floats found = same_everywhere([&](const Backend& backend, const Stream& stream) {
+      Floats dlog_prob = poison(4);
+      PolicyLossStats stats;
+      backend.policy_loss(stream, {.kl_coef = 1,
+                                   .kl_estimate = wanted.estimate,
+                                   .current = tensor(t.current.data(), {4}),
+                                   .proximal = tensor(t.proximal.data(), {4}),
+                                   .advantage = tensor(t.advantage.data(), {4}),
+                                   .weight = tensor(t.weight.data(), {4}),
+                                   .reference = tensor(t.reference.data(), {4}),
+                                   .dlog_prob = tensor(dlog_prob.data(), {4}),
+                                   .stats = &stats});
+      EXPECT_NEAR(stats.loss, stats.reference_kl, 1e-6);
+      return joined({dlog_prob, {static_cast<float>(stats.reference_kl)}});
+    });
+    for (std::size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(found[i], wanted.gradients[i], 1e-4) << "token " << i;
+    EXPECT_NEAR(found[4], wanted.sum, 1e-4);
+  }
 }
 
 TEST(PolicyLoss, AtRatioOneTheGradientIsMinusTheAdvantage) {

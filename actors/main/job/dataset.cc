@@ -113,29 +113,37 @@ class ChatRenderer {
     return text;
   }
 
+  // Known once text_of() has succeeded.
+  const std::optional<actors::ChatTemplate>& chat() const { return chat_; }
+
  private:
   const ChatSource& source_;
   std::optional<actors::ChatTemplate> chat_;
 };
 
+struct Prompt {
+  std::string text;
+  std::optional<actors::ChatTemplate> chat;  // by which it was rendered
+};
+
 // The text of the prompt. Where the line has a conversation, `object` and `line` are changed to the
 // form that is kept (dataset.h).
-Result<std::string> read_prompt(json& object, std::string& line, const DatasetKeys& keys,
-                                ChatRenderer& chat, const std::string& where) {
+Result<Prompt> read_prompt(json& object, std::string& line, const DatasetKeys& keys,
+                           ChatRenderer& chat, const std::string& where) {
   auto conversation = object.find(keys.prompt);
   if (conversation == object.end()) conversation = object.find(kMessages);
   if (conversation == object.end() || !conversation->is_array()) {
     auto given = text_field(object, keys.prompt, where);
     if (!given) return given.error();
     if (!*given) return missing_field(keys.prompt, where, object);
-    return **std::move(given);
+    return Prompt{**std::move(given), {}};
   }
   auto text = chat.text_of(*conversation, where);
   if (!text) return text.error();
   object.emplace(kMessages, json(*conversation));
   object[keys.prompt] = *text;
   line = dump_json(object);
-  return text;
+  return Prompt{*std::move(text), chat.chat()};
 }
 
 Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNeeds needs,
@@ -161,7 +169,10 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
   if (needs == RecordNeeds::kAnswer && answer == object.end())
     return missing_field(keys.answer, where, object);
 
-  Record record{.prompt = *std::move(prompt), .json = std::move(line), .where = std::move(where)};
+  Record record{.prompt = std::move(prompt->text),
+                .chat = prompt->chat,
+                .json = std::move(line),
+                .where = std::move(where)};
   if (answer != object.end()) record.answer_json = dump_json(*answer);
   if (completion) record.completion = std::move(*completion);
   record.data_source = *std::move(data_source);

@@ -30,8 +30,10 @@ struct Record {
   std::optional<std::string> answer_json;  // the answer as JSON text; absent when the line has none
   std::optional<std::string> completion;   // the text that a warm start trains on
   std::optional<std::string> data_source;  // the data set that the line is from
-  std::string json;                        // the whole line; of a conversation see above
-  std::string where;                       // "train.jsonl:17", for errors
+  // The template by which the prompt was rendered; absent where the prompt was a text.
+  std::optional<actors::ChatTemplate> chat;
+  std::string json;   // the whole line; of a conversation see above
+  std::string where;  // "train.jsonl:17", for errors
 };
 
 // The field that a line must have beside its prompt; a line without it is an error.

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "actors/main/job/print_job.h"
 #include "actors/reward/make_verifier.h"
 #include "scheduler/fleet/staleness.h"
 
@@ -310,6 +311,15 @@ Broken staleness_rules(const JobSpec& job) {
 constexpr double kGspoClipLow = 3e-4, kGspoClipHigh = 4e-4;
 constexpr double kGspoClipAdvised = 0.05;
 
+// CISPO bounds weights and drops no token: its paper (arXiv:2506.13585) has no lower bound, and
+// ScaleRL (arXiv:2510.13786), as TRL, an upper one of 5.
+constexpr double kCispoClipLow = 1, kCispoClipHigh = 4;
+
+// Rates of a full fine-tuning by reinforcement learning are about 1e-6 in verl, TRL and OpenRLHF.
+// Weights that are random have nothing to lose.
+constexpr double kLrOfRandomWeights = 1e-3;
+constexpr double kPretrainedLrAdvised = 1e-4;
+
 // Only changes of values that the user gave are reported; a default that is replaced is no news.
 void settle_loss(actors::AlgorithmConfig& a, const Given& given,
                  std::vector<std::string>& changes) {
@@ -324,13 +334,14 @@ void settle_loss(actors::AlgorithmConfig& a, const Given& given,
                                  : "seq-mean-token-mean: it is part of loss_mode gspo"));
     a.loss_agg_mode = own;
   }
-  if ((gspo || cispo) && a.clip_ratio_c) {
+  if (!gspo && !cispo) return;
+  if (a.clip_ratio_c && given("algorithm.clip_ratio_c"))
     changes.push_back(std::string("algorithm.clip_ratio_c is off: loss_mode ") +
                       (gspo ? "gspo" : "cispo") + " has no dual clip");
-    a.clip_ratio_c.reset();
-  }
-  if (gspo && !given("algorithm.clip_ratio_low")) a.clip_ratio_low = kGspoClipLow;
-  if (gspo && !given("algorithm.clip_ratio_high")) a.clip_ratio_high = kGspoClipHigh;
+  a.clip_ratio_c.reset();
+  if (!given("algorithm.clip_ratio_low")) a.clip_ratio_low = gspo ? kGspoClipLow : kCispoClipLow;
+  if (!given("algorithm.clip_ratio_high"))
+    a.clip_ratio_high = gspo ? kGspoClipHigh : kCispoClipHigh;
 }
 
 }  // namespace
@@ -352,6 +363,8 @@ std::vector<std::string> settle(JobSpec& job, const Given& given) {
     changes.push_back(
         "async.partial_rollout is off: under fixed_lag one version generates a whole group");
   }
+  if (job.model.init == ModelInit::kRandom && !given("learner.optimizer.lr"))
+    job.learner.optimizer.lr = kLrOfRandomWeights;
   settle_loss(job.algorithm, given, changes);
   return changes;
 }
@@ -361,15 +374,28 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
   if (job.async.max_staleness > scheduler::kMaxStalenessAdvised)
     warnings.push_back("async.max_staleness is " + text(job.async.max_staleness) + ": above " +
                        text(scheduler::kMaxStalenessAdvised) + " learning usually suffers");
+  if (double lr = job.learner.optimizer.lr;
+      job.model.init == ModelInit::kPretrained && lr > kPretrainedLrAdvised)
+    warnings.push_back("learner.optimizer.lr is " + print_value(&lr) +
+                       " and model.init is pretrained: rates above 1e-4 for all parameters usually "
+                       "destroy a pretrained model within some steps; 1e-6 to 1e-5 is usual");
   const RolloutSpec& r = job.rollout;
   if (r.sampling.top_k > 0 || r.sampling.top_p < 1 || r.sampling.min_p > 0)
     warnings.push_back(
         "top_k, top_p and min_p truncate what is sampled, but the loss's ratios are of the whole "
         "distribution: the policy gradient is biased");
+  if (r.sampling.min_tokens > 0)
+    warnings.push_back(
+        "rollout.min_tokens bans the end of a completion before so many tokens, but the loss's "
+        "ratios are of the whole distribution: the policy gradient is biased");
   if (job.eval.temperature == 0 && (job.eval.top_k > 0 || job.eval.top_p < 1))
     warnings.push_back("eval.top_p and eval.top_k have no effect while eval.temperature is 0");
   if (!job.algorithm.use_kl_loss && job.algorithm.kl_loss_coef > 0)
     warnings.push_back("algorithm.kl_loss_coef has no effect while use_kl_loss is false");
+  if (job.algorithm.use_kl_loss && job.algorithm.kl_loss_coef == 0)
+    warnings.push_back(
+        "algorithm.use_kl_loss only reports the divergence while kl_loss_coef is 0; 0.001 is "
+        "usual");
   if (!job.algorithm.bypass_mode && !job.algorithm.rollout_is && updates_per_batch(job) == 1)
     warnings.push_back(
         "algorithm.bypass_mode is false and a batch is one update: every ratio is 1 and the clip "

@@ -28,8 +28,9 @@ using Given = std::function<bool(std::string_view key)>;
 
 // Changes the keys that another choice decides, instead of refusing the job: fixed_lag turns
 // partial_rollout off; dr_grpo and gspo have a loss aggregation of their own, gspo and cispo have
-// no dual clip, and gspo has a clip range of its own where none is given. Returns a sentence per
-// change, without a loss aggregation or a clip range that the user did not give.
+// no dual clip, and a clip range of their own where none is given; random weights have a
+// higher learning rate where none is given. Returns a sentence per change of a value that the user
+// gave.
 std::vector<std::string> settle(JobSpec& job, const Given& given);
 
 // Settings that are allowed and seldom meant: one sentence each, for stderr.

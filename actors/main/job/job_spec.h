@@ -97,6 +97,7 @@ struct LearnerSpec {
   // A rank packs whole sequences into a forward pass of so many tokens.
   std::int64_t max_token_len = 8192;  // tokens
   bool enable_gradient_checkpointing = false;
+  double observe_fraction = 0.1;         // of the groups without a gradient, for metrics
   std::int64_t max_nonfinite_steps = 5;  // skipped in a row; one more ends the job
   // Whether `tandem run --resume` may continue the run. A learner that restarts while its job runs
   // loads the last checkpoint in both modes.

@@ -26,7 +26,7 @@ constexpr auto kLossMode = list("vanilla", "gspo", "cispo");
 constexpr auto kLossAggMode =
     list("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm");
 constexpr auto kRolloutIs = list("token", "sequence");
-constexpr auto kKlPenalty = list("kl", "abs", "mse", "low_var_kl");
+constexpr auto kKlPenalty = list("kl", "abs", "mse", "low_var_kl", "k1", "k2", "k3");
 constexpr auto kSchedule = list("budget", "fixed_lag");
 constexpr auto kKvOnUpdate = list("keep", "recompute");
 constexpr auto kBroadcastType = list("auto", "shm", "disk", "cuda_ipc", "tcp", "nccl");

@@ -2,6 +2,7 @@
 // row reads and writes. Included by the files that hold rows, and by no other.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -72,6 +73,19 @@ requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
                        [&field](std::optional<std::size_t> i) {
                          field = i ? std::optional(static_cast<T>(*i)) : std::nullopt;
                        }};
+}
+
+// The same for estimators of KL, of which three have a second name behind the others.
+inline FieldRef slot(KlPenalty& field) {
+  return EnumField{
+      .names = value_names(field),
+      .get = [&field] { return static_cast<std::size_t>(field); },
+      .set =
+          [&field](std::optional<std::size_t> i) {
+            constexpr std::array kSecond{KlPenalty::kKl, KlPenalty::kMse, KlPenalty::kLowVarKl};
+            constexpr std::size_t kFirst = 4;
+            field = *i < kFirst ? static_cast<KlPenalty>(*i) : kSecond.at(*i - kFirst);
+          }};
 }
 
 // The same for data.chat_template, whose first name stands for none.

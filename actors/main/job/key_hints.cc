@@ -65,6 +65,7 @@ constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.actor.entropy_coeff", "algorithm.entropy_coeff"},
     {"verl", "actor_rollout_ref.actor.use_kl_loss", "algorithm.use_kl_loss"},
     {"verl", "actor_rollout_ref.actor.kl_loss_coef", "algorithm.kl_loss_coef"},
+    {"verl", "actor_rollout_ref.actor.kl_loss_type", "algorithm.kl_loss_type"},
     {"verl", "actor_rollout_ref.actor.loss_agg_mode", "algorithm.loss_agg_mode"},
     {"verl", "actor_rollout_ref.actor.policy_loss.loss_mode", "algorithm.loss_mode"},
     {"verl", "actor_rollout_ref.actor.ppo_mini_batch_size", "learner.ppo_mini_batch_size"},

@@ -60,6 +60,13 @@ const Key kLearnerKeys[] = {
      .field = [](J& j) { return slot(j.learner.enable_gradient_checkpointing); },
      .description = "Keeps the activations of one layer and computes the others again on the way "
                     "back: less memory, a forward pass more, the same numbers."},
+    {.path = "learner.observe_fraction",
+     .field = [](J& j) { return slot(j.learner.observe_fraction); },
+     .description =
+         "The share of a batch's groups without a gradient that are computed all the same, for "
+         "the metrics of the policy; rounded up, drawn by the seed. It changes no weight. With a "
+         "KL or entropy term in the loss every group has a gradient.",
+     .range = above_to(0, 1)},
     {.path = "learner.max_nonfinite_steps",
      .field = [](J& j) { return slot(j.learner.max_nonfinite_steps); },
      .description =
@@ -84,7 +91,10 @@ const Key kLearnerKeys[] = {
     // Section `learner.optimizer`: AdamW.
     {.path = "learner.optimizer.lr",
      .field = [](J& j) { return slot(j.learner.optimizer.lr); },
-     .description = "Learning rate of AdamW after the warm-up steps; 0 changes nothing.",
+     .description =
+         "Learning rate of AdamW after the warm-up steps; 0 changes nothing. Under "
+         "`model.init: random`: 1e-3, where it is left out. Every parameter is trained, so that "
+         "pretrained weights seldom survive rates above 1e-4.",
      .range = at_least(0)},
     {.path = "learner.optimizer.lr_scheduler_type",
      .field = [](J& j) { return slot(j.learner.optimizer.lr_scheduler_type); },
@@ -136,17 +146,18 @@ const Key kLearnerKeys[] = {
                     "of a mini-batch, as in verl. `dr_grpo` and `gspo` have their own."},
     {.path = "algorithm.clip_ratio_low",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_low); },
-     .description = "The ratio is clipped from below at 1 minus this; under `gspo`: 3e-4, where "
-                    "it is left out.",
+     .description = "The ratio is clipped from below at 1 minus this; where it is left out, 3e-4 "
+                    "under `gspo`, and 1, which is no bound, under `cispo`.",
      .range = between(0, 1)},
     {.path = "algorithm.clip_ratio_high",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_high); },
-     .description = "The ratio is clipped from above at 1 plus this; under `gspo`: 4e-4, where "
-                    "it is left out.",
+     .description = "The ratio is clipped from above at 1 plus this; where it is left out, 4e-4 "
+                    "under `gspo` and 4 under `cispo`.",
      .range = at_least(0)},
     {.path = "algorithm.clip_ratio_c",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_c); },
-     .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone.",
+     .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone; "
+                    "`gspo` and `cispo` have none.",
      .range = above(1)},
     {.path = "algorithm.bypass_mode",
      .field = [](J& j) { return slot(j.algorithm.bypass_mode); },
@@ -172,17 +183,23 @@ const Key kLearnerKeys[] = {
      .field = [](J& j) { return slot(j.algorithm.kl_loss_coef); },
      .description = "Weight of that divergence.",
      .range = at_least(0)},
+    {.path = "algorithm.kl_loss_type",
+     .field = [](J& j) { return slot(j.algorithm.kl_loss_type); },
+     .description = "How `use_kl_loss` estimates the divergence of a token, as `kl_penalty`; its "
+                    "gradient is that of the estimate. `low_var_kl` has none at its bound."},
     {.path = "algorithm.use_kl_in_reward",
      .field = [](J& j) { return slot(j.algorithm.use_kl_in_reward); },
-     .description = "Take the KL divergence from the weights at the start of RL from the reward of "
-                    "each token, before advantages are computed."},
+     .description =
+         "Take the KL divergence from the weights at the start of RL from the reward: under "
+         "`reinforce_plus_plus` from each token's, before it is whitened; else from a group's "
+         "advantages, beside its mean in the group, after `norm_adv_by_std_in_grpo`."},
     {.path = "algorithm.kl_penalty",
      .field = [](J& j) { return slot(j.algorithm.kl_penalty); },
      .description =
          "How `use_kl_in_reward` estimates the divergence of a token, with d the "
          "difference of its log-probabilities under the proximal policy and at the "
          "start: `kl`: d; `abs`: |d|; `mse`: d²/2; `low_var_kl`: exp(-d) + d - 1, at most "
-         "10."},
+         "10. `k1`, `k2` and `k3` are other names of `kl`, `mse` and `low_var_kl`."},
     {.path = "algorithm.mask_truncated_completions",
      .field = [](J& j) { return slot(j.algorithm.mask_truncated_completions); },
      .description = "Completions that `data.max_response_length` cut off leave the loss and its "

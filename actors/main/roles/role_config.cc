@@ -80,6 +80,7 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   config.rows_max = job.learner.max_token_len;
   config.positions_max = job.data.max_prompt_length + job.data.max_response_length;
   config.enable_gradient_checkpointing = job.learner.enable_gradient_checkpointing;
+  config.observe_fraction = job.learner.observe_fraction;
   config.nonfinite_steps_max = job.learner.max_nonfinite_steps;
   config.products = products_of(job.model);
   if (job.warm_start) config.warm_start = *job.warm_start;
@@ -197,6 +198,24 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
   return config;
 }
 
+namespace {
+
+// The token by which a warm start teaches the end of a completion, where the model has one: the end
+// of the template's turn, if the model stops at it (Llama 3's first eos_token_id ends a text
+// instead), else the first of its eos_token_ids.
+std::optional<std::int32_t> end_token(const Record& record, const actors::ModelConfig& model,
+                                      const actors::Tokenizer& tokenizer) {
+  if (model.eos_token_ids.empty()) return {};
+  if (record.chat) {
+    const auto turn = tokenizer.encode(actors::end_of_turn(*record.chat));
+    if (turn && turn->size() == 1 && std::ranges::count(model.eos_token_ids, turn->front()) > 0)
+      return turn->front();
+  }
+  return model.eos_token_ids.front();
+}
+
+}  // namespace
+
 Result<std::vector<actors::WarmStartRecord>> warm_start_records(
     const JobSpec& job, const actors::ModelConfig& model, const actors::Tokenizer& tokenizer) {
   std::vector<actors::WarmStartRecord> records;
@@ -211,8 +230,7 @@ Result<std::vector<actors::WarmStartRecord>> warm_start_records(
       if (!*encoded)
         return Error{ErrorCode::kInvalid, encoded->error().message, record.where,
                      "use text that the model's tokenizer covers"};
-    // The end of a completion is learned as a token, where the model has one.
-    if (!model.eos_token_ids.empty()) completion->push_back(model.eos_token_ids.front());
+    if (const auto end = end_token(record, model, tokenizer)) completion->push_back(*end);
     // The end token counts: it takes a position as well.
     if (std::ssize(*prompt) > job.data.max_prompt_length ||
         std::ssize(*completion) > job.data.max_response_length)

@@ -49,9 +49,10 @@ actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Rec
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
                                                bool resume);
 
-// Reads the records of `warm_start.train_files` as tokens, each completion ended by the model's
-// first end token. Empty without a warm start. kInvalid, with "file:line", for text that the
-// tokenizer cannot encode and for a record that is longer than the job allows.
+// Reads the records of `warm_start.train_files` as tokens, each completion ended by the end of the
+// chat template's turn, or by the model's first end token. Empty without a warm start. kInvalid,
+// with "file:line", for text that the tokenizer cannot encode and for a record that is longer than
+// the job allows.
 Result<std::vector<actors::WarmStartRecord>> warm_start_records(const JobSpec& job,
                                                                 const actors::ModelConfig& model,
                                                                 const actors::Tokenizer& tokenizer);

@@ -137,22 +137,24 @@ class Stage {
                                {.oldest = version, .newest = version, .completion_tokens = 3});
     tell(Generated{kRollout, {header}});
   }
-  void score_everything() {
+  // The first completion of each group earns `first`, the second nothing.
+  void score_everything(float first = 1) {
     for (const RewardInbox& message : std::exchange(to_reward, {}))
       if (const auto* work = std::get_if<ScoreGroups>(&message))
         for (const GroupToScore& group : work->groups)
-          tell(GroupsScored{kReward, {{group.group, group.attempt, {Scored{1}, Scored{0}}}}});
+          tell(GroupsScored{kReward, {{group.group, group.attempt, {Scored{first}, Scored{0}}}}});
   }
   // Trains steps until `steps` are committed, all by version 0's rollout.
-  void train(std::int64_t steps) {
-    std::size_t done = 0;
-    while (exchange->core().ledger().next_commit().value < steps) {
+  void train(std::int64_t steps, const StepReport& report = {}, float first_reward = 1) {
+    const auto committed = [&] { return exchange->core().ledger().next_commit().value; };
+    while (committed() < steps) {
+      const std::int64_t before = committed();
       const auto works = assigned();
-      ASSERT_LT(done, works.size());
-      for (; done < works.size(); ++done)
-        generate(works[done], PolicyVersion{exchange->core().ledger().next_commit().value});
-      score_everything();
-      commit();
+      for (; works_done < works.size(); ++works_done)
+        generate(works[works_done], PolicyVersion{before});
+      score_everything(first_reward);
+      commit(kLearner, report);
+      ASSERT_GT(committed(), before);
     }
   }
   const TrainStep* step_sent() const {
@@ -173,6 +175,14 @@ class Stage {
     tell(committed);
     install(kRollout, version);
   }
+  RunTotals newest_totals() {  // of the journal
+    std::optional<RunTotals> newest;
+    const auto read = record.replay([&](const JournalEntry& entry) {
+      if (const auto* noted = std::get_if<TotalsNoted>(&entry.event)) newest = noted->totals;
+    });
+    EXPECT_TRUE(read);
+    return newest.value();
+  }
   std::optional<JobEnded> ended() const {
     for (const ExchangeNotices& notice : to_controller)
       if (const auto* end = std::get_if<JobEnded>(&notice)) return *end;
@@ -187,6 +197,7 @@ class Stage {
   }
 
   std::set<PolicyVersion> offered;
+  std::size_t works_done = 0;  // of assigned(), by train()
   const SimulatedJob job;
   runtime::SimulatedExecutor executor{1};
   MemoryRecord record;

@@ -496,14 +496,7 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
   EXPECT_EQ(ask().status.steps_skipped, 3u);
   EXPECT_TRUE(waits_for_gradient(ask()));
   // A later incarnation of the run reads the totals, and they go on.
-  const auto totals = [&] {
-    std::optional<RunTotals> newest;
-    const auto read = stage.record.replay([&](const JournalEntry& entry) {
-      if (const auto* noted = std::get_if<TotalsNoted>(&entry.event)) newest = noted->totals;
-    });
-    EXPECT_TRUE(read);
-    return newest.value();
-  };
+  const auto totals = [&] { return stage.newest_totals(); };
   EXPECT_EQ(totals().trained.steps_skipped, 3u);
   EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0);
   stage.score_everything();
@@ -514,6 +507,52 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
   EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0.5);
   EXPECT_FALSE(waits_for_gradient(ask()));
   EXPECT_EQ(Stage::only<ExchangeEvent>(stage.to_controller).size(), 1u);
+}
+
+// Of one batch: what it earned, how it spreads, and how many groups teach nothing.
+TEST(Exchange, AStepsLineTellsHowRewardsAndAdvantagesSpread) {
+  Stage stage;
+  stage.begin();
+  stage.train(1, {.advantages = {0.5f, -0.5f, 1.5f, -1.5f}}, 3);
+  const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  EXPECT_EQ(line["critic/rewards/mean"], 1.5);
+  EXPECT_EQ(line["critic/rewards/min"], 0);
+  EXPECT_EQ(line["critic/rewards/max"], 3);
+  EXPECT_NEAR(line["critic/rewards/std"], std::sqrt(8 * 2.25 / 7), 1e-12);
+  EXPECT_EQ(line["critic/advantages/mean"], 0);
+  EXPECT_EQ(line["critic/advantages/min"], -1.5);
+  EXPECT_EQ(line["critic/advantages/max"], 1.5);
+  EXPECT_NEAR(line["critic/advantages/std"], std::sqrt(5.0 / 3), 1e-12);
+  EXPECT_EQ(line["tandem/solve_all"], 0) << "one of two completions is wrong";
+  EXPECT_EQ(line["tandem/solve_none"], 0);
+  stage.train(20, {}, 0);
+  EXPECT_EQ(parse_json(stage.record.metrics_lines.back())["tandem/solve_none"], 1);
+}
+
+TEST(Exchange, StepsWithoutAGradientAreCountedAndAreNotSkipped) {
+  Stage stage;
+  stage.begin();
+  stage.train(3, {.updates_without_gradient = 2});
+  stage.train(4);
+  const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
+  EXPECT_EQ(line["tandem/steps_without_gradient"], 6);
+  EXPECT_EQ(line["tandem/steps_skipped"], 0);
+  EXPECT_TRUE(Stage::only<ExchangeEvent>(stage.to_controller).empty());
+  EXPECT_EQ(stage.newest_totals().trained.steps_without_gradient, 6u)
+      << "a later incarnation goes on from them";
+}
+
+TEST(Exchange, ACollapseOfThePolicyIsToldOnce_CW1) {
+  Stage stage;
+  stage.begin();
+  stage.train(8, {.entropy = 2.2, .ppo_kl = 0.01});
+  EXPECT_TRUE(Stage::only<ExchangeEvent>(stage.to_controller).empty());
+  stage.train(19, {.entropy = 0.25, .ppo_kl = 0.5}, 0);
+  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].subject, "job-1");
+  for (const char* figure : {"collapsed", "entropy is 0.", "2.2 at the start", "reward 0", "0.5"})
+    EXPECT_NE(events[0].message.find(figure), std::string::npos) << events[0].message;
 }
 
 TEST(Exchange, TheWarmStartsSkippedStepsAreTold) {

@@ -90,6 +90,19 @@ TEST(Advantage, ReinforcePlusPlusWhitensOverTheBatchsTokens) {
   expect_near(a.token_weight, {0.25, 0.25});
 }
 
+// A completion that is in no loss is in no mean of the batch either.
+TEST(Advantage, WhiteningLeavesMaskedTokensOut_AD3) {
+  TrainBatch batch = batch_of({{{1, 1}}, {{0, 3}}, {{50, 9}}});
+  batch.groups[2].trajectories[0].truncated = true;
+  const BatchAdvantages a = compute_advantages(
+      {.adv_estimator = AdvantageEstimator::kReinforcePlusPlus, .mask_truncated_completions = true},
+      batch);
+  const double deviation = std::sqrt(0.25 + 1e-8);
+  EXPECT_NEAR(a.advantage[0], 0.75 / deviation, 1e-6);
+  EXPECT_NEAR(a.advantage[1], -0.25 / deviation, 1e-6);
+  EXPECT_EQ(a.token_weight[2], 0);
+}
+
 TEST(Advantage, AggregationsWeighAsVerlDoes) {
   const TrainBatch batch = batch_of({{{1, 2}, {0, 4}}});
   const auto weights = [&](LossAggregation mode) {
@@ -164,6 +177,20 @@ TEST(Advantage, AGroupWithoutVarianceLearnsWhereTheLossHasTermsOnEveryToken) {
   EXPECT_EQ(learns({.use_kl_loss = true}), some) << "its coefficient is 0";
 }
 
+TEST(Advantage, AMiniBatchTeachesWhereAnAdvantageIsNotZero) {
+  TrainBatch batch = batch_of({{{1, 1}, {0, 1}}, {{1, 1}, {1, 1}}});
+  const auto teaches = [&](const AlgorithmConfig& config) {
+    return actors::compute_advantages(config, {.mini_batch_groups = 1}, batch).teaches;
+  };
+  const std::vector<bool> first{true, false}, both{true, true}, none{false, false};
+  EXPECT_EQ(teaches({}), first);
+  EXPECT_EQ(teaches({.entropy_coeff = 0.01}), both);
+  EXPECT_EQ(teaches({.use_kl_loss = true}), first) << "its coefficient is 0";
+  EXPECT_EQ(compute_advantages({}, batch).teaches, std::vector<bool>{true});
+  for (TrainTrajectory& t : batch.groups[0].trajectories) t.truncated = true;
+  EXPECT_EQ(teaches({.mask_truncated_completions = true}), none);
+}
+
 TEST(Advantage, GspoAveragesWithinSequences) {
   const BatchAdvantages a =
       compute_advantages({.loss_mode = kernels::LossMode::kGspo}, batch_of({{{1, 2}, {0, 4}}}));
@@ -185,13 +212,15 @@ TEST(Advantage, OverlongAnswersLoseReward) {
 
 TEST(LearningRate, WarmsUpThenFallsToItsFloor) {
   OptimizerConfig config{.lr = 1, .lr_warmup_steps = 4, .min_lr_ratio = 0.2};
-  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 24), 0.25);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 24), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 14, 24), 0.6);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 24, 24), 0.2);
-  EXPECT_DOUBLE_EQ(learning_rate(config, 100, 24), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 25), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 25), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 25), 1.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 14, 25), 0.6);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 24, 25), 0.2) << "the last step's";
+  EXPECT_DOUBLE_EQ(learning_rate(config, 100, 25), 0.2);
   config.lr_scheduler_type = LrSchedule::kCosine;
-  EXPECT_NEAR(learning_rate(config, 9, 24), 0.2 + 0.8 * 0.5 * (1 + std::sqrt(0.5)), 1e-12);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 24, 25), 0.2);
+  EXPECT_NEAR(learning_rate(config, 9, 25), 0.2 + 0.8 * 0.5 * (1 + std::sqrt(0.5)), 1e-12);
   config.lr_scheduler_type = LrSchedule::kConstant;
   EXPECT_DOUBLE_EQ(learning_rate(config, 100, 24), 1.0);
 }
@@ -221,12 +250,33 @@ TEST(Advantage, TruncatedCompletionsLeaveTheDenominators_AD3) {
     EXPECT_EQ(w, 0);
 }
 
+// The task's rewards are divided by their deviation, KL is not: it would be noise of size 1 where
+// all rewards are the same.
+TEST(Advantage, KlIsNotDividedByTheDeviationOfAGroup_AD1) {
+  const TrainBatch batch = batch_of({{{0, 1}, {0, 1}, {0, 1}}, {{1, 1}, {0, 1}, {0, 1}}});
+  const std::vector<float> penalties{1e-4f, 2e-4f, 3e-4f, 1e-4f, 2e-4f, 3e-4f};
+  const AlgorithmConfig config{.use_kl_in_reward = true};
+  const BatchAdvantages a = compute_advantages(config, batch, penalties);
+  const BatchAdvantages without = compute_advantages(config, batch);
+  for (std::size_t i = 0; i < a.advantage.size(); ++i)
+    EXPECT_NEAR(a.advantage[i] - without.advantage[i], 1e-4 * (1 - static_cast<double>(i % 3)),
+                1e-6)
+        << i;
+  EXPECT_EQ(a.zero_variance, 1u);
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, true}));
+  // The baseline of rloo is the others' mean, of KL too.
+  AlgorithmConfig rloo = config;
+  rloo.adv_estimator = AdvantageEstimator::kRloo;
+  EXPECT_NEAR(compute_advantages(rloo, batch, penalties).advantage[0], 1.5e-4, 1e-8);
+}
+
 TEST(Advantage, KlIsTakenFromTheReward) {
   const TrainBatch batch = batch_of({{{1, 2}, {0, 1}}, {{1, 1}, {1, 2}}});
   const std::vector<float> penalties{0.25f, 0.25f, 0, 0, 0.5f, 0.5f};
   const BatchAdvantages a = compute_advantages(
       {.norm_adv_by_std_in_grpo = false, .use_kl_in_reward = true}, batch, penalties);
   expect_near(a.advantage, {0.25, -0.25, 0.5, -0.5});  // of 0.5, 0 and 1, 0
+  EXPECT_EQ(a.zero_variance, 1u) << "counted before KL";
   EXPECT_EQ(a.learns, (std::vector<bool>{true, true}));
   EXPECT_TRUE(a.of_token.empty());
 

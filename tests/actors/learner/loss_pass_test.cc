@@ -191,6 +191,25 @@ TEST(LossPass, GradientWithEntropyAndReference) {
   expect_gradient(rig, "entropy and KL");
 }
 
+TEST(LossPass, GradientOfEveryEstimateOfKl) {
+  for (const KlPenalty type :
+       {KlPenalty::kKl, KlPenalty::kAbs, KlPenalty::kMse, KlPenalty::kLowVarKl}) {
+    Rig rig(config_with({.use_kl_loss = true, .kl_loss_coef = 0.2, .kl_loss_type = type}));
+    expect_gradient(rig, "estimate " + std::to_string(static_cast<int>(type)));
+    EXPECT_NE(rig.objective().sums().reference_kl, 0);
+  }
+}
+
+// Every clipped token is at one of the two bounds, or bounded by the dual clip.
+TEST(LossPass, ClippedTokensAreCountedByTheSideOfTheClip) {
+  Rig rig(config_with({.clip_ratio_c = 1.4}), 0.5);
+  rig.loss();
+  const ObjectiveSums& sums = rig.objective().sums();
+  EXPECT_GT(sums.clipped_low, 0);
+  EXPECT_GT(sums.dual_clipped, 0);
+  EXPECT_GT(sums.clipped, sums.clipped_low + sums.dual_clipped) << "some are at the upper bound";
+}
+
 TEST(LossPass, TheProximalPolicyIsTheOneThatTheStepStartsWith) {
   // Without bypass the clip acts on ratio 1, and the result equals the one with bypass where the
   // behaviour policy is the model.

@@ -140,6 +140,61 @@ TEST(SkippedSteps, AGradientThatIsNotFiniteChangesNothing_NT4_SK1) {
   }
 }
 
+// Every group has the same rewards within itself.
+TrainBatch equal_batch(const Trainer& trainer) {
+  TrainBatch batch = random_batch(7, trainer.step());
+  for (BatchGroup& group : batch.groups)
+    for (TrainTrajectory& trajectory : group.trajectories) trajectory.reward = 1;
+  return batch;
+}
+
+// Neither old momentum nor weight decay moves a weight, on any rank.
+TEST(SkippedSteps, ABatchThatTeachesNothingChangesNothing_NT6) {
+  for (auto& [name, shape] : shapes()) {
+    SCOPED_TRACE(name);
+    const auto folder = scratch_folder("nothing");
+    TrainerConfig config = config_of(folder);
+    config.optimizer.weight_decay = 0.1;
+    const auto drive = [&](NativeTrainer& trainer) {
+      for (const std::uint64_t seed : {1, 2})
+        ASSERT_TRUE(trainer.train(sound_batch(seed, trainer)));
+      const Saved before = save(trainer, config.checkpoints);
+      const std::uint64_t weights = checksum64(trainer.weights());
+      const auto nothing = trainer.train(equal_batch(trainer));
+      ASSERT_TRUE(nothing) << nothing.error().message;
+      EXPECT_EQ(nothing->report.grad_norm, 0);
+      EXPECT_EQ(nothing->report.updates_without_gradient, 1u);
+      EXPECT_EQ(nothing->report.steps_skipped, 0u);
+      EXPECT_EQ(nothing->report.skipped_in_row, 0u);
+      EXPECT_GT(nothing->report.tokens_trained, 0u);
+      EXPECT_EQ(nothing->checksum, weights);
+      EXPECT_EQ(trainer.step(), StepId{3});
+      const Saved after = save(trainer, config.checkpoints);
+      EXPECT_EQ(after.m, before.m);
+      EXPECT_EQ(after.v, before.v);
+      EXPECT_EQ(after.optimizer_steps, 2u);
+      const auto next = trainer.train(sound_batch(3, trainer));
+      ASSERT_TRUE(next) << next.error().message;
+      EXPECT_EQ(next->report.updates_without_gradient, 0u);
+      EXPECT_NE(next->checksum, weights);
+    };
+    expect_one_end(run_gang(folder, config, std::move(shape), drive));
+  }
+}
+
+// A term that acts on every token makes it an ordinary step.
+TEST(SkippedSteps, AnEntropyBonusTeachesEvenThere_NT6) {
+  const auto folder = scratch_folder("bonus");
+  TrainerConfig config = config_of(folder);
+  config.algorithm.entropy_coeff = 0.1;
+  const auto trainer = make_trainer(folder, config);
+  const std::uint64_t weights = checksum64(trainer->weights());
+  const auto trained = trainer->train(equal_batch(*trainer));
+  ASSERT_TRUE(trained);
+  EXPECT_EQ(trained->report.updates_without_gradient, 0u);
+  EXPECT_NE(trained->checksum, weights);
+}
+
 TEST(SkippedSteps, TheScheduleCountsThem) {
   const auto folder = scratch_folder("schedule");
   TrainerConfig config = trainer_config(folder);

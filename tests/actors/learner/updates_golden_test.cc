@@ -67,6 +67,7 @@ AlgorithmConfig algorithm_of(const nlohmann::json& shared, const nlohmann::json&
                                    own["kl_penalty"]);
   a.clip_ratio_low = own["clip_low"];
   a.clip_ratio_high = own["clip_high"];
+  a.clip_ratio_c.reset();
   if (!own["clip_dual"].is_null()) a.clip_ratio_c = own["clip_dual"].get<double>();
   a.bypass_mode = own["bypass"];
   if (!own["rollout_is"].is_null())

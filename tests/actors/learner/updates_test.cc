@@ -49,6 +49,11 @@ std::multiset<std::int32_t> indices_of(const MiniBatch& mini) {
   return all;
 }
 
+std::vector<bool> flipped(std::vector<bool> values) {
+  values.flip();
+  return values;
+}
+
 TEST(BatchPlan, MiniBatchesAreCutInOrderAndRanksShareThem_BP1_BP2) {
   for_seeds(20, [](std::uint64_t seed) {
     Rng rng(seed);
@@ -63,7 +68,8 @@ TEST(BatchPlan, MiniBatchesAreCutInOrderAndRanksShareThem_BP1_BP2) {
       const int ranks = 1 + static_cast<int>(rng.below(3));
       std::vector<std::multiset<std::int32_t>> seen(static_cast<std::size_t>(kGroups / mini));
       for (int rank = 0; rank < ranks; ++rank) {
-        const auto plan = plan_batch(batch, learns, config, {.rank = rank, .ranks = ranks});
+        const auto plan =
+            plan_batch(batch, {learns, flipped(learns)}, config, {.rank = rank, .ranks = ranks});
         ASSERT_TRUE(plan);
         ASSERT_EQ(plan->size(), seen.size());
         for (std::size_t m = 0; m < plan->size(); ++m) {
@@ -86,7 +92,8 @@ TEST(TokenStore, GivesEachMicroBatchItsOwnValues) {
   const TrainBatch batch = random_batch(3, StepId{0});
   TrainerConfig config = trainer_config("unused");
   config.rows_max = 24;
-  const auto plan = plan_batch(batch, std::vector<bool>(batch.groups.size(), true), config, {});
+  const std::vector<bool> all(batch.groups.size(), true);
+  const auto plan = plan_batch(batch, {all, flipped(all)}, config, {});
   ASSERT_TRUE(plan);
   ASSERT_GT((*plan)[0].learning.size(), 1u);
   TokenStore store;

@@ -78,6 +78,7 @@ TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {
   ASSERT_EQ(records->size(), 3u);
   for (const std::size_t i : {0u, 1u}) {
     EXPECT_EQ((*records)[i].prompt, text);
+    EXPECT_EQ((*records)[i].chat, actors::ChatTemplate::kSmolLm2);
     const auto kept = nlohmann::json::parse((*records)[i].json);
     EXPECT_EQ(kept["prompt"], text);
     EXPECT_EQ(kept["messages"], nlohmann::json::parse(messages));
@@ -85,6 +86,7 @@ TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {
   }
   EXPECT_EQ(nlohmann::json::parse((*records)[1].json)["level"], 3);
   EXPECT_EQ((*records)[2].prompt, "plain");
+  EXPECT_FALSE((*records)[2].chat);
 }
 
 TEST(Dataset, NamesTheMessageThatIsWrong) {

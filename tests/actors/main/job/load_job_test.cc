@@ -255,8 +255,32 @@ TEST(LoadJob, SettlesAndWarns) {
   EXPECT_EQ(warnings({"algorithm.bypass_mode=false", "learner.ppo_epochs=2"}), "");
   EXPECT_EQ(warnings({"algorithm.bypass_mode=false", "algorithm.rollout_is=token"}), "");
   EXPECT_HAS(warnings({"async.schedule=fixed_lag"}), "partial_rollout is off");
+  EXPECT_HAS(warnings({"algorithm.use_kl_loss=true"}), "only reports the divergence");
+  EXPECT_EQ(warnings({"algorithm.use_kl_loss=true", "algorithm.kl_loss_coef=0.01"}), "");
+  EXPECT_HAS(warnings({"rollout.min_tokens=2"}), "bans the end of a completion");
   const auto lag = folder.parse(folder.minimal(), {"async.schedule=fixed_lag"});
   EXPECT_FALSE(lag->spec.async.partial_rollout);
+}
+
+// A rate for random weights destroys pretrained ones within some steps.
+TEST(LoadJob, TheLearningRateFitsTheWeightsThatItChanges) {
+  const JobFolder folder;
+  const auto job = [&](std::vector<std::string> sets) {
+    auto read = folder.parse(folder.minimal(), std::move(sets));
+    EXPECT_TRUE(read) << render(read.error());
+    return *read;
+  };
+  const std::string pretrained = "model.init=pretrained", random = "model.init=random";
+  EXPECT_EQ(job({pretrained}).spec.learner.optimizer.lr, 1e-6);
+  EXPECT_EQ(job({random}).spec.learner.optimizer.lr, 1e-3);
+  EXPECT_EQ(job({random, "learner.optimizer.lr=1e-6"}).spec.learner.optimizer.lr, 1e-6);
+  EXPECT_TRUE(job({pretrained, "learner.optimizer.lr=1e-4"}).warnings.empty());
+  EXPECT_TRUE(job({random, "learner.optimizer.lr=1e-2"}).warnings.empty());
+  const LoadedJob hot = job({pretrained, "learner.optimizer.lr=1e-3"});
+  ASSERT_EQ(hot.warnings.size(), 1u);
+  EXPECT_HAS(hot.warnings[0], "learner.optimizer.lr is 0.001");
+  EXPECT_HAS(hot.warnings[0], "destroy a pretrained model");
+  EXPECT_EQ(folder.parse(print_job(job({random}).spec), {})->spec.learner.optimizer.lr, 1e-3);
 }
 
 // A choice that brings its own loss aggregation or clip says so where the user gave another.
@@ -295,6 +319,42 @@ TEST(LoadJob, AChoiceOfLossTellsWhichGivenKeysItChanges) {
             std::vector<std::string>{"algorithm.loss_agg_mode is seq-mean-token-sum-norm: it is "
                                      "part of adv_estimator dr_grpo"});
   EXPECT_TRUE(job({dr_grpo}).warnings.empty());
+}
+
+TEST(LoadJob, ClipsAreThoseOfTheLoss) {
+  const JobFolder folder;
+  const auto algorithm = [&](std::vector<std::string> sets) {
+    auto read = folder.parse(folder.minimal(), std::move(sets));
+    EXPECT_TRUE(read) << render(read.error());
+    EXPECT_TRUE(read->warnings.empty());
+    return read->spec.algorithm;
+  };
+  const auto vanilla = algorithm({});
+  EXPECT_EQ(vanilla.clip_ratio_c, 3.0) << "as in verl";
+  EXPECT_EQ(vanilla.clip_ratio_high, 0.28);
+  EXPECT_FALSE(algorithm({"algorithm.clip_ratio_c=null"}).clip_ratio_c);
+  const auto cispo = algorithm({"algorithm.loss_mode=cispo"});
+  EXPECT_EQ(cispo.clip_ratio_low, 1);
+  EXPECT_EQ(cispo.clip_ratio_high, 4);
+  EXPECT_FALSE(cispo.clip_ratio_c);
+  EXPECT_EQ(algorithm({"algorithm.loss_mode=cispo", "algorithm.clip_ratio_high=2"}).clip_ratio_high,
+            2);
+}
+
+TEST(LoadJob, EstimatesOfKlHaveTheirNamesOfVerl) {
+  const JobFolder folder;
+  const auto type = [&](const std::string& name) {
+    auto read = folder.parse(folder.minimal(), {"algorithm.kl_loss_type=" + name});
+    EXPECT_TRUE(read) << render(read.error());
+    return read->spec.algorithm.kl_loss_type;
+  };
+  EXPECT_EQ(folder.parse(folder.minimal(), {})->spec.algorithm.kl_loss_type, KlPenalty::kLowVarKl);
+  for (const char* name : {"kl", "k1"}) EXPECT_EQ(type(name), KlPenalty::kKl);
+  for (const char* name : {"mse", "k2"}) EXPECT_EQ(type(name), KlPenalty::kMse);
+  for (const char* name : {"low_var_kl", "k3"}) EXPECT_EQ(type(name), KlPenalty::kLowVarKl);
+  EXPECT_EQ(type("abs"), KlPenalty::kAbs);
+  const auto again = folder.parse(folder.minimal(), {"algorithm.kl_loss_type=k2"});
+  EXPECT_HAS(print_job(again->spec), "kl_loss_type: mse");
 }
 
 TEST(LoadJob, FindsMissingFilesBeforeAnythingStarts) {

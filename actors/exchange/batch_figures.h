@@ -1,0 +1,32 @@
+// The figures of one batch that follow from its groups' headers and rewards alone. Pure.
+#pragma once
+
+#include <span>
+
+#include "actors/exchange/state/run_facts.h"
+#include "actors/exchange/state/run_totals.h"
+#include "runtime/base/ids.h"
+
+namespace tandem::actors {
+
+// Of some numbers; zeros without any.
+struct Spread {
+  double mean = 0, min = 0, max = 0;
+  double std = 0;  // with n - 1, as torch.std; 0 for a single number
+};
+Spread spread_of(std::span<const float> values);
+
+struct BatchFigures {
+  StalenessCount staleness;
+  Spread rewards;  // of the trajectories
+  // Shares of the groups in which every completion succeeds, and in which none does; a completion
+  // succeeds when its reward is above kSuccessAbove (evaluation_means.h).
+  double solved_all = 0, solved_none = 0;
+  double completion_tokens_mean = 0, completion_tokens_max = 0;
+  double truncated_fraction = 0;  // of the trajectories
+};
+
+// The groups have headers and rewards.
+BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> groups);
+
+}  // namespace tandem::actors
