@@ -29,8 +29,8 @@ struct CheckedInputs {
 Result<CheckedInputs> check_inputs(const LoadedJob& job, const TellReading& tell = {});
 
 // Whether the run in the directory `run` can go on as `job`. kInvalid for the reasons of
-// check_resumable(), and for a journal that another version of tandem wrote; kFailed where something
-// that is no regular file stands in the place of one of its files. Writes nothing.
+// check_resumable(), and for a journal that another version of tandem wrote; kFailed where one of
+// its files is no regular file. Writes nothing.
 Result<void> check_run_to_resume(const JobSpec& job, const std::filesystem::path& run);
 
 }  // namespace tandem::app
