@@ -163,8 +163,7 @@ TEST_F(BadInput, AJobFileMayBeAPipeOfTheShell) {
 TEST_F(BadInput, AFileOfACheckpointThatIsNoFileIsNamed) {
   const Words longer = small_job(3, {"data.val_files=[]", "learner.save_freq=2"});
   home.train(kSmallId, small_job(2, {"data.val_files=[]", "learner.save_freq=2"}));
-  const fs::path run = home.run_dir(kSmallId), checkpoint = run / "checkpoints/step-2",
-                 kept = home.path() / "kept";
+  const fs::path run = home.run_dir(kSmallId), kept = home.path() / "kept";
   fs::remove_all(run / "checkpoints/step-0");  // else the run would go on from there
   for (const NoFile& thing : kNoFiles) {
     for (const char* file :
