@@ -16,6 +16,8 @@
 namespace tandem::actors {
 namespace {
 
+constexpr std::uint64_t kMetricsBytesMax = std::uint64_t{4} << 30;  // about a line of 1 KB per step
+
 // Gives a file of an earlier incarnation of the run a second name with the first free number,
 // before another file takes its place: a crash between the two loses neither.
 Result<void> number_former(const std::string& path) {
@@ -48,6 +50,8 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   if (!journal) return journal.error();
   auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
   if (const auto opened = files->open_metrics(); !opened) return opened.error();
+  if (const auto regular = refuse_irregular(run_dir + "/samples.jsonl"); !regular)
+    return regular.error();
   files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
   if (!files->samples_) return files->cannot_open();
   files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
@@ -61,7 +65,9 @@ Error RunFiles::cannot_open() const {
 }
 
 Result<void> RunFiles::open_metrics() {
-  metrics_.open(run_dir_ + "/metrics.jsonl", std::ios::app);
+  const std::string path = run_dir_ + "/metrics.jsonl";
+  if (const auto regular = refuse_irregular(path); !regular) return regular;
+  metrics_.open(path, std::ios::app);
   if (!metrics_) return cannot_open();
   return {};
 }
@@ -110,7 +116,7 @@ Result<void> RunFiles::take_up(const std::string& yaml) {
 Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
   metrics_.close();
   const std::string path = run_dir_ + "/metrics.jsonl";
-  const auto text = read_file(path);
+  const auto text = read_file(path, kMetricsBytesMax);
   if (!text) return text.error();
   std::istringstream lines(*text);
   std::string kept;

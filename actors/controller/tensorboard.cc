@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "runtime/base/digest.h"
+#include "runtime/base/file.h"
 #include "runtime/base/line_file.h"
 #include "runtime/node/resources.h"
 
@@ -164,6 +165,7 @@ struct Shown {
 // Brings `newest`, the values that TensorBoard shows of the newest step below `limit`, to the state
 // after it has read `file` as well.
 void look_through(const fs::path& path, std::int64_t limit, std::optional<Shown>& newest) {
+  if (!refuse_irregular(path)) return;
   std::ifstream file(path, std::ios::binary);
   while (const auto data = next_record(file)) {
     const auto event = own_event(*data);

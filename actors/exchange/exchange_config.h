@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/exchange/evaluation_means.h"
+#include "actors/exchange/exchange_records.h"
 #include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/learner.h"
@@ -22,17 +23,13 @@
 
 namespace tandem::actors {
 
-struct ExchangeRecord {
-  std::string prompt, data;  // data: the dataset's line
-};
-
 struct ExchangeConfig {
   std::string job;  // id
   std::uint64_t seed = 0;
   scheduler::Budget budget;
   bool fixed_lag = false;
   std::int32_t n = 1;  // trajectories per group
-  std::vector<ExchangeRecord> train, validation;
+  ExchangeRecords train, validation;
   EvaluationPlan evaluation;  // of `validation`
   // Position in the endless shuffled sequence of prompts -> index into `train`.
   std::function<std::uint32_t(std::int64_t position)> prompt_at;

@@ -28,6 +28,7 @@
 #include "actors/main/exchange_host.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/load_job.h"
+#include "actors/main/job/reading_notice.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/kept_runs.h"
@@ -132,7 +133,9 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
                         .sets = {},
                         .files = Files::kMustExist});
   if (!job) return job.error();
-  auto checked = check_inputs(*job);
+  auto checked = check_inputs(*job, tell_by([](const std::string& notice) {
+    log::info("event=reading_data of=submitted progress=\"{}\"", notice);
+  }));
   if (!checked) return checked.error();
   actors::JobShape shape = job_shape(job->spec);
   if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);

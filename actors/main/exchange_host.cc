@@ -10,6 +10,7 @@
 
 #include "actors/controller/doors.h"
 #include "actors/main/job/load_job.h"
+#include "actors/main/job/reading_notice.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/roles/role_config.h"
 #include "runtime/base/log.h"
@@ -58,7 +59,10 @@ Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_d
 Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, const JobSpec& spec,
                                                 const ExchangeSurroundings& surroundings) {
   const bool resume = job.shape.resume_dir.has_value();
-  auto config = exchange_config(spec, {job.id, job.run_dir}, resume);
+  const auto tell = tell_by([&job](const std::string& notice) {
+    log::info("event=reading_data job={} progress=\"{}\"", job.id, notice);
+  });
+  auto config = exchange_config(spec, {job.id, job.run_dir}, resume, tell);
   if (!config) return config.error();
   config->epoch = surroundings.epoch;
 

@@ -14,6 +14,7 @@
 #include "actors/main/job/kept_run.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
+#include "runtime/base/file.h"
 
 namespace tandem::app {
 namespace {
@@ -38,21 +39,22 @@ std::string every_byte() {
 // Each prompt must be encodable and at least one short enough: a job whose prompts are all
 // discarded would look for another one for ever.
 Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, const JobSpec& job,
-                           const actors::Tokenizer& tokenizer) {
-  auto records = load_dataset(files, dataset_keys(job), RecordNeeds::kAnswer);
-  if (!records) return records.error();
+                           const actors::Tokenizer& tokenizer, const TellReading& tell) {
   const bool encodes_all = tokenizer.encode(every_byte()).has_value();
   bool fits = false;
-  for (const Record& record : *records) {
+  const auto check = [&](const Record& record) -> Result<void> {
     if (record.prompt.empty())
       return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
-    if (fits && encodes_all) continue;
+    if (fits && encodes_all) return {};
     const auto tokens = tokenizer.encode_prompt(record.prompt);
     if (!tokens)
       return Error{ErrorCode::kInvalid, tokens.error().message, record.where,
                    "use text that the model's tokenizer covers"};
     fits = fits || std::ssize(*tokens) <= job.data.max_prompt_length;
-  }
+    return {};
+  };
+  if (auto read = read_dataset(files, dataset_keys(job), RecordNeeds::kAnswer, check, tell); !read)
+    return read;
   if (fits) return {};
   return Error{ErrorCode::kInvalid,
                "no prompt of `" + std::string(key) + "` fits `data.max_prompt_length: " +
@@ -87,7 +89,7 @@ std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConf
 
 }  // namespace
 
-Result<CheckedInputs> check_inputs(const LoadedJob& loaded) {
+Result<CheckedInputs> check_inputs(const LoadedJob& loaded, const TellReading& tell) {
   const JobSpec& job = loaded.spec;
   if (!trains(job)) return CheckedInputs{};
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
@@ -96,22 +98,27 @@ Result<CheckedInputs> check_inputs(const LoadedJob& loaded) {
   if (job.model.init == ModelInit::kPretrained)
     if (auto checked = actors::check_weights(job.model.path, model->config); !checked)
       return checked.error();
-  if (auto checked = check_prompts(job.data.train_files, "data.train_files", job, model->tokenizer);
-      !checked)
+  const auto check = [&](const std::vector<fs::path>& files, const char* key) {
+    return check_prompts(files, key, job, model->tokenizer, tell);
+  };
+  if (auto checked = check(job.data.train_files, "data.train_files"); !checked)
     return checked.error();
   if (!job.data.val_files.empty())
-    if (auto checked = check_prompts(job.data.val_files, "data.val_files", job, model->tokenizer);
-        !checked)
+    if (auto checked = check(job.data.val_files, "data.val_files"); !checked)
       return checked.error();
   // Only for its errors; the learner reads the records again.
-  const auto records = warm_start_records(job, model->config, model->tokenizer);
-  if (!records) return records.error();
+  const auto drop = [](const actors::WarmStartRecord&) {};
+  if (auto read = read_warm_start(job, model->config, model->tokenizer, drop, tell); !read)
+    return read.error();
   return CheckedInputs{.warnings = warnings_of(job, model->config),
                        .model = planned_model(model->config, job.model.path)};
 }
 
 Result<void> check_run_to_resume(const JobSpec& job, const fs::path& run) {
   if (const auto fine = check_resumable(job, run); !fine) return fine.error();
+  // The run would append to these.
+  for (const char* const file : {"metrics.jsonl", "samples.jsonl"})
+    if (const auto regular = refuse_irregular(run / file); !regular) return regular;
   return actors::RunJournal::check(run.string());
 }
 

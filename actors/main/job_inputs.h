@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/main/job/dataset.h"
 #include "actors/main/job/load_job.h"
 #include "actors/main/roles/planned_model.h"
 #include "runtime/base/result.h"
@@ -24,10 +25,12 @@ struct CheckedInputs {
 // kInvalid for content that cannot be used: a line that is not a record, text that the model's
 // tokenizer cannot encode (both with "file:line"), a file list in which no prompt fits
 // data.max_prompt_length, lengths beyond the model's positions (with the key's place).
-Result<CheckedInputs> check_inputs(const LoadedJob& job);
+// `tell` hears how far the reading is.
+Result<CheckedInputs> check_inputs(const LoadedJob& job, const TellReading& tell = {});
 
 // Whether the run in the directory `run` can go on as `job`. kInvalid for the reasons of
-// check_resumable(), and for a journal that another version of tandem wrote. Writes nothing.
+// check_resumable(), and for a journal that another version of tandem wrote; kFailed where one of
+// its files is no regular file. Writes nothing.
 Result<void> check_run_to_resume(const JobSpec& job, const std::filesystem::path& run);
 
 }  // namespace tandem::app

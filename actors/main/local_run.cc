@@ -20,6 +20,7 @@
 #include "actors/main/controller_process.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
+#include "actors/main/job/reading_notice.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
@@ -41,7 +42,8 @@ namespace {
 
 // As a shell reports a program that SIGINT ended: 128 + 2.
 constexpr int kInterrupted = 130;
-constexpr Duration kAskTimeout = std::chrono::seconds(10);
+// The controller answers nothing while it reads the data of a job, of 4 GiB at most.
+constexpr Duration kAskTimeout = std::chrono::seconds(120);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 constexpr Duration kLineEvery = std::chrono::seconds(5);  // off a terminal
 
@@ -191,7 +193,9 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   auto loaded = load_job_of(command.job, run, command.sets);
   if (!loaded) return console.complain(loaded.error());
   for (const std::string& warning : loaded->warnings) console.err << "warning: " << warning << "\n";
-  const auto checked = check_inputs(*loaded);
+  const auto checked = check_inputs(*loaded, tell_by([&console](const std::string& notice) {
+    console.err << notice << std::endl;
+  }));
   if (!checked) return console.complain(checked.error());
   for (const std::string& warning : checked->warnings)
     console.err << "warning: " << warning << "\n";

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <exception>
 #include <iostream>
+#include <new>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -57,10 +59,28 @@ int run(std::span<const char* const> arguments) {
   return evaluate(std::get<EvalCommand>(command), console);
 }
 
+// We do not throw; libraries do, and any allocation may. Such an end is told as every other error
+// is, with its exit code, and is no abort.
+int run_and_catch(std::span<const char* const> arguments) {
+  Error error;
+  try {
+    return run(arguments);
+  } catch (const std::bad_alloc&) {
+    error = {ErrorCode::kOutOfMemory, "there is not enough memory for this", "",
+             "give it more (`ulimit -v`, the limit of a container), or less to read"};
+  } catch (const std::exception& thrown) {
+    error = {ErrorCode::kFailed, std::string("an unexpected failure: ") + thrown.what(), "",
+             "this is a bug; please report it with the command"};
+  }
+  std::cerr << render(error) << std::endl;
+  return exit_code(error.code);
+}
+
 }  // namespace
 }  // namespace tandem::app
 
 int main(int argc, char** argv) {
   umask(S_IRWXG | S_IRWXO);  // prompts, weights, logs and journals: for their owner alone
-  return tandem::app::run(std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
+  return tandem::app::run_and_catch(
+      std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
 }

@@ -132,7 +132,7 @@ struct Said {
 };
 
 Result<Said> say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
-                     const std::vector<Record>& records) {
+                     const std::vector<Record>& records, const std::string& answer_key) {
   actors::Evaluate work{
       .evaluation = {1}, .version = kOnlyVersion, .sampling = plan.sampling, .prompts = {}};
   for (std::int32_t i = 0; i < plan.prompts; ++i)
@@ -148,14 +148,15 @@ Result<Said> say_all(actors::NativeEngine& engine, const actors::EvaluationPlan&
     said.unservable = std::move(done->unservable);
     for (actors::EvaluationText& text : done->completions) {
       const Record& record = records[static_cast<std::size_t>(text.index)];
+      auto data = parse_json(record.json);
+      const auto answer = data.find(answer_key);
       said.completions.push_back({text.index, text.sample});
-      said.judge.items.push_back(
-          {.prompt = record.prompt,
-           .completion = std::move(text.text),
-           .answer = record.answer_json ? parse_json(*record.answer_json) : nlohmann::json(),
-           .data = parse_json(record.json),
-           .truncated = text.truncated,
-           .special_text = std::move(text.special_text)});
+      said.judge.items.push_back({.prompt = record.prompt,
+                                  .completion = std::move(text.text),
+                                  .answer = answer == data.end() ? nlohmann::json() : *answer,
+                                  .data = std::move(data),
+                                  .truncated = text.truncated,
+                                  .special_text = std::move(text.special_text)});
     }
   }
   return said;
@@ -292,7 +293,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   if (!engine) return console.complain(engine.error());
 
   const actors::EvaluationPlan plan = evaluation_plan(spec, *records);
-  auto said = say_all(**engine, plan, *records);
+  auto said = say_all(**engine, plan, *records, spec.data.answer_key);
   if (!said) return console.complain(said.error());
   const auto scores = judge_all(std::move(*verifier), std::move(said->judge));
   if (!scores) return console.complain(scores.error());

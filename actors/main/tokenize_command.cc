@@ -11,7 +11,7 @@
 #include <charconv>
 #include <fstream>
 #include <istream>
-#include <iterator>
+#include <optional>
 #include <ostream>
 #include <utility>
 
@@ -89,11 +89,36 @@ Result<json> answer_to(const Tokenizer& tokenizer, std::string_view line, bool d
   return json(tokenizer.decode(ids, SpecialTokens::kKeep));
 }
 
+constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
+constexpr std::size_t kTextBytesMax = std::size_t{256} << 20;
+
+// Reads up to `end`, or to the end of the input where that is nullopt. False, with nothing read, at
+// the end of the input. More than `bytes_max` bytes are an error: the input may have no end.
+Result<bool> read_until(std::istream& in, std::optional<char> end, std::size_t bytes_max,
+                        std::string& text) {
+  text.clear();
+  using Traits = std::istream::traits_type;
+  for (;;) {
+    const auto c = in.rdbuf()->sbumpc();
+    if (Traits::eq_int_type(c, Traits::eof())) return !text.empty();
+    if (end && Traits::to_char_type(c) == *end) return true;
+    if (text.size() == bytes_max)
+      return Error{
+          ErrorCode::kInvalid,
+          "more than " + std::to_string(bytes_max) + " bytes" + (end ? " in one line" : ""),
+          "the input", "give it in smaller pieces"};
+    text += Traits::to_char_type(c);
+  }
+}
+
 // Line n of the output answers line n of `lines`, so that no line may be left out.
 Result<void> tokenize_lines(const Tokenizer& tokenizer, const TokenizeCommand& command,
                             std::istream& lines, std::ostream& out) {
   std::string line;
-  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
+  for (std::int64_t number = 1;; ++number) {
+    const auto more = read_until(lines, '\n', kLineBytesMax, line);
+    if (!more) return more.error();
+    if (!*more) break;
     auto answer = answer_to(tokenizer, line, command.decode);
     if (!answer) {
       Error error = answer.error();
@@ -102,13 +127,15 @@ Result<void> tokenize_lines(const Tokenizer& tokenizer, const TokenizeCommand& c
     }
     out << shown_json(*answer) << "\n";
   }
-  if (lines.bad()) return file_error("read file", *command.jsonl);
   return {};
 }
 
 Result<void> tokenize_file(const Tokenizer& tokenizer, const TokenizeCommand& command,
                            std::istream& in, std::ostream& out) {
   if (*command.jsonl == "-") return tokenize_lines(tokenizer, command, in, out);
+  // <(command) is a pipe whose writer exists; any other pipe would be waited for.
+  if (!is_descriptor(*command.jsonl))
+    if (const auto regular = refuse_irregular(*command.jsonl); !regular) return regular;
   std::ifstream file(*command.jsonl);
   if (!file) return file_error("open file", *command.jsonl);
   return tokenize_lines(tokenizer, command, file, out);
@@ -153,7 +180,10 @@ int tokenize(const TokenizeCommand& command, std::istream& in, const Console& co
     return done ? 0 : console.complain(done.error());
   }
   std::vector<std::string> texts = command.texts;
-  if (texts.empty()) texts = {{std::istreambuf_iterator<char>(in), {}}};
+  if (texts.empty()) {
+    const auto read = read_until(in, std::nullopt, kTextBytesMax, texts.emplace_back());
+    if (!read) return console.complain(read.error());
+  }
   const auto items = tokenize_texts(*tokenizer, texts, command.decode);
   if (!items) return console.complain(items.error());
   if (command.output == OutputForm::kJson) {

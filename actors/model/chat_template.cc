@@ -12,6 +12,7 @@
 #include "actors/model/json_file.h"
 #include "actors/model/utf8.h"
 #include "runtime/base/digest.h"
+#include "runtime/base/file.h"
 
 namespace tandem::actors {
 namespace {
@@ -282,7 +283,7 @@ Result<ChatTemplate> recognise_chat_template(std::string_view text, const std::s
 Result<ChatTemplate> read_chat_template(const fs::path& directory) {
   std::error_code none;
   if (const fs::path file = directory / "chat_template.jinja"; fs::exists(file, none)) {
-    const auto text = read_text(file, kTemplateBytesMax);
+    const auto text = read_file(file, kTemplateBytesMax);
     if (!text) return text.error();
     return recognise_chat_template(*text, file.string());
   }

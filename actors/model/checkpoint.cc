@@ -133,7 +133,7 @@ Result<void> save_model(const std::filesystem::path& directory, const SaveModel&
     return done;
   for (const char* name : kCopiedFiles) {
     if (!std::filesystem::exists(model.source / name, failed)) continue;
-    Result<std::string> text = read_text(model.source / name, kCopiedBytesMax);
+    Result<std::string> text = read_file(model.source / name, kCopiedBytesMax);
     if (!text) return text.error();
     if (Result<void> done = write_file_atomic(directory / name, *text); !done) return done;
   }

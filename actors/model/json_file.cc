@@ -64,18 +64,6 @@ std::string place(const std::string& file, std::string_view text, std::size_t of
 
 }  // namespace
 
-Result<std::string> read_text(const std::filesystem::path& file, std::uint64_t bytes_max) {
-  std::error_code failed;
-  // Where the size cannot be had, read_file() fails as well and says why.
-  const std::uint64_t size = std::filesystem::file_size(file, failed);
-  if (!failed && size > bytes_max)
-    return Error{.message = "the file has " + std::to_string(size) + " bytes; at most " +
-                            std::to_string(bytes_max) + " are read",
-                 .where = file.string(),
-                 .help = {}};
-  return read_file(file);
-}
-
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& file) {
   if (const auto over = json_over_limit(text))
     return Error{.message = "the JSON is " + *over, .where = file};
@@ -87,7 +75,7 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& file
 }
 
 Result<nlohmann::json> read_json(const std::filesystem::path& file, std::uint64_t bytes_max) {
-  Result<std::string> text = read_text(file, bytes_max);
+  Result<std::string> text = read_file(file, bytes_max);
   if (!text) return text.error();
   return parse_json(*text, file.string());
 }

@@ -12,10 +12,6 @@
 
 namespace tandem::actors {
 
-// read_file() of at most `bytes_max` bytes; a longer file is an error. Every file of a model
-// directory is read through this function, except the weights.
-Result<std::string> read_text(const std::filesystem::path& file, std::uint64_t bytes_max);
-
 // `file` names the text in errors. Errors: wrong syntax, a key that occurs twice in one object (of
 // which nlohmann::json alone would silently keep the last), and JSON that is over the limits of
 // runtime/base/json.h.

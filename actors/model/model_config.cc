@@ -14,6 +14,7 @@
 
 #include "actors/model/json_file.h"
 #include "kernels/ops/attention.h"
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/device/memory.h"
 
@@ -335,7 +336,7 @@ Result<ModelConfig> parse_model_config(std::string_view text, const std::string&
 
 Result<ModelConfig> read_model_config(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "config.json";
-  Result<std::string> text = read_text(file, kConfigBytesMax);
+  Result<std::string> text = read_file(file, kConfigBytesMax);
   if (!text) return text.error();
   Result<ModelConfig> config = parse_model_config(*text, file.string());
   const std::filesystem::path generation = directory / "generation_config.json";

@@ -4,14 +4,14 @@
 #include "actors/model/model_directory.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include "runtime/base/file.h"
 
 namespace tandem::actors {
 namespace {
@@ -31,11 +31,7 @@ bool is_there(const fs::path& path) {
 }
 
 bool begins_with(const fs::path& file, std::string_view text) {
-  std::array<char, kLfsPointer.size()> head{};
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(head.data(), static_cast<std::streamsize>(text.size()));
-  return stream.gcount() == static_cast<std::streamsize>(text.size()) &&
-         std::string_view(head.data(), text.size()) == text;
+  return file_head(file, text.size()) == text;
 }
 
 // The names of a directory's entries, sorted, so that an error always names the same one of

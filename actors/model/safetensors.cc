@@ -7,8 +7,6 @@
 // embedding would otherwise occupy one thread while the others wait.
 #include "actors/model/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -229,15 +227,11 @@ Result<void> for_each_piece(runtime::ThreadPool* threads, std::span<const Piece>
 }  // namespace
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
-  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return file_error("open file", path);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return file_error("examine file", path);
-  // A directory or a device counts as empty.
-  const std::uint64_t file_bytes =
-      S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
+  auto opened = open_regular(path);
+  if (!opened) return opened.error();
+  const std::uint64_t file_bytes = opened->bytes;
   if (file_bytes < sizeof(std::uint64_t)) return damaged(path, "shorter than its own length field");
-  SafetensorsFile file(path, std::move(fd));
+  SafetensorsFile file(path, std::move(opened->fd));
   std::uint64_t header_bytes = 0;
   if (Result<void> read =
           read_at(file.fd_.get(), path, 0, std::as_writable_bytes(std::span(&header_bytes, 1)));

@@ -12,6 +12,7 @@
 #include "actors/model/nfc.h"
 #include "actors/model/tokenizer_parts.h"
 #include "actors/model/utf8.h"
+#include "runtime/base/file.h"
 
 namespace tandem::actors {
 namespace {
@@ -47,7 +48,7 @@ Result<Tokenizer> Tokenizer::parse(std::string_view text, const std::string& fil
 }
 
 Result<Tokenizer> Tokenizer::read(const std::filesystem::path& file) {
-  Result<std::string> text = read_text(file, kTokenizerBytesMax);
+  Result<std::string> text = read_file(file, kTokenizerBytesMax);
   if (!text) return text.error();
   return parse(*text, file.string());
 }

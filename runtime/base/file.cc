@@ -12,9 +12,11 @@
 #include "runtime/base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -23,13 +25,73 @@
 namespace tandem {
 namespace {
 
-// A new file can be read by everybody (0644); secrets are made in secret.cc.
+// A new file can be read by everybody (0644); secrets are made in secret.cc. O_NONBLOCK means
+// nothing for regular files; without it the open of a FIFO would wait for the other end, whether to
+// read or to write.
 OwnedFd open_file(const std::filesystem::path& path, int flags) {
   int fd = -1;
   do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+    fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
   } while (fd < 0 && errno == EINTR);
   return OwnedFd(fd);
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISCHR(mode)) return "a character device";
+  if (S_ISBLK(mode)) return "a block device";
+  return "a socket";
+}
+
+Error irregular(const std::filesystem::path& path, mode_t mode) {
+  return {.message = std::string("it is ") + kind_of(mode) + ", not a regular file",
+          .where = path.string(),
+          .help = "put a file in its place, or name another path"};
+}
+
+Error too_long(const std::filesystem::path& path, const std::string& bytes,
+               std::uint64_t bytes_max) {
+  return {.message = "the file has " + bytes + " bytes; at most " + std::to_string(bytes_max) +
+                     " are read",
+          .where = path.string(),
+          .help = "a file for this purpose is never so long: is it the right one?"};
+}
+
+// Waits until `fd` has something to read or is at its end. False after `timeout`.
+bool readable_within(int fd, Duration timeout) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
+  pollfd waited{.fd = fd, .events = POLLIN, .revents = 0};
+  int ready = -1;
+  do {
+    ready = ::poll(&waited, 1, static_cast<int>(milliseconds));
+  } while (ready < 0 && errno == EINTR);
+  return ready != 0;
+}
+
+// From the descriptor's position to the end. One that has nothing to read now, which is the case
+// for pipes and terminals alone, is waited for.
+Result<std::string> read_to_end(const OwnedFd& fd, const std::filesystem::path& path,
+                                std::uint64_t bytes_max, Duration silence_max) {
+  std::string content;
+  std::array<char, 65536> block;
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      if (readable_within(fd.get(), silence_max)) continue;
+      return Error{.code = ErrorCode::kTimedOut,
+                   .message = "nothing came from the program that writes it, for " +
+                              std::to_string(silence_max / std::chrono::seconds(1)) + " s",
+                   .where = path.string(),
+                   .help = "write it into a file first, and name that file"};
+    }
+    if (got < 0) return file_error("read file", path);
+    if (got == 0) return content;
+    content.append(block.data(), static_cast<std::size_t>(got));
+    if (content.size() > bytes_max)
+      return too_long(path, "more than " + std::to_string(bytes_max), bytes_max);
+  }
 }
 
 // Writes all of `content`, in as many calls as the system needs. False with errno set.
@@ -86,39 +148,73 @@ Error file_error(std::string_view action, const std::filesystem::path& path) {
           .os_error = reason};
 }
 
-Result<std::string> read_file(const std::filesystem::path& path) {
-  const OwnedFd fd = open_file(path, O_RDONLY);
-  if (!fd) return file_error("open file", path);
-  return read_file(fd, path);
+std::string cause_of(const Error& error) {
+  return error.os_error != 0 ? errno_text(error.os_error) : error.message;
 }
 
-Result<std::string> read_file(const OwnedFd& fd, const std::filesystem::path& path) {
-  std::string content;
-  std::array<char, 65536> block;
-  for (;;) {
-    const ssize_t got = ::read(fd.get(), block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return file_error("read file", path);
-    if (got == 0) return content;
-    content.append(block.data(), static_cast<std::size_t>(got));
-  }
-}
-
-Result<void> read_file_into(const std::filesystem::path& path, std::span<std::byte> out) {
-  const OwnedFd fd = open_file(path, O_RDONLY);
+Result<OpenFile> open_regular(const std::filesystem::path& path, Links links) {
+  OwnedFd fd = open_file(path, links == Links::kFollowed ? O_RDONLY : O_RDONLY | O_NOFOLLOW);
+  if (!fd && errno == ENXIO) return irregular(path, S_IFSOCK);  // sockets cannot be opened
   if (!fd) return file_error("open file", path);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return file_error("examine file", path);
+  if (!S_ISREG(status.st_mode)) return irregular(path, status.st_mode);
+  return OpenFile{.fd = std::move(fd),
+                  .bytes = static_cast<std::uint64_t>(status.st_size),
+                  .inode = status.st_ino};
+}
+
+Result<void> refuse_irregular(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
+  return irregular(path, status.st_mode);
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
+  const auto file = open_regular(path);
+  if (!file) return file.error();
+  if (file->bytes > bytes_max) return too_long(path, std::to_string(file->bytes), bytes_max);
+  return read_file(file->fd, path, bytes_max);
+}
+
+Result<std::string> read_file(const OwnedFd& fd, const std::filesystem::path& path,
+                              std::uint64_t bytes_max) {
+  return read_to_end(fd, path, bytes_max, Duration::zero());
+}
+
+std::string file_head(const std::filesystem::path& path, std::size_t bytes) {
+  std::string head(bytes, '\0');
+  const auto file = open_regular(path);
+  const ssize_t got = file ? ::pread(file->fd.get(), head.data(), bytes, 0) : 0;
+  head.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return head;
+}
+
+bool is_descriptor(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.parent_path();
+  return path == "/dev/stdin" || folder == "/dev/fd" || folder == "/proc/self/fd";
+}
+
+Result<std::string> read_file_or_pipe(const std::filesystem::path& path, std::uint64_t bytes_max,
+                                      Duration silence_max) {
+  if (!is_descriptor(path)) return read_file(path, bytes_max);
+  const OwnedFd fd = open_file(path, O_RDONLY);
+  if (!fd) return file_error("open file", path);
+  return read_to_end(fd, path, bytes_max, silence_max);
+}
+
+Result<void> read_file_into(const std::filesystem::path& path, std::span<std::byte> out) {
+  const auto file = open_regular(path);
+  if (!file) return file.error();
   const auto wrong_size = [&](std::size_t bytes) {
     return Error{.message = "it has " + std::to_string(bytes) + " bytes instead of " +
                             std::to_string(out.size()),
                  .where = path.string(),
                  .help = {}};
   };
-  if (static_cast<std::size_t>(status.st_size) != out.size())
-    return wrong_size(static_cast<std::size_t>(status.st_size));
+  if (file->bytes != out.size()) return wrong_size(file->bytes);
   for (std::size_t done = 0; done < out.size();) {
-    const ssize_t got = ::read(fd.get(), out.data() + done, out.size() - done);
+    const ssize_t got = ::read(file->fd.get(), out.data() + done, out.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return file_error("read file", path);
     if (got == 0) return wrong_size(done);  // the file was truncated after fstat

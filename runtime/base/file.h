@@ -2,16 +2,22 @@
 // atomic replacement, an exclusive lock. Every error names the path and the operating system's
 // reason, and has the code kFailed (exit 1: a file that cannot be read or written).
 // Not here: formats, and files that grow (journals, logs, payload segments).
+//
+//   FI-1  A file that is read by its path is a regular file, is opened without a wait, and is read
+//         up to a limit. A path may lead anywhere: a FIFO would wait for its writer for ever, and a
+//         link to /dev/zero has no end.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 
 namespace tandem {
@@ -38,10 +44,44 @@ class OwnedFd {
 // failure.
 Error file_error(std::string_view action, const std::filesystem::path& path);
 
-// The whole content. Without a limit: for files that this user or this program wrote.
-Result<std::string> read_file(const std::filesystem::path& path);
+// The reason alone of an error of this header, for a message that says itself what was attempted:
+// "No such file or directory", "it is a FIFO, not a regular file".
+std::string cause_of(const Error& error);
+
+// A regular file that is open for reading, with its facts at that moment.
+struct OpenFile {
+  OwnedFd fd;
+  std::uint64_t bytes = 0;
+  std::uint64_t inode = 0;
+};
+enum class Links { kFollowed, kRefused };  // a symbolic link in the last place of the path
+
+// FI-1. An error says what else was found: "it is a FIFO, not a regular file".
+Result<OpenFile> open_regular(const std::filesystem::path& path, Links links = Links::kFollowed);
+// That error where `path` is something else than a regular file, for libraries that open a path by
+// themselves. No error where nothing is there.
+Result<void> refuse_irregular(const std::filesystem::path& path);
+
+// The limit of a file for which the caller knows no tighter one.
+inline constexpr std::uint64_t kFileBytesMax = 256u << 20;
+
+// The whole content (FI-1). A file of more than `bytes_max` bytes is an error.
+Result<std::string> read_file(const std::filesystem::path& path,
+                              std::uint64_t bytes_max = kFileBytesMax);
 // The same of a file that is open, from the descriptor's position on; `path` is for the error.
-Result<std::string> read_file(const OwnedFd& fd, const std::filesystem::path& path);
+Result<std::string> read_file(const OwnedFd& fd, const std::filesystem::path& path,
+                              std::uint64_t bytes_max = kFileBytesMax);
+
+// The first bytes, at most `bytes` of them (FI-1). Empty where the file cannot be read.
+std::string file_head(const std::filesystem::path& path, std::size_t bytes);
+
+// Whether `path` names a descriptor that this process was given by its parent: /dev/stdin, or
+// /dev/fd/63, which a shell puts in the place of <(command).
+bool is_descriptor(const std::filesystem::path& path);
+// read_file(), which also takes a pipe or a terminal where is_descriptor(path): its writer exists
+// already. A writer that is silent for longer than `silence_max` is an error, kTimedOut.
+Result<std::string> read_file_or_pipe(const std::filesystem::path& path, std::uint64_t bytes_max,
+                                      Duration silence_max);
 
 // Reads a file of exactly out.size() bytes into `out`. A file of another size is an error. After an
 // error the content of `out` is undefined.

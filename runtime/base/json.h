@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,20 @@ inline constexpr std::size_t kJsonBytesMax = std::size_t{256} << 20;
 
 // The value of `text`. The result `is_discarded()` where `text` is not JSON, or is over a limit.
 nlohmann::json parse_json(std::string_view text);
+
+// A member of an object, which scan_object() looks for.
+struct JsonField {
+  using Type = nlohmann::json::value_t;
+  std::string_view key = {};
+  Type type = Type::discarded;  // of its value; discarded: the object has no such member
+  std::string text = {};        // the value, where it is a string
+};
+
+// Finds `fields` in the JSON object `text` without building a value, in about half of the time and
+// without its memory. Returns the type of the whole text, discarded where parse_json() refuses it;
+// the fields of a text that is no object are undefined. Of two members with one key the last one
+// counts, as in parse_json().
+JsonField::Type scan_object(std::string_view text, std::span<JsonField> fields);
 
 // The limit that `text` exceeds, in words for a message: "nested more than 64 deep". nullopt where
 // `text` keeps both limits, whether or not it is JSON.

@@ -1,7 +1,5 @@
 #include "runtime/base/line_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,22 +20,16 @@ std::uint64_t checksum_of(const std::string& text) {
 }  // namespace
 
 Result<LineFile> LineFile::open(const std::filesystem::path& path) {
-  // The directory may hold anything. Without O_NONBLOCK the open of a pipe would wait for a writer;
-  // without O_NOFOLLOW a link could point at a file that the caller was not to show.
-  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd) {
-    const bool absent = errno == ENOENT || errno == ENOTDIR;
-    Error error = file_error("open file", path);
-    if (absent) error.code = ErrorCode::kNotFound;
+  // Without a link's refusal it could point at a file that the caller was not to show.
+  auto opened = open_regular(path, Links::kRefused);
+  if (!opened) {
+    Error error = opened.error();
+    if (error.os_error == ENOENT || error.os_error == ENOTDIR) error.code = ErrorCode::kNotFound;
     return error;
   }
-  struct stat facts;
-  if (::fstat(fd.get(), &facts) != 0) return file_error("read file", path);
-  if (!S_ISREG(facts.st_mode))
-    return Error{.message = "cannot read: it is no regular file", .where = path.string()};
-  LineFile file(std::move(fd), path);
-  file.inode_ = facts.st_ino;
-  file.size_ = static_cast<std::uint64_t>(facts.st_size);
+  LineFile file(std::move(opened->fd), path);
+  file.inode_ = opened->inode;
+  file.size_ = opened->bytes;
   return file;
 }
 

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <vector>
 
+#include "runtime/base/file.h"
+
 namespace tandem::runtime {
 namespace {
 
@@ -64,6 +66,11 @@ Error unfit_nccl(const std::string& path, const std::string& why) {
 Result<void*> open_first(const std::vector<std::string>& places) {
   std::string reasons;
   for (const std::string& place : places) {
+    // The open of a FIFO would wait for its writer. A bare name is looked for by the loader.
+    if (const auto regular = refuse_irregular(place); !regular && place.find('/') != place.npos) {
+      reasons += (reasons.empty() ? "" : "; ") + place + ": " + regular.error().message;
+      continue;
+    }
     // RTLD_LOCAL: its symbols must not take the place of another library's.
     if (void* library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     reasons += (reasons.empty() ? "" : "; ") + std::string(::dlerror());

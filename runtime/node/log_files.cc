@@ -6,8 +6,6 @@
 // '/' is written as '.' there; so "a.b" and "a/b" have one name, which reads as "a/b".
 #include "runtime/node/log_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,23 +47,8 @@ std::optional<LogName> log_name(std::string_view file) {
   return name;
 }
 
-struct OpenLog {
-  OwnedFd fd;
-  std::uint64_t size = 0;  // when it was opened; the file may grow meanwhile
-};
-
-// A symbolic link in the file's place is refused (O_NOFOLLOW), and the open of a pipe there does
-// not wait for a writer (O_NONBLOCK).
-Result<OpenLog> open_log(const std::filesystem::path& path) {
-  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd) return file_error("open log", path);
-  struct stat facts;
-  if (::fstat(fd.get(), &facts) != 0) return file_error("read log", path);
-  return OpenLog{.fd = std::move(fd), .size = static_cast<std::uint64_t>(facts.st_size)};
-}
-
 // Up to `bytes` from `offset`; fewer at the end of the file.
-Result<std::string> read_at(const OpenLog& log, std::uint64_t offset, std::size_t bytes,
+Result<std::string> read_at(const OpenFile& log, std::uint64_t offset, std::size_t bytes,
                             const std::filesystem::path& path) {
   std::string text(bytes, '\0');
   std::size_t done = 0;
@@ -138,10 +121,10 @@ std::optional<Incarnation> previous_log(const std::filesystem::path& directory,
 
 Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_max,
                           std::size_t bytes_max) {
-  const Result<OpenLog> log = open_log(path);
+  const auto log = open_regular(path, Links::kRefused);
   if (!log) return log.error();
-  const std::uint64_t bytes = std::min<std::uint64_t>(log->size, bytes_max);
-  const std::uint64_t offset = log->size - bytes;
+  const std::uint64_t bytes = std::min<std::uint64_t>(log->bytes, bytes_max);
+  const std::uint64_t offset = log->bytes - bytes;
   Result<std::string> text = read_at(*log, offset, static_cast<std::size_t>(bytes), path);
   if (!text) return text.error();
   std::size_t start = start_of_last_lines(*text, lines_max);
@@ -185,10 +168,10 @@ std::size_t lines_since(std::string_view text, std::int64_t unix_ms) {
 }
 
 Result<LogChunk> read_log(const std::filesystem::path& path, std::uint64_t offset) {
-  const Result<OpenLog> log = open_log(path);
+  const auto log = open_regular(path, Links::kRefused);
   if (!log) return log.error();
-  if (offset > log->size) offset = 0;
-  const std::uint64_t bytes = std::min<std::uint64_t>(log->size - offset, kLogReadBytesMax);
+  if (offset > log->bytes) offset = 0;
+  const std::uint64_t bytes = std::min<std::uint64_t>(log->bytes - offset, kLogReadBytesMax);
   Result<std::string> text = read_at(*log, offset, static_cast<std::size_t>(bytes), path);
   if (!text) return text.error();
   return LogChunk{.text = *text, .offset = offset, .next_offset = offset + text->size()};

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "runtime/base/file.h"
 #include "runtime/base/text.h"
 
 namespace tandem::runtime {
@@ -50,9 +51,18 @@ Sqlite::Row row_of(sqlite3_stmt* statement) {
   return row;
 }
 
+// SQLite opens the database and the files beside it by itself, and would wait for the writer of a
+// FIFO.
+Result<void> refuse_irregular_parts(const std::string& path) {
+  for (const char* const part : {"", "-wal", "-shm", "-journal"})
+    if (auto regular = refuse_irregular(path + part); !regular) return regular;
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std::string& schema) {
+  if (const auto regular = refuse_irregular_parts(path); !regular) return regular.error();
   sqlite3* database = nullptr;
   const int code =
       sqlite3_open_v2(path.c_str(), &database,
@@ -69,6 +79,7 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, const std:
 // SQLite shares files beside the database with writers, also for reading. A database whose log is
 // gone and whose directory cannot be written is therefore opened as one that never changes.
 Result<std::unique_ptr<Sqlite>> Sqlite::open_to_read(const std::string& path) {
+  if (const auto regular = refuse_irregular_parts(path); !regular) return regular.error();
   const std::string uri = "file:" + percent_encoded(path);
   Error why;
   // Opening alone reads nothing; only the query shows whether the database can be read.

@@ -10,7 +10,6 @@
 // old version raises no count, so a copy of a pruned version succeeds.
 #include "runtime/weights/disk.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -345,12 +344,12 @@ Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> b
   // Read before the version: a withdrawal between the two makes finish() look again.
   const std::uint64_t lineage = read_family_facts(config_.directory).lineage;
   const fs::path arena = version_directory(config_.directory, version) / kArena;
-  OwnedFd fd(::open(arena.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno != ENOENT) return file_error("open weights", arena);
+  auto opened = open_regular(arena);
+  if (!opened && opened.error().os_error != ENOENT) return opened.error();
   const Result<VersionFacts> facts = read_version_facts(config_.directory, version);
   // The version may be pruned between the two reads: then its facts are missing although its file
   // is open.
-  if (!fd || (!facts && !available(version))) {
+  if (!opened || (!facts && !available(version))) {
     return Error{.code = ErrorCode::kNotFound,
                  .message = "policy version " + std::to_string(version.value) + " of " +
                             config_.name + " is not offered",
@@ -360,7 +359,7 @@ Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> b
   if (!facts) return facts.error();
   if (auto fits = check_layout(*facts, version); !fits) return fits;
   lineage_ = lineage;
-  arena_ = std::move(fd);
+  arena_ = std::move(opened->fd);
   if (!buffer.empty()) {
     copy_.emplace(version, facts->checksum, buffer);
     return {};

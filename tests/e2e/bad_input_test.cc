@@ -3,6 +3,7 @@
 // tests/actors/main/job.)
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <csignal>
@@ -89,6 +90,129 @@ TEST_F(BadInput, ABrokenModelIsNamed) {
   expect_refused(with("model.safetensors", std::nullopt) + pretrained, 1, "model.safetensors");
   expect_refused(with("model.safetensors", "junk that is no header") + pretrained, 1,
                  "model.safetensors");
+}
+
+// What stands in the place of a file and is none. A FIFO has no writer, and /dev/zero has no end.
+struct NoFile {
+  const char* kind;  // as an error names it
+  void (*make)(const fs::path&);
+};
+constexpr NoFile kNoFiles[] = {
+    {"a FIFO", [](const fs::path& path) { ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0); }},
+    {"a character device", [](const fs::path& path) { fs::create_symlink("/dev/zero", path); }},
+};
+
+void put_in_place_of(const fs::path& path, const NoFile& thing) {
+  fs::remove(path);
+  thing.make(path);
+}
+
+TEST_F(BadInput, AFileOfAModelThatIsNoFileIsNamed) {
+  for (const NoFile& thing : kNoFiles) {
+    for (const char* file : {"config.json", "tokenizer.json", "model.safetensors"}) {
+      SCOPED_TRACE(std::string(file) + ": " + thing.kind);
+      const std::string model = model_with("model.safetensors", "junk");
+      put_in_place_of(fs::path(model) / file, thing);
+      const Words job{"model.path=" + model, "model.init=pretrained"};
+      expect_refused(job, 1, std::string("it is ") + thing.kind + ", not a regular file");
+      expect_refused(job, 1, file);
+    }
+  }
+}
+
+TEST_F(BadInput, AJobOrDataFileThatIsNoFileIsNamed) {
+  up();
+  for (const NoFile& thing : kNoFiles) {
+    SCOPED_TRACE(thing.kind);
+    const std::string message = std::string("it is ") + thing.kind + ", not a regular file";
+    const fs::path path = home.path() / "no-file";
+    put_in_place_of(path, thing);
+    for (const char* key : {"data.train_files", "data.val_files", "warm_start.train_files"})
+      expect_refused({std::string(key) + "=[" + path.string() + "]"}, 1, message);
+    for (const Words& command :
+         {Words{"run", path.string()}, Words{"submit", path.string()},
+          Words{"run", "--dry-run", path.string()}, Words{"eval", kModel, path.string()}}) {
+      const Finished done = home.run(command);
+      EXPECT_EQ(done.code, 1) << command.front() << ": " << done.text();
+      EXPECT_NE(done.err.find("cannot read the job file: " + message), std::string::npos)
+          << done.text();
+      EXPECT_NE(done.err.find(path.string()), std::string::npos) << done.text();
+    }
+  }
+  home.down();
+}
+
+// A shell opens the pipe of <(command) before the program starts, so that its writer exists.
+TEST_F(BadInput, AJobFileMayBeAPipeOfTheShell) {
+  const std::string job = TANDEM_SOURCE_DIR "/configs/arithmetic.yaml";
+  for (const std::string& piped :
+       {"sed 's,models/,configs/models/,; s,data/,configs/data/,' " + job +
+            " | " TANDEM_BINARY " run --dry-run /dev/stdin",
+        TANDEM_BINARY " run --dry-run <(sed 's,models/,configs/models/,; s,data/,configs/data/,' " +
+            job + ")"}) {
+    const Finished done = home.start_program({"bash", "-c", piped}).wait();
+    EXPECT_EQ(done.code, 0) << piped << ": " << done.text();
+    EXPECT_NE(done.out.find("# placement on"), std::string::npos) << done.text();
+  }
+  const Finished endless =
+      home.start_program({"bash", "-c", TANDEM_BINARY " run /dev/stdin < /dev/zero"}).wait();
+  EXPECT_EQ(endless.code, 1) << endless.text();
+  EXPECT_NE(endless.err.find("at most 1048576 are read"), std::string::npos) << endless.text();
+}
+
+TEST_F(BadInput, AFileOfACheckpointThatIsNoFileIsNamed) {
+  const Words longer = small_job(3, {"data.val_files=[]", "learner.save_freq=2"});
+  home.train(kSmallId, small_job(2, {"data.val_files=[]", "learner.save_freq=2"}));
+  const fs::path run = home.run_dir(kSmallId), kept = home.path() / "kept";
+  fs::remove_all(run / "checkpoints/step-0");  // else the run would go on from there
+  for (const NoFile& thing : kNoFiles) {
+    for (const char* file :
+         {"checkpoints/step-2/config.json", "checkpoints/step-2/model.safetensors",
+          "checkpoints/step-2/trainer/state.bin", "checkpoints/step-2/trainer/m.bin",
+          "checkpoints/step-2/trainer/v.bin", "journal.sqlite", "metrics.jsonl", "samples.jsonl"}) {
+      SCOPED_TRACE(std::string(file) + ": " + thing.kind);
+      fs::rename(run / file, kept);
+      put_in_place_of(run / file, thing);
+      const Finished done = home.run(Words{"run"} + longer + Words{"--resume", run.string()});
+      EXPECT_EQ(done.code, 1) << done.text();
+      EXPECT_NE(done.err.find(std::string("it is ") + thing.kind + ", not a regular file"),
+                std::string::npos)
+          << done.text();
+      EXPECT_NE(done.err.find(fs::path(file).filename().string()), std::string::npos)
+          << done.text();
+      fs::remove(run / file);
+      fs::rename(kept, run / file);
+    }
+    fs::rename(run / "job.yaml", kept);
+    put_in_place_of(run / "job.yaml", thing);
+    const Finished done = home.run({"run", "--resume", run.string()});
+    EXPECT_EQ(done.code, 1) << done.text();
+    EXPECT_NE(done.err.find(std::string("it is ") + thing.kind), std::string::npos) << done.text();
+    fs::remove(run / "job.yaml");
+    fs::rename(kept, run / "job.yaml");
+  }
+  const Finished good = home.run(Words{"run"} + longer + Words{"--resume", run.string()});
+  EXPECT_EQ(good.code, 0) << good.text();
+  home.expect_nothing_left();
+}
+
+// 50 lines of 4 MiB, together with the program itself, are more than 200 MiB of addresses can hold.
+TEST_F(BadInput, TooLittleMemoryIsAnErrorAndNoAbort) {
+  const fs::path data = home.path() / "large.jsonl";
+  std::ofstream file(data);
+  for (int i = 0; i < 50; ++i)
+    file << R"({"prompt": "1+1=", "answer": ")" << std::string(4 << 20, 'x') << "\"}\n";
+  file.close();
+  const Finished done =
+      home.start_program(
+              {"sh", "-c",
+               "ulimit -v $((200 << 10)); exec " TANDEM_BINARY " eval " + std::string(kModel) +
+                   " " TANDEM_SOURCE_DIR "/configs/arithmetic.yaml --set data.val_files=[" +
+                   data.string() + "]"})
+          .wait();
+  EXPECT_EQ(done.code, 1) << done.text();
+  EXPECT_NE(done.err.find("error[out_of_memory]: there is not enough memory"), std::string::npos)
+      << done.text();
 }
 
 TEST_F(BadInput, AHubIdIsNoFolder) {

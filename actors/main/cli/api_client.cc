@@ -4,7 +4,6 @@
 #include "actors/main/cli/api_client.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 
 #include "runtime/base/file.h"
@@ -68,13 +67,12 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   if (const auto address = environment("TANDEM_ADDRESS"))
     return parse_from(*address, "TANDEM_ADDRESS=" + *address);
   const std::filesystem::path path = tandem_home() / "controller.json";
-  std::ifstream file(path);
+  const auto file = read_file(path);
   // A killed controller leaves its file. Another program may listen on that port by now, and must
   // not be shown the token.
   if (!file || !FileLock::held(tandem_home() / "controller.lock"))
     return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const json description = parse_json(text);
+  const json description = parse_json(*file);
   if (!description.is_object() || !description.value("http", json()).is_string())
     return Error{ErrorCode::kUnreachable, "the controller's file is damaged", path,
                  "remove it if no controller runs, or pass --address"};

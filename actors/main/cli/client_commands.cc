@@ -20,6 +20,7 @@
 #include "actors/main/cli/views.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
+#include "runtime/base/file.h"
 #include "runtime/base/text.h"
 
 namespace tandem::app {
@@ -28,6 +29,8 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kLookAgain = std::chrono::seconds(1);
+constexpr Duration kSubmitTimeout = std::chrono::minutes(10);  // for 4 GiB of data, several times
+constexpr std::uint64_t kDataBytesLarge = 200'000'000;         // read in some seconds
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 constexpr std::size_t kEventsShown = 10;  // of `describe`
 
@@ -300,6 +303,19 @@ Error queued(Client& client, const std::string& id, const std::string& message) 
   return {ErrorCode::kInfeasible, "", "", ""};
 }
 
+// The controller reads all data of a job before it answers. Whoever waits for that is told why.
+void tell_of_large_data(const JobSpec& job, std::ostream& err) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : job.data.train_files) {
+    std::error_code unknown;
+    const std::uint64_t size = std::filesystem::file_size(file, unknown);
+    if (!unknown) bytes += size;
+  }
+  if (bytes >= kDataBytesLarge)
+    err << "note: the controller reads " << bytes / 1'000'000 << " MB of data before it answers"
+        << std::endl;
+}
+
 Result<void> execute(const SubmitCommand& command, Client& client) {
   std::optional<std::filesystem::path> run;
   if (command.resume) {
@@ -312,8 +328,10 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
   auto loaded = load_job_of(command.job, run, command.sets);
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->warnings) client.err << "warning: " << warning << "\n";
-  auto job = client.api.post(run ? "/jobs?resume=" + url_escape(run->string()) : "/jobs",
-                             print_job(loaded->spec));
+  tell_of_large_data(loaded->spec, client.err);
+  const ApiClient patient(client.api.address(), kSubmitTimeout);
+  auto job = patient.post(run ? "/jobs?resume=" + url_escape(run->string()) : "/jobs",
+                          print_job(loaded->spec));
   if (!job) return job.error();
   const std::string id = field(*job, "id");
   for (const json& warning : job->value("warnings", json::array()))
@@ -458,6 +476,7 @@ Result<std::optional<json>> read_samples(const SamplesCommand& command) {
   // A run directory, else the id of one.
   if (!std::filesystem::exists(path, ignored))
     path = tandem_home() / "runs" / command.job / "samples.jsonl";
+  if (const auto regular = refuse_irregular(path); !regular) return regular.error();
   std::ifstream file(path);
   if (!file) return std::optional<json>();
   json samples = json::array();

@@ -1,24 +1,29 @@
-// Reads a data set line by line, so that every error can name its line, and keeps each line as
+// Reads a data set line by line, so that every error can name its line, and gives each line on as
 // text: `answer` and unknown fields go to the reward as they were written. A conversation is the
 // exception: it is rendered here, once, and the line is written anew with the text under the
 // prompt's key, so that the exchange, the rewards and the samples see the prompt that the model
 // sees.
 //
+// A data set may have millions of lines. Each is checked whole, as JSON and UTF-8, but only the few
+// named fields become values (scan_object), in strings that are used again for the next line. The
+// values of a whole line are built for conversations, and for the text of an error.
+//
 // Files come from users and may be anything. Each bound is checked before memory is taken for what
-// it limits: a line is read into a buffer of the largest allowed size, and the sums of bytes and
-// records are checked per line. A binary file is recognised by its head (foreign_input.h) before
-// its first line is parsed.
+// it limits: a reader of lines has a limit (line_reader.h), and the sums of bytes and records are
+// checked per line. A binary file is recognised by its head (foreign_input.h) before its first line
+// is parsed.
 //
 // An order is a permutation drawn from a derived seed (DS-1), so that it depends on the seed, the
 // epoch and the size alone and not on earlier draws.
 #include "actors/main/job/dataset.h"
 
-#include <algorithm>
-#include <fstream>
+#include <array>
 #include <numeric>
 
 #include "actors/main/job/foreign_input.h"
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/line_reader.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::app {
@@ -32,16 +37,8 @@ Error bad_line(const std::string& where, std::string message, std::string help) 
 
 const char* type_help(const json& value) { return value.is_null() ? "null" : value.type_name(); }
 
-// The text of field `key`; nothing if the field is absent, an error if it is not a string.
-Result<std::optional<std::string>> text_field(const json& object, const std::string& key,
-                                              const std::string& where) {
-  const auto at = object.find(key);
-  if (at == object.end()) return std::optional<std::string>();
-  if (at->is_string()) return std::optional(at->get<std::string>());
-  return bad_line(where, "`" + key + "` must be a string, found " + type_help(*at), "");
-}
-
-Error missing_field(const std::string& key, const std::string& where, const json& object) {
+Error missing_field(const std::string& key, const std::string& where, const std::string& line) {
+  const json object = parse_json(line);
   std::string fields;
   for (const auto& item : object.items()) fields += (fields.empty() ? "" : ", ") + item.key();
   return bad_line(where, "the line has no `" + key + "`",
@@ -54,6 +51,8 @@ std::string over_limit(const std::string& line) {
   const auto over = json_over_limit(line);
   return over ? ": it is " + *over : "";
 }
+
+constexpr const char* kOneObject = "a data file has one JSON object per line";
 
 // Where a conversation is looked for if the prompt's key is absent.
 constexpr const char* kMessages = "messages";
@@ -121,112 +120,151 @@ class ChatRenderer {
   std::optional<actors::ChatTemplate> chat_;
 };
 
-struct Prompt {
-  std::string text;
-  std::optional<actors::ChatTemplate> chat;  // by which it was rendered
+// Reads the lines of one data set, and knows what all of its files have in common.
+class DatasetReader {
+ public:
+  DatasetReader(const DatasetKeys& keys, RecordNeeds needs, const TakeRecord& take,
+                const TellReading& tell)
+      : keys_(keys),
+        needs_(needs),
+        take_(take),
+        tell_(tell),
+        chat_(keys.chat),
+        fields_{JsonField{.key = keys.prompt}, JsonField{.key = kMessages},
+                JsonField{.key = keys.completion}, JsonField{.key = keys.data_source},
+                JsonField{.key = keys.answer}} {}
+
+  void expect(std::uint64_t bytes) { progress_.bytes_total += bytes; }
+  Result<void> read(const std::filesystem::path& path);
+
+ private:
+  using Type = JsonField::Type;
+
+  // Parses record_.json into the other members of record_.
+  Result<void> parse();
+  Result<void> parse_prompt();
+  Result<void> parse_conversation();
+  // The text of a field; nothing if the line has none, an error if it is not a string.
+  Result<void> parse_text(const JsonField& field, std::optional<std::string>& text) const;
+  Result<void> count_in();
+
+  const DatasetKeys& keys_;
+  const RecordNeeds needs_;
+  const TakeRecord& take_;
+  const TellReading& tell_;
+  ChatRenderer chat_;
+  std::array<JsonField, 5> fields_;  // in the order of the constructor
+  const JsonField &prompt_ = fields_[0], &messages_ = fields_[1], &completion_ = fields_[2],
+                  &data_source_ = fields_[3], &answer_ = fields_[4];
+  Record record_;  // of the present line
+  ReadingProgress progress_;
+  std::size_t bytes_ = 0;  // of all lines
 };
 
-// The text of the prompt. Where the line has a conversation, `object` and `line` are changed to the
-// form that is kept (dataset.h).
-Result<Prompt> read_prompt(json& object, std::string& line, const DatasetKeys& keys,
-                           ChatRenderer& chat, const std::string& where) {
-  auto conversation = object.find(keys.prompt);
-  if (conversation == object.end()) conversation = object.find(kMessages);
-  if (conversation == object.end() || !conversation->is_array()) {
-    auto given = text_field(object, keys.prompt, where);
-    if (!given) return given.error();
-    if (!*given) return missing_field(keys.prompt, where, object);
-    return Prompt{**std::move(given), {}};
-  }
-  auto text = chat.text_of(*conversation, where);
+Result<void> DatasetReader::parse_text(const JsonField& field,
+                                       std::optional<std::string>& text) const {
+  text.reset();
+  if (field.type == Type::discarded) return {};
+  if (field.type != Type::string)
+    return bad_line(
+        record_.where,
+        "`" + std::string(field.key) + "` must be a string, found " + type_help(json(field.type)),
+        "");
+  text = field.text;
+  return {};
+}
+
+// The line is written anew in the form that is kept (dataset.h).
+Result<void> DatasetReader::parse_conversation() {
+  json object = parse_json(record_.json);
+  const std::string key = prompt_.type == Type::array ? keys_.prompt : kMessages;
+  json messages = std::move(object[key]);
+  auto text = chat_.text_of(messages, record_.where);
   if (!text) return text.error();
-  object.emplace(kMessages, json(*conversation));
-  object[keys.prompt] = *text;
-  line = dump_json(object);
-  return Prompt{*std::move(text), chat.chat()};
+  // A line that has a prompt and a list of messages beside it keeps that list.
+  if (key == kMessages || messages_.type == Type::discarded)
+    object[kMessages] = std::move(messages);
+  object[keys_.prompt] = *text;
+  record_.json = dump_json(object);
+  record_.prompt = *std::move(text);
+  record_.chat = chat_.chat();
+  return {};
 }
 
-Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNeeds needs,
-                            ChatRenderer& chat, std::string where) {
-  json object = parse_json(line);
-  if (object.is_discarded())
-    return bad_line(where, "not a line of JSON" + over_limit(line),
-                    "a data file has one JSON object per line");
-  if (!object.is_object())
-    return bad_line(where, std::string("expected a JSON object, found ") + type_help(object),
-                    "a data file has one JSON object per line");
-  auto prompt = read_prompt(object, line, keys, chat, where);
-  if (!prompt) return prompt.error();
+Result<void> DatasetReader::parse_prompt() {
+  record_.chat.reset();
+  const bool absent = prompt_.type == Type::discarded;
+  if ((absent ? messages_ : prompt_).type == Type::array) return parse_conversation();
+  if (absent) return missing_field(keys_.prompt, record_.where, record_.json);
+  std::optional<std::string> text;
+  if (auto parsed = parse_text(prompt_, text); !parsed) return parsed;
+  record_.prompt = *std::move(text);
+  return {};
+}
+
+Result<void> DatasetReader::parse() {
+  const Type type = scan_object(record_.json, fields_);
+  if (type == Type::discarded)
+    return bad_line(record_.where, "not a line of JSON" + over_limit(record_.json), kOneObject);
+  if (type != Type::object)
+    return bad_line(record_.where,
+                    std::string("expected a JSON object, found ") + type_help(json(type)),
+                    kOneObject);
+  if (auto parsed = parse_prompt(); !parsed) return parsed;
   // A completion of another type matters only where one is needed.
-  auto completion = text_field(object, keys.completion, where);
-  if (needs == RecordNeeds::kCompletion) {
-    if (!completion) return completion.error();
-    if (!*completion) return missing_field(keys.completion, where, object);
+  const auto completion = parse_text(completion_, record_.completion);
+  if (needs_ == RecordNeeds::kCompletion) {
+    if (!completion) return completion;
+    if (!record_.completion) return missing_field(keys_.completion, record_.where, record_.json);
   }
-  auto data_source = text_field(object, keys.data_source, where);
-  if (!data_source) return data_source.error();
-  const auto answer = object.find(keys.answer);
-  if (needs == RecordNeeds::kAnswer && answer == object.end())
-    return missing_field(keys.answer, where, object);
-
-  Record record{.prompt = std::move(prompt->text),
-                .chat = prompt->chat,
-                .json = std::move(line),
-                .where = std::move(where)};
-  if (answer != object.end()) record.answer_json = dump_json(*answer);
-  if (completion) record.completion = std::move(*completion);
-  record.data_source = *std::move(data_source);
-  return record;
+  if (auto parsed = parse_text(data_source_, record_.data_source); !parsed) return parsed;
+  if (needs_ == RecordNeeds::kAnswer && answer_.type == Type::discarded)
+    return missing_field(keys_.answer, record_.where, record_.json);
+  return {};
 }
 
-// The next line without its newline; false at the end of the file. A line above the limit comes
-// back with one byte more than is allowed, which the caller refuses.
-bool next_line(std::istream& file, std::vector<char>& buffer, std::string& line) {
-  buffer.resize(kRecordBytesMax + 2);  // and the byte that ends what getline() stores
-  file.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-  const auto taken = static_cast<std::size_t>(file.gcount());
-  // gcount() includes the newline that getline() took; the last line of a file may have none.
-  const bool with_end = file.good();
-  line.assign(buffer.data(), with_end ? taken - 1 : taken);
-  return with_end || taken > 0;
+// Counts the present line. An error where it is one too many.
+Result<void> DatasetReader::count_in() {
+  bytes_ += record_.json.size();
+  ++progress_.records;
+  if (bytes_ <= kDatasetBytesMax && progress_.records <= kDatasetRecordsMax) return {};
+  return bad_line(record_.where, "the data set is larger than Tandem keeps in memory",
+                  "the most is " + std::to_string(kDatasetBytesMax >> 30) + " GiB and " +
+                      std::to_string(kDatasetRecordsMax) + " records");
 }
 
-Result<void> append_file(const std::filesystem::path& path, const DatasetKeys& keys,
-                         RecordNeeds needs, ChatRenderer& chat, std::size_t& bytes,
-                         std::vector<Record>& records) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code ignored;
-  if (!file || std::filesystem::is_directory(path, ignored))
-    return Error{ErrorCode::kFailed, "cannot read the data file: " + errno_text(errno),
-                 path.string(), ""};
+Result<void> DatasetReader::read(const std::filesystem::path& path) {
+  auto lines = LineReader::open(path, kRecordBytesMax);
+  if (!lines)
+    return Error{ErrorCode::kFailed, "cannot read the data file: " + cause_of(lines.error()),
+                 path.string(), lines.error().help};
   if (auto binary = binary_data_error(path)) return *binary;
-  const std::size_t before = records.size();
-  std::size_t number = 0;
-  std::vector<char> buffer;
-  for (std::string line; next_line(file, buffer, line);) {
-    ++number;
-    const std::string where = path.string() + ":" + std::to_string(number);
+  const std::uint64_t before = progress_.records, bytes_before = progress_.bytes;
+  progress_.file = path;
+  for (;;) {
+    const auto line = lines->next();
+    if (!line) {
+      Error error = line.error();
+      if (error.help.empty()) error.help = kOneObject;
+      return error;
+    }
+    if (!*line) break;
+    if (tell_ && lines->number() % kLinesPerNotice == 0) {
+      progress_.bytes = bytes_before + lines->bytes_read();
+      tell_(progress_);
+    }
+    std::string_view text = **line;
     // Files of Windows end their lines with CR LF.
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.size() > kRecordBytesMax)
-      return bad_line(where, "the line has more than " + std::to_string(kRecordBytesMax) + " bytes",
-                      "a data file has one JSON object per line");
-    if (line.find_first_not_of(" \t") == std::string::npos) continue;
-    bytes += line.size();
-    if (bytes > kDatasetBytesMax || records.size() >= kDatasetRecordsMax)
-      return bad_line(where, "the data set is larger than Tandem keeps in memory",
-                      "the most is " + std::to_string(kDatasetBytesMax >> 30) + " GiB and " +
-                          std::to_string(kDatasetRecordsMax) + " records");
-    auto record = parse_record(std::move(line), keys, needs, chat, where);
-    if (!record) return record.error();
-    records.push_back(std::move(*record));
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    if (text.find_first_not_of(" \t") == text.npos) continue;
+    record_.json = text;
+    record_.where.assign(path.native()).append(":").append(std::to_string(lines->number()));
+    if (auto counted = count_in(); !counted) return counted;
+    if (auto parsed = parse(); !parsed) return parsed;
+    if (auto taken = take_(record_); !taken) return taken;
   }
-  // The loop also ends at an I/O error, after which the records that were read must not pass for
-  // all.
-  if (file.bad())
-    return Error{ErrorCode::kFailed, "cannot read the data file: " + errno_text(errno),
-                 path.string(), ""};
-  if (records.size() == before)
+  progress_.bytes = bytes_before + lines->bytes_read();
+  if (progress_.records == before)
     return bad_line(path.string(), "the data file holds no records", "one JSON object per line");
   return {};
 }
@@ -254,14 +292,27 @@ DatasetKeys dataset_keys(const JobSpec& job) {
   return keys;
 }
 
+Result<void> read_dataset(const std::vector<std::filesystem::path>& files, const DatasetKeys& keys,
+                          RecordNeeds needs, const TakeRecord& take, const TellReading& tell) {
+  DatasetReader reader(keys, needs, take, tell);
+  for (const std::filesystem::path& file : files) {
+    std::error_code unknown;  // the reader says what is wrong with such a file
+    const std::uint64_t bytes = std::filesystem::file_size(file, unknown);
+    if (!unknown) reader.expect(bytes);
+  }
+  for (const std::filesystem::path& file : files)
+    if (auto read = reader.read(file); !read) return read;
+  return {};
+}
+
 Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path>& files,
                                          const DatasetKeys& keys, RecordNeeds needs) {
   std::vector<Record> records;
-  ChatRenderer chat(keys.chat);
-  std::size_t bytes = 0;
-  for (const std::filesystem::path& file : files)
-    if (auto read = append_file(file, keys, needs, chat, bytes, records); !read)
-      return read.error();
+  const auto keep = [&](const Record& record) -> Result<void> {
+    records.push_back(record);
+    return {};
+  };
+  if (auto read = read_dataset(files, keys, needs, keep); !read) return read.error();
   return records;
 }
 

@@ -1,6 +1,6 @@
-// JSONL files of prompts, read whole into memory, and the order in which a job visits them. One
-// JSON object per line; blank lines are skipped. The whole record is kept as text: `answer` and
-// every other field reach the reward untouched. Knows nothing of tokens.
+// JSONL files of prompts, read line by line, and the order in which a job visits them. One JSON
+// object per line; blank lines are skipped. The whole record is kept as text: `answer` and every
+// other field reach the reward untouched. Knows nothing of tokens.
 //
 // A line's prompt is a text, or a conversation: a list of messages under the prompt's key, or under
 // `messages` where that is absent. A conversation is rendered here, by the model's chat template;
@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,6 @@ inline constexpr std::size_t kDatasetRecordsMax = 100'000'000;  // one data set,
 
 struct Record {
   std::string prompt;
-  std::optional<std::string> answer_json;  // the answer as JSON text; absent when the line has none
   std::optional<std::string> completion;   // the text that a warm start trains on
   std::optional<std::string> data_source;  // the data set that the line is from
   // The template by which the prompt was rendered; absent where the prompt was a text.
@@ -58,10 +58,27 @@ struct DatasetKeys {
 // The names and the template that `job` gives.
 DatasetKeys dataset_keys(const JobSpec& job);
 
-// All records of `files` in file order, at least one per file, held in memory whole. Reading stops
-// at the first error: kInvalid with "file:line" for a line that is not an object with the needed
-// fields, for a line above kRecordBytesMax, and where a bound of the data set is passed; kFailed
-// for an unreadable file.
+// How far the reading of a data set is.
+struct ReadingProgress {
+  std::filesystem::path file;                // that is being read
+  std::uint64_t records = 0;                 // of all files so far
+  std::uint64_t bytes = 0, bytes_total = 0;  // of all files
+};
+// Called now and then, with every kLinesPerNotice-th line.
+using TellReading = std::function<void(const ReadingProgress&)>;
+inline constexpr std::uint64_t kLinesPerNotice = 1 << 14;
+
+// Gives the records of `files` to `take` in file order, at least one per file, and holds one at a
+// time; `take` must not keep the reference. Stops at the first error, of reading or of `take`:
+// kInvalid with "file:line" for a line that is not an object with the needed fields, for a line
+// above kRecordBytesMax, and where a bound of the data set is passed; kFailed for a file that
+// cannot be read or is no regular one.
+using TakeRecord = std::function<Result<void>(const Record&)>;
+Result<void> read_dataset(const std::vector<std::filesystem::path>& files, const DatasetKeys& keys,
+                          RecordNeeds needs, const TakeRecord& take, const TellReading& tell = {});
+
+// All records, held in memory whole: for data sets that are known to be small, such as those that
+// are evaluated.
 Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path>& files,
                                          const DatasetKeys& keys, RecordNeeds needs);
 

@@ -3,12 +3,11 @@
 // UTF-8, which JSON needs, has none.
 #include "actors/main/job/foreign_input.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <string_view>
 
 #include "actors/model/model_directory.h"
+#include "runtime/base/file.h"
 
 namespace tandem::app {
 
@@ -48,14 +47,6 @@ constexpr Format kFormats[] = {
     {"\x80\x02"sv, "a pickle, as torch.save writes it", ""},
 };
 
-std::string head_of(const fs::path& file) {
-  std::string head(kHeadBytes, '\0');
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
-  return head;
-}
-
 // A safetensors file begins with eight bytes of length, little-endian, and then so much JSON.
 bool is_safetensors(std::string_view head) {
   if (head.size() < 10 || head[8] != '{' || head[9] != '"') return false;
@@ -93,7 +84,7 @@ std::optional<Error> hub_id_error(const fs::path& path, const fs::path& base,
 }
 
 std::optional<Error> binary_data_error(const fs::path& file) {
-  const std::string head = head_of(file);
+  const std::string head = file_head(file, kHeadBytes);
   // Formats without a command hold no records, so that the help is to write the data anew.
   const auto refuse = [&](std::string_view what, std::string_view command) {
     return Error{

@@ -16,7 +16,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -27,6 +26,7 @@
 #include "actors/main/job/yaml_fault.h"
 #include "actors/main/job/yaml_value.h"
 #include "actors/messages/roles.h"
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
@@ -337,17 +337,14 @@ class JobReader {
   std::map<std::string, std::string> given_now_;  // the same within the present source
 };
 
-// access() says nothing about the type, and a folder that may be listed is readable: folders are
-// asked for first.
 Result<void> check_readable(const fs::path& file, const std::string& key,
                             const std::string& where) {
-  std::error_code ignored;
-  const bool folder = fs::is_directory(file, ignored);
-  if (!folder && ::access(file.c_str(), R_OK) == 0) return {};
-  return Error{ErrorCode::kFailed,
-               "cannot read " + file.string() + ", named by `" + key +
-                   "`: " + (folder ? "it is a folder" : errno_text(errno)),
-               where, "relative paths in a job file start at the job file's folder"};
+  const auto opened = open_regular(file);
+  if (opened) return {};
+  return Error{
+      ErrorCode::kFailed,
+      "cannot read " + file.string() + ", named by `" + key + "`: " + cause_of(opened.error()),
+      where, "relative paths in a job file start at the job file's folder"};
 }
 
 Result<void> JobReader::check_files(const JobSpec& job, const JobText& text) const {
@@ -432,21 +429,19 @@ Result<LoadedJob> parse_job(const JobText& text) {
 }
 
 Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>& sets) {
+  const auto content = read_file_or_pipe(path, kJobFileBytesMax, kJobFileSilenceMax);
+  if (!content) {
+    Error error = content.error();
+    error.message = "cannot read the job file: " + cause_of(error);
+    return error;
+  }
   std::error_code failure;
-  const bool folder = fs::is_directory(path, failure);
-  std::ifstream file(path, std::ios::binary);
-  if (folder || !file)
-    return Error{
-        ErrorCode::kFailed,
-        "cannot read the job file: " + (folder ? std::string("it is a folder") : errno_text(errno)),
-        path.string(), ""};
-  std::string content(kJobFileBytesMax + 1, '\0');  // one more than allowed shows one too long
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  content.resize(static_cast<std::size_t>(file.gcount()));
   const fs::path here = fs::current_path(failure);
-  return parse_job({.yaml = content,
+  // The folder of a descriptor, /dev/fd, means nothing to the one who writes the job.
+  const fs::path folder = fs::absolute(path, failure).parent_path();
+  return parse_job({.yaml = *content,
                     .origin = path.string(),
-                    .base = fs::absolute(path, failure).parent_path(),
+                    .base = is_descriptor(path) ? here : folder,
                     .set_base = here,
                     .sets = sets});
 }

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "actors/main/job/job_spec.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 
 namespace tandem::app {
 
 inline constexpr std::size_t kJobFileBytesMax = 1 << 20;
+inline constexpr Duration kJobFileSilenceMax = std::chrono::seconds(60);  // of a pipe's writer
 inline constexpr std::size_t kSetsMax = 256;  // --set options on one command line
 
 struct LoadedJob {
@@ -50,7 +52,9 @@ struct JobText {
 // The settled job with its warnings (JS-1), or the first error.
 Result<LoadedJob> parse_job(const JobText& text);
 
-// parse_job over the file at `path`; relative paths in `sets` start at the current directory.
+// parse_job over the file at `path`; relative paths in `sets` start at the current directory. The
+// file may be a pipe that the shell opened, /dev/stdin or <(command): relative paths in such a job
+// start at the current directory as well.
 Result<LoadedJob> load_job(const std::filesystem::path& path, const std::vector<std::string>& sets);
 
 }  // namespace tandem::app

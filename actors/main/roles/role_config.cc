@@ -145,11 +145,9 @@ actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Rec
           .sources = actors::sources_of(data_source)};
 }
 
-Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
-                                               bool resume) {
+Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run, bool resume,
+                                               const TellReading& tell) {
   const DatasetKeys keys = dataset_keys(job);
-  auto train = load_dataset(job.data.train_files, keys, RecordNeeds::kAnswer);
-  if (!train) return train.error();
   std::vector<Record> validation;
   if (!job.data.val_files.empty()) {
     auto loaded = load_dataset(job.data.val_files, keys, RecordNeeds::kAnswer);
@@ -174,11 +172,14 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
     config.broadcasts = scheduler::BroadcastLimits{
         .forming_max = std::chrono::duration_cast<Duration>(
             std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
-  for (Record& record : *train)
-    config.train.push_back({std::move(record.prompt), std::move(record.json)});
+  const auto keep = [&config](const Record& record) -> Result<void> {
+    config.train.add(record.prompt, record.json);
+    return {};
+  };
+  if (auto read = read_dataset(job.data.train_files, keys, RecordNeeds::kAnswer, keep, tell); !read)
+    return read.error();
   config.evaluation = evaluation_plan(job, validation);
-  for (Record& record : validation)
-    config.validation.push_back({std::move(record.prompt), std::move(record.json)});
+  for (const Record& record : validation) config.validation.add(record.prompt, record.json);
   // Positions near the border of two epochs may be asked for in any order, so that the orders of
   // two neighbouring epochs are kept.
   struct Order {
@@ -216,14 +217,11 @@ std::optional<std::int32_t> end_token(const Record& record, const actors::ModelC
 
 }  // namespace
 
-Result<std::vector<actors::WarmStartRecord>> warm_start_records(
-    const JobSpec& job, const actors::ModelConfig& model, const actors::Tokenizer& tokenizer) {
-  std::vector<actors::WarmStartRecord> records;
-  if (!job.warm_start) return records;
-  auto loaded =
-      load_dataset(job.warm_start->train_files, dataset_keys(job), RecordNeeds::kCompletion);
-  if (!loaded) return loaded.error();
-  for (const Record& record : *loaded) {
+Result<void> read_warm_start(const JobSpec& job, const actors::ModelConfig& model,
+                             const actors::Tokenizer& tokenizer, const TakeWarmStartRecord& take,
+                             const TellReading& tell) {
+  if (!job.warm_start) return {};
+  const auto encode = [&](const Record& record) -> Result<void> {
     auto prompt = tokenizer.encode_prompt(record.prompt);
     auto completion = tokenizer.encode(*record.completion);
     for (const auto* encoded : {&prompt, &completion})
@@ -236,8 +234,18 @@ Result<std::vector<actors::WarmStartRecord>> warm_start_records(
         std::ssize(*completion) > job.data.max_response_length)
       return Error{ErrorCode::kInvalid, "a warm-start record is longer than the job allows",
                    record.where, "raise data.max_prompt_length or data.max_response_length"};
-    records.push_back({std::move(*prompt), std::move(*completion)});
-  }
+    take({std::move(*prompt), std::move(*completion)});
+    return {};
+  };
+  return read_dataset(job.warm_start->train_files, dataset_keys(job), RecordNeeds::kCompletion,
+                      encode, tell);
+}
+
+Result<std::vector<actors::WarmStartRecord>> warm_start_records(
+    const JobSpec& job, const actors::ModelConfig& model, const actors::Tokenizer& tokenizer) {
+  std::vector<actors::WarmStartRecord> records;
+  const auto keep = [&](actors::WarmStartRecord record) { records.push_back(std::move(record)); };
+  if (auto read = read_warm_start(job, model, tokenizer, keep); !read) return read.error();
   return records;
 }
 

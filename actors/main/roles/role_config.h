@@ -45,14 +45,19 @@ runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records);
-// Reads the training and validation files into memory. Errors are those of load_dataset().
-Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
-                                               bool resume);
+// Reads the training and validation files into memory. Errors are those of read_dataset().
+Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run, bool resume,
+                                               const TellReading& tell = {});
 
-// Reads the records of `warm_start.train_files` as tokens, each completion ended by the end of the
-// chat template's turn, or by the model's first end token. Empty without a warm start. kInvalid,
-// with "file:line", for text that the tokenizer cannot encode and for a record that is longer than
-// the job allows.
+// Gives the records of `warm_start.train_files` to `take` as tokens, in file order, each completion
+// ended by the end of the chat template's turn, or by the model's first end token. None without a
+// warm start. kInvalid, with "file:line", for text that the tokenizer cannot encode and for a record
+// that is longer than the job allows.
+using TakeWarmStartRecord = std::function<void(actors::WarmStartRecord)>;
+Result<void> read_warm_start(const JobSpec& job, const actors::ModelConfig& model,
+                             const actors::Tokenizer& tokenizer, const TakeWarmStartRecord& take,
+                             const TellReading& tell = {});
+// All of them.
 Result<std::vector<actors::WarmStartRecord>> warm_start_records(const JobSpec& job,
                                                                 const actors::ModelConfig& model,
                                                                 const actors::Tokenizer& tokenizer);

@@ -17,15 +17,14 @@ std::uint64_t as_count(double fraction, std::int32_t of) {
   return static_cast<std::uint64_t>(fraction * of);
 }
 
-std::vector<ExchangeRecord> prompts_of(const SimulatedJob& job, const char* kind,
-                                       std::int32_t count) {
-  std::vector<ExchangeRecord> records;
+ExchangeRecords prompts_of(const SimulatedJob& job, const char* kind, std::int32_t count) {
+  ExchangeRecords records;
   const std::uint64_t unservable = as_count(job.prompts_unservable, count);
   for (std::int32_t i = 0; i < count; ++i)
-    records.push_back({static_cast<std::uint64_t>(i) < unservable
-                           ? kUnservablePrompt
-                           : std::string(kind) + " " + std::to_string(i),
-                       "{}"});
+    records.add(static_cast<std::uint64_t>(i) < unservable
+                    ? kUnservablePrompt
+                    : std::string(kind) + " " + std::to_string(i),
+                "{}");
   return records;
 }
 

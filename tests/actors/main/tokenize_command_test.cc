@@ -1,6 +1,7 @@
 #include "actors/main/tokenize_command.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <sstream>
 
@@ -124,6 +125,15 @@ TEST_F(TokenizeCommandTest, MistakesAreNamedWithTheirPlace) {
   expect_refused(run(lines("-", /*decode=*/true), "[\"1\"]\n"), 64, {"-:1", "is not a token id"});
   expect_refused(run(lines(folder_ / "none.jsonl")), 1, {"No such file", "none.jsonl"});
   expect_refused(run(lines(folder_)), 1, {"cannot read file", folder_.string()});
+}
+
+TEST_F(TokenizeCommandTest, AFileOfLinesThatIsNoFileIsNamed) {
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  expect_refused(run(lines(folder_ / "fifo")), 1, {"it is a FIFO, not a regular file", "fifo"});
+  expect_refused(run(lines("/dev/zero")), 1, {"it is a character device"});
+  fs::remove(folder_ / "tokenizer.json");
+  ASSERT_EQ(::mkfifo((folder_ / "tokenizer.json").c_str(), 0600), 0);
+  expect_refused(run(command({"12"})), 1, {"it is a FIFO, not a regular file", "tokenizer.json"});
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -81,6 +83,81 @@ TEST_F(FileTest, ReadsAFileOfTheRightSizeIntoMemory) {
   EXPECT_EQ(into(six).error().message, "it has 5 bytes instead of 6");
   EXPECT_EQ(read_file_into(directory_ / "absent", {}).error().message,
             "cannot open file: No such file or directory");
+}
+
+// FI-1. Each of these would be waited for, or read without an end, by a plain open and read.
+TEST_F(FileTest, WhatIsNoRegularFileIsRefusedByNameFI1) {
+  const std::filesystem::path fifo = directory_ / "fifo", zero = directory_ / "zero",
+                              to_fifo = directory_ / "to_fifo", socket = directory_ / "socket";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", zero);
+  std::filesystem::create_symlink(fifo, to_fifo);
+  const OwnedFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(socket.native().size(), sizeof address.sun_path);
+  socket.native().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+
+  const std::pair<std::filesystem::path, const char*> kinds[] = {
+      {fifo, "a FIFO"},         {to_fifo, "a FIFO"},  {zero, "a character device"},
+      {directory_, "a folder"}, {socket, "a socket"},
+  };
+  for (const auto& [path, kind] : kinds) {
+    const std::string message = std::string("it is ") + kind + ", not a regular file";
+    std::string memory(8, 'x');
+    for (const Error& error :
+         {read_file(path).error(), open_regular(path).error(), refuse_irregular(path).error(),
+          read_file_or_pipe(path, 100, Duration::zero()).error(),
+          read_file_into(path, std::as_writable_bytes(std::span(memory))).error()}) {
+      EXPECT_EQ(error.message, message);
+      EXPECT_EQ(cause_of(error), message);
+      EXPECT_EQ(error.where, path.string());
+      EXPECT_FALSE(error.help.empty());
+      EXPECT_EQ(error.code, ErrorCode::kFailed);
+    }
+    EXPECT_EQ(file_head(path, 4), "");
+  }
+  EXPECT_FALSE(write_file(fifo, {})) << "the open would wait for a reader";
+  EXPECT_EQ(open_regular(to_fifo, Links::kRefused).error().os_error, ELOOP);
+  EXPECT_TRUE(refuse_irregular(directory_ / "absent"));
+}
+
+TEST_F(FileTest, AFileIsReadUpToItsLimitFI1) {
+  const std::filesystem::path path = directory_ / "five";
+  ASSERT_TRUE(write_file_atomic(path, std::string_view("12345")));
+  EXPECT_EQ(read_file(path, 5).value(), "12345");
+  EXPECT_EQ(file_head(path, 3), "123");
+  EXPECT_EQ(file_head(path, 8), "12345");
+  const Result<std::string> longer = read_file(path, 4);
+  ASSERT_FALSE(longer);
+  EXPECT_EQ(longer.error().message, "the file has 5 bytes; at most 4 are read");
+  // A file without a size of its own, as those of /proc are.
+  EXPECT_FALSE(read_file("/proc/self/status", 16));
+  EXPECT_TRUE(read_file("/proc/self/status"));
+  // A file with holes takes no room on the disk, and none in memory either.
+  const OwnedFd holes(::open((directory_ / "holes").c_str(), O_WRONLY | O_CREAT, 0600));
+  ASSERT_EQ(::ftruncate(holes.get(), off_t{1} << 40), 0);
+  EXPECT_NE(read_file(directory_ / "holes").error().message.find("1099511627776 bytes"),
+            std::string::npos);
+}
+
+TEST_F(FileTest, APipeIsReadWhereTheShellOpenedItAndIsNotWaitedForWithoutEnd) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const OwnedFd reading(ends[0]);
+  OwnedFd writing(ends[1]);
+  const std::filesystem::path path = "/dev/fd/" + std::to_string(reading.get());
+  EXPECT_TRUE(is_descriptor(path));
+  EXPECT_TRUE(is_descriptor("/dev/stdin"));
+  EXPECT_FALSE(is_descriptor(directory_ / "fifo"));
+  const auto silent = read_file_or_pipe(path, 100, Duration::zero());
+  ASSERT_FALSE(silent);
+  EXPECT_EQ(silent.error().code, ErrorCode::kTimedOut);
+  ASSERT_EQ(::write(writing.get(), "name: a", 7), 7);
+  EXPECT_FALSE(read_file_or_pipe(path, 6, Duration::zero())) << "longer than its limit";
+  ASSERT_EQ(::write(writing.get(), "name: b", 7), 7);
+  writing = OwnedFd();
+  EXPECT_EQ(read_file_or_pipe(path, 100, Duration::zero()).value(), "name: b");
 }
 
 TEST_F(FileTest, ASecondTakerOfALockLearnsWhoHasIt) {

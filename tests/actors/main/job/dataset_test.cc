@@ -3,6 +3,7 @@
 #include "actors/main/job/dataset.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <numeric>
@@ -27,7 +28,6 @@ TEST(Dataset, KeepsTheWholeRecordAsItWasWritten) {
   ASSERT_EQ(records->size(), 1u);
   EXPECT_EQ(records->front().prompt, "1+1=");
   EXPECT_EQ(records->front().json, line);
-  EXPECT_EQ(records->front().answer_json, R"({"a":[2],"b":1})");
   EXPECT_FALSE(records->front().completion);
   EXPECT_EQ(records->front().where, (folder.root() / "d.jsonl").string() + ":2");
 }
@@ -150,6 +150,85 @@ TEST(Dataset, RefusesAnEmptyOrUnreadableFile) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kFailed);
   EXPECT_FALSE(load_dataset({folder.root()}, {}, RecordNeeds::kPrompt));
+}
+
+TEST(Dataset, GivesOneRecordAtATimeAndTellsHowFarItIs) {
+  const JobFolder folder;
+  constexpr std::uint64_t kLines = 3 * kLinesPerNotice;
+  std::string text;
+  for (std::uint64_t i = 0; i < kLines; ++i)
+    text += "{\"prompt\": \"" + std::to_string(i) + "\"}\n";
+  folder.write("a.jsonl", text);
+  folder.write("b.jsonl", text);
+  std::uint64_t next = 0;
+  std::vector<ReadingProgress> told;
+  const auto read = read_dataset(
+      {folder.root() / "a.jsonl", folder.root() / "b.jsonl"}, {}, RecordNeeds::kPrompt,
+      [&](const Record& record) -> Result<void> {
+        EXPECT_EQ(record.prompt, std::to_string(next % kLines));
+        EXPECT_TRUE(record.where.ends_with(":" + std::to_string(next % kLines + 1)));
+        ++next;
+        return {};
+      },
+      [&](const ReadingProgress& progress) { told.push_back(progress); });
+  ASSERT_TRUE(read) << render(read.error());
+  EXPECT_EQ(next, 2 * kLines);
+  ASSERT_EQ(told.size(), 6u);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].file.filename(), i < 3 ? "a.jsonl" : "b.jsonl");
+    EXPECT_EQ(told[i].records, (i + 1) * kLinesPerNotice - 1) << "the line is not parsed yet";
+    EXPECT_EQ(told[i].bytes_total, 2 * text.size());
+    EXPECT_GE(told[i].bytes, i == 0 ? 1 : told[i - 1].bytes);
+    EXPECT_LE(told[i].bytes, told[i].bytes_total);
+  }
+}
+
+TEST(Dataset, EndsAtTheFirstErrorOfWhoTakesTheRecords) {
+  const JobFolder folder;
+  folder.write("d.jsonl", "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n");
+  int taken = 0;
+  const auto read = read_dataset({folder.root() / "d.jsonl"}, {}, RecordNeeds::kPrompt,
+                                 [&](const Record& record) -> Result<void> {
+                                   ++taken;
+                                   return Error{.message = "enough", .where = record.where};
+                                 });
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "enough");
+  EXPECT_EQ(taken, 1);
+}
+
+// A field of one line must not be found in the next one.
+TEST(Dataset, EachLineHasItsOwnFields) {
+  const JobFolder folder;
+  const auto records =
+      load(folder, R"({"prompt": "a", "completion": "c", "data_source": "s", "answer": 1})"
+                   "\n"
+                   R"({"prompt": "b"})"
+                   "\n");
+  ASSERT_TRUE(records) << render(records.error());
+  EXPECT_EQ((*records)[1].prompt, "b");
+  EXPECT_EQ((*records)[1].completion, std::nullopt);
+  EXPECT_EQ((*records)[1].data_source, std::nullopt);
+  EXPECT_EQ((*records)[1].json, R"({"prompt": "b"})");
+  EXPECT_NE(load(folder, "{\"prompt\": \"a\", \"answer\": 1}\n{\"prompt\": \"b\"}\n",
+                 RecordNeeds::kAnswer)
+                .error()
+                .message.find("no `answer`"),
+            std::string::npos);
+}
+
+TEST(Dataset, RefusesWhatIsNoFile) {
+  const JobFolder folder;
+  const auto refused = [&](const std::filesystem::path& path) {
+    const auto records = load_dataset({path}, {}, RecordNeeds::kPrompt);
+    EXPECT_FALSE(records) << path;
+    return records ? std::string() : records.error().message;
+  };
+  ASSERT_EQ(::mkfifo((folder.root() / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(refused(folder.root() / "fifo"),
+            "cannot read the data file: it is a FIFO, not a regular file");
+  EXPECT_EQ(refused("/dev/zero"),
+            "cannot read the data file: it is a character device, not a regular file");
 }
 
 // DS-1
