@@ -19,7 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kCrashLoop = "CrashLoop";  // as `reason`, and as `waits_for`
+constexpr const char* kCrashLoop = "CrashLoop";      // as `reason`, and as `waits_for`
+constexpr const char* kRewardFails = "RewardFails";  // as `reason`
 
 // A time of the executor's clock as wall time, by its distance from now.
 std::int64_t wall_ms(Time then, Time now) {
@@ -62,11 +63,16 @@ bool waits(const ActorRecord& actor, Time now) {
          scheduler::text(actor.crash_loop, actor.status, now);
 }
 
+// False for a job that is ending or has ended.
+bool is_going_on(const JobRecord& job) {
+  return job.status.state != scheduler::JobState::kStopping &&
+         !scheduler::is_final(job.status.state);
+}
+
 // The actor of the job that has died most often in a row; null if none loops, or the job is ending.
 const ActorRecord* worst_loop(const JobRecord& job, Time now) {
   const ActorRecord* worst = nullptr;
-  if (job.status.state == scheduler::JobState::kStopping || scheduler::is_final(job.status.state))
-    return nullptr;
+  if (!is_going_on(job)) return nullptr;
   for (const auto& [id, actor] : job.actors)
     if (scheduler::loops(actor.crash_loop, actor.status, now) &&
         (!worst || actor.crash_loop.deaths > worst->crash_loop.deaths))
@@ -162,6 +168,9 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   if (const ActorRecord* worst = lost ? nullptr : worst_loop(job, now)) {
     reason = kCrashLoop;
     message = worst->name + " " + *scheduler::text(worst->crash_loop, worst->status, now);
+  } else if (status.reward_fails && is_going_on(job)) {
+    reason = kRewardFails;
+    message = *status.reward_fails;
   }
   json object{
       {"id", job.id},

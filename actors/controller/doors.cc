@@ -119,10 +119,10 @@ Result<void> check(const RewardUp& up) {
   return {};
 }
 
-// A failure is a valid answer; a score must be finite, since it enters means.
+// A failure is a valid answer; a score must fit a reward, and enters means.
 bool is_score(const TrajectoryScore& score) {
-  const auto* value = std::get_if<Scored>(&score);
-  return !value || std::isfinite(value->value);
+  const auto* scored = std::get_if<Scored>(&score);
+  return !scored || !score_fault(scored->value);
 }
 
 Result<void> check(const GroupsScored& scored) {

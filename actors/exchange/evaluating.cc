@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/exchange/publications.h"
+#include "actors/exchange/scoring.h"
 #include "actors/exchange/workers.h"
 #include "runtime/base/json.h"
 
@@ -89,6 +90,7 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
                                     " failed; " +
                                     turn.seen.workers.troubles.explained(evaluation.failure());
     turn.say(statistics.evaluation_failure);
+    if (turn.seen.workers.troubles.never_worked()) fail_for_reward(turn, evaluation.failure());
   }
   turn.record(EvaluationEnded{.evaluation = evaluation.id(),
                               .kind = evaluation.kind(),
@@ -161,8 +163,7 @@ void take(Turn& turn, Evaluated evaluated) {
 void take(Turn& turn, const TextsScored& scored) {
   if (!find(turn.facts.workers.rewards, scored.from)) return;
   for (const TextScore& text : scored.scores)
-    if (std::holds_alternative<Scored>(text.score))
-      turn.seen.workers.troubles.scored(scored.from.actor);
+    turn.seen.workers.troubles.judged(scored.from.actor, text.score);
   for (Evaluation& evaluation : turn.seen.evaluations) {
     if (evaluation.id() != scored.evaluation) continue;
     for (const Evaluation::Judged& judged : evaluation.scored(scored.from.actor, scored.scores))

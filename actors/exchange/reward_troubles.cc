@@ -2,6 +2,7 @@
 // after kTroubleRepeated; and never within kTroubleGap of another.
 #include "actors/exchange/reward_troubles.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/base/text.h"
@@ -34,8 +35,27 @@ const RewardTrouble* RewardTroubles::take(RewardTrouble trouble, Time now) {
   return say ? &known.trouble : nullptr;
 }
 
-void RewardTroubles::scored(const std::string& actor) {
+void RewardTroubles::judged(const std::string& actor, const TrajectoryScore& score) {
+  if (const auto* failure = std::get_if<ScoreFailed>(&score)) {
+    ++failed_in_row_;
+    last_failure_ = cut_utf8(failure->reason, kTextBytesMax);
+    return;
+  }
+  ever_scored_ = true;
+  failed_in_row_ = 0;
   if (const auto at = by_actor_.find(actor); at != by_actor_.end()) at->second.scored_since = true;
+}
+
+// A program that has not scored anything yet may take its timeouts for each try of its first
+// completions: its trouble is told before so many of them have failed.
+std::optional<std::string> RewardTroubles::all_fail() const {
+  if (failed_in_row_ >= kFailuresTold)
+    return "no completion is scored, the last " + std::to_string(failed_in_row_) +
+           " failed in a row; the last: " + explained(last_failure_);
+  const auto tried = std::ranges::find_if(
+      by_actor_, [](const auto& known) { return known.second.trouble.attempt > 0; });
+  if (ever_scored_ || tried == by_actor_.end()) return std::nullopt;
+  return "no completion has been scored yet: " + tried->first + ": " + text(tried->second.trouble);
 }
 
 void RewardTroubles::forget(const std::string& actor) { by_actor_.erase(actor); }

@@ -1,8 +1,10 @@
-// The troubles that reward actors have reported about their programs: the newest of each actor,
-// until the actor has scored again and a while has passed. Plain state; the exchange calls it and
-// raises the events.
+// How a job's reward does: the newest trouble that each reward actor has reported about its
+// program, until the actor has scored again and a while has passed, and how many completions in a
+// row could not be scored. Plain state; the exchange calls it and raises the events. A resumed run
+// begins with a new one.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +21,13 @@ inline constexpr Duration kTroubleShown = std::chrono::minutes(1);  // after the
 inline constexpr Duration kTroubleGap = std::chrono::milliseconds(100);
 inline constexpr Duration kTroubleRepeated = std::chrono::seconds(30);  // between two like events
 
+// A reward that fails for the first so many completions, each with all of its tries, and has scored
+// none, will not score the next ones either: the job ends. Of eight completions a group, these are
+// the first eight groups.
+inline constexpr std::int64_t kFirstFailuresMax = 64;
+// From so many failures in a row on people are told that the reward fails for everything.
+inline constexpr std::int64_t kFailuresTold = 16;
+
 class RewardTroubles {
  public:
   // Keeps the trouble, with its texts cut and made valid UTF-8. Returns the kept one if an event
@@ -26,7 +35,12 @@ class RewardTroubles {
   // case, within kTroubleRepeated if the trouble before was alike, of the same kind and attempt.
   // The pointer is valid until the next call.
   const RewardTrouble* take(RewardTrouble trouble, Time now);
-  void scored(const std::string& actor);  // a completion got its score
+  // Of one completion: its score, or its failure after all of its tries.
+  void judged(const std::string& actor, const TrajectoryScore& score);
+  // Whether the first kFirstFailuresMax completions failed, and none was scored.
+  bool never_worked() const { return !ever_scored_ && failed_in_row_ >= kFirstFailuresMax; }
+  // For people: that no completion is scored, and why. nullopt: some are, or nothing is known yet.
+  std::optional<std::string> all_fail() const;
   void forget(const std::string& actor);  // the actor was scaled away
   std::vector<TroubleView> shown(Time now) const;
   // `reason`, for which a completion has no score, extended by all that is known of the newest
@@ -40,6 +54,9 @@ class RewardTroubles {
     bool scored_since = false;
   };
   std::map<std::string, Known> by_actor_;
+  bool ever_scored_ = false;
+  std::int64_t failed_in_row_ = 0;  // completions since the last one that was scored
+  std::string last_failure_;        // the reason of the last of them
 };
 
 }  // namespace tandem::actors

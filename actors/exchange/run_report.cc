@@ -196,6 +196,7 @@ JobStatus status_of(const RunView& view) {
                    .warm_start_metric = warm_start.metric,
                    .waits = WaitList(view).all(),
                    .troubles = view.seen.workers.troubles.shown(view.now),
+                   .reward_fails = view.seen.workers.troubles.all_fail(),
                    .steps_skipped = statistics.trained.steps_skipped,
                    .steps_without_gradient = statistics.trained.steps_without_gradient};
   if (const auto& groups = view.seen.broadcasts.groups) {

@@ -5,8 +5,6 @@
 #include "actors/exchange/scoring.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "actors/exchange/checks.h"
@@ -49,7 +47,9 @@ void discard_failed(Turn& turn, GroupId group, std::size_t trajectory, const Sco
   write_failure_sample(turn, turn.facts.flow.entries.at(group), trajectory, failure);
   discard(turn, group, DiscardReason::kRewardFailed);
   const std::int64_t failures = turn.facts.flow.reward_failures;
-  if (failures >= kRewardFailedBatchesMax * turn.config.budget.groups_per_step)
+  if (turn.seen.workers.troubles.never_worked())
+    fail_for_reward(turn, failure.reason);
+  else if (failures >= kRewardFailedBatchesMax * turn.config.budget.groups_per_step)
     fail(turn, "the rewards of " + std::to_string(failures) +
                    " groups failed in a row; the last: " +
                    turn.seen.workers.troubles.explained(failure.reason));
@@ -66,15 +66,13 @@ void take_scores(Turn& turn, const Sender& from, const GroupScore& group) {
                                      .oldest = {},
                                      .refusal = *refusal});
   }
+  for (const TrajectoryScore& score : group.scores)
+    turn.seen.workers.troubles.judged(from.actor, score);
   std::vector<float> rewards;
-  const ScoreFailed beyond{"the reward is beyond what a 32-bit float holds"};
   for (const TrajectoryScore& score : group.scores) {
-    const auto* value = std::get_if<Scored>(&score);
-    const auto* failure = std::get_if<ScoreFailed>(&score);
-    if (value && !(std::abs(value->value) <= std::numeric_limits<float>::max())) failure = &beyond;
-    if (failure) return discard_failed(turn, group.group, rewards.size(), *failure);
-    turn.seen.workers.troubles.scored(from.actor);
-    rewards.push_back(static_cast<float>(value->value));
+    if (const auto* failure = std::get_if<ScoreFailed>(&score))
+      return discard_failed(turn, group.group, rewards.size(), *failure);
+    rewards.push_back(static_cast<float>(std::get<Scored>(score).value));
   }
   if (std::ssize(rewards) != turn.config.n)
     return discard(turn, group.group, DiscardReason::kRewardFailed);
@@ -109,6 +107,11 @@ void lease_rewards(Turn& turn) {
     }
     if (!batch.groups.empty()) turn.tell_reward(worker.who, std::move(batch));
   }
+}
+
+void fail_for_reward(Turn& turn, const std::string& reason) {
+  fail(turn, "the reward has never worked: each of the first " + std::to_string(kFirstFailuresMax) +
+                 " completions failed; the last: " + turn.seen.workers.troubles.explained(reason));
 }
 
 void take(Turn& turn, const GroupsScored& scored) {

@@ -88,6 +88,7 @@ struct JobStatus {
   std::optional<double> eta_s;
   std::vector<Wait> waits;
   std::vector<TroubleView> troubles;
+  std::optional<std::string> reward_fails;  // why no completion is scored at present
   // Optimizer steps that were skipped because their gradient was not finite, since the run began.
   std::uint64_t steps_skipped = 0;
   // Those that changed nothing because their gradient was 0, since the run began.

@@ -1,6 +1,25 @@
 #include "actors/messages/reward.h"
 
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
 namespace tandem::actors {
+
+std::string not_a_score(std::string_view number) {
+  return "score is " + std::string(number) +
+         "; a score must be a finite number, at most 3.4e38 in size";
+}
+
+std::optional<std::string> score_fault(double value) {
+  if (std::isnan(value)) return not_a_score("NaN");
+  if (std::isinf(value)) return not_a_score(value > 0 ? "Infinity" : "-Infinity");
+  if (std::abs(value) <= std::numeric_limits<float>::max()) return std::nullopt;
+  std::array<char, 32> number;
+  const auto written = std::to_chars(number.data(), number.data() + number.size(), value);
+  return not_a_score({number.data(), written.ptr});
+}
 
 std::string text(const RewardTrouble& trouble) {
   std::string text = trouble.what;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -68,6 +69,12 @@ struct ScoreFailed {
 TANDEM_WIRE(ScoreFailed, reason)
 
 using TrajectoryScore = std::variant<Scored, ScoreFailed>;
+
+// The reason for which `value` is no score, since rewards are 32-bit floats; nullopt where it is
+// one.
+std::optional<std::string> score_fault(double value);
+// That reason, for a number as its author wrote it: "score is NaN; a score must be …".
+std::string not_a_score(std::string_view number);
 
 // A group with a single ScoreFailed is not trained: the exchange discards it.
 struct GroupScore {

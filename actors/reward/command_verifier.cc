@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <iterator>
 
+#include "actors/reward/reward_answer.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/node/last_lines.h"
@@ -22,13 +22,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kQuotedBytesMax = 200;   // of an answer in a reason
 constexpr std::size_t kGarbageBytesMax = 80;   // of a line that is no answer
 constexpr std::size_t kTroubleBytesMax = 600;  // of the description of one trouble
 constexpr std::uint64_t kStartsLogged = 10;    // each of the first; after them one in a hundred
 constexpr std::uint64_t kStartsPerLogLine = 100;
-
-std::string excerpt(std::string_view line) { return runtime::one_line(line, kQuotedBytesMax); }
 
 std::string seconds_text(Duration duration) {
   std::array<char, 32> text;
@@ -158,30 +155,30 @@ void CommandVerifier::not_started(runtime::Context& cx, const Error& why) {
 void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
   const std::string line = valid_utf8(bytes);
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  const json answer = parse_json(line);
-  const bool named =
-      answer.is_object() && answer.contains("id") && answer["id"].is_number_unsigned();
-  const auto item = named ? in_flight_.find(answer["id"].get<ItemId>()) : in_flight_.end();
+  const std::optional<RewardAnswer> answer = read_reward_answer(line);
+  auto item = in_flight_.end();
+  // An answer without an id is taken to be for the item that has been in flight the longest: most
+  // programs answer in order, and waiting for the timeout would tell their authors less.
+  if (answer) item = answer->id ? in_flight_.find(*answer->id) : in_flight_.begin();
   if (item == in_flight_.end()) {
     garbage_of_child_ = "garbage on stdout: " + runtime::one_line(line, kGarbageBytesMax);
     tell(cx, TroubleKind::kGarbage, garbage_of_child_, 0);
     return;
   }
-  ever_answered_ = true;
-  ++answers_of_child_;
+  if (answer->id) {
+    ever_answered_ = true;
+    ++answers_of_child_;
+  }
   cx.cancel(item->second.timer);
   Attempt attempt = std::move(item->second);
   in_flight_.erase(item);
-  if (answer.contains("score") && answer["score"].is_number() &&
-      std::isfinite(answer["score"].get<double>())) {
+  if (const auto* score = std::get_if<double>(&answer->score)) {
     // A score shows that the program works; an error does not.
     restart_pause_ = config_.restart_pause_min;
-    attempt.done(cx, Scored{answer["score"].get<double>()});
+    attempt.done(cx, Scored{*score});
   } else {
-    const std::string what = answer.contains("error")
-                                 ? "the program reported " + excerpt(dump_json(answer["error"]))
-                                 : "the program wrote no score: " + excerpt(line);
-    const RewardTrouble trouble = tell(cx, TroubleKind::kReported, what, attempt.failures + 1);
+    const RewardTrouble trouble = tell(cx, TroubleKind::kReported,
+                                       std::get<std::string>(answer->score), attempt.failures + 1);
     attempt_failed(cx, std::move(attempt), reason_of(trouble));
   }
   pump(cx);

@@ -2,9 +2,9 @@
 // {"id", "prompt", "completion", "answer", "data", "truncated"}, and writes {"id", "score"} or
 // {"id", "error"} for each, in any order.
 //
-// An attempt at an item fails when the program answers "error" or anything that is no score, when
-// the program stops while this item is the only one in flight, or when the item's time has passed.
-// After `retries` more attempts the item is ScoreFailed.
+// An attempt at an item fails when the program answers "error" or anything that is no score
+// (reward_answer.h), when the program stops while this item is the only one in flight, or when the
+// item's time has passed. After `retries` more attempts the item is ScoreFailed.
 //
 // A program that stops or hangs is started again, after a pause that doubles until the program
 // scores something. The actor fails
@@ -17,6 +17,8 @@
 //   CV-2  An item never pays for another one's crash: when a child stops with several items in
 //         flight, none of them is charged, and each is tried again alone. Nor does it pay for a
 //         child that exits, with code 0, after other answers, or for want of room on the machine.
+//         An answer without an id, which is a mistake of the program's, is charged to the item that
+//         has been in flight the longest.
 //   CV-3  Lines of a child that was given up are not read.
 //   CV-4  Each trouble is told (Verifier::report_to) before an item is charged for it.
 //

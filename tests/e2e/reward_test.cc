@@ -25,6 +25,21 @@ for line in sys.stdin:
     print(json.dumps({"id": item["id"], "score": 1}), flush=True)
 )";
 
+// Answers every completion with a number that is none.
+constexpr const char* kNaN = R"(import json, sys
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "score": float("nan")}), flush=True)
+)";
+
+// Scores one completion, and refuses all others, slowly enough for a test to look at the job.
+constexpr const char* kRefuses = R"(import json, sys, time
+for number, line in enumerate(sys.stdin):
+    answer = {"id": json.loads(line)["id"]}
+    answer |= {"error": "the judge is away"} if number else {"score": True}
+    print(json.dumps(answer), flush=True)
+    time.sleep(0.02)
+)";
+
 Words rewarded_by(const Home& home, const std::string& script, int good) {
   const fs::path file = home.path() / "buggy.py";
   std::ofstream(file) << script;
@@ -59,6 +74,35 @@ TEST(Reward, TheFinalErrorHoldsTheProgramsLastWordsAndItsLog) {
   EXPECT_EQ(done.code, 1) << done.text();
   for (const char* part : {"never answered", "KeyError: 'anwser'", "/logs/reward.0."})
     EXPECT_NE(done.err.find(part), std::string::npos) << part << "\n" << done.err;
+}
+
+TEST(Reward, NaNIsNamedAndEndsTheJobSoon) {
+  const Home home;
+  const Finished done = home.run(Words{"run"} + small_job(kForever) + rewarded_by(home, kNaN, 0));
+  EXPECT_EQ(done.code, 1) << done.text();
+  for (const char* part : {"the reward has never worked", "score is NaN; a score must be a finite"})
+    EXPECT_NE(done.err.find(part), std::string::npos) << part << "\n" << done.err;
+  const json ledger = home.result_of(kSmallId)["ledger"];
+  EXPECT_EQ(ledger["trained"], 0);
+  EXPECT_LT(ledger["discarded"]["reward_failed"], 4 * kGroupsPerStep);
+}
+
+TEST(Reward, WhileEverythingFailsTheJobSaysSoInPlaceOfTraining) {
+  const Home home;
+  home.up();
+  ASSERT_EQ(home.run(Words{"submit"} + small_job(kForever) + rewarded_by(home, kRefuses, 0)).code,
+            0);
+  json job;
+  ASSERT_TRUE(eventually([&] {
+    job = home.json({"get", "jobs", kSmallId});
+    return job["message"].get<std::string>().starts_with("no completion is scored, the last ");
+  })) << job.dump();
+  EXPECT_EQ(job["reason"], "RewardFails");
+  EXPECT_NE(job["message"].get<std::string>().find("the judge is away"), std::string::npos) << job;
+  EXPECT_EQ(job["state"], "Running");
+  EXPECT_NE(home.run({"get", "jobs"}).out.find("RewardFails"), std::string::npos);
+  EXPECT_EQ(home.run({"cancel", kSmallId}).code, 0);
+  home.down();
 }
 
 TEST(Reward, AnEvaluationInWhichEverythingFailsHasNoMean) {

@@ -22,6 +22,7 @@ constexpr int kBarCells = 24;
 constexpr int kBarCellsMin = 6;  // a shorter bar says nothing: the percentage stands alone
 // Waits below the bar; `tandem why` shows all of them.
 constexpr std::size_t kWaitsShown = 2;
+constexpr const char* kRewardFails = "RewardFails";  // a job's reason, whose message says why
 
 double number(const json& item, const char* pointer, double otherwise = 0) {
   const json::json_pointer at(pointer);
@@ -237,6 +238,7 @@ bool trains(const json& job) { return job.value("trains", true); }
 std::string live_bar(const json& job, int width) {
   std::vector<std::string> lines =
       trains(job) ? lines_of_training(job, width) : lines_of_actors(job);
+  if (word(job, "/reason") == kRewardFails) lines.push_back("  " + word(job, "/message"));
   if (const std::string waits = list_waits(job, kWaitsShown); !waits.empty())
     lines.push_back("  " + waits);
   std::string text;
@@ -250,6 +252,8 @@ std::string live_line(const json& job) {
     line += words_of_training(job);
   else
     line += words_of_actors(job);
+  if (const std::string reason = word(job, "/reason"); reason == kRewardFails)
+    line += " reason=" + reason + " message=" + dump_json(word(job, "/message"));
   if (const std::string waits = list_waits(job, 1); !waits.empty())
     line += " waits=" + dump_json(waits);
   return visible(line, Lines::kOne);

@@ -51,8 +51,8 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
 
 // Gives the records of `warm_start.train_files` to `take` as tokens, in file order, each completion
 // ended by the end of the chat template's turn, or by the model's first end token. None without a
-// warm start. kInvalid, with "file:line", for text that the tokenizer cannot encode and for a record
-// that is longer than the job allows.
+// warm start. kInvalid, with "file:line", for text that the tokenizer cannot encode and for a
+// record that is longer than the job allows.
 using TakeWarmStartRecord = std::function<void(actors::WarmStartRecord)>;
 Result<void> read_warm_start(const JobSpec& job, const actors::ModelConfig& model,
                              const actors::Tokenizer& tokenizer, const TakeWarmStartRecord& take,

@@ -55,6 +55,14 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   EXPECT_EQ(lived["eval_figures"]["greedy"], 0.5);
   EXPECT_EQ(shown_job(record_in(JobState::kStopping, run), &report, now)["step"], 7);
 
+  report.status.reward_fails = "no completion is scored";
+  for (const JobState state : {JobState::kRunning, JobState::kWarmStart}) {
+    const auto job = shown_job(record_in(state, run), &report, now);
+    EXPECT_EQ(job["reason"], "RewardFails");
+    EXPECT_EQ(job["message"], "no completion is scored");
+  }
+  EXPECT_NE(shown_job(record_in(JobState::kStopping, run), &report, now)["reason"], "RewardFails");
+
   std::filesystem::remove_all(run);
   EXPECT_EQ(shown_job(record_in(JobState::kFailed, run), nullptr, now)["step"], 0);
 }

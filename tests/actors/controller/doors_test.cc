@@ -108,6 +108,7 @@ TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
       door, kRewardPeer,
       {RewardUp{me, 0}, GroupsScored{me, {{GroupId{1}, 1, {Scored{kNan}}}}},
        GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-kInf}}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1e39}}}}},
        TextsScored{me, {}, {{-1, 0, Scored{1}}}}, TextsScored{me, {}, {{1, -1, Scored{1}}}},
        TextsScored{me, {}, {{1, 0, Scored{kInf}}}}},
       false);

@@ -102,16 +102,11 @@ class Stage {
   // What the stage's learner says of a version: the publisher keeps all, until a test clears them.
   Publication publication(PolicyVersion version, PolicyVersion oldest_retained) {
     offered.insert(version);
-    return {.version = version,
-            .oldest_retained = oldest_retained,
-            .checksum = checksum_of(version),
-            .offered = {offered.begin(), offered.end()}};
+    const std::vector<PolicyVersion> all(offered.begin(), offered.end());
+    return {version, oldest_retained, checksum_of(version), 0, 0, {}, all};
   }
   LearnerUp learner_up(const Sender& learner, std::optional<StepId> checkpoint) const {
-    return {.from = learner,
-            .checkpoint = checkpoint,
-            .source = {},
-            .offered = {offered.begin(), offered.end()}};
+    return {learner, checkpoint, {}, {offered.begin(), offered.end()}};
   }
   // All three up, version 0 published and installed.
   void begin() {

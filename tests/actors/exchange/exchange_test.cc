@@ -241,6 +241,47 @@ TEST(Exchange, NothingBeginsAfterTheEnd) {
   EXPECT_EQ(parse_json(*stage.record.result_json)["state"], "Cancelled");
 }
 
+// Generates groups and answers each with these scores, until the job ends. Returns the number of
+// groups that were answered.
+std::int64_t fail_all(Stage& stage, const std::vector<TrajectoryScore>& scores) {
+  std::int64_t answered = 0;
+  for (std::size_t done = 0; !stage.ended();) {
+    const auto all = stage.assigned();
+    EXPECT_LT(done, all.size());
+    if (done == all.size()) break;
+    for (; done < all.size(); ++done) stage.generate(all[done], PolicyVersion{0});
+    for (const RewardInbox& message : std::exchange(stage.to_reward, {}))
+      if (const auto* work = std::get_if<ScoreGroups>(&message))
+        for (const GroupToScore& group : work->groups) {
+          if (stage.ended()) break;
+          stage.tell(GroupsScored{kReward, {{group.group, group.attempt, scores}}});
+          ++answered;
+        }
+  }
+  return answered;
+}
+
+TEST(Exchange, ARewardThatHasNeverWorkedEndsTheJobSoonAndOneThatHasEndsItLater) {
+  const ScoreFailed is_nan{"score is NaN; a score must be a finite number"};
+  SimulatedJob job = plain_job(1);
+  job.exchange.budget.groups_per_step = 16;
+  Stage never(job);
+  never.begin();
+  EXPECT_EQ(fail_all(never, {is_nan, is_nan}), kFirstFailuresMax / 2) << "two completions a group";
+  ASSERT_TRUE(never.ended());
+  EXPECT_EQ(never.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_EQ(never.ended()->reason,
+            "the reward has never worked: each of the first 64 completions failed; the last: "
+            "score is NaN; a score must be a finite number");
+
+  Stage half(job);
+  half.begin();
+  EXPECT_EQ(fail_all(half, {is_nan, Scored{1}}), 8 * 16) << "eight batches";
+  ASSERT_TRUE(half.ended());
+  EXPECT_NE(half.ended()->reason.find("128 groups failed in a row"), std::string::npos)
+      << half.ended()->reason;
+}
+
 TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
   Stage stage;
   stage.begin();
@@ -267,20 +308,8 @@ TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
     return wait.who == kReward.actor && wait.detail.find("NameError") != std::string::npos;
   }));
 
-  for (std::size_t done = 0; !stage.ended();) {  // every group fails, until that is enough
-    const auto all = stage.assigned();
-    ASSERT_LT(done, all.size());
-    for (; done < all.size(); ++done) stage.generate(all[done], PolicyVersion{0});
-    for (const RewardInbox& message : std::exchange(stage.to_reward, {}))
-      if (const auto* work = std::get_if<ScoreGroups>(&message))
-        for (const GroupToScore& group : work->groups)
-          if (!stage.ended())
-            stage.tell(
-                GroupsScored{kReward,
-                             {{group.group,
-                               group.attempt,
-                               {ScoreFailed{"the program exited with code 1"}, Scored{0}}}}});
-  }
+  fail_all(stage, {ScoreFailed{"the program exited with code 1"}, Scored{0}});
+  ASSERT_TRUE(stage.ended());
   EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
   for (const char* part : {"failed in a row", "NameError: x", "/run/logs/reward.0.2.log"})
     EXPECT_NE(stage.ended()->reason.find(part), std::string::npos) << stage.ended()->reason;

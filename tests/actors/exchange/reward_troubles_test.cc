@@ -34,11 +34,47 @@ TEST(RewardTroubles, AreShownUntilTheActorScoresAgainAndAWhileHasPassed) {
   EXPECT_TRUE(troubles.shown(start).empty());
   (void)troubles.take(trouble_of(TroubleKind::kHung, 1), start);
   ASSERT_EQ(troubles.shown(start + 1h).size(), 1u) << "nothing was scored since";
-  troubles.scored("j/reward/0");
+  troubles.judged("j/reward/0", Scored{1});
   EXPECT_EQ(troubles.shown(start + kTroubleShown / 2).size(), 1u);
   EXPECT_TRUE(troubles.shown(start + kTroubleShown).empty());
   troubles.forget("j/reward/0");
   EXPECT_EQ(troubles.explained("r"), "r");
+}
+
+TEST(RewardTroubles, ARewardThatNeverScoredHasNeverWorkedAndOneThatScoredOnceHas) {
+  RewardTroubles troubles, worked;
+  worked.judged("j/reward/1", Scored{0});
+  for (std::int64_t i = 0; i < kFirstFailuresMax; ++i) {
+    EXPECT_FALSE(troubles.never_worked()) << i;
+    for (RewardTroubles* const one : {&troubles, &worked})
+      one->judged("j/reward/0", ScoreFailed{"score is NaN"});
+  }
+  EXPECT_TRUE(troubles.never_worked());
+  EXPECT_FALSE(worked.never_worked());
+  troubles.judged("j/reward/0", Scored{0});
+  EXPECT_FALSE(troubles.never_worked());
+}
+
+TEST(RewardTroubles, PeopleAreToldWhileEverythingFails) {
+  RewardTroubles troubles;
+  EXPECT_FALSE(troubles.all_fail());
+  (void)troubles.take(trouble_of(TroubleKind::kNotStarted, 0), Time{});
+  EXPECT_FALSE(troubles.all_fail()) << "no completion is charged for this trouble";
+  (void)troubles.take(trouble_of(TroubleKind::kHung, 1), Time{});
+  EXPECT_EQ(troubles.all_fail(),
+            "no completion has been scored yet: j/reward/0: the program hung (attempt 1 of 3); its "
+            "stderr ends: ValueError; log: reward.log");
+  troubles.judged("j/reward/0", Scored{1});
+  EXPECT_FALSE(troubles.all_fail());
+  for (std::int64_t i = 0; i < kFailuresTold; ++i) {
+    EXPECT_FALSE(troubles.all_fail()) << i;
+    troubles.judged("j/reward/0", ScoreFailed{"score is NaN"});
+  }
+  EXPECT_TRUE(troubles.all_fail()->starts_with(
+      "no completion is scored, the last 16 failed in a row; the last: score is NaN; j/reward/0: "))
+      << *troubles.all_fail();
+  troubles.judged("j/reward/0", Scored{1});
+  EXPECT_FALSE(troubles.all_fail());
 }
 
 TEST(RewardTroubles, TextOfAnActorIsBoundedAndMadeValid) {

@@ -52,6 +52,7 @@ struct Judge {
 //   "long", "not UTF-8"  errors that are cut, or enter, within a character
 //   "exit"   a score and its end, by itself
 //   "late"   a score and its end, when its time has passed
+//   "{…}"    this line, with the item's id in the place of ID
 //   a number                 its score, after a millisecond
 class FakeChild final : public runtime::LineChild {
  public:
@@ -97,12 +98,17 @@ class FakeChild final : public runtime::LineChild {
       answer = {{"id", 999'999}, {"score", 1}};
     else if (what == "late" || what == "exit")
       answer["score"] = 1;
-    else if (what != "garbage" && what != "crash")
+    else if (what != "garbage" && what != "crash" && !what.starts_with('{'))
       answer["score"] = std::stod(what);
     const auto speak = [&shared = shared_, events = events_, what, answer] {
       if (what == "crash") return events->ended({"exited with code 1"});
       --shared.in_hand;
       std::string said = what == "garbage" ? "not JSON {" : answer.dump();
+      if (what.starts_with('{')) {
+        said = what;
+        if (const auto at = said.find("ID"); at != said.npos)
+          said.replace(at, 2, answer["id"].dump());
+      }
       if (what == "not UTF-8") said[said.find('?')] = '\xc3';
       events->line(said);
       if (what == "late" || what == "exit") events->ended({"exited with code 0", true});
@@ -196,6 +202,26 @@ TEST(CommandVerifier, ErrorsAndNonsenseAreRetriedAndThenFail) {
     EXPECT_EQ(s.failed(), 1);
     EXPECT_EQ(s.child.seen[what], 3);
     EXPECT_EQ(s.child.lives, 1) << "it need not be started again";
+  }
+}
+
+TEST(CommandVerifier, AnAnswerThatIsNoScoreIsNamedAndItsAttemptsAreTakenAtOnce) {
+  const std::pair<const char*, const char*> answers[] = {
+      {R"({"id": ID, "score": NaN})", "score is NaN; a score must be a finite number"},
+      {R"({"id": ID, "score": "1.0"})", "score must be a number, found a string"},
+      {R"({"score": 1})", "the answer lacks the id of its line"}};
+  for (const auto& [answer, reason] : answers) {
+    Simulation s;
+    for (int i = 0; i < 5; ++i) s.score(answer);
+    ASSERT_TRUE(s.finish(5)) << answer;
+    EXPECT_EQ(s.failed(), 5) << answer;
+    EXPECT_EQ(s.child.seen[answer], 15) << "three attempts each";
+    EXPECT_EQ(s.child.lives, 1) << "it need not be started again";
+    EXPECT_LT(s.executor.now() - Time{}, kTimeout) << "nothing was taken for hung";
+    for (const auto& [completion, score] : s.scores)
+      EXPECT_TRUE(std::get<ScoreFailed>(score).reason.starts_with(reason))
+          << std::get<ScoreFailed>(score).reason;
+    for (const RewardTrouble& trouble : s.troubles) EXPECT_TRUE(trouble.what.starts_with(reason));
   }
 }
 

@@ -520,6 +520,19 @@ TEST(Progress, ALoopOfDeathsIsToldInPlaceOfAWait) {  // CL-1
   EXPECT_NE(live_bar(job, 300).find("arith-1/learner/0 " + told), std::string::npos);
 }
 
+TEST(Progress, ARewardThatFailsIsToldInPlaceOfTraining) {
+  json job = a_job();
+  job["reason"] = "RewardFails";
+  job["message"] = "no completion is scored, the last 16 failed in a row";
+  const std::string bar = live_bar(job, 100), line = live_line(job);
+  EXPECT_NE(bar.find("\n  no completion is scored, the last 16 failed in a row\n"),
+            std::string::npos)
+      << bar;
+  EXPECT_NE(line.find(" reason=RewardFails message=\"no completion is scored, the last 16 failed"),
+            std::string::npos)
+      << line;
+}
+
 TEST(Progress, TheSummaryEndsWithTheNextSteps) {
   const json result{
       {"state", "Succeeded"},

@@ -1,0 +1,104 @@
+#include "actors/reward/reward_answer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include "actors/messages/reward.h"
+#include "runtime/base/json.h"
+#include "runtime/node/last_lines.h"
+
+namespace tandem::actors {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kQuotedBytesMax = 200;  // of a line in a reason
+constexpr std::size_t kNumberBytesMax = 40;   // of a number in a reason
+// The one member of the object that takes the place of a number that JSON cannot have.
+constexpr const char* kNotFinite = "not finite";
+
+// True for NaN, Infinity, -inf, 1e400 and the like, as Python and C write them.
+bool is_not_finite(const std::string& word) {
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  return end == word.c_str() + word.size() && !std::isfinite(value);
+}
+
+// The line with {"not finite": WORD} instead of each number outside strings that is not finite.
+std::string without_infinities(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size();) {
+    std::size_t end = i + 1;
+    const auto is_part_of_word = [](unsigned char c) {
+      return std::isalnum(c) || c == '+' || c == '-' || c == '.';
+    };
+    if (line[i] == '"') {
+      while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, line.size());
+    } else if (is_part_of_word(static_cast<unsigned char>(line[i]))) {
+      while (end < line.size() && is_part_of_word(static_cast<unsigned char>(line[end]))) ++end;
+    }
+    const std::string word(line.substr(i, end - i));
+    text += is_not_finite(word) ? dump_json({{kNotFinite, word}}) : word;
+    i = end;
+  }
+  return text;
+}
+
+std::string kind_of(const json& value) {
+  switch (value.type()) {
+    case json::value_t::null:
+      return "null";
+    case json::value_t::object:
+      return "an object";
+    case json::value_t::array:
+      return "a list";
+    case json::value_t::string:
+      return "a string";
+    case json::value_t::boolean:
+      return "a boolean";
+    case json::value_t::number_integer:
+    case json::value_t::number_unsigned:
+    case json::value_t::number_float:
+      return "the number " + runtime::one_line(dump_json(value), kNumberBytesMax);
+    case json::value_t::binary:
+    case json::value_t::discarded:
+      break;
+  }
+  return "no value";
+}
+
+std::variant<double, std::string> score_of(const json& answer, const std::string& quoted) {
+  const json score = answer.value("score", json());
+  if (score.is_boolean()) return score.get<bool>() ? 1.0 : 0.0;
+  if (score.is_number()) {
+    if (auto fault = score_fault(score.get<double>())) return *std::move(fault);
+    return score.get<double>();
+  }
+  if (answer.contains("error"))
+    return "the program reported " + runtime::one_line(dump_json(answer["error"]), kQuotedBytesMax);
+  if (!answer.contains("score")) return "the answer lacks a score: " + quoted;
+  if (score.is_object() && score.contains(kNotFinite))
+    return not_a_score(runtime::one_line(score[kNotFinite].get<std::string>(), kNumberBytesMax));
+  return "score must be a number, found " + kind_of(score) + ": " + quoted;
+}
+
+}  // namespace
+
+std::optional<RewardAnswer> read_reward_answer(std::string_view line) {
+  json answer = parse_json(line);
+  if (answer.is_discarded()) answer = parse_json(without_infinities(line));
+  const auto has = [&](const char* key) { return answer.contains(key); };
+  if (!answer.is_object() || (!has("id") && !has("score") && !has("error"))) return std::nullopt;
+  const std::string quoted = runtime::one_line(line, kQuotedBytesMax);
+  if (!has("id")) return RewardAnswer{{}, "the answer lacks the id of its line: " + quoted};
+  if (!answer["id"].is_number_unsigned())
+    return RewardAnswer{
+        {},
+        "id must be the number that the line has, found " + kind_of(answer["id"]) + ": " + quoted};
+  return RewardAnswer{answer["id"].get<std::uint64_t>(), score_of(answer, quoted)};
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,28 @@
+// One line of a user's reward program, read as its answer for one completion: {"id", "score"} or
+// {"id", "error"}. Whatever keeps the answer from being a score is named in the words of the line,
+// for the person who wrote the program.
+//
+// JSON has no NaN and no infinity, but Python and C print them where a number belongs; they are
+// read here, so that the reason can name them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace tandem::actors {
+
+struct RewardAnswer {
+  std::optional<std::uint64_t> id;  // nullopt: the line lacks it, or it is no whole number
+  // The score, which is finite and within the range of a 32-bit float; or the reason for which
+  // there is none.
+  std::variant<double, std::string> score;
+};
+
+// nullopt: the line answers nothing. It is no JSON object, or has neither an id, nor a score, nor
+// an error.
+std::optional<RewardAnswer> read_reward_answer(std::string_view line);
+
+}  // namespace tandem::actors
