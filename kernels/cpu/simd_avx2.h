@@ -25,6 +25,9 @@ inline constexpr int kTileVectors = 6;
 inline constexpr int kTileRowsMax = 6;
 inline constexpr int kPairTileVectors = 4;
 inline constexpr int kPairTileRowsMax = 4;
+// Whether products of pairs by many rows take f32 tiles, on operands that are widened once. To
+// widen them in each step takes as many instructions as to multiply them.
+inline constexpr bool kWidensPairs = true;
 
 #define TANDEM_INLINE [[gnu::always_inline]] inline
 
