@@ -37,11 +37,16 @@ enum class Isa : std::uint8_t { kAvx2, kAvx512, kAvx512Bf16 };
 
 const char* name(Isa isa);  // "avx2", "avx512", "avx512bf16"
 
-// The best instruction set that this machine has; an error where it lacks AVX2 or FMA. Every
-// process that computes calls this at its start, and so ends with a message instead of a signal.
+// The best instruction set that this machine has; an error where it lacks AVX2 or FMA.
 Result<Isa> detect_isa();
 
-// The table for detect_isa(), which must have succeeded.
+// The instruction set to compute with: the one that the environment variable TANDEM_ISA names, to
+// measure or to test a lesser one, else the best one. An error where the name is unknown or the
+// machine lacks the instructions. Commands that compute, or start processes that do, call this
+// first, and so end with a message instead of a signal.
+Result<Isa> chosen_isa();
+
+// The table for chosen_isa(), which must have succeeded.
 const Backend& cpu_backend();
 // The table for `isa`. Calling this where the CPU lacks `isa` is a bug: operators of the table
 // would end the process with a signal.

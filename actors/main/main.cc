@@ -21,6 +21,7 @@
 #include "actors/main/model_commands.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/tokenize_command.h"
+#include "kernels/backend.h"
 
 namespace tandem::app {
 namespace {
@@ -47,15 +48,17 @@ int run(std::span<const char* const> arguments) {
   }
   const Command& command = invocation->command;
   const bool verbose = invocation->verbose;
-  if (const auto* c = std::get_if<RunCommand>(&command)) return run_job(*c, console, verbose);
-  if (const auto* c = std::get_if<UpCommand>(&command)) return cluster_up(*c, console);
   if (std::holds_alternative<DownCommand>(command)) return cluster_down(console);
   if (const auto* c = std::get_if<ControllerCommand>(&command))
     return run_controller(*c, console, verbose);
-  if (const auto* c = std::get_if<NodeCommand>(&command)) return run_node(*c, console, verbose);
-  if (const auto* c = std::get_if<GenerateCommand>(&command)) return generate(*c, console);
   if (const auto* c = std::get_if<TokenizeCommand>(&command))
     return tokenize(*c, std::cin, console);
+  // The other commands compute, or start processes that do.
+  if (const auto isa = kernels::chosen_isa(); !isa) return console.complain(isa.error());
+  if (const auto* c = std::get_if<RunCommand>(&command)) return run_job(*c, console, verbose);
+  if (const auto* c = std::get_if<UpCommand>(&command)) return cluster_up(*c, console);
+  if (const auto* c = std::get_if<NodeCommand>(&command)) return run_node(*c, console, verbose);
+  if (const auto* c = std::get_if<GenerateCommand>(&command)) return generate(*c, console);
   return evaluate(std::get<EvalCommand>(command), console);
 }
 

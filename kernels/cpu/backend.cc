@@ -2,6 +2,9 @@
 // runs before it is known which instructions the machine has.
 #include "kernels/backend.h"
 
+#include <cstdlib>
+#include <string>
+
 namespace tandem::kernels {
 
 namespace cpu_avx2 {
@@ -41,6 +44,22 @@ Result<Isa> detect_isa() {
   return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
 }
 
+Result<Isa> chosen_isa() {
+  const Result<Isa> best = detect_isa();
+  const char* const variable = std::getenv("TANDEM_ISA");
+  if (!best || variable == nullptr || *variable == '\0') return best;
+  const std::string wanted = variable;
+  std::string known;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+    if (isa > *best) break;
+    if (wanted == name(isa)) return isa;
+    known += (known.empty() ? "" : ", ") + std::string(name(isa));
+  }
+  return Error{.code = ErrorCode::kInvalid,
+               .message = "TANDEM_ISA names no instruction set of this CPU: " + wanted,
+               .help = "leave it unset for the best one, or choose among: " + known};
+}
+
 const Backend& cpu_backend(Isa isa) {
   switch (isa) {
     case Isa::kAvx2:
@@ -55,7 +74,7 @@ const Backend& cpu_backend(Isa isa) {
 
 // The machine is asked once: every operator comes by here.
 const Backend& cpu_backend() {
-  static const Backend& best = cpu_backend(detect_isa().value());
+  static const Backend& best = cpu_backend(chosen_isa().value());
   return best;
 }
 

@@ -33,13 +33,13 @@ constexpr std::int64_t kNearColumns = 256;  // b's terms, in elements
 constexpr std::int64_t kNearRows = 512;     // a transposed a's terms, in elements
 constexpr std::int64_t kAliasBytes = 4096;
 constexpr std::int64_t kWays = 8;
-// Rows of a part, a multiple of kRowUnit and kLanes. A block of them that is copied takes 204 KiB
+// Rows of a part, a multiple of kRowUnit and kLanes. A block of them that is copied takes 280 KiB
 // of stack in f32.
 constexpr std::int64_t kPartRows = 264;
 // Outputs that are finished before others are begun: 384 KiB, so that they stay in the cache from
 // block to block.
 constexpr std::int64_t kPartElements = 96 * 1024;
-// Sums of outputs in bf16, 288 KiB of stack.
+// Sums of outputs in bf16, 384 KiB of stack.
 constexpr std::int64_t kSumsElements = 96 * 1024;
 // Multiply-adds that are worth a hand-over to another thread (about 10 us).
 constexpr std::int64_t kWorkPerRange = std::int64_t{1} << 19;
@@ -52,6 +52,8 @@ constexpr std::int64_t kPrefetchSteps = 4;
 // the last one. Up to kStreamRows rows each thread has one part, and reads b in one stream.
 constexpr std::int64_t kPartsPerThread = 4;
 constexpr std::int64_t kStreamRows = 32;
+// Rows for which widening the operands of pairs to f32 pays off (kWidensPairs).
+constexpr std::int64_t kWidenRows = 32;
 // Parts begin at multiples of a tile's height.
 constexpr std::int64_t kRowUnit = 12;
 
@@ -104,12 +106,20 @@ Part<T, Out> cut_out(Part<T, Out> part, Range rows, Range columns) {
 }
 
 // Packs one step of `count` (0 … 16) lines that lie side by side, of which `terms` terms are left.
-// Lines past the last one and terms past the last one become zeros.
-void pack_step(const float* from, std::int64_t, std::int64_t, std::int64_t count, float* to) {
+// Lines past the last one and terms past the last one become zeros. A pair that is widened becomes
+// two steps, `to_step` elements apart, the odd term first: the order of their sums (MM-1).
+void pack_step(const float* from, std::int64_t, std::int64_t, std::int64_t count, float* to,
+               std::int64_t) {
   store(to, load(from, static_cast<int>(count)));
 }
+inline void pack_step(const Bf16* from, std::int64_t term, std::int64_t terms, std::int64_t count,
+                      float* to, std::int64_t to_step) {
+  const int n = static_cast<int>(count);
+  store(to, terms > 1 ? load(from + term, n) : zero());
+  store(to + to_step, load(from, n));
+}
 void pack_step(const Bf16* from, std::int64_t term, std::int64_t terms, std::int64_t count,
-               Bf16* to) {
+               Bf16* to, std::int64_t) {
   const int n = static_cast<int>(count);
   store_pairs(to, pairs(load(from, n), terms > 1 ? load(from + term, n) : zero()));
 }
@@ -127,7 +137,7 @@ void pack_terms(const Lines<T>& from, std::int64_t terms, std::int64_t count, T*
     _mm_prefetch(ahead + second, _MM_HINT_T0);
     for (std::int64_t half = 0; half < kPanel; half += kLanes) {
       pack_step(step + half, from.term, terms - t, clamp(count - half, 0, kLanes),
-                to + half * kTerms<T>);
+                to + half * kTerms<T>, kPanel * kTerms<T>);
     }
     step += kTerms<T> * from.term;
   }
@@ -182,29 +192,53 @@ void copy_row(const T* from, std::int64_t terms, T* to) {
   std::int64_t t = 0;
   for (; t + kVector <= terms; t += kVector) copy_vector(from + t, to + t);
   for (; t < terms; ++t) to[t] = from[t];
+  if (t % kTerms<T> != 0) to[t] = T{};
+}
+// The same with each pair widened, the odd term first.
+inline void copy_row(const Bf16* from, std::int64_t terms, float* to) {
+  const std::int64_t whole = terms / 2 * 2;
+  for (std::int64_t t = 0; t < whole; t += 2) {
+    to[t] = widened(from[t + 1]);
+    to[t + 1] = widened(from[t]);
+  }
+  if (whole == terms) return;
+  to[whole] = 0;
+  to[whole + 1] = widened(from[whole]);
+}
+
+// The same for a panel of pairs.
+inline void widen_panel(const Bf16* from, std::int64_t steps, float* to) {
+  constexpr std::int64_t kPairs = kTerms<Bf16> * kLanes;  // elements of a vector of pairs
+  for (std::int64_t s = 0; s < steps; ++s, to += 2 * kPanel) {
+    for (std::int64_t c = 0; c < kPanel; c += kLanes, from += kPairs) {
+      const Pairs16 columns = load_pairs(from);
+      store(to + c, odd_terms(columns));
+      store(to + kPanel + c, even_terms(columns));
+    }
+  }
 }
 
 // Copies some rows of a block of a, dense along the side that is contiguous already, and points
-// `product` at them.
-template <class T>
-void copy_rows(const Lines<T>& a, std::int64_t terms, T* to, Product<T>& product) {
+// `product` at them. Its elements U are of a's type T, or floats for pairs, which are widened.
+template <class U, class T>
+void copy_rows(const Lines<T>& a, std::int64_t terms, U* to, Product<U>& product) {
   const std::int64_t rows = product.rows;
   product.a = to;
   if (a.term == 1) {
     // One cache line more than the length, so that rows do not share their sets either.
-    product.a_row = filled<T>(terms) + kLineBytes / static_cast<std::int64_t>(sizeof(T));
-    product.a_step = kTerms<T>;
-    for (std::int64_t r = 0; r < rows; ++r, to += product.a_row) {
+    product.a_row = filled<T>(terms) + kLineBytes / static_cast<std::int64_t>(sizeof(U));
+    product.a_step = kTerms<U>;
+    for (std::int64_t r = 0; r < rows; ++r, to += product.a_row)
       copy_row(a.data + r * a.line, terms, to);
-      if (terms % kTerms<T> != 0) to[terms] = T{};
-    }
     return;
   }
-  product.a_row = kTerms<T>;
-  product.a_step = ceil_div(rows, kLanes) * kLanes * kTerms<T>;
-  for (std::int64_t t = 0; t < terms; t += kTerms<T>, to += product.a_step) {
+  product.a_row = kTerms<U>;
+  product.a_step = ceil_div(rows, kLanes) * kLanes * kTerms<U>;
+  const std::int64_t step = product.a_step * (kTerms<T> / kTerms<U>);
+  for (std::int64_t t = 0; t < terms; t += kTerms<T>, to += step) {
     for (std::int64_t r = 0; r < rows; r += kLanes) {
-      pack_step(a.data + t * a.term + r, a.term, terms - t, lanes(rows - r), to + r * kTerms<T>);
+      pack_step(a.data + t * a.term + r, a.term, terms - t, lanes(rows - r), to + r * kTerms<U>,
+                product.a_step);
     }
   }
 }
@@ -254,38 +288,49 @@ Ahead ahead_of_panel(const Part<T, float>& block, std::int64_t column, std::int6
 
 // Multiplies the rows of one block of terms, copied first where they lie far apart, by the part's
 // columns. Meanwhile it prefetches the operands that will be copied or packed soon, of this block
-// and of `next`, the block that follows.
-template <class T>
+// and of `next`, the block that follows. U is the type that the tiles multiply: T, or float for
+// pairs, whose rows and panels are widened here.
+template <class U, class T>
 void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::int64_t width,
                     const Part<T, float>& next) {
-  alignas(64) T copied[(kBlockTerms + kLineBytes / sizeof(T)) * kPartRows];
+  constexpr bool kWidens = kTerms<U> != kTerms<T>;
+  alignas(64) U copied[(kBlockTerms + kLineBytes / sizeof(U)) * kPartRows];
+  alignas(64) U wide[kWidens ? kBlockTerms * kPanel : 1];
+  const std::int64_t steps = ceil_div(block.terms, kTerms<T>);
   const std::int64_t tiles = ceil_div(block.rows, kRowUnit);  // of a panel
   Ahead ahead[2];
-  Product<T> product{.a = block.a.data,
-                     .a_row = block.a.line,
+  Product<U> product{.a_row = block.a.line,
                      .a_step = block.a.term * kTerms<T>,
-                     .b_step = b.step,
+                     .b_step = kWidens ? kPanel * kTerms<U> : b.step,
                      .b_group = b.group,
                      .c_row = block.c_row,
                      .rows = block.rows,
-                     .steps = ceil_div(block.terms, kTerms<T>),
+                     .steps = steps * (kTerms<T> / kTerms<U>),
                      .sum = block.sum,
                      .ahead = ahead};
-  if (!is_near(block)) {
+  if constexpr (!kWidens) product.a = block.a.data;
+  if (kWidens || !is_near(block)) {
     copy_rows(block.a, block.terms, copied, product);
     ahead[0] = ahead_of(next.a, next.rows, next.terms, tiles * ceil_div(block.columns, kPanel));
   }
   for (std::int64_t j = 0; j < block.columns; j += width) {
     product.columns = clamp(block.columns - j, 0, width);
-    product.b = b.data + j / kPanel * b.group;
+    const T* panel = b.data + j / kPanel * b.group;
     product.c = block.c + j;
     if (b.panel != nullptr) {
       pack_panel(lines_from(block, j), block.terms, product.columns, b.panel);
-      product.b = b.panel;
+      panel = b.panel;
       ahead[1] = j + width < block.columns ? ahead_of_panel(block, j + width, tiles)
                                            : ahead_of_panel(next, 0, tiles);
     }
-    multiply(product);
+    if constexpr (kWidens) {
+      widen_panel(panel, steps, wide);
+      product.b = wide;
+      multiply_widened(product);
+    } else {
+      product.b = panel;
+      multiply(product);
+    }
   }
 }
 
@@ -329,7 +374,14 @@ void multiply_part(const Part<T, float>& part, bool more) {
       block.b.data += t * part.b.term;
       source.panel = panel;
     }
-    multiply_block(block, source, width, block_after(part, t, more));
+    const Part<T, float> next = block_after(part, t, more);
+    if constexpr (kWidensPairs && kTerms<T> == 2) {
+      if (part.rows >= kWidenRows) {
+        multiply_block<float>(block, source, width, next);
+        continue;
+      }
+    }
+    multiply_block<T>(block, source, width, next);
   }
 }
 

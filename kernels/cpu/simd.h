@@ -25,6 +25,7 @@
 // Pairs16 has two bf16 per lane, an even term and an odd one, which lie side by side in memory:
 //   set_pair(p)          the pair at p in every lane
 //   pairs(even, odd)     from lanes that were loaded from bf16
+//   even_terms(a), odd_terms(a)   the terms as f32
 //   dot(a, b, sum) = fma(a.even, b.even, fma(a.odd, b.odd, sum))   under FlushDenormals (tile.cc)
 #pragma once
 

@@ -25,6 +25,9 @@ inline constexpr int kTileVectors = 6;
 inline constexpr int kTileRowsMax = 6;
 inline constexpr int kPairTileVectors = 4;
 inline constexpr int kPairTileRowsMax = 4;
+// Whether products of pairs by many rows take f32 tiles, on operands that are widened once. To
+// widen them in each step takes as many instructions as to multiply them.
+inline constexpr bool kWidensPairs = true;
 
 #define TANDEM_INLINE [[gnu::always_inline]] inline
 
@@ -42,12 +45,16 @@ TANDEM_INLINE Mask16 first(int n) {
           _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n - 8), lanes))};
 }
 // Masked accesses touch no memory past lane n, so the end of a row may be the end of a buffer.
+// Whole vectors do without: a masked store takes several times as long as a plain one, and a load
+// of what it stored must wait for it.
 TANDEM_INLINE F32x16 load(const float* p, int n) {
+  if (n == 16) return load(p);
   const Mask16 m = first(n);
   return {_mm256_maskload_ps(p, _mm256_castps_si256(m.lo)),
           _mm256_maskload_ps(p + 8, _mm256_castps_si256(m.hi))};
 }
 TANDEM_INLINE void store(float* p, F32x16 a, int n) {
+  if (n == 16) return store(p, a);
   const Mask16 m = first(n);
   _mm256_maskstore_ps(p, _mm256_castps_si256(m.lo), a.lo);
   _mm256_maskstore_ps(p + 8, _mm256_castps_si256(m.hi), a.hi);

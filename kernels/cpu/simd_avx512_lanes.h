@@ -25,6 +25,8 @@ inline constexpr int kTileVectors = 24;
 inline constexpr int kTileRowsMax = 12;
 inline constexpr int kPairTileVectors = 24;
 inline constexpr int kPairTileRowsMax = 12;
+// Whether products of pairs by many rows take f32 tiles, on operands that are widened once.
+inline constexpr bool kWidensPairs = false;
 
 #define TANDEM_INLINE [[gnu::always_inline]] inline
 
@@ -84,6 +86,14 @@ TANDEM_INLINE Pairs16 pairs(F32x16 even, F32x16 odd) {
                           _mm512_srli_epi32(_mm512_castps_si512(even.v), 16))};
 }
 
+// The terms as f32: each is moved to, or left in, the upper half of its lane.
+TANDEM_INLINE F32x16 even_terms(Pairs16 a) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(a.v, 16))};
+}
+TANDEM_INLINE F32x16 odd_terms(Pairs16 a) {
+  return {
+      _mm512_castsi512_ps(_mm512_and_epi32(a.v, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
+}
 TANDEM_INLINE F32x16 operator+(F32x16 a, F32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
 TANDEM_INLINE F32x16 operator-(F32x16 a, F32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
 TANDEM_INLINE F32x16 operator*(F32x16 a, F32x16 b) { return {_mm512_mul_ps(a.v, b.v)}; }

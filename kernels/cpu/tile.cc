@@ -199,4 +199,9 @@ void multiply(const Product<Bf16>& product) {
   multiply_blocks(product);
 }
 
+void multiply_widened(const Product<float>& product) {
+  const FlushDenormals flush;
+  multiply_blocks(product);
+}
+
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

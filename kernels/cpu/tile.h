@@ -63,5 +63,8 @@ struct Product {
 
 void multiply(const Product<float>& product);
 void multiply(const Product<Bf16>& product);
+// The product of pairs whose terms have been widened to two steps, the odd term before the even
+// one: its sums have the bits that the product of these pairs has.
+void multiply_widened(const Product<float>& product);
 
 }  // namespace tandem::kernels::TANDEM_CPU_ISA

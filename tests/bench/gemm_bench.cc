@@ -1,10 +1,13 @@
-// Matrix products at decoder shapes, one thread, each beside oneDNN in the same process:
+// Matrix products at decoder shapes, each beside oneDNN in the same process; on one thread unless
+// the name says otherwise:
 //   gemm/forward/M/K/N     y = x W^T with a packed weight, in f32
 //   gemm/backward_input/M/K/N, gemm/backward_weight/M/K/N
 //   gemm/bf16/forward/M/K/N, and so on: the same in bf16
-// items_per_second is floating-point operations per second of CPU time; `ratio` is ours / oneDNN's,
-// measured in alternating slices so that a busy neighbour slows both. Where oneDNN is not
-// installed, or has no such product on this processor, Tandem is measured alone.
+//   gemm/2_threads/backward_weight/M/K/N: on two threads
+// items_per_second is floating-point operations per second, of CPU time where there is one thread;
+// `ratio` is ours / oneDNN's, measured in alternating slices so that a busy neighbour slows both.
+// Where oneDNN is not installed, or has no such product on this processor, Tandem is measured
+// alone. The label is our instruction set, which TANDEM_ISA chooses (ONEDNN_MAX_CPU_ISA: oneDNN's).
 //
 // Forward multiplies by a weight that both have laid out beforehand. In backward the second operand
 // is another one in every training step and has no layout of its own: oneDNN reads it where it lies
@@ -23,19 +26,26 @@
 #include "kernels/backend.h"
 #include "kernels/ops/matmul.h"
 #include "runtime/device/memory.h"
+#include "runtime/device/parallel.h"
 #include "tests/bench/gemm_peer.h"
 #include "tests/bench/product_kind.h"
 
 namespace tandem::kernels {
 namespace {
 
+using Kind = bench::ProductKind;
+using runtime::DType;
+
 struct Shape {
   std::int64_t m, k, n;
 };
 
-using Kind = bench::ProductKind;
-
-using runtime::DType;
+// What is measured for a shape.
+struct Product {
+  DType dtype;
+  Kind kind;
+  int threads = 1;
+};
 
 struct Operands {
   Operands(const Shape& s, DType dtype)
@@ -68,7 +78,9 @@ struct Operands {
 // One call of ours for a shape and kind.
 class Ours {
  public:
-  Ours(const Shape& s, DType dtype, Kind kind, Operands& o) : kind_(kind) {
+  Ours(const Shape& s, const Product& product, Operands& o)
+      : kind_(product.kind), pool_(product.threads) {
+    const DType dtype = product.dtype;
     x_ = runtime::tensor(o.x.as<std::byte>().data(), dtype, {s.m, s.k});
     w_ = runtime::tensor(o.w.as<std::byte>().data(), dtype, {s.n, s.k});
     y_ = runtime::tensor(o.y.as<std::byte>().data(), dtype, {s.m, s.n});
@@ -89,7 +101,8 @@ class Ours {
 
  private:
   Kind kind_;
-  Stream stream_;
+  runtime::ThreadPool pool_;
+  Stream stream_{.pool = &pool_};
   TensorView x_, w_, y_, dw_;
   PackedWeight packed_;
 };
@@ -99,12 +112,13 @@ struct PeerProduct {
   bench::GemmPeer::Operands operands;
 };
 
-PeerProduct peer_product(const Shape& s, DType dtype, Kind kind, Operands& o) {
+PeerProduct peer_product(const Shape& s, const Product& product, Operands& o) {
   bench::GemmPeer::Shape shape;
-  shape.bf16 = shape.bf16_out = dtype == DType::kBF16;
+  shape.bf16 = shape.bf16_out = product.dtype == DType::kBF16;
+  shape.threads = product.threads;
   void *x = o.x.as<std::byte>().data(), *w = o.w.as<std::byte>().data();
   void *y = o.y.as<std::byte>().data(), *dw = o.dw.as<std::byte>().data();
-  switch (kind) {
+  switch (product.kind) {
     case Kind::kForward:  // x [M,K] . W^T [K,N]
       shape.rows = s.m, shape.columns = s.n, shape.depth = s.k, shape.b_transposed = true;
       return {shape, {.a = x, .b = w, .c = y}};
@@ -125,49 +139,52 @@ struct Peer {
 };
 
 // In the layouts of the second operand that are compared, kReordered first.
-std::vector<Peer> peers_of(const Shape& s, DType dtype, Kind kind, Operands& operands) {
+std::vector<Peer> peers_of(const Shape& s, const Product& product, Operands& operands) {
   using enum bench::GemmPeer::Layout;
   std::vector<Peer> peers;
-  if (!bench::GemmPeer::computes(dtype == DType::kBF16)) return peers;
-  const PeerProduct product = peer_product(s, dtype, kind, operands);
+  if (!bench::GemmPeer::computes(product.dtype == DType::kBF16)) return peers;
+  const PeerProduct peer = peer_product(s, product, operands);
   for (const auto layout : {kReordered, kReordering, kPlain})
-    if (layout == kReordered || kind != Kind::kForward)
-      peers.push_back({.product = {product.shape, product.operands, layout}});
+    if (layout == kReordered || product.kind != Kind::kForward)
+      peers.push_back({.product = {peer.shape, peer.operands, layout}});
   return peers;
 }
 
-// CPU time of this thread: both products run on it, and a busy machine takes its turns elsewhere.
-double now() {
+// CPU time of this thread, if it is the only one: a busy machine takes its turns elsewhere.
+double now(int threads) {
   timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 template <class Call>
-double seconds(const Call& call, int calls) {
-  const double begin = now();
+double seconds(const Call& call, int calls, int threads) {
+  const double begin = now(threads);
   for (int i = 0; i < calls; ++i) call();
-  return now() - begin;
+  return now(threads) - begin;
 }
 
-void run(benchmark::State& state, Shape s, DType dtype, Kind kind) {
-  Operands operands(s, dtype);
-  const Ours ours(s, dtype, kind, operands);
-  std::vector<Peer> peers = peers_of(s, dtype, kind, operands);
+void run(benchmark::State& state, Shape s, Product product) {
+  Operands operands(s, product.dtype);
+  const Ours ours(s, product, operands);
+  std::vector<Peer> peers = peers_of(s, product, operands);
+  const int threads = product.threads;
   const double flops =
       2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
   const int calls = static_cast<int>(2e7 / flops) + 1;
-  seconds(ours, 2);
-  for (Peer& peer : peers) seconds([&peer] { peer.product.multiply(); }, 2);
+  seconds(ours, 2, threads);
+  for (Peer& peer : peers) seconds([&peer] { peer.product.multiply(); }, 2, threads);
   double mine = 0;
   for (auto _ : state) {
-    const double slice = seconds(ours, calls);
+    const double slice = seconds(ours, calls, threads);
     mine += slice;
-    for (Peer& peer : peers) peer.seconds += seconds([&peer] { peer.product.multiply(); }, calls);
+    for (Peer& peer : peers)
+      peer.seconds += seconds([&peer] { peer.product.multiply(); }, calls, threads);
     state.SetIterationTime(slice);
   }
   const double done = flops * calls * static_cast<double>(state.iterations());
   state.counters["items_per_second"] = done / mine;
+  state.SetLabel(name(*chosen_isa()));
   if (peers.empty()) return;
   const double reordered = peers[0].seconds;
   const double whole = peers.size() == 1 ? reordered : std::min(peers[1].seconds, peers[2].seconds);
@@ -176,11 +193,13 @@ void run(benchmark::State& state, Shape s, DType dtype, Kind kind) {
   if (peers.size() > 1) state.counters["ratio_reordered"] = reordered / mine;
 }
 
-void add(const Shape& s, DType dtype, Kind kind) {
-  const std::string title = std::string("gemm/") + (dtype == DType::kF32 ? "" : "bf16/") +
-                            name(kind) + "/" + std::to_string(s.m) + "/" + std::to_string(s.k) +
-                            "/" + std::to_string(s.n);
-  benchmark::RegisterBenchmark(title.c_str(), run, s, dtype, kind)->UseManualTime()->MinTime(0.05);
+void add(const Shape& s, const Product& product) {
+  const std::string title =
+      std::string("gemm/") + (product.dtype == DType::kF32 ? "" : "bf16/") +
+      (product.threads == 1 ? "" : std::to_string(product.threads) + "_threads/") +
+      name(product.kind) + "/" + std::to_string(s.m) + "/" + std::to_string(s.k) + "/" +
+      std::to_string(s.n);
+  benchmark::RegisterBenchmark(title.c_str(), run, s, product)->UseManualTime()->MinTime(0.05);
 }
 
 void add_all() {
@@ -190,15 +209,17 @@ void add_all() {
   // The linear layers of SmolLM2-135M, and of Qwen3-0.6B.
   const Shape real[] = {{0, 576, 960},   {0, 576, 3072},  {0, 1536, 576}, {0, 1024, 4096},
                         {0, 2048, 1024}, {0, 1024, 6144}, {0, 3072, 1024}};
-  const auto add_layer = [&](Shape layer, DType dtype, Kind kind) {
+  const auto add_layer = [&](Shape layer, const Product& product) {
     for (const std::int64_t m : rows)
-      if (kind == Kind::kForward || m >= 256) add({m, layer.k, layer.n}, dtype, kind);
+      if (product.kind == Kind::kForward || m >= 256) add({m, layer.k, layer.n}, product);
   };
   for (const Kind kind : {Kind::kForward, Kind::kBackwardInput, Kind::kBackwardWeight}) {
-    for (const Shape& layer : small) add_layer(layer, DType::kF32, kind);
+    for (const Shape& layer : small) add_layer(layer, {DType::kF32, kind});
     for (const DType dtype : {DType::kF32, DType::kBF16})
-      for (const Shape& layer : real) add_layer(layer, dtype, kind);
+      for (const Shape& layer : real) add_layer(layer, {dtype, kind});
   }
+  for (const Shape& layer : real)
+    add_layer(layer, {.dtype = DType::kF32, .kind = Kind::kBackwardWeight, .threads = 2});
 }
 
 }  // namespace

@@ -10,6 +10,19 @@ namespace tandem::bench {
 
 namespace {
 
+// Version 3 has no separate descriptor of the operation. A template, so that only the form that the
+// installed version has is compiled.
+template <class Matmul>
+typename Matmul::primitive_desc describe(const dnnl::engine& engine, const dnnl::memory::desc& a,
+                                         const dnnl::memory::desc& b, const dnnl::memory::desc& c,
+                                         const dnnl::primitive_attr& attributes) {
+  if constexpr (requires { typename Matmul::desc; }) {
+    return {typename Matmul::desc(a, b, c), attributes, engine};
+  } else {
+    return {engine, a, b, c, attributes};
+  }
+}
+
 dnnl::memory::data_type type(bool bf16) {
   return bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
@@ -22,7 +35,7 @@ bool GemmPeer::computes(bool bf16) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   try {
     for (const dnnl::memory::desc& c : {square, sums})
-      const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(square, square, c), engine);
+      describe<dnnl::matmul>(engine, square, square, c, {});
   } catch (const dnnl::error&) {
     return false;
   }
@@ -41,7 +54,7 @@ struct GemmPeer::Plan {
 GemmPeer::GemmPeer(const Shape& s, const Operands& operands, Layout layout)
     : plan_(std::make_unique<Plan>()) {
   using dnnl::memory;
-  omp_set_num_threads(1);
+  omp_set_num_threads(s.threads);
   using Tag = memory::format_tag;
   const auto in = type(s.bf16);
   const memory::desc a({s.rows, s.depth}, in, s.a_transposed ? Tag::ba : Tag::ab);
@@ -55,8 +68,7 @@ GemmPeer::GemmPeer(const Shape& s, const Operands& operands, Layout layout)
     sum.append_sum();
     attributes.set_post_ops(sum);
   }
-  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(a, read, c), attributes,
-                                                 plan_->engine);
+  const auto description = describe<dnnl::matmul>(plan_->engine, a, read, c, attributes);
   plan_->plain = memory(b, plan_->engine, operands.b);
   plan_->reordered = plan_->plain;
   if (layout != Layout::kPlain) {

@@ -1,5 +1,5 @@
-// The benchmark's peer: one matrix product by oneDNN, on one thread. Where oneDNN is not installed
-// the peer computes nothing.
+// The benchmark's peer: one matrix product by oneDNN. Where oneDNN is not installed the peer
+// computes nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ class GemmPeer {
     bool bf16 = false;      // a and b
     bool bf16_out = false;  // c
     bool adds = false;      // to c
+    int threads = 1;        // of libgomp (CMakeLists.txt)
   };
   enum class Layout {
     kReordered,   // of b: the one that oneDNN prefers, made outside the measured call

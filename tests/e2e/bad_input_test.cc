@@ -215,6 +215,12 @@ TEST_F(BadInput, TooLittleMemoryIsAnErrorAndNoAbort) {
       << done.text();
 }
 
+TEST_F(BadInput, AnUnknownInstructionSetIsRefused) {
+  ::setenv("TANDEM_ISA", "avx1024", 1);
+  expect_refused({}, 64, "TANDEM_ISA names no instruction set of this CPU: avx1024");
+  ::unsetenv("TANDEM_ISA");
+}
+
 TEST_F(BadInput, AHubIdIsNoFolder) {
   expect_refused({"model.path=Qwen/Qwen3-0.6B"}, 1, "hf download Qwen/Qwen3-0.6B");
 }

@@ -52,7 +52,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/exchange/state": ["runtime", "scheduler", "actors/messages"],
     "actors/controller": ["runtime", "scheduler", "actors/messages", "actors/exchange"],
     "actors/main": ["runtime", "scheduler", "kernels", "actors"],
-    "actors/main/cli": ["runtime", "scheduler", "actors/messages", "actors/main/job"],
+    "actors/main/cli": ["runtime", "scheduler", "kernels", "actors/messages", "actors/main/job"],
     "actors/main/job": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
                         "actors/learner", "actors/reward", "actors/rollout"],
 }

@@ -41,6 +41,7 @@ constexpr const char* kExitCodes = R"(
 |---|---|
 | `TANDEM_ADDRESS` | the controller's HTTP address, as with `--address` |
 | `TANDEM_HOME` | where runs, journals and `controller.json` lie; `~/.tandem` |
+| `TANDEM_ISA` | the instruction set to compute with, `avx2`, `avx512` or `avx512bf16`, to measure or test a lesser one; the best one of the CPU. All give the same bits |
 )";
 
 // A `|` would end the cell of a Markdown table.

@@ -92,7 +92,6 @@ class Stage {
     executor.run_until([] { return false; }, time);
     exchange->core().ledger().check_by_recount();
   }
-  // As the stage's learner publishes it and its rollouts install it.
   static std::uint64_t checksum_of(PolicyVersion version) {
     return 100 + static_cast<std::uint64_t>(version.value);
   }
@@ -102,8 +101,8 @@ class Stage {
   // What the stage's learner says of a version: the publisher keeps all, until a test clears them.
   Publication publication(PolicyVersion version, PolicyVersion oldest_retained) {
     offered.insert(version);
-    const std::vector<PolicyVersion> all(offered.begin(), offered.end());
-    return {version, oldest_retained, checksum_of(version), 0, 0, {}, all};
+    return {
+        version, oldest_retained, checksum_of(version), 0, 0, {}, {offered.begin(), offered.end()}};
   }
   LearnerUp learner_up(const Sender& learner, std::optional<StepId> checkpoint) const {
     return {learner, checkpoint, {}, {offered.begin(), offered.end()}};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/backend.h"
 #include "runtime/base/json.h"
 #include "tests/actors/main/job/job_folder.h"
 
@@ -26,6 +27,31 @@ TEST(Doctor, FindsWhatStopsTandem) {
   EXPECT_TRUE(any_bad(blocked));
   EXPECT_NE(render_findings(blocked, OutputForm::kTable, 100).find("TANDEM_HOME"),
             std::string::npos);
+}
+
+const Finding& about(const std::vector<Finding>& findings, const std::string& subject) {
+  const auto found = std::ranges::find(findings, subject, &Finding::subject);
+  EXPECT_NE(found, findings.end()) << subject;
+  return *found;
+}
+
+TEST(Doctor, NamesTheInstructionSetAndWhatItCosts) {
+  const JobFolder folder;
+  const std::string best = kernels::name(*kernels::detect_isa());
+  const auto unset = examine_machine(folder.root(), kPortDefault);
+  EXPECT_EQ(about(unset, "instruction set").health, Health::kOk);
+  EXPECT_EQ(about(unset, "instruction set").detail.find(best + ": "), 0u);
+
+  ::setenv("TANDEM_ISA", "avx2", 1);
+  const auto lesser = examine_machine(folder.root(), kPortDefault);
+  ::setenv("TANDEM_ISA", "avx1024", 1);
+  const auto unknown = examine_machine(folder.root(), kPortDefault);
+  ::unsetenv("TANDEM_ISA");
+  const std::string& detail = about(lesser, "instruction set").detail;
+  EXPECT_EQ(detail.find("avx2: f32 products at 1/2 to all of AVX-512's rate"), 0u) << detail;
+  EXPECT_EQ(detail.find("this CPU has " + best) != std::string::npos, best != "avx2") << detail;
+  EXPECT_EQ(about(unknown, "instruction set").health, Health::kBad);
+  EXPECT_NE(about(unknown, "instruction set").help.find(best), std::string::npos);
 }
 
 TEST(Doctor, NoNcclIsNoTroubleWithoutGpus) {
