@@ -113,7 +113,7 @@ TEST(GroupHistory, TheRewardOfTheNewestStepIsThatOfItsCheckpoint) {
       scored(3, {1, 1}),    trained(1, {GroupId{3}}), RunResumed{.checkpoint = StepId{1}},
       scored(4, {0, 0.25f})};
   const auto mean_at = [&](std::int64_t checkpoint) {
-    return history_of(events).statistics(StepId{checkpoint}, 9).reward_mean_of_step;
+    return history_of(events).statistics(StepId{checkpoint}, 9).batch.rewards.mean;
   };
   EXPECT_EQ(mean_at(0), 0) << "nothing is trained";
   EXPECT_EQ(mean_at(1), 0.375);
