@@ -8,6 +8,7 @@ namespace tandem::actors {
 // the disk first.
 void ask_checkpoint(Turn& turn) {
   turn.survive_power_cut();
+  turn.seen.learner.save_asked = turn.now;
   turn.tell_learner(SaveCheckpoint{*turn.facts.learner.checkpoint_awaited});
 }
 

@@ -132,7 +132,7 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
   if (turn.config.validation.empty() || facts.once.contains(kind)) return;
   const EvaluationId id{facts.last.value + 1};
   turn.record(EvaluationBegan{id, kind, version});
-  turn.seen.evaluations.emplace_back(id, kind, version, turn.config.evaluation);
+  turn.seen.evaluations.emplace_back(id, kind, version, turn.config.evaluation, turn.now);
 }
 
 void run_evaluations(Turn& turn) {
@@ -150,6 +150,7 @@ void run_evaluations(Turn& turn) {
 
 void take(Turn& turn, Evaluated evaluated) {
   if (!find(turn.facts.workers.rollouts, evaluated.from)) return;
+  turn.seen.workers.by_actor[evaluated.from.actor].worked = turn.now;
   for (Evaluation& evaluation : turn.seen.evaluations) {
     if (evaluation.id() != evaluated.evaluation) continue;
     if (!evaluated.unservable.empty() && evaluation.version() < turn.facts.versions.oldest_retained)

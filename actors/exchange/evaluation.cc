@@ -8,11 +8,13 @@
 namespace tandem::actors {
 
 Evaluation::Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
-                       const EvaluationPlan& plan)
+                       const EvaluationPlan& plan, Time began)
     : id_(id),
       kind_(kind),
       version_(version),
+      began_(began),
       completions_(completions_of(plan.sampling)),
+      completions_in_all_(std::int64_t{plan.prompts} * completions_),
       means_(plan) {
   for (std::int32_t i = 0; i < plan.prompts; ++i) prompts_.push_back(i);
 }

@@ -17,6 +17,7 @@
 #include "actors/exchange/evaluation_means.h"
 #include "actors/exchange/state/evaluation_kind.h"
 #include "actors/messages/reward.h"
+#include "runtime/base/clock.h"
 
 namespace tandem::actors {
 
@@ -24,11 +25,12 @@ namespace tandem::actors {
 class Evaluation {
  public:
   Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
-             const EvaluationPlan& plan);
+             const EvaluationPlan& plan, Time began = {});
 
   EvaluationId id() const { return id_; }
   EvaluationKind kind() const { return kind_; }
   PolicyVersion version() const { return version_; }
+  Time began() const { return began_; }
 
   // Gives up to `count` waiting prompts to `rollout` to generate; returns their indices.
   std::vector<std::int32_t> take_prompts(const std::string& rollout, std::size_t count);
@@ -56,6 +58,9 @@ class Evaluation {
   bool generated() const { return prompts_.empty() && generating_.empty(); }
 
   bool done() const { return means_.done(); }
+  // Completions that are scored or have failed, and all of them.
+  std::int64_t completions_done() const { return completions_in_all_ - means_.outcomes_left(); }
+  std::int64_t completions_in_all() const { return completions_in_all_; }
   EvaluationFigures figures() const { return means_.figures(); }
   const std::string& failure() const { return failure_; }  // the reason of the first failure
 
@@ -69,7 +74,9 @@ class Evaluation {
   const EvaluationId id_;
   const EvaluationKind kind_;
   const PolicyVersion version_;
+  const Time began_;
   const std::int32_t completions_;  // of each prompt
+  const std::int64_t completions_in_all_;
   std::deque<std::int32_t> prompts_;
   // The prompts that each rollout holds, and the completions that each reward actor holds.
   std::map<std::string, std::set<std::int32_t>> generating_;

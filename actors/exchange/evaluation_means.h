@@ -74,6 +74,7 @@ class EvaluationMeans {
   void scored(CompletionId completion, double reward) { take(completion, reward); }
   void failed(CompletionId completion) { take(completion, std::nullopt); }
   bool done() const { return outcomes_left_ == 0; }
+  std::int64_t outcomes_left() const { return outcomes_left_; }
   // The figures of the prompts that have all their outcomes so far.
   EvaluationFigures figures() const;
 

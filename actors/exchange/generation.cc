@@ -128,6 +128,7 @@ void take(Turn& turn, GroupsGenerated stored) {
       return refuse_rest(turn, generated, *why);
     take_header(turn, generated.from, holds, header);
   }
+  if (holds) turn.seen.workers.by_actor[generated.from.actor].worked = turn.now;
   turn.wake();
 }
 

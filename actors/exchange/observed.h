@@ -26,6 +26,7 @@ namespace tandem::actors {
 // Of a rollout or a reward actor that is up.
 struct WorkerSeen {
   Time up;
+  Time worked;                  // when it last came up, installed a version or answered
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
   std::optional<Time> drain_deadline;
   RolloutStats stats;
@@ -47,6 +48,7 @@ struct RestoringRun {
 struct LearnerSeen {
   std::optional<Time> none_since;  // when the last learner ended
   bool save_due = false;           // the next Decide asks for the checkpoint that is awaited
+  std::optional<Time> save_asked;  // when it was last asked for
   WarmStartProgress warm_start;
   std::optional<runtime::WeightSource> source;  // of the learner's publisher
   std::optional<RestoringRun> restoring;

@@ -14,6 +14,13 @@ using scheduler::GroupState;
 
 namespace {
 
+// "evaluation final (312 of 1000 completions)"
+std::string evaluation_text(const Evaluation& evaluation) {
+  return std::string("evaluation ") + name(evaluation.kind()) + " (" +
+         std::to_string(evaluation.completions_done()) + " of " +
+         std::to_string(evaluation.completions_in_all()) + " completions)";
+}
+
 class WaitList {
  public:
   explicit WaitList(const RunView& view) : view_(view) {}
@@ -31,6 +38,7 @@ class WaitList {
   }
   void add_actors();
   void add_stages();
+  std::string form_text() const;
   void add_learner();
   void add_version(const std::string& who, PolicyVersion version, double since_s);
   void add_rollouts();
@@ -65,12 +73,27 @@ void WaitList::add_stages() {
         "step " + std::to_string(warm_start.step) + " of at most " +
             std::to_string(warm_start.steps_max));
   if (view_.facts.stage == RunStage::kFinishing && awaited)
-    add(job, "checkpoint " + std::to_string(awaited->value), 0, "the learner writes it");
+    add(job, "checkpoint " + std::to_string(awaited->value), since(view_.seen.learner.save_asked),
+        "the learner writes it");
   for (const Evaluation& evaluation : view_.seen.evaluations)
-    add(job, std::string("evaluation ") + name(evaluation.kind()), 0,
+    add(job, evaluation_text(evaluation), since(evaluation.began()),
         "version " + std::to_string(evaluation.version().value));
   if (const auto& groups = view_.seen.broadcasts.groups)
     std::ranges::move(groups->waits(view_.now), std::back_inserter(waits_));
+}
+
+// Why no batch is formed. Rollouts generate the prompts of an evaluation before groups, so that
+// more rollouts would not help then.
+std::string WaitList::form_text() const {
+  const auto verdict =
+      scheduler::form_verdict(view_.config.budget, view_.facts.flow.ledger.budget_state());
+  std::string text = scheduler::name(verdict);
+  const auto evaluation = std::ranges::find_if(
+      view_.seen.evaluations, [](const Evaluation& one) { return !one.generated(); });
+  if (verdict == scheduler::FormVerdict::kTooFewScored &&
+      evaluation != view_.seen.evaluations.end())
+    text += ": the rollouts generate " + evaluation_text(*evaluation) + " first";
+  return text;
 }
 
 void WaitList::add_learner() {
@@ -86,7 +109,7 @@ void WaitList::add_learner() {
         std::to_string(ledger.count(GroupState::kScored)) + " of " +
             std::to_string(budget.groups_per_step) + " scored groups for step " +
             std::to_string(ledger.budget_state().next_step.value),
-        idle, scheduler::name(scheduler::form_verdict(budget, ledger.budget_state())));
+        idle, form_text());
   } else if (learner.training) {
     // The one that is in training is repeated too.
     const std::int64_t follow =
@@ -143,7 +166,7 @@ void WaitList::add_rollouts() {
     }
     const auto verdict = scheduler::admit_verdict(view_.config.budget, ledger.budget_state());
     const PolicyVersion announced = view_.seen.workers.by_actor.at(actor).announced;
-    add(actor, "groups to generate", 0,
+    add(actor, "groups to generate", since(view_.seen.workers.by_actor.at(actor).worked),
         worker.installed ? std::string("admission: ") + scheduler::name(verdict)
                          : "it installs version " + std::to_string(announced.value));
   }

@@ -47,7 +47,7 @@ void come_up(Turn& turn, Role role, const Sender& who, std::int64_t capacity) {
   if (const auto old = workers.find(who.actor); old != workers.end())
     retire(turn, Sender(old->second.who));
   turn.record(WorkerCameUp{role, who, capacity});
-  turn.seen.workers.by_actor[who.actor] = {.up = turn.now};
+  turn.seen.workers.by_actor[who.actor] = {.up = turn.now, .worked = turn.now};
   turn.wake();
 }
 
@@ -118,6 +118,7 @@ void take(Turn& turn, const Installed& installed) {
   if (const auto why = misfit(turn.view(), installed)) return condemn(turn, installed.from, *why);
   turn.record(VersionInstalled{installed.from, installed.version});
   turn.seen.statistics.pause_seconds += installed.seconds;
+  turn.seen.workers.by_actor[installed.from.actor].worked = turn.now;
   turn.wake();
 }
 

@@ -1,0 +1,55 @@
+// Waits tell for whom, since when and how far.
+#include "actors/exchange/run_report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/actors/exchange/exchange_stage.h"
+
+namespace tandem::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(RunReport, WaitsTellHowFarAnEvaluationIsAndSinceWhen) {
+  SimulatedJob job = plain_job(1);
+  job.validation_prompts = 8;
+  Stage stage(job);
+  stage.begin();
+  stage.run(3s);
+  const auto works = Stage::only<Evaluate>(stage.to_rollout);
+  ASSERT_FALSE(works.empty());
+  Evaluated some{
+      .from = kRollout, .evaluation = works[0].evaluation, .completions = {{.index = 0}}};
+  stage.tell(some);
+  for (const ScoreTexts& text : Stage::only<ScoreTexts>(stage.to_reward))
+    stage.tell(TextsScored{kReward, text.evaluation, {{0, 0, Scored{1}}}});
+  stage.run(2s);
+  const auto waits = stage.exchange->core().report(stage.executor.now()).status.waits;
+  const auto of = [&](const std::string& what) {
+    return *std::ranges::find_if(
+        waits, [&](const Wait& wait) { return wait.waits_for.find(what) != std::string::npos; });
+  };
+  EXPECT_EQ(of("evaluation").waits_for, "evaluation before (1 of 8 completions)");
+  EXPECT_NEAR(of("evaluation").since_s, 5, 0.1);
+  EXPECT_EQ(of("scored groups").detail,
+            "TooFewScored: the rollouts generate evaluation before (1 of 8 completions) first");
+}
+
+TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
+  Stage stage;
+  stage.begin();
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.run(4s);
+  int idle = 0;
+  for (const Wait& wait : stage.exchange->core().report(stage.executor.now()).status.waits) {
+    if (wait.waits_for != "groups to generate") continue;
+    ++idle;
+    EXPECT_NEAR(wait.since_s, 4, 0.1);
+  }
+  EXPECT_EQ(idle, 1);
+}
+
+}  // namespace
+}  // namespace tandem::actors
