@@ -206,6 +206,10 @@ void Controller::handle(runtime::Context& cx, ExchangeEvent m) {
                          std::move(m.message)});
 }
 
+void Controller::handle(runtime::Context& cx, ProcessNews news) {
+  carry_out(cx, Announce{"controller", "controller", std::move(news.message)});
+}
+
 void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
   // Checked before the directory is made, so that a job that is refused leaves nothing behind.
   if (const auto fits = core_.accepted(ask.question.shape); !fits) return ask.reply(fits.error());

@@ -87,6 +87,9 @@ struct Await {  // answered once it holds; an asker that no longer waits is answ
 };
 // A further Await is refused with kFailed.
 inline constexpr std::size_t kAwaitsMax = 64;
+struct ProcessNews {  // of the controller's own process, for people alone
+  std::string message;
+};
 struct GetEvents {  // those with seq > after, at most kEventsKept of them
   using Reply = std::vector<ClusterEvent>;
   std::int64_t after = 0;
@@ -131,9 +134,9 @@ class Controller {
       std::variant<runtime::NodeUp, NodeDown, runtime::RankSpawned, runtime::RankSpawnFailed,
                    runtime::RankExited, runtime::UsageReport, RankConnected, RankListening,
                    RankReady, RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent,
-                   JobEnded, runtime::Ask<Submit>, runtime::Ask<Scale>, runtime::Ask<Cancel>,
-                   runtime::Ask<Forget>, runtime::Ask<AskProgram>, runtime::Ask<GetCluster>,
-                   runtime::Ask<GetEvents>, runtime::Ask<Await>>;
+                   JobEnded, ProcessNews, runtime::Ask<Submit>, runtime::Ask<Scale>,
+                   runtime::Ask<Cancel>, runtime::Ask<Forget>, runtime::Ask<AskProgram>,
+                   runtime::Ask<GetCluster>, runtime::Ask<GetEvents>, runtime::Ask<Await>>;
 
   // `seed`: for the core's random numbers.
   Controller(std::uint64_t seed, ControllerActions actions);
@@ -153,6 +156,7 @@ class Controller {
   void handle(runtime::Context& cx, ActorDrained drained);
   void handle(runtime::Context& cx, ExchangeEvent event);
   void handle(runtime::Context& cx, JobEnded ended);
+  void handle(runtime::Context& cx, ProcessNews news);
   void handle(runtime::Context& cx, runtime::Ask<Submit> ask);
   void handle(runtime::Context& cx, runtime::Ask<Scale> ask);
   void handle(runtime::Context& cx, runtime::Ask<Cancel> ask);

@@ -123,7 +123,7 @@ struct WakeAt {
   Time when;
 };
 struct Announce {    // an event for people and the journal
-  std::string kind;  // "job", "actor", "node"
+  std::string kind;  // "job", "actor", "node", "controller"
   std::string subject;
   std::string message;
 };

@@ -36,6 +36,7 @@
 #include "actors/main/parsed_jobs.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/roles/role_config.h"
+#include "actors/main/socket_keeper.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
 #include "runtime/actor/threaded_executor.h"
@@ -47,7 +48,6 @@
 #include "runtime/http/http_server.h"
 #include "runtime/link/forwarder.h"
 #include "runtime/link/link.h"
-#include "runtime/link/socket_folder.h"
 #include "runtime/node/agent.h"
 #include "runtime/weights/weight_family.h"
 #include "scheduler/fleet/hang_timeout.h"
@@ -179,7 +179,7 @@ struct ControllerProcess::Parts {
                            std::abort();  // a failure of these actors is a bug of ours
                          }};
   runtime::Ref<Controller::Inbox> controller;
-  std::optional<runtime::SocketFolder> sockets;
+  SocketKeeper::Sockets sockets;             // set by listen()
   std::optional<runtime::CurveServer> keys;  // of a cluster that other hosts may join
   std::unique_ptr<runtime::LinkServer> link;
   // Between actors of users' programs. Touched only on the thread of the link.
@@ -235,7 +235,8 @@ struct ControllerProcess::Parts {
   // Processes of this host come by a Unix socket; other hosts by TCP, where there are keys. A
   // `tandem run` has none.
   std::vector<runtime::Binding> places(int port_offset) {
-    std::vector<runtime::Binding> places{{sockets->next(), std::nullopt}};
+    const auto next = [](auto& folder) { return folder->next(); };
+    std::vector<runtime::Binding> places{{sockets.with(next), std::nullopt}};
     if (keys) places.push_back({{.host = options.bind, .port = port(port_offset)}, keys});
     return places;
   }
@@ -429,9 +430,9 @@ Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exc
 }
 
 Result<void> ControllerProcess::Parts::listen() {
-  auto folder = runtime::SocketFolder::make(options.of_home ? options.home : fs::path());
+  auto folder = runtime::SocketFolder::make(options.home);
   if (!folder) return folder.error();
-  sockets.emplace(std::move(*folder));
+  sockets.with([&](auto& mine) { mine.emplace(std::move(*folder)); });
   // Ports before the link listens: a peer's first message must find its port.
   controller = system.spawn<Controller>(
       "controller", [this] { return std::make_unique<Controller>(epoch.value, actions()); });
@@ -474,6 +475,9 @@ Result<void> ControllerProcess::Parts::listen() {
     return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
   });
   CHECK(watchdog.tell(WatchNow{}) == runtime::Delivery::kAccepted);
+  const auto keeper = system.spawn<SocketKeeper>(
+      "sockets", [this] { return std::make_unique<SocketKeeper>(sockets, controller); });
+  CHECK(keeper.tell(KeepNow{}) == runtime::Delivery::kAccepted);
   return {};
 }
 

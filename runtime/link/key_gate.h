@@ -24,6 +24,9 @@ class KeyGate {
   // Before the context ends, which else would wait for the gate's socket for ever.
   ~KeyGate();
 
+  // The domain of Unix sockets beside places with keys: whoever can open the file may connect,
+  // without a key. Only for sockets in a private folder.
+  static constexpr const char* kUnixSockets = "unix";
   // Makes a domain (ZMQ_ZAP_DOMAIN) and returns its name. To the sockets of that domain the clients
   // with these public keys (Z85, CHECKed) may connect, and no others.
   std::string make_domain(const std::vector<std::string>& client_keys);

@@ -8,16 +8,24 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
+#include <filesystem>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
 #include "runtime/link/key_gate.h"
+#include "runtime/link/socket_folder.h"
+#include "runtime/link/ticker.h"
 
 namespace tandem::runtime {
 namespace {
 
 constexpr int kMessagesPerTurn = 256;  // then other work of the loop gets its turn
+constexpr Duration kFilesCheckedEvery = std::chrono::milliseconds(500);
+// Each time costs a descriptor, which the former place keeps.
+constexpr int kBoundAgainMax = 100;
 
 int milliseconds(Duration d) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
@@ -45,11 +53,17 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
   bool receive_one();
   void pump();
   void wait();
+  bool bind_file(const Endpoint& at);  // a Unix socket
+  void check_files();
 
   IoThread& io;
   zmq::socket_t socket;
   boost::asio::posix::stream_descriptor descriptor;  // borrows libzmq's: released, never closed
   const bool routed;
+  std::vector<Endpoint> files;  // of Unix sockets at which it listens
+  std::optional<Ticker> files_check;
+  int bound_again = 0;
+  bool keyed = false;  // a place with keys has been bound
   OnMessage on_message;
   Flush flush;
   bool waiting = false;
@@ -95,16 +109,18 @@ Result<Endpoint> ZmqSocket::bind(const Binding& binding) {
   const Endpoint& at = binding.at;
   zmq::socket_t& socket = state_->socket;
   if (at.is_local()) {
-    socket.set(zmq::sockopt::curve_server, false);
-    if (zmq_bind(socket.handle(), to_string(at).c_str()) != 0) {
-      return listen_error(at, zmq_errno());
-    }
+    if (!state_->bind_file(at)) return listen_error(at, zmq_errno());
+    state_->files.push_back(at);
+    if (!state_->files_check)
+      state_->files_check.emplace(state_->io, kFilesCheckedEvery,
+                                  [state = state_.get()](Time) { state->check_files(); });
     return at;
   }
   if (!binding.keys) {
     return Error{ErrorCode::kUnauthorised, "a TCP socket without keys is open to anyone",
                  to_string(at), "give it the keys of the cluster, or use a Unix socket"};
   }
+  state_->keyed = true;
   socket.set(zmq::sockopt::zap_domain, state_->io.key_gate().make_domain(binding.keys->clients));
   socket.set(zmq::sockopt::curve_server, true);
   socket.set(zmq::sockopt::curve_secretkey, binding.keys->secret_key);
@@ -114,6 +130,30 @@ Result<Endpoint> ZmqSocket::bind(const Binding& binding) {
   }
   const std::string bound = socket.get(zmq::sockopt::last_endpoint);
   return parse_endpoint(std::string_view(bound).substr(std::string_view("tcp://").size()));
+}
+
+// A place that was bound before, with keys, has left its options. A domain, once set, can be
+// exchanged and not taken away; the gate would be asked for a key that nobody has.
+bool ZmqSocket::State::bind_file(const Endpoint& at) {
+  socket.set(zmq::sockopt::curve_server, false);
+  if (keyed) socket.set(zmq::sockopt::zap_domain, KeyGate::kUnixSockets);
+  return zmq_bind(socket.handle(), to_string(at).c_str()) == 0;
+}
+
+// zmq_unbind would end the connections that came by the former file; a second zmq_bind leaves them.
+// Nothing is bound in a folder that others can enter, since a Unix socket needs no keys.
+void ZmqSocket::State::check_files() {
+  std::error_code ignored;
+  for (const Endpoint& at : files) {
+    const std::filesystem::path path = at.path;
+    if (std::filesystem::exists(path, ignored) || bound_again == kBoundAgainMax ||
+        !is_private_directory(path.parent_path()))
+      continue;
+    ++bound_again;
+    const bool bound = bind_file(at);
+    log::warn("event=socket_bound_again path={} error=\"{}\"", at.path,
+              bound ? "" : zmq_strerror(zmq_errno()));
+  }
 }
 
 void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
@@ -224,6 +264,7 @@ void ZmqSocket::close(Duration linger) {
   if (!state_ || state_->closed) return;
   CHECK(state_->io.on_this_thread());
   state_->closed = true;
+  if (state_->files_check) state_->files_check->stop();
   state_->descriptor.release();
   state_->socket.set(zmq::sockopt::linger, milliseconds(linger));
   state_->socket.close();

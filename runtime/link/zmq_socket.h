@@ -4,6 +4,8 @@
 //
 // ZQ-1  The loop never waits for the descriptor while the socket has input, or the owner has output
 //       that the socket would take: after every receive and every send the events are read again.
+// ZQ-2  A Unix socket whose file was removed is bound again at the same path, soon after its folder
+//       is there and private; connections that stand go on.
 #pragma once
 
 #include <functional>

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
+#include "runtime/link/endpoint.h"
 
 namespace tandem::runtime {
 
@@ -41,6 +43,15 @@ void run_own_binary(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config
   for (std::string& word : rank_words(config)) spec.argv.push_back(std::move(word));
 }
 
+// A rank would dial a socket that is gone until it is ended for having said nothing.
+Result<void> can_dial(const std::string& controller) {
+  const auto at = parse_endpoint(controller);
+  std::error_code ignored;
+  if (!at || !at->is_local() || std::filesystem::exists(at->path, ignored)) return {};
+  return Error{.message = "the controller's socket is gone: " + at->path +
+                          " was removed by another program"};
+}
+
 }  // namespace
 
 Agent::Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller)
@@ -64,10 +75,14 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
   if (!visible.empty()) spec.environment.emplace_back("CUDA_VISIBLE_DEVICES", visible);
   // Blocks until the program has been loaded. A process that ends at once is still reported after
   // RankSpawned (AG-1): its exit is a turn, which cannot run before this handler has ended.
-  auto started = host_.spawn(std::move(spec), [this, post = cx.turn_poster(), id = spawn.id](
-                                                  ProcessId, ExitStatus status) {
-    post([this, id, status](Context&) { exited(id, status); });
-  });
+  const auto may_start = can_dial(config_.controller);
+  auto started =
+      may_start ? host_.spawn(
+                      std::move(spec),
+                      [this, post = cx.turn_poster(), id = spawn.id](ProcessId, ExitStatus status) {
+                        post([this, id, status](Context&) { exited(id, status); });
+                      })
+                : may_start.error();
   AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
   if (started) {
     ranks_.insert_or_assign(spawn.id, Running{started->id, UsageMeter(started->pid)});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "runtime/base/file.h"
@@ -11,6 +12,7 @@
 namespace tandem::e2e {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kForever = 1'000'000;
@@ -172,6 +174,47 @@ TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
 
 // There is room for two small jobs: the third waits for its turn, and so does a job that needs more
 // room.
+// As a program does that cleans folders of temporary files.
+TEST_F(Cluster, ARemovedFolderOfSocketsIsMadeAgainOrItsLossIsTheReasonAtOnce) {
+  home.up();
+  const std::string id = submit(small_job(kForever));
+  ASSERT_TRUE(reaches_step(id, 3));
+  const std::string socket =
+      parse_json(*read_file(home.path() / "controller.json"))["control_socket"];
+  const fs::path folder = fs::path(socket.substr(std::string("ipc://").size())).parent_path();
+  EXPECT_EQ(folder.parent_path(), home.path()) << "not where temporary files are";
+  const auto comes_back = [&](const json& before) {
+    const std::string name = before["name"];
+    return eventually([&] {
+      const json now = actor(home, name);
+      return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
+    });
+  };
+  fs::remove_all(folder);
+  for (const char* role : {"/rollout/0", "/reward/0", "/learner/0"}) {
+    const json before = actor(home, id + role);
+    kill_rank(before);
+    EXPECT_TRUE(comes_back(before)) << actor(home, id + role);
+  }
+  EXPECT_TRUE(reaches_step(id, job(id)["step"].get<std::int64_t>() + 3));
+  EXPECT_NE(shown({"events"}).find("another program removed the folder of sockets"),
+            std::string::npos);
+
+  fs::remove_all(folder);
+  std::ofstream(folder) << "in the way";
+  const json before = actor(home, id + "/rollout/0");
+  kill_rank(before);
+  ASSERT_TRUE(eventually([&] {
+    const std::string why = shown({"why", id});
+    return why.find("the controller's socket is gone: ") != std::string::npos;
+  })) << shown({"why", id});
+  EXPECT_NE(shown({"events"}).find("the folder of sockets is gone"), std::string::npos);
+  fs::remove(folder);
+  EXPECT_TRUE(comes_back(before)) << actor(home, id + "/rollout/0");
+  EXPECT_EQ(home.run({"cancel", id}).code, 0);
+  home.down();
+}
+
 TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
   Process controller = home.start({"controller", "--port", "0"});
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(home.path() / "controller.json"); }));

@@ -1,8 +1,12 @@
 #include "runtime/link/socket_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -86,6 +90,54 @@ TEST_F(SocketFolders, WhatAKilledProcessLeftIsRemovedAndNothingElse) {
   EXPECT_TRUE(fs::exists(other));
   EXPECT_TRUE(fs::exists(lockless)) << "its owner may live";
   EXPECT_TRUE(fs::exists(living.path()));
+}
+
+TEST_F(SocketFolders, WhatIsRemovedIsMadeAgainAndHeldAsBefore) {
+  SocketFolder folder = SocketFolder::make().value();
+  const auto kept = [&] { return folder.keep(Time{}).value(); };
+  EXPECT_EQ(kept(), SocketFolder::Kept::kIntact);
+  for (const fs::path& lost : {folder.path(), folder.path() / "lock", base_}) {
+    fs::remove_all(lost);
+    EXPECT_EQ(kept(), SocketFolder::Kept::kMadeAgain) << lost;
+    EXPECT_EQ(kept(), SocketFolder::Kept::kIntact);
+    EXPECT_TRUE(is_private_directory(folder.path()));
+    EXPECT_TRUE(FileLock::held(folder.path() / "lock"));
+  }
+}
+
+// In a folder for temporary files anybody may take the path of a folder that was removed.
+TEST_F(SocketFolders, APathThatSomethingElseHasTakenIsNamedAndNotUsed) {
+  SocketFolder folder = SocketFolder::make().value();
+  fs::remove_all(folder.path());
+  const fs::path other = base_ / "other";
+  ASSERT_EQ(::mkdir(other.c_str(), 0777), 0);
+  fs::create_symlink(other, folder.path());
+  const auto kept = folder.keep(Time{});
+  ASSERT_FALSE(kept);
+  EXPECT_NE(kept.error().message.find("something else is in its place"), std::string::npos);
+  EXPECT_EQ(kept.error().where, folder.path());
+  EXPECT_TRUE(fs::is_empty(other));
+  fs::remove(folder.path());
+  EXPECT_EQ(folder.keep(Time{}).value(), SocketFolder::Kept::kMadeAgain);
+}
+
+TEST_F(SocketFolders, ACleanerOfOldFilesFindsNothingOldAndALock) {
+  SocketFolder folder = SocketFolder::make().value();
+  const fs::path socket = folder.next().path;
+  std::ofstream(socket) << "";
+  ASSERT_TRUE(folder.keep(Time{}));
+  const auto is_old = [](const fs::path& path) {
+    return fs::last_write_time(path) < fs::file_time_type::clock::now() - std::chrono::hours(1);
+  };
+  const fs::path all[] = {socket, folder.path() / "lock", folder.path()};
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::days(11);
+  for (const fs::path& path : all) fs::last_write_time(path, long_ago);
+  ASSERT_TRUE(folder.keep(Time{} + SocketFolder::kTouchEvery));
+  for (const fs::path& path : all) EXPECT_FALSE(is_old(path)) << path;
+  // So systemd-tmpfiles asks whether a directory is in use.
+  const OwnedFd directory(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_NE(::flock(directory.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(errno, EWOULDBLOCK);
 }
 
 }  // namespace

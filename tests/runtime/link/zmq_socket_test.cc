@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <filesystem>
 #include <future>
 #include <string>
 #include <utility>
@@ -19,10 +20,11 @@ const ZmqOptions kOptions{.message_bytes_max = 1 << 20, .queue_messages = 50};
 // Sends every message back. Only its own thread uses its fields.
 class Echo {
  public:
-  Echo() {
-    io_.run([this] {
+  explicit Echo(const Binding& place = here()) {
+    io_.run([this, &place] {
       socket_ = std::make_unique<ZmqSocket>(io_, zmq::socket_type::router, kOptions);
-      at_ = socket_->bind(here()).value();
+      at_ = socket_->bind(place).value();
+      EXPECT_TRUE(socket_->bind(port_.binding()));  // as a controller does
       socket_->start(
           [this](std::string_view from, std::span<zmq::message_t> parts) {
             waiting_.emplace_back(from, parts[0].to_string());
@@ -46,6 +48,7 @@ class Echo {
     return wrote;
   }
 
+  const GuardedPort port_;
   IoThread io_{"echo"};
   std::unique_ptr<ZmqSocket> socket_;
   Endpoint at_;
@@ -55,10 +58,10 @@ class Echo {
 // Sends the numbers 0 … kMessages - 1 as fast as they go and expects them back in order.
 class Counter {
  public:
-  explicit Counter(const Endpoint& to) {
-    io_.run([this, &to] {
+  explicit Counter(const Endpoint& to, const std::string& name = "counter") {
+    io_.run([this, &to, &name] {
       socket_ = std::make_unique<ZmqSocket>(io_, zmq::socket_type::dealer, kOptions);
-      socket_->connect({to, {}}, "counter");
+      socket_->connect({to, {}}, name);
       socket_->start(
           [this](std::string_view, std::span<zmq::message_t> parts) {
             EXPECT_EQ(parts[0].to_string(), std::to_string(back_));
@@ -71,6 +74,14 @@ class Counter {
     io_.run([this] { socket_.reset(); });
   }
   bool wait() { return all_back_.get_future().wait_for(kPatience) == std::future_status::ready; }
+  bool count_again() {  // after wait()
+    io_.run([this] {
+      all_back_ = {};
+      sent_ = back_ = 0;
+      socket_->pump();
+    });
+    return wait();
+  }
 
  private:
   bool send() {
@@ -91,6 +102,19 @@ TEST(ZmqSocket, NeverWaitsWhileThereIsInputOrRoomForOutput) {  // ZQ-1
   const Echo echo;
   Counter counter(echo.at());
   EXPECT_TRUE(counter.wait());
+}
+
+TEST(ZmqSocket, AUnixSocketWhoseFolderWasRemovedIsBoundAgain) {  // ZQ-2
+  SocketFolder folder = SocketFolder::make().value();
+  const Echo echo({folder.next(), std::nullopt});
+  Counter before(echo.at(), "before");
+  ASSERT_TRUE(before.wait());
+  std::filesystem::remove_all(folder.path());
+  EXPECT_TRUE(before.count_again()) << "a connection needs no file";
+  ASSERT_EQ(folder.keep(Time{}).value(), SocketFolder::Kept::kMadeAgain);
+  Counter after(echo.at(), "after");
+  EXPECT_TRUE(after.wait());
+  EXPECT_TRUE(before.count_again());
 }
 
 }  // namespace

@@ -147,6 +147,32 @@ TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2
   EXPECT_GT(executor.now() - Time{}, 5s) << "a lost agent would be known by now";
 }
 
+// A rank would dial it in vain, and be ended after two minutes for having said nothing.
+TEST_F(AgentTest, ASocketOfTheControllerThatIsGoneIsTheReasonAtOnce) {
+  const std::string socket = (directory_ / "socket").string();
+  const auto controller = system_.spawn<Listener>(
+      "controller-2", [this] { return std::make_unique<Listener>(heard_); });
+  const auto agent = system_.spawn<Agent>("agent-2", [&] {
+    return std::make_unique<Agent>(
+        AgentConfig{
+            .node = {.node = "there"}, .program = "/bin/sh", .controller = "ipc://" + socket},
+        host_, controller);
+  });
+  const RankId first{"job-1/rollout/0", Incarnation{1}, 0},
+      second{"job-1/rollout/0", Incarnation{2}, 0};
+  const SpawnRank spawn{first, {"-c", "exit 0"}, (directory_ / "rank.log").string()};
+  EXPECT_EQ(agent.tell(spawn), Delivery::kAccepted);
+  const auto events = of(heard_.wait(3), first);
+  ASSERT_EQ(events.size(), 1u);
+  const auto* failed = std::get_if<RankSpawnFailed>(&events[0]);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->message,
+            "the controller's socket is gone: " + socket + " was removed by another program");
+  std::ofstream(socket) << "";
+  EXPECT_EQ(agent.tell(SpawnRank{second, spawn.arguments, spawn.log_path}), Delivery::kAccepted);
+  EXPECT_EQ(of(heard_.wait(5), second).size(), 2u) << "it is started and ends";
+}
+
 TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
   const RankId id{"job-1/counter/0", Incarnation{7}, 0};
   SpawnRank spawn{.id = id, .log_path = (directory_ / "program.log").string()};
