@@ -1,7 +1,9 @@
 #include "actors/controller/http_answers.h"
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/json.h"
@@ -25,23 +27,33 @@ class StreamFeeder {
 
  private:
   // A library's exception ends this stream and no other.
-  static bool fed(AddStream& s) {
+  static bool fed(AddStream& s, Time round) {
     try {
-      return s.feed(*s.stream);
+      return s.feed(*s.stream, round);
     } catch (const std::exception& e) {
       log::error("event=stream_failed what=\"{}\"", e.what());
       return false;
     }
   }
   void feed(runtime::Context& cx) {
-    std::erase_if(streams_, [](AddStream& s) {
-      if (s.stream->open() && fed(s)) return false;
-      s.stream->close();
-      return true;
-    });
+    const Time round = cx.now();
+    std::size_t unsent = 0;
+    for (const AddStream& s : streams_) unsent += s.stream->unsent_bytes();
+    std::vector<AddStream> passed_over, kept;
+    for (AddStream& s : streams_) {
+      const bool may_feed = s.stream->unsent_bytes() == 0 && unsent < kUnsentBytesMax;
+      if (!s.stream->open() || (may_feed && !fed(s, round))) {
+        s.stream->close();
+        continue;
+      }
+      if (may_feed) unsent += s.stream->unsent_bytes();
+      (may_feed ? kept : passed_over).push_back(std::move(s));
+    }
+    streams_ = std::move(passed_over);
+    std::ranges::move(kept, std::back_inserter(streams_));
     if (!streams_.empty()) cx.after(kWatchInterval, [this](runtime::Context& then) { feed(then); });
   }
-  // Open streams, fed in the order in which they came.
+  // Open streams, first those that were passed over in the last round.
   std::vector<AddStream> streams_;
 };
 static_assert(runtime::Actor<StreamFeeder>);

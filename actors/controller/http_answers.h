@@ -34,9 +34,14 @@ struct Bounds {
 Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& request,
                                                  const std::string& key, Bounds bounds);
 
+inline constexpr std::size_t kUnsentBytesMax = 16 << 20;  // and what one feed writes more
+
 // Writes the lines that are new. Returns false to end the stream. Called in the feeding actor's
-// turns, so it must not wait long.
-using Feed = std::function<bool(runtime::HttpStream&)>;
+// turns, so it must not wait long. `round` is the same for all streams that are fed together.
+//
+// Not called while lines of before wait for the client, nor while kUnsentBytesMax wait for all
+// clients together: slow clients are told less often, and cost memory that has a bound.
+using Feed = std::function<bool(runtime::HttpStream&, Time round)>;
 
 // A message to the feeding actor: one open stream and the function that feeds it.
 struct AddStream {

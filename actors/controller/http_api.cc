@@ -1,11 +1,11 @@
 // Routes by path segments: {"api", "v1", KIND, NAME…}. An answer about jobs, actors, nodes or
 // groups is made from one picture of the cluster, taken for it, so that its parts agree. A watch is
-// a stream that takes a picture every kWatchInterval and writes the objects that have changed.
+// a stream that looks every kWatchInterval and writes the objects that have changed; all watches
+// share one picture (watches.h).
 #include "actors/controller/http_api.h"
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -14,6 +14,7 @@
 #include "actors/controller/prometheus.h"
 #include "actors/controller/runs_api.h"
 #include "actors/controller/wait_graph.h"
+#include "actors/controller/watches.h"
 #include "actors/controller/web_page.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
@@ -35,9 +36,12 @@ using runtime::HttpStream;
 // Shared by all copies of the handler: both exist as long as the server that holds it.
 struct Parts {
   explicit Parts(const HttpApi& api)
-      : streams(api.system), runs(api.controller, api.home, api.read_job, streams) {}
+      : streams(api.system),
+        runs(api.controller, api.home, api.read_job, streams),
+        watched([controller = api.controller] { return take_picture(controller); }) {}
   HttpStreams streams;
   RunsApi runs;
+  WatchedRound watched;  // used by feeds of streams alone
 };
 
 struct Handler {
@@ -55,44 +59,14 @@ struct Handler {
   HttpAnswer waits(const HttpRequest& request) const;
 };
 
-// The object without the fields that only tell the time or change each second: a change of these
-// alone is not told to a watcher.
-std::string without_times(json item) {
-  if (item.is_object())
-    for (const char* const key :
-         {"age_s", "created", "ended", "since", "cpu_percent", "memory_bytes"})
-      item.erase(key);
-  return dump_json(item);
-}
-
-// Streams one line per object that has changed since the last picture.
+// Streams one line per object that has changed since the last round.
 HttpAnswer Handler::watch(const std::string& kind, const std::string& name) const {
-  auto seen = std::make_shared<std::map<std::string, std::string>>();
   // The feeding actor runs on the executor that also runs the controller, and blocks one of its
   // threads while it asks. The executor has at least one more, for the controller.
-  return parts->streams.stream([controller = api.controller, kind, name, seen](HttpStream& out) {
-    const auto picture = take_picture(controller);
-    if (!picture) return false;
-    json items = json::array();
-    if (name.empty()) {
-      items = list(*picture, kind);
-    } else {
-      auto one = find_one(*picture, kind, name);
-      if (!one) return false;
-      items.push_back(std::move(*one));
-    }
-    for (const json& item : items) {
-      // Jobs have an id, actors and nodes a name, groups a number.
-      const std::string key = item.contains("id")     ? item["id"].get<std::string>()
-                              : item.contains("name") ? item["name"].get<std::string>()
-                                                      : std::to_string(item.value("group", 0));
-      // Compared as text: the keys of an object are sorted.
-      std::string state = without_times(item);
-      if ((*seen)[key] == state) continue;
-      (*seen)[key] = std::move(state);
-      if (!out.write(dump_json(item))) return false;
-    }
-    return true;
+  const auto watch = std::make_shared<Watch>();
+  return parts->streams.stream([shared = parts, watch, kind, name](HttpStream& out, Time round) {
+    const auto* objects = shared->watched.objects(round, kind, name);
+    return objects && watch->tell(*objects, out);
   });
 }
 

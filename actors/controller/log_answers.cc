@@ -104,7 +104,8 @@ HttpAnswer log_answer(const HttpStreams& streams, const fs::path& path, const Lo
   // An actor that has not begun has no log yet.
   auto next = std::make_shared<std::uint64_t>(part ? part->next_offset : 0);
   auto partial = std::make_shared<std::string>(part ? std::move(part->text) : "");
-  auto streaming = streams.stream([path, next, partial, over = std::move(over)](HttpStream& out) {
+  auto streaming = streams.stream([path, next, partial, over = std::move(over)](HttpStream& out,
+                                                                                Time) {
     bool last = over();  // asked before reading: bytes written until then are read below
     if (const auto more = runtime::read_log(path, *next)) {
       partial->append(more->text);

@@ -241,7 +241,7 @@ HttpAnswer RunsApi::run_events(const Run& run, const HttpRequest& request) {
 HttpAnswer RunsApi::watch_events(std::int64_t after, const std::string& job) {
   // The number of the last event that was written, kept between two turns of the feed.
   const auto seen = std::make_shared<std::int64_t>(after);
-  return streams_.stream([controller = controller_, seen, job](HttpStream& out) {
+  return streams_.stream([controller = controller_, seen, job](HttpStream& out, Time) {
     const auto events = ask_and_wait(controller, GetEvents{*seen}, kApiAskTimeout);
     if (!events) return false;
     for (const ClusterEvent& event : *events) {

@@ -32,6 +32,7 @@
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/kept_runs.h"
+#include "actors/main/memory_keeper.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/parsed_jobs.h"
 #include "actors/main/rank_process.h"
@@ -478,6 +479,9 @@ Result<void> ControllerProcess::Parts::listen() {
   const auto keeper = system.spawn<SocketKeeper>(
       "sockets", [this] { return std::make_unique<SocketKeeper>(sockets, controller); });
   CHECK(keeper.tell(KeepNow{}) == runtime::Delivery::kAccepted);
+  const auto memory =
+      system.spawn<MemoryKeeper>("memory", [] { return std::make_unique<MemoryKeeper>(); });
+  CHECK(memory.tell(LookAtMemory{}) == runtime::Delivery::kAccepted);
   return {};
 }
 

@@ -57,6 +57,10 @@ class Stream final : public HttpStream {
     const std::lock_guard lock(mutex_);
     return connection_ != nullptr && !closed_;
   }
+  std::size_t unsent_bytes() const override {
+    const std::lock_guard lock(mutex_);
+    return buffer_.size() + taken_bytes_;
+  }
 
   // The connection's side.
   std::string take(bool& last);
@@ -70,6 +74,7 @@ class Stream final : public HttpStream {
   mutable std::mutex mutex_;
   Connection* connection_;  // guarded by mutex_, as are the others; null: it has ended
   std::string buffer_;
+  std::size_t taken_bytes_ = 0;  // by the connection at the last take(), until the next one
   bool closed_ = false;
 };
 
@@ -200,6 +205,7 @@ void Stream::close() {
 std::string Stream::take(bool& last) {
   const std::lock_guard lock(mutex_);
   last = closed_;
+  taken_bytes_ = buffer_.size();
   return std::exchange(buffer_, std::string());
 }
 

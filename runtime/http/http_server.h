@@ -43,6 +43,8 @@ class HttpStream {
   virtual void close() = 0;  // ends the response after the lines that were written
   // Whether write() could still succeed.
   virtual bool open() const = 0;
+  // Bytes of lines that were written and that the system has not taken yet for the client.
+  virtual std::size_t unsent_bytes() const = 0;
 };
 
 // An answer whose body is a stream of lines, with status 200; by default one JSON value per line.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "actors/controller/http_answers.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/json.h"
 #include "tests/actors/controller/controller_world.h"
@@ -36,6 +37,24 @@ class Lines final : public runtime::HttpStream {
     closed_ = true;
     changed_.notify_all();
   }
+  std::size_t unsent_bytes() const override {
+    const std::lock_guard lock(mutex_);
+    ++looks_;
+    changed_.notify_all();
+    return unsent_;
+  }
+  bool wait_for_looks(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return looks_ >= count; });
+  }
+  void set_unsent(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    unsent_ = bytes;
+  }
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return lines_.size();
+  }
   bool open() const override {
     const std::lock_guard lock(mutex_);
     return !closed_;
@@ -56,9 +75,11 @@ class Lines final : public runtime::HttpStream {
  private:
   const bool throws_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::condition_variable changed_;
   std::vector<std::string> lines_;
   bool closed_ = false;
+  std::size_t unsent_ = 0;
+  mutable int looks_ = 0;
 };
 
 struct Api {
@@ -169,6 +190,36 @@ TEST(HttpApi, AnEventOfForeignBytesReachesEveryWatcher) {
   api.node("half of \xc3\xa9: \xc3");
   ASSERT_TRUE(lines->wait_for_line());
   EXPECT_EQ(parse_json(lines->first())["subject"], "half of é: \uFFFD");
+}
+
+// So that a client that does not read costs the memory of one round's lines.
+TEST(HttpApi, AStreamWhoseLinesWaitIsNotFedUntilTheyAreTaken) {
+  const Api api;
+  const auto slow = std::make_shared<Lines>(), quick = std::make_shared<Lines>();
+  slow->set_unsent(1);
+  api.watch_events(slow);
+  api.watch_events(quick);  // fed behind the slow one in each round
+  api.node("a");
+  ASSERT_TRUE(quick->wait_for_line());
+  EXPECT_EQ(slow->size(), 0u);
+  EXPECT_TRUE(slow->open());
+  slow->set_unsent(0);
+  ASSERT_TRUE(slow->wait_for_line());
+  EXPECT_EQ(slow->first(), quick->first()) << "nothing is lost";
+}
+
+TEST(HttpApi, SlowClientsTogetherHoldNoMoreThanTheBound) {
+  const Api api;
+  const auto slow = std::make_shared<Lines>(), quick = std::make_shared<Lines>();
+  slow->set_unsent(kUnsentBytesMax);
+  api.node("a");
+  api.watch_events(slow);
+  api.watch_events(quick);
+  ASSERT_TRUE(quick->wait_for_looks(4)) << "rounds go by";
+  EXPECT_EQ(quick->size(), 0u);
+  slow->set_unsent(0);
+  EXPECT_TRUE(slow->wait_for_line());
+  EXPECT_TRUE(quick->wait_for_line());
 }
 
 TEST(HttpApi, AStreamThatFailsEndsAlone) {

@@ -32,6 +32,7 @@ class CollectedStream final : public runtime::HttpStream {
     closed_ = true;
     changed_.notify_all();
   }
+  std::size_t unsent_bytes() const override { return 0; }
   bool open() const override {
     const std::lock_guard lock(mutex_);
     return !closed_;

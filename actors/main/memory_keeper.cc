@@ -1,0 +1,18 @@
+#include "actors/main/memory_keeper.h"
+
+#include <malloc.h>
+
+namespace tandem::app {
+namespace {
+
+constexpr Duration kLookEvery = std::chrono::seconds(2);
+
+}  // namespace
+
+void MemoryKeeper::handle(runtime::Context& cx, LookAtMemory) {
+  if (rule_.due(::mallinfo2().fordblks)) ::malloc_trim(0);  // of all arenas
+  // Repeats for ever; the system's end stops it.
+  cx.after(kLookEvery, [this](runtime::Context& then) { handle(then, LookAtMemory{}); });
+}
+
+}  // namespace tandem::app
