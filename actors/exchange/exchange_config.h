@@ -24,6 +24,9 @@ namespace tandem::actors {
 
 struct ExchangeRecord {
   std::string prompt, data;  // data: the dataset's line
+  // For samples: the expected answer as JSON text, the data set, and of a conversation the last
+  // message of its user.
+  std::optional<std::string> answer_json = {}, data_source = {}, user = {};
 };
 
 struct ExchangeConfig {

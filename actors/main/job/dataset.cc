@@ -138,6 +138,17 @@ Result<std::string> read_prompt(json& object, std::string& line, const DatasetKe
   return text;
 }
 
+// The text of the last message of the user in a conversation, in the form that is kept.
+std::optional<std::string> last_of_user(const json& object) {
+  const auto messages = object.find(kMessages);
+  if (messages == object.end() || !messages->is_array()) return std::nullopt;
+  for (auto message = messages->rbegin(); message != messages->rend(); ++message)
+    if (message->is_object() && message->value("role", json()) == "user" &&
+        message->value("content", json()).is_string())
+      return (*message)["content"].get<std::string>();
+  return std::nullopt;
+}
+
 Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNeeds needs,
                             ChatRenderer& chat, std::string where) {
   json object = parse_json(line);
@@ -165,6 +176,7 @@ Result<Record> parse_record(std::string line, const DatasetKeys& keys, RecordNee
   if (answer != object.end()) record.answer_json = dump_json(*answer);
   if (completion) record.completion = std::move(*completion);
   record.data_source = *std::move(data_source);
+  record.user = last_of_user(object);
   return record;
 }
 

@@ -30,6 +30,7 @@ struct Record {
   std::optional<std::string> answer_json;  // the answer as JSON text; absent when the line has none
   std::optional<std::string> completion;   // the text that a warm start trains on
   std::optional<std::string> data_source;  // the data set that the line is from
+  std::optional<std::string> user;         // of a conversation: the last message of its user
   std::string json;                        // the whole line; of a conversation see above
   std::string where;                       // "train.jsonl:17", for errors
 };

@@ -131,6 +131,14 @@ actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& lo
   return config;
 }
 
+actors::ExchangeRecord exchange_record(Record record) {
+  return {.prompt = std::move(record.prompt),
+          .data = std::move(record.json),
+          .answer_json = std::move(record.answer_json),
+          .data_source = std::move(record.data_source),
+          .user = std::move(record.user)};
+}
+
 actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records) {
   std::vector<std::optional<std::string>> data_source;
   for (const Record& record : records) data_source.push_back(record.data_source);
@@ -173,11 +181,9 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
     config.broadcasts = scheduler::BroadcastLimits{
         .forming_max = std::chrono::duration_cast<Duration>(
             std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
-  for (Record& record : *train)
-    config.train.push_back({std::move(record.prompt), std::move(record.json)});
+  for (Record& record : *train) config.train.push_back(exchange_record(std::move(record)));
   config.evaluation = evaluation_plan(job, validation);
-  for (Record& record : validation)
-    config.validation.push_back({std::move(record.prompt), std::move(record.json)});
+  for (Record& record : validation) config.validation.push_back(exchange_record(std::move(record)));
   // Positions near the border of two epochs may be asked for in any order, so that the orders of
   // two neighbouring epochs are kept.
   struct Order {

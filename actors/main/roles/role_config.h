@@ -45,6 +45,8 @@ runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records);
+// The part of a record that an exchange keeps.
+actors::ExchangeRecord exchange_record(Record record);
 // Reads the training and validation files into memory. Errors are those of load_dataset().
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run,
                                                bool resume);

@@ -1,0 +1,35 @@
+#include "actors/exchange/samples.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+namespace {
+
+const ExchangeRecord kRecord{.prompt = "<|user|>1+1",
+                             .data = "{}",
+                             .answer_json = R"({"sum":2})",
+                             .data_source = "sums",
+                             .user = "1+1"};
+
+TEST(Samples, CarryTheFieldsOfTheirRecord) {
+  GroupPayload payload{.group = GroupId{4}, .prompt = kRecord.prompt};
+  payload.trajectories.push_back({.text = "2"});
+  const auto lines = sample_lines(
+      {.step = StepId{3}, .record = kRecord, .rewards = {1}, .finishes = {{}}}, payload);
+  ASSERT_EQ(lines.size(), 1U);
+  const nlohmann::json failed = parse_json(
+      failure_line({.step = StepId{3}, .record = kRecord, .reason = "too slow"}, nullptr));
+  EXPECT_EQ(failed["error"], "too slow");
+  for (const nlohmann::json& line : {parse_json(lines.front()), failed}) {
+    EXPECT_EQ(line["step"], 3);
+    EXPECT_EQ(line["prompt"], "<|user|>1+1");
+    EXPECT_EQ(line["answer"]["sum"], 2);
+    EXPECT_EQ(line["data_source"], "sums");
+    EXPECT_EQ(line["user"], "1+1");
+  }
+}
+
+}  // namespace
+}  // namespace tandem::actors
