@@ -138,7 +138,8 @@ void Controller::carry_out(runtime::Context&, OpenExchange open) {
   if (exchange)
     exchanges_[open.job] = std::move(*exchange);
   else
-    brought_about_.push_back(JobEnded{open.job, JobOutcome::kFailed, exchange.error().message});
+    brought_about_.push_back(
+        JobEnded{open.job, JobOutcome::kFailed, exchange.error().message, /*had_exchange=*/false});
 }
 
 void Controller::carry_out(runtime::Context& cx, TellExchange tell) {

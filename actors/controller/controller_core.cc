@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "actors/controller/rank_end.h"
+#include "actors/exchange/run_result.h"
 #include "scheduler/fleet/failure.h"
 
 namespace tandem::actors {
@@ -400,11 +401,9 @@ void ControllerCore::end_job(JobRecord& job, JobOutcome outcome, const std::stri
 }
 
 void ControllerCore::stop_job(JobRecord& job) {
-  Reason why = scheduler::Completed{};
-  if (!trains(job.shape)) why = scheduler::Finished{.job = true};
-  if (job.outcome->outcome == JobOutcome::kFailed) why = scheduler::JobFailed{job.outcome->reason};
-  if (job.outcome->outcome == JobOutcome::kCancelled)
-    why = scheduler::CancelledByUser{job.outcome->reason};
+  Reason why = reason_of(job.outcome->outcome, job.outcome->reason);
+  if (job.outcome->outcome == JobOutcome::kSucceeded && !trains(job.shape))
+    why = scheduler::Finished{.job = true};
   set(job, JobState::kStopping, why);  // a job that is being cancelled may end for another cause
   for (auto& [actor_id, actor] : job.actors) {
     if (alive(actor))
@@ -431,7 +430,9 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
       set(job, JobState::kCancelled, why);
       break;
   }
-  if (!trains(job.shape)) effects_.push_back(WriteResult{job.id});
+  // A resumed run that never began keeps the result of its earlier incarnation.
+  const bool never_began = !job.outcome->had_exchange && !job.shape.resume_dir;
+  if (!trains(job.shape) || never_began) effects_.push_back(WriteResult{job.id});
   effects_.push_back(CloseExchange{job.id});
 }
 

@@ -102,7 +102,7 @@ struct FailAsks {
   runtime::RankId id;
   std::string cause;  // of the end, for people
 };
-// Writes result.json of a job without an exchange, which has ended.
+// Writes result.json of a job that has ended and had no exchange, which writes its own.
 struct WriteResult {
   std::string job;
 };

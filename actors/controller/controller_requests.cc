@@ -136,6 +136,7 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
     for (auto& [actor_id, actor] : job.actors)
       set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
     set(job, JobState::kCancelled, scheduler::CancelledByUser{});
+    if (!job.shape.resume_dir) effects_.push_back(WriteResult{job.id});
     // Frees the run, which is locked since the job was submitted if it has no exchange to lock it.
     if (job.shape.resume_dir || !trains(job.shape)) effects_.push_back(CloseExchange{job.id});
     return {};

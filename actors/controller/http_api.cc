@@ -37,7 +37,7 @@ using runtime::HttpStream;
 struct Parts {
   explicit Parts(const HttpApi& api)
       : streams(api.system),
-        runs(api.controller, api.home, api.read_job, streams),
+        runs(ServingController{api.controller, streams}, api.home, api.read_job),
         watched([controller = api.controller] { return take_picture(controller); }) {}
   HttpStreams streams;
   RunsApi runs;
@@ -97,14 +97,9 @@ HttpAnswer Handler::waits(const HttpRequest& request) const {
 HttpAnswer Handler::get(const HttpRequest& request) const {
   const auto& path = request.segments;  // {"api", "v1", KIND, NAME…}
   const std::string& kind = path[2];
-  if (kind == "events" && path.size() == 3) return parts->runs.events(request);
-  if (kind == "runs") return parts->runs.get(request);
+  if (auto answer = parts->runs.get(request)) return std::move(*answer);
   if (kind == "status" && path.size() == 3) return status();
   if (kind == "wait_graph" && path.size() == 3) return waits(request);
-  if (kind == "actors" && path.size() > 4 && path.back() == "logs")
-    return parts->runs.actor_logs(request, joined(path, 3, path.size() - 1));
-  if (kind == "jobs" && path.size() == 5 && path[4] == "samples")
-    return parts->runs.job_samples(request, path[3]);
   if (kind == "jobs" || kind == "actors" || kind == "nodes" || kind == "groups")
     return get_object(request);
   return runtime::error_response(

@@ -92,8 +92,11 @@ Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool 
   return NamedLog{actor->actor, *before};
 }
 
-HttpAnswer log_answer(const HttpStreams& streams, const fs::path& path, const LogQuery& query,
+HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const LogQuery& query,
                       std::function<bool()> over) {
+  if (query.follow && !streams)
+    return runtime::error_response(
+        Error{ErrorCode::kUnreachable, "a log is followed through a controller, and none runs"});
   auto part = part_of(path, query, query.follow ? kLogFollowBytesMax : kLogAnswerBytesMax);
   if (!query.follow) {
     if (!part)
@@ -104,8 +107,8 @@ HttpAnswer log_answer(const HttpStreams& streams, const fs::path& path, const Lo
   // An actor that has not begun has no log yet.
   auto next = std::make_shared<std::uint64_t>(part ? part->next_offset : 0);
   auto partial = std::make_shared<std::string>(part ? std::move(part->text) : "");
-  auto streaming = streams.stream([path, next, partial, over = std::move(over)](HttpStream& out,
-                                                                                Time) {
+  auto streaming = streams->stream([path, next, partial, over = std::move(over)](HttpStream& out,
+                                                                                 Time) {
     bool last = over();  // asked before reading: bytes written until then are read below
     if (const auto more = runtime::read_log(path, *next)) {
       partial->append(more->text);

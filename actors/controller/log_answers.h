@@ -38,8 +38,8 @@ Result<NamedLog> find_log(const std::filesystem::path& logs, const std::string& 
                           bool previous);
 
 // `over` says whether the incarnation can write no more; a stream ends after its last bytes. `over`
-// is called in the turns of the feeding actor.
-runtime::HttpAnswer log_answer(const HttpStreams& streams, const std::filesystem::path& path,
+// is called in the turns of the feeding actor. Without `streams` a log cannot be followed.
+runtime::HttpAnswer log_answer(const HttpStreams* streams, const std::filesystem::path& path,
                                const LogQuery& query, std::function<bool()> over);
 
 }  // namespace tandem::actors

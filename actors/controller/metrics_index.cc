@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kKeyBytesMax = 200;
-constexpr std::uint32_t kMetricsFormat = 1;
+constexpr std::uint32_t kMetricsFormat = 2;  // 1: without records of evaluations
 
 struct Extremes {
   double min = kGap, max = kGap, sum = 0;
@@ -72,19 +72,31 @@ Result<void> MetricsIndex::refresh(const fs::path& run_dir) {
   return {};
 }
 
+void MetricsIndex::insert_row(std::size_t row, std::int64_t step) {
+  const auto at = static_cast<std::ptrdiff_t>(row);
+  steps_.insert(steps_.begin() + at, step);
+  for (auto& [key, column] : columns_)
+    if (row < column.size()) column.insert(column.begin() + at, kGap);
+}
+
+std::optional<std::size_t> MetricsIndex::row_of_line() {
+  const auto at = std::lower_bound(steps_.begin(), steps_.end(), line_.step);
+  const auto row = static_cast<std::size_t>(at - steps_.begin());
+  const bool there = at != steps_.end() && *at == line_.step;
+  if (!there && at != steps_.end() && !line_.evaluation) return std::nullopt;
+  if (!there) insert_row(row, line_.step);
+  if (!there || line_.evaluation) return row;
+  for (auto& [key, column] : columns_)
+    // The later line replaces the earlier one whole: a key that it lacks becomes a gap.
+    if (row < column.size()) column[row] = kGap;
+  return row;
+}
+
 void MetricsIndex::take(std::string_view text) {
   if (!read_metrics_line(text, line_)) return;
-  std::size_t row = steps_.size();
-  if (!steps_.empty() && line_.step <= steps_.back()) {
-    const auto at = std::lower_bound(steps_.begin(), steps_.end(), line_.step);
-    if (*at != line_.step) return;  // the row was merged, or was never there
-    row = static_cast<std::size_t>(at - steps_.begin());
-    for (auto& [key, column] : columns_)
-      // The later line replaces the earlier one whole: a key that it lacks becomes a gap.
-      if (row < column.size()) column[row] = kGap;
-  } else {
-    steps_.push_back(line_.step);
-  }
+  const auto found = row_of_line();
+  if (!found) return;
+  const std::size_t row = *found;
   auto next = columns_.begin();  // lines name their keys in the same order, which is the map's
   for (const auto& [key, value] : line_.values) {
     auto it = next != columns_.end() && next->first == key ? next : columns_.find(key);

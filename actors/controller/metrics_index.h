@@ -10,7 +10,8 @@
 //   MX-3  At most kCellsMax values are held: beyond, neighbouring rows are merged to their minima
 //         and maxima.
 //
-// One thread at a time. If a step has several lines, the last one counts.
+// One thread at a time. If a step has several lines, the last one counts. The record of an
+// evaluation adds its values to the row of its version, however many steps came before it.
 #pragma once
 
 #include <cstddef>
@@ -68,6 +69,9 @@ class MetricsIndex {
   using Column = std::vector<double>;  // one value per row; missing ones at the end are gaps
 
   void take(std::string_view text);
+  // The row for the line that was read; nullopt where the row was merged.
+  std::optional<std::size_t> row_of_line();
+  void insert_row(std::size_t row, std::int64_t step);
   void thin();
   void clear();
   std::optional<LineMark> load(const std::filesystem::path& path);

@@ -73,6 +73,7 @@ class FlatLine {
 }  // namespace
 
 bool read_metrics_line(std::string_view text, MetricsLine& line) {
+  line.evaluation = false;
   if (FlatLine(text, line).read()) return true;
   line.values.clear();
   const auto parsed = parse_json(text);
@@ -80,7 +81,9 @@ bool read_metrics_line(std::string_view text, MetricsLine& line) {
   const auto step = parsed.find("step");
   if (step == parsed.end() || !step->is_number_integer()) return false;
   line.step = step->get<std::int64_t>();
-  if (line.step < 0 || line.step > kStepMax) return false;
+  const auto kind = parsed.find("eval");
+  line.evaluation = kind != parsed.end() && kind->is_string();
+  if (line.step < (line.evaluation ? kVersionMin : 0) || line.step > kStepMax) return false;
   for (const auto& [key, value] : parsed.items())
     if (value.is_number() && key != "step") line.values.emplace_back(key, value.get<double>());
   return true;

@@ -1,5 +1,5 @@
-// One line of metrics.jsonl as numbers. A flat object of plain keys and numbers, the only kind that
-// a run writes, is scanned without making a JSON value of it. That is several times as fast, and
+// One line of metrics.jsonl as numbers. A flat object of plain keys and numbers, which a run writes
+// for each step, is scanned without making a JSON value of it. That is several times as fast, and
 // counts when a user waits for the first plot of 100,000 lines.
 #pragma once
 
@@ -11,10 +11,13 @@
 
 namespace tandem::actors {
 
+inline constexpr std::int64_t kVersionMin = -1;  // the weights before the warm start
 inline constexpr std::int64_t kStepMax = std::int64_t{1} << 53;  // that JSON readers keep exact
 
 struct MetricsLine {
-  std::int64_t step = 0;                               // 0 … kStepMax
+  // 0 … kStepMax; of an evaluation, which may have kVersionMin, its version.
+  std::int64_t step = 0;
+  bool evaluation = false;  // a record of an evaluation (the key `eval`), not of a step
   std::vector<std::pair<std::string, double>> values;  // without the step; no nulls
 };
 

@@ -60,7 +60,8 @@ json object_of(const std::optional<std::string>& text) {
   return value.is_object() ? value : json();
 }
 
-// The last whole line that is a JSON object, searched from the end in the file's last 256 KiB.
+// The last whole line that is a JSON object and no record of an evaluation, searched from the end
+// in the file's last 256 KiB.
 json last_line(const fs::path& path) {
   auto file = LineFile::open(path);
   if (!file) return json();
@@ -74,7 +75,7 @@ json last_line(const fs::path& path) {
     const std::size_t before = end == 0 ? std::string_view::npos : rest.rfind('\n', end - 1);
     const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
     json line = parse_json(rest.substr(begin, end - begin));
-    if (line.is_object()) return line;
+    if (line.is_object() && !line.contains("eval")) return line;
     rest = rest.substr(0, begin);
   }
   return json();

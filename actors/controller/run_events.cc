@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "actors/controller/run_journal.h"
 #include "runtime/sqlite/sqlite.h"
 
 namespace tandem::actors {
@@ -15,10 +16,6 @@ namespace tandem::actors {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr const char* kMilestones =
-    "'phase','checkpoint','learner_restarted','resumed','evaluated','evaluation_incomplete',"
-    "'ended'";
 
 // Makes the oldest event the first. Rows come newest first, unless the query is for those after a
 // number.
@@ -76,23 +73,23 @@ Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const 
   if (!journal) return journal.error();
   if (!*journal) return events;
   const auto done = (*journal)->query(
-      std::string("SELECT seq, time_ms, kind, step, detail FROM journal WHERE kind IN (") +
-          kMilestones +
-          ") AND seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence) - ? AND seq > ?" +
-          order_and_limit("seq", query),
+      std::string("SELECT seq, time_ms, kind, step, detail, version FROM events WHERE kind IN ") +
+          kMilestoneKinds + " AND seq > ?" + order_and_limit("seq", query),
       [&](const runtime::Sqlite::Row& row) {
         std::string message = runtime::text_of(row[2]);
         if (const std::string detail = runtime::text_of(row[4]); !detail.empty())
           message += " " + detail;
         if (std::holds_alternative<std::int64_t>(row[3]))
           message += " at step " + std::to_string(runtime::number_of(row[3]));
+        if (std::holds_alternative<std::int64_t>(row[5]))
+          message += " of version " + std::to_string(runtime::number_of(row[5]));
         events.push_back({.seq = runtime::number_of(row[0]),
                           .time_ms = runtime::number_of(row[1]),
                           .kind = "run",
                           .subject = id,
                           .message = std::move(message)});
       },
-      {kJournalRowsMax, query.since.value_or(-1)});
+      {query.since.value_or(-1)});
   if (!done) return done.error();
   put_in_order(events, query);
   return events;

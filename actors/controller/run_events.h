@@ -31,10 +31,10 @@ bool is_of_job(const ClusterEvent& event, const std::string& job);
 Result<std::vector<ClusterEvent>> kept_events(const std::filesystem::path& home,
                                               const std::string& job, const EventQuery& query);
 // The milestones in a run's own journal, as events of kind "run"; their numbers are the journal's.
-// Rows about single groups and steps are left out. Looks at the last kJournalRowsMax rows only.
+// Rows about single groups and steps are left out.
 Result<std::vector<ClusterEvent>> journal_events(const std::filesystem::path& run_dir,
                                                  const std::string& id, const EventQuery& query);
-// The incarnations that held groups in those rows, by actor ("rollout/0").
+// The incarnations that held groups in the last kJournalRowsMax rows, by actor ("rollout/0").
 std::map<std::string, std::set<std::uint64_t>> journal_holders(
     const std::filesystem::path& run_dir);
 inline constexpr std::int64_t kJournalRowsMax = 200'000;

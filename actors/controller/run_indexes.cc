@@ -47,11 +47,22 @@ Result<nlohmann::json> RunIndexes::metrics(
 }
 
 Result<nlohmann::json> RunIndexes::samples(const IndexedRun& run, const SampleQuery& query) {
+  return with_samples(run, [&](SampleIndex& index) { return index.page(run.run_dir, query); });
+}
+
+Result<nlohmann::json> RunIndexes::sample_steps(const IndexedRun& run, const SampleQuery& query) {
+  return with_samples(run, [&](SampleIndex& index) -> Result<nlohmann::json> {
+    return nlohmann::json(index.steps(query));
+  });
+}
+
+Result<nlohmann::json> RunIndexes::with_samples(
+    const IndexedRun& run, const std::function<Result<nlohmann::json>(SampleIndex&)>& use) {
   const auto held = entry(run.run_dir);
   auto answer = held->samples.with([&](SampleIndex& index) -> Result<nlohmann::json> {
     if (const auto read = index.refresh(run.run_dir); !read) return read.error();
     index.keep(run.run_dir, !run.live);
-    return index.page(run.run_dir, query);
+    return use(index);
   });
   make_room();
   return answer;

@@ -40,6 +40,8 @@ class RunIndexes {
                                  const std::function<nlohmann::json(const MetricsIndex&)>& use);
   // A page of samples, by an index that is up to date. Any thread.
   Result<nlohmann::json> samples(const IndexedRun& run, const SampleQuery& query);
+  // SampleIndex::steps, by an index that is up to date. Any thread.
+  Result<nlohmann::json> sample_steps(const IndexedRun& run, const SampleQuery& query);
   // Drops the indexes of a run that was deleted.
   void forget(const std::filesystem::path& run_dir);
   // How many runs have indexes in memory. Any thread.
@@ -61,6 +63,9 @@ class RunIndexes {
 
   // Shared: a thread may still use an entry that make_room() has dropped.
   std::shared_ptr<Entry> entry(const std::filesystem::path& run_dir);
+  // Brings the index of samples up to date and calls `use` with it, under the index's lock.
+  Result<nlohmann::json> with_samples(
+      const IndexedRun& run, const std::function<Result<nlohmann::json>(SampleIndex&)>& use);
   // Called after an answer, when the sizes of the indexes are known.
   void make_room();
 

@@ -231,7 +231,9 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir) {
   if (!empty) return empty.error();
   if (*empty) {
     const std::string made = std::string("BEGIN IMMEDIATE;") + kTables +
-                             "PRAGMA user_version = " + std::to_string(kJournalSchema) + ";COMMIT";
+                             "CREATE INDEX milestones ON events(kind) WHERE kind IN " +
+                             kMilestoneKinds +
+                             ";PRAGMA user_version = " + std::to_string(kJournalSchema) + ";COMMIT";
     if (const auto done = (*database)->run_script(made); !done) return done.error();
   }
   return RunJournal(path, std::move(*database));

@@ -23,6 +23,12 @@
 
 namespace tandem::actors {
 
+// The kinds of events that are milestones of a run, as a list of SQL. An index of these alone finds
+// them among any number of events about groups.
+inline constexpr const char* kMilestoneKinds =
+    "('phase','checkpoint','learner_restarted','resumed','evaluated','evaluation_incomplete',"
+    "'ended')";
+
 // Owned by one exchange, or by one reader.
 class RunJournal {
  public:

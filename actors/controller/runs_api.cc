@@ -43,7 +43,7 @@ std::vector<std::string> words_of(const std::string& list) {  // "a,b"
 
 struct MetricsQuery {
   std::vector<std::string> keys;
-  StepRange range{0, kNumberMax};
+  StepRange range{kVersionMin, kNumberMax};
   std::size_t points = kPointsDefault;
 };
 
@@ -51,13 +51,13 @@ Result<MetricsQuery> metrics_query(const HttpRequest& request) {
   MetricsQuery query{.keys = words_of(query_text(request, "keys"))};
   if (query.keys.size() > kMetricKeysMax)
     return Error{ErrorCode::kInvalid, "keys= names more than " + std::to_string(kMetricKeysMax)};
-  const auto from = query_number(request, "from", {0, kNumberMax});
-  const auto to = query_number(request, "to", {0, kNumberMax});
+  const auto from = query_number(request, "from", {kVersionMin, kNumberMax});
+  const auto to = query_number(request, "to", {kVersionMin, kNumberMax});
   const auto points = query_number(request, "points", {1, static_cast<std::int64_t>(kPointsMax)});
   // The first wrong number is the answer.
   for (const auto* number : {&from, &to, &points})
     if (!*number) return number->error();
-  query.range = {from->value_or(0), to->value_or(kNumberMax)};
+  query.range = {from->value_or(kVersionMin), to->value_or(kNumberMax)};
   query.points = static_cast<std::size_t>(points->value_or(kPointsDefault));
   return query;
 }
@@ -108,6 +108,10 @@ json events_json(const std::vector<ClusterEvent>& events) {
   return array;
 }
 
+Error no_controller() {
+  return {ErrorCode::kUnreachable, "no controller runs here", "", "`tandem up` starts a cluster"};
+}
+
 // Whether that incarnation of an actor can write no more, by the controller's records.
 bool is_over(const ClusterView& cluster, const std::string& id, const NamedLog& log) {
   const std::string actor = id + "/" + log.actor.substr(0, log.actor.find('@'));  // "learner/0@1"
@@ -122,12 +126,25 @@ bool is_over(const ClusterView& cluster, const std::string& id, const NamedLog& 
 
 }  // namespace
 
-RunsApi::RunsApi(runtime::Ref<Controller::Inbox> controller, fs::path home, ReadJobFacts read_job,
-                 const HttpStreams& streams)
-    : controller_(std::move(controller)),
+RunsApi::RunsApi(std::optional<ServingController> controller, fs::path home, ReadJobFacts read_job)
+    : serving_(std::move(controller)),
       home_(std::move(home)),
-      streams_(streams),
       catalogue_(home_, std::move(read_job)) {}
+
+Result<Picture> RunsApi::picture() const {
+  if (!serving_) return no_controller();
+  return take_picture(serving_->controller);
+}
+
+Result<ClusterView> RunsApi::cluster() const {
+  if (!serving_) return no_controller();
+  return ask_and_wait(serving_->controller, GetCluster{}, kApiAskTimeout);
+}
+
+Result<std::vector<ClusterEvent>> RunsApi::held_events(std::int64_t after) const {
+  if (!serving_) return no_controller();
+  return ask_and_wait(serving_->controller, GetEvents{after}, kApiAskTimeout);
+}
 
 // The controller's record gives the words if this controller has worked on the run, and the figures
 // as well while the run is live.
@@ -152,7 +169,7 @@ json RunsApi::shown(const Run& run, const Picture* picture) const {
 }
 
 HttpAnswer RunsApi::list() {
-  const auto picture = take_picture(controller_);
+  const auto picture = this->picture();
   json array = json::array();
   for (const Run& run : catalogue_.list())
     array.push_back(shown(run, picture ? &*picture : nullptr));
@@ -160,7 +177,7 @@ HttpAnswer RunsApi::list() {
 }
 
 HttpAnswer RunsApi::one(const Run& run) {
-  const auto picture = take_picture(controller_);
+  const auto picture = this->picture();
   json object = shown(run, picture ? &*picture : nullptr);
   // Logs may have been deleted, and an actor without groups is in no journal: both are asked.
   auto incarnations = journal_holders(run.run_dir);
@@ -195,79 +212,98 @@ HttpAnswer RunsApi::samples(const Run& run, const HttpRequest& request) {
   return answer_of(indexes_.samples({run.run_dir, run.live}, *query));
 }
 
+Result<IndexedRun> RunsApi::files_of(const std::string& job) {
+  const auto picture = this->picture();
+  if (const JobRecord* record = picture ? picture->job(job) : nullptr)
+    return IndexedRun{record->run_dir, !scheduler::is_final(record->status.state)};
+  // Over HTTP a path would let a client read outside the runs.
+  if (!serving_ && fs::path(job).is_absolute())
+    return IndexedRun{job, FileLock::held(fs::path(job) / "run.lock")};
+  const auto found = catalogue_.find(job);
+  if (found) return IndexedRun{found->run_dir, found->live};
+  return found.error().code == ErrorCode::kNotFound ? no_such("job", job) : found.error();
+}
+
 HttpAnswer RunsApi::job_samples(const HttpRequest& request, const std::string& job) {
   const auto query = sample_query(request);
   if (!query) return refuse(query.error());
-  IndexedRun run;
-  const auto picture = take_picture(controller_);
-  if (const JobRecord* record = picture ? picture->job(job) : nullptr) {
-    run = {record->run_dir, !scheduler::is_final(record->status.state)};
-  } else {
-    const auto found = catalogue_.find(job);
-    if (!found)
-      return refuse(found.error().code == ErrorCode::kNotFound ? no_such("job", job)
-                                                               : found.error());
-    run = {found->run_dir, found->live};
-  }
-  auto page = indexes_.samples(run, *query);
+  const auto run = files_of(job);
+  if (!run) return refuse(run.error());
+  if (query_flag(request, "steps")) return answer_of(indexes_.sample_steps(*run, *query));
+  auto page = indexes_.samples(*run, *query);
   // A page is newest first; this target answers oldest first.
   if (page) std::reverse(page->begin(), page->end());
   return answer_of(page);
 }
 
-// Events from the home's journal, and from this controller's memory, which has the newest.
-Result<std::vector<ClusterEvent>> RunsApi::events_of(const std::string& job,
+// Announced events are those of the home's journal, and of the controller's memory, which has the
+// newest. A process without a state folder of its own, `tandem run`, announces to itself alone: of
+// its time the run's journal tells. Numbers of both are not comparable, so `since` means those of
+// the announced ones wherever there are any.
+Result<std::vector<ClusterEvent>> RunsApi::announced(const std::string& job,
                                                      const EventQuery& query) {
   auto kept = kept_events(home_, job, query);
-  if (!kept) return kept.error();
-  auto held = ask_and_wait(controller_, GetEvents{query.since.value_or(0)}, kApiAskTimeout);
+  if (!kept || !serving_) return kept;
+  auto held = held_events(query.since.value_or(0));
   if (!held) return held.error();
   std::erase_if(*held, [&](const ClusterEvent& event) { return !is_of_job(event, job); });
   return merged(std::move(*kept), std::move(*held), query);
+}
+
+Result<std::vector<ClusterEvent>> RunsApi::events_of(const std::string& job,
+                                                     const EventQuery& query) {
+  auto events = announced(job, query);
+  const auto run = catalogue_.find(job);
+  if (!events || !run) return events;
+  if (query.since) {
+    const auto any = events->empty() ? announced(job, {.since = {}, .limit = 1}) : events;
+    if (!any || !any->empty()) return events;
+  }
+  auto told = journal_events(run->run_dir, run->id, query);
+  if (!told) return told.error();
+  const std::int64_t first = events->empty() ? kNumberMax : events->front().time_ms;
+  std::erase_if(*told, [&](const ClusterEvent& event) { return event.time_ms >= first; });
+  return merged(std::move(*told), std::move(*events), query);
 }
 
 HttpAnswer RunsApi::run_events(const Run& run, const HttpRequest& request) {
   const auto query = event_query(request);
   if (!query) return refuse(query.error());
   if (query_flag(request, "watch")) return watch_events(query->since.value_or(0), run.id);
-  auto events = events_of(run.id, *query);
-  if (!events) return refuse(events.error());
-  if (!events->empty() || query->since) return ok(events_json(*events));
-  // Nothing was announced about the run here: another process worked on it.
-  events = journal_events(run.run_dir, run.id, *query);
+  const auto events = events_of(run.id, *query);
   return events ? ok(events_json(*events)) : refuse(events.error());
 }
 
 HttpAnswer RunsApi::watch_events(std::int64_t after, const std::string& job) {
+  if (!serving_) return refuse(no_controller());
   // The number of the last event that was written, kept between two turns of the feed.
   const auto seen = std::make_shared<std::int64_t>(after);
-  return streams_.stream([controller = controller_, seen, job](HttpStream& out, Time) {
-    const auto events = ask_and_wait(controller, GetEvents{*seen}, kApiAskTimeout);
-    if (!events) return false;
-    for (const ClusterEvent& event : *events) {
-      *seen = event.seq;
-      if ((job.empty() || is_of_job(event, job)) && !out.write(dump_json(event_json(event))))
-        return false;
-    }
-    return true;
-  });
+  return serving_->streams.stream(
+      [controller = serving_->controller, seen, job](HttpStream& out, Time) {
+        const auto events = ask_and_wait(controller, GetEvents{*seen}, kApiAskTimeout);
+        if (!events) return false;
+        for (const ClusterEvent& event : *events) {
+          *seen = event.seq;
+          if ((job.empty() || is_of_job(event, job)) && !out.write(dump_json(event_json(event))))
+            return false;
+        }
+        return true;
+      });
 }
 
 HttpAnswer RunsApi::events(const HttpRequest& request) {
   const auto query = event_query(request);
   if (!query) return refuse(query.error());
   std::string job = query_text(request, "job");
-  if (!job.empty())
-    if (const auto picture = take_picture(controller_)) {
-      if (const JobRecord* record = picture->job(job))
-        job = record->id;
-      else if (const auto run = catalogue_.find(job))
-        job = run->id;
-    }
+  if (!job.empty()) {
+    const auto picture = this->picture();
+    if (const JobRecord* record = picture ? picture->job(job) : nullptr)
+      job = record->id;
+    else if (const auto run = catalogue_.find(job))
+      job = run->id;
+  }
   if (query_flag(request, "watch")) return watch_events(query->since.value_or(0), job);
-  auto events = job.empty()
-                    ? ask_and_wait(controller_, GetEvents{query->since.value_or(0)}, kApiAskTimeout)
-                    : events_of(job, *query);
+  auto events = job.empty() ? held_events(query->since.value_or(0)) : events_of(job, *query);
   if (!events) return refuse(events.error());
   return ok(events_json(merged(std::move(*events), {}, *query)));
 }
@@ -275,7 +311,9 @@ HttpAnswer RunsApi::events(const HttpRequest& request) {
 HttpAnswer RunsApi::logs(const std::string& id, const std::string& run_dir, const NamedLog& log,
                          const LogQuery& query) {
   const auto path = runtime::log_path(run_dir + "/logs", log.actor, log.incarnation);
-  return log_answer(streams_, path, query, [controller = controller_, id, run_dir, log] {
+  const HttpStreams* const streams = serving_ ? &serving_->streams : nullptr;
+  const auto controller = serving_ ? serving_->controller : runtime::Ref<Controller::Inbox>();
+  return log_answer(streams, path, query, [controller, id, run_dir, log] {
     const auto cluster = ask_and_wait(controller, GetCluster{}, kApiAskTimeout);
     // A run of another process is over when that process has released the lock.
     const bool ours = cluster && std::ranges::any_of(cluster->jobs, [&](const JobRecord& job) {
@@ -288,7 +326,7 @@ HttpAnswer RunsApi::logs(const std::string& id, const std::string& run_dir, cons
 HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wanted) {
   const auto query = log_query(request);
   if (!query) return refuse(query.error());
-  const auto picture = take_picture(controller_);
+  const auto picture = this->picture();
   if (!picture) return refuse(picture.error());
   const auto actor = find_actor(*picture, wanted);
   if (actor) {
@@ -311,7 +349,20 @@ HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wa
   return logs(run->id, run->run_dir.string(), *log, *query);
 }
 
-HttpAnswer RunsApi::get(const HttpRequest& request) {
+std::optional<HttpAnswer> RunsApi::get(const HttpRequest& request) {
+  const auto& path = request.segments;  // {"api", "v1", KIND, NAME…}
+  if (path.size() < 3) return std::nullopt;
+  const std::string& kind = path[2];
+  if (kind == "events" && path.size() == 3) return events(request);
+  if (kind == "runs") return get_runs(request);
+  if (kind == "actors" && path.size() > 4 && path.back() == "logs")
+    return actor_logs(request, joined(path, 3, path.size() - 1));
+  if (kind == "jobs" && path.size() == 5 && path[4] == "samples")
+    return job_samples(request, path[3]);
+  return std::nullopt;
+}
+
+HttpAnswer RunsApi::get_runs(const HttpRequest& request) {
   const auto& path = request.segments;  // {"api", "v1", "runs", ID, WHAT, …}
   // A watch would read the files of every run several times a second.
   if (path.size() <= 4 && query_flag(request, "watch"))
@@ -337,7 +388,7 @@ HttpAnswer RunsApi::get(const HttpRequest& request) {
 HttpAnswer RunsApi::remove(const std::string& wanted) {
   const auto run = catalogue_.find(wanted);
   if (!run) return refuse(run.error());
-  const auto cluster = ask_and_wait(controller_, GetCluster{}, kApiAskTimeout);
+  const auto cluster = this->cluster();
   if (!cluster) return refuse(cluster.error());
   for (const JobRecord& job : cluster->jobs)  // a queued job may hold no lock yet
     if (job.id == run->id && !scheduler::is_final(job.status.state))
@@ -351,7 +402,7 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
                ? runtime::error_response(409, removed.error())
                : refuse(removed.error());
   indexes_.forget(run->run_dir);
-  if (const auto gone = ask_and_wait(controller_, Forget{run->id}, kApiAskTimeout); !gone)
+  if (const auto gone = ask_and_wait(serving_->controller, Forget{run->id}, kApiAskTimeout); !gone)
     return refuse(gone.error());
   return ok(json{{"id", run->id}});
 }

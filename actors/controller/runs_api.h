@@ -1,9 +1,11 @@
 // The HTTP API of runs, live and ended: /api/v1/runs and the targets below it, the samples and the
-// events of a job, the logs of an actor. A run is known by its directory; if this controller works
-// on the run, the controller's record adds to it.
+// events of a job, the logs of an actor. A run is known by its directory; if a controller works on
+// the run, the controller's record adds to it. Where no controller runs, the command line asks a
+// RunsApi in its own process, so that both give the same rows.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "actors/controller/cluster_picture.h"
@@ -15,26 +17,41 @@
 
 namespace tandem::actors {
 
-// `streams` must outlive this object. Each answer reads files, and asks the controller for its
-// view.
+// The controller whose process serves the API, and the streams of that process.
+struct ServingController {
+  runtime::Ref<Controller::Inbox> controller;
+  const HttpStreams& streams;  // outlives the RunsApi
+};
+
+// Each answer reads files and, where there is a controller, asks it for its view.
 class RunsApi {
  public:
-  RunsApi(runtime::Ref<Controller::Inbox> controller, std::filesystem::path home,
-          ReadJobFacts read_job, const HttpStreams& streams);
+  // `controller` is empty in a process without one: nothing is then followed, and a directory may
+  // be given for a job.
+  RunsApi(std::optional<ServingController> controller, std::filesystem::path home,
+          ReadJobFacts read_job);
 
-  // All of these may be called on any thread. get() and remove() serve the targets below
-  // /api/v1/runs.
-  runtime::HttpAnswer get(const runtime::HttpRequest& request);
+  // Both may be called on any thread. get() answers a GET below /api/v1 of runs, events, samples
+  // of jobs and logs of actors; nullopt for other targets.
+  std::optional<runtime::HttpAnswer> get(const runtime::HttpRequest& request);
   runtime::HttpAnswer remove(const std::string& wanted);
+  std::size_t count() const { return catalogue_.count(); }
+
+ private:
+  // The targets below /api/v1/runs.
+  runtime::HttpAnswer get_runs(const runtime::HttpRequest& request);
   // /api/v1/jobs/JOB/samples: the newest ones, the oldest of them first.
   runtime::HttpAnswer job_samples(const runtime::HttpRequest& request, const std::string& job);
+  // The files of the job or run; without a controller also of a run directory.
+  Result<IndexedRun> files_of(const std::string& job);
   // /api/v1/events: of the cluster, or with `job` of one job or run.
   runtime::HttpAnswer events(const runtime::HttpRequest& request);
   // /api/v1/actors/NAME/logs: of an actor of this controller, or of a run that ended before.
   runtime::HttpAnswer actor_logs(const runtime::HttpRequest& request, const std::string& actor);
-  std::size_t count() const { return catalogue_.count(); }
-
- private:
+  // Errors of these: kUnreachable without a controller.
+  Result<Picture> picture() const;
+  Result<ClusterView> cluster() const;
+  Result<std::vector<ClusterEvent>> held_events(std::int64_t after) const;
   // The run by its files, and by the controller's record where it has one; `picture` may be null.
   nlohmann::json shown(const Run& run, const Picture* picture) const;
   runtime::HttpAnswer list();
@@ -45,13 +62,16 @@ class RunsApi {
   // A stream of the controller's events with a number above `after`, of `job` or, if it is empty,
   // of all.
   runtime::HttpAnswer watch_events(std::int64_t after, const std::string& job);
+  // Those that this controller and earlier ones of this home have announced.
+  Result<std::vector<ClusterEvent>> announced(const std::string& job, const EventQuery& query);
+  // Of a run: those that controllers have announced, and milestones of its journal from before
+  // the first of these.
   Result<std::vector<ClusterEvent>> events_of(const std::string& job, const EventQuery& query);
   runtime::HttpAnswer logs(const std::string& id, const std::string& run_dir, const NamedLog& log,
                            const LogQuery& query);
 
-  const runtime::Ref<Controller::Inbox> controller_;
+  const std::optional<ServingController> serving_;
   const std::filesystem::path home_;
-  const HttpStreams& streams_;
   // Both have locks of their own, so no member needs one here.
   RunCatalogue catalogue_;
   RunIndexes indexes_;

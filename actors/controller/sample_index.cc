@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "runtime/base/json.h"
@@ -81,6 +82,14 @@ bool SampleIndex::matches(std::size_t index, const SampleQuery& query) const {
   if (query.evaluation && *query.evaluation != ((flags_[index] & kEvaluationFlag) != 0))
     return false;
   return !query.failed || (flags_[index] & kErrorFlag) != 0;
+}
+
+std::vector<std::int64_t> SampleIndex::steps(const SampleQuery& query) const {
+  std::set<std::int64_t> found;
+  for (std::size_t i = 0; i < offsets_.size(); ++i)
+    if (steps_[i] != kNoStep && matches(i, query)) found.insert(steps_[i]);
+  while (found.size() > kSampleStepsMax) found.erase(found.begin());
+  return {found.begin(), found.end()};
 }
 
 Result<nlohmann::json> SampleIndex::page(const fs::path& run_dir, const SampleQuery& query) {

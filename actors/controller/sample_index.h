@@ -23,6 +23,7 @@ namespace tandem::actors {
 
 inline constexpr std::size_t kSamplesIndexedMax = std::size_t{1} << 20;
 inline constexpr std::size_t kSamplePageDefault = 64, kSamplePageMax = 1000;
+inline constexpr std::size_t kSampleStepsMax = 100'000;
 inline constexpr std::uint64_t kSamplePageBytesMax = std::uint64_t{16} << 20;
 
 struct SampleQuery {
@@ -42,6 +43,9 @@ class SampleIndex {
   // The newest samples that match, newest first, each with its number as `seq`; at most query.limit
   // of them and about kSamplePageBytesMax bytes.
   Result<nlohmann::json> page(const std::filesystem::path& run_dir, const SampleQuery& query);
+
+  // The steps of the samples that match, ascending and each once; the newest kSampleStepsMax.
+  std::vector<std::int64_t> steps(const SampleQuery& query) const;
 
   std::size_t size() const { return offsets_.size(); }
   // Of samples.jsonl, ever.

@@ -230,12 +230,16 @@ double time_of(const MetricsLine& kept, const MetricsLine& newest, double now) {
 }  // namespace
 
 Result<void> TensorboardWriter::add(std::string_view metrics_line) {
-  if (!read_metrics_line(metrics_line, line_)) return {};
+  if (!read_metrics_line(metrics_line, line_) || line_.step < 0) return {};
   if (!file_.is_open())
     if (const auto begun = begin(); !begun) return begun;
   std::string records;
   append_record(records, wall_time_field(now()) + scalars_of(line_));
   return write(records);
+}
+
+std::int64_t TensorboardWriter::history_end() const {
+  return line_.step + (line_.evaluation ? 1 : 0);
 }
 
 double TensorboardWriter::now() const { return static_cast<double>(clock_()) / 1000; }
@@ -279,11 +283,13 @@ Result<void> TensorboardWriter::begin_file(const std::vector<fs::path>& earlier)
 // with what earlier files lack: if the newest step agrees with metrics.jsonl, all before it do.
 Result<std::int64_t> TensorboardWriter::shown_up_to(const std::vector<fs::path>& earlier) const {
   std::optional<Shown> newest;
-  for (const fs::path& file : earlier) look_through(file, line_.step, newest);
+  for (const fs::path& file : earlier) look_through(file, history_end(), newest);
   if (!newest) return -1;
   bool same = false;
+  // Evaluations stand behind steps that are later than their versions: the last line up to that
+  // step must be the newest event.
   const auto read = each_line([&](const MetricsLine& line) {
-    if (line.step == newest->step) same = scalars_of(line) == newest->body;
+    if (line.step <= newest->step) same = scalars_of(line) == newest->body;
   });
   if (!read) return read.error();
   return same ? newest->step : -1;
@@ -294,7 +300,7 @@ Result<void> TensorboardWriter::write_history(std::int64_t above) {
   std::string records;
   Result<void> written;
   const auto read = each_line([&](const MetricsLine& line) {
-    if (line.step <= above || line.step >= line_.step || !written) return;
+    if (line.step <= above || line.step >= history_end() || !written) return;
     append_record(records, wall_time_field(time_of(line, line_, written_at)) + scalars_of(line));
     if (records.size() >= kWriteBytes) written = write(records);
   });
@@ -320,7 +326,9 @@ Result<void> TensorboardWriter::each_line(const TakeLine& take) const {
   }
   MetricsLine line;
   const auto read = file->read_lines({}, file->size(), [&](std::uint64_t, std::string_view text) {
-    if (read_metrics_line(text, line)) take(line);
+    if (!read_metrics_line(text, line) || line.step < 0) return;
+    const bool current = line.evaluation && line_.evaluation && line.step == line_.step;
+    if (!current) take(line);
   });
   if (!read) return read.error();
   return {};

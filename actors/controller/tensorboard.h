@@ -56,6 +56,8 @@ class TensorboardWriter {
   Result<void> begin_file(const std::vector<std::filesystem::path>& earlier);
   Result<std::int64_t> shown_up_to(const std::vector<std::filesystem::path>& earlier) const;
   Result<void> write_history(std::int64_t above);
+  // Lines of metrics.jsonl from this step on are no history of the line that is added.
+  std::int64_t history_end() const;
   Result<void> write(std::string& records);
   using TakeLine = std::function<void(const MetricsLine& line)>;
   Result<void> each_line(const TakeLine& take) const;

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/exchange/exchange_config.h"
 #include "actors/exchange/group_history.h"
 #include "actors/exchange/run_record.h"
 #include "actors/exchange/state/journal_event.h"
@@ -108,8 +109,12 @@ struct WriteMetrics {  // a line of metrics.jsonl
 struct WriteSample {  // a line of samples.jsonl
   std::string line;
 };
-struct WriteStepSamples {  // of one group of a step; nothing where its payload cannot be read
+// Of one group of a step; nothing where its payload cannot be read. `step` counts as metrics do:
+// the first step that is trained is step 1.
+struct WriteStepSamples {
   StepId step;
+  ExchangeRecord record;  // of the group's prompt
+  RecordKeys keys;
   runtime::PayloadRef payload;
   std::vector<float> rewards;
   std::vector<float> advantages;  // of the same trajectories; may be fewer than rewards
@@ -118,10 +123,12 @@ struct WriteStepSamples {  // of one group of a step; nothing where its payload 
 // Of a trajectory that got no score. One that cannot be written ends no job: the journal has the
 // discard.
 struct WriteFailureSample {
-  StepId step;
+  StepId step;  // the next one that is trained, counted as WriteStepSamples'
   runtime::PayloadRef payload;
   std::size_t trajectory = 0;
-  std::string prompt, reason;
+  ExchangeRecord record;  // of the group's prompt
+  RecordKeys keys;
+  std::string reason;
 };
 
 struct ReleasePayload {

@@ -4,9 +4,12 @@
 #include "actors/exchange/evaluating.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
+#include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/publications.h"
+#include "actors/exchange/samples.h"
 #include "actors/exchange/scoring.h"
 #include "actors/exchange/workers.h"
 #include "runtime/base/json.h"
@@ -78,11 +81,30 @@ void score_texts(Turn& turn, Evaluation& evaluation) {
   }
 }
 
+// The record of an evaluation in metrics.jsonl: it stands at its own version, and is no step's.
+void write_record(Turn& turn, const Evaluation& evaluation, const EvaluationFigures& figures) {
+  nlohmann::json line{{"eval", name(evaluation.kind())}, {"step", evaluation.version().value}};
+  add_metrics(line, figures);
+  turn.send(WriteMetrics{dump_json(line)});
+}
+
+std::string ended_text(const Evaluation& evaluation, const RewardFigures& figures) {
+  char mean[32];
+  std::snprintf(mean, sizeof mean, "%.4g", *figures.mean);
+  return std::string("evaluation ") + name(evaluation.kind()) + " of version " +
+         std::to_string(evaluation.version().value) + ": mean reward " + mean + " over " +
+         std::to_string(figures.scored) + " completions, " + std::to_string(figures.failed) +
+         " failed";
+}
+
 void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   const EvaluationFigures figures = evaluation.figures();
   RunStatistics& statistics = turn.seen.statistics;
-  statistics.add_evaluation(name(evaluation.kind()), figures);
-  if (!figures.all.mean) {
+  statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures});
+  write_record(turn, evaluation, figures);
+  if (figures.all.mean) {
+    turn.say(ended_text(evaluation, figures.all));
+  } else {
     const std::string what =
         completions_of(turn.config.evaluation.sampling) > 1 ? "completions" : "prompts";
     statistics.evaluation_failure = "evaluation " + std::string(name(evaluation.kind())) +
@@ -116,6 +138,7 @@ void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& ju
                       {"greedy", is_greedy(plan.sampling, text.sample)},
                       {"versions", {of.version().value}},
                       {"finish_reason", text.truncated ? "length" : "stop"}};
+  add_record_fields(line, turn.config.validation[index].data, turn.config.record_keys);
   if (!plan.sources.of_prompt.empty() && plan.sources.of_prompt[index])
     line["data_source"] = plan.sources.names[*plan.sources.of_prompt[index]];
   if (failure)

@@ -23,6 +23,11 @@
 
 namespace tandem::actors {
 
+// Fields of a line of a data set.
+struct RecordKeys {
+  std::string answer = "answer", data_source = "data_source";
+};
+
 struct ExchangeConfig {
   std::string job;  // id
   std::uint64_t seed = 0;
@@ -30,6 +35,7 @@ struct ExchangeConfig {
   bool fixed_lag = false;
   std::int32_t n = 1;  // trajectories per group
   ExchangeRecords train, validation;
+  RecordKeys record_keys;
   EvaluationPlan evaluation;  // of `validation`
   // Position in the endless shuffled sequence of prompts -> index into `train`.
   std::function<std::uint32_t(std::int64_t position)> prompt_at;

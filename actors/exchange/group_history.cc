@@ -93,7 +93,7 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
   const auto mean = reward_means_.find(StepId{checkpoint.value - 1});
   if (mean != reward_means_.end()) statistics.batch.rewards.mean = mean->second;
   for_evaluations(checkpoint, steps_total, [&](EvaluationKind kind, const EvaluationEnded& one) {
-    statistics.add_evaluation(name(kind), figures_of(one));
+    statistics.add_evaluation({kind, one.version, figures_of(one)});
   });
   return statistics;
 }

@@ -6,6 +6,7 @@
 
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/work_totals.h"
+#include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
 namespace tandem::actors {
@@ -37,13 +38,33 @@ nlohmann::json result_of_evaluations(const RunStatistics& statistics) {
     result["counts"][kind] = {{"scored", all.scored}, {"failed", all.failed}};
     result["figures"][kind] = figures_json(it->second);
   }
+  result["records"] = nlohmann::json::array();
+  for (const EvaluationRecord& record : statistics.evaluation_records) {
+    nlohmann::json shown = figures_json(record.figures);
+    shown["kind"] = name(record.kind);
+    shown["version"] = record.version.value;
+    result["records"].push_back(std::move(shown));
+  }
   if (!statistics.evaluation_failure.empty()) result["failure"] = statistics.evaluation_failure;
   return result;
 }
 
 }  // namespace
 
-std::string result_json(const RunView& view, JobOutcome outcome) {
+scheduler::Reason reason_of(JobOutcome outcome, const std::string& cause) {
+  switch (outcome) {
+    case JobOutcome::kSucceeded:
+      return scheduler::Completed{};
+    case JobOutcome::kFailed:
+      return scheduler::JobFailed{cause};
+    case JobOutcome::kCancelled:
+      return scheduler::CancelledByUser{cause};
+  }
+  CHECK(false);
+}
+
+std::string result_json(const RunView& view, JobOutcome outcome, const std::string& cause) {
+  const scheduler::Reason reason = reason_of(outcome, cause);
   const auto counters = view.facts.flow.ledger.counters();
   nlohmann::json discarded = nlohmann::json::object();
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
@@ -56,6 +77,8 @@ std::string result_json(const RunView& view, JobOutcome outcome) {
   const double published = static_cast<double>(std::max<std::uint64_t>(total.publish_count, 1));
   const nlohmann::json result{
       {"state", name(outcome)},
+      {"reason", scheduler::reason_name(reason)},
+      {"message", scheduler::message(reason, view.now)},
       {"steps", view.facts.flow.ledger.next_commit().value},
       {"policy_version", view.facts.flow.ledger.next_commit().value},
       {"reward_mean", view.seen.statistics.batch.rewards.mean},

@@ -4,9 +4,13 @@
 #include <string>
 
 #include "actors/exchange/turn.h"
+#include "scheduler/fleet/lifecycle.h"
 
 namespace tandem::actors {
 
-std::string result_json(const RunView& view, JobOutcome outcome);
+// The reason with which a job ends, as every view of it shows it. `cause` is the text of JobEnded.
+scheduler::Reason reason_of(JobOutcome outcome, const std::string& cause);
+
+std::string result_json(const RunView& view, JobOutcome outcome, const std::string& cause);
 
 }  // namespace tandem::actors

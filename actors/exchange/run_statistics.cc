@@ -1,6 +1,7 @@
 #include "actors/exchange/run_statistics.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace tandem::actors {
@@ -37,10 +38,12 @@ double RunStatistics::publish_seconds_p50() const {
   return *middle;
 }
 
-void RunStatistics::add_evaluation(const std::string& kind, const EvaluationFigures& figures) {
-  evaluations_failed += figures.all.failed;
-  evaluations[kind] = figures;
-  evaluations["last"] = figures;
+void RunStatistics::add_evaluation(EvaluationRecord record) {
+  evaluations_failed += record.figures.all.failed;
+  evaluations[name(record.kind)] = record.figures;
+  evaluations["last"] = record.figures;
+  evaluation_records.push_back(std::move(record));
+  if (evaluation_records.size() > kEvaluationsKept) evaluation_records.pop_front();
 }
 
 }  // namespace tandem::actors

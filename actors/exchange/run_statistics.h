@@ -10,6 +10,7 @@
 #include <string>
 
 #include "actors/exchange/batch_figures.h"
+#include "actors/exchange/state/evaluation_kind.h"
 #include "actors/exchange/state/run_totals.h"
 #include "actors/messages/evaluation_figures.h"
 #include "actors/messages/exchange.h"
@@ -17,6 +18,13 @@
 #include "runtime/base/clock.h"
 
 namespace tandem::actors {
+
+// One evaluation that has ended.
+struct EvaluationRecord {
+  EvaluationKind kind = EvaluationKind::kPeriodic;
+  PolicyVersion version;
+  EvaluationFigures figures;
+};
 
 // All figures of this incarnation, with the totals of the earlier ones.
 struct RunStatistics {
@@ -30,6 +38,7 @@ struct RunStatistics {
   Time step_sent;
   // Evaluations of this run, those of earlier incarnations included.
   std::map<std::string, EvaluationFigures> evaluations;  // by kind; the newest as "last"
+  std::deque<EvaluationRecord> evaluation_records;       // the newest kEvaluationsKept, in order
   std::int64_t evaluations_failed = 0;                   // completions, of all evaluations
   std::string evaluation_failure;  // of the last one in which everything failed
   // The digest of the newest checkpoint's weights.
@@ -52,9 +61,10 @@ struct RunStatistics {
   void add_rate_point(Time now);
   // The median of the kept durations in seconds; 0 without any.
   double publish_seconds_p50() const;
-  // Adds an evaluation of a kind, which replaces the last one of that kind, also if it has no mean.
-  void add_evaluation(const std::string& kind, const EvaluationFigures& figures);
+  // Adds an evaluation, which replaces the last one of its kind, also if it has no mean.
+  void add_evaluation(EvaluationRecord record);
 };
 inline constexpr std::size_t kPublishSecondsKept = 4096;
+inline constexpr std::size_t kEvaluationsKept = 1000;
 
 }  // namespace tandem::actors

@@ -8,7 +8,28 @@ namespace {
 
 const char* name(FinishReason reason) { return reason == FinishReason::kStop ? "stop" : "length"; }
 
+// The text of the last message of the user in a conversation.
+nlohmann::json last_of_user(const nlohmann::json& record) {
+  const auto messages = record.find("messages");
+  if (messages == record.end() || !messages->is_array()) return {};
+  for (auto message = messages->rbegin(); message != messages->rend(); ++message)
+    if (message->is_object() && message->value("role", nlohmann::json()) == "user" &&
+        message->value("content", nlohmann::json()).is_string())
+      return (*message)["content"];
+  return {};
+}
+
 }  // namespace
+
+void add_record_fields(nlohmann::json& line, const std::string& data, const RecordKeys& keys) {
+  const nlohmann::json record = parse_json(data);
+  if (!record.is_object()) return;
+  if (const auto answer = record.find(keys.answer); answer != record.end())
+    line["answer"] = *answer;
+  const auto source = record.find(keys.data_source);
+  if (source != record.end() && source->is_string()) line["data_source"] = *source;
+  if (nlohmann::json user = last_of_user(record); user.is_string()) line["user"] = std::move(user);
+}
 
 std::vector<std::string> sample_lines(const WriteStepSamples& samples,
                                       const GroupPayload& payload) {
@@ -18,7 +39,7 @@ std::vector<std::string> sample_lines(const WriteStepSamples& samples,
     const Trajectory& trajectory = payload.trajectories[i];
     nlohmann::json versions = nlohmann::json::array();
     for (const VersionSpan& span : trajectory.versions) versions.push_back(span.version.value);
-    const nlohmann::json line{
+    nlohmann::json line{
         {"step", samples.step.value},
         {"group", payload.group.value},
         {"prompt", payload.prompt},
@@ -28,6 +49,7 @@ std::vector<std::string> sample_lines(const WriteStepSamples& samples,
          i < samples.advantages.size() ? nlohmann::json(samples.advantages[i]) : nlohmann::json()},
         {"versions", versions},
         {"finish_reason", name(samples.finishes[i])}};
+    add_record_fields(line, samples.record.data, samples.keys);
     lines.push_back(dump_json(line));  // also of sampled text that is not UTF-8
   }
   return lines;
@@ -35,7 +57,8 @@ std::vector<std::string> sample_lines(const WriteStepSamples& samples,
 
 std::string failure_line(const WriteFailureSample& sample, const GroupPayload* payload) {
   nlohmann::json line{
-      {"prompt", sample.prompt}, {"step", sample.step.value}, {"error", sample.reason}};
+      {"prompt", sample.record.prompt}, {"step", sample.step.value}, {"error", sample.reason}};
+  add_record_fields(line, sample.record.data, sample.keys);
   if (payload != nullptr && sample.trajectory < payload->trajectories.size())
     line["completion"] = payload->trajectories[sample.trajectory].text;
   return dump_json(line);

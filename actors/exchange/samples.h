@@ -2,13 +2,19 @@
 // docs/design/contract.md has the fields. Pure.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "actors/exchange/effects.h"
+#include "actors/exchange/exchange_config.h"
 #include "actors/messages/payload.h"
 
 namespace tandem::actors {
+
+// Sets `answer`, `data_source` and `user` (of a conversation the last message of its user), as far
+// as `data`, a line of the data set, has them.
+void add_record_fields(nlohmann::json& line, const std::string& data, const RecordKeys& keys);
 
 // A line for each trajectory; none where the payload has another number of them.
 std::vector<std::string> sample_lines(const WriteStepSamples& samples, const GroupPayload& payload);

@@ -35,12 +35,12 @@ bool may_filter(const RunView& view, const GroupFacts& facts) {
 // Of a trajectory that got no score.
 void write_failure_sample(Turn& turn, const GroupFacts& facts, std::size_t trajectory,
                           const ScoreFailed& failure) {
-  turn.send(
-      WriteFailureSample{.step = turn.facts.flow.ledger.next_commit(),
-                         .payload = facts.header->payload,
-                         .trajectory = trajectory,
-                         .prompt = turn.config.train[turn.config.prompt_at(facts.position)].prompt,
-                         .reason = failure.reason});
+  turn.send(WriteFailureSample{.step = StepId{turn.facts.flow.ledger.next_commit().value + 1},
+                               .payload = facts.header->payload,
+                               .trajectory = trajectory,
+                               .record = turn.config.train[turn.config.prompt_at(facts.position)],
+                               .keys = turn.config.record_keys,
+                               .reason = failure.reason});
 }
 
 void discard_failed(Turn& turn, GroupId group, std::size_t trajectory, const ScoreFailed& failure) {

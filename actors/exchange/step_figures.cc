@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/json.h"
@@ -112,13 +111,15 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
     line["tandem/tokens_generated_per_trained"] =
         static_cast<double>(statistics.work.tokens_generated) /
         static_cast<double>(statistics.trained.tokens);
-  if (job.eval) add_metrics(line, *job.eval);
   turn.send(WriteMetrics{dump_json(line)});
 }
 
 void write_samples(Turn& turn, const StepCommitted& committed, GroupId first) {
   const GroupFacts& facts = turn.facts.flow.entries.at(first);
-  WriteStepSamples samples{.step = committed.step,
+  const std::uint32_t index = turn.config.prompt_at(facts.position);
+  WriteStepSamples samples{.step = StepId{committed.step.value + 1},
+                           .record = turn.config.train[index],
+                           .keys = turn.config.record_keys,
                            .payload = facts.header->payload,
                            .rewards = facts.rewards,
                            .advantages = committed.report.advantages,

@@ -1,4 +1,6 @@
-// `tandem get runs` without a controller: the runs below TANDEM_HOME/runs as their files show them.
+// The runs below TANDEM_HOME/runs as their files show them, for the command line where no
+// controller runs: by the same answers as the HTTP API's (actors/controller/runs_api.h), in this
+// process.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +8,7 @@
 #include <string>
 
 #include "actors/controller/run_catalogue.h"
-#include "actors/main/cli/client_program.h"
-#include "actors/main/cli/command.h"
-#include "runtime/base/result.h"
+#include "runtime/http/http_server.h"
 
 namespace tandem::app {
 
@@ -17,12 +17,7 @@ namespace tandem::app {
 std::optional<actors::JobFacts> read_job_facts(const std::string& yaml,
                                                const std::filesystem::path& run_dir);
 
-// Whether `invocation` lists runs, and no controller is named by it or by TANDEM_ADDRESS. The files
-// here then answer where no controller runs.
-bool lists_runs_of_this_home(const Invocation& invocation);
-
-// Prints the runs of this TANDEM_HOME that `command` asks for. Errors: there is no such run, or no
-// field to sort by.
-Result<void> list_kept_runs(const GetCommand& command, const Console& console);
+// Answers a GET about the runs of this TANDEM_HOME. There are no jobs, actors, nodes or groups.
+runtime::HttpHandler answers_of_home();
 
 }  // namespace tandem::app

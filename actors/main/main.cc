@@ -39,13 +39,8 @@ int run(std::span<const char* const> arguments) {
   const Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
   auto invocation = parse_command_line(arguments);
   if (!invocation) return console.complain(invocation.error());
-  if (const auto done = run_client(*invocation, console)) {
-    if (*done) return 0;
-    if (done->error().code != ErrorCode::kUnreachable || !lists_runs_of_this_home(*invocation))
-      return console.complain(done->error());
-    const auto listed = list_kept_runs(std::get<GetCommand>(invocation->command), console);
-    return listed ? 0 : console.complain(listed.error());
-  }
+  if (const auto done = run_client(*invocation, console, answers_of_home))
+    return *done ? 0 : console.complain(done->error());
   const Command& command = invocation->command;
   const bool verbose = invocation->verbose;
   if (std::holds_alternative<DownCommand>(command)) return cluster_down(console);

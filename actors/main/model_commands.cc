@@ -15,6 +15,7 @@
 
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/evaluation_means.h"
+#include "actors/exchange/samples.h"
 #include "actors/main/cli/evaluation_view.h"
 #include "actors/main/cli/views.h"
 #include "actors/main/job/dataset.h"
@@ -187,10 +188,41 @@ nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
   return answer;
 }
 
+// Every completion that was made, as a line of samples.jsonl has it.
+nlohmann::json completions_of(const actors::EvaluationPlan& plan, const Said& said,
+                              const std::vector<Record>& records, const DatasetKeys& keys,
+                              const Judge::Reply& scores) {
+  const actors::RecordKeys fields{.answer = keys.answer, .data_source = keys.data_source};
+  nlohmann::json all = nlohmann::json::array();
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const auto [index, sample] = said.completions[i];
+    const actors::ScoreItem& item = said.judge.items[i];
+    const bool greedy_beside = sample == plan.sampling.n;
+    nlohmann::json line{{"index", index},
+                        {"prompt", item.prompt},
+                        {"completion", item.completion},
+                        {"sample", greedy_beside ? nlohmann::json() : nlohmann::json(sample)},
+                        {"greedy", actors::is_greedy(plan.sampling, sample)},
+                        {"finish_reason", item.truncated ? "length" : "stop"}};
+    actors::add_record_fields(line, records[static_cast<std::size_t>(index)].json, fields);
+    if (const auto* value = std::get_if<actors::Scored>(&scores[i]))
+      line["reward"] = value->value;
+    else
+      line["error"] = std::get<actors::ScoreFailed>(scores[i]).reason;
+    all.push_back(std::move(line));
+  }
+  return all;
+}
+
 // Prints the answer. Without any score there is no mean, and the command fails with the reason.
 int report(const nlohmann::json& answer, OutputForm form, const Console& console) {
   if (form == OutputForm::kJson)
     console.out << shown_json(answer, 2) << "\n";
+  else if (form == OutputForm::kYaml)
+    console.out << to_yaml(answer);
+  else if (form == OutputForm::kJsonl)
+    for (const nlohmann::json& completion : answer["completions"])
+      console.out << shown_json(completion) << "\n";
   else
     console.out << render_evaluation(answer, console.columns());
   if (!answer["mean"].is_null()) return 0;
@@ -295,9 +327,12 @@ int evaluate(const EvalCommand& command, const Console& console) {
   const actors::EvaluationPlan plan = evaluation_plan(spec, *records);
   auto said = say_all(**engine, plan, *records, spec.data.answer_key);
   if (!said) return console.complain(said.error());
-  const auto scores = judge_all(std::move(*verifier), std::move(said->judge));
+  const auto scores = judge_all(std::move(*verifier), said->judge);
   if (!scores) return console.complain(scores.error());
-  return report(answer_of(plan, *said, *scores), command.output, console);
+  nlohmann::json answer = answer_of(plan, *said, *scores);
+  if (command.output != OutputForm::kTable)
+    answer["completions"] = completions_of(plan, *said, *records, dataset_keys(spec), *scores);
+  return report(answer, command.output, console);
 }
 
 }  // namespace tandem::app

@@ -181,6 +181,7 @@ struct JobEnded {
   std::string job;
   JobOutcome outcome = JobOutcome::kSucceeded;
   std::string reason;
+  bool had_exchange = true;  // false: none could be opened, so that result.json is not written yet
 };
 
 // Every message that the controller can get from an exchange.

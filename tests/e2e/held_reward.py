@@ -20,7 +20,7 @@ class StepsTrained:
         size = os.path.getsize(self.metrics) if os.path.exists(self.metrics) else 0
         if size != self.size:
             with open(self.metrics, "rb") as lines:
-                self.size, self.steps = size, sum(1 for _ in lines)
+                self.size, self.steps = size, sum(1 for text in lines if b'"eval"' not in text)
         return self.steps
 
 

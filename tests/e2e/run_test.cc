@@ -43,6 +43,8 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   const fs::path run = home.run_dir(kSmallId);
 
   EXPECT_EQ(result["state"], "Succeeded");
+  EXPECT_EQ(result["reason"], "Completed");
+  EXPECT_EQ(result["message"], "all steps are trained");
   EXPECT_EQ(result["steps"], kSteps);
   EXPECT_EQ(result["policy_version"], kSteps);
   for (const char* kind : {"before", "after_warm_start", "final"}) {
@@ -68,8 +70,16 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   EXPECT_EQ(result["weights_sha256"], parameters_sha256(run / "checkpoints/step-20"));
   expect_ledger_balances(run, result);
 
-  EXPECT_EQ(lines_of(run / "metrics.jsonl").size(), std::size_t{kSteps});
-  EXPECT_EQ(lines_of(run / "metrics.jsonl").back()["step"], kSteps);
+  std::vector<json> steps, evaluations;
+  for (const json& line : lines_of(run / "metrics.jsonl"))
+    (line.contains("eval") ? evaluations : steps).push_back(line);
+  EXPECT_EQ(steps.size(), std::size_t{kSteps});
+  EXPECT_EQ(steps.back()["step"], kSteps);
+  ASSERT_EQ(evaluations.size(), 3U);
+  EXPECT_EQ(evaluations.back()["eval"], "final");
+  EXPECT_EQ(evaluations.back()["step"], kSteps);
+  EXPECT_EQ(evaluations.back()["val/reward/mean"], result["eval"]["final"]);
+  EXPECT_EQ(result["eval"]["records"].size(), 3U);
   EXPECT_EQ(actors::shown_of(run / "tensorboard"), actors::scalars_in(run / "metrics.jsonl"));
   bool of_training = false, of_evaluation = false;
   for (const json& sample : lines_of(run / "samples.jsonl")) {
@@ -77,8 +87,9 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
       EXPECT_TRUE(sample.contains(field)) << sample;
     (sample.contains("eval") ? of_evaluation : of_training) = true;
     if (sample.contains("eval")) continue;
-    for (const char* field : {"step", "advantage", "versions", "finish_reason"})
+    for (const char* field : {"step", "advantage", "versions", "finish_reason", "answer"})
       EXPECT_TRUE(sample.contains(field)) << sample;
+    EXPECT_TRUE(sample["step"] >= 1 && sample["step"] <= kSteps) << sample["step"];
   }
   EXPECT_TRUE(of_training && of_evaluation);
   for (const char* file : {"config.json", "tokenizer.json", "model.safetensors", "trainer"})
@@ -91,6 +102,15 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   const Finished said = home.run({"generate", (run / "checkpoints/step-20").string(), "12+34="});
   EXPECT_EQ(said.code, 0) << said.text();
   EXPECT_FALSE(home.json({"samples", run.string()}).empty());
+  const Finished completions = home.run(
+      {"eval", (run / "checkpoints/step-20").string(), "configs/arithmetic.yaml", "-o", "jsonl"});
+  ASSERT_EQ(completions.code, 0) << completions.err;
+  std::istringstream lines(completions.out);
+  std::int64_t said_count = 0;
+  for (std::string line; std::getline(lines, line); ++said_count)
+    for (const char* field : {"prompt", "completion", "answer", "reward", "finish_reason"})
+      EXPECT_TRUE(parse_json(line).contains(field)) << line;
+  EXPECT_EQ(said_count, result["eval"]["counts"]["final"]["scored"]);
   EXPECT_EQ(
       home.run({"eval", (run / "checkpoints/step-20").string(), "configs/arithmetic.yaml"}).code,
       0);

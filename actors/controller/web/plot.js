@@ -95,13 +95,12 @@ export class Plot {
     prepareDygraphs();
     const theme = themeColours();
     const data = rows(drawn.map((line) => line.points));
-    const few = data.length <= 60;
     const series = {};
     drawn.forEach((line, i) => {
       const alone = line.points.filter((point) => point[1]).length <= 40;
       series[`y${i}`] = {
         strokePattern: kDashes[line.dash % kDashes.length],
-        drawPoints: alone && few, pointSize: 2,
+        drawPoints: alone, pointSize: 2,
       };
     });
     const options = {

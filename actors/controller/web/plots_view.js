@@ -12,7 +12,7 @@ import {joined} from './series.js';
 const kPlots = [
   {title: 'Reward', hint: 'Mean reward of the groups of a step',
    lines: [['mean', 'critic/rewards/mean']]},
-  {title: 'Evaluation', hint: 'Mean reward over the validation files, by greedy completions',
+  {title: 'Evaluation', hint: 'Mean reward over the validation files, each evaluation at its version',
    lines: [['mean', 'val/reward/mean']]},
   {title: 'Staleness', hint: 'Policy versions between generating a sample and training on it',
    lines: [['max', 'tandem/staleness/max'], ['p99', 'tandem/staleness/p99'],

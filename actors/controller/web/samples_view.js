@@ -138,6 +138,9 @@ function card(sample) {
     typeof sample.advantage === 'number' ? `advantage ${format.number(sample.advantage)}` : null,
     versionsOf(sample),
     sample.finish_reason ? `ended by ${visible(sample.finish_reason)}` : null,
+    sample.answer === undefined || sample.answer === null ? null :
+        `expected ${visible(typeof sample.answer === 'string' ? sample.answer
+                                                              : JSON.stringify(sample.answer))}`,
     sample.group === undefined ? null : `group ${visible(sample.group)}`,
   ].filter(Boolean);
   return el('article.sample', {},

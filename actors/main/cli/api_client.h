@@ -13,6 +13,7 @@
 #include "runtime/base/result.h"
 #include "runtime/http/http.h"
 #include "runtime/http/http_client.h"
+#include "runtime/http/http_server.h"
 #include "runtime/link/endpoint.h"
 
 namespace tandem::app {
@@ -44,6 +45,9 @@ class ApiClient {
   explicit ApiClient(ApiAddress address, Duration timeout = kRequestTimeout)
       : address_(std::move(address)), timeout_(timeout) {}
 
+  // Asks a handler of this process, which answers GET with whole responses.
+  explicit ApiClient(runtime::HttpHandler local) : local_(std::move(local)) {}
+
   // `path` starts after /api/v1 and may carry a query: "/jobs/arith-1/samples?step=3". An error
   // status is the Error that its body describes; no answer is kUnreachable with help.
   Result<nlohmann::json> get(const std::string& path) const;
@@ -68,7 +72,8 @@ class ApiClient {
   runtime::HttpHeaders headers() const;
 
   ApiAddress address_;
-  Duration timeout_;
+  Duration timeout_ = kRequestTimeout;
+  runtime::HttpHandler local_;  // empty: the controller at `address_` is asked
 };
 
 }  // namespace tandem::app

@@ -8,7 +8,7 @@
 #include "actors/main/cli/client_commands.h"
 
 #include <algorithm>
-#include <fstream>
+#include <cstdlib>
 #include <ostream>
 
 #include "actors/main/cli/api_object.h"
@@ -244,16 +244,6 @@ bool scaled(const json& job, const ScaleCommand& command) {
   });
 }
 
-bool wants_sample(const SamplesCommand& command, const json& sample) {
-  const json error = sample.value("error", json());
-  // The filters of the server's /samples, for a file that no server reads.
-  const bool failed = error.is_string() && !error.get<std::string>().empty();
-  const json evaluation = sample.value("eval", json(false));
-  const bool of_eval = !(evaluation == json(false) || evaluation.is_null());
-  return (!command.step || sample.value("step", json()) == *command.step) &&
-         of_eval == command.eval && (!command.failed || failed);
-}
-
 // The reason and, where it says more, the message.
 std::string why_it_ended(const json& job) {
   std::string reason = field(job, "reason");
@@ -470,38 +460,39 @@ Result<void> execute(const CancelCommand& command, Client& client) {
   return {};
 }
 
-Result<std::optional<json>> read_samples(const SamplesCommand& command) {
-  std::filesystem::path path = std::filesystem::path(command.job) / "samples.jsonl";
-  std::error_code ignored;
-  // A run directory, else the id of one.
-  if (!std::filesystem::exists(path, ignored))
-    path = tandem_home() / "runs" / command.job / "samples.jsonl";
-  if (const auto regular = refuse_irregular(path); !regular) return regular.error();
-  std::ifstream file(path);
-  if (!file) return std::optional<json>();
-  json samples = json::array();
-  std::size_t number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    json sample = parse_json(line);
-    if (!sample.is_object()) {
-      if (file.peek() == std::ifstream::traits_type::eof()) break;  // being written just now
-      return Error{ErrorCode::kFailed, "the samples are damaged: not a JSON object",
-                   path.string() + ":" + std::to_string(number), ""};
-    }
-    if (wants_sample(command, sample)) samples.push_back(std::move(sample));
+// The error for a step of which no sample is kept; it says which steps have some.
+Error no_samples(const Client& client, const std::string& path, std::int64_t step) {
+  const auto kept = client.api.get(path + "&steps=1");
+  std::string help = "no step has any";
+  if (kept && kept->is_array() && !kept->empty())
+    help = "kept are samples of " + std::to_string(kept->size()) + " steps from " +
+           dump_json(kept->front()) + " to " + dump_json(kept->back());
+  if (kept && kept->is_array() && kept->size() > 1) {
+    const json* nearest = &kept->front();
+    for (const json& one : *kept)
+      if (std::abs(one.get<std::int64_t>() - step) < std::abs(nearest->get<std::int64_t>() - step))
+        nearest = &one;
+    help += "; the nearest is --step " + dump_json(*nearest);
   }
-  return std::optional<json>(std::move(samples));
+  return {ErrorCode::kNotFound, "no sample of step " + std::to_string(step) + " is kept", "",
+          std::move(help)};
 }
 
 Result<void> execute(const SamplesCommand& command, Client& client) {
-  auto id = find_job(client, command.job, PastRuns::kIncluded);
+  // An absolute path is a run directory, which an answer from files takes as it is.
+  const bool directory = command.job.starts_with('/');
+  auto id = directory ? Result<std::string>(command.job)
+                      : find_job(client, command.job, PastRuns::kIncluded);
   if (!id) return id.error();
-  std::string path = "/jobs/" + url_escape(*id) + "/samples?eval=" + (command.eval ? "1" : "0");
-  if (command.step) path += "&step=" + std::to_string(*command.step);
-  if (command.failed) path += "&failed=1";
-  auto samples = get_list(client, path);
+  const std::string path = "/jobs/" + url_escape(*id) +
+                           "/samples?eval=" + (command.eval ? "1" : "0") +
+                           (command.failed ? "&failed=1" : "");
+  std::string query = path;
+  if (command.step) query += "&step=" + std::to_string(*command.step);
+  if (command.limit) query += "&limit=" + std::to_string(*command.limit);
+  auto samples = get_list(client, query);
   if (!samples) return samples.error();
+  if (samples->empty() && command.step) return no_samples(client, path, *command.step);
   client.out << render_samples(*samples, command.output, screen_of(client)) << std::flush;
   return {};
 }

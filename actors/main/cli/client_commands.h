@@ -29,11 +29,6 @@ Result<void> execute(const StatusCommand& command, Client& client);
 Result<void> execute(const DashboardCommand& command, Client& client);
 Result<void> execute(const WaitCommand& command, Client& client);
 
-// Reads the samples of a run without a controller: `job` is a run directory, or the id of one under
-// TANDEM_HOME/runs. nullopt: there is no such file, so that the controller is to be asked. kFailed
-// for a damaged line, except an unfinished last one.
-Result<std::optional<nlohmann::json>> read_samples(const SamplesCommand& command);
-
 // The result of a command that waited for a job which has ended: kFailed unless it succeeded.
 Result<void> outcome_of(const nlohmann::json& job);
 

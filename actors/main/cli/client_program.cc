@@ -3,6 +3,7 @@
 // overload returns nullopt. A new client command therefore needs only its execute().
 #include "actors/main/cli/client_program.h"
 
+#include <filesystem>
 #include <ostream>
 
 #include "actors/main/cli/api_client.h"
@@ -23,6 +24,7 @@ using Outcome = std::optional<Result<void>>;
 struct Program {
   const Invocation& invocation;
   const Console& console;
+  const HomeAnswers& home;
 
   Outcome print(const std::string& text) const {
     console.out << text << std::flush;
@@ -65,31 +67,42 @@ struct Program {
         Error{ErrorCode::kFailed, "this machine cannot run Tandem as it is", "", ""});
   }
 
-  // The samples of a running job are asked of the controller first, since the job may run on
-  // another machine. A run directory, and a run that has ended, need no controller.
+  // A run directory, which may lie anywhere, needs no controller.
   Outcome operator()(const SamplesCommand& command) const {
-    const Result<void> answered = ask(command);
-    // No controller, or one that does not know the job: a directory here may have its samples.
-    const bool elsewhere = !answered && (answered.error().code == ErrorCode::kUnreachable ||
-                                         answered.error().code == ErrorCode::kNotFound);
-    if (!elsewhere) return answered;
-    auto samples = read_samples(command);
-    if (!samples) return Outcome(samples.error());
-    if (!*samples) return answered;
-    return print(render_samples(**samples, command.output, {console.columns(), unix_ms()}));
+    const std::filesystem::path directory = std::filesystem::absolute(command.job);
+    std::error_code ignored;
+    if (!home || !std::filesystem::exists(directory / "samples.jsonl", ignored))
+      return ask(command);
+    SamplesCommand of_directory = command;
+    of_directory.job = directory.lexically_normal().string();
+    ApiClient api(home());
+    return with(api, of_directory);
   }
 
   template <class Asked>
-  Result<void> ask(const Asked& command) const {
-    auto address = resolve_address(invocation.address);
-    if (!address) return address.error();
-    ApiClient api(std::move(*address));
+  Result<void> with(ApiClient& api, const Asked& command) const {
     Client client{.api = api,
                   .out = console.out,
                   .err = console.err,
                   .terminal = console.terminal,
                   .width = [this] { return console.columns(); }};
     return execute(command, client);
+  }
+
+  template <class Asked>
+  Result<void> ask(const Asked& command) const {
+    auto address = resolve_address(invocation.address);
+    // kUnreachable: no address is given, and no controller runs here.
+    if (!address && address.error().code == ErrorCode::kUnreachable && home &&
+        looks_at_runs(invocation.command)) {
+      console.err << "no controller runs; this is from the runs in " << tandem_home().string()
+                  << std::endl;
+      ApiClient api(home());
+      return with(api, command);
+    }
+    if (!address) return address.error();
+    ApiClient api(std::move(*address));
+    return with(api, command);
   }
 
   template <class Asked>
@@ -111,8 +124,22 @@ int Console::complain(const Error& error) const {
   return exit_code(error.code);
 }
 
-std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console) {
-  return std::visit(Program{invocation, console}, invocation.command);
+bool looks_at_runs(const Command& command) {
+  if (const auto* get = std::get_if<GetCommand>(&command))
+    return !get->watch &&
+           (get->kind == Kind::kRuns || (get->kind == Kind::kEvents && (get->job || get->name)));
+  if (const auto* events = std::get_if<EventsCommand>(&command))
+    return !events->follow && events->job;
+  if (const auto* describe = std::get_if<DescribeCommand>(&command))
+    return describe->kind == Kind::kRuns || describe->kind == Kind::kJobs ||
+           describe->kind == Kind::kActors;
+  return std::holds_alternative<LogsCommand>(command) ||
+         std::holds_alternative<SamplesCommand>(command);
+}
+
+std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console,
+                                       const HomeAnswers& home) {
+  return std::visit(Program{invocation, console, home}, invocation.command);
 }
 
 }  // namespace tandem::app

@@ -8,6 +8,7 @@
 
 #include "actors/main/cli/command.h"
 #include "runtime/base/result.h"
+#include "runtime/http/http_server.h"
 
 namespace tandem::app {
 
@@ -22,8 +23,18 @@ struct Console {
   int complain(const Error& error) const;  // prints `error`; returns its exit code
 };
 
-// Carries out a command of the client. nullopt: the command is not one (run, up, down, controller,
-// node, generate, eval, tokenize). An Error has not been printed yet.
-std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console);
+// Makes a handler that answers from the runs of this TANDEM_HOME, in this process.
+using HomeAnswers = std::function<runtime::HttpHandler()>;
+
+// Whether the files of runs alone can answer the command: it looks at runs, their events, logs or
+// samples, and follows nothing.
+bool looks_at_runs(const Command& command);
+
+// Carries out a command of the client. Where no controller runs here, and none is named, a command
+// that looks at runs is answered by `home`, if there is one. nullopt: the command is not one of the
+// client's (run, up, down, controller, node, generate, eval, tokenize). An Error has not been
+// printed yet.
+std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console,
+                                       const HomeAnswers& home = {});
 
 }  // namespace tandem::app

@@ -17,9 +17,9 @@ namespace tandem::app {
 
 inline constexpr int kPortDefault = 7420;  // payloads and HTTP use the next two
 
-// kTable and kWide are for people and may change; kJson and kYaml are for programs; kName has one
-// "kind/name" per line.
-enum class OutputForm { kTable, kWide, kJson, kYaml, kName };
+// kTable and kWide are for people and may change; kJson, kJsonl (an object per line) and kYaml are
+// for programs; kName has one "kind/name" per line.
+enum class OutputForm { kTable, kWide, kJson, kJsonl, kYaml, kName };
 enum class Kind { kJobs, kRuns, kActors, kNodes, kGroups, kEvents };
 enum class Shell { kBash, kZsh, kFish };
 
@@ -150,6 +150,7 @@ struct StatusCommand {
 struct SamplesCommand {
   std::string job;  // or a run directory
   std::optional<std::int64_t> step;
+  std::optional<std::int64_t> limit;  // nullopt: the server's
   bool eval = false;
   bool failed = false;
   OutputForm output = OutputForm::kTable;

@@ -29,11 +29,9 @@ constexpr const char* kHelp = "Help";
 // CLI11 splits "[a,b]" into a and b where an argument repeats. This character behind such a word
 // keeps it whole; only a prompt may look like that, and there it is taken off again.
 constexpr char kTakenAsWritten = '\x01';
-const std::map<std::string, OutputForm> kForms{{"table", OutputForm::kTable},
-                                               {"wide", OutputForm::kWide},
-                                               {"json", OutputForm::kJson},
-                                               {"yaml", OutputForm::kYaml},
-                                               {"name", OutputForm::kName}};
+const std::map<std::string, OutputForm> kForms{
+    {"table", OutputForm::kTable}, {"wide", OutputForm::kWide}, {"json", OutputForm::kJson},
+    {"jsonl", OutputForm::kJsonl}, {"yaml", OutputForm::kYaml}, {"name", OutputForm::kName}};
 const std::map<std::string, Shell> kShells{
     {"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}};
 const std::vector<std::string> kLaterCommands{"drain", "size", "simulate", "replay", "serve"};
@@ -305,14 +303,13 @@ void Grammar::add_record_commands() {
   events->add_flag("-f,--follow", given_.events.follow, "Go on as they happen");
   add_output(events, given_.events.output, {"table", "wide", "json", "yaml", "name"});
   add_job(events, given_.events.job);
-  // `samples` also takes a directory, since a run needs no controller to be looked at.
   CLI::App* samples = add("samples", kLook, "What was said and what it earned",
                           [this]() -> Result<Command> { return Command(given_.samples); },
                           {"tandem samples arithmetic-grpo-1 --step 200",
                            "tandem samples ~/.tandem/runs/arithmetic-grpo-1 --eval -o json"});
-  add_required(samples, "JOB", given_.samples.job,
-               "A job, or the run directory of one that has ended");
+  add_required(samples, "JOB", given_.samples.job, "A job, a run, or a run directory");
   samples->add_option("--step", given_.samples.step, "Of this training step")->option_text("N");
+  samples->add_option("--limit", given_.samples.limit, "The newest N; 64")->option_text("N");
   samples->add_flag("--eval", given_.samples.eval, "Of evaluations");
   samples->add_flag("--failed", given_.samples.failed, "Whose reward failed");
   add_output(samples, given_.samples.output, {"table", "wide", "json", "yaml"});
@@ -443,7 +440,7 @@ void Grammar::add_model_commands() {
   add_required(eval, "JOB.yaml", job_path_,
                "Its data, sampling limits, reward and model.dtype are used");
   add_sets(eval, given_.eval.sets);
-  add_output(eval, given_.eval.output, {"table", "json", "yaml"});
+  add_output(eval, given_.eval.output, {"table", "json", "jsonl", "yaml"});
   add_tokenize();
 }
 

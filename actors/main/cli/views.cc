@@ -360,6 +360,13 @@ std::string sample_text(const json& sample) {
   return greedy.is_boolean() && greedy.get<bool>() ? "greedy" : text(at(sample, {"sample"}));
 }
 
+// The words that differ from sample to sample: of a conversation the last message of its user,
+// since the prompt begins with the marks of the chat template.
+const json& question_of(const json& sample) {
+  const json& user = at(sample, {"user"});
+  return user.is_null() ? at(sample, {"prompt"}) : user;
+}
+
 // One sample with its prompt and completion whole, as the wide form shows it.
 std::string sample_block(const json& sample) {
   std::string head =
@@ -369,6 +376,8 @@ std::string sample_block(const json& sample) {
   if (const std::string which = sample_text(sample); which != kNone) head += "  sample " + which;
   if (const json& source = at(sample, {"data_source"}); source.is_string())
     head += "  from " + text(source);
+  if (const json& answer = at(sample, {"answer"}); !answer.is_null())
+    head += "  answer " + said(answer);
   if (const json& error = at(sample, {"error"});
       error.is_string() && !error.get<std::string>().empty())
     head += "  error: " + text(error);
@@ -390,7 +399,7 @@ std::string table_of_samples(const json& samples, const Screen& screen) {
     rows.push_back({text(at(sample, {"step"})), sample_text(sample),
                     text(at(sample, {"data_source"})), fixed(at(sample, {"reward"})),
                     fixed(at(sample, {"advantage"})), versions_of(at(sample, {"versions"})),
-                    text(at(sample, {"finish_reason"})), said(at(sample, {"prompt"})),
+                    text(at(sample, {"finish_reason"})), said(question_of(sample)),
                     said(at(sample, {"completion"})), text(at(sample, {"error"}))});
   for (const char* const name : {"ERROR", "SOURCE", "SAMPLE"}) {
     const auto column = std::ranges::find(columns, name, &Column::title);
@@ -438,6 +447,11 @@ std::string render_items(Kind kind, const json& items, OutputForm form, const Sc
   switch (form) {
     case OutputForm::kJson:
       return shown_json(items, kJsonIndent) + "\n";
+    case OutputForm::kJsonl: {
+      std::string lines;
+      for (const json& item : items) lines += shown_json(item) + "\n";
+      return lines;
+    }
     case OutputForm::kYaml:
       return to_yaml(items);
     // For `xargs`: kind/name, which `describe` and `get` take as it is.

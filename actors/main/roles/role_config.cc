@@ -172,6 +172,7 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
     config.broadcasts = scheduler::BroadcastLimits{
         .forming_max = std::chrono::duration_cast<Duration>(
             std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
+  config.record_keys = {.answer = keys.answer, .data_source = keys.data_source};
   const auto keep = [&config](const Record& record) -> Result<void> {
     config.train.add(record.prompt, record.json);
     return {};

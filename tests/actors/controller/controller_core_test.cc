@@ -210,6 +210,19 @@ TEST(ControllerCore, AJobThatFailsWhileItIsCancelledTellsTheFailure) {
   }
 }
 
+TEST(ControllerCore, AJobThatNeverHadAnExchangeLeavesAResultToo) {
+  World world;
+  const std::string queued = world.submit(shape_of(1));
+  world.must(CancelJob{queued});
+  EXPECT_TRUE(world.results.contains(queued));
+  world.node("a", 4);
+  const std::string failed = world.submit(shape_of(1));
+  world.must(JobEnded{failed, JobOutcome::kFailed, "no port is free", /*had_exchange=*/false});
+  world.obey();
+  EXPECT_TRUE(world.results.contains(failed));
+  EXPECT_EQ(world.state(failed), JobState::kFailed);
+}
+
 TEST(ControllerCore, OnlyAJobThatHasEndedIsForgotten) {
   World world;
   world.node("a", 4);

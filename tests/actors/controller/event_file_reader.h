@@ -164,18 +164,21 @@ inline ScalarsOfSteps shown_of(const std::filesystem::path& folder) {
     for (const ReadEvent& event : read_event_file(file)) {
       if (event.is_start) shown.erase(shown.lower_bound(event.step), shown.end());
       if (!event.is_summary) continue;
-      EXPECT_TRUE(shown.emplace(event.step, event.scalars).second)
-          << file << ": a second point of step " << event.step;
+      for (const auto& [tag, value] : event.scalars)
+        EXPECT_TRUE(shown[event.step].emplace(tag, value).second)
+            << file << ": a second point of " << tag << " at step " << event.step;
+      shown.try_emplace(event.step);
     }
   return shown;
 }
 
-// What a metrics.jsonl holds, its numbers as floats.
+// What a metrics.jsonl holds of steps that TensorBoard can show, its numbers as floats.
 inline ScalarsOfSteps scalars_in(const std::filesystem::path& metrics) {
   ScalarsOfSteps held;
   std::ifstream lines(metrics);
   for (std::string text; std::getline(lines, text);) {
     const nlohmann::json line = parse_json(text);
+    if (line.at("step") < 0) continue;  // an evaluation of the weights before the warm start
     Scalars& scalars = held[line.at("step").get<std::int64_t>()];
     for (const auto& [key, value] : line.items())
       if (value.is_number() && key != "step")

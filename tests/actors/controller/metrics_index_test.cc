@@ -139,6 +139,25 @@ TEST_F(MetricsIndexTest, TheLaterLineOfAStepWins) {
   EXPECT_EQ(series.mean[3], 40);
 }
 
+TEST_F(MetricsIndexTest, AnEvaluationStandsAtItsVersion) {
+  const auto evaluation = [](std::int64_t version) {
+    return R"({"eval":"periodic","step":)" + std::to_string(version) + R"(,"val/reward/mean":)" +
+           std::to_string(version) + "}\n";
+  };
+  append(evaluation(-1) + line(1, 1) + evaluation(0) + line(2, 2) + line(3, 3) + evaluation(2));
+  refresh();
+  const MetricSeries series = index_.series("val/reward/mean", kAll, kPointsMax);
+  EXPECT_TRUE(series.steps.size() == 4 && std::isnan(series.mean[1])) << "no step has the figure";
+  EXPECT_EQ(rewards().steps, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_TRUE(std::isnan(rewards().mean[0]));
+  EXPECT_EQ(rewards().mean[2], 2) << "the step's own figures stay";
+  EXPECT_EQ(series.mean[0], 0);
+  EXPECT_EQ(series.mean[2], 2);
+  const MetricSeries all = index_.series("val/reward/mean", {-1, 3}, kPointsMax);
+  EXPECT_EQ(all.steps, (std::vector<std::int64_t>{-1, 0, 1, 2, 3}));
+  EXPECT_EQ(all.mean[0], -1);
+}
+
 TEST_F(MetricsIndexTest, AFileThatWasRewrittenIsReadAnew) {
   append(history(100));
   refresh();

@@ -34,7 +34,8 @@ TEST_F(RunCatalogueTest, ARunIsWhatItsFilesSay) {
   folder_.append(folder_.run("sums-1") / "job.yaml", "sums 100");
   folder_.append(folder_.run("sums-1") / "journal.sqlite", "");
   folder_.append(folder_.run("sums-1") / "metrics.jsonl",
-                 "{\"step\":6}\n{\"step\":7,\"critic/rewards/mean\":0.25}\n{\"step\":8,\"cri");
+                 "{\"step\":6}\n{\"step\":7,\"critic/rewards/mean\":0.25}\n"
+                 "{\"eval\":\"periodic\",\"step\":5,\"val/reward/mean\":1}\n{\"step\":8,\"cri");
   nlohmann::json run = shown("sums-1");
   EXPECT_EQ(run["state"], "Interrupted");
   EXPECT_EQ(run["step"], 7);

@@ -93,6 +93,20 @@ TEST_F(RunEventsTest, ARunsJournalTellsItsMilestonesAndHolders) {
   EXPECT_EQ(holders.at("rollout/0"), (std::set<std::uint64_t>{3, 5}));
 }
 
+TEST_F(RunEventsTest, MilestonesOfALongRunAreAllThere) {
+  const fs::path run = folder_.run("sums-1");
+  const auto files = RunFiles::open(run.string());
+  ASSERT_TRUE(files.has_value());
+  ASSERT_TRUE((*files)->journal(
+      std::vector<JournalEvent>{StageEntered{RunStage::kRunning, "early"}}, Durability::kKill));
+  const std::vector<JournalEvent> many(
+      1000, RolloutLeased{.group = GroupId{1}, .holder = {"sums-1/rollout/0", Incarnation{3}}});
+  for (std::int64_t rows = 0; rows <= kJournalRowsMax; rows += std::ssize(many))
+    ASSERT_TRUE((*files)->journal(many, Durability::kKill));
+  ASSERT_TRUE((*files)->journal(std::vector<JournalEvent>{RunEnded{"late"}}, Durability::kKill));
+  EXPECT_EQ(messages(*journal_events(run, "sums-1", {})), (Messages{"phase early", "ended late"}));
+}
+
 TEST(MergedEvents, EachEventIsThereOnceInTheOrderOfTime) {
   const ClusterEvent a{1, 10, "job", "s-1", "a"}, b{2, 20, "job", "s-1", "b"},
       c{1, 30, "job", "s-1", "c"};

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "actors/controller/http_api.h"
+#include "actors/controller/run_files.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -179,7 +180,7 @@ TEST_F(RunsApiTest, MetricsAreBucketsOfTheKeysThatAreAskedFor) {
   EXPECT_EQ(some["series"]["a/b"]["max"], json::array({9.0, 9.0, 9.0, 9.0, 9.0}));
   EXPECT_TRUE(some["series"]["none"]["steps"].empty());
   EXPECT_TRUE(fs::exists(run / "metrics.index"));
-  for (const char* const wrong : {"points=0", "points=5001", "points=x", "from=-1", "to=1e9"})
+  for (const char* const wrong : {"points=0", "points=5001", "points=x", "from=-2", "to=1e9"})
     EXPECT_EQ(response(std::string("/api/v1/runs/old-1/metrics?keys=a&") + wrong).status, 400)
         << wrong;
   EXPECT_TRUE(
@@ -303,6 +304,49 @@ TEST_F(RunsApiTest, EventsOfEndedRunsAndOfThisController) {
   const auto watched = stream("/events?watch=1&since=41&job=" + id);
   EXPECT_TRUE(watched->wait_for_lines(1));
   watched->close();
+}
+
+// A run of `tandem run` is announced to no controller of this home: its journal tells of it, also
+// of the time before a controller took it up.
+TEST_F(RunsApiTest, EventsOfARunThatNoControllerHereHasHad) {
+  const fs::path run = folder_.run("old-1");
+  {
+    const auto files = RunFiles::open(run.string());
+    ASSERT_TRUE(files.has_value());
+    ASSERT_TRUE((*files)->journal(
+        std::vector<JournalEvent>{StageEntered{RunStage::kRunning, "training"},
+                                  EvaluationEnded{.evaluation = EvaluationId{1},
+                                                  .kind = EvaluationKind::kFinal,
+                                                  .version = PolicyVersion{7},
+                                                  .all = {.mean = 0.5, .scored = 2},
+                                                  .sources = {}},
+                                  RunEnded{"all steps are trained"}},
+        Durability::kKill));
+  }
+  for (const char* const target : {"/runs/old-1/events", "/events?job=old-1", "/events?job=old"}) {
+    const json events = got(target);
+    ASSERT_EQ(events.size(), 3U) << target;
+    EXPECT_EQ(events[1]["message"], "evaluated final=0.5 scored=2 failed=0 of version 7");
+    EXPECT_EQ(events[2]["message"], "ended all steps are trained");
+  }
+  auto journal =
+      runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                            "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
+                            "kind TEXT, subject TEXT, message TEXT)");
+  ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(7, 1, ?, 'job', 'old-1', 'resumed')",
+                                 {runtime::Sqlite::Row{unix_ms() + 60'000}}));
+  EXPECT_EQ(got("/events?job=old-1").size(), 4U);
+  EXPECT_EQ(got("/events?job=old-1").back()["message"], "resumed");
+}
+
+TEST_F(RunsApiTest, StepsWithSamplesAreListed) {
+  const fs::path run = folder_.run("old-1");
+  for (const char* const line : {R"({"step":1})", R"({"step":1})", R"({"step":4})",
+                                 R"({"step":5,"eval":"final"})", R"({"step":7,"error":"late"})"})
+    folder_.append(run / "samples.jsonl", std::string(line) + "\n");
+  EXPECT_EQ(got("/jobs/old-1/samples?eval=0&steps=1"), json::array({1, 4, 7}));
+  EXPECT_EQ(got("/jobs/old-1/samples?eval=1&steps=1"), json::array({5}));
+  EXPECT_EQ(got("/jobs/old-1/samples?failed=1&steps=1"), json::array({7}));
 }
 
 TEST_F(RunsApiTest, StatusAgesAndWaits) {

@@ -39,7 +39,32 @@ TEST(Simulation, PlainJobEndsWellWithoutFaults) {
   expect_success(*cluster, id);
   expect_evaluated(*cluster, id);
   const auto run = cluster->run_of(id);
-  EXPECT_EQ(run->record.metrics_lines.size(), 20u);
+  // Each evaluation is a record at its own version, and no step's line has its figures.
+  using Record = std::pair<std::string, std::int64_t>;
+  std::vector<Record> records;
+  std::size_t steps = 0;
+  for (const std::string& text : run->record.metrics_lines) {
+    const nlohmann::json line = parse_json(text);
+    EXPECT_EQ(line.contains("eval"), line.contains("val/reward/mean")) << text;
+    if (line.contains("eval"))
+      records.emplace_back(line["eval"], line["step"]);
+    else
+      ++steps;
+  }
+  EXPECT_EQ(steps, 20u);
+  EXPECT_EQ(records, (std::vector<Record>{{"before", -1},
+                                          {"after_warm_start", 0},
+                                          {"periodic", 5},
+                                          {"periodic", 10},
+                                          {"periodic", 15},
+                                          {"final", 20}}));
+  const nlohmann::json shown = result_of(*cluster, id)["eval"]["records"];
+  ASSERT_EQ(shown.size(), records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ(shown[i]["kind"], records[i].first);
+    EXPECT_EQ(shown[i]["version"], records[i].second);
+    EXPECT_TRUE(shown[i]["mean"].is_number());
+  }
   const auto result = result_of(*cluster, id);
   EXPECT_GT(result["staleness"]["max"], 0);
   EXPECT_EQ(result["ledger"]["retrained"], 0);

@@ -80,6 +80,31 @@ TEST_F(TensorboardTest, ShowsWhatTheMetricsHold) {
   }
 }
 
+// An evaluation ends when later steps are written already, and one of them may be lost with the end
+// of its file, or be the first that a resumed run adds.
+TEST_F(TensorboardTest, TB1EvaluationsAreShownAtTheirVersions) {
+  const auto evaluation = [](std::int64_t version) {
+    return R"({"eval":"periodic","step":)" + std::to_string(version) + R"(,"val/reward/mean":0.5})";
+  };
+  {
+    TensorboardWriter events = writer(kNow);
+    const std::string lines[] = {evaluation(-1), evaluation(0), line_of(1),    line_of(2),
+                                 line_of(3),     line_of(4),    evaluation(2), line_of(5)};
+    for (const std::string& line : lines) {
+      keep(line);
+      ASSERT_TRUE(events.add(line));
+    }
+  }
+  EXPECT_EQ(shown_of(events_), scalars_in(run_ / "metrics.jsonl"));
+  keep(evaluation(4));  // its event was lost with the process
+  TensorboardWriter events = writer(kNow);
+  keep(evaluation(5));
+  ASSERT_TRUE(events.add(evaluation(5)));
+  keep(line_of(6));
+  ASSERT_TRUE(events.add(line_of(6)));
+  EXPECT_EQ(shown_of(events_), scalars_in(run_ / "metrics.jsonl"));
+}
+
 TEST_F(TensorboardTest, ALineIsShownOnceItIsWritten) {
   TensorboardWriter events = writer(kNow);
   EXPECT_FALSE(fs::exists(events_));

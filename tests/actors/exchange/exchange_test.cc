@@ -156,6 +156,16 @@ TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
   }
 }
 
+TEST(Exchange, TheResultSaysWhyTheRunEnded) {
+  Stage stage;
+  stage.begin();
+  stage.tell(EndJob{JobOutcome::kFailed, "the reward has no answer"});
+  const nlohmann::json result = parse_json(stage.record.result_json.value());
+  EXPECT_EQ(result["state"], "Failed");
+  EXPECT_EQ(result["reason"], "JobFailed");
+  EXPECT_EQ(result["message"], "the reward has no answer");
+}
+
 TEST(Exchange, LearnerThatCannotComeUpEndsTheJobWithItsReason) {
   Stage stage;
   stage.tell(LearnerFailed{kLearner, "cannot resume from checkpoint step-30"});

@@ -1,3 +1,4 @@
+// The command line where no controller runs: the files of this TANDEM_HOME answer.
 #include "actors/main/kept_runs.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "actors/controller/run_files.h"
+#include "actors/main/cli/client_program.h"
+#include "actors/main/cli/command_line.h"
 #include "runtime/base/json.h"
 
 namespace tandem::app {
@@ -14,6 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+struct Outcome {
+  std::optional<Error> error;
+  std::string out, err;
+};
 
 class KeptRuns : public testing::Test {
  protected:
@@ -23,46 +32,104 @@ class KeptRuns : public testing::Test {
     ::setenv("TANDEM_HOME", home_.c_str(), 1);
     ::unsetenv("TANDEM_ADDRESS");
     for (const auto& [id, reward] : {std::pair("sums-1", 0.25), std::pair("words-1", 0.5)}) {
-      fs::create_directories(home_ / "runs" / id);
+      fs::create_directories(home_ / "runs" / id / "logs");
       std::ofstream(home_ / "runs" / id / "result.json")
-          << json{{"state", "Succeeded"}, {"steps", 5}, {"reward_mean", reward}};
+          << json{{"state", "Failed"},
+                  {"steps", 5},
+                  {"reward_mean", reward},
+                  {"reason", "JobFailed"},
+                  {"message", "the reward has no answer"}};
     }
+    const fs::path run = home_ / "runs/sums-1";
+    std::ofstream(run / "logs/learner.0.2.log") << "one\ntwo\n";
+    std::ofstream samples(run / "samples.jsonl");
+    for (int step = 1; step <= 100; ++step)
+      samples << json{{"step", step}, {"prompt", "p"}, {"completion", "c"}, {"reward", 1}} << "\n";
+    samples << json{{"step", 2}, {"prompt", "q"}, {"error", "timed out"}} << "\n"
+            << json{{"step", 7}, {"prompt", "e"}, {"eval", "final"}} << "\n"
+            << R"({"step": 3, "prom)";
+    const auto files = actors::RunFiles::open(run.string());
+    EXPECT_TRUE((*files)->journal(
+        std::vector<actors::JournalEvent>{actors::RunEnded{"the reward has no answer"}},
+        actors::Durability::kKill));
   }
   ~KeptRuns() override {
     ::unsetenv("TANDEM_HOME");
     fs::remove_all(home_);
   }
-  Result<json> list(GetCommand command) {
-    command.kind = Kind::kRuns;
-    command.output = OutputForm::kJson;
+  static Outcome run(std::vector<const char*> words) {
     std::ostringstream out, err;
-    const auto listed = list_kept_runs(command, {out, err, false, {}});
-    if (!listed) return listed.error();
-    return parse_json(out.str());
+    const auto invocation = parse_command_line(words);
+    EXPECT_TRUE(invocation) << render(invocation.error());
+    const auto done = run_client(*invocation, {out, err, false, {}}, answers_of_home);
+    Outcome outcome{.error = {}, .out = out.str(), .err = err.str()};
+    if (done && !*done) outcome.error = done->error();
+    return outcome;
+  }
+  static json read(std::vector<const char*> words) {
+    words.insert(words.end(), {"-o", "json"});
+    const Outcome outcome = run(words);
+    EXPECT_FALSE(outcome.error) << render(*outcome.error);
+    return parse_json(outcome.out);
   }
   fs::path home_;
 };
 
 TEST_F(KeptRuns, AreListedFromTheirFiles) {
-  const json all = list({.sort_by = "-reward_mean"}).value();
+  const json all = read({"get", "runs", "--sort-by", "-reward_mean"});
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0]["id"], "words-1");
-  EXPECT_EQ(all[0]["state"], "Succeeded");
+  EXPECT_EQ(all[0]["state"], "Failed");
   EXPECT_EQ(all[0]["step"], 5);
-  EXPECT_EQ(list({.name = "sums-1"}).value()["id"], "sums-1");
-  EXPECT_EQ(list({.job = "sums"}).value().size(), 1U);
-  EXPECT_EQ(list({.name = "other"}).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(list({.sort_by = "height"}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(all[0]["reason"], "JobFailed");
+  EXPECT_EQ(read({"get", "runs", "sums-1"})["id"], "sums-1");
+  EXPECT_EQ(read({"get", "runs", "-j", "sums"}).size(), 1U);
+  EXPECT_EQ(run({"get", "runs", "other"}).error->code, ErrorCode::kNotFound);
+  EXPECT_EQ(run({"get", "runs", "--sort-by", "height"}).error->code, ErrorCode::kInvalid);
+}
+
+TEST_F(KeptRuns, AreDescribedWithTheirReasonAndEvents) {
+  for (const char* object : {"run/sums-1", "job/sums-1", "run/sums"}) {
+    const Outcome described = run({"describe", object});
+    ASSERT_FALSE(described.error) << render(*described.error);
+    for (const char* part : {"runs/sums-1", "reason: JobFailed", "the reward has no answer",
+                             "ended the reward has no answer", "name: learner/0"})
+      EXPECT_NE(described.out.find(part), std::string::npos) << part << "\n" << described.out;
+    EXPECT_NE(described.err.find("no controller runs"), std::string::npos);
+  }
+  EXPECT_EQ(run({"describe", "run/smus-1"}).error->help, "did you mean `sums-1`?");
+}
+
+TEST_F(KeptRuns, HaveLogsAndEvents) {
+  EXPECT_EQ(run({"logs", "sums-1/learner/0"}).out, "one\ntwo\n");
+  EXPECT_EQ(run({"logs", "sums", "--tail", "1"}).out, "learner/0 | two\n");
+  EXPECT_EQ(run({"logs", "sums-1/rollout/0"}).error->code, ErrorCode::kNotFound);
+  EXPECT_EQ(read({"events", "-j", "sums"}).size(), 1U);
+  EXPECT_EQ(run({"events", "-j", "sums", "-f"}).error->code, ErrorCode::kUnreachable);
+}
+
+TEST_F(KeptRuns, HaveTheSamplesThatAControllerShows) {
+  EXPECT_EQ(read({"samples", "sums-1"}).size(), 64U) << "as over HTTP";
+  EXPECT_EQ(read({"samples", "sums-1"}).front()["step"], 38) << "the newest, oldest first";
+  EXPECT_EQ(read({"samples", "sums", "--limit", "1000"}).size(), 101U);
+  EXPECT_EQ(read({"samples", "sums-1", "--step", "2"})[1]["prompt"], "q");
+  EXPECT_EQ(read({"samples", "sums-1", "--eval"})[0]["prompt"], "e");
+  EXPECT_EQ(read({"samples", (home_ / "runs/sums-1").c_str(), "--failed"}).size(), 1U);
+  EXPECT_EQ(run({"samples", "other-1"}).error->code, ErrorCode::kNotFound);
+  const Outcome none = run({"samples", "sums-1", "--step", "200"});
+  ASSERT_TRUE(none.error);
+  EXPECT_EQ(none.error->code, ErrorCode::kNotFound);
+  EXPECT_EQ(none.error->help,
+            "kept are samples of 100 steps from 1 to 100; the nearest is --step 100");
+  EXPECT_EQ(run({"samples", "sums-1", "--limit", "0"}).error->code, ErrorCode::kInvalid);
 }
 
 TEST_F(KeptRuns, AnswerOnlyForThisHome) {
-  Invocation get{.command = GetCommand{.kind = Kind::kRuns}};
-  EXPECT_TRUE(lists_runs_of_this_home(get));
-  get.address = "10.0.0.1:7070";
-  EXPECT_FALSE(lists_runs_of_this_home(get)) << "another machine's runs were asked for";
-  EXPECT_FALSE(lists_runs_of_this_home({.command = GetCommand{.kind = Kind::kJobs}}));
-  ::setenv("TANDEM_ADDRESS", "10.0.0.1:7070", 1);
-  EXPECT_FALSE(lists_runs_of_this_home({.command = GetCommand{.kind = Kind::kRuns}}));
+  const Outcome elsewhere = run({"get", "runs", "--address", "127.0.0.1:1"});
+  EXPECT_EQ(elsewhere.error->code, ErrorCode::kUnreachable) << "another machine's were asked for";
+  EXPECT_EQ(run({"get", "jobs"}).error->code, ErrorCode::kUnreachable);
+  ::setenv("TANDEM_ADDRESS", "127.0.0.1:1", 1);
+  EXPECT_EQ(run({"get", "runs"}).error->code, ErrorCode::kUnreachable);
   ::unsetenv("TANDEM_ADDRESS");
 }
 

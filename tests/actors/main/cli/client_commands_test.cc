@@ -496,8 +496,8 @@ TEST_F(ClientCommands, SubmitTakesUpARunWithItsOwnJobFile) {
 }
 
 TEST_F(ClientCommands, SamplesAreAskedOfTheController) {
-  EXPECT_NE(run({"samples", "a-2", "--step", "3", "--failed"})
-                .out.find("/jobs/a-2/samples?eval=0&step=3&failed=1"),
+  EXPECT_NE(run({"samples", "a-2", "--step", "3", "--failed", "--limit", "5"})
+                .out.find("/jobs/a-2/samples?eval=0&failed=1&step=3&limit=5"),
             std::string::npos);
 }
 
@@ -533,25 +533,6 @@ TEST(Client, TheFileOfTheControllerGivesItsAddress) {
   ASSERT_EQ(::setenv("TANDEM_ADDRESS", "127.0.0.1:1", 1), 0);
   EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
   ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
-}
-
-TEST(Client, SamplesOfAnEndedRunNeedNoController) {
-  const JobFolder folder;
-  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
-  folder.write("runs/a-1/samples.jsonl",
-               R"({"step": 1, "prompt": "p", "completion": "c", "reward": 1})"
-               "\n"
-               R"({"step": 2, "prompt": "q", "completion": "d", "error": "timed out"})"
-               "\n"
-               R"({"step": 2, "prompt": "e", "completion": "f", "eval": true})"
-               "\n"
-               R"({"step": 3, "prom)");
-  EXPECT_EQ(parse_json(run({"samples", "a-1", "-o", "json"}).out).size(), 2u);
-  EXPECT_EQ(parse_json(run({"samples", "a-1", "-o", "json", "--step", "2"}).out)[0]["prompt"], "q");
-  EXPECT_EQ(parse_json(run({"samples", "a-1", "-o", "json", "--eval"}).out)[0]["prompt"], "e");
-  const std::string path = folder.root() / "runs/a-1";
-  EXPECT_EQ(parse_json(run({"samples", path.c_str(), "-o", "json", "--failed"}).out).size(), 1u);
-  EXPECT_EQ(exit_code(run({"samples", "a-2"}).code), 69);
 }
 
 TEST(Client, CompletionIsSilentWithoutAController) {

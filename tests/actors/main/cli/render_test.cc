@@ -399,18 +399,22 @@ TEST(Views, YamlReadsBackAsTheSameValue) {
 }
 
 TEST(Views, SamplesShowWhatWasSaid) {
-  const json samples = json::array({{{"step", 3},
-                                     {"prompt", "1+1="},
-                                     {"completion", "2\n3"},
-                                     {"reward", 1.0},
-                                     {"advantage", -0.5},
-                                     {"versions", {2, 2, 3}},
-                                     {"finish_reason", "stop"},
-                                     {"error", nullptr}}});
+  const json samples = json::array(
+      {{{"step", 3},
+        {"prompt", "1+1="},
+        {"completion", "2\n3"},
+        {"reward", 1.0},
+        {"advantage", -0.5},
+        {"versions", {2, 2, 3}},
+        {"finish_reason", "stop"},
+        {"error", nullptr}},
+       {{"step", 3}, {"prompt", "<|im_start|>system"}, {"user", "what is 7"}, {"answer", 7}}});
   const std::string table = render_samples(samples, OutputForm::kTable, kPipe);
-  for (const char* part : {"1+1=", "2\\n3", "1.000", "-0.500", "2,3", "stop"})
+  for (const char* part : {"1+1=", "2\\n3", "1.000", "-0.500", "2,3", "stop", "what is 7"})
     EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
   EXPECT_EQ(table.find("ERROR"), std::string::npos);
+  EXPECT_EQ(table.find("im_start"), std::string::npos);
+  EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("answer 7"), std::string::npos);
   EXPECT_EQ(parse_json(render_samples(samples, OutputForm::kJson, kPipe)), samples);
   EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("=> 2\n3"), std::string::npos);
 }
