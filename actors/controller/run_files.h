@@ -1,7 +1,7 @@
 // The run directory (docs/design/contract.md) as a RunRecord:
 //
 //   journal.sqlite  the exchange's events (run_journal.h)
-//   metrics.jsonl   one line per step
+//   metrics.jsonl   one line per step, and one per evaluation
 //   samples.jsonl   one line per sample, up to kSamplesBytesMax
 //   job.yaml        the job file; earlier ones stay as job.yaml.1, …
 //   result.json     written whole when this incarnation of the run has ended; earlier ones stay as

@@ -29,6 +29,17 @@ std::vector<json> lines_of(const fs::path& file) {
   return lines;
 }
 
+// The lines of metrics.jsonl: those of steps, and the records of evaluations.
+struct Metrics {
+  std::vector<json> steps, evaluations;
+};
+Metrics metrics_of(const fs::path& run) {
+  Metrics metrics;
+  for (const json& line : lines_of(run / "metrics.jsonl"))
+    (line.contains("eval") ? metrics.evaluations : metrics.steps).push_back(line);
+  return metrics;
+}
+
 // The parameters' bytes: after the header of a safetensors file.
 std::string parameters_sha256(const fs::path& checkpoint) {
   const std::string file = read_file(checkpoint / "model.safetensors").value();
@@ -70,9 +81,7 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   EXPECT_EQ(result["weights_sha256"], parameters_sha256(run / "checkpoints/step-20"));
   expect_ledger_balances(run, result);
 
-  std::vector<json> steps, evaluations;
-  for (const json& line : lines_of(run / "metrics.jsonl"))
-    (line.contains("eval") ? evaluations : steps).push_back(line);
+  const auto [steps, evaluations] = metrics_of(run);
   EXPECT_EQ(steps.size(), std::size_t{kSteps});
   EXPECT_EQ(steps.back()["step"], kSteps);
   ASSERT_EQ(evaluations.size(), 3U);
@@ -133,7 +142,7 @@ TEST(Run, WithoutALearningRateTheWeightsStayBitForBit) {
   EXPECT_EQ(read_file(checkpoints / "step-0/model.safetensors").value(),
             read_file(checkpoints / "step-20/model.safetensors").value());
   EXPECT_EQ(result["weights_sha256"], parameters_sha256(checkpoints / "step-0"));
-  EXPECT_GT(lines_of(home.run_dir(kSmallId) / "metrics.jsonl").front()["actor/grad_norm"], 0.0);
+  EXPECT_GT(metrics_of(home.run_dir(kSmallId)).steps.front()["actor/grad_norm"], 0.0);
 }
 
 // Once the exchange has ended, result.json alone has the figures; and no terminal limits the width.

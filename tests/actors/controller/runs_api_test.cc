@@ -74,6 +74,7 @@ class RunsApiTest : public testing::Test {
       const std::string id = shape.name + "-1";
       return RunDirectory{id, folder_.run(id).string()};
     };
+    actions.write_result = [](const JobRecord&, const std::string&) -> Result<void> { return {}; };
     actions.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
     actions.events_before = 41;
     controller_ = system_.spawn<Controller>(
