@@ -34,7 +34,7 @@ Result<std::vector<ClusterEvent>> kept_events(const std::filesystem::path& home,
 // Rows about single groups and steps are left out.
 Result<std::vector<ClusterEvent>> journal_events(const std::filesystem::path& run_dir,
                                                  const std::string& id, const EventQuery& query);
-// The incarnations that held groups in the last kJournalRowsMax rows, by actor ("rollout/0").
+// The incarnations that came up in the last kJournalRowsMax rows, by actor ("rollout/0").
 std::map<std::string, std::set<std::uint64_t>> journal_holders(
     const std::filesystem::path& run_dir);
 inline constexpr std::int64_t kJournalRowsMax = 200'000;

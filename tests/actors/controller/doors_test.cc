@@ -110,7 +110,8 @@ TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
        GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-kInf}}}}},
        GroupsScored{me, {{GroupId{1}, 1, {Scored{1e39}}}}},
        TextsScored{me, {}, {{-1, 0, Scored{1}}}}, TextsScored{me, {}, {{1, -1, Scored{1}}}},
-       TextsScored{me, {}, {{1, 0, Scored{kInf}}}}},
+       TextsScored{me, {}, {{1, 0, Scored{kInf}}}}, TextsScored{me, {}, {{1, 0, Scored{1e300}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-1e39}}}}}},
       false);
 }
 

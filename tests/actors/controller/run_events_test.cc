@@ -75,8 +75,8 @@ TEST_F(RunEventsTest, ARunsJournalTellsItsMilestonesAndHolders) {
     ASSERT_TRUE(files.has_value());
     const std::vector<JournalEvent> events = {
         StageEntered{RunStage::kWarmStart, "warm_start"},
-        RolloutLeased{.group = GroupId{1}, .holder = {"sums-1/rollout/0", Incarnation{3}}},
-        RolloutLeased{.group = GroupId{2}, .holder = {"sums-1/rollout/0", Incarnation{5}}},
+        WorkerCameUp{.who = {"sums-1/rollout/0", Incarnation{3}}, .capacity = 8},
+        WorkerCameUp{.who = {"sums-1/rollout/0", Incarnation{5}}, .capacity = 8},
         CheckpointKept{.step = StepId{10}, .directory = {}, .weights_sha256 = {}},
         RunEnded{"Succeeded"}};
     ASSERT_TRUE((*files)->journal(events, Durability::kKill));

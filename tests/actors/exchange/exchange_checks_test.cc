@@ -212,15 +212,6 @@ TEST(ExchangeChecks, APayloadsOwnCountIsNotBelieved) {
   EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
 }
 
-TEST(ExchangeChecks, RewardsThatNoFloatHoldsAreFailures) {
-  Attacked stage;
-  stage.generate(stage.works[0], PolicyVersion{0});
-  const GroupToScore group = Stage::only<ScoreGroups>(stage.to_reward)[0].groups[0];
-  stage.tell(GroupsScored{kReward, {{group.group, group.attempt, {Scored{1e300}, Scored{0}}}}});
-  EXPECT_TRUE(stage.refused.empty()) << "a reward program may say so";
-  EXPECT_EQ(stage.exchange->core().ledger().counters().discarded_total(), 1);
-}
-
 // ---- messages that are too large, and links that are full
 
 TEST(ExchangeOutgoing, LongListsGoInSeveralMessages) {

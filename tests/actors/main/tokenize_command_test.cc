@@ -124,7 +124,7 @@ TEST_F(TokenizeCommandTest, MistakesAreNamedWithTheirPlace) {
   expect_refused(run(lines("-", /*decode=*/true), "\"12\"\n"), 64, {"-:1", "list of token ids"});
   expect_refused(run(lines("-", /*decode=*/true), "[\"1\"]\n"), 64, {"-:1", "is not a token id"});
   expect_refused(run(lines(folder_ / "none.jsonl")), 1, {"No such file", "none.jsonl"});
-  expect_refused(run(lines(folder_)), 1, {"cannot read file", folder_.string()});
+  expect_refused(run(lines(folder_)), 1, {"it is a folder, not a regular file", folder_.string()});
 }
 
 TEST_F(TokenizeCommandTest, AFileOfLinesThatIsNoFileIsNamed) {
