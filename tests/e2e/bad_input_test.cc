@@ -413,14 +413,19 @@ TEST_F(BadInput, ASecondControllerOnTheSameStateIsRefused) {
 }
 
 TEST_F(BadInput, WithoutAControllerEveryClientSaysSo) {
-  for (const Words& command :
-       {Words{"get", "jobs"}, Words{"submit"} + small_job(3), Words{"top"}, Words{"why", "x"},
-        Words{"scale", "x", "rollout=2"}, Words{"cancel", "x"},
-        Words{"wait", "x", "--for", "Running"}, Words{"logs", "x"},
-        Words{"--address", "127.0.0.1:1", "events"}, Words{"node"}}) {
+  for (const Words& command : {Words{"get", "jobs"}, Words{"submit"} + small_job(3), Words{"top"},
+                               Words{"why", "x"}, Words{"scale", "x", "rollout=2"},
+                               Words{"cancel", "x"}, Words{"wait", "x", "--for", "Running"},
+                               Words{"--address", "127.0.0.1:1", "events"}, Words{"node"}}) {
     const Finished done = home.run(command);
     EXPECT_EQ(done.code, 69) << command.front() << ": " << done.text();
     EXPECT_NE(done.err.find("help:"), std::string::npos) << done.text();
+  }
+  for (const Words& command : {Words{"logs", "x"}, Words{"samples", "x"},
+                               Words{"events", "-j", "x"}, Words{"describe", "run/x"}}) {
+    const Finished done = home.run(command);
+    EXPECT_EQ(done.code, 3) << command.front() << ": runs are looked for: " << done.text();
+    EXPECT_NE(done.err.find("no run"), std::string::npos) << done.text();
   }
   EXPECT_EQ(home.run({"get", "pods"}).code, 64);
   EXPECT_EQ(home.run({"frobnicate"}).code, 64);

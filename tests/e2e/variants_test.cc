@@ -109,6 +109,8 @@ TEST_P(Evaluation, OfACheckpointRepeatsWhatItsRunSaid) {
   EXPECT_EQ(again["prompts"], 60);
   again.erase("prompts");
   again.erase("failure");
+  EXPECT_EQ(again["completions"].size(), 60u * 6);
+  again.erase("completions");
   EXPECT_EQ(again, run) << "to the bit";
 }
 

@@ -31,6 +31,7 @@ TrainerConfig one_pass_config(const std::filesystem::path& folder) {
   // The references are far away, where low_var_kl is at its bound: a rounding may cross it, and the
   // gradient jumps there.
   config.algorithm.kl_loss_type = KlPenalty::kMse;
+  config.algorithm.clip_ratio_c.reset();  // likewise where a ratio is near the dual clip
   return config;
 }
 
