@@ -92,7 +92,7 @@ TEST_F(BadInput, ABrokenModelIsNamed) {
                  "model.safetensors");
 }
 
-// What stands in the place of a file and is none. A FIFO has no writer, and /dev/zero has no end.
+// A thing that is no file, in the place of one. The FIFO has no writer, and /dev/zero has no end.
 struct NoFile {
   const char* kind;  // as an error names it
   void (*make)(const fs::path&);

@@ -24,7 +24,7 @@ TEST(RewardAnswer, ANumberOrABooleanIsAScore) {
       {R"({"id": 7, "score": false})", 0},
       {R"({"id": 7, "score": 3e38})", 3e38},
       {R"({"id": 7, "score": 1e-400})", 0},
-      // What stands beside the score does not harm it.
+      // Other fields beside the score do no harm.
       {R"({"id": 7, "score": 0.5, "parts": {"format": NaN}})", 0.5}};
   for (const auto& [line, score] : scores) {
     const auto answer = read_reward_answer(line);
