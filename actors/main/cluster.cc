@@ -383,6 +383,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
   const auto controller = start_role(std::move(role), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != runtime::Heard::kWord) {
+    end_daemon(*controller, kUpTimeout);
     const std::string why = last_line(log);
     if (!why.empty()) {
       console.err << why;
@@ -395,9 +396,11 @@ int cluster_up(const UpCommand& command, const Console& console) {
   if (!node) return console.complain(node.error());
   const auto address = resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
-  if (wait_for_word(*controller, *node, kUpTimeout) != runtime::Heard::kWord)
+  if (wait_for_word(*controller, *node, kUpTimeout) != runtime::Heard::kWord) {
+    end_daemon(*node, kUpTimeout);  // the next `up` starts another beside the controller
     return console.complain({ErrorCode::kTimedOut, "the node did not join its controller",
                              (home / "node.log").string(), "its log says more"});
+  }
   console.out << "up: http://" << to_string(address->endpoint) << "\n";
   console.err << "next: tandem submit configs/arithmetic.yaml; tandem get actors -w\n";
   return 0;

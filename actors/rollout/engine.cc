@@ -4,6 +4,11 @@
 
 namespace tandem::actors {
 
+std::int64_t evaluation_seqs(const EngineConfig& config) {
+  const double seqs = config.evaluation_share * static_cast<double>(config.args.max_num_seqs);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(seqs));
+}
+
 GroupHeader header_of(const GroupPayload& payload, runtime::PayloadRef ref) {
   GroupHeader header{.group = payload.group,
                      .attempt = payload.attempt,

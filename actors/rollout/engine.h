@@ -81,7 +81,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Requests start by their `due` step, earliest first; evaluations start before all groups.
+  // Requests start by their `due` step, earliest first; evaluations start before groups, up to
+  // their share (work_queue.h, WQ-5).
   virtual void submit(GroupWork work) = 0;
   virtual void submit(Evaluate evaluation) = 0;
   virtual void cancel(std::span<const GroupId> groups) = 0;  // unknown ones are ignored

@@ -55,11 +55,15 @@ struct EngineConfig {
   std::int32_t max_response_length = 64;  // tokens
   bool partial_rollout = true;            // false: an update waits until running sequences are done
   KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
+  double evaluation_share = 0.5;  // (0, 1] of max_num_seqs, while groups of the same version wait
   std::size_t kv_memory_bytes = std::size_t{64} << 20;  // at most; no more than it can use
   // Whether a GPU's product gives a row the same bits whatever other rows are computed with it
   // (kernels/ops/matmul.h).
   kernels::Rows products = kernels::Rows::kInvariant;
   bool weights_arrive_on_device = false;  // the sink is in the GPU's memory, not the host's
 };
+
+// The completions of evaluations that may run while groups wait, at least 1.
+std::int64_t evaluation_seqs(const EngineConfig& config);
 
 }  // namespace tandem::actors

@@ -38,7 +38,8 @@ void push_token(Trajectory& trajectory, std::uint64_t seed, PolicyVersion versio
 }  // namespace
 
 FakeEngine::FakeEngine(FakeEngineConfig config)
-    : config_(std::move(config)), queue_(config_.engine.partial_rollout) {
+    : config_(std::move(config)),
+      queue_(config_.engine.partial_rollout, evaluation_seqs(config_.engine)) {
   CHECK(config_.tokens_min >= 1 && config_.tokens_min <= config_.tokens_max);
 }
 

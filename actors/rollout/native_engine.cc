@@ -412,18 +412,18 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
       .sequences_max = sequences_max(config),
       .tokens_max = static_cast<std::int32_t>(config.args.max_num_batched_tokens),
       .prefix_caching = config.args.enable_prefix_caching};
-  std::unique_ptr<NativeEngine> engine(new NativeEngine(
-      std::unique_ptr<State>(new State{.model = std::move(model),
-                                       .config = config,
-                                       .rules = *std::move(rules),
-                                       .queue = WorkQueue(config.partial_rollout),
-                                       .sequences = Sequences(sequences),
-                                       .clock = std::move(clock),
-                                       .device = {.stream = stream,
-                                                  .decoder = *std::move(decoder),
-                                                  .weights = *std::move(weights),
-                                                  .cache = *std::move(cache),
-                                                  .sampler = *std::move(sampler)}})));
+  std::unique_ptr<NativeEngine> engine(new NativeEngine(std::unique_ptr<State>(
+      new State{.model = std::move(model),
+                .config = config,
+                .rules = *std::move(rules),
+                .queue = WorkQueue(config.partial_rollout, evaluation_seqs(config)),
+                .sequences = Sequences(sequences),
+                .clock = std::move(clock),
+                .device = {.stream = stream,
+                           .decoder = *std::move(decoder),
+                           .weights = *std::move(weights),
+                           .cache = *std::move(cache),
+                           .sampler = *std::move(sampler)}})));
   if (stream.device != runtime::DeviceKind::kCpu)
     if (auto sink = engine->weight_sink(); !sink) return sink.error();
   return engine;

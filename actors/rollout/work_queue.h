@@ -9,12 +9,16 @@
 //   WQ-2  A free request never starts at a version below the highest that was installed: the
 //         staleness budget dates it by that one.
 //   WQ-3  Free requests survive an update to a newer version if partial_rollout, and none else.
-//   WQ-4  Nothing overtakes the first request whose version is on offer, so each gets its turn.
+//   WQ-4  Nothing overtakes the first request whose version is on offer, so each gets its turn,
+//         but for WQ-5.
+//   WQ-5  Evaluations that run with `evaluation_seqs` completions or more let a group start that
+//         the installed version may start. Where there is none, they take what is free.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -67,7 +71,8 @@ Request request_of(const Evaluate& of, std::uint64_t part, EvaluationPrompt prom
 // weights may change. One thread.
 class WorkQueue {
  public:
-  explicit WorkQueue(bool partial_rollout) : partial_rollout_(partial_rollout) {}
+  explicit WorkQueue(bool partial_rollout, std::int64_t evaluation_seqs = kNoBound)
+      : partial_rollout_(partial_rollout), evaluation_seqs_(evaluation_seqs) {}
 
   void push(Request request);
   bool empty() const { return waiting_.empty(); }
@@ -103,10 +108,17 @@ class WorkQueue {
   bool on_offer(PolicyVersion version) const { return offered_ && version <= *offered_; }
   // The first request whose version can be had; end() if there is none.
   Waiting::const_iterator first() const;
+  // The request that may start now; end() if there is none.
+  Waiting::const_iterator startable() const;
+  // Whether the installed version may start this request now. CHECKs that one is installed.
+  bool may_start(const Request& request) const;
   // Whether running free requests must end before the weights change to `target`.
   bool drains_free(PolicyVersion target) const;
 
+  static constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
+
   const bool partial_rollout_;
+  const std::int64_t evaluation_seqs_;
   Waiting waiting_;
   std::uint64_t arrivals_ = 0;      // requests pushed so far; their numbers break ties
   std::int64_t sequences_ = 0;      // completions of the waiting requests
@@ -114,6 +126,7 @@ class WorkQueue {
 
   std::int64_t running_pinned_ = 0;  // pinned requests that were taken and have not ended
   std::int64_t running_free_ = 0;
+  std::int64_t running_evaluation_seqs_ = 0;  // completions of the evaluations among the pinned
   std::optional<PolicyVersion> version_;
   std::optional<PolicyVersion> version_high_;  // the highest that was installed (WQ-2)
   std::optional<PolicyVersion> pending_;       // of begin_update()

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <span>
 #include <utility>
@@ -82,6 +83,15 @@ Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout
   char word = 0;
   const bool spoke = recv(speaker.words.get(), &word, 1, MSG_DONTWAIT) == 1;
   return spoke ? Heard::kWord : Heard::kEnd;
+}
+
+void end_daemon(const Daemon& daemon, Duration patience) {
+  // A child of this process that nobody has waited for: its pid is no other process's.
+  const ProcessEnd end(daemon.pid);
+  kill(daemon.pid, SIGTERM);
+  if (end.wait_until(steady_now() + patience)) return;
+  kill(daemon.pid, SIGKILL);
+  end.wait_until(steady_now() + patience);
 }
 
 DaemonWords DaemonWords::inherited() {

@@ -41,6 +41,11 @@ enum class Heard { kWord, kEnd, kNothing };
 // the time passes. Words of `other` are not heard.
 Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout);
 
+// Ends a daemon that did not come up, so that its starter leaves no process behind: SIGTERM, and
+// SIGKILL if it has not ended after `patience`. Returns when the process has ended; a daemon whose
+// socket has ended may still be on its way out.
+void end_daemon(const Daemon& daemon, Duration patience);
+
 // A daemon's end of the socket. In a process that was not started as a daemon it does nothing.
 class DaemonWords {
  public:

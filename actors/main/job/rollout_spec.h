@@ -29,8 +29,9 @@ struct EvalSpec {
   std::int64_t n = 1;      // completions of each prompt
   double temperature = 0;  // 0: greedy
   double top_p = 1.0;
-  std::int64_t top_k = 0;  // 0: off
-  bool greedy = false;     // one greedy completion beside the n sampled ones
+  std::int64_t top_k = 0;      // 0: off
+  bool greedy = false;         // one greedy completion beside the n sampled ones
+  double rollout_share = 0.5;  // (0, 1] of a rollout's sequences, while groups wait
 };
 
 }  // namespace tandem::app

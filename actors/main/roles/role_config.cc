@@ -53,6 +53,7 @@ actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_mem
       .max_response_length = static_cast<std::int32_t>(job.data.max_response_length),
       .partial_rollout = job.async.partial_rollout,
       .kv_on_update = job.async.kv_on_update,
+      .evaluation_share = job.eval.rollout_share,
       .products = products_of(job.model),
       .weights_arrive_on_device = arrives_on_device(job)};
   // A CPU computes nothing beside its host.

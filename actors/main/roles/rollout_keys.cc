@@ -126,6 +126,12 @@ const Key kRolloutKeys[] = {
      .field = [](J& j) { return slot(j.eval.greedy); },
      .description = "Beside what is sampled, one greedy completion of each prompt, which has a "
                     "mean of its own."},
+    {.path = "eval.rollout_share",
+     .field = [](J& j) { return slot(j.eval.rollout_share); },
+     .description = "How much of `rollout.max_num_seqs` an evaluation may take while prompts to "
+                    "train wait that the same version of the weights may answer. Where none waits "
+                    "it takes what is free. 1: training waits until the evaluation is generated.",
+     .range = above_to(0, 1)},
 };
 
 // Section `pools.rollout`.

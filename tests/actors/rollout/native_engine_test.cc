@@ -422,6 +422,32 @@ TEST_P(NativeEngineTest, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
   EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, UnservableReason::kVersionGone);
 }
 
+TEST_P(NativeEngineTest, GroupsAreGeneratedBesideAnEvaluation) {  // WQ-5
+  const TinyModel model;
+  EngineConfig config = base();
+  config.args.max_num_seqs = 8;
+  config.max_response_length = 4;  // however soon an evaluation's completions end
+  Evaluate evaluation{.evaluation = EvaluationId{9}, .version = kV0};
+  for (std::int32_t index = 0; index < 256; ++index)
+    evaluation.prompts.push_back({index, kPrompts[0], 1});
+  std::map<double, bool> group_came_first;
+  for (const double share : {0.5, 1.0}) {
+    config.evaluation_share = share;
+    const auto engine = model.engine(config);
+    engine->submit(evaluation);
+    engine->submit(group_work(1, kPrompts[0]));
+    std::vector<EngineEvent> events;
+    while (engine->can_step()) {
+      engine->step();
+      for (EngineEvent& event : engine->poll()) events.push_back(std::move(event));
+    }
+    ASSERT_EQ(events.size(), 2u);
+    group_came_first[share] = std::holds_alternative<GroupPayload>(events.front());
+  }
+  EXPECT_TRUE(group_came_first[0.5]);
+  EXPECT_FALSE(group_came_first[1.0]) << "the whole share is the evaluation's";
+}
+
 TEST_P(NativeEngineTest, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
   const TinyModel model(2);
   EngineConfig config = base();

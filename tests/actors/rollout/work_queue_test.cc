@@ -1,4 +1,4 @@
-// WQ-1 to WQ-4 on a queue alone, example by example, and then for random work under random offers
+// WQ-1 to WQ-5 on a queue alone, example by example, and then for random work under random offers
 // of versions.
 #include "actors/rollout/work_queue.h"
 
@@ -138,6 +138,50 @@ TEST(WorkQueue, NothingOvertakesTheFirstWhoseVersionIsOnOffer) {  // WQ-4
   EXPECT_EQ(queue.wants({kV2, kV0}), kV2) << "now it is, and comes first";
 }
 
+TEST(WorkQueue, AnEvaluationLeavesTheRestToGroupsOfItsVersion) {  // WQ-5
+  WorkQueue queue(true, 2);
+  install(queue, kV0);
+  for (std::int32_t prompt = 0; prompt < 4; ++prompt) queue.push(evaluation(prompt, kV0));
+  std::deque<Request> judged;
+  for (int of_two = 0; of_two < 2; ++of_two) judged.push_back(queue.take());
+  ASSERT_TRUE(judged[0].of_evaluation() && judged[1].of_evaluation());
+  EXPECT_TRUE(queue.next()->of_evaluation()) << "no group waits";
+  queue.push(group(1, 5, kV1));
+  queue.wants({kV1, kV0});
+  EXPECT_TRUE(queue.next()->of_evaluation()) << "a group of another version cannot start";
+  queue.push(group(2, 9));
+  EXPECT_EQ(queue.wants({kV1, kV0}), std::nullopt) << "the evaluation holds its version";
+  ASSERT_EQ(id_of(queue.next()), 2u);
+  const Request beside = queue.take();
+  queue.push(group(3, 9));
+  queue.ended(judged.front());
+  judged.pop_front();
+  EXPECT_TRUE(queue.next()->of_evaluation()) << "below its share it comes first";
+  judged.push_back(queue.take());
+  ASSERT_EQ(id_of(queue.next()), 3u);
+  queue.ended(queue.take());
+  judged.push_back(queue.take());
+  queue.begin_update(kV1);
+  for (const Request& request : judged) {
+    EXPECT_FALSE(queue.may_finish_update());
+    queue.ended(request);
+  }
+  EXPECT_TRUE(queue.may_finish_update());
+  queue.ended(beside);
+}
+
+TEST(WorkQueue, GroupsThatAnUpdateWaitsForDoNotStartPastAnEvaluation) {  // WQ-3, WQ-5
+  WorkQueue queue(false, 1);
+  install(queue, kV0);
+  queue.begin_update(kV1);
+  queue.push(evaluation(0, kV0));
+  queue.push(evaluation(1, kV0));
+  queue.push(group(1, 3));
+  const Request judged = queue.take();
+  EXPECT_TRUE(queue.next()->of_evaluation()) << "the group would put the update off";
+  queue.ended(judged);
+}
+
 TEST(WorkQueue, AFirstVersionIsFinishedThoughNewerOnesCome) {
   WorkQueue queue(true);
   EXPECT_EQ(queue.wants({kV0, kV0}), kV0);
@@ -164,11 +208,12 @@ TEST(WorkQueue, PinnedJobsDoNotFollowTheNewestVersionWhenIdle) {
 }
 
 // Whatever comes, in whatever order: everything is served, by its version, and nothing gets stuck.
-TEST(WorkQueue, RandomWorkIsAllServed) {  // WQ-1, WQ-2, WQ-4
+TEST(WorkQueue, RandomWorkIsAllServed) {  // WQ-1, WQ-2, WQ-4, WQ-5
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
-    WorkQueue queue(rng.below(2) == 0);
+    const bool partial_rollout = rng.below(2) == 0;
+    WorkQueue queue(partial_rollout, 1 + static_cast<std::int64_t>(rng.below(4)));
     VersionOffer offer{kV0, kV0};
     std::deque<std::pair<Request, PolicyVersion>> running;
     std::uint64_t pushed = 0, served = 0;

@@ -61,6 +61,15 @@ TEST(Daemon, AnEarlyEndIsHeardOfEitherOfTwo) {
   EXPECT_EQ(silent.hear(ends, kLong), Heard::kEnd);
 }
 
+TEST(Daemon, OneThatDoesNotComeUpHasEndedBeforeItsStarterGoesOn) {
+  const Started silent("--silent"), ends("--ends"), deaf("--deaf");
+  ASSERT_EQ(deaf.hear(kLong), Heard::kWord) << "it takes no SIGTERM from here on";
+  for (const Started* daemon : {&silent, &ends, &deaf}) {
+    end_daemon(daemon->it, daemon == &deaf ? kSoon : kLong);
+    EXPECT_TRUE(ProcessEnd(daemon->it.pid).wait_until(steady_now())) << daemon->it.pid;
+  }
+}
+
 TEST(Daemon, ItsChildrenDoNotHoldItsWords) {
   const Started parent("--leaves-a-child");
   EXPECT_EQ(parent.hear(kLong), Heard::kEnd);
@@ -115,6 +124,10 @@ int play(const std::string& role) {
     if (fork() != 0) return 0;
     const char* const argv[] = {"sleep", "1000", nullptr};
     return execv("/bin/sleep", const_cast<char**>(argv));
+  }
+  if (role == "--deaf") {
+    signal(SIGTERM, SIG_IGN);
+    words.say();
   }
   if (role == "--two-words" || role == "--word-and-word-on-signal") words.say();
   if (role == "--two-words") words.say();
