@@ -2,7 +2,8 @@
 //
 // A put reserves room in the store with its first message, writes each chunk where it belongs as it
 // comes, reads the whole back to verify the checksums, and only then commits (SS-1). A get reads
-// one chunk at a time. The window of kBulkChunksInFlight chunks bounds the memory of a transfer,
+// one chunk at a time. Payloads that lie one behind the other in a segment, as those of one put do,
+// are written and read together: they are small and many. The window of kBulkChunksInFlight chunks bounds the memory of a transfer,
 // kBulkTransfersMax their number, kTransferIdleMax their age without a sign of the client.
 //
 // Each field of a message is a peer's word and is checked before it is used. A ROUTER socket does
@@ -42,6 +43,25 @@ using TransferKey = std::pair<std::string, BulkRequest>;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+// Makes `run` longer by `next` if that lies behind it; false if it does not.
+bool append(Extent& run, const Extent& next) {
+  if (run.segment != next.segment || run.offset + run.bytes != next.offset) return false;
+  run.bytes += next.bytes;
+  return true;
+}
+
+// The places of `pieces`, those that lie one behind the other as one.
+std::vector<Extent> runs_of(const std::vector<StreamCursor::Piece>& pieces,
+                            const std::vector<Extent>& extents) {
+  std::vector<Extent> runs;
+  for (const StreamCursor::Piece& piece : pieces) {
+    const Extent& whole = extents[piece.payload];
+    const Extent part{whole.segment, whole.offset + piece.offset, piece.bytes};
+    if (runs.empty() || !append(runs.back(), part)) runs.push_back(part);
+  }
+  return runs;
 }
 
 }  // namespace
@@ -174,26 +194,30 @@ void BulkServer::State::take_chunk(const TransferKey& key, std::uint64_t offset,
 }
 
 Result<void> BulkServer::State::write(Transfer& put, std::string_view body) {
-  for (const StreamCursor::Piece& piece : put.stream.take(body.size())) {
-    auto written = store.write(put.extents[piece.payload], piece.offset,
-                               bytes_of(body.substr(0, piece.bytes)));
-    if (!written) return written;
-    body.remove_prefix(piece.bytes);
+  for (const Extent& run : runs_of(put.stream.take(body.size()), put.extents)) {
+    if (auto written = store.write(run, 0, bytes_of(body.substr(0, run.bytes))); !written)
+      return written;
+    body.remove_prefix(run.bytes);
   }
   return {};
 }
 
 // Reads the payloads back from the store: this finds damage on the way and in the store alike.
 Result<void> BulkServer::State::verify(const Transfer& put) const {
-  std::string payload;
-  for (std::size_t i = 0; i < put.extents.size(); ++i) {
-    payload.resize(put.extents[i].bytes);
-    const auto to = std::as_writable_bytes(std::span(payload.data(), payload.size()));
-    if (auto got = store.read(put.extents[i], 0, to); !got) return got;
-    if (checksum64(bytes_of(payload)) != put.checksums[i]) {
-      return Error{ErrorCode::kFailed, "the checksum of payload " + std::to_string(i) +
-                                           " of a put is wrong: it was damaged on its way"};
-    }
+  std::string bytes;
+  for (std::size_t begin = 0, end = 0; begin < put.extents.size(); begin = end) {
+    Extent run = put.extents[begin];
+    for (end = begin + 1; end < put.extents.size(); ++end)
+      if (run.bytes + put.extents[end].bytes > kBulkChunkBytesMax || !append(run, put.extents[end]))
+        break;
+    bytes.resize(run.bytes);
+    const auto to = std::as_writable_bytes(std::span(bytes.data(), bytes.size()));
+    if (auto got = store.read(run, 0, to); !got) return got;
+    std::string_view rest = bytes;
+    for (std::size_t i = begin; i < end; rest.remove_prefix(put.extents[i++].bytes))
+      if (checksum64(bytes_of(rest.substr(0, put.extents[i].bytes))) != put.checksums[i])
+        return Error{ErrorCode::kFailed, "the checksum of payload " + std::to_string(i) +
+                                             " of a put is wrong: it was damaged on its way"};
   }
   return {};
 }
@@ -231,13 +255,10 @@ void BulkServer::State::open_get(const std::string& from, const GetOpen& open) {
 
 Result<std::string> BulkServer::State::read_chunk(Transfer& get, std::uint64_t bytes) const {
   std::string chunk(bytes, '\0');
-  std::size_t at = 0;
-  for (const StreamCursor::Piece& piece : get.stream.take(bytes)) {
-    const auto to = std::as_writable_bytes(std::span(chunk.data() + at, piece.bytes));
-    if (auto got = store.read(get.extents[piece.payload], piece.offset, to); !got) {
-      return got.error();
-    }
-    at += piece.bytes;
+  std::span<std::byte> rest = std::as_writable_bytes(std::span(chunk.data(), chunk.size()));
+  for (const Extent& run : runs_of(get.stream.take(bytes), get.extents)) {
+    if (auto got = store.read(run, 0, rest.first(run.bytes)); !got) return got.error();
+    rest = rest.subspan(run.bytes);
   }
   return chunk;
 }

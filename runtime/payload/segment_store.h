@@ -31,7 +31,8 @@ class SegmentStore {
   // Room for payloads of these sizes, each contiguous; all or none. Errors: kFailed, no room;
   // kInvalid, one is empty.
   virtual Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) = 0;
-  // Writes `bytes` at `offset` within a reserved extent; CHECKed: they fit into it.
+  // Writes `bytes` at `offset` within a reserved extent, or within several that lie one behind the
+  // other in a segment; CHECKed: they fit into it.
   virtual Result<void> write(const Extent& within, std::uint64_t offset,
                              std::span<const std::byte> bytes) = 0;
   // The bytes are complete, and SS-1 holds from here on. The store does not verify the checksum: it
@@ -39,8 +40,8 @@ class SegmentStore {
   virtual void commit(const Extent& extent, std::uint64_t checksum) = 0;
   // The put failed; its bytes stay unused until their segment is deleted.
   virtual void abandon(const Extent& extent) = 0;
-  // Fills `to` from `offset` within `from`. Errors: kNotFound, no such segment or beyond its end;
-  // kFailed, the read failed.
+  // Fills `to` from `offset` within `from`, which may be several extents likewise. Errors:
+  // kNotFound, no such segment or beyond its end; kFailed, the read failed.
   virtual Result<void> read(const Extent& from, std::uint64_t offset,
                             std::span<std::byte> to) const = 0;
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
@@ -59,6 +60,47 @@ std::unique_ptr<SegmentStore> files(const Directory& directory, SegmentLimits li
   return std::move(open_file_segments(directory.path(), limits)).value();
 }
 
+// Counts the calls that become system calls.
+class CountedStore : public SegmentStore {
+ public:
+  explicit CountedStore(std::unique_ptr<SegmentStore> store) : store_(std::move(store)) {}
+
+  Result<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes) override {
+    return store_->reserve(sizes);
+  }
+  Result<void> write(const Extent& within, std::uint64_t offset,
+                     std::span<const std::byte> bytes) override {
+    ++writes;
+    return store_->write(within, offset, bytes);
+  }
+  Result<void> read(const Extent& from, std::uint64_t offset,
+                    std::span<std::byte> to) const override {
+    ++reads;
+    return store_->read(from, offset, to);
+  }
+  void commit(const Extent& extent, std::uint64_t checksum) override {
+    store_->commit(extent, checksum);
+  }
+  void abandon(const Extent& extent) override { store_->abandon(extent); }
+  bool holds(const PayloadRef& payload) const override { return store_->holds(payload); }
+  bool release(const PayloadRef& payload) override { return store_->release(payload); }
+  void retain(const PayloadRef& payload) override { store_->retain(payload); }
+  Result<void> reclaim(std::uint32_t below_segment) override {
+    return store_->reclaim(below_segment);
+  }
+  Result<void> delete_segment(std::uint32_t segment) override {
+    return store_->delete_segment(segment);
+  }
+  std::uint64_t bytes() const override { return store_->bytes(); }
+  std::uint32_t open_segment() const override { return store_->open_segment(); }
+
+  std::atomic<int> writes = 0;
+  mutable std::atomic<int> reads = 0;
+
+ private:
+  const std::unique_ptr<SegmentStore> store_;
+};
+
 TEST(Bulk, payloads_of_every_size_come_back) {
   Directory directory;
   Bulk bulk(files(directory));
@@ -99,6 +141,28 @@ TEST(Bulk, many_payloads_travel_in_one_request) {
     ASSERT_TRUE(back) << render(back.error());
     EXPECT_EQ(*back, expected);
   }
+}
+
+TEST(Bulk, payloads_that_lie_one_behind_the_other_are_written_and_read_together) {
+  Directory directory;
+  auto counted = std::make_unique<CountedStore>(files(directory));
+  const CountedStore& store = *counted;
+  Bulk bulk(std::move(counted));
+  Rng rng(7);
+  std::vector<std::string> payloads;
+  for (int i = 0; i < 64; ++i) payloads.push_back(random_bytes(1 + rng.below(900), rng));
+  const auto refs = bulk.client.put_many(payloads, kPatience);
+  ASSERT_TRUE(refs) << render(refs.error());
+  EXPECT_EQ(store.writes, 1);
+  EXPECT_EQ(store.reads, 1) << "to verify the checksums";
+  const auto all = bulk.client.get_many(*refs, kPatience);
+  ASSERT_TRUE(all) << render(all.error());
+  EXPECT_EQ(*all, payloads);
+  EXPECT_EQ(store.reads, 2);
+  const auto some = bulk.client.get_many({(*refs)[5], (*refs)[6], (*refs)[9]}, kPatience);
+  ASSERT_TRUE(some) << render(some.error());
+  EXPECT_EQ(*some, (std::vector{payloads[5], payloads[6], payloads[9]}));
+  EXPECT_EQ(store.reads, 4);
 }
 
 TEST(Bulk, requests_of_several_clients_interleave) {
