@@ -12,6 +12,10 @@ namespace {
 // the others by so many handlers at most.
 constexpr int kMessagesPerTurn = 256;
 
+// Of the calling thread: the executor that it belongs to, and whether it runs a timer's function.
+thread_local const ThreadedExecutor* executor_of_thread = nullptr;
+thread_local bool runs_timer = false;
+
 }  // namespace
 
 ThreadedExecutor::ThreadedExecutor(int threads, std::uint64_t seed) : rng_(seed) {
@@ -40,7 +44,9 @@ void ThreadedExecutor::schedule(std::shared_ptr<Cell> cell) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
   runnable_.push_back(std::move(cell));
-  if (idle_ > 0) changed_.notify_one();
+  // A timer's function ends at once, and its thread then takes the cell itself.
+  const bool is_next = executor_of_thread == this && runs_timer && runnable_.size() == 1;
+  if (idle_ > 0 && !is_next) changed_.notify_one();
 }
 
 TimerId ThreadedExecutor::at(Time when, std::function<void()> function) {
@@ -49,8 +55,11 @@ TimerId ThreadedExecutor::at(Time when, std::function<void()> function) {
   if (stopping_) return id;
   const auto place = timers_.emplace(std::pair(when, id), std::move(function)).first;
   timer_times_.emplace(id, when);
+  // An actor's timer that is due is for itself (Context::after): the thread that runs the actor
+  // comes to it next, and no other thread could run it before.
+  const bool is_next = executor_of_thread == this && when <= now();
   // Idle threads sleep until the earliest timer: only a new earliest one concerns them.
-  if (place == timers_.begin() && idle_ > 0) changed_.notify_one();
+  if (place == timers_.begin() && idle_ > 0 && !is_next) changed_.notify_one();
   return id;
 }
 
@@ -71,13 +80,16 @@ std::uint64_t ThreadedExecutor::draw_seed() {
 }
 
 void ThreadedExecutor::work() {
+  executor_of_thread = this;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (!timers_.empty() && timers_.begin()->first.first <= now()) {
       auto due = timers_.extract(timers_.begin());
       timer_times_.erase(due.key().second);
       lock.unlock();
+      runs_timer = true;
       due.mapped()();
+      runs_timer = false;
       due.mapped() = nullptr;  // destroys the closure while the mutex is free
       lock.lock();
     } else if (!runnable_.empty()) {
