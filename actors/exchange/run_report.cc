@@ -82,8 +82,8 @@ void WaitList::add_stages() {
     std::ranges::move(groups->waits(view_.now), std::back_inserter(waits_));
 }
 
-// Why no batch is formed. Rollouts generate the prompts of an evaluation before groups, so that
-// more rollouts would not help then.
+// Why no batch is formed. An evaluation takes its share of the rollouts, or all of them once groups
+// must not go on by its version (work_queue.h, WQ-5): then more rollouts would not help.
 std::string WaitList::form_text() const {
   const auto verdict =
       scheduler::form_verdict(view_.config.budget, view_.facts.flow.ledger.budget_state());
@@ -92,7 +92,7 @@ std::string WaitList::form_text() const {
       view_.seen.evaluations, [](const Evaluation& one) { return !one.generated(); });
   if (verdict == scheduler::FormVerdict::kTooFewScored &&
       evaluation != view_.seen.evaluations.end())
-    text += ": the rollouts generate " + evaluation_text(*evaluation) + " first";
+    text += ": the rollouts also generate " + evaluation_text(*evaluation);
   return text;
 }
 

@@ -34,7 +34,7 @@ TEST(RunReport, WaitsTellHowFarAnEvaluationIsAndSinceWhen) {
   EXPECT_EQ(of("evaluation").waits_for, "evaluation before (1 of 8 completions)");
   EXPECT_NEAR(of("evaluation").since_s, 5, 0.1);
   EXPECT_EQ(of("scored groups").detail,
-            "TooFewScored: the rollouts generate evaluation before (1 of 8 completions) first");
+            "TooFewScored: the rollouts also generate evaluation before (1 of 8 completions)");
 }
 
 TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
