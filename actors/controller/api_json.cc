@@ -237,6 +237,7 @@ json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) 
   json job = job_json(record, report, now);
   const scheduler::JobState state = record.status.state;
   const bool over = state == scheduler::JobState::kStopping || scheduler::is_final(state);
+  job["began"] = !record.outcome || record.outcome->has_result;
   if (report || !over || !trains(record.shape)) return job;
   const auto text = read_file(record.run_dir + "/result.json");
   const json result = text ? parse_json(*text) : json();

@@ -139,7 +139,7 @@ void Controller::carry_out(runtime::Context&, OpenExchange open) {
     exchanges_[open.job] = std::move(*exchange);
   else
     brought_about_.push_back(
-        JobEnded{open.job, JobOutcome::kFailed, exchange.error().message, /*had_exchange=*/false});
+        JobEnded{open.job, JobOutcome::kFailed, exchange.error().message, /*has_result=*/false});
 }
 
 void Controller::carry_out(runtime::Context& cx, TellExchange tell) {

@@ -431,7 +431,7 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
       break;
   }
   // A resumed run that never began keeps the result of its earlier incarnation.
-  const bool never_began = !job.outcome->had_exchange && !job.shape.resume_dir;
+  const bool never_began = !job.outcome->has_result && !job.shape.resume_dir;
   if (!trains(job.shape) || never_began) effects_.push_back(WriteResult{job.id});
   effects_.push_back(CloseExchange{job.id});
 }

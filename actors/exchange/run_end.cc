@@ -83,7 +83,7 @@ void end(Turn& turn, JobOutcome outcome, const std::string& reason) {
   turn.record_hash();
   // An incarnation that never took the run up leaves the result that an earlier one wrote.
   const bool knows_its_run = !turn.config.resume || turn.facts.resumed;
-  EndRun run{.result = std::nullopt, .ended = {turn.config.job, outcome, reason}};
+  EndRun run{.result = std::nullopt, .ended = {turn.config.job, outcome, reason, knows_its_run}};
   if (knows_its_run) run.result = result_json(turn.view(), outcome, reason);
   turn.send(std::move(run));
 }

@@ -17,6 +17,7 @@
 #include "actors/controller/api_json.h"
 #include "actors/main/cli/api_client.h"
 #include "actors/main/cli/job_progress.h"
+#include "actors/main/cli/progress_display.h"
 #include "actors/main/controller_process.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/job/print_job.h"
@@ -45,7 +46,6 @@ constexpr int kInterrupted = 130;
 // The controller answers nothing while it reads the data of a job, of 4 GiB at most.
 constexpr Duration kAskTimeout = std::chrono::seconds(120);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
-constexpr Duration kLineEvery = std::chrono::seconds(5);  // off a terminal
 
 // Lines that YAML ignores, so that the whole output of --dry-run is a valid job file.
 std::string commented(const std::string& lines) {
@@ -104,54 +104,29 @@ Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
   return Error{ErrorCode::kNotFound, "there is no job " + id};
 }
 
-// Draws a bar in place on a terminal; elsewhere prints a line when the state changes, and else
-// every kLineEvery.
-class Display {
- public:
-  explicit Display(const Console& console) : console_(console) {}
-
-  void show(const nlohmann::json& job, bool last) {
-    if (console_.terminal) {
-      const std::string text = live_bar(job, console_.columns());
-      erase();
-      console_.out << text << std::flush;
-      lines_ = std::count(text.begin(), text.end(), '\n');
-      return;
-    }
-    const Time now = steady_now();
-    const std::string state = job.value("state", "");
-    if (!last && state == state_ && now - printed_ < kLineEvery) return;
-    printed_ = now;
-    state_ = state;
-    console_.err << live_line(job) << std::endl;
-  }
-  void erase() {
-    // One line up, and erase it.
-    for (; lines_ > 0; --lines_) console_.out << "\x1b[1A\x1b[2K";
-  }
-
- private:
-  const Console& console_;
-  std::ptrdiff_t lines_ = 0;
-  Time printed_{};
-  std::string state_;
-};
-
 // The end by Ctrl-C: prints how to resume, and returns the exit code.
 int stopped(const nlohmann::json& job, const Console& console) {
   console.err << resume_hint("run", job.value("run_dir", "")) << std::flush;
   return kInterrupted;
 }
 
+// The result of the run that the job made or went on with; nothing where the job ended before: the
+// file may then be of an earlier time.
+std::optional<nlohmann::json> result_of(const nlohmann::json& job) {
+  if (!job.value("began", true)) return std::nullopt;
+  const auto text = read_file(job.value("run_dir", "") + "/result.json");
+  nlohmann::json result = text ? parse_json(*text) : nlohmann::json();
+  if (!result.is_object()) return std::nullopt;
+  return result;
+}
+
 // The job is over: prints its summary, and returns the exit code.
-int conclude(const Look& look, bool interrupted, Display& display, const Console& console) {
+int conclude(const Look& look, bool interrupted, ProgressDisplay& display, const Console& console) {
   const std::string run_dir = look.job.value("run_dir", "");
-  const auto text = read_file(run_dir + "/result.json");
-  const auto result = text ? parse_json(*text) : nlohmann::json();
-  display.show(look.job, true);
+  display.show(look.job, steady_now(), true);
   display.erase();
-  if (result.is_object())
-    console.out << final_summary(look.job, result, console.columns()) << std::flush;
+  if (const auto result = result_of(look.job)) console.out << final_summary(look.job, *result);
+  console.out << std::flush;
   // A job that succeeded before the cancellation reached it has succeeded.
   if (look.state == scheduler::JobState::kSucceeded) return 0;
   if (interrupted) return stopped(look.job, console);
@@ -161,15 +136,16 @@ int conclude(const Look& look, bool interrupted, Display& display, const Console
 
 int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& signals,
            const Console& console) {
-  Display display(console);
+  ProgressDisplay display(console.out, console.err, console.terminal, console.width);
   bool interrupted = false;
   for (;;) {
     auto look = look_at(cluster, id);
     if (!look) return console.complain(look.error());
     if (look->final) return conclude(*look, interrupted, display, console);
-    display.show(look->job, false);
+    display.show(look->job, steady_now());
     const int signal = signals.wait_for(kRedrawEvery);
     if (signal == 0) continue;
+    display.erase();
     if (interrupted) return stopped(look->job, console);  // the second one: no clean end
     interrupted = true;
     console.err << (look->job.value("trains", true)

@@ -176,12 +176,14 @@ struct ExchangeEvent {
   std::string message;
 };
 
-// The last message of an exchange: result.json is written.
+// The last message of an exchange.
 struct JobEnded {
   std::string job;
   JobOutcome outcome = JobOutcome::kSucceeded;
   std::string reason;
-  bool had_exchange = true;  // false: none could be opened, so that result.json is not written yet
+  // Whether result.json is written. False where no exchange could be opened, or where it ended
+  // before it took up the run that it was to resume.
+  bool has_result = true;
 };
 
 // Every message that the controller can get from an exchange.

@@ -3,8 +3,9 @@
 // A put reserves room in the store with its first message, writes each chunk where it belongs as it
 // comes, reads the whole back to verify the checksums, and only then commits (SS-1). A get reads
 // one chunk at a time. Payloads that lie one behind the other in a segment, as those of one put do,
-// are written and read together: they are small and many. The window of kBulkChunksInFlight chunks bounds the memory of a transfer,
-// kBulkTransfersMax their number, kTransferIdleMax their age without a sign of the client.
+// are written and read together: they are small and many. The window of kBulkChunksInFlight chunks
+// bounds the memory of a transfer, kBulkTransfersMax their number, kTransferIdleMax their age
+// without a sign of the client.
 //
 // Each field of a message is a peer's word and is checked before it is used. A ROUTER socket does
 // not say when a client goes: a get notices by a send that fails, a put by its silence. Easy to get

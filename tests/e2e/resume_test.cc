@@ -151,6 +151,7 @@ TEST(Resume, AClusterTakesUpARunOfItsOwn) {
   EXPECT_EQ(home.run(Words{"submit", "--resume", kSmallId} + shorter).code, 64);
   const Words longer = sets({"learner.total_training_steps=12"});
   const Finished done = home.run(Words{"submit", "--resume", kSmallId, "--wait"} + longer);
+  EXPECT_NE(done.err.find("Succeeded in "), std::string::npos) << "the summary of `run`";
   EXPECT_EQ(done.code, 0) << done.text();
   EXPECT_EQ(done.out, std::string(kSmallId) + "\n");
   EXPECT_EQ(home.result_of(kSmallId)["steps"], 12);
@@ -254,6 +255,9 @@ TEST(Resume, ACheckpointOfAnotherJobIsRefusedAndKept) {
   resumed(home, job);
   const std::string first = "SELECT count(*) FROM journal WHERE kind = 'committed' AND step = 0";
   EXPECT_EQ(journal_value(home.run_dir(kSmallId), first), 1) << "it went on from its checkpoint";
+  const Finished again = home.run(resume(home, job + sets({"seed=18"})));
+  EXPECT_EQ(again.code, 1) << again.text();
+  EXPECT_EQ(again.out, "") << "the summary would be the earlier incarnation's";
 }
 
 TEST(Resume, ARunOfAnotherVersionIsRefusedBeforeAnythingBegins) {

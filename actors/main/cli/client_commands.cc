@@ -13,8 +13,10 @@
 
 #include "actors/main/cli/api_object.h"
 #include "actors/main/cli/arguments.h"
+#include "actors/main/cli/cells.h"
 #include "actors/main/cli/job_progress.h"
 #include "actors/main/cli/object_names.h"
+#include "actors/main/cli/progress_display.h"
 #include "actors/main/cli/sorting.h"
 #include "actors/main/cli/table.h"
 #include "actors/main/cli/views.h"
@@ -142,30 +144,36 @@ Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputFor
   return failure ? Result<void>(*failure) : std::move(ended);
 }
 
-// Off a terminal: prints all objects, then a line for each change; JSON as NDJSON.
+// Off a terminal: prints all objects, then a line for each change; JSON as NDJSON. The columns of
+// the lines stay below those of the first table, unless a cell is wider than all before it.
 Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm form) {
+  const bool header = form == OutputForm::kTable || form == OutputForm::kWide;
   json last = json::object();  // the last printed form of each object, by name
-  const auto print = [&](const json& item) {
-    if (!listing.wants(item)) return;
-    const std::string name = render_item(listing.kind, item, OutputForm::kName, screen_of(client));
-    if (last.contains(name) && last[name] == item) return;
+  ColumnWidths widths;
+  const auto print_all = [&](const json& items) {
     const bool first = last.empty();
-    last[name] = item;
+    json news = json::array();
+    for (const json& item : items.is_array() ? items : json::array({items})) {
+      if (!listing.wants(item)) continue;
+      const std::string name =
+          render_item(listing.kind, item, OutputForm::kName, screen_of(client));
+      if (last.contains(name) && last[name] == item) continue;
+      last[name] = item;
+      news.push_back(item);
+    }
+    if (news.empty()) return;
+    Screen screen = screen_of(client);
+    screen.kept = &widths;
     if (form == OutputForm::kJson) {
-      client.out << shown_json(item) << "\n";
+      for (const json& item : news) client.out << shown_json(item) << "\n";
+    } else if (form == OutputForm::kYaml) {
+      for (const json& item : news)
+        client.out << "---\n" << render_item(listing.kind, item, form, screen);
     } else {
-      std::string text = render_item(listing.kind, item, form, screen_of(client));
-      const bool header = form == OutputForm::kTable || form == OutputForm::kWide;
-      if (form == OutputForm::kYaml) text = "---\n" + text;
+      const std::string text = render_items(listing.kind, news, form, screen);
       client.out << (header && !first ? text.substr(text.find('\n') + 1) : text);
     }
     client.out << std::flush;
-  };
-  const auto print_all = [&](const json& items) {
-    if (items.is_array())
-      for (const json& item : items) print(item);
-    else
-      print(items);
   };
   auto items = fetch(client, listing);
   if (!items) return items.error();
@@ -337,13 +345,18 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
       return queued(client, id, field(*job, "message"));
     return {};
   }
-  std::string last;
+  ProgressDisplay display(client.out, client.err, client.terminal, client.width);
   auto end = watch_job(client, id, [&](const json& now) {
-    if (const std::string line = live_line(now); line != last) client.err << line << std::endl;
-    last = live_line(now);
+    display.show(now, steady_now(), has_ended(now));
     return has_ended(now);
   });
-  return end ? outcome_of(*end) : end.error();
+  display.erase();
+  if (!end) return end.error();
+  if (end->value("began", true))
+    if (const auto ended = client.api.get("/runs/" + url_escape(id)))
+      if (const json& result = cells::at(*ended, {"result"}); result.is_object())
+        client.err << final_summary(*end, result) << std::flush;  // stdout has the id
+  return outcome_of(*end);
 }
 
 Result<void> execute(const GetCommand& command, Client& client) {

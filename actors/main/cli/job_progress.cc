@@ -1,7 +1,7 @@
 // Members are read by JSON pointers with a fallback, since a job has few of them before its first
 // step. All text of others (reasons, names, details) passes through visible() before it is shown.
-// Lines are cut to the width, never wrapped: a wrapped line would break the redraw in place, which
-// counts lines.
+// Lines of the bar are cut to the width, never wrapped: a wrapped line would break the redraw in
+// place, which counts lines. The summary is printed once and may wrap.
 #include "actors/main/cli/job_progress.h"
 
 #include <algorithm>
@@ -214,7 +214,7 @@ std::vector<std::string> lines_of_actors(const json& job) {
           (reason.empty() || reason == "Working" ? "" : "  (" + reason + ")") + actors_text(job)};
 }
 
-std::string summary_of_actors(const json& job, const json& result, int width) {
+std::string summary_of_actors(const json& job, const json& result) {
   const std::string run_dir = word(job, "/run_dir");
   std::vector<Row> rows;
   const json actors = result.value("actors", json::object());
@@ -223,12 +223,10 @@ std::string summary_of_actors(const json& job, const json& result, int width) {
                                      whole(number(counts, "/finished")) + " finished, " +
                                      whole(number(counts, "/restarts")) + " restarts"});
   rows.push_back({"  run dir", run_dir});
-  const std::string table = render_table({{""}, {""}}, rows, width);
-  return fit(word(job, "/id") + " " + word(result, "/state") + " in " +
-                 age(number(result, "/wall_seconds")),
-             width) +
-         "\n" + table.substr(table.find('\n') + 1) + "next:\n  ls " +
-         shell_word(run_dir + "/logs") + "\n";
+  const std::string table = render_table({{""}, {""}}, rows, kUnlimitedWidth);
+  return word(job, "/id") + " " + word(result, "/state") + " in " +
+         age(number(result, "/wall_seconds")) + "\n" + table.substr(table.find('\n') + 1) +
+         "next:\n  ls " + shell_word(run_dir + "/logs") + "\n";
 }
 
 bool trains(const json& job) { return job.value("trains", true); }
@@ -259,8 +257,8 @@ std::string live_line(const json& job) {
   return visible(line, Lines::kOne);
 }
 
-std::string final_summary(const json& job, const json& result, int width) {
-  if (!trains(job)) return summary_of_actors(job, result, width);
+std::string final_summary(const json& job, const json& result) {
+  if (!trains(job)) return summary_of_actors(job, result);
   const std::string id = word(job, "/id"), run_dir = word(job, "/run_dir");
   const std::string state = word(result, "/state");
   std::vector<Row> rows;
@@ -309,8 +307,8 @@ std::string final_summary(const json& job, const json& result, int width) {
   row("weights", word(result, "/weights_sha256"));
   row("run dir", run_dir);
 
-  std::string text = fit(id + " " + state + " in " + age(seconds), width) + "\n";
-  const std::string table = render_table({{""}, {""}}, rows, width);
+  std::string text = id + " " + state + " in " + age(seconds) + "\n";
+  const std::string table = render_table({{""}, {""}}, rows, kUnlimitedWidth);
   text += table.substr(table.find('\n') + 1);
   const std::string checkpoint = run_dir + "/checkpoints/step-" + whole(number(result, "/steps"));
   text += "next:\n";

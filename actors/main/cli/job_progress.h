@@ -20,7 +20,8 @@ std::string live_bar(const nlohmann::json& job, int width);
 // The same on one line of key=value, for logs and pipes; no newline, never truncated.
 std::string live_line(const nlohmann::json& job);
 
-// `result` is result.json; `job` gives id and run_dir. Ends with the next steps as commands.
-std::string final_summary(const nlohmann::json& job, const nlohmann::json& result, int width);
+// `result` is result.json; `job` gives id and run_dir. Ends with the next steps as commands. Never
+// truncated: digests and paths are meant to be copied.
+std::string final_summary(const nlohmann::json& job, const nlohmann::json& result);
 
 }  // namespace tandem::app

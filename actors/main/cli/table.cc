@@ -2,7 +2,8 @@
 // change their widths. Then columns that may be dropped go, the greatest `drop` first, until the
 // minimal widths of the rest fit. Then the widest column loses a place at a time until the whole
 // fits, so that no column is cut while a wider one is not. If even the minimal widths do not fit,
-// lines are cut at their ends.
+// lines are cut at their ends. Where nothing limits the width, one long text must not push the
+// columns of all other rows hundreds of places away: a column is padded to kPaddedMax at most.
 #include "actors/main/cli/table.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace tandem::app {
 namespace {
 
 constexpr int kGap = 2;
+constexpr int kPaddedMax = 48;
 constexpr std::string_view kEllipsis = "…";
 
 struct Span {
@@ -44,38 +46,38 @@ int columns_of(char32_t value) {
 // The least width of a column: a column that is narrower than its minimum by nature stays so.
 int width_least(const Column& column, int natural) { return std::min(natural, column.width_min); }
 
-std::vector<int> natural_widths(std::size_t columns, const std::vector<Row>& rows) {
-  std::vector<int> widths(columns, 0);
+// No narrower than `kept`, which becomes the result.
+ColumnWidths natural_widths(std::size_t columns, const std::vector<Row>& rows, ColumnWidths& kept) {
+  kept.resize(columns, 0);
   for (const Row& row : rows)
-    for (std::size_t c = 0; c < columns; ++c)
-      widths[c] = std::max(widths[c], display_width(row[c]));
-  return widths;
+    for (std::size_t c = 0; c < columns; ++c) kept[c] = std::max(kept[c], display_width(row[c]));
+  return kept;
+}
+
+int total(const ColumnWidths& widths) {
+  int sum = kGap * (static_cast<int>(widths.size()) - 1);
+  for (const int w : widths) sum += w;
+  return sum;
 }
 
 // Erases droppable columns, the greatest `drop` first, until the rest can be shrunk to `width`.
-void drop_columns(std::vector<Column>& columns, std::vector<Row>& rows, int width) {
+void drop_columns(std::vector<Column>& columns, std::vector<Row>& rows, ColumnWidths& widths,
+                  int width) {
   for (;;) {
-    const std::vector<int> natural = natural_widths(columns.size(), rows);
-    int least = kGap * (static_cast<int>(columns.size()) - 1);
-    for (std::size_t c = 0; c < columns.size(); ++c) least += width_least(columns[c], natural[c]);
+    ColumnWidths least = widths;
+    for (std::size_t c = 0; c < columns.size(); ++c) least[c] = width_least(columns[c], widths[c]);
     const auto first = std::ranges::max_element(columns, {}, &Column::drop);
-    if (least <= width || first == columns.end() || first->drop == 0) return;
+    if (total(least) <= width || first == columns.end() || first->drop == 0) return;
     const auto at = first - columns.begin();
     columns.erase(first);
+    widths.erase(widths.begin() + at);
     for (Row& row : rows) row.erase(row.begin() + at);
   }
 }
 
-std::vector<int> column_widths(const std::vector<Column>& columns, const std::vector<Row>& rows,
-                               int width) {
-  std::vector<int> widths = natural_widths(columns.size(), rows);
-  const auto total = [&] {
-    int sum = kGap * (static_cast<int>(columns.size()) - 1);
-    for (const int w : widths) sum += w;
-    return sum;
-  };
-  // The widest column that may still shrink gives way, a column at a time.
-  for (int excess = total() - width; excess > 0; --excess) {
+// The widest column that may still shrink gives way, a place at a time.
+void shrink(const std::vector<Column>& columns, ColumnWidths& widths, int width) {
+  for (int excess = total(widths) - width; excess > 0; --excess) {
     int widest = -1;
     for (int c = 0; c < static_cast<int>(columns.size()); ++c) {
       const auto at = static_cast<std::size_t>(c);
@@ -86,7 +88,6 @@ std::vector<int> column_widths(const std::vector<Column>& columns, const std::ve
     if (widest < 0) break;
     --widths[static_cast<std::size_t>(widest)];
   }
-  return widths;
 }
 
 std::string format(const char* pattern, double value) {
@@ -134,7 +135,7 @@ std::string fit_middle(std::string_view text, int width) {
 }
 
 std::string render_table(const std::vector<Column>& all_columns, const std::vector<Row>& rows,
-                         int width) {
+                         int width, ColumnWidths* kept) {
   std::vector<Column> columns = all_columns;
   std::vector<Row> clean{{}};
   for (const Column& column : columns) clean.front().push_back(visible(column.title, Lines::kOne));
@@ -144,15 +145,23 @@ std::string render_table(const std::vector<Column>& all_columns, const std::vect
     // Cells without a column go, and missing ones become empty.
     clean.back().resize(columns.size());
   }
-  drop_columns(columns, clean, width);
-  const std::vector<int> widths = column_widths(columns, clean, width);
+  const bool cuts = width < kUnlimitedWidth;
+  ColumnWidths of_this_table;
+  ColumnWidths widths = natural_widths(columns.size(), clean, kept ? *kept : of_this_table);
+  drop_columns(columns, clean, widths, width);
+  if (cuts)
+    shrink(columns, widths, width);
+  else
+    for (int& w : widths) w = std::min(w, kPaddedMax);
   std::string text;
   for (const Row& row : clean) {
     std::string line;
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const std::string cell =
-          columns[c].cut == Cut::kMiddle ? fit_middle(row[c], widths[c]) : fit(row[c], widths[c]);
-      const std::string padding(static_cast<std::size_t>(widths[c] - display_width(cell)), ' ');
+      const std::string cell = !cuts                            ? row[c]
+                               : columns[c].cut == Cut::kMiddle ? fit_middle(row[c], widths[c])
+                                                                : fit(row[c], widths[c]);
+      const int missing = std::max(0, widths[c] - display_width(cell));
+      const std::string padding(static_cast<std::size_t>(missing), ' ');
       if (c > 0) line += std::string(kGap, ' ');
       line += columns[c].align == Align::kRight ? padding + cell : cell + padding;
     }

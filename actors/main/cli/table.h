@@ -24,13 +24,19 @@ using Row = std::vector<std::string>;
 
 inline constexpr int kUnlimitedWidth = 1 << 30;  // pipes and files: never truncate
 
+// The natural widths of a table's columns. Of a table that is shown again and again they only grow,
+// so that its columns stay where they are.
+using ColumnWidths = std::vector<int>;
+
 // A header line and one line per row, columns two spaces apart, no trailing spaces. A table wider
 // than `width` leaves out the columns that may be dropped, and shrinks the widest of the others,
 // whose cells then show "…"; control characters in cells are shown as escapes (text.h), so a cell
 // never breaks the line or the terminal. Cells beyond the last column are not shown, missing ones
-// are empty.
+// are empty. With kUnlimitedWidth nothing is cut, and a cell wider than 48 columns moves the rest
+// of its own row alone. `kept`, if given, are the widths of earlier tables of these columns; it is
+// updated.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
-                         int width);
+                         int width, ColumnWidths* kept = nullptr);
 
 // The columns that a text takes on a terminal: one per code point, two for wide East Asian ones,
 // none for combining ones. An approximation by blocks of code points.

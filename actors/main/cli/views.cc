@@ -107,19 +107,24 @@ const Field kAgeField = {{"AGE", Align::kRight}, false, [](const json& j, const 
                            return age_of_object(j, s.now_ms);
                          }};
 
+// Names, states and reasons have room before rates and times: these are left out first.
+constexpr int kNameMin = 24, kActorMin = 28, kStateMin = 11, kStepMin = 11, kReasonMin = 16;
+
 // The columns of jobs. An id is cut in its middle, since its number is at its end.
 const Field kJobFields[] = {
-    {{"JOB", Align::kLeft, 12, Cut::kMiddle},
+    {{"JOB", Align::kLeft, kNameMin, Cut::kMiddle},
      false,
      [](const json& j, const Screen&) { return text(at(j, {"id"})); }},
-    {{"STATE"}, false, [](const json& j, const Screen&) { return text(at(j, {"state"})); }},
-    {{"STEP", Align::kRight, 7},
+    {{"STATE", Align::kLeft, kStateMin},
+     false,
+     [](const json& j, const Screen&) { return text(at(j, {"state"})); }},
+    {{"STEP", Align::kRight, kStepMin},
      false,
      [](const json& j, const Screen&) { return of(at(j, {"step"}), at(j, {"total_steps"})); }},
     {{"REWARD", Align::kRight, 6},
      false,
      [](const json& j, const Screen&) { return fixed(at(j, {"reward_mean"})); }},
-    {{"STALE", Align::kRight, 5},
+    {{"STALE", Align::kRight, 5, Cut::kEnd, 1},
      false,
      [](const json& j, const Screen&) {
        return of(at(j, {"staleness", "max"}), at(j, {"staleness", "bound"}));
@@ -130,18 +135,20 @@ const Field kJobFields[] = {
     {{"IDLE", Align::kRight},
      true,
      [](const json& j, const Screen&) { return percent(at(j, {"trainer_idle_fraction"})); }},
-    {{"GEN/S", Align::kRight, 6},
+    {{"GEN/S", Align::kRight, 6, Cut::kEnd, 2},
      false,
      [](const json& j, const Screen&) {
        return count(at(j, {"tokens_per_second", "generated"}));
      }},
-    {{"TRAIN/S", Align::kRight, 7},
+    {{"TRAIN/S", Align::kRight, 7, Cut::kEnd, 3},
      false,
      [](const json& j, const Screen&) {
        return count(at(j, {"tokens_per_second", "trained"}));
      }},
     {{"READY", Align::kLeft, 8}, true, [](const json& j, const Screen&) { return ready_of(j); }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& j, const Screen&) { return reason_of(j); }},
+    {{"REASON", Align::kLeft, kReasonMin},
+     false,
+     [](const json& j, const Screen&) { return reason_of(j); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& j, const Screen&) { return text(at(j, {"run_dir"})); }},
@@ -151,46 +158,54 @@ const Field kJobFields[] = {
 
 // The columns of runs, which are known by their directories.
 const Field kRunFields[] = {
-    {{"RUN", Align::kLeft, 12, Cut::kMiddle},
+    {{"RUN", Align::kLeft, kNameMin, Cut::kMiddle},
      false,
      [](const json& r, const Screen&) { return text(at(r, {"id"})); }},
-    {{"STATE"}, false, [](const json& r, const Screen&) { return text(at(r, {"state"})); }},
-    {{"STEP", Align::kRight, 7},
+    {{"STATE", Align::kLeft, kStateMin},
+     false,
+     [](const json& r, const Screen&) { return text(at(r, {"state"})); }},
+    {{"STEP", Align::kRight, kStepMin},
      false,
      [](const json& r, const Screen&) { return of(at(r, {"step"}), at(r, {"total_steps"})); }},
-    {{"REWARD", Align::kRight, 6},
+    {{"REWARD", Align::kRight, 6, Cut::kEnd, 1},
      false,
      [](const json& r, const Screen&) { return fixed(at(r, {"reward_mean"})); }},
     {{"EVAL", Align::kRight, 5},
      false,
      [](const json& r, const Screen&) { return fixed(at(r, {"eval_final"})); }},
-    {{"TOOK", Align::kRight},
+    {{"TOOK", Align::kRight, 4, Cut::kEnd, 2},
      false,
      [](const json& r, const Screen&) {
        const json& took = at(r, {"wall_seconds"});
        return took.is_number() ? short_age(took.get<double>()) : kNone;
      }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& r, const Screen&) { return reason_of(r); }},
+    {{"REASON", Align::kLeft, kReasonMin},
+     false,
+     [](const json& r, const Screen&) { return reason_of(r); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& r, const Screen&) { return text(at(r, {"run_dir"})); }},
-    {{"CREATED"}, false, [](const json& r, const Screen& s) { return created_of(r, s); }},
+    {{"CREATED", Align::kLeft, 4, Cut::kEnd, 3},
+     false,
+     [](const json& r, const Screen& s) { return created_of(r, s); }},
     kAgeField,
 };
 
 // The columns of actors; node, process and resources are in the wide form.
 const Field kActorFields[] = {
-    {{"ACTOR", Align::kLeft, 16, Cut::kMiddle},
+    {{"ACTOR", Align::kLeft, kActorMin, Cut::kMiddle},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"name"})); }},
-    {{"STATE"}, false, [](const json& a, const Screen&) { return text(at(a, {"state"})); }},
+    {{"STATE", Align::kLeft, kStateMin},
+     false,
+     [](const json& a, const Screen&) { return text(at(a, {"state"})); }},
     {{"RESTARTS", Align::kRight, 8},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"restarts"})); }},
-    {{"VERSION", Align::kRight, 7},
+    {{"VERSION", Align::kRight, 7, Cut::kEnd, 1},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"policy_version"})); }},
-    {{"LOAD", Align::kRight},
+    {{"LOAD", Align::kRight, 4, Cut::kEnd, 2},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"load"})); }},
     {{"NODE"}, true, [](const json& a, const Screen&) { return text(at(a, {"node"})); }},
@@ -201,7 +216,9 @@ const Field kActorFields[] = {
     {{"INCARNATION", Align::kRight, 11},
      true,
      [](const json& a, const Screen&) { return text(at(a, {"incarnation"})); }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& a, const Screen&) { return reason_of(a); }},
+    {{"REASON", Align::kLeft, kReasonMin},
+     false,
+     [](const json& a, const Screen&) { return reason_of(a); }},
     {{"CPU", Align::kRight}, true, [](const json& a, const Screen&) { return cells::cpu_of(a); }},
     {{"MEMORY", Align::kRight},
      true,
@@ -215,7 +232,9 @@ const Field kNodeFields[] = {
     {{"NODE", Align::kLeft, 8},
      false,
      [](const json& n, const Screen&) { return text(at(n, {"name"})); }},
-    {{"STATE"}, false, [](const json& n, const Screen&) { return text(at(n, {"state"})); }},
+    {{"STATE", Align::kLeft, kStateMin},
+     false,
+     [](const json& n, const Screen&) { return text(at(n, {"state"})); }},
     {{"CPUS", Align::kRight},
      false,
      [](const json& n, const Screen&) {
@@ -225,7 +244,9 @@ const Field kNodeFields[] = {
     {{"GPUS", Align::kRight}, false, [](const json& n, const Screen&) { return gpus_of(n); }},
     {{"GPU"}, true, [](const json& n, const Screen&) { return gpu_names(n); }},
     {{"NCCL"}, true, [](const json& n, const Screen&) { return nccl_of(n); }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& n, const Screen&) { return reason_of(n); }},
+    {{"REASON", Align::kLeft, kReasonMin},
+     false,
+     [](const json& n, const Screen&) { return reason_of(n); }},
     {{"SINCE", Align::kRight},
      false,
      [](const json& n, const Screen& s) { return cells::age_of(at(n, {"since"}), s.now_ms); }},
@@ -308,7 +329,7 @@ std::string table_of(Kind kind, const json& items, bool wide, const Screen& wher
     columns.push_back(field.column);
     for (std::size_t i = 0; i < items.size(); ++i) rows[i].push_back(field.cell(items[i], screen));
   }
-  return render_table(columns, rows, screen.width);
+  return render_table(columns, rows, screen.width, screen.kept);
 }
 
 // A string that JSON escapes keeps the quoted form of JSON, which YAML contains; others stand plain

@@ -217,7 +217,7 @@ TEST(ControllerCore, AJobThatNeverHadAnExchangeLeavesAResultToo) {
   EXPECT_TRUE(world.results.contains(queued));
   world.node("a", 4);
   const std::string failed = world.submit(shape_of(1));
-  world.must(JobEnded{failed, JobOutcome::kFailed, "no port is free", /*had_exchange=*/false});
+  world.must(JobEnded{failed, JobOutcome::kFailed, "no port is free", /*has_result=*/false});
   world.obey();
   EXPECT_TRUE(world.results.contains(failed));
   EXPECT_EQ(world.state(failed), JobState::kFailed);

@@ -22,7 +22,7 @@ TEST(JobProgress, AJobOfActorsAloneHasNoFiguresOfTraining) {
   const json result{{"state", "Succeeded"},
                     {"wall_seconds", 3},
                     {"actors", {{"counter", {{"actors", 2}, {"finished", 2}, {"restarts", 1}}}}}};
-  const std::string summary = final_summary(job, result, 200);
+  const std::string summary = final_summary(job, result);
   EXPECT_TRUE(summary.starts_with("demo-1 Succeeded in 3s\n")) << summary;
   EXPECT_NE(summary.find("2 actors, 2 finished, 1 restarts"), std::string::npos) << summary;
   EXPECT_EQ(summary.find("tokens"), std::string::npos) << summary;

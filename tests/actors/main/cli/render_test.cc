@@ -77,72 +77,29 @@ void expect_fits(const std::string& text, int width) {
   for (const std::string& line : lines_of(text)) EXPECT_LE(display_width(line), width) << line;
 }
 
-TEST(Table, AlignsAndCuts) {
-  const std::vector<Column> columns{{"NAME"}, {"N", Align::kRight, 1}};
-  EXPECT_EQ(render_table(columns, {{"a", "1"}, {"bcdef", "12"}}, 80),
-            "NAME    N\na       1\nbcdef  12\n");
-  EXPECT_EQ(render_table(columns, {{"abcdefghij", "1"}}, 8), "NAME   N\nabcd…  1\n");
-  EXPECT_EQ(render_table(columns, {}, 80), "NAME  N\n");
-}
-
-TEST(Table, KeepsBothEndsOfANameAndLeavesOutWhatMayGo) {
-  EXPECT_EQ(fit_middle("arithmetic-grpo-1/rollout/0", 15), "arithme…llout/0");
-  EXPECT_EQ(fit_middle("arithmetic-grpo-1/rollout/0", 16), "arithme…ollout/0");
-  EXPECT_EQ(fit_middle("日本語日本語", 7), "日本…語");
-  EXPECT_EQ(fit_middle("abcdef", 2), "a…");
-  EXPECT_EQ(fit_middle("abc", 3), "abc");
-  const std::vector<Column> columns{{"NAME", Align::kLeft, 5, Cut::kMiddle},
-                                    {"FIRST", Align::kLeft, 5, Cut::kEnd, 2},
-                                    {"LAST", Align::kLeft, 4, Cut::kEnd, 1}};
-  const std::vector<Row> rows{{"abcdefgh", "1", "2"}};
-  EXPECT_EQ(render_table(columns, rows, 21), "NAME      FIRST  LAST\nabcdefgh  1      2\n");
-  EXPECT_EQ(render_table(columns, rows, 18), "NAME   FIRST  LAST\nab…gh  1      2\n");
-  EXPECT_EQ(render_table(columns, rows, 17), "NAME      LAST\nabcdefgh  2\n");
-  EXPECT_EQ(render_table(columns, rows, 6), "NAME\nab…fgh\n");
-}
-
-TEST(Table, CellsCannotMoveTheCursor) {
-  const std::string text = render_table({{"A"}, {"B"}}, {{"x\x1b[2J\n\ty", "z\xff"}}, 80);
-  EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_EQ(lines_of(text).size(), 2u);
-  EXPECT_NE(text.find("z\uFFFD"), std::string::npos);
-}
-
-TEST(Table, MeasuresWideAndCombiningCharacters) {
-  EXPECT_EQ(display_width("añb"), 3);
-  EXPECT_EQ(display_width("日本"), 4);
-  EXPECT_EQ(display_width("e\u0301"), 1);
-  EXPECT_EQ(fit("日本語", 5), "日本…");
-  EXPECT_EQ(fit("日本語", 4), "日…");
-  EXPECT_EQ(fit("abc", 3), "abc");
-  EXPECT_EQ(fit("abc", 0), "");
-}
-
-// Any cells, any width: no line is wider than the terminal, and a table that fits is not cut.
-TEST(Table, FitsTheWidthOnRandomTables) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    SCOPED_TRACE(seed);
-    Rng rng(seed);
-    static constexpr std::string_view kPieces[] = {"a", "bc", " ", "é", "日", "\n", "\xff", "long"};
-    const auto text = [&rng] {
-      std::string cell;
-      for (std::uint64_t i = rng.below(12); i > 0; --i)
-        cell += kPieces[rng.below(std::size(kPieces))];
-      return cell;
-    };
-    std::vector<Column> columns(1 + rng.below(6));
-    for (Column& column : columns)
-      column = {text(), rng.below(2) ? Align::kLeft : Align::kRight,
-                static_cast<int>(1 + rng.below(6))};
-    std::vector<Row> rows(rng.below(6));
-    for (Row& row : rows)
-      for (std::size_t c = 0; c < columns.size(); ++c) row.push_back(text());
-    const int width = static_cast<int>(1 + rng.below(100));
-    const std::string table = render_table(columns, rows, width);
-    EXPECT_EQ(lines_of(table).size(), rows.size() + 1);
-    expect_fits(table, width);
-    EXPECT_EQ(render_table(columns, rows, kUnlimitedWidth).find("…"), std::string::npos);
-  }
+// At 80 columns the names, states and reasons of each kind are whole as far as they have room.
+TEST(Tables, NamesAndStatesWinOverRatesAt80Columns) {
+  json job = a_job();
+  job["id"] = "countdown-grpo-baseline-1";
+  job["state"] = "Running";
+  job["reason"] = "WaitingForCapacity";
+  const std::string text =
+      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, {80, 0});
+  for (const char* whole :
+       {"JOB", "countdown-grpo-baseline-1", "Running", "420/1500", "WaitingFor", "REWARD"})
+    EXPECT_NE(text.find(whole), std::string::npos) << whole << "\n" << text;
+  EXPECT_EQ(text.find("TRAIN/S"), std::string::npos) << text;
+  const std::string wide =
+      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, {200, 0});
+  EXPECT_NE(wide.find("TRAIN/S"), std::string::npos) << wide;
+  const json actor{{"name", "countdown-grpo-1/rollout/12"},
+                   {"state", "Preempted"},
+                   {"restarts", 3},
+                   {"reason", "CrashLoop"}};
+  const std::string actors =
+      render_items(Kind::kActors, json::array({actor}), OutputForm::kTable, {80, 0});
+  for (const char* whole : {"countdown-grpo-1/rollout/12", "Preempted", "CrashLoop"})
+    EXPECT_NE(actors.find(whole), std::string::npos) << whole << "\n" << actors;
 }
 
 TEST(Table, ShortFormsOfNumbersAndTimes) {
@@ -557,7 +514,7 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
       {"rollout_idle_fraction", 0.2},
       {"wall_seconds", 92.0},
       {"weights_sha256", "abc"}};
-  const std::string text = final_summary(a_job(), result, 200);
+  const std::string text = final_summary(a_job(), result);
   for (const char* part :
        {"arith-1 Succeeded in 1m32s",
         "before 0.000, after warm start 0.400, final 0.970 over 97 of 100, 3 failed",
@@ -572,13 +529,16 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
       {"sources",
        {{"code", {{"mean", nullptr}, {"scored", 0}, {"failed", 3}}},
         {"math", {{"mean", 0.97}, {"scored", 97}, {"failed", 0}}}}}};
-  const std::string with_sources = final_summary(a_job(), sampled, 200);
+  const std::string with_sources = final_summary(a_job(), sampled);
   for (const char* part : {"3 failed (pass@8 1.000)", "by source", "code -, 3 failed, math 0.970"})
     EXPECT_NE(with_sources.find(part), std::string::npos) << part << "\n" << with_sources;
+  json whole = result;
+  whole["weights_sha256"] = std::string(64, 'f');
+  EXPECT_NE(final_summary(a_job(), whole).find(std::string(64, 'f') + "\n"), text.npos);
   json failed = result;
   failed["state"] = "Failed";
   failed["eval"] = nullptr;
-  EXPECT_EQ(final_summary(a_job(), failed, 200).find("tandem generate"), text.npos);
+  EXPECT_EQ(final_summary(a_job(), failed).find("tandem generate"), text.npos);
 }
 
 }  // namespace
