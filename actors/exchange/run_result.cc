@@ -106,6 +106,7 @@ std::string result_json(const RunView& view, JobOutcome outcome, const std::stri
       {"wall_seconds", total.wall_seconds},
       {"steps_skipped", trained.steps_skipped},
       {"steps_without_gradient", trained.steps_without_gradient},
+      {"rewards_failed", trained.rewards_failed},
       {"weights_sha256", view.seen.statistics.weights_sha256}};
   return dump_json(result, 2);
 }

@@ -84,6 +84,7 @@ void note_trained(Turn& turn, const StepReport& report) {
         std::max(trained.logprob_diff_max_at_staleness_0, diff);
   trained.steps_skipped = report.steps_skipped;
   trained.steps_without_gradient += report.updates_without_gradient;
+  trained.rewards_failed += turn.seen.statistics.batch.rewards_failed;
   trained.staleness.add(turn.seen.statistics.batch.staleness);
 }
 
@@ -109,8 +110,9 @@ void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<
   watch_for_collapse(turn, done, committed.report);
   note_totals(turn, committed.publication);
   turn.seen.statistics.add_rate_point(turn.now);
-  write_metrics(turn, committed);
-  write_samples(turn, committed, batch.front());
+  write_metrics(turn, committed, batch);
+  write_samples(turn, committed, batch);
+  for (const GroupId group : batch) turn.seen.notes.erase(group);
   if (last || (turn.config.save_freq > 0 && done % turn.config.save_freq == 0))
     turn.record(CheckpointAsked{StepId{done}});
   const PolicyVersion published = turn.facts.versions.published;

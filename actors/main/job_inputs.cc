@@ -53,7 +53,7 @@ Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, 
     fits = fits || std::ssize(*tokens) <= job.data.max_prompt_length;
     return {};
   };
-  if (auto read = read_dataset(files, dataset_keys(job), RecordNeeds::kAnswer, check, tell); !read)
+  if (auto read = read_dataset(files, dataset_keys(job), needs_of_prompts(job), check, tell); !read)
     return read;
   if (fits) return {};
   return Error{ErrorCode::kInvalid,

@@ -177,6 +177,26 @@ const Key kKeys[] = {
      .presence = Presence::kRequired},
 };
 
+// Section `samples`.
+const Key kSamplesKeys[] = {
+    {.path = "samples.per_step",
+     .field = [](J& j) { return slot(j.samples.per_step); },
+     .description =
+         "Completions of each training step that samples.jsonl gets, of the first groups "
+         "of its batch; null: those of one group. Failures come besides.",
+     .range = between(0, kBatchMax),
+     .unit = "completions"},
+    {.path = "samples.evaluation",
+     .field =
+         [](J& j) {
+           return FieldRef(WordOrNumber{"all", &j.samples.evaluation});
+         },
+     .description = "Completions of each evaluation that samples.jsonl gets, those of the first "
+                    "prompts; `all`: each of them. The file ends at 64 MiB.",
+     .range = between(0, 1e9),
+     .unit = "completions"},
+};
+
 // The sections behind the learner's: async and weight_broadcast.
 const Key kLaterKeys[] = {
     // Section `async`. The aliases are the names of other systems for the same number.
@@ -258,6 +278,7 @@ const Section kSections[] = {
     {"eval", "How `data.val_files` are evaluated; `learner.test_freq` says how often."},
     {"reward", "What scores a completion."},
     {"reward.limits", "What the program of type `command` may take; null: no limit."},
+    {"samples", "How many prompts and completions are kept for people, in samples.jsonl."},
     {"learner", "Training steps, checkpoints and evaluation."},
     {"learner.optimizer", "AdamW and its schedule."},
     {"algorithm", "Advantages and the loss."},
@@ -289,8 +310,8 @@ std::span<const Key> job_keys() {
     const RoleKeys rollout = rollout_keys(), learner = learner_keys(), reward = reward_keys();
     std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
     for (const std::span<const Key> more :
-         {rollout.own, reward.own, learner.own, std::span<const Key>(kLaterKeys), rollout.pool,
-          learner.pool, reward.pool, actor_keys()})
+         {rollout.own, reward.own, std::span<const Key>(kSamplesKeys), learner.own,
+          std::span<const Key>(kLaterKeys), rollout.pool, learner.pool, reward.pool, actor_keys()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

@@ -80,9 +80,16 @@ struct RewardSpec {
   std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
   double timeout_s = 10;
   std::int64_t retries = 2;
+  std::optional<double> on_failure;  // the reward of a failed completion; none: "discard"
   // Environment variables of the program, beside those that CE-1 passes on.
   std::map<std::string, std::string> env;
   RewardLimitsSpec limits;
+};
+
+// How many completions samples.jsonl gets, failures besides.
+struct SamplesSpec {
+  std::optional<std::int64_t> per_step;          // of a training step; null: those of one group
+  std::optional<std::int64_t> evaluation = 160;  // of each evaluation; none: "all"
 };
 
 // The gang of ranks that trains, and how often it saves and evaluates. A step is one batch and one
@@ -166,6 +173,7 @@ struct JobSpec {
   RolloutSpec rollout;
   EvalSpec eval;
   RewardSpec reward;
+  SamplesSpec samples;
   LearnerSpec learner;
   actors::AlgorithmConfig algorithm;  // settle() in job_rules.h fits some fields to others
   AsyncSpec async;

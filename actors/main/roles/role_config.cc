@@ -143,7 +143,8 @@ actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Rec
                        .top_k = static_cast<std::int32_t>(job.eval.top_k),
                        .greedy = job.eval.greedy},
           .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "evaluation"),
-          .sources = actors::sources_of(data_source)};
+          .sources = actors::sources_of(data_source),
+          .failure_reward = job.reward.on_failure.value_or(0)};
 }
 
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run, bool resume,
@@ -151,23 +152,26 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
   const DatasetKeys keys = dataset_keys(job);
   std::vector<Record> validation;
   if (!job.data.val_files.empty()) {
-    auto loaded = load_dataset(job.data.val_files, keys, RecordNeeds::kAnswer);
+    auto loaded = load_dataset(job.data.val_files, keys, needs_of_prompts(job));
     if (!loaded) return loaded.error();
     validation = std::move(*loaded);
   }
   const auto seed = static_cast<std::uint64_t>(job.seed);
-  actors::ExchangeConfig config{.job = run.job,
-                                .seed = derive_seed(seed, "rollout"),
-                                .budget = budget_of(job),
-                                .fixed_lag = job.async.schedule == Schedule::kFixedLag,
-                                .n = static_cast<std::int32_t>(job.rollout.n),
-                                .warm_start = job.warm_start.has_value(),
-                                .save_freq = job.learner.save_freq,
-                                .test_freq = job.learner.test_freq,
-                                .filter_groups = job.algorithm.filter_groups.enable,
-                                .gen_batches_max = job.algorithm.filter_groups.max_num_gen_batches,
-                                .resume = resume,
-                                .job_yaml = print_job(job)};
+  actors::ExchangeConfig config{
+      .job = run.job,
+      .seed = derive_seed(seed, "rollout"),
+      .budget = budget_of(job),
+      .fixed_lag = job.async.schedule == Schedule::kFixedLag,
+      .n = static_cast<std::int32_t>(job.rollout.n),
+      .warm_start = job.warm_start.has_value(),
+      .save_freq = job.learner.save_freq,
+      .test_freq = job.learner.test_freq,
+      .samples = {.per_step = job.samples.per_step, .evaluation = job.samples.evaluation},
+      .on_failure = job.reward.on_failure,
+      .filter_groups = job.algorithm.filter_groups.enable,
+      .gen_batches_max = job.algorithm.filter_groups.max_num_gen_batches,
+      .resume = resume,
+      .job_yaml = print_job(job)};
   if (job.save_on_cancel) config.save_on_cancel = actors::kSaveOnCancelMax;
   if (job.weight_broadcast.type == BroadcastType::kNccl)
     config.broadcasts = scheduler::BroadcastLimits{
@@ -178,7 +182,8 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
     config.train.add(record.prompt, record.json);
     return {};
   };
-  if (auto read = read_dataset(job.data.train_files, keys, RecordNeeds::kAnswer, keep, tell); !read)
+  if (auto read = read_dataset(job.data.train_files, keys, needs_of_prompts(job), keep, tell);
+      !read)
     return read.error();
   config.evaluation = evaluation_plan(job, validation);
   for (const Record& record : validation) config.validation.add(record.prompt, record.json);

@@ -27,6 +27,7 @@ struct SimulatedScorer {
   double fails = 0;           // fraction of completions; the same ones whoever scores them
   std::uint64_t values = 4;   // a score is one of 0 … values - 1
   std::int32_t capacity = 8;  // groups
+  bool says_more = false;     // than a score: votes, and an object `extra`
 };
 
 struct SimulatedJob {
