@@ -135,6 +135,10 @@ struct WriteFailureSample {
   std::optional<double> reward;  // that it has nevertheless, by reward.on_failure
 };
 
+struct NameBest {  // the checkpoint that is the best one now, which is saved
+  StepId step;
+};
+
 struct ReleasePayload {
   runtime::PayloadRef payload;
 };
@@ -157,7 +161,7 @@ struct EndRun {
 
 using ExchangeEffect = std::variant<ToRollout, ToReward, ToLearner, ToBroadcast, Notify, Refuse,
                                     DecideSoon, DecideAt, WakeAtDeadline, Journal, WriteMetrics,
-                                    WriteSample, WriteStepSamples, WriteFailureSample,
+                                    WriteSample, WriteStepSamples, WriteFailureSample, NameBest,
                                     ReleasePayload, ReleaseWritten, ReadHistory, TakeUpRun, EndRun>;
 
 }  // namespace tandem::actors

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "actors/exchange/checkpoints.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/samples.h"
@@ -107,7 +108,13 @@ std::string ended_text(const Turn& turn, const Evaluation& evaluation,
 void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   const EvaluationFigures figures = evaluation.figures();
   RunStatistics& statistics = turn.seen.statistics;
-  statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures});
+  const std::string& best_key = turn.config.keep_best;
+  const bool is_best =
+      statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures}, best_key);
+  if (is_best) name_best(turn);
+  if (!best_key.empty() && figures.all.mean && !figure_of(figures, best_key))
+    turn.say("evaluation " + std::string(name(evaluation.kind())) + " has no `" + best_key +
+             "`, by which learner.keep_best looks for the best checkpoint");
   write_record(turn, evaluation, figures);
   if (figures.all.mean) {
     turn.say(ended_text(turn, evaluation, figures.all));

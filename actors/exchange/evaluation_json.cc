@@ -51,4 +51,12 @@ void add_metrics(json& line, const EvaluationFigures& figures) {
     add_figures(line, "val/" + name + "/reward/", source);
 }
 
+std::optional<double> figure_of(const EvaluationFigures& figures, const std::string& key) {
+  json line;
+  add_metrics(line, figures);
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 }  // namespace tandem::actors

@@ -48,6 +48,7 @@ struct ExchangeConfig {
   bool warm_start = false;
   std::int64_t save_freq = 0;  // 0: only at the end
   std::int64_t test_freq = 0;  // 0: only before and after
+  std::string keep_best;       // the key of evaluations by which a checkpoint is the best; or empty
   SamplesConfig samples = {};
   std::optional<double> on_failure = {};  // the reward of a failed completion; none: discarded
   bool filter_groups = false;

@@ -317,7 +317,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   if (spec.data.val_files.empty())
     return console.complain({ErrorCode::kInvalid, "the job has no data.val_files",
                              command.job.string(), "name a file of held-out prompts"});
-  auto records = load_dataset(spec.data.val_files, dataset_keys(spec), needs_of_prompts(spec));
+  auto records = validation_prompts(spec);
   if (!records) return console.complain(records.error());
   runtime::IoThread io("reward");
   auto verifier = actors::make_verifier(verifier_config(spec, ""), runtime::process_spawner(io));

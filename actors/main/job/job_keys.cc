@@ -121,6 +121,18 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.data.shuffle); },
      .description = "Visit the prompts in an order drawn from the seed, anew each epoch; false: in "
                     "file order."},
+    {.path = "data.total_epochs",
+     .field = [](J& j) { return slot(j.data.total_epochs); },
+     .description = "How often training visits each prompt, in place of "
+                    "`learner.total_training_steps`, which the size of the data decides then; the "
+                    "run's job.yaml has the steps. A batch that is not full is left out.",
+     .range = between(1, 1e6),
+     .unit = "epochs"},
+    {.path = "data.filter_overlong_prompts",
+     .field = [](J& j) { return slot(j.data.filter_overlong_prompts); },
+     .description = "Prompts longer than `max_prompt_length` are counted, told and left out when "
+                    "the data are read, also those of evaluations; false: they are discarded in "
+                    "each epoch, and fail in each evaluation."},
 
     // Section `warm_start`, which may be left out: a field of it is there only while the section
     // is.

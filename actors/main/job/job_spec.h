@@ -55,6 +55,9 @@ struct DataSpec {
   std::int64_t max_response_length = 64;  // tokens
   std::int64_t train_batch_size = 64;     // groups per step (B)
   bool shuffle = true;
+  // Decides learner.total_training_steps once the data are read (job_inputs.h), and is null then.
+  std::optional<std::int64_t> total_epochs;
+  bool filter_overlong_prompts = false;
 };
 
 // Supervised steps before reinforcement learning begins: the learner's keys, and the data.
@@ -110,6 +113,7 @@ struct LearnerSpec {
   // loads the last checkpoint in both modes.
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
+  std::optional<std::string> keep_best;  // a key of evaluations' records in metrics.jsonl
   actors::OptimizerConfig optimizer;
 };
 

@@ -76,6 +76,7 @@ class MemoryRecord final : public RunRecord {
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
+  Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
 
@@ -87,6 +88,7 @@ class MemoryRecord final : public RunRecord {
   std::vector<JournalledRow> events;  // the rows of the entries
   DurableState replayed;              // what a reader of the journal has
   std::vector<std::string> metrics_lines, sample_lines;
+  std::vector<StepId> best;  // as name_best() was told
   std::optional<std::string> result_json;
   std::string job_yaml;
   std::function<std::int64_t()> now_ms;

@@ -304,6 +304,7 @@ bool is_tied(const Key& key) {
                                                 "rollout.n",
                                                 "eval.n",
                                                 "eval.greedy",
+                                                "learner.keep_best",
                                                 "rollout.min_tokens",
                                                 "rollout.block_size",
                                                 "rollout.max_num_seqs",
