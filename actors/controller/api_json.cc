@@ -196,6 +196,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"queue_depth", status.queue_depth},
       {"steps_skipped", status.steps_skipped},
       {"steps_without_gradient", status.steps_without_gradient},
+      {"rewards_failed", status.rewards_failed},
       {"trainer_idle_fraction", status.trainer_idle_fraction},
       {"tokens_per_second",
        {{"generated", status.tokens_generated_per_s}, {"trained", status.tokens_trained_per_s}}},
@@ -205,7 +206,8 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   if (!trains(job.shape))
     for (const char* const figure :
          {"step", "total_steps", "policy_version", "reward_mean", "staleness", "queue_depth",
-          "steps_skipped", "steps_without_gradient", "trainer_idle_fraction", "tokens_per_second"})
+          "steps_skipped", "steps_without_gradient", "rewards_failed", "trainer_idle_fraction",
+          "tokens_per_second"})
       object[figure] = nullptr;
   object["memory"] = memory_json(job);
   object["troubles"] = json::array();

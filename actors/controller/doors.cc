@@ -119,10 +119,11 @@ Result<void> check(const RewardUp& up) {
   return {};
 }
 
-// A failure is a valid answer; a score must fit a reward, and enters means.
+// A failure is a valid answer; a score must fit a reward, enters means, and has an `extra` that is
+// kept until the group is trained.
 bool is_score(const TrajectoryScore& score) {
   const auto* scored = std::get_if<Scored>(&score);
-  return !scored || !score_fault(scored->value);
+  return !scored || (!score_fault(scored->value) && scored->extra.size() <= kExtraBytesMax);
 }
 
 Result<void> check(const GroupsScored& scored) {

@@ -159,6 +159,9 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
           &JobStatus::steps_skipped);
   figures({"tandem_steps_without_gradient_total", "counter", "Steps whose gradient was 0."},
           kStatus, &JobStatus::steps_without_gradient);
+  figures({"tandem_rewards_failed_total", "counter",
+           "Trained completions with the reward of reward.on_failure."},
+          kStatus, &JobStatus::rewards_failed);
   figures({"tandem_broadcasts_total", "counter", "Versions that the learner broadcast."}, kStatus,
           &JobStatus::broadcasts);
   figures({"tandem_broadcast_failures_total", "counter", "Epochs of broadcasts that failed."},
@@ -192,7 +195,7 @@ void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
   };
   // One sample per k, with the label `k`.
   const Add pass = [&text](const RewardFigures& figures, const Labels& labels) {
-    for (const PassAt& at : figures.pass) {
+    for (const FigureAt& at : figures.pass) {
       const std::string k = std::to_string(at.k);
       Labels with_k = labels;
       with_k.push_back({"k", k});

@@ -134,8 +134,39 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 Result<void> RunFiles::sample(const std::string& json_line) {
   // Counted also when it is dropped: after the first sample too many none follows, however short.
   sample_bytes_ += json_line.size() + 1;
-  if (sample_bytes_ > kSamplesBytesMax) return {};
+  if (sample_bytes_ > kSamplesBytesMax) {
+    if (!std::exchange(samples_full_, true))
+      log::warn(
+          "event=samples_full file=\"{}/samples.jsonl\" message=\"it has {} MiB, the most "
+          "that it may have: no further samples are kept\"",
+          run_dir_, kSamplesBytesMax >> 20);
+    return {};
+  }
   return append(samples_, "samples.jsonl", json_line);
+}
+
+// The link is made aside and renamed, so that a reader finds the former or the new one. A
+// checkpoint that is not there was removed under another key; the link would lead nowhere.
+Result<void> RunFiles::name_best(StepId step) {
+  namespace fs = std::filesystem;
+  const fs::path link = fs::path(run_dir_) / "checkpoints" / "best";
+  const fs::path aside = fs::path(run_dir_) / "checkpoints" / "best.new";
+  const std::string name = "step-" + std::to_string(step.value);
+  std::error_code failed;
+  fs::remove(aside, failed);
+  if (!fs::is_directory(link.parent_path() / name, failed)) {
+    log::warn(
+        "event=best_checkpoint_gone step={} message=\"it was removed before it was the best "
+        "by learner.keep_best\"",
+        step.value);
+    fs::remove(link, failed);
+    return {};
+  }
+  fs::create_directory_symlink(name, aside, failed);
+  if (!failed) fs::rename(aside, link, failed);
+  if (!failed) return {};
+  return Error{ErrorCode::kFailed, "cannot name the best checkpoint: " + failed.message(),
+               link.string(), "is the folder writable?"};
 }
 
 Result<void> RunFiles::result(const std::string& text) {

@@ -7,6 +7,7 @@
 //   result.json     written whole when this incarnation of the run has ended; earlier ones stay as
 //                   result.json.1, …
 //   tensorboard/    event files, if the job asks for them
+//   checkpoints/best  a link to the best checkpoint, if the job names a key for it
 //
 // Event files are an extra. If they cannot be written, the log says so once, no more of them are
 // written until the run is resumed, and the run goes on.
@@ -40,6 +41,7 @@ class RunFiles final : public RunRecord {
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
+  Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
 
@@ -55,6 +57,7 @@ class RunFiles final : public RunRecord {
   std::ofstream metrics_, samples_;
   std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
   std::size_t sample_bytes_ = 0;                  // of all incarnations of the run
+  bool samples_full_ = false;                     // which the log has said
 };
 
 }  // namespace tandem::actors

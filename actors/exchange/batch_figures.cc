@@ -30,6 +30,7 @@ BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> gr
   for (const GroupFacts* group : groups) {
     const auto solved = [](float reward) { return reward > kSuccessAbove; };
     rewards.insert(rewards.end(), group->rewards.begin(), group->rewards.end());
+    figures.rewards_failed += group->failed;
     solved_all += std::ranges::all_of(group->rewards, solved) ? 1 : 0;
     solved_none += std::ranges::none_of(group->rewards, solved) ? 1 : 0;
     for (const TrajectoryHeader& trajectory : group->header->trajectories) {

@@ -1,6 +1,7 @@
 // The figures of one batch that follow from its groups' headers and rewards alone. Pure.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "actors/exchange/state/run_facts.h"
@@ -23,7 +24,8 @@ struct BatchFigures {
   // succeeds when its reward is above kSuccessAbove (evaluation_means.h).
   double solved_all = 0, solved_none = 0;
   double completion_tokens_mean = 0, completion_tokens_max = 0;
-  double truncated_fraction = 0;  // of the trajectories
+  double truncated_fraction = 0;    // of the trajectories
+  std::int64_t rewards_failed = 0;  // trajectories, as TrainedTotals'
 };
 
 // The groups have headers and rewards.

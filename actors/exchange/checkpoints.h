@@ -4,6 +4,8 @@
 //   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
 #pragma once
 
+#include <optional>
+
 #include "actors/exchange/turn.h"
 
 namespace tandem::actors {
@@ -12,5 +14,10 @@ namespace tandem::actors {
 void ask_checkpoint(Turn& turn);
 
 void take(Turn& turn, const CheckpointSaved& saved);
+
+// The best checkpoint by learner.keep_best, once it is saved.
+std::optional<BestCheckpoint> best_saved(const RunView& view);
+// Has the run's files name it, where there is one.
+void name_best(Turn& turn);
 
 }  // namespace tandem::actors

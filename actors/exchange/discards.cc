@@ -7,6 +7,7 @@ void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason) {
   if (header) turn.send(ReleasePayload{header->payload});
   turn.record(GroupDiscarded{group, reason});
   turn.seen.admitted.erase(group);
+  turn.seen.notes.erase(group);
 }
 
 }  // namespace tandem::actors

@@ -14,6 +14,7 @@
 
 #include "actors/exchange/exchange_config.h"
 #include "actors/exchange/group_history.h"
+#include "actors/exchange/reward_extras.h"
 #include "actors/exchange/run_record.h"
 #include "actors/exchange/state/journal_event.h"
 #include "actors/messages/broadcast.h"
@@ -119,6 +120,8 @@ struct WriteStepSamples {
   std::vector<float> rewards;
   std::vector<float> advantages;  // of the same trajectories; may be fewer than rewards
   std::vector<FinishReason> finishes;
+  ScoreNotes notes;
+  std::size_t rows_max = 0;  // trajectories that are written
 };
 // Of a trajectory that got no score. One that cannot be written ends no job: the journal has the
 // discard.
@@ -129,6 +132,11 @@ struct WriteFailureSample {
   ExchangeRecord record;  // of the group's prompt
   RecordKeys keys;
   std::string reason;
+  std::optional<double> reward;  // that it has nevertheless, by reward.on_failure
+};
+
+struct NameBest {  // the checkpoint that is the best one now, which is saved
+  StepId step;
 };
 
 struct ReleasePayload {
@@ -153,7 +161,7 @@ struct EndRun {
 
 using ExchangeEffect = std::variant<ToRollout, ToReward, ToLearner, ToBroadcast, Notify, Refuse,
                                     DecideSoon, DecideAt, WakeAtDeadline, Journal, WriteMetrics,
-                                    WriteSample, WriteStepSamples, WriteFailureSample,
+                                    WriteSample, WriteStepSamples, WriteFailureSample, NameBest,
                                     ReleasePayload, ReleaseWritten, ReadHistory, TakeUpRun, EndRun>;
 
 }  // namespace tandem::actors

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "actors/exchange/checkpoints.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/samples.h"
@@ -19,9 +20,6 @@ namespace tandem::actors {
 namespace {
 
 constexpr std::size_t kEvaluationChunk = 256;  // completions or texts per message
-// Of each evaluation, in samples.jsonl.
-constexpr std::int32_t kPromptsShown = 32;
-constexpr std::int32_t kSamplesShown = 4;  // of each of these prompts, besides the greedy one
 
 void evaluate_on(Turn& turn, Evaluation& evaluation, const Sender& rollout, std::size_t prompts) {
   if (turn.seen.workers.by_actor[rollout.actor].announced < evaluation.version())
@@ -88,22 +86,38 @@ void write_record(Turn& turn, const Evaluation& evaluation, const EvaluationFigu
   turn.send(WriteMetrics{dump_json(line)});
 }
 
-std::string ended_text(const Evaluation& evaluation, const RewardFigures& figures) {
-  char mean[32];
-  std::snprintf(mean, sizeof mean, "%.4g", *figures.mean);
-  return std::string("evaluation ") + name(evaluation.kind()) + " of version " +
-         std::to_string(evaluation.version().value) + ": mean reward " + mean + " over " +
-         std::to_string(figures.scored) + " completions, " + std::to_string(figures.failed) +
-         " failed";
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+// A failure is in no mean; people read beside it what it would make of the mean.
+std::string ended_text(const Turn& turn, const Evaluation& evaluation,
+                       const RewardFigures& figures) {
+  std::string text = std::string("evaluation ") + name(evaluation.kind()) + " of version " +
+                     std::to_string(evaluation.version().value) + ": mean reward " +
+                     short_number(*figures.mean) + " over " + std::to_string(figures.scored) +
+                     " completions, " + std::to_string(figures.failed) + " failed";
+  if (figures.mean_with_failures)
+    text += "; with " + short_number(turn.config.evaluation.failure_reward) +
+            " for each failure the mean is " + short_number(*figures.mean_with_failures);
+  return text;
 }
 
 void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   const EvaluationFigures figures = evaluation.figures();
   RunStatistics& statistics = turn.seen.statistics;
-  statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures});
+  const std::string& best_key = turn.config.keep_best;
+  const bool is_best =
+      statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures}, best_key);
+  if (is_best) name_best(turn);
+  if (!best_key.empty() && figures.all.mean && !figure_of(figures, best_key))
+    turn.say("evaluation " + std::string(name(evaluation.kind())) + " has no `" + best_key +
+             "`, by which learner.keep_best looks for the best checkpoint");
   write_record(turn, evaluation, figures);
   if (figures.all.mean) {
-    turn.say(ended_text(evaluation, figures.all));
+    turn.say(ended_text(turn, evaluation, figures.all));
   } else {
     const std::string what =
         completions_of(turn.config.evaluation.sampling) > 1 ? "completions" : "prompts";
@@ -127,8 +141,11 @@ void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& ju
   const EvaluationText& text = judged.text;
   const EvaluationPlan& plan = turn.config.evaluation;
   const bool greedy_beside = text.sample == plan.sampling.n;
-  const bool shown = text.index < kPromptsShown && (text.sample < kSamplesShown || greedy_beside);
-  if (!failure && !shown) return;
+  // The completions count on from prompt to prompt.
+  const std::int64_t number =
+      std::int64_t{text.index} * completions_of(plan.sampling) + text.sample;
+  const auto& limit = turn.config.samples.evaluation;
+  if (!failure && limit && number >= *limit) return;
   const auto index = static_cast<std::size_t>(text.index);
   nlohmann::json line{{"eval", name(of.kind())},
                       {"step", of.version().value},
@@ -141,10 +158,13 @@ void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& ju
   add_record_fields(line, turn.config.validation[index].data, turn.config.record_keys);
   if (!plan.sources.of_prompt.empty() && plan.sources.of_prompt[index])
     line["data_source"] = plan.sources.names[*plan.sources.of_prompt[index]];
-  if (failure)
+  if (failure) {
     line["error"] = failure->reason;
-  else
-    line["reward"] = std::get<Scored>(judged.score).value;
+  } else {
+    const auto& scored = std::get<Scored>(judged.score);
+    line["reward"] = scored.value;
+    add_extra(line, scored.extra);
+  }
   turn.send(WriteSample{dump_json(line)});
 }
 

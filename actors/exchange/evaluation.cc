@@ -72,8 +72,8 @@ std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
     // Taken out, so that a repeated score finds nothing.
     auto held = it->second.extract(completion);
     if (held.empty()) continue;
-    if (const auto* value = std::get_if<Scored>(&score.score))
-      means_.scored(completion, value->value);
+    if (const auto* scored = std::get_if<Scored>(&score.score))
+      means_.scored(completion, scored->value, scored->vote);
     else
       fail(completion, std::get<ScoreFailed>(score.score).reason);
     judged.push_back({std::move(held.mapped()), score.score});

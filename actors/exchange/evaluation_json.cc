@@ -10,14 +10,19 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kPass = "pass@";
+constexpr std::string_view kPass = "pass@", kMajority = "maj@";
 
 // Each figure that there is, by its name behind `prefix`.
 void add_figures(json& object, const std::string& prefix, const RewardFigures& figures) {
   if (figures.mean) object[prefix + "mean"] = *figures.mean;
+  if (figures.standard_error) object[prefix + "stderr"] = *figures.standard_error;
+  if (figures.mean_with_failures)
+    object[prefix + "mean_with_failures"] = *figures.mean_with_failures;
   if (figures.greedy) object[prefix + "greedy"] = *figures.greedy;
-  for (const PassAt& pass : figures.pass)
+  for (const FigureAt& pass : figures.pass)
     object[prefix + std::string(kPass) + std::to_string(pass.k)] = pass.value;
+  for (const FigureAt& majority : figures.majority)
+    object[prefix + std::string(kMajority) + std::to_string(majority.k)] = majority.value;
   object[prefix + "scored"] = figures.scored;
   object[prefix + "failed"] = figures.failed;
 }
@@ -44,6 +49,14 @@ void add_metrics(json& line, const EvaluationFigures& figures) {
   add_figures(line, "val/reward/", figures.all);
   for (const auto& [name, source] : figures.sources)
     add_figures(line, "val/" + name + "/reward/", source);
+}
+
+std::optional<double> figure_of(const EvaluationFigures& figures, const std::string& key) {
+  json line;
+  add_metrics(line, figures);
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
 }
 
 }  // namespace tandem::actors

@@ -1,9 +1,10 @@
-// The figures of an evaluation as JSON: {mean, scored, failed, greedy, pass@k …}, and under
-// `sources` the same for each data set. This form is used in result.json, the HTTP API and `tandem
-// eval`; add_metrics() writes the figures as keys of metrics.jsonl.
+// The figures of an evaluation as JSON: {mean, stderr, scored, failed, greedy, pass@k, maj@k …},
+// and under `sources` the same for each data set. This form is used in result.json, the HTTP API
+// and `tandem eval`; add_metrics() writes the figures as keys of metrics.jsonl.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "actors/messages/evaluation_figures.h"
@@ -16,5 +17,8 @@ bool has_more_than_mean(const EvaluationFigures& figures);
 
 // Sets `val/reward/mean` …, and `val/SOURCE/reward/mean` … of each source.
 void add_metrics(nlohmann::json& line, const EvaluationFigures& figures);
+
+// The figure of a key that add_metrics() sets; nullopt where the evaluation has none.
+std::optional<double> figure_of(const EvaluationFigures& figures, const std::string& key);
 
 }  // namespace tandem::actors

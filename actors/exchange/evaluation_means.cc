@@ -4,6 +4,7 @@
 #include "actors/exchange/evaluation_means.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/base/check.h"
 #include "runtime/base/rng.h"
@@ -70,24 +71,46 @@ double pass_at(std::int32_t k, SampleCount samples) {
   return 1 - none;
 }
 
+double majority_at(std::int32_t k, std::span<const Outcome> scored) {
+  const auto size = static_cast<std::size_t>(k);
+  CHECK(k >= 1 && size <= scored.size());
+  const std::size_t blocks = scored.size() / size;
+  double sum = 0;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const std::span<const Outcome> block = scored.subspan(i * size, size);
+    const Outcome* winner = &block.front();
+    std::ptrdiff_t most = 0;
+    for (const Outcome& one : block) {
+      if (!one.vote) continue;
+      const std::ptrdiff_t votes = std::ranges::count(block, one.vote, &Outcome::vote);
+      if (votes <= most) continue;
+      most = votes;
+      winner = &one;
+    }
+    sum += winner->reward;
+  }
+  return sum / static_cast<double>(blocks);
+}
+
 EvaluationMeans::EvaluationMeans(const EvaluationPlan& plan)
     : sampling_(plan.sampling),
       sources_(plan.sources),
       pass_sizes_(pass_sizes(plan.sampling.n)),
+      failure_reward_(plan.failure_reward),
       prompts_(static_cast<std::size_t>(plan.prompts)),
       outcomes_left_(std::int64_t{plan.prompts} * completions_of(plan.sampling)) {
   CHECK(sources_.of_prompt.empty() || sources_.of_prompt.size() == prompts_.size());
 }
 
-void EvaluationMeans::take(CompletionId completion, std::optional<double> reward) {
+void EvaluationMeans::take(CompletionId completion, std::optional<Outcome> outcome) {
   const std::int32_t completions = completions_of(sampling_);
   Open& open = open_[completion.index];
   // Prompts are opened by their first outcome, so that memory grows with the work under way.
-  if (open.rewards.empty()) {
-    open.rewards.resize(static_cast<std::size_t>(completions));
+  if (open.outcomes.empty()) {
+    open.outcomes.resize(static_cast<std::size_t>(completions));
     open.outcomes_left = completions;
   }
-  open.rewards.at(static_cast<std::size_t>(completion.sample)) = reward;
+  open.outcomes.at(static_cast<std::size_t>(completion.sample)) = outcome;
   --outcomes_left_;
   if (--open.outcomes_left > 0) return;
   prompts_.at(static_cast<std::size_t>(completion.index)) = closed(open);
@@ -96,22 +119,30 @@ void EvaluationMeans::take(CompletionId completion, std::optional<double> reward
 
 EvaluationMeans::Prompt EvaluationMeans::closed(const Open& open) const {
   Prompt prompt;
+  std::vector<Outcome> scored;  // samples
   double sum = 0;
   const auto n = static_cast<std::size_t>(sampling_.n);
-  for (std::size_t i = 0; i < open.rewards.size(); ++i) {
-    const std::optional<double>& reward = open.rewards[i];
-    if (!reward) {
+  for (std::size_t i = 0; i < open.outcomes.size(); ++i) {
+    const std::optional<Outcome>& outcome = open.outcomes[i];
+    if (!outcome) {
       ++prompt.failed;
+      prompt.samples_failed += i < n ? 1 : 0;
       // Sample n, behind the n sampled ones, is the greedy completion (EvaluationSampling).
     } else if (i == n) {
-      prompt.greedy = reward;
+      prompt.greedy = outcome->reward;
     } else {
-      sum += *reward;
-      ++prompt.samples.scored;
-      prompt.samples.succeeded += *reward > kSuccessAbove ? 1 : 0;
+      sum += outcome->reward;
+      scored.push_back(*outcome);
+      prompt.samples.succeeded += outcome->reward > kSuccessAbove ? 1 : 0;
     }
   }
-  if (prompt.samples.scored > 0) prompt.mean = sum / prompt.samples.scored;
+  prompt.samples.scored = static_cast<std::int32_t>(scored.size());
+  if (!scored.empty()) prompt.mean = sum / prompt.samples.scored;
+  prompt.mean_with_failures =
+      (sum + prompt.samples_failed * failure_reward_) / static_cast<double>(sampling_.n);
+  if (std::ranges::any_of(scored, [](const Outcome& one) { return one.vote.has_value(); }))
+    for (const std::int32_t k : pass_sizes_)
+      if (k <= prompt.samples.scored) prompt.majority.push_back(majority_at(k, scored));
   return prompt;
 }
 
@@ -120,28 +151,43 @@ struct EvaluationMeans::Sums {
   struct Sum {
     double total = 0;
     std::int64_t prompts = 0;
+    // The mean so far and the sum of squares of the distances from it (Welford).
+    double centre = 0, squares = 0;
     void add(double value) {
       total += value;
       ++prompts;
+      const double apart = value - centre;
+      centre += apart / static_cast<double>(prompts);
+      squares += apart * (value - centre);
     }
     std::optional<double> mean() const {
       if (prompts == 0) return std::nullopt;
       return total / static_cast<double>(prompts);
     }
+    std::optional<double> standard_error() const {
+      if (prompts < 2) return std::nullopt;
+      const auto count = static_cast<double>(prompts);
+      return std::sqrt(squares / (count - 1) / count);
+    }
   };
-  Sum reward, greedy;
-  std::vector<Sum> pass;  // of each of pass_sizes_
-  std::int64_t scored = 0, failed = 0;
+  Sum reward, greedy, with_failures;
+  std::vector<Sum> pass, majority;  // of each of pass_sizes_
+  std::int64_t scored = 0, failed = 0, samples_failed = 0;
 
   // A prompt without enough scored samples is in no mean (EM-1, EM-3); its counts are added.
   void add(const Prompt& prompt, const std::vector<std::int32_t>& sizes) {
     pass.resize(sizes.size());
+    majority.resize(sizes.size());
     failed += prompt.failed;
+    samples_failed += prompt.samples_failed;
+    if (prompt.samples.scored + prompt.samples_failed > 0)
+      with_failures.add(prompt.mean_with_failures);
     scored += prompt.samples.scored + (prompt.greedy ? 1 : 0);
     if (prompt.samples.scored > 0) reward.add(prompt.mean);
     if (prompt.greedy) greedy.add(*prompt.greedy);
     for (std::size_t i = 0; i < sizes.size(); ++i)
       if (prompt.samples.scored >= sizes[i]) pass[i].add(pass_at(sizes[i], prompt.samples));
+    for (std::size_t i = 0; i < prompt.majority.size(); ++i) majority[i].add(prompt.majority[i]);
   }
 
   RewardFigures figures(const std::vector<std::int32_t>& sizes) const {
@@ -149,9 +195,16 @@ struct EvaluationMeans::Sums {
                           .greedy = greedy.mean(),
                           .pass = {},
                           .scored = scored,
-                          .failed = failed};
-    for (std::size_t i = 0; i < pass.size(); ++i)
-      if (const auto value = pass[i].mean()) figures.pass.push_back({sizes[i], *value});
+                          .failed = failed,
+                          .standard_error = reward.standard_error()};
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (i < pass.size() && pass[i].prompts > 0)
+        figures.pass.push_back({sizes[i], *pass[i].mean()});
+      // One vote alone decides nothing: maj@1 would be the mean.
+      if (i < majority.size() && majority[i].prompts > 0 && sizes[i] > 1)
+        figures.majority.push_back({sizes[i], *majority[i].mean()});
+    }
+    if (samples_failed > 0 && reward.prompts > 0) figures.mean_with_failures = with_failures.mean();
     return figures;
   }
 };

@@ -8,11 +8,16 @@
 //         the order of samples and prompts, so figures repeat to the bit.
 //   EM-3  pass@k is the mean over prompts with s >= k of 1 - C(s-c, k) / C(s, k), the unbiased
 //         estimate of arXiv:2107.03374. Other prompts are left out.
+//   EM-4  maj@k is the mean over the same prompts of the reward of the answer that most of k
+//         samples vote for: the mean over the s/k blocks of k scored samples that follow each
+//         other. Of equally many votes the earliest answer wins; a sample without an answer has no
+//         vote, and a block without any vote has its first sample's reward.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +50,7 @@ struct EvaluationPlan {
   EvaluationSampling sampling;
   std::uint64_t seed = 0;
   EvaluationSources sources;
+  double failure_reward = 0;  // of RewardFigures::mean_with_failures
 };
 // The seed of a prompt. It follows from the job's seed and the prompt's place alone, so that an
 // evaluation repeats.
@@ -59,6 +65,13 @@ struct SampleCount {
 };
 double pass_at(std::int32_t k, SampleCount samples);  // EM-3; needs s >= k
 
+// A completion that has a score.
+struct Outcome {
+  double reward = 0;
+  std::optional<std::uint64_t> vote = {};  // as Scored::vote
+};
+double majority_at(std::int32_t k, std::span<const Outcome> scored);  // EM-4; needs s >= k
+
 struct CompletionId {
   std::int32_t index = 0;   // of the prompt
   std::int32_t sample = 0;  // as EvaluationText's
@@ -71,7 +84,9 @@ class EvaluationMeans {
   explicit EvaluationMeans(const EvaluationPlan& plan);
 
   // Each completion has exactly one outcome, scored or failed.
-  void scored(CompletionId completion, double reward) { take(completion, reward); }
+  void scored(CompletionId completion, double reward, std::optional<std::uint64_t> vote = {}) {
+    take(completion, Outcome{reward, vote});
+  }
   void failed(CompletionId completion) { take(completion, std::nullopt); }
   bool done() const { return outcomes_left_ == 0; }
   std::int64_t outcomes_left() const { return outcomes_left_; }
@@ -80,23 +95,27 @@ class EvaluationMeans {
 
  private:
   struct Open {  // a prompt that has not all its outcomes
-    std::vector<std::optional<double>> rewards;
+    std::vector<std::optional<Outcome>> outcomes;
     std::int32_t outcomes_left = 0;
   };
   struct Prompt {
     SampleCount samples;
-    std::int32_t failed = 0;  // completions
-    double mean = 0;          // over the samples with a score
+    std::int32_t failed = 0;          // completions
+    std::int32_t samples_failed = 0;  // those of them that were sampled
+    double mean = 0;                  // over the samples with a score
+    double mean_with_failures = 0;    // over all samples
     std::optional<double> greedy;
+    std::vector<double> majority;  // of pass_sizes_ up to s; empty where no sample has a vote
   };
   struct Sums;
-  void take(CompletionId completion, std::optional<double> reward);
+  void take(CompletionId completion, std::optional<Outcome> outcome);
   // The summary of a prompt that has all its outcomes.
   Prompt closed(const Open& open) const;
 
   const EvaluationSampling sampling_;
   const EvaluationSources sources_;
   const std::vector<std::int32_t> pass_sizes_;
+  const double failure_reward_;
   // One summary per prompt; zeros until it has all its outcomes.
   std::vector<Prompt> prompts_;
   std::map<std::int32_t, Open> open_;

@@ -195,6 +195,10 @@ void Exchange::carry_out(runtime::Context&, const WriteFailureSample& effect) {
   (void)record_.sample(failure_line(effect, payload ? &*payload : nullptr));
 }
 
+void Exchange::carry_out(runtime::Context& cx, const NameBest& effect) {
+  expect_kept(cx, record_.name_best(effect.step));
+}
+
 void Exchange::carry_out(runtime::Context& cx, ReadHistory) {
   GroupHistory history;
   const auto read = record_.replay([&](const JournalEntry& entry) { history.take(entry.event); });

@@ -69,6 +69,7 @@ class Exchange {
   void carry_out(runtime::Context& cx, const WriteSample& effect);
   void carry_out(runtime::Context& cx, const WriteStepSamples& effect);
   void carry_out(runtime::Context& cx, const WriteFailureSample& effect);
+  void carry_out(runtime::Context& cx, const NameBest& effect);
   void carry_out(runtime::Context& cx, const ReleasePayload& effect);
   void carry_out(runtime::Context& cx, const ReleaseWritten& effect);
   void carry_out(runtime::Context& cx, ReadHistory);

@@ -28,6 +28,12 @@ struct RecordKeys {
   std::string answer = "answer", data_source = "data_source";
 };
 
+// How many lines of samples.jsonl a run writes, besides those of failures.
+struct SamplesConfig {
+  std::optional<std::int64_t> per_step;          // nullopt: those of one group
+  std::optional<std::int64_t> evaluation = 160;  // of each one; nullopt: all
+};
+
 struct ExchangeConfig {
   std::string job;  // id
   std::uint64_t seed = 0;
@@ -42,6 +48,9 @@ struct ExchangeConfig {
   bool warm_start = false;
   std::int64_t save_freq = 0;  // 0: only at the end
   std::int64_t test_freq = 0;  // 0: only before and after
+  std::string keep_best;       // the key of evaluations by which a checkpoint is the best; or empty
+  SamplesConfig samples = {};
+  std::optional<double> on_failure = {};  // the reward of a failed completion; none: discarded
   bool filter_groups = false;
   std::int64_t gen_batches_max = 10;
   Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder

@@ -39,8 +39,10 @@ class GroupHistory {
   RunResumed resumed(StepId checkpoint, const scheduler::Budget& budget, bool fixed_lag) const;
   // The totals and evaluations of the run so far; those of training and evaluation, and the mean
   // reward of the newest step, as of the checkpoint. Only an evaluation of version `steps_total` is
-  // the final one: the final evaluation of an earlier, shorter end counts as a periodic one.
-  RunStatistics statistics(StepId checkpoint, std::int64_t steps_total) const;
+  // the final one: the final evaluation of an earlier, shorter end counts as a periodic one. The
+  // best of them is that by `best_key`, which may be empty.
+  RunStatistics statistics(StepId checkpoint, std::int64_t steps_total,
+                           const std::string& best_key = {}) const;
 
  private:
   void on(const GroupAdmitted& event);

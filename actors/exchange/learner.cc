@@ -211,10 +211,11 @@ void take(Turn& turn, const RunTakenUp&) {
   const scheduler::Budget& budget = turn.config.budget;
   RunStatistics& statistics = turn.seen.statistics;
   const auto started = statistics.started;
-  statistics = from.history.statistics(from.checkpoint, budget.steps_total);
+  statistics = from.history.statistics(from.checkpoint, budget.steps_total, turn.config.keep_best);
   statistics.started = started;
   turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));
   for (const auto& [group, facts] : turn.facts.flow.entries) turn.seen.admitted[group] = turn.now;
+  if (statistics.best) turn.send(NameBest{StepId{statistics.best->version.value}});
   ask_to_publish(turn, from.checkpoint);
 }
 

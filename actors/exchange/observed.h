@@ -13,6 +13,7 @@
 #include "actors/exchange/broadcasts.h"
 #include "actors/exchange/evaluation.h"
 #include "actors/exchange/group_history.h"
+#include "actors/exchange/reward_extras.h"
 #include "actors/exchange/reward_troubles.h"
 #include "actors/exchange/run_statistics.h"
 #include "actors/messages/learner.h"
@@ -64,6 +65,8 @@ struct Observed {
   std::map<GroupId, Time> admitted;  // of the groups in GroupFlow::entries
   WorkersSeen workers;
   LearnerSeen learner;
+  std::map<GroupId, ScoreNotes> notes;  // of scored groups that have any, until they are trained
+  ExtraKeys extra_keys;
   std::list<Evaluation> evaluations;  // those of EvaluationFacts::running, by id
   BroadcastsSeen broadcasts;
   RunStatistics statistics;

@@ -34,6 +34,8 @@ class RunRecord {
   // Removes the lines of steps beyond the checkpoint: these steps are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
   virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest
+  // The checkpoint of this step is the best one now.
+  virtual Result<void> name_best(StepId step) = 0;
   virtual Result<void> result(const std::string& json) = 0;
   // Calls `take` with the events that earlier incarnations of the run journalled, in order. Errors:
   // a journal that is damaged, or of another schema.

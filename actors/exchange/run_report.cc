@@ -221,7 +221,8 @@ JobStatus status_of(const RunView& view) {
                    .troubles = view.seen.workers.troubles.shown(view.now),
                    .reward_fails = view.seen.workers.troubles.all_fail(),
                    .steps_skipped = statistics.trained.steps_skipped,
-                   .steps_without_gradient = statistics.trained.steps_without_gradient};
+                   .steps_without_gradient = statistics.trained.steps_without_gradient,
+                   .rewards_failed = statistics.trained.rewards_failed};
   if (const auto& groups = view.seen.broadcasts.groups) {
     status.broadcasts = view.seen.broadcasts.started;
     status.broadcast_failures = groups->failures();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "actors/exchange/checkpoints.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/check.h"
@@ -47,6 +48,15 @@ nlohmann::json result_of_evaluations(const RunStatistics& statistics) {
   }
   if (!statistics.evaluation_failure.empty()) result["failure"] = statistics.evaluation_failure;
   return result;
+}
+
+nlohmann::json best_of(const RunView& view) {
+  const auto best = best_saved(view);
+  if (!best) return {};
+  return {{"step", best->version.value},
+          {"key", view.config.keep_best},
+          {"value", best->value},
+          {"path", "checkpoints/step-" + std::to_string(best->version.value)}};
 }
 
 }  // namespace
@@ -106,6 +116,8 @@ std::string result_json(const RunView& view, JobOutcome outcome, const std::stri
       {"wall_seconds", total.wall_seconds},
       {"steps_skipped", trained.steps_skipped},
       {"steps_without_gradient", trained.steps_without_gradient},
+      {"rewards_failed", trained.rewards_failed},
+      {"best_checkpoint", best_of(view)},
       {"weights_sha256", view.seen.statistics.weights_sha256}};
   return dump_json(result, 2);
 }

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "actors/exchange/evaluation_json.h"
+
 namespace tandem::actors {
 namespace {
 
@@ -38,12 +40,17 @@ double RunStatistics::publish_seconds_p50() const {
   return *middle;
 }
 
-void RunStatistics::add_evaluation(EvaluationRecord record) {
+bool RunStatistics::add_evaluation(EvaluationRecord record, const std::string& best_key) {
+  const std::optional<double> value = figure_of(record.figures, best_key);
+  const bool is_best =
+      value && record.version >= PolicyVersion{0} && (!best || *value > best->value);
+  if (is_best) best = BestCheckpoint{record.version, *value};
   evaluations_failed += record.figures.all.failed;
   evaluations[name(record.kind)] = record.figures;
   evaluations["last"] = record.figures;
   evaluation_records.push_back(std::move(record));
   if (evaluation_records.size() > kEvaluationsKept) evaluation_records.pop_front();
+  return is_best;
 }
 
 }  // namespace tandem::actors

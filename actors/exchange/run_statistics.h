@@ -26,6 +26,12 @@ struct EvaluationRecord {
   EvaluationFigures figures;
 };
 
+// The version that is the best one by a key of its evaluation, of those that have a checkpoint.
+struct BestCheckpoint {
+  PolicyVersion version;
+  double value = 0;
+};
+
 // All figures of this incarnation, with the totals of the earlier ones.
 struct RunStatistics {
   std::optional<Time> started, running_since;  // of this incarnation
@@ -39,6 +45,7 @@ struct RunStatistics {
   // Evaluations of this run, those of earlier incarnations included.
   std::map<std::string, EvaluationFigures> evaluations;  // by kind; the newest as "last"
   std::deque<EvaluationRecord> evaluation_records;       // the newest kEvaluationsKept, in order
+  std::optional<BestCheckpoint> best;                    // by learner.keep_best
   std::int64_t evaluations_failed = 0;                   // completions, of all evaluations
   std::string evaluation_failure;  // of the last one in which everything failed
   // The digest of the newest checkpoint's weights.
@@ -61,8 +68,9 @@ struct RunStatistics {
   void add_rate_point(Time now);
   // The median of the kept durations in seconds; 0 without any.
   double publish_seconds_p50() const;
-  // Adds an evaluation, which replaces the last one of its kind, also if it has no mean.
-  void add_evaluation(EvaluationRecord record);
+  // Adds an evaluation, which replaces the last one of its kind, also if it has no mean. True: it
+  // is the best one by `best_key`, which may be empty. Of equal ones the earliest is the best.
+  bool add_evaluation(EvaluationRecord record, const std::string& best_key);
 };
 inline constexpr std::size_t kPublishSecondsKept = 4096;
 inline constexpr std::size_t kEvaluationsKept = 1000;

@@ -1,5 +1,8 @@
 #include "actors/exchange/samples.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "runtime/base/json.h"
 
 namespace tandem::actors {
@@ -31,11 +34,17 @@ void add_record_fields(nlohmann::json& line, const std::string& data, const Reco
   if (nlohmann::json user = last_of_user(record); user.is_string()) line["user"] = std::move(user);
 }
 
+void add_extra(nlohmann::json& line, const std::string& extra) {
+  if (nlohmann::json object = parse_json(extra); object.is_object())
+    line["extra"] = std::move(object);
+}
+
 std::vector<std::string> sample_lines(const WriteStepSamples& samples,
                                       const GroupPayload& payload) {
   std::vector<std::string> lines;
   if (payload.trajectories.size() != samples.rewards.size()) return lines;
-  for (std::size_t i = 0; i < payload.trajectories.size(); ++i) {
+  const std::size_t rows = std::min(payload.trajectories.size(), samples.rows_max);
+  for (std::size_t i = 0; i < rows; ++i) {
     const Trajectory& trajectory = payload.trajectories[i];
     nlohmann::json versions = nlohmann::json::array();
     for (const VersionSpan& span : trajectory.versions) versions.push_back(span.version.value);
@@ -49,6 +58,9 @@ std::vector<std::string> sample_lines(const WriteStepSamples& samples,
          i < samples.advantages.size() ? nlohmann::json(samples.advantages[i]) : nlohmann::json()},
         {"versions", versions},
         {"finish_reason", name(samples.finishes[i])}};
+    if (i < samples.notes.extras.size()) add_extra(line, samples.notes.extras[i]);
+    if (i < samples.notes.errors.size() && !samples.notes.errors[i].empty())
+      line["error"] = samples.notes.errors[i];
     add_record_fields(line, samples.record.data, samples.keys);
     lines.push_back(dump_json(line));  // also of sampled text that is not UTF-8
   }
@@ -59,6 +71,7 @@ std::string failure_line(const WriteFailureSample& sample, const GroupPayload* p
   nlohmann::json line{
       {"prompt", sample.record.prompt}, {"step", sample.step.value}, {"error", sample.reason}};
   add_record_fields(line, sample.record.data, sample.keys);
+  if (sample.reward) line["reward"] = *sample.reward;
   if (payload != nullptr && sample.trajectory < payload->trajectories.size())
     line["completion"] = payload->trajectories[sample.trajectory].text;
   return dump_json(line);

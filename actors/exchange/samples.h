@@ -16,7 +16,11 @@ namespace tandem::actors {
 // as `data`, a line of the data set, has them.
 void add_record_fields(nlohmann::json& line, const std::string& data, const RecordKeys& keys);
 
-// A line for each trajectory; none where the payload has another number of them.
+// Sets `extra` where there is one (Scored::extra).
+void add_extra(nlohmann::json& line, const std::string& extra);
+
+// A line for each of the first rows_max trajectories; none where the payload has another number of
+// them.
 std::vector<std::string> sample_lines(const WriteStepSamples& samples, const GroupPayload& payload);
 
 // `payload` may be null: then the line has no completion.

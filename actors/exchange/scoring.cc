@@ -1,7 +1,8 @@
-// A failure never becomes a score: a group of which one trajectory has none is discarded with its
-// reason, and a reward that fails for many groups in a row ends the job. A group without variance
-// teaches nothing under group-relative advantages; where the job filters such groups it is
-// discarded and replaced, until so many batches have been generated for one step.
+// A failure becomes a reward only where the job names one (reward.on_failure), and is counted then.
+// Otherwise a group of which one trajectory has no score is discarded with its reason. A reward
+// that fails for many groups in a row ends the job. A group without variance teaches nothing under
+// group-relative advantages; where the job filters such groups it is discarded and replaced, until
+// so many batches have been generated for one step.
 #include "actors/exchange/scoring.h"
 
 #include <algorithm>
@@ -40,19 +41,81 @@ void write_failure_sample(Turn& turn, const GroupFacts& facts, std::size_t traje
                                .trajectory = trajectory,
                                .record = turn.config.train[turn.config.prompt_at(facts.position)],
                                .keys = turn.config.record_keys,
-                               .reason = failure.reason});
+                               .reason = failure.reason,
+                               .reward = turn.config.on_failure});
 }
 
-void discard_failed(Turn& turn, GroupId group, std::size_t trajectory, const ScoreFailed& failure) {
-  write_failure_sample(turn, turn.facts.flow.entries.at(group), trajectory, failure);
-  discard(turn, group, DiscardReason::kRewardFailed);
+// Ends the job where the reward has never worked, or has failed for too many groups in a row.
+void end_if_failing(Turn& turn, const ScoreFailed& last) {
   const std::int64_t failures = turn.facts.flow.reward_failures;
   if (turn.seen.workers.troubles.never_worked())
-    fail_for_reward(turn, failure.reason);
+    fail_for_reward(turn, last.reason);
   else if (failures >= kRewardFailedBatchesMax * turn.config.budget.groups_per_step)
     fail(turn, "the rewards of " + std::to_string(failures) +
                    " groups failed in a row; the last: " +
-                   turn.seen.workers.troubles.explained(failure.reason));
+                   turn.seen.workers.troubles.explained(last.reason));
+}
+
+// A group's scores as the exchange uses them: failures have a reward where the job gives them one.
+struct Rewards {
+  std::vector<float> values;
+  std::int64_t failed = 0;
+  const ScoreFailed* last_failure = nullptr;
+  ScoreNotes notes;
+};
+
+// The first trajectory without a reward, where there is one.
+std::optional<std::size_t> without_reward(const RunView& view, const GroupScore& group) {
+  if (view.config.on_failure) return std::nullopt;
+  const auto failed = std::ranges::find_if(group.scores, [](const TrajectoryScore& score) {
+    return std::holds_alternative<ScoreFailed>(score);
+  });
+  if (failed == group.scores.end()) return std::nullopt;
+  return static_cast<std::size_t>(failed - group.scores.begin());
+}
+
+Rewards rewards_of(Turn& turn, const GroupScore& group) {
+  Rewards rewards;
+  ScoreNotes& notes = rewards.notes;
+  for (std::size_t i = 0; i < group.scores.size(); ++i) {
+    if (const auto* scored = std::get_if<Scored>(&group.scores[i])) {
+      rewards.values.push_back(static_cast<float>(scored->value));
+      if (scored->extra.empty()) continue;
+      notes.extras.resize(group.scores.size());
+      notes.extras[i] = scored->extra;
+      continue;
+    }
+    rewards.last_failure = &std::get<ScoreFailed>(group.scores[i]);
+    rewards.values.push_back(static_cast<float>(*turn.config.on_failure));
+    ++rewards.failed;
+    notes.errors.resize(group.scores.size());
+    notes.errors[i] = rewards.last_failure->reason;
+    write_failure_sample(turn, turn.facts.flow.entries.at(group.group), i, *rewards.last_failure);
+  }
+  return rewards;
+}
+
+void discard_failed(Turn& turn, GroupId group, const ScoreFailed& failure) {
+  discard(turn, group, DiscardReason::kRewardFailed);
+  end_if_failing(turn, failure);
+}
+
+void keep_scores(Turn& turn, const GroupScore& group, Rewards rewards) {
+  const auto [low, high] = std::ranges::minmax(rewards.values);
+  const bool varied = low != high;
+  const bool all_failed = rewards.failed == std::ssize(rewards.values);
+  if (!varied && may_filter(turn.view(), turn.facts.flow.entries.at(group.group))) {
+    if (all_failed) return discard_failed(turn, group.group, *rewards.last_failure);
+    return discard(turn, group.group, DiscardReason::kZeroVariance);
+  }
+  const bool has_notes = !rewards.notes.extras.empty() || !rewards.notes.errors.empty();
+  if (has_notes) turn.seen.notes[group.group] = std::move(rewards.notes);
+  turn.record(GroupScored{.group = group.group,
+                          .lease = LeaseId{group.attempt},
+                          .rewards = std::move(rewards.values),
+                          .kept_without_variance = !varied && turn.config.filter_groups,
+                          .failed = rewards.failed});
+  if (rewards.last_failure) end_if_failing(turn, *rewards.last_failure);
 }
 
 void take_scores(Turn& turn, const Sender& from, const GroupScore& group) {
@@ -68,22 +131,14 @@ void take_scores(Turn& turn, const Sender& from, const GroupScore& group) {
   }
   for (const TrajectoryScore& score : group.scores)
     turn.seen.workers.troubles.judged(from.actor, score);
-  std::vector<float> rewards;
-  for (const TrajectoryScore& score : group.scores) {
-    if (const auto* failure = std::get_if<ScoreFailed>(&score))
-      return discard_failed(turn, group.group, rewards.size(), *failure);
-    rewards.push_back(static_cast<float>(std::get<Scored>(score).value));
+  if (const auto failed = without_reward(turn.view(), group)) {
+    const auto& failure = std::get<ScoreFailed>(group.scores[*failed]);
+    write_failure_sample(turn, turn.facts.flow.entries.at(group.group), *failed, failure);
+    return discard_failed(turn, group.group, failure);
   }
-  if (std::ssize(rewards) != turn.config.n)
+  if (std::ssize(group.scores) != turn.config.n)
     return discard(turn, group.group, DiscardReason::kRewardFailed);
-  const auto [low, high] = std::ranges::minmax(rewards);
-  const bool varied = low != high;
-  if (!varied && may_filter(turn.view(), turn.facts.flow.entries.at(group.group)))
-    return discard(turn, group.group, DiscardReason::kZeroVariance);
-  turn.record(GroupScored{.group = group.group,
-                          .lease = lease,
-                          .rewards = std::move(rewards),
-                          .kept_without_variance = !varied && turn.config.filter_groups});
+  keep_scores(turn, group, rewards_of(turn, group));
 }
 
 }  // namespace

@@ -30,18 +30,32 @@ std::int64_t oldest_sample_age(const GroupFlow& flow) {
   return age;
 }
 
+// The means of the numbers that the reward has sent beside its scores.
+void add_extras(Turn& turn, const std::vector<GroupId>& batch, nlohmann::json& line) {
+  std::vector<std::string_view> extras;
+  for (const GroupId group : batch)
+    if (const auto notes = turn.seen.notes.find(group); notes != turn.seen.notes.end())
+      extras.insert(extras.end(), notes->second.extras.begin(), notes->second.extras.end());
+  for (const auto& [key, mean] : turn.seen.extra_keys.means(extras))
+    line["critic/rewards/extra/" + key + "/mean"] = mean;
+  if (const auto left_out = turn.seen.extra_keys.left_out())
+    turn.say("the reward's `extra` has more than " + std::to_string(kExtraKeysMax) +
+             " numbers: metrics have the first ones, and neither `" + *left_out +
+             "` nor any further one");
+}
+
 }  // namespace
 
-void write_metrics(Turn& turn, const StepCommitted& committed) {
+void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
   const StepReport& report = committed.report;
   RunStatistics& statistics = turn.seen.statistics;
-  const BatchFigures& batch = statistics.batch;
-  const StalenessCount& staleness = batch.staleness;
+  const BatchFigures& shown = statistics.batch;
+  const StalenessCount& staleness = shown.staleness;
   const Spread advantages = spread_of(report.advantages);
   const auto counters = turn.facts.flow.ledger.counters();
   const JobStatus job = status_of(turn.view());
   StepFigures& figures = statistics.last_step.emplace(
-      StepFigures{.reward_mean = batch.rewards.mean,
+      StepFigures{.reward_mean = shown.rewards.mean,
                   .loss = report.loss,
                   .ppo_kl = report.ppo_kl,
                   .entropy = report.entropy,
@@ -54,19 +68,19 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
     figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
   nlohmann::json line{
       {"step", committed.step.value + 1},
-      {"critic/rewards/mean", batch.rewards.mean},
-      {"critic/rewards/min", batch.rewards.min},
-      {"critic/rewards/max", batch.rewards.max},
-      {"critic/rewards/std", batch.rewards.std},
+      {"critic/rewards/mean", shown.rewards.mean},
+      {"critic/rewards/min", shown.rewards.min},
+      {"critic/rewards/max", shown.rewards.max},
+      {"critic/rewards/std", shown.rewards.std},
       {"critic/advantages/mean", advantages.mean},
       {"critic/advantages/min", advantages.min},
       {"critic/advantages/max", advantages.max},
       {"critic/advantages/std", advantages.std},
-      {"tandem/solve_all", batch.solved_all},
-      {"tandem/solve_none", batch.solved_none},
-      {"response_length/mean", batch.completion_tokens_mean},
-      {"response_length/max", batch.completion_tokens_max},
-      {"response_length/clip_ratio", batch.truncated_fraction},
+      {"tandem/solve_all", shown.solved_all},
+      {"tandem/solve_none", shown.solved_none},
+      {"response_length/mean", shown.completion_tokens_mean},
+      {"response_length/max", shown.completion_tokens_max},
+      {"response_length/clip_ratio", shown.truncated_fraction},
       {"actor/entropy", report.entropy},
       {"actor/loss", report.loss},
       {"actor/ppo_kl", report.ppo_kl},
@@ -94,6 +108,7 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
       {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
       {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
+      {"tandem/rewards_failed", shown.rewards_failed},
       {"tandem/groups_zero_variance", report.groups_zero_variance},
       {"tandem/observed_fraction", report.observed_fraction},
       {"tandem/steps_skipped", report.steps_skipped},
@@ -107,6 +122,7 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
         std::pair("rollout_corr/rollout_is_mean", report.rollout_is_mean),
         std::pair("rollout_corr/rollout_is_eff_sample_size", report.rollout_is_eff_sample_size)})
     if (figure) line[key] = *figure;
+  add_extras(turn, batch, line);
   if (statistics.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =
         static_cast<double>(statistics.work.tokens_generated) /
@@ -114,21 +130,31 @@ void write_metrics(Turn& turn, const StepCommitted& committed) {
   turn.send(WriteMetrics{dump_json(line)});
 }
 
-void write_samples(Turn& turn, const StepCommitted& committed, GroupId first) {
-  const GroupFacts& facts = turn.facts.flow.entries.at(first);
-  const std::uint32_t index = turn.config.prompt_at(facts.position);
-  WriteStepSamples samples{.step = StepId{committed.step.value + 1},
-                           .record = turn.config.train[index],
-                           .keys = turn.config.record_keys,
-                           .payload = facts.header->payload,
-                           .rewards = facts.rewards,
-                           .advantages = committed.report.advantages,
-                           .finishes = {}};
-  // The report has those of the whole batch, and this group is its first.
-  samples.advantages.resize(std::min(samples.advantages.size(), facts.rewards.size()));
-  for (const TrajectoryHeader& trajectory : facts.header->trajectories)
-    samples.finishes.push_back(trajectory.finish);
-  turn.send(std::move(samples));
+void write_samples(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
+  const auto n = static_cast<std::size_t>(turn.config.n);
+  std::size_t rows = n;
+  if (const auto& limit = turn.config.samples.per_step) rows = static_cast<std::size_t>(*limit);
+  const std::vector<float>& advantages = committed.report.advantages;
+  for (std::size_t i = 0; i < batch.size() && rows > 0; ++i) {
+    const GroupFacts& facts = turn.facts.flow.entries.at(batch[i]);
+    WriteStepSamples samples{.step = StepId{committed.step.value + 1},
+                             .record = turn.config.train[turn.config.prompt_at(facts.position)],
+                             .keys = turn.config.record_keys,
+                             .payload = facts.header->payload,
+                             .rewards = facts.rewards,
+                             .advantages = {},
+                             .finishes = {},
+                             .notes = {},
+                             .rows_max = rows};
+    for (std::size_t at = i * n; at < std::min((i + 1) * n, advantages.size()); ++at)
+      samples.advantages.push_back(advantages[at]);
+    for (const TrajectoryHeader& trajectory : facts.header->trajectories)
+      samples.finishes.push_back(trajectory.finish);
+    if (const auto notes = turn.seen.notes.find(batch[i]); notes != turn.seen.notes.end())
+      samples.notes = notes->second;
+    rows -= std::min(rows, facts.rewards.size());
+    turn.send(std::move(samples));
+  }
 }
 
 }  // namespace tandem::actors

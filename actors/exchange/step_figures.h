@@ -1,12 +1,15 @@
 // The lines that a committed step leaves in metrics.jsonl and samples.jsonl.
 #pragma once
 
+#include <vector>
+
 #include "actors/exchange/turn.h"
 
 namespace tandem::actors {
 
-void write_metrics(Turn& turn, const StepCommitted& committed);
-// Of one group of the step, the first of its batch.
-void write_samples(Turn& turn, const StepCommitted& committed, GroupId first);
+// `batch` has the groups of the step, in the order of training.
+void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch);
+// Of the first groups of the batch, as many rows as samples.per_step says.
+void write_samples(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch);
 
 }  // namespace tandem::actors

@@ -84,6 +84,7 @@ void note_trained(Turn& turn, const StepReport& report) {
         std::max(trained.logprob_diff_max_at_staleness_0, diff);
   trained.steps_skipped = report.steps_skipped;
   trained.steps_without_gradient += report.updates_without_gradient;
+  trained.rewards_failed += turn.seen.statistics.batch.rewards_failed;
   trained.staleness.add(turn.seen.statistics.batch.staleness);
 }
 
@@ -99,6 +100,10 @@ void watch_for_collapse(Turn& turn, std::int64_t step, const StepReport& report)
   if (collapse) turn.say(text(*collapse));
 }
 
+bool falls_due(std::int64_t frequency, std::int64_t step) {
+  return frequency > 0 && step % frequency == 0;
+}
+
 // Carries out the consequences of a step's first commit: figures, the next checkpoint, the next
 // evaluation.
 void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
@@ -109,16 +114,17 @@ void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<
   watch_for_collapse(turn, done, committed.report);
   note_totals(turn, committed.publication);
   turn.seen.statistics.add_rate_point(turn.now);
-  write_metrics(turn, committed);
-  write_samples(turn, committed, batch.front());
-  if (last || (turn.config.save_freq > 0 && done % turn.config.save_freq == 0))
-    turn.record(CheckpointAsked{StepId{done}});
+  write_metrics(turn, committed, batch);
+  write_samples(turn, committed, batch);
+  for (const GroupId group : batch) turn.seen.notes.erase(group);
   const PolicyVersion published = turn.facts.versions.published;
-  if (last)
-    finish_training(turn);
-  else if (published.value == done && turn.config.test_freq > 0 &&
-           done % turn.config.test_freq == 0)
-    start_evaluation(turn, EvaluationKind::kPeriodic, published);
+  const bool evaluates = !last && published.value == done && falls_due(turn.config.test_freq, done);
+  // An evaluated version may be the best one, and has a checkpoint then.
+  if (last || falls_due(turn.config.save_freq, done) ||
+      (evaluates && !turn.config.keep_best.empty()))
+    turn.record(CheckpointAsked{StepId{done}});
+  if (last) finish_training(turn);
+  if (evaluates) start_evaluation(turn, EvaluationKind::kPeriodic, published);
 }
 
 }  // namespace

@@ -24,8 +24,9 @@ struct FakeCheckpoint {
 };
 struct FakeStore {
   std::map<StepId, FakeCheckpoint> checkpoints;
-  bool full = false;  // every save fails, as on a full disk
-  int refusals = 0;   // the next so many saves fail, as on a disk with a short fault
+  std::vector<StepId> kept;  // the last that keep() named
+  bool full = false;         // every save fails, as on a full disk
+  int refusals = 0;          // the next so many saves fail, as on a disk with a short fault
 };
 
 struct FakeTrainerConfig {
@@ -52,6 +53,7 @@ class FakeTrainer final : public Trainer {
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
+  void keep(std::vector<StepId> steps) override { store_->kept = std::move(steps); }
   Result<SavedCheckpoint> save() override;
 
  private:

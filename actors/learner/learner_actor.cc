@@ -168,6 +168,7 @@ void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
+  trainer_->keep(std::move(command.keep));
   if (const auto saved = save(cx)) outbox_.send(cx, *saved);
 }
 

@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "kernels/ops/matmul.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
 
 namespace tandem::actors {
 
@@ -114,6 +116,7 @@ enum class ResumeMode : std::uint8_t {
 struct CheckpointConfig {
   std::filesystem::path directory;  // RUN_DIR/checkpoints; made when first needed
   std::int64_t keep_max = 2;        // newest ones kept; at least 1
+  std::vector<StepId> keep;         // kept besides, where they are there
   ResumeMode resume = ResumeMode::kAuto;
   std::filesystem::path resume_path;  // the directory of one checkpoint; only with kPath
 };

@@ -66,6 +66,7 @@ class NativeTrainer final : public Trainer {
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
+  void keep(std::vector<StepId> steps) override { kept_ = std::move(steps); }
   Result<SavedCheckpoint> save() override;
 
   // For ranks >= 1: follows rank 0 until a stop command (no Error) or until the gang breaks.
@@ -107,6 +108,7 @@ class NativeTrainer final : public Trainer {
   Gang gang_;
   StepId step_{};
   const TrainerConfig config_;
+  std::vector<StepId> kept_;  // by save(), besides the newest
   const std::unique_ptr<runtime::ThreadPool> threads_;
   const std::function<void()> beat_;
   const ModelConfig model_;

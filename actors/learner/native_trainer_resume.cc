@@ -155,7 +155,9 @@ Result<SavedCheckpoint> NativeTrainer::save() {
                             .save_model = [&](const std::filesystem::path& directory) {
                               return save_model(directory, {model_, host, model_directory_});
                             }};
-  const auto path = write_checkpoint(config_.checkpoints, std::move(content));
+  CheckpointConfig checkpoints = config_.checkpoints;
+  checkpoints.keep = kept_;
+  const auto path = write_checkpoint(checkpoints, std::move(content));
   if (!path) return path.error();
   return SavedCheckpoint{step_, path->string(), weights_.host_sha256()};
 }

@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "actors/learner/train_batch.h"
 #include "actors/messages/learner.h"
@@ -78,6 +79,9 @@ class Trainer {
   // The arena as it was at a version before step(), if the configuration keeps that many versions;
   // nothing for any other version. Valid until the next train() or restore().
   virtual std::optional<std::span<const std::byte>> older(PolicyVersion version) const = 0;
+
+  // Names the checkpoints that save() must not remove, beside the newest ones that it keeps anyway.
+  virtual void keep(std::vector<StepId> steps) = 0;
 
   // Writes a checkpoint of step(), which is durable on return.
   virtual Result<SavedCheckpoint> save() = 0;

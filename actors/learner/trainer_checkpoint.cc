@@ -103,7 +103,10 @@ void prune(const CheckpointConfig& config, StepId written) {
   std::vector<StepId> excess(later, steps.end());
   steps.erase(later, steps.end());
   const std::size_t keep = static_cast<std::size_t>(std::max<std::int64_t>(config.keep_max, 1));
-  if (steps.size() > keep) excess.insert(excess.end(), steps.begin(), steps.end() - keep);
+  if (steps.size() > keep)
+    std::copy_if(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(keep),
+                 std::back_inserter(excess),
+                 [&](StepId step) { return std::ranges::count(config.keep, step) == 0; });
   for (const StepId step : excess) {
     const fs::path path = checkpoint_path(config.directory, step);
     const Result<void> renamed = rename_path(path, aside(config.directory, step, ".removed"));

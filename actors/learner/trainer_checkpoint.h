@@ -56,8 +56,8 @@ struct CheckpointContent {
 };
 
 // Writes step-N, replacing a checkpoint of that name. Then removes later checkpoints, which belong
-// to a course of training that is repeated, and all but the newest keep_max of the others. Returns
-// the path of step-N.
+// to a course of training that is repeated, and all but the newest keep_max of the others and those
+// that config.keep names. Returns the path of step-N.
 Result<std::filesystem::path> write_checkpoint(const CheckpointConfig& config,
                                                CheckpointContent content);
 

@@ -1,12 +1,14 @@
 // The loaders are those of the ranks and the exchange, so that a file which passes here passes
-// there. A large data set is not encoded twice: one text with every byte of UTF-8 is encoded
-// instead, and if the tokenizer can do that, prompts are encoded only until one is short enough.
+// there. A large data set is not encoded for this check alone: one text with every byte of UTF-8 is
+// encoded instead, and if the tokenizer can do that, prompts are encoded only until one is short
+// enough.
 #include "actors/main/job_inputs.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "actors/controller/run_journal.h"
@@ -20,6 +22,8 @@ namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::int64_t kTrainingStepsMax = 1'000'000'000;  // of learner.total_training_steps
 
 // A text with every byte that UTF-8 can hold, as characters of one, two, three and four bytes. A
 // tokenizer that works on bytes and encodes it can encode any text.
@@ -36,30 +40,63 @@ std::string every_byte() {
   return text;
 }
 
+struct PromptCount {
+  std::int64_t all = 0, too_long = 0;  // too_long: counted only where such prompts are left out
+};
+
 // Each prompt must be encodable and at least one short enough: a job whose prompts are all
 // discarded would look for another one for ever.
-Result<void> check_prompts(const std::vector<fs::path>& files, const char* key, const JobSpec& job,
-                           const actors::Tokenizer& tokenizer, const TellReading& tell) {
+Result<PromptCount> check_prompts(const std::vector<fs::path>& files, const char* key,
+                                  const JobSpec& job, const actors::Tokenizer& tokenizer,
+                                  const TellReading& tell) {
   const bool encodes_all = tokenizer.encode(every_byte()).has_value();
+  const bool counts = job.data.filter_overlong_prompts;
+  PromptCount count;
   bool fits = false;
   const auto check = [&](const Record& record) -> Result<void> {
+    ++count.all;
     if (record.prompt.empty())
       return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
-    if (fits && encodes_all) return {};
+    if (fits && encodes_all && !counts) return {};
     const auto tokens = tokenizer.encode_prompt(record.prompt);
     if (!tokens)
       return Error{ErrorCode::kInvalid, tokens.error().message, record.where,
                    "use text that the model's tokenizer covers"};
-    fits = fits || std::ssize(*tokens) <= job.data.max_prompt_length;
+    const bool is_short = std::ssize(*tokens) <= job.data.max_prompt_length;
+    fits = fits || is_short;
+    if (counts && !is_short) ++count.too_long;
     return {};
   };
-  if (auto read = read_dataset(files, dataset_keys(job), RecordNeeds::kAnswer, check, tell); !read)
-    return read;
-  if (fits) return {};
+  if (auto read = read_dataset(files, dataset_keys(job), needs_of_prompts(job), check, tell); !read)
+    return read.error();
+  if (fits) return count;
   return Error{ErrorCode::kInvalid,
                "no prompt of `" + std::string(key) + "` fits `data.max_prompt_length: " +
                    std::to_string(job.data.max_prompt_length) + "`",
                files.front().string(), "raise data.max_prompt_length"};
+}
+
+std::string left_out_text(const PromptCount& count, const char* key, const JobSpec& job) {
+  return std::to_string(count.too_long) + " of the " + std::to_string(count.all) + " prompts of " +
+         key + " are longer than data.max_prompt_length, " +
+         std::to_string(job.data.max_prompt_length) + " tokens, and are left out";
+}
+
+// Sets the steps of a job that counts in epochs. Returns a sentence that says so.
+Result<std::string> settle_epochs(LoadedJob& loaded, std::int64_t prompts) {
+  DataSpec& data = loaded.spec.data;
+  const std::int64_t epochs = *data.total_epochs, batch = data.train_batch_size;
+  const std::string what = std::to_string(epochs) + " epochs of " + std::to_string(prompts) +
+                           " prompts, in batches of " + std::to_string(batch) + ", are ";
+  const std::int64_t steps = prompts * epochs / batch;
+  if (steps < 1 || steps > kTrainingStepsMax)
+    return Error{ErrorCode::kInvalid,
+                 "`data.total_epochs`: " + what + std::to_string(steps) + " steps",
+                 place_of(loaded, "data.total_epochs"),
+                 steps < 1 ? "lower data.train_batch_size" : "lower data.total_epochs"};
+  loaded.spec.learner.total_training_steps = steps;
+  data.total_epochs.reset();
+  return what + std::to_string(steps) + " steps (data.total_epochs)";
 }
 
 // The longest sequence, a prompt and its completion, must fit into the model's positions. The error
@@ -89,7 +126,7 @@ std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConf
 
 }  // namespace
 
-Result<CheckedInputs> check_inputs(const LoadedJob& loaded, const TellReading& tell) {
+Result<CheckedInputs> check_inputs(LoadedJob& loaded, const TellReading& tell) {
   const JobSpec& job = loaded.spec;
   if (!trains(job)) return CheckedInputs{};
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
@@ -98,19 +135,26 @@ Result<CheckedInputs> check_inputs(const LoadedJob& loaded, const TellReading& t
   if (job.model.init == ModelInit::kPretrained)
     if (auto checked = actors::check_weights(job.model.path, model->config); !checked)
       return checked.error();
-  const auto check = [&](const std::vector<fs::path>& files, const char* key) {
-    return check_prompts(files, key, job, model->tokenizer, tell);
-  };
-  if (auto checked = check(job.data.train_files, "data.train_files"); !checked)
-    return checked.error();
-  if (!job.data.val_files.empty())
-    if (auto checked = check(job.data.val_files, "data.val_files"); !checked)
-      return checked.error();
+  std::vector<std::string> warnings = warnings_of(job, model->config);
+  std::int64_t train_prompts = 0;
+  for (const auto& [files, key] : {std::pair(&job.data.train_files, "data.train_files"),
+                                   std::pair(&job.data.val_files, "data.val_files")}) {
+    if (files->empty()) continue;
+    const auto count = check_prompts(*files, key, job, model->tokenizer, tell);
+    if (!count) return count.error();
+    if (count->too_long > 0) warnings.push_back(left_out_text(*count, key, job));
+    if (files == &job.data.train_files) train_prompts = count->all - count->too_long;
+  }
+  if (job.data.total_epochs) {
+    auto settled = settle_epochs(loaded, train_prompts);
+    if (!settled) return settled.error();
+    warnings.push_back(*std::move(settled));
+  }
   // Only for its errors; the learner reads the records again.
   const auto drop = [](const actors::WarmStartRecord&) {};
   if (auto read = read_warm_start(job, model->config, model->tokenizer, drop, tell); !read)
     return read.error();
-  return CheckedInputs{.warnings = warnings_of(job, model->config),
+  return CheckedInputs{.warnings = std::move(warnings),
                        .model = planned_model(model->config, job.model.path)};
 }
 

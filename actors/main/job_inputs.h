@@ -25,8 +25,9 @@ struct CheckedInputs {
 // kInvalid for content that cannot be used: a line that is not a record, text that the model's
 // tokenizer cannot encode (both with "file:line"), a file list in which no prompt fits
 // data.max_prompt_length, lengths beyond the model's positions (with the key's place).
-// `tell` hears how far the reading is.
-Result<CheckedInputs> check_inputs(const LoadedJob& job, const TellReading& tell = {});
+// `tell` hears how far the reading is. Where the job counts in epochs, its steps are set: they
+// follow from the number of prompts.
+Result<CheckedInputs> check_inputs(LoadedJob& job, const TellReading& tell = {});
 
 // Whether the run in the directory `run` can go on as `job`. kInvalid for the reasons of
 // check_resumable(), and for a journal that another version of tandem wrote; kFailed where one of

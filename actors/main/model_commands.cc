@@ -175,7 +175,7 @@ nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (const auto* value = std::get_if<actors::Scored>(&scores[i])) {
-      means.scored(said.completions[i], value->value);
+      means.scored(said.completions[i], value->value, value->vote);
       continue;
     }
     means.failed(said.completions[i]);
@@ -184,6 +184,7 @@ nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
   CHECK(means.done());
   nlohmann::json answer = actors::figures_json(means.figures());
   answer["prompts"] = plan.prompts;
+  answer["failure_reward"] = plan.failure_reward;
   answer["failure"] = failure.empty() ? nlohmann::json() : nlohmann::json(failure);
   return answer;
 }
@@ -205,10 +206,12 @@ nlohmann::json completions_of(const actors::EvaluationPlan& plan, const Said& sa
                         {"greedy", actors::is_greedy(plan.sampling, sample)},
                         {"finish_reason", item.truncated ? "length" : "stop"}};
     actors::add_record_fields(line, records[static_cast<std::size_t>(index)].json, fields);
-    if (const auto* value = std::get_if<actors::Scored>(&scores[i]))
-      line["reward"] = value->value;
-    else
+    if (const auto* scored = std::get_if<actors::Scored>(&scores[i])) {
+      line["reward"] = scored->value;
+      actors::add_extra(line, scored->extra);
+    } else {
       line["error"] = std::get<actors::ScoreFailed>(scores[i]).reason;
+    }
     all.push_back(std::move(line));
   }
   return all;
@@ -314,7 +317,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   if (spec.data.val_files.empty())
     return console.complain({ErrorCode::kInvalid, "the job has no data.val_files",
                              command.job.string(), "name a file of held-out prompts"});
-  auto records = load_dataset(spec.data.val_files, dataset_keys(spec), RecordNeeds::kAnswer);
+  auto records = validation_prompts(spec);
   if (!records) return console.complain(records.error());
   runtime::IoThread io("reward");
   auto verifier = actors::make_verifier(verifier_config(spec, ""), runtime::process_spawner(io));

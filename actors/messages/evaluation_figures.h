@@ -12,14 +12,13 @@
 
 namespace tandem::actors {
 
-// pass@k: the probability that at least one of k samples of a prompt succeeds, estimated from the
-// sampled completions.
-struct PassAt {
+// A figure of k samples of a prompt.
+struct FigureAt {
   std::int32_t k = 1;
   double value = 0;
-  bool operator==(const PassAt&) const = default;
+  bool operator==(const FigureAt&) const = default;
 };
-TANDEM_WIRE(PassAt, k, value)
+TANDEM_WIRE(FigureAt, k, value)
 
 // Rewards over one set of prompts. Every prompt weighs the same, however many of its completions
 // have a score.
@@ -29,13 +28,23 @@ struct RewardFigures {
   // The mean reward of the greedy completions. Empty when the evaluation made none beside the
   // sampled ones.
   std::optional<double> greedy;
-  // Ascending in k. A k for which no prompt has k scored samples is left out.
-  std::vector<PassAt> pass;
+  // pass@k: the probability that at least one of k samples of a prompt succeeds, estimated from the
+  // sampled completions. Ascending in k. A k for which no prompt has k scored samples is left out.
+  std::vector<FigureAt> pass;
   // Numbers of completions, sampled and greedy together. A failed completion is in no mean.
   std::int64_t scored = 0, failed = 0;
+  // Of `mean`, over prompts. Empty with fewer than two of them.
+  std::optional<double> standard_error = {};
+  // The mean reward of the answer that most of k samples give; ascending in k. Empty where the
+  // reward finds no answers.
+  std::vector<FigureAt> majority = {};
+  // The mean if each failed sample had the reward that the job gives to failures, 0 where it
+  // discards them. Empty where none failed.
+  std::optional<double> mean_with_failures = {};
   bool operator==(const RewardFigures&) const = default;
 };
-TANDEM_WIRE(RewardFigures, mean, greedy, pass, scored, failed)
+TANDEM_WIRE(RewardFigures, mean, greedy, pass, scored, failed, standard_error, majority,
+            mean_with_failures)
 
 struct EvaluationFigures {
   RewardFigures all;  // over every prompt

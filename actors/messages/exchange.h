@@ -93,6 +93,8 @@ struct JobStatus {
   std::uint64_t steps_skipped = 0;
   // Those that changed nothing because their gradient was 0, since the run began.
   std::uint64_t steps_without_gradient = 0;
+  // Trained completions whose reward failed and is that of reward.on_failure, likewise.
+  std::int64_t rewards_failed = 0;
   // The versions that the learner broadcast and the epochs that failed, both since the exchange
   // started. Empty in a job whose weights are not broadcast.
   std::optional<std::int64_t> broadcasts, broadcast_failures;

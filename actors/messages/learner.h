@@ -68,8 +68,9 @@ TANDEM_WIRE(TrainStep, step, groups, publish, retain, more)
 // that it would train next. Answered by CheckpointSaved.
 struct SaveCheckpoint {
   StepId step;
+  std::vector<StepId> keep;  // of the checkpoints that are there, those that must stay
 };
-TANDEM_WIRE(SaveCheckpoint, step)
+TANDEM_WIRE(SaveCheckpoint, step, keep)
 
 // Every message that the learner can get from the exchange.
 using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;

@@ -4,8 +4,15 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <span>
+
+#include "runtime/base/digest.h"
 
 namespace tandem::actors {
+
+std::uint64_t vote_of(std::string_view answer) {
+  return checksum64(std::as_bytes(std::span(answer)));
+}
 
 std::string not_a_score(std::string_view number) {
   return "score is " + std::string(number) +

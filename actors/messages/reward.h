@@ -7,6 +7,7 @@
 // reward of 0. Each trajectory that was sent is answered once, by one of the two (RW-1).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,11 +57,19 @@ TANDEM_WIRE(ScoreTexts, evaluation, texts)
 // Every message that a reward actor can get from the exchange.
 using RewardInbox = std::variant<ScoreGroups, ScoreTexts>;
 
+inline constexpr std::size_t kExtraBytesMax = 4096;  // of Scored::extra
+
 // The verifier's judgement of one completion.
 struct Scored {
   double value = 0;
+  // vote_of() the answer that the verifier found in the completion; empty where it found none, or
+  // looks for none. Equal answers are equal votes.
+  std::optional<std::uint64_t> vote = {};
+  // The object `extra` of a program's answer, as JSON of at most kExtraBytesMax; empty: none.
+  std::string extra = {};
 };
-TANDEM_WIRE(Scored, value)
+TANDEM_WIRE(Scored, value, vote, extra)
+std::uint64_t vote_of(std::string_view answer);
 
 // The verifier could not judge the completion, after as many retries as the job file allows.
 struct ScoreFailed {

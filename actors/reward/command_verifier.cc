@@ -175,7 +175,8 @@ void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
   if (const auto* score = std::get_if<double>(&answer->score)) {
     // A score shows that the program works; an error does not.
     restart_pause_ = config_.restart_pause_min;
-    attempt.done(cx, Scored{*score});
+    if (answer->extra_fault) tell(cx, TroubleKind::kReported, *answer->extra_fault, 0);
+    attempt.done(cx, Scored{.value = *score, .vote = answer->vote, .extra = answer->extra});
   } else {
     const RewardTrouble trouble = tell(cx, TroubleKind::kReported,
                                        std::get<std::string>(answer->score), attempt.failures + 1);

@@ -34,14 +34,42 @@ class DirectVerifier final : public Verifier {
   const Judge judge_;
 };
 
-// The judge of a verifier that compares with the answer: 1 if `equal`, else 0.
-template <class Equal>
-DirectVerifier::Judge compare(Equal equal) {
-  return [equal](const ScoreItem& item) -> TrajectoryScore {
+// The judge of a verifier that compares with the answer: 1 if `equal`, else 0. The completion votes
+// for what `said` finds in it.
+template <class Equal, class Said>
+DirectVerifier::Judge compare(Equal equal, Said said) {
+  return [equal, said](const ScoreItem& item) -> TrajectoryScore {
     const Result<std::string> answer = answer_text(item.answer);
     if (!answer) return ScoreFailed{answer.error().message};
-    return Scored{equal(*answer, item) ? 1.0 : 0.0};
+    Scored scored{.value = equal(*answer, item) ? 1.0 : 0.0};
+    if (const std::optional<std::string> own = said(item)) scored.vote = vote_of(*own);
+    return scored;
   };
+}
+
+// The whole of a completion, as `exact` sees it.
+std::string exact_text(const ScoreItem& item) {
+  return trimmed(item.special_text.value_or(item.completion));
+}
+
+// "-3/10", with the zeros gone that numerator and denominator share at their ends.
+std::string text_of(Rational number) {
+  while (number.numerator.ends_with('0') && number.denominator.ends_with('0')) {
+    number.numerator.pop_back();
+    number.denominator.pop_back();
+  }
+  return (number.negative ? "-" : "") + number.numerator + "/" + number.denominator;
+}
+
+// The final answer of a completion in a form that is the same for most ways to write one number:
+// 1,000 is 1000.0. A fraction is not reduced, so that 1/2 and 0.5 are two votes.
+std::optional<std::string> math_text(const ScoreItem& item) {
+  const std::optional<std::string> found = final_answer(item.completion);
+  if (!found || found->size() > kValueBytesMax) return found;
+  const auto value = parse_value(*found);
+  const bool is_number = value && value->items.size() == 1 && !value->items[0].infinite;
+  if (!is_number) return same_text_form(*found);
+  return text_of(value->items[0].number) + (value->items[0].percent ? "%" : "");
 }
 
 // A compiled expression with a limit on the steps of a search.
@@ -63,6 +91,7 @@ class Pattern {
     return Pattern(std::move(code), std::move(limits));
   }
 
+  bool has_group() const { return groups_ > 0; }
   TrajectoryScore judge(const ScoreItem& item) const {
     const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
         pcre2_match_data_create_from_pattern(code_.get(), nullptr), &pcre2_match_data_free);
@@ -77,7 +106,9 @@ class Pattern {
     // An optional group may have taken no part in the match.
     const bool took_part = found > 1 && at[2] != PCRE2_UNSET;
     const std::string group = took_part ? item.completion.substr(at[2], at[3] - at[2]) : "";
-    return Scored{took_part && trimmed(group) == *answer ? 1.0 : 0.0};
+    Scored scored{.value = took_part && trimmed(group) == *answer ? 1.0 : 0.0};
+    if (took_part) scored.vote = vote_of(trimmed(group));
+    return scored;
   }
 
  private:
@@ -141,6 +172,13 @@ Result<void> check_pattern(const std::string& pattern) {
   return compiled ? Result<void>() : compiled.error();
 }
 
+bool needs_answer(VerifierType type, const std::string& pattern) {
+  if (type == VerifierType::kCommand) return false;
+  if (type != VerifierType::kRegex) return true;
+  const auto compiled = Pattern::compile(pattern);
+  return !compiled || compiled->has_group();
+}
+
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
                                                 runtime::LineChildSpawner spawn) {
   const auto direct = [](DirectVerifier::Judge judge) -> std::unique_ptr<Verifier> {
@@ -148,13 +186,14 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
   };
   switch (config.type) {
     case VerifierType::kExact:
-      return direct(compare([](const std::string& answer, const ScoreItem& item) {
-        return trimmed(item.special_text.value_or(item.completion)) == answer;
-      }));
+      return direct(compare([](const std::string& answer,
+                               const ScoreItem& item) { return exact_text(item) == answer; },
+                            [](const ScoreItem& item) { return std::optional(exact_text(item)); }));
     case VerifierType::kMath:
-      return direct(compare([](const std::string& answer, const ScoreItem& item) {
-        return math_equal(answer, item.completion);
-      }));
+      return direct(
+          compare([](const std::string& answer,
+                     const ScoreItem& item) { return math_equal(answer, item.completion); },
+                  math_text));
     case VerifierType::kRegex: {
       Result<Pattern> pattern = Pattern::compile(config.pattern);
       if (!pattern) return pattern.error();

@@ -46,6 +46,9 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
 // what is wrong and where.
 Result<void> check_pattern(const std::string& pattern);
 
+// Whether the verifier compares completions with an answer, so that each record must have one.
+bool needs_answer(VerifierType type, const std::string& pattern);
+
 // The answer as text: a string without surrounding white space, or a number as JSON writes it.
 Result<std::string> answer_text(const nlohmann::json& answer);
 

@@ -85,6 +85,37 @@ std::variant<double, std::string> score_of(const json& answer, const std::string
   return "score must be a number, found " + kind_of(score) + ": " + quoted;
 }
 
+// Puts the words that stand for numbers that are not finite back in their place, as texts.
+void restore_words(json& value) {
+  if (value.is_object() && value.size() == 1 && value.contains(kNotFinite))
+    value = json(value[kNotFinite]);
+  else if (value.is_structured())
+    for (json& item : value) restore_words(item);
+}
+
+// Takes the object `extra` of a line into `answer`, or says why it cannot.
+void take_extra(const json& line, RewardAnswer& answer) {
+  const auto found = line.find("extra");
+  if (found == line.end() || found->is_null()) return;
+  if (!found->is_object()) {
+    answer.extra_fault = "extra must be an object, found " + kind_of(*found) + "; it is left out";
+    return;
+  }
+  json extra = *found;
+  restore_words(extra);
+  std::string text = dump_json(extra);
+  if (text.size() > kExtraBytesMax) {
+    answer.extra_fault = "extra has " + std::to_string(text.size()) +
+                         " bytes of JSON, more than the " + std::to_string(kExtraBytesMax) +
+                         " that are kept; it is left out";
+    return;
+  }
+  answer.extra = std::move(text);
+  const json pred = extra.value("pred", json());
+  if (pred.is_string()) answer.vote = vote_of(pred.get_ref<const std::string&>());
+  if (pred.is_number() || pred.is_boolean()) answer.vote = vote_of(dump_json(pred));
+}
+
 }  // namespace
 
 std::optional<RewardAnswer> read_reward_answer(std::string_view line) {
@@ -93,12 +124,18 @@ std::optional<RewardAnswer> read_reward_answer(std::string_view line) {
   const auto has = [&](const char* key) { return answer.contains(key); };
   if (!answer.is_object() || (!has("id") && !has("score") && !has("error"))) return std::nullopt;
   const std::string quoted = runtime::one_line(line, kQuotedBytesMax);
-  if (!has("id")) return RewardAnswer{{}, "the answer lacks the id of its line: " + quoted};
-  if (!answer["id"].is_number_unsigned())
-    return RewardAnswer{
-        {},
-        "id must be the number that the line has, found " + kind_of(answer["id"]) + ": " + quoted};
-  return RewardAnswer{answer["id"].get<std::uint64_t>(), score_of(answer, quoted)};
+  RewardAnswer read;
+  if (!has("id")) {
+    read.score = "the answer lacks the id of its line: " + quoted;
+  } else if (!answer["id"].is_number_unsigned()) {
+    read.score =
+        "id must be the number that the line has, found " + kind_of(answer["id"]) + ": " + quoted;
+  } else {
+    read.id = answer["id"].get<std::uint64_t>();
+    read.score = score_of(answer, quoted);
+    take_extra(answer, read);
+  }
+  return read;
 }
 
 }  // namespace tandem::actors

@@ -1,6 +1,8 @@
 // One line of a user's reward program, read as its answer for one completion: {"id", "score"} or
-// {"id", "error"}. Whatever keeps the answer from being a score is named in the words of the line,
-// for the person who wrote the program.
+// {"id", "error"}, and beside a score perhaps an object `extra`: parts of the score, the answer
+// that was found (`pred`, as in verl), whatever the program's author wants to see again. Whatever
+// keeps the answer from being a score is named in the words of the line, for the person who wrote
+// the program.
 //
 // JSON has no NaN and no infinity, but Python and C print them where a number belongs; they are
 // read here, so that the reason can name them.
@@ -19,6 +21,9 @@ struct RewardAnswer {
   // The score, which is finite and within the range of a 32-bit float; or the reason for which
   // there is none.
   std::variant<double, std::string> score;
+  std::string extra;  // the object `extra` as JSON; empty: there is none, or it is left out
+  std::optional<std::string> extra_fault;  // why `extra` is left out
+  std::optional<std::uint64_t> vote;       // vote_of() the text or number `pred` of `extra`
 };
 
 // nullopt: the line answers nothing. It is no JSON object, or has neither an id, nor a score, nor

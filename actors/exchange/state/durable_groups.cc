@@ -69,8 +69,11 @@ void DurableState::on(const RewardLeased& event) {
 void DurableState::on(const GroupScored& event) {
   GroupFlow& flow = facts_.flow;
   CHECK(!flow.ledger.scored(key(event.group, event.lease)));
-  flow.entries.at(event.group).rewards = event.rewards;
-  flow.reward_failures = 0;
+  GroupFacts& facts = flow.entries.at(event.group);
+  facts.rewards = event.rewards;
+  facts.failed = event.failed;
+  // Where failures have a reward, a group that has nothing else is a failure all the same.
+  flow.reward_failures = failed_whole(event) ? flow.reward_failures + 1 : 0;
   if (flow.fixed) flow.fixed->scored(event.group);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,8 +61,14 @@ struct GroupScored {
   scheduler::LeaseId lease;
   std::vector<float> rewards;          // one for each trajectory
   bool kept_without_variance = false;  // since max_num_gen_batches is reached
+  std::int64_t failed = 0;  // trajectories whose reward failed and is that of reward.on_failure
 };
-TANDEM_WIRE(GroupScored, group, lease, rewards, kept_without_variance)
+TANDEM_WIRE(GroupScored, group, lease, rewards, kept_without_variance, failed)
+
+// Whether no trajectory of the group could be scored.
+inline bool failed_whole(const GroupScored& event) {
+  return event.failed > 0 && event.failed == std::ssize(event.rewards);
+}
 
 struct BatchFormed {
   StepId step;

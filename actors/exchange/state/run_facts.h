@@ -27,6 +27,7 @@ struct GroupFacts {
   std::optional<scheduler::Slot> slot;  // under fixed_lag
   std::optional<GroupHeader> header;    // once generated
   std::vector<float> rewards;           // once scored, one for each trajectory
+  std::int64_t failed = 0;              // as GroupScored's
 };
 
 // Groups, from the next prompt to the checkpoint that covers them.

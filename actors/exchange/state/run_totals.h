@@ -39,10 +39,11 @@ struct TrainedTotals {
   std::uint64_t tokens_at_staleness_0 = 0;
   std::uint64_t steps_skipped = 0;           // as StepReport's, those of the warm start included
   std::uint64_t steps_without_gradient = 0;  // optimizer steps of RL whose gradient was 0
+  std::int64_t rewards_failed = 0;           // trajectories with the reward of reward.on_failure
   bool operator==(const TrainedTotals&) const = default;
 };
 TANDEM_WIRE(TrainedTotals, staleness, tokens, logprob_diff_max_at_staleness_0,
-            tokens_at_staleness_0, steps_skipped, steps_without_gradient)
+            tokens_at_staleness_0, steps_skipped, steps_without_gradient, rewards_failed)
 
 // Totals of work, of all incarnations of the run, also of work that was lost and repeated.
 struct WorkTotals {

@@ -41,7 +41,8 @@ GroupImage image_of(const scheduler::GroupRecord& record, const GroupFacts& fact
                    .position = facts.position,
                    .slot = facts.slot,
                    .header = facts.header,
-                   .rewards = facts.rewards};
+                   .rewards = facts.rewards,
+                   .failed = facts.failed};
   if (record.lease) image.lease = {record.lease->id, record.lease->holder, record.lease->epoch};
   return image;
 }

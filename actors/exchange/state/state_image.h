@@ -39,8 +39,9 @@ struct GroupImage {
   std::optional<scheduler::Slot> slot;
   std::optional<GroupHeader> header;
   std::vector<float> rewards;
+  std::int64_t failed = 0;
 };
-TANDEM_WIRE(GroupImage, id, state, due, step, lease, position, slot, header, rewards)
+TANDEM_WIRE(GroupImage, id, state, due, step, lease, position, slot, header, rewards, failed)
 
 struct BatchImage {
   StepId step;

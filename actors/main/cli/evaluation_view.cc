@@ -20,18 +20,27 @@ using cells::at;
 using cells::fixed;
 using nlohmann::json;
 
-constexpr std::string_view kPassAt = "pass@";
+// The k of "pass@k" or "maj@k".
+int size_of(const std::string& name) { return std::atoi(name.c_str() + name.find('@') + 1); }
 
-int size_of(const std::string& pass) { return std::atoi(pass.c_str() + kPassAt.size()); }
-
-// The names of the pass@k among the figures, in the order of k, not of their text.
-std::vector<std::string> pass_names(const json& figures) {
+// The names of the figures that begin so, as "pass@", in the order of k, not of their text.
+std::vector<std::string> names_of(const json& figures, std::string_view begin) {
   std::vector<std::string> names;
   if (!figures.is_object()) return names;
   for (const auto& [key, value] : figures.items())
-    if (key.starts_with(kPassAt) && value.is_number()) names.push_back(key);
+    if (key.starts_with(begin) && value.is_number()) names.push_back(key);
   std::ranges::sort(names, {}, size_of);
   return names;
+}
+
+std::vector<std::string> pass_names(const json& figures) { return names_of(figures, "pass@"); }
+
+// "pass@1 0.500  pass@2 0.600\n"; empty without any.
+std::string line_of(const json& figures, const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += (text.empty() ? "" : "  ") + name + " " + fixed(at(figures, {name.c_str()}));
+  return text.empty() ? "" : text + "\n";
 }
 
 // The greatest pass@k and the greedy mean, each with `before` in front and `between` name and
@@ -121,12 +130,14 @@ std::string render_evaluation(const json& answer, int width) {
   if (const json& why = at(answer, {"failure"}); failed > 0 && why.is_string())
     text += ", the first: " + why.get<std::string>();
   text = visible(text, Lines::kOne) + "\n";
+  if (const json& error = at(answer, {"stderr"}); error.is_number())
+    text += "standard error " + short_number(error) + "\n";
+  if (const json& mean = at(answer, {"mean_with_failures"}); mean.is_number())
+    text += "mean reward " + short_number(mean) + " with " +
+            short_number(at(answer, {"failure_reward"})) + " for each failure\n";
   if (const json& greedy = at(answer, {"greedy"}); greedy.is_number())
     text += "greedy " + fixed(greedy) + "\n";
-  std::string passes;
-  for (const std::string& pass : pass_names(answer))
-    passes += (passes.empty() ? "" : "  ") + pass + " " + fixed(at(answer, {pass.c_str()}));
-  if (!passes.empty()) text += passes + "\n";
+  text += line_of(answer, pass_names(answer)) + line_of(answer, names_of(answer, "maj@"));
   const std::string table = table_of_sources(answer, width);
   return text + (table.empty() ? "" : "\n" + table);
 }

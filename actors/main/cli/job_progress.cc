@@ -304,6 +304,15 @@ std::string final_summary(const json& job, const json& result) {
     row("log-prob diff", format("%g at staleness 0 over %.0f tokens",
                                 number(result, "/logprob_diff/max_at_staleness_0"),
                                 number(result, "/logprob_diff/tokens_at_staleness_0")));
+  if (has_number(result, "/best_checkpoint/step"))
+    row("best", "step " + whole(number(result, "/best_checkpoint/step")) + ", " +
+                    word(result, "/best_checkpoint/key") + " " +
+                    format("%.4g", number(result, "/best_checkpoint/value")) +
+                    ": checkpoints/best");
+  if (const double failed = number(result, "/rewards_failed"); failed > 0)
+    row("rewards", whole(failed) +
+                       " trained completions failed, and have the reward of "
+                       "reward.on_failure");
   row("weights", word(result, "/weights_sha256"));
   row("run dir", run_dir);
 

@@ -21,6 +21,7 @@
 #include <numeric>
 
 #include "actors/main/job/foreign_input.h"
+#include "actors/reward/make_verifier.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/line_reader.h"
@@ -290,6 +291,11 @@ DatasetKeys dataset_keys(const JobSpec& job) {
                .chosen = data.chat_template,
                .options = {.enable_thinking = data.enable_thinking, .date = data.chat_date}}};
   return keys;
+}
+
+RecordNeeds needs_of_prompts(const JobSpec& job) {
+  const bool compares = actors::needs_answer(job.reward.type, job.reward.pattern.value_or(""));
+  return compares ? RecordNeeds::kAnswer : RecordNeeds::kPrompt;
 }
 
 Result<void> read_dataset(const std::vector<std::filesystem::path>& files, const DatasetKeys& keys,

@@ -55,6 +55,10 @@ struct DatasetKeys {
   ChatSource chat;
 };
 
+// What the lines of prompts must have: an answer only where the reward compares with one, as
+// `exact`, `math` and an expression with a group do. A program may do without.
+RecordNeeds needs_of_prompts(const JobSpec& job);
+
 // The names and the template that `job` gives.
 DatasetKeys dataset_keys(const JobSpec& job);
 

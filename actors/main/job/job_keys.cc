@@ -121,6 +121,18 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.data.shuffle); },
      .description = "Visit the prompts in an order drawn from the seed, anew each epoch; false: in "
                     "file order."},
+    {.path = "data.total_epochs",
+     .field = [](J& j) { return slot(j.data.total_epochs); },
+     .description = "How often training visits each prompt, in place of "
+                    "`learner.total_training_steps`, which the size of the data decides then; the "
+                    "run's job.yaml has the steps. A batch that is not full is left out.",
+     .range = between(1, 1e6),
+     .unit = "epochs"},
+    {.path = "data.filter_overlong_prompts",
+     .field = [](J& j) { return slot(j.data.filter_overlong_prompts); },
+     .description = "Prompts longer than `max_prompt_length` are counted, told and left out when "
+                    "the data are read, also those of evaluations; false: they are discarded in "
+                    "each epoch, and fail in each evaluation."},
 
     // Section `warm_start`, which may be left out: a field of it is there only while the section
     // is.
@@ -175,6 +187,26 @@ const Key kKeys[] = {
      .description = "The warm start ends when the metric reaches it.",
      .range = between(0, 1),
      .presence = Presence::kRequired},
+};
+
+// Section `samples`.
+const Key kSamplesKeys[] = {
+    {.path = "samples.per_step",
+     .field = [](J& j) { return slot(j.samples.per_step); },
+     .description =
+         "Completions of each training step that samples.jsonl gets, of the first groups "
+         "of its batch; null: those of one group. Failures come besides.",
+     .range = between(0, kBatchMax),
+     .unit = "completions"},
+    {.path = "samples.evaluation",
+     .field =
+         [](J& j) {
+           return FieldRef(WordOrNumber{"all", &j.samples.evaluation});
+         },
+     .description = "Completions of each evaluation that samples.jsonl gets, those of the first "
+                    "prompts; `all`: each of them. The file ends at 64 MiB.",
+     .range = between(0, 1e9),
+     .unit = "completions"},
 };
 
 // The sections behind the learner's: async and weight_broadcast.
@@ -258,6 +290,7 @@ const Section kSections[] = {
     {"eval", "How `data.val_files` are evaluated; `learner.test_freq` says how often."},
     {"reward", "What scores a completion."},
     {"reward.limits", "What the program of type `command` may take; null: no limit."},
+    {"samples", "How many prompts and completions are kept for people, in samples.jsonl."},
     {"learner", "Training steps, checkpoints and evaluation."},
     {"learner.optimizer", "AdamW and its schedule."},
     {"algorithm", "Advantages and the loss."},
@@ -289,8 +322,8 @@ std::span<const Key> job_keys() {
     const RoleKeys rollout = rollout_keys(), learner = learner_keys(), reward = reward_keys();
     std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
     for (const std::span<const Key> more :
-         {rollout.own, reward.own, learner.own, std::span<const Key>(kLaterKeys), rollout.pool,
-          learner.pool, reward.pool, actor_keys()})
+         {rollout.own, reward.own, std::span<const Key>(kSamplesKeys), learner.own,
+          std::span<const Key>(kLaterKeys), rollout.pool, learner.pool, reward.pool, actor_keys()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

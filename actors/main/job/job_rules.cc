@@ -137,6 +137,36 @@ Broken eval_rules(const JobSpec& job) {
   return {};
 }
 
+// Whether the evaluations of the job have this figure, the part of a key behind `reward/`.
+bool has_figure(const EvalSpec& eval, std::string_view figure) {
+  if (figure == "mean") return true;
+  if (figure == "greedy") return eval.greedy;
+  // pass@k and maj@k are there for the powers of two up to eval.n, and for eval.n.
+  for (std::int64_t k = 1; eval.n > 1 && k <= eval.n;
+       k = k < eval.n ? std::min(2 * k, eval.n) : k + 1)
+    if (figure == "pass@" + text(k) || (k > 1 && figure == "maj@" + text(k))) return true;
+  return false;
+}
+
+Broken keep_best_rules(const JobSpec& job) {
+  if (!job.learner.keep_best) return {};
+  const std::string& key = *job.learner.keep_best;
+  if (job.data.val_files.empty())
+    return Violation{"learner.keep_best",
+                     "`learner.keep_best` is `" + key + "`, and the job has no evaluations",
+                     "add `data.val_files`, or leave it out"};
+  const std::string_view kReward = "reward/";
+  const auto at = key.rfind(kReward);
+  const std::string_view before = std::string_view(key).substr(0, std::min(at, key.size()));
+  const bool is_key = at != key.npos && before.starts_with("val/") &&
+                      std::ranges::count(before, '/') == (before.size() > 4 ? 2 : 1);
+  if (is_key && has_figure(job.eval, std::string_view(key).substr(at + kReward.size()))) return {};
+  return Violation{
+      "learner.keep_best", "the evaluations of the job have no `" + key + "`",
+      "name a key as `val/reward/mean`, `val/SOURCE/reward/mean` or, with `eval.n: 8`, "
+      "`val/reward/pass@8`"};
+}
+
 bool is_variable_name(std::string_view name) {
   const auto letter = [](unsigned char c) { return c == '_' || (c < 128 && std::isalpha(c)); };
   return !name.empty() && letter(static_cast<unsigned char>(name[0])) &&
@@ -350,8 +380,8 @@ std::optional<Violation> broken_rule(const JobSpec& job) {
   for (const auto rule : {name_rule, actor_rules})
     if (Broken broken = rule(job)) return broken;
   if (!trains(job)) return {};
-  for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, reward_rules,
-                          learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
+  for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules,
+                          reward_rules, learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
     if (Broken broken = rule(job)) return broken;
   return {};
 }

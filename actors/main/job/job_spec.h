@@ -55,6 +55,9 @@ struct DataSpec {
   std::int64_t max_response_length = 64;  // tokens
   std::int64_t train_batch_size = 64;     // groups per step (B)
   bool shuffle = true;
+  // Decides learner.total_training_steps once the data are read (job_inputs.h), and is null then.
+  std::optional<std::int64_t> total_epochs;
+  bool filter_overlong_prompts = false;
 };
 
 // Supervised steps before reinforcement learning begins: the learner's keys, and the data.
@@ -80,9 +83,16 @@ struct RewardSpec {
   std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
   double timeout_s = 10;
   std::int64_t retries = 2;
+  std::optional<double> on_failure;  // the reward of a failed completion; none: "discard"
   // Environment variables of the program, beside those that CE-1 passes on.
   std::map<std::string, std::string> env;
   RewardLimitsSpec limits;
+};
+
+// How many completions samples.jsonl gets, failures besides.
+struct SamplesSpec {
+  std::optional<std::int64_t> per_step;          // of a training step; null: those of one group
+  std::optional<std::int64_t> evaluation = 160;  // of each evaluation; none: "all"
 };
 
 // The gang of ranks that trains, and how often it saves and evaluates. A step is one batch and one
@@ -103,6 +113,7 @@ struct LearnerSpec {
   // loads the last checkpoint in both modes.
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
+  std::optional<std::string> keep_best;  // a key of evaluations' records in metrics.jsonl
   actors::OptimizerConfig optimizer;
 };
 
@@ -166,6 +177,7 @@ struct JobSpec {
   RolloutSpec rollout;
   EvalSpec eval;
   RewardSpec reward;
+  SamplesSpec samples;
   LearnerSpec learner;
   actors::AlgorithmConfig algorithm;  // settle() in job_rules.h fits some fields to others
   AsyncSpec async;

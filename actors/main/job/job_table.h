@@ -29,14 +29,21 @@ struct EnumField {
   std::function<void(std::optional<std::size_t>)> set;
 };
 
+// A key that is a number, or the word that stands for none.
+struct WordOrNumber {
+  std::string_view word;
+  std::variant<std::optional<std::int64_t>*, std::optional<double>*> number;
+};
+
 // A place in a JobSpec, for reading and writing; the alternative is the type of the key. Borrows
 // the JobSpec.
-using FieldRef = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*,
-                              std::optional<std::int64_t>*, std::optional<double>*,
-                              std::optional<std::string>*, std::vector<std::int64_t>*,
-                              std::vector<std::string>*, std::vector<std::filesystem::path>*,
-                              std::array<double, 2>*, std::optional<std::vector<std::string>>*,
-                              std::map<std::string, std::string>*, JsonObject*, EnumField>;
+using FieldRef =
+    std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*,
+                 std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
+                 std::vector<std::int64_t>*, std::vector<std::string>*,
+                 std::vector<std::filesystem::path>*, std::array<double, 2>*,
+                 std::optional<std::vector<std::string>>*, std::map<std::string, std::string>*,
+                 JsonObject*, EnumField, WordOrNumber>;
 
 // The values that a number may have; for a list, each of its numbers. `min_open` and `max_open`
 // exclude the bound itself.

@@ -34,6 +34,9 @@ struct TypeText {
   }
   std::string operator()(std::map<std::string, std::string>*) const { return "map of strings"; }
   std::string operator()(JsonObject*) const { return "map"; }
+  std::string operator()(const WordOrNumber& field) const {
+    return std::string(field.word) + " or " + (field.number.index() == 0 ? "integer" : "number");
+  }
   std::string operator()(const EnumField& field) const {
     // A choice of one value is shown as that value.
     return (field.names.size() == 1 ? "" : "one of ") + join(field.names) +

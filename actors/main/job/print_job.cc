@@ -58,6 +58,11 @@ struct Print {
     const auto index = v.get();
     return index ? std::string(v.names[*index]) : "null";
   }
+  std::string operator()(const WordOrNumber& v) const {
+    return std::visit(
+        [&](const auto* number) { return *number ? (*this)(&**number) : std::string(v.word); },
+        v.number);
+  }
   template <class T>
   std::string operator()(const std::optional<T>* v) const {
     return *v ? (*this)(&**v) : "null";

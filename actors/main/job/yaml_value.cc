@@ -197,6 +197,17 @@ struct Assign {
     return json_of(node, std::string(key.path), *value);
   }
 
+  Failure operator()(const WordOrNumber& field) const {
+    const auto assign_to = [&](auto* value) -> Failure {
+      value->reset();
+      if (node.IsScalar() && node.Scalar() == field.word) return {};
+      const bool is_number = node.IsScalar() && is_plain(node) && looks_like_number(node.Scalar());
+      if (!is_number) return wrong_type(node, type_text(key), "");
+      return (*this)(&value->emplace());
+    };
+    return std::visit(assign_to, field.number);
+  }
+
   Failure operator()(const EnumField& field) const {
     if (field.nullable && node.IsNull()) {
       field.set(std::nullopt);

@@ -85,9 +85,15 @@ const Key kLearnerKeys[] = {
          "checkpoint."},
     {.path = "learner.max_ckpt_to_keep",
      .field = [](J& j) { return slot(j.learner.max_ckpt_to_keep); },
-     .description = "Older checkpoints are deleted.",
+     .description = "Older checkpoints are deleted, but for that of `keep_best`.",
      .range = between(1, 1e6),
      .unit = "checkpoints"},
+    {.path = "learner.keep_best",
+     .field = [](J& j) { return slot(j.learner.keep_best); },
+     .description =
+         "A key of evaluations, as `val/reward/mean`: the checkpoint whose evaluation has "
+         "the greatest value is kept, and linked to as `checkpoints/best`. Each "
+         "evaluated step is saved then."},
     // Section `learner.optimizer`: AdamW.
     {.path = "learner.optimizer.lr",
      .field = [](J& j) { return slot(j.learner.optimizer.lr); },

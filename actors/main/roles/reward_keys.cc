@@ -39,9 +39,20 @@ const Key kRewardKeys[] = {
      .unit = "seconds"},
     {.path = "reward.retries",
      .field = [](J& j) { return slot(j.reward.retries); },
-     .description = "Attempts after a failed one; then the group is discarded with its reason, "
-                    "never scored 0.",
+     .description =
+         "Attempts after a failed one; then `on_failure` says what becomes of the group.",
      .range = between(0, 100)},
+    {.path = "reward.on_failure",
+     .field =
+         [](J& j) {
+           return FieldRef(WordOrNumber{"discard", &j.reward.on_failure});
+         },
+     .description =
+         "`discard`: a group of which a completion could not be scored is discarded with "
+         "the reason `reward_failed`, never scored 0. A number: the reward of such a "
+         "completion, which is trained, counted (`tandem/rewards_failed`) and kept in "
+         "samples.jsonl with its error.",
+     .range = between(-1e6, 1e6)},
     {.path = "reward.env",
      .field = [](J& j) { return slot(j.reward.env); },
      .description = "Variables of the program's environment, as in `{ OMP_NUM_THREADS: \"1\" }`. "

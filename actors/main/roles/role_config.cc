@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "actors/main/job/print_job.h"
+#include "actors/model/checkpoint.h"
 #include "runtime/base/rng.h"
 
 namespace tandem::app {
@@ -143,31 +144,58 @@ actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Rec
                        .top_k = static_cast<std::int32_t>(job.eval.top_k),
                        .greedy = job.eval.greedy},
           .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "evaluation"),
-          .sources = actors::sources_of(data_source)};
+          .sources = actors::sources_of(data_source),
+          .failure_reward = job.reward.on_failure.value_or(0)};
+}
+
+Result<void> read_prompts(const JobSpec& job, const std::vector<std::filesystem::path>& files,
+                          const TakeRecord& take, const TellReading& tell) {
+  const DatasetKeys keys = dataset_keys(job);
+  if (!job.data.filter_overlong_prompts)
+    return read_dataset(files, keys, needs_of_prompts(job), take, tell);
+  const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
+  if (!model) return model.error();
+  const auto take_short = [&](const Record& record) -> Result<void> {
+    const auto tokens = model->tokenizer.encode_prompt(record.prompt);
+    const bool is_short = tokens && std::ssize(*tokens) <= job.data.max_prompt_length;
+    return is_short ? take(record) : Result<void>();
+  };
+  return read_dataset(files, keys, needs_of_prompts(job), take_short, tell);
+}
+
+Result<std::vector<Record>> validation_prompts(const JobSpec& job) {
+  std::vector<Record> records;
+  const auto keep = [&](const Record& record) -> Result<void> {
+    records.push_back(record);
+    return {};
+  };
+  if (job.data.val_files.empty()) return records;
+  if (auto read = read_prompts(job, job.data.val_files, keep); !read) return read.error();
+  return records;
 }
 
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run, bool resume,
                                                const TellReading& tell) {
   const DatasetKeys keys = dataset_keys(job);
-  std::vector<Record> validation;
-  if (!job.data.val_files.empty()) {
-    auto loaded = load_dataset(job.data.val_files, keys, RecordNeeds::kAnswer);
-    if (!loaded) return loaded.error();
-    validation = std::move(*loaded);
-  }
+  const auto validation = validation_prompts(job);
+  if (!validation) return validation.error();
   const auto seed = static_cast<std::uint64_t>(job.seed);
-  actors::ExchangeConfig config{.job = run.job,
-                                .seed = derive_seed(seed, "rollout"),
-                                .budget = budget_of(job),
-                                .fixed_lag = job.async.schedule == Schedule::kFixedLag,
-                                .n = static_cast<std::int32_t>(job.rollout.n),
-                                .warm_start = job.warm_start.has_value(),
-                                .save_freq = job.learner.save_freq,
-                                .test_freq = job.learner.test_freq,
-                                .filter_groups = job.algorithm.filter_groups.enable,
-                                .gen_batches_max = job.algorithm.filter_groups.max_num_gen_batches,
-                                .resume = resume,
-                                .job_yaml = print_job(job)};
+  actors::ExchangeConfig config{
+      .job = run.job,
+      .seed = derive_seed(seed, "rollout"),
+      .budget = budget_of(job),
+      .fixed_lag = job.async.schedule == Schedule::kFixedLag,
+      .n = static_cast<std::int32_t>(job.rollout.n),
+      .warm_start = job.warm_start.has_value(),
+      .save_freq = job.learner.save_freq,
+      .test_freq = job.learner.test_freq,
+      .keep_best = job.learner.keep_best.value_or(""),
+      .samples = {.per_step = job.samples.per_step, .evaluation = job.samples.evaluation},
+      .on_failure = job.reward.on_failure,
+      .filter_groups = job.algorithm.filter_groups.enable,
+      .gen_batches_max = job.algorithm.filter_groups.max_num_gen_batches,
+      .resume = resume,
+      .job_yaml = print_job(job)};
   if (job.save_on_cancel) config.save_on_cancel = actors::kSaveOnCancelMax;
   if (job.weight_broadcast.type == BroadcastType::kNccl)
     config.broadcasts = scheduler::BroadcastLimits{
@@ -178,10 +206,9 @@ Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlac
     config.train.add(record.prompt, record.json);
     return {};
   };
-  if (auto read = read_dataset(job.data.train_files, keys, RecordNeeds::kAnswer, keep, tell); !read)
-    return read.error();
-  config.evaluation = evaluation_plan(job, validation);
-  for (const Record& record : validation) config.validation.add(record.prompt, record.json);
+  if (auto read = read_prompts(job, job.data.train_files, keep, tell); !read) return read.error();
+  config.evaluation = evaluation_plan(job, *validation);
+  for (const Record& record : *validation) config.validation.add(record.prompt, record.json);
   // Positions near the border of two epochs may be asked for in any order, so that the orders of
   // two neighbouring epochs are kept.
   struct Order {

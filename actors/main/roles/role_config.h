@@ -44,6 +44,12 @@ runtime::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
 runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
+// Gives the prompts of `files` to `take`, as read_dataset() does; without those that are too long
+// where the job leaves them out.
+Result<void> read_prompts(const JobSpec& job, const std::vector<std::filesystem::path>& files,
+                          const TakeRecord& take, const TellReading& tell = {});
+Result<std::vector<Record>> validation_prompts(const JobSpec& job);  // empty without val_files
+
 actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records);
 // Reads the training and validation files into memory. Errors are those of read_dataset().
 Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run, bool resume,

@@ -109,6 +109,7 @@ TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
       {RewardUp{me, 0}, GroupsScored{me, {{GroupId{1}, 1, {Scored{kNan}}}}},
        GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-kInf}}}}},
        GroupsScored{me, {{GroupId{1}, 1, {Scored{1e39}}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1, {}, std::string(kExtraBytesMax + 1, 'x')}}}}},
        TextsScored{me, {}, {{-1, 0, Scored{1}}}}, TextsScored{me, {}, {{1, -1, Scored{1}}}},
        TextsScored{me, {}, {{1, 0, Scored{kInf}}}}, TextsScored{me, {}, {{1, 0, Scored{1e300}}}},
        GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-1e39}}}}}},

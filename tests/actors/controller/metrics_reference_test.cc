@@ -22,7 +22,8 @@ constexpr const char* kPage = "metrics.md";
 std::string pattern_of(const std::string& key) {
   const std::string source =
       std::regex_replace(key, std::regex("^val/[^/]+/reward/"), "val/SOURCE/reward/");
-  return std::regex_replace(source, std::regex("pass@[0-9]+$"), "pass@k");
+  const std::string extra = std::regex_replace(source, std::regex("/extra/[^/]+/"), "/extra/KEY/");
+  return std::regex_replace(extra, std::regex("@[0-9]+$"), "@k");
 }
 
 TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
@@ -32,6 +33,8 @@ TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
   job.exchange.test_freq = 5;
   job.exchange.evaluation.sampling = {.n = 4, .temperature = 1, .greedy = true};
   job.data_sources = {"math", "code"};
+  job.scorer.fails = 0.05;
+  job.scorer.says_more = true;
   const std::string id = run_job(*cluster, job);
   const auto run = cluster->run_of(id);
   std::set<std::string> written;

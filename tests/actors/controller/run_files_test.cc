@@ -105,5 +105,18 @@ TEST_F(RunFilesTest, SamplesOfAllLivesTogetherAreBounded) {
   EXPECT_EQ(fs::file_size(folder_ / "samples.jsonl"), kSamplesBytesMax - 1);
 }
 
+TEST_F(RunFilesTest, TheBestCheckpointHasALink) {
+  const auto files = open();
+  const fs::path checkpoints = folder_ / "checkpoints";
+  fs::create_directories(checkpoints / "step-4");
+  fs::create_directories(checkpoints / "step-8");
+  for (const std::int64_t step : {4, 8}) {
+    ASSERT_TRUE(files->name_best(StepId{step}));
+    EXPECT_EQ(fs::read_symlink(checkpoints / "best"), "step-" + std::to_string(step));
+  }
+  ASSERT_TRUE(files->name_best(StepId{6}));
+  EXPECT_FALSE(fs::is_symlink(checkpoints / "best")) << "one that is gone is not linked to";
+}
+
 }  // namespace
 }  // namespace tandem::actors

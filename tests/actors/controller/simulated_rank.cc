@@ -103,7 +103,11 @@ class TextVerifier final : public Verifier {
   explicit TextVerifier(const SimulatedScorer& scorer) : scorer_(scorer) {}
   void score(runtime::Context& cx, ScoreItem item, Done done) override {
     Rng rng(derive_seed(0, item.completion));
-    TrajectoryScore score = Scored{static_cast<double>(rng.below(scorer_.values))};
+    const std::uint64_t value = rng.below(scorer_.values);
+    TrajectoryScore score = Scored{static_cast<double>(value)};
+    if (scorer_.says_more)
+      score =
+          Scored{static_cast<double>(value), value, "{\"part\": " + std::to_string(value) + "}"};
     if (rng.unit() < scorer_.fails) score = ScoreFailed{"the simulated scorer cannot judge it"};
     const auto max = static_cast<std::uint64_t>(scorer_.score_max.count());
     cx.after(Duration(cx.rng().below(max + 1)), [done = std::move(done), score = std::move(score)](

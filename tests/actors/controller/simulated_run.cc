@@ -136,6 +136,11 @@ Result<void> MemoryRecord::rewind_metrics(StepId checkpoint) {
   return {};
 }
 
+Result<void> MemoryRecord::name_best(StepId step) {
+  best.push_back(step);
+  return {};
+}
+
 Result<void> MemoryRecord::sample(const std::string& json_line) {
   if (files_full) return Error{ErrorCode::kFailed, "cannot write samples.jsonl: the disk is full"};
   sample_lines.push_back(json_line);

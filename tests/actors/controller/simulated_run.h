@@ -27,6 +27,7 @@ struct SimulatedScorer {
   double fails = 0;           // fraction of completions; the same ones whoever scores them
   std::uint64_t values = 4;   // a score is one of 0 … values - 1
   std::int32_t capacity = 8;  // groups
+  bool says_more = false;     // than a score: votes, and an object `extra`
 };
 
 struct SimulatedJob {
@@ -75,6 +76,7 @@ class MemoryRecord final : public RunRecord {
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<void> sample(const std::string& json_line) override;
+  Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
 
@@ -86,6 +88,7 @@ class MemoryRecord final : public RunRecord {
   std::vector<JournalledRow> events;  // the rows of the entries
   DurableState replayed;              // what a reader of the journal has
   std::vector<std::string> metrics_lines, sample_lines;
+  std::vector<StepId> best;  // as name_best() was told
   std::optional<std::string> result_json;
   std::string job_yaml;
   std::function<std::int64_t()> now_ms;

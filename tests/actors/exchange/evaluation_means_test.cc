@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "runtime/base/rng.h"
 
@@ -47,14 +48,18 @@ TEST(EvaluationMeans, SizesArePowersOfTwoAndNItself) {
   EXPECT_EQ(pass_sizes(11), (Sizes{1, 2, 4, 8, 11}));
 }
 
-TEST(EvaluationMeans, OneCompletionOfEachPromptHasAMeanAndNoMore) {
+TEST(EvaluationMeans, OneCompletionOfEachPromptHasAMeanItsErrorAndNoMore) {
   EvaluationMeans means(plan_of(3, 1));
   means.scored({2, 0}, 1);
   means.scored({0, 0}, 0.25);
   EXPECT_FALSE(means.done());
   means.scored({1, 0}, 0);
   EXPECT_TRUE(means.done());
-  EXPECT_EQ(means.figures(), (EvaluationFigures{.all = {.mean = 1.25 / 3, .scored = 3}}));
+  const auto error = means.figures().all.standard_error;
+  ASSERT_TRUE(error);
+  EXPECT_NEAR(*error, std::sqrt(0.5416666666666666 / 2 / 3), 1e-12);
+  EXPECT_EQ(means.figures(),
+            (EvaluationFigures{.all = {.mean = 1.25 / 3, .scored = 3, .standard_error = error}}));
 }
 
 // EM-1, EM-2: prompt 0 has 3 of 4 samples, of which two succeed; prompt 1 has all, and one does.
@@ -78,7 +83,59 @@ TEST(EvaluationMeans, EachPromptWeighsTheSameAndAFailureIsNoZero) {
   EXPECT_EQ(all.pass[0].k, 1);
   EXPECT_NEAR(all.pass[0].value, (2.0 / 3 + 1.0 / 4) / 2, 1e-12);
   EXPECT_NEAR(all.pass[1].value, (1 + 0.5) / 2, 1e-12);
-  EXPECT_EQ(all.pass[2], (PassAt{4, 1})) << "of prompt 1 alone: the other has 3 scores";
+  EXPECT_EQ(all.pass[2], (FigureAt{4, 1})) << "of prompt 1 alone: the other has 3 scores";
+}
+
+TEST(EvaluationMeans, TellsItsStandardErrorOverPrompts) {
+  EvaluationMeans one(plan_of(1, 4));
+  for (const std::int32_t sample : {0, 1, 2, 3}) one.scored({0, sample}, sample);
+  EXPECT_FALSE(one.figures().all.standard_error) << "of one prompt";
+  EvaluationMeans means(plan_of(4, 2));
+  for (const std::int32_t index : {0, 1, 2, 3})
+    for (const std::int32_t sample : {0, 1}) means.scored({index, sample}, index * 2 + sample);
+  // The prompts' means are 0.5, 2.5, 4.5 and 6.5.
+  ASSERT_TRUE(means.figures().all.standard_error);
+  EXPECT_NEAR(*means.figures().all.standard_error, std::sqrt(20.0 / 3 / 4), 1e-12);
+}
+
+TEST(EvaluationMeans, SaysWhatFailuresWouldMakeOfTheMean) {
+  for (const double value : {0.0, -1.0}) {
+    EvaluationPlan plan = plan_of(2, 2, true);
+    plan.failure_reward = value;
+    EvaluationMeans means(plan);
+    means.scored({0, 0}, 1);
+    means.failed({0, 1});
+    for (const std::int32_t sample : {0, 1, 2}) means.scored({1, sample}, 1);
+    means.scored({0, 2}, 0);
+    EXPECT_EQ(means.figures().all.mean, 1);
+    EXPECT_EQ(means.figures().all.mean_with_failures, ((1 + value) / 2 + 1) / 2);
+  }
+}
+
+TEST(EvaluationMeans, TheAnswerOfTheMajorityCounts) {  // EM-4
+  const Outcome a{1, 7}, b{0, 8}, none{0.25, std::nullopt};
+  const auto majority = [](std::int32_t k, const std::vector<Outcome>& all) {
+    return majority_at(k, all);
+  };
+  EXPECT_EQ(majority(3, {b, a, a}), 1);
+  EXPECT_EQ(majority(4, {b, a, a, b}), 0) << "the earliest of equals";
+  EXPECT_EQ(majority(4, {none, none, none, a}), 1) << "no answer is no vote";
+  EXPECT_EQ(majority(2, {none, none}), 0.25);
+  EXPECT_EQ(majority(2, {a, b, b, b, a}), 0.5) << "two blocks, and one sample is left over";
+}
+
+TEST(EvaluationMeans, MajoritiesAreThereWhereAnswersAre) {  // EM-4
+  EvaluationMeans means(plan_of(2, 4));
+  for (const std::int32_t sample : {0, 1, 2, 3}) means.scored({0, sample}, sample > 0, sample > 0);
+  means.scored({1, 0}, 0, 5);
+  means.scored({1, 1}, 1, 6);
+  means.failed({1, 2});
+  means.failed({1, 3});
+  // maj@2: prompt 0 has (0 + 1) / 2, prompt 1 has 0. maj@4: prompt 1 has too few scores.
+  EXPECT_EQ(means.figures().all.majority, (std::vector<FigureAt>{{2, 0.25}, {4, 1}}));
+  EvaluationMeans silent(plan_of(1, 2));
+  for (const std::int32_t sample : {0, 1}) silent.scored({0, sample}, 1);
+  EXPECT_TRUE(silent.figures().all.majority.empty());
 }
 
 TEST(EvaluationMeans, FiguresDoNotDependOnTheOrderOfOutcomes) {  // EM-2
@@ -128,7 +185,7 @@ TEST(EvaluationMeans, EachSourceHasItsOwnFigures) {
   EXPECT_EQ(figures.sources[1].first, "math");
   EXPECT_EQ(figures.sources[1].second.mean, 0.75);
   EXPECT_EQ(figures.sources[1].second.scored, 4);
-  EXPECT_EQ(figures.sources[1].second.pass, (std::vector<PassAt>{{1, 0.75}, {2, 1}}));
+  EXPECT_EQ(figures.sources[1].second.pass, (std::vector<FigureAt>{{1, 0.75}, {2, 1}}));
 }
 
 TEST(EvaluationMeans, WhereEverythingFailedThereIsNoMean) {

@@ -87,7 +87,8 @@ TEST(Evaluation, FailuresCountAndAreNoZeroes) {
                     {{texts[0].index, 0, Scored{3}}, {texts[1].index, 0, ScoreFailed{"no"}}});
   EXPECT_TRUE(evaluation.done());
   EXPECT_EQ(evaluation.figures().all,
-            (RewardFigures{.mean = 3.0, .pass = {}, .scored = 1, .failed = 3}));
+            (RewardFigures{
+                .mean = 3.0, .pass = {}, .scored = 1, .failed = 3, .mean_with_failures = 0.75}));
 }
 
 TEST(Evaluation, WithoutAScoreThereIsNoMean) {

@@ -185,5 +185,22 @@ TEST(GroupHistory, SlotsOfAFixedLagAreKept) {
   EXPECT_EQ(history_of(events).at(StepId{0})[0].slot, slot);
 }
 
+TEST(GroupHistory, ARunGoesOnWithItsBestCheckpoint) {
+  const std::vector<JournalEvent> events{
+      RunBegan{}, evaluated(EvaluationKind::kBefore, -1, {.mean = 0.9}),
+      evaluated(EvaluationKind::kPeriodic, 1, {.mean = 0.5, .pass = {{2, 0.6}}}),
+      evaluated(EvaluationKind::kPeriodic, 2, {.mean = 0.5, .pass = {{2, 0.7}}}),
+      evaluated(EvaluationKind::kPeriodic, 3, {.mean = 0.8})};
+  const auto best = [&](std::int64_t checkpoint, const char* key) {
+    const auto found = history_of(events).statistics(StepId{checkpoint}, 9, key).best;
+    return found ? found->version.value : -9;
+  };
+  EXPECT_EQ(best(3, "val/reward/mean"), 3);
+  EXPECT_EQ(best(2, "val/reward/mean"), 1) << "of equals the earliest, and none beyond";
+  EXPECT_EQ(best(3, "val/reward/pass@2"), 2);
+  EXPECT_EQ(best(3, ""), -9);
+  EXPECT_EQ(best(3, "val/code/reward/mean"), -9);
+}
+
 }  // namespace
 }  // namespace tandem::actors

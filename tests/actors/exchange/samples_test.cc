@@ -16,9 +16,14 @@ const RecordKeys kKeys{.answer = "sum", .data_source = "from"};
 TEST(Samples, CarryTheFieldsOfTheirRecord) {
   GroupPayload payload{.group = GroupId{4}, .prompt = kRecord.prompt};
   payload.trajectories.push_back({.text = "2"});
-  const auto lines = sample_lines(
-      {.step = StepId{3}, .record = kRecord, .keys = kKeys, .rewards = {1}, .finishes = {{}}},
-      payload);
+  const auto lines = sample_lines({.step = StepId{3},
+                                   .record = kRecord,
+                                   .keys = kKeys,
+                                   .rewards = {1},
+                                   .finishes = {{}},
+                                   .notes = {},
+                                   .rows_max = 1},
+                                  payload);
   ASSERT_EQ(lines.size(), 1U);
   const nlohmann::json failed = parse_json(failure_line(
       {.step = StepId{3}, .record = kRecord, .keys = kKeys, .reason = "too slow"}, nullptr));
@@ -30,6 +35,25 @@ TEST(Samples, CarryTheFieldsOfTheirRecord) {
     EXPECT_EQ(line["data_source"], "sums");
     EXPECT_EQ(line["user"], "1+1");
   }
+}
+
+TEST(Samples, OfAStepCarryWhatTheRewardSaidAndAreNoMoreThanAreKept) {
+  GroupPayload payload{.group = GroupId{4}, .prompt = kRecord.prompt};
+  payload.trajectories.assign(3, {.text = "2"});
+  const auto lines = sample_lines({.step = StepId{3},
+                                   .record = kRecord,
+                                   .keys = kKeys,
+                                   .rewards = {1, -1, 0},
+                                   .finishes = {{}, {}, {}},
+                                   .notes = {{R"({"format": 1})", "", ""}, {"", "late", ""}},
+                                   .rows_max = 2},
+                                  payload);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(parse_json(lines[0])["extra"]["format"], 1);
+  EXPECT_FALSE(parse_json(lines[0]).contains("error"));
+  EXPECT_EQ(parse_json(lines[1])["error"], "late");
+  EXPECT_EQ(parse_json(lines[1])["reward"], -1);
+  EXPECT_FALSE(parse_json(lines[1]).contains("extra"));
 }
 
 }  // namespace

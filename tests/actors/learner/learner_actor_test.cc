@@ -188,8 +188,9 @@ TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
   EXPECT_EQ(committed[0].report.seconds_update, 2);
   EXPECT_EQ(committed[0].report.tokens_trained, 12u);
 
-  world.tell(SaveCheckpoint{StepId{1}});
+  world.tell(SaveCheckpoint{StepId{1}, {StepId{0}}});
   ASSERT_EQ(world.all<CheckpointSaved>().size(), 2u) << "of steps 0 and 1";
+  EXPECT_EQ(world.store->kept, std::vector<StepId>{StepId{0}});
   EXPECT_EQ(world.all<CheckpointSaved>()[1].step, StepId{1});
 }
 

@@ -214,5 +214,19 @@ TEST_F(TrainerCheckpoint, AFailedWriteLeavesTheEarlierOnes_CP1_TR3) {
   EXPECT_EQ(read()->step, StepId{5});
 }
 
+TEST_F(TrainerCheckpoint, KeepsThoseThatAreNamedBesidesTheNewest) {
+  write(0);
+  write(5);
+  config_.keep = {StepId{5}, StepId{7}};
+  for (const std::int64_t step : {10, 15, 20}) write(step);
+  EXPECT_EQ(names_in(config_.directory),
+            (std::vector<std::string>{"step-15", "step-20", "step-5"}));
+  config_.keep = {StepId{15}};
+  for (const std::int64_t step : {25, 30}) write(step);
+  EXPECT_EQ(names_in(config_.directory),
+            (std::vector<std::string>{"step-15", "step-25", "step-30"}))
+      << "one that is no longer named goes with the next save";
+}
+
 }  // namespace
 }  // namespace tandem::actors

@@ -225,6 +225,22 @@ TEST(CommandVerifier, AnAnswerThatIsNoScoreIsNamedAndItsAttemptsAreTakenAtOnce) 
   }
 }
 
+TEST(CommandVerifier, AnExtraComesWithItsScoreAndOneThatIsTooLongIsATrouble) {
+  Simulation s;
+  s.score(R"({"id": ID, "score": 1, "extra": {"format": 1, "pred": "4"}})");
+  ASSERT_TRUE(s.finish(1));
+  const auto& scored = std::get<Scored>(s.scores[0].second);
+  EXPECT_EQ(scored.extra, R"({"format":1,"pred":"4"})");
+  EXPECT_EQ(scored.vote, vote_of("4"));
+  EXPECT_TRUE(s.troubles.empty());
+  s.score(R"({"id": ID, "score": 1, "extra": {"a": ")" + std::string(kExtraBytesMax, 'x') + "\"}}");
+  ASSERT_TRUE(s.finish(2));
+  EXPECT_EQ(s.failed(), 0) << "the score counts";
+  ASSERT_EQ(s.troubles.size(), 1u);
+  EXPECT_EQ(s.troubles[0].attempt, 0) << "nobody is charged";
+  EXPECT_TRUE(s.troubles[0].what.starts_with("extra has 4104 bytes")) << s.troubles[0].what;
+}
+
 TEST(CommandVerifier, ReasonsAreUtf8WhateverTheChildWrites) {
   Simulation s;
   s.score("long");

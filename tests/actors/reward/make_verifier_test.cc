@@ -22,7 +22,7 @@ struct Judge {
 };
 
 // The score of one completion; none for a failure.
-std::optional<double> judge(const VerifierConfig& config, json answer, std::string completion) {
+std::optional<Scored> judged(const VerifierConfig& config, json answer, std::string completion) {
   runtime::SimulatedExecutor executor(1);
   runtime::System system(executor, nullptr);
   std::vector<TrajectoryScore> scores;
@@ -37,6 +37,11 @@ std::optional<double> judge(const VerifierConfig& config, json answer, std::stri
   }
   EXPECT_EQ(scores.size(), 1u);
   const auto* scored = std::get_if<Scored>(&scores.at(0));
+  return scored ? std::optional(*scored) : std::nullopt;
+}
+
+std::optional<double> judge(const VerifierConfig& config, json answer, std::string completion) {
+  const auto scored = judged(config, std::move(answer), std::move(completion));
   return scored ? std::optional(scored->value) : std::nullopt;
 }
 
@@ -80,6 +85,31 @@ TEST(Verifier, ARunawayPatternIsAFailure) {
 TEST(Verifier, WhatCannotWorkIsRefused) {
   EXPECT_FALSE(make_verifier({.type = VerifierType::kRegex, .pattern = "("}, nullptr));
   EXPECT_FALSE(make_verifier({.type = VerifierType::kCommand}, nullptr));
+}
+
+TEST(Verifier, ACompletionVotesForTheAnswerInIt) {
+  const auto vote = [](const VerifierConfig& config, const std::string& completion) {
+    return judged(config, "12", completion)->vote;
+  };
+  const VerifierConfig exact{.type = VerifierType::kExact}, math{.type = VerifierType::kMath};
+  const VerifierConfig regex{.type = VerifierType::kRegex, .pattern = "= *(\\d+)"};
+  const VerifierConfig match{.type = VerifierType::kRegex, .pattern = "ok"};
+  EXPECT_EQ(vote(exact, " 12 "), vote_of("12"));
+  EXPECT_EQ(vote(regex, "6+6 =  12"), vote_of("12"));
+  EXPECT_EQ(vote(regex, "nothing"), std::nullopt);
+  EXPECT_EQ(vote(match, "ok"), std::nullopt) << "without a group nothing is found";
+  EXPECT_TRUE(vote(math, "it is \\boxed{1,200}"));
+  EXPECT_EQ(vote(math, "it is \\boxed{1,200}"), vote(math, "#### 1200.0"));
+  EXPECT_NE(vote(math, "#### 1200"), vote(math, "#### 120"));
+  EXPECT_EQ(vote(math, "I do not know"), std::nullopt);
+}
+
+TEST(Verifier, AnAnswerIsNeededWhereItIsComparedWith) {
+  EXPECT_TRUE(needs_answer(VerifierType::kExact, ""));
+  EXPECT_TRUE(needs_answer(VerifierType::kMath, ""));
+  EXPECT_TRUE(needs_answer(VerifierType::kRegex, "= (.*)"));
+  EXPECT_FALSE(needs_answer(VerifierType::kRegex, "^<think>"));
+  EXPECT_FALSE(needs_answer(VerifierType::kCommand, ""));
 }
 
 }  // namespace

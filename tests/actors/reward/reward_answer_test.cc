@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "actors/messages/reward.h"
+
 namespace tandem::actors {
 namespace {
 
@@ -82,6 +84,34 @@ TEST(RewardAnswer, AReasonIsShortWhateverTheLine) {
   const std::string number(100'000, '9');
   EXPECT_LT(reason_of(R"({"id": 7, "score": )" + number + "}").size(), 200u);
   EXPECT_LT(reason_of(R"({"id": 7, "score": ")" + number + "\"}").size(), 400u);
+}
+
+TEST(RewardAnswer, AnObjectExtraIsKeptBesideTheScore) {
+  const auto answer = read_reward_answer(
+      R"({"id": 7, "score": 1, "extra": {"format": true, "parts": [0.5, NaN], "pred": "42"}})");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(std::get<double>(answer->score), 1);
+  EXPECT_EQ(answer->extra, R"({"format":true,"parts":[0.5,"NaN"],"pred":"42"})");
+  EXPECT_FALSE(answer->extra_fault);
+  EXPECT_EQ(answer->vote, vote_of("42"));
+  const auto number = read_reward_answer(R"({"id": 7, "score": 1, "extra": {"pred": 42}})");
+  EXPECT_EQ(number->vote, vote_of("42"));
+  const auto none = read_reward_answer(R"({"id": 7, "score": 1, "extra": null})");
+  EXPECT_TRUE(none->extra.empty() && !none->extra_fault && !none->vote);
+}
+
+TEST(RewardAnswer, AnExtraThatCannotBeKeptIsLeftOutAloud) {
+  const auto list = read_reward_answer(R"({"id": 7, "score": 1, "extra": [1]})");
+  ASSERT_TRUE(list && list->extra_fault);
+  EXPECT_EQ(std::get<double>(list->score), 1) << "the score counts";
+  EXPECT_EQ(*list->extra_fault, "extra must be an object, found a list; it is left out");
+  const std::string long_text(kExtraBytesMax, 'x');
+  const auto large =
+      read_reward_answer(R"({"id": 7, "score": 1, "extra": {"a": ")" + long_text + "\"}}");
+  ASSERT_TRUE(large && large->extra_fault);
+  EXPECT_TRUE(large->extra.empty());
+  EXPECT_EQ(*large->extra_fault,
+            "extra has 4104 bytes of JSON, more than the 4096 that are kept; it is left out");
 }
 
 }  // namespace

@@ -32,6 +32,19 @@ TEST(EvaluationView, OneCompletionOfEachPromptIsALine) {
   EXPECT_EQ(render_evaluation(answer, 80), "");
 }
 
+TEST(EvaluationView, HowSureTheMeanIsAndWhatTheMajoritySays) {
+  const json answer{{"mean", 0.5},    {"stderr", 0.0125}, {"mean_with_failures", 0.25},
+                    {"maj@2", 0.5},   {"maj@16", 0.75},   {"failure_reward", -1.0},
+                    {"prompts", 100}, {"scored", 1500},   {"failed", 100},
+                    {"failure", "no"}};
+  EXPECT_EQ(render_evaluation(answer, 80),
+            "mean reward 0.5 over 1500 of 1600 completions of 100 prompts, 100 failed, the first: "
+            "no\n"
+            "standard error 0.0125\n"
+            "mean reward 0.25 with -1 for each failure\n"
+            "maj@2 0.500  maj@16 0.750\n");
+}
+
 TEST(EvaluationView, SamplesAndSourcesHaveATable) {
   const json answer{{"mean", 0.5},
                     {"greedy", 0.25},

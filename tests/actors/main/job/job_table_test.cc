@@ -80,6 +80,9 @@ struct WrongValues {
   List operator()(std::optional<std::vector<std::string>>*) const { return {"a", "[5]"}; }
   List operator()(std::map<std::string, std::string>*) const { return {"5", "a", "[a]", "null"}; }
   List operator()(JsonObject*) const { return {"5", "a", "[a]", "null"}; }
+  List operator()(const WordOrNumber& field) const {
+    return {"zzzzzz", "true", "null", "[1]", "\"1\"", std::string(field.word) + "s"};
+  }
   List operator()(const EnumField& field) const {
     List wrong{"zzzzzz", "5", "[" + std::string(field.names[0]) + "]"};
     if (!field.nullable) wrong.push_back("null");
@@ -93,6 +96,8 @@ std::string own_path(const Key& key) { return users_path(key.path, "counter"); }
 bool is_integer(const FieldRef& field) {
   return std::holds_alternative<std::int64_t*>(field) ||
          std::holds_alternative<std::optional<std::int64_t>*>(field) ||
+         (std::holds_alternative<WordOrNumber>(field) &&
+          std::get<WordOrNumber>(field).number.index() == 0) ||
          std::holds_alternative<std::vector<std::int64_t>*>(field);
 }
 
@@ -286,6 +291,7 @@ struct Randomise {
   void operator()(JsonObject* v) const {
     v->text = "{" + dump_json(text()) + ": [1, -2.5, true, null, " + dump_json(text()) + "]}";
   }
+  void operator()(const WordOrNumber& field) const { std::visit(*this, field.number); }
   void operator()(const EnumField& field) const {
     field.nullable&& rng.below(2) ? field.set(std::nullopt)
                                   : field.set(rng.below(field.names.size()));
@@ -298,6 +304,7 @@ bool is_tied(const Key& key) {
                                                 "rollout.n",
                                                 "eval.n",
                                                 "eval.greedy",
+                                                "learner.keep_best",
                                                 "rollout.min_tokens",
                                                 "rollout.block_size",
                                                 "rollout.max_num_seqs",

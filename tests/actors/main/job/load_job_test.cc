@@ -417,5 +417,25 @@ TEST(LoadJob, MakesTheFilesOfARewardCommandAbsolute) {
             (std::vector<std::string>{"sh", (folder.root() / "score.py").string(), "x.py"}));
 }
 
+TEST(LoadJob, TheKeyOfTheBestCheckpointIsOneOfItsEvaluations) {
+  const JobFolder folder;
+  const auto refused = [&](const std::string& key, const std::string& rest) {
+    const auto job = folder.parse(folder.minimal() + "learner: { keep_best: \"" + key + "\" }\n" +
+                                      "eval: { n: 6, temperature: 1.0 }\n",
+                                  {rest});
+    return job ? std::string() : job.error().message;
+  };
+  const std::string evaluates = "data.val_files=[val.jsonl]";
+  for (const char* key : {"val/reward/mean", "val/gsm8k/reward/mean", "val/reward/pass@4",
+                          "val/reward/pass@6", "val/math/reward/maj@2"})
+    EXPECT_EQ(refused(key, evaluates), "") << key;
+  for (const char* key : {"reward/mean", "val/reward/greedy", "val/reward/pass@3",
+                          "val/reward/maj@1", "val/a/b/reward/mean", "critic/rewards/mean"})
+    EXPECT_NE(refused(key, evaluates).find(std::string("have no `") + key), std::string::npos)
+        << key;
+  EXPECT_NE(refused("val/reward/mean", "data.val_files=[]").find("no evaluations"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tandem::app

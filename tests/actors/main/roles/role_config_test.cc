@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/exchange/samples.h"
 #include "actors/learner/warm_start.h"
 #include "runtime/base/json.h"
 #include "tests/actors/main/job/job_folder.h"
@@ -65,6 +66,62 @@ TEST(TrainerConfig, HasTheWarmStartsOptimizer) {
   EXPECT_EQ(optimizer.grad_clip, 2);
   EXPECT_EQ(optimizer.lr_warmup_steps, 7);
   EXPECT_EQ(config.observe_fraction, 0.1);
+}
+
+TEST(ExchangeConfig, APromptsOwnWordsAreKnownOfAChatFile) {
+  const JobFolder folder;
+  const std::string chat =
+      R"({"messages": [{"role": "system", "content": "Be brief."}, )"
+      R"({"role": "user", "content": "1+2="}, {"role": "assistant", "content": "hm"}, )"
+      R"({"role": "user", "content": "Go on."}], "answer": "3"})";
+  folder.write("data/train.jsonl", chat + "\n" + R"({"prompt": "2+2=", "answer": "4"})" + "\n");
+  JobSpec job = folder.full();
+  job.data.chat_template = actors::ChatTemplate::kLlama3;
+  const auto config = exchange_config(job, {"job", "run"}, false);
+  ASSERT_TRUE(config) << render(config.error());
+  const auto line_of = [&](std::size_t index) {
+    nlohmann::json line;
+    actors::add_record_fields(line, config->train[index].data, config->record_keys);
+    return line;
+  };
+  EXPECT_EQ(line_of(0)["user"], "Go on.") << "the last message of the user";
+  EXPECT_EQ(line_of(0)["answer"], "3");
+  EXPECT_NE(config->train[0].prompt.find("<|start_header_id|>"), std::string::npos);
+  EXPECT_FALSE(line_of(1).contains("user")) << "a prompt that is a text is its own words";
+}
+
+TEST(ExchangeConfig, HasTheJobsSamplesAndWhatAFailureIsWorth) {
+  const JobFolder folder;
+  const auto job = folder.parse(folder.minimal() +
+                                "samples: { per_step: 40, evaluation: all }\n"
+                                "reward: { on_failure: -0.5 }\n");
+  ASSERT_TRUE(job) << render(job.error());
+  const auto config = exchange_config(job->spec, {"job", "run"}, false);
+  ASSERT_TRUE(config) << render(config.error());
+  EXPECT_EQ(config->samples.per_step, 40);
+  EXPECT_EQ(config->samples.evaluation, std::nullopt);
+  EXPECT_EQ(config->on_failure, -0.5);
+  EXPECT_EQ(config->evaluation.failure_reward, -0.5);
+  const auto plain = folder.parse(folder.minimal());
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->spec.reward.on_failure, std::nullopt) << "discard";
+  EXPECT_EQ(plain->spec.samples.evaluation, 160);
+}
+
+TEST(ExchangeConfig, AnAnswerIsAskedForWhereTheRewardComparesWithIt) {
+  const JobFolder folder;
+  folder.write("data/train.jsonl", "{\"prompt\": \"1+2=\"}\n");
+  const auto read = [&](const std::string& reward) {
+    const auto job = folder.parse(folder.minimal() + reward);
+    EXPECT_TRUE(job) << render(job.error());
+    return exchange_config(job->spec, {"job", "run"}, false);
+  };
+  const auto refused = read("");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("no `answer`"), std::string::npos);
+  EXPECT_FALSE(read("reward: { type: regex, pattern: \"= (.*)\" }\n"));
+  EXPECT_TRUE(read("reward: { type: regex, pattern: \"^ok\" }\n"));
+  EXPECT_TRUE(read("reward: { type: command, command: [cat] }\n"));
 }
 
 }  // namespace

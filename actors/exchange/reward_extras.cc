@@ -1,0 +1,44 @@
+#include "actors/exchange/reward_extras.h"
+
+#include <cmath>
+#include <utility>
+
+#include "actors/exchange/evaluation_means.h"
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+
+std::map<std::string, double> ExtraKeys::means(const std::vector<std::string_view>& extras) {
+  struct Sum {
+    double total = 0, count = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const std::string_view extra : extras) {
+    const nlohmann::json object = parse_json(extra);
+    if (!object.is_object()) continue;
+    for (const auto& [key, value] : object.items()) {
+      if (key == "pred" || (!value.is_number() && !value.is_boolean())) continue;
+      const double number = value.is_boolean() ? (value.get<bool>() ? 1 : 0) : value.get<double>();
+      if (!std::isfinite(number)) continue;
+      std::string name = source_name(key);
+      if (!known_.contains(name) && known_.size() >= kExtraKeysMax) {
+        if (!left_out_) left_out_ = name;
+        continue;
+      }
+      known_.insert(name);
+      Sum& sum = sums[std::move(name)];
+      sum.total += number;
+      sum.count += 1;
+    }
+  }
+  std::map<std::string, double> means;
+  for (const auto& [name, sum] : sums) means[name] = sum.total / sum.count;
+  return means;
+}
+
+std::optional<std::string> ExtraKeys::left_out() {
+  if (!left_out_ || std::exchange(told_, true)) return std::nullopt;
+  return left_out_;
+}
+
+}  // namespace tandem::actors

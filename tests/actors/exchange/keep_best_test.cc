@@ -1,0 +1,90 @@
+// The best checkpoint by a key of the evaluations: saved, kept from pruning, named, and known to a
+// run that is resumed.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "runtime/base/json.h"
+#include "tests/actors/exchange/exchange_stage.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr const char* kKey = "val/reward/mean";
+
+SimulatedJob job_of(std::uint64_t seed) {
+  SimulatedJob job = plain_job(seed);
+  job.validation_prompts = 8;
+  job.exchange.save_freq = 6;
+  job.exchange.test_freq = 4;
+  job.exchange.keep_best = kKey;
+  return job;
+}
+
+// Answers the evaluations that wait: each version earns its value.
+void answer_evaluations(Stage& stage, const std::map<std::int64_t, double>& values) {
+  std::map<EvaluationId, double> earned;
+  for (const RolloutInbox& message : std::vector(stage.to_rollout))
+    if (const auto* work = std::get_if<Evaluate>(&message)) {
+      earned[work->evaluation] = values.at(work->version.value);
+      stage.tell(Evaluated{
+          .from = kRollout, .evaluation = work->evaluation, .completions = {{.index = 0}}});
+    }
+  for (const RewardInbox& message : std::vector(stage.to_reward))
+    if (const auto* work = std::get_if<ScoreTexts>(&message))
+      stage.tell(
+          TextsScored{kReward, work->evaluation, {{0, 0, Scored{earned.at(work->evaluation)}}}});
+}
+
+TEST(KeepBest, TheVersionWithTheGreatestValueIsSavedKeptAndNamed) {
+  SimulatedJob job = job_of(1);
+  job.validation_prompts = 1;
+  job.exchange.test_freq = 1;
+  job.exchange.save_freq = 0;
+  job.exchange.budget.steps_total = 4;
+  const std::map<std::int64_t, double> values{{0, 0.1}, {1, 0.7}, {2, 0.3}, {3, 0.7}, {4, 0.2}};
+  Stage stage(job);
+  stage.begin();
+  answer_evaluations(stage, values);
+  EXPECT_EQ(stage.record.best, std::vector{StepId{0}}) << "that of the warm start";
+  std::vector<std::vector<StepId>> kept;
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    stage.train(step);
+    const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+    ASSERT_EQ(saves.size(), static_cast<std::size_t>(step)) << "each evaluated step is saved";
+    kept.push_back(saves.back().keep);
+    stage.tell(CheckpointSaved{kLearner, saves.back().step, "step", "sha"});
+    answer_evaluations(stage, values);
+  }
+  using Steps = std::vector<StepId>;
+  const StepId s0{0}, s1{1}, s2{2}, s3{3}, s4{4};
+  EXPECT_EQ(kept, (std::vector<Steps>{{s0, s1}, {s1, s2}, {s1, s3}, {s1, s4}}))
+      << "the best one, and the one that is evaluated";
+  EXPECT_EQ(stage.record.best, (Steps{s0, s1})) << "of equals the earliest";
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(
+      parse_json(*stage.record.result_json)["best_checkpoint"],
+      (nlohmann::json{{"step", 1}, {"key", kKey}, {"value", 0.7}, {"path", "checkpoints/step-1"}}));
+}
+
+TEST(KeepBest, WithoutAKeyNothingIsKeptOrNamed) {
+  SimulatedJob job = job_of(1);
+  job.exchange.keep_best.clear();
+  const auto cluster = cluster_of(1);
+  const auto run = cluster->run_of(run_job(*cluster, job));
+  EXPECT_FALSE(run->checkpoints->checkpoints.contains(StepId{4})) << "only save_freq counts";
+  EXPECT_TRUE(run->checkpoints->kept.empty());
+  EXPECT_TRUE(run->record.best.empty());
+  EXPECT_TRUE(parse_json(*run->record.result_json)["best_checkpoint"].is_null());
+}
+
+TEST(KeepBest, AKeyThatAnEvaluationLacksIsAnEvent) {
+  SimulatedJob job = job_of(1);
+  job.exchange.keep_best = "val/gsm8k/reward/mean";
+  const auto cluster = cluster_of(1);
+  const auto run = cluster->run_of(run_job(*cluster, job));
+  EXPECT_TRUE(run->record.best.empty());
+}
+
+}  // namespace
+}  // namespace tandem::actors
