@@ -82,6 +82,7 @@ TEST(Simulation, AnEvaluationOfSeveralSamplesTellsOfEach) {
   job.data_sources = {"openai/gsm8k", "math"};
   job.scorer.values = 2;  // half of the completions succeed
   job.scorer.fails = 0.1;
+  job.exchange.samples.evaluation.reset();  // all are kept
   const std::string id = run_job(*cluster, job);
   expect_success(*cluster, id);
   expect_evaluated(*cluster, id);
