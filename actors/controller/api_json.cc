@@ -88,6 +88,15 @@ json trouble_json(const TroubleView& view) {
           {"count", trouble.count},        {"since_s", view.since_s}};
 }
 
+json warm_start_json(const WarmStartStatus& status) {
+  const auto known = [](const std::optional<double>& v) { return v ? json(*v) : json(); };
+  return {{"step", status.step},
+          {"max_steps", status.steps_max},
+          {"metric", known(status.metric)},
+          {"steps_per_second", known(status.steps_per_s)},
+          {"eta_seconds", known(status.eta_s)}};
+}
+
 // `created`, `age_s`, and `ended` where the state is final.
 void add_ages(json& object, Time created, bool final, Time since, Time now) {
   object["created"] = wall_ms(created, now);
@@ -158,7 +167,10 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
                                       actor.status.state == scheduler::ActorState::kBusy);
     roles[name(role)] = {{"desired", job.desired.at(role)}, {"ready", ready}};
   }
-  const JobStatus status = report ? report->status : JobStatus{};
+  JobStatus status = report ? report->status : JobStatus{};
+  // The exchange of a resumed run knows its step once the learner is up.
+  if (job.shape.resume_dir && (!report || status.restoring))
+    status.step = status.policy_version = job.shape.resumed_step;
   std::string message = scheduler::message(job.status.reason, now);
   const char* reason = scheduler::reason_name(job.status.reason);
   const bool lost = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
@@ -214,10 +226,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));
   add_ages(object, job.created, scheduler::is_final(job.status.state), job.status.since, now);
   if (job.status.state == scheduler::JobState::kWarmStart)
-    object["warm_start"] = {
-        {"step", status.warm_start_step},
-        {"max_steps", status.warm_start_steps_max},
-        {"metric", status.warm_start_metric ? json(*status.warm_start_metric) : json()}};
+    object["warm_start"] = warm_start_json(status.warm_start);
   if (report)
     object["ledger"] = {{"issued", report->ledger.issued},
                         {"trained", report->ledger.trained},
@@ -363,11 +372,8 @@ json reservations_json(const std::vector<JobRecord>& jobs, const std::string& no
 }
 
 json event_json(const ClusterEvent& event) {
-  return {{"seq", event.seq},
-          {"time", event.time_ms},
-          {"kind", event.kind},
-          {"subject", event.subject},
-          {"message", event.message}};
+  return {{"seq", event.seq},         {"time", event.time_ms},    {"kind", event.kind},
+          {"subject", event.subject}, {"message", event.message}, {"level", name(event.level)}};
 }
 
 json group_json(const GroupView& group, const std::string& job) {

@@ -177,7 +177,7 @@ void Controller::tell_exchanges(runtime::Context& cx) {
 void Controller::carry_out(runtime::Context&, Announce announce) {
   // The message may quote ranks, agents and reward programs: it need not be UTF-8.
   events_.push_back({++event_last_, unix_ms(), announce.kind, valid_utf8(announce.subject),
-                     valid_utf8(announce.message)});
+                     valid_utf8(announce.message), announce.level});
   if (events_.size() > kEventsKept) events_.pop_front();
   log::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
             announce.message);
@@ -204,11 +204,12 @@ void Controller::handle(runtime::Context& cx, JobEnded m) { (void)take(cx, m); }
 // An event for users alone: the core need not know of it.
 void Controller::handle(runtime::Context& cx, ExchangeEvent m) {
   carry_out(cx, Announce{m.subject == m.job ? "job" : "actor", std::move(m.subject),
-                         std::move(m.message)});
+                         std::move(m.message), m.level});
 }
 
 void Controller::handle(runtime::Context& cx, ProcessNews news) {
-  carry_out(cx, Announce{"controller", "controller", std::move(news.message)});
+  carry_out(cx,
+            Announce{"controller", "controller", std::move(news.message), EventLevel::kWarning});
 }
 
 void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {

@@ -32,6 +32,7 @@ struct ClusterEvent {  // an Announce with its number and wall time, as `tandem 
   std::int64_t seq = 0;
   std::int64_t time_ms = 0;
   std::string kind, subject, message;
+  EventLevel level = EventLevel::kInfo;
 };
 
 // Answered with the job's id. Refused with kInfeasible where no node could ever hold the job.

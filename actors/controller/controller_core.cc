@@ -57,7 +57,8 @@ Result<void> ControllerCore::on(const runtime::NodeUp& up) {
       effects_.push_back(Announce{"node", up.node,
                                   "a second agent, pid " + std::to_string(up.pid) +
                                       ", is refused: pid " + std::to_string(node.pid) +
-                                      " has this name"});
+                                      " has this name",
+                                  EventLevel::kWarning});
     return {};
   }
   if (!node.up) node.since = now_;
@@ -89,7 +90,7 @@ void ControllerCore::lose_node(const std::string& node) {
   nodes_.at(node).up = false;
   ++changes_;
   nodes_.at(node).since = now_;
-  effects_.push_back(Announce{"node", node, "lost"});
+  effects_.push_back(Announce{"node", node, "lost", EventLevel::kError});
   for (auto& [id, job] : jobs_) {
     std::vector<std::pair<std::string, std::int32_t>> gone;
     for (auto& [actor_id, actor] : job.actors)
@@ -222,7 +223,8 @@ Result<void> ControllerCore::on(const RankFailed& failed) {
     return {};
   }
   if (alive(*actor)) actor->ending = scheduler::JobFailed{failed.message};
-  effects_.push_back(Announce{"actor", failed.actor, "failed: " + failed.message});
+  effects_.push_back(
+      Announce{"actor", failed.actor, "failed: " + failed.message, EventLevel::kError});
   fail_job(*job_of(failed.actor), failed.actor + ": " + failed.message);
   return {};
 }
@@ -273,7 +275,7 @@ void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t 
 void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
   const Reason why = *std::exchange(actor.ending, std::nullopt);
   const std::string cause = scheduler::message(why, now_);
-  effects_.push_back(Announce{"actor", actor.name, "ended: " + cause});
+  effects_.push_back(Announce{"actor", actor.name, "ended: " + cause, level_of(why)});
   actor.gang_endpoint.clear();
   actor.gang_secret.clear();
   if (job.outcome || scheduler::is_final(job.status.state)) {
@@ -366,7 +368,9 @@ Result<void> ControllerCore::on(const JobEnded& ended) {
 void ControllerCore::job_ended(JobRecord& job, const JobEnded& ended) {
   job.outcome = ended;
   ++changes_;
-  effects_.push_back(Announce{"job", job.id, ended.reason});
+  const bool failed = ended.outcome == JobOutcome::kFailed;
+  effects_.push_back(
+      Announce{"job", job.id, ended.reason, failed ? EventLevel::kError : EventLevel::kInfo});
   stop_job(job);
 }
 
@@ -448,7 +452,8 @@ void ControllerCore::set(ActorRecord& actor, ActorState to, Reason reason) {
   if (waits || job.waiting.erase(actor.name) > 0) ++changes_;
   effects_.push_back(
       Announce{"actor", actor.name,
-               std::string(name(to)) + ": " + scheduler::message(actor.status.reason, now_)});
+               std::string(name(to)) + ": " + scheduler::message(actor.status.reason, now_),
+               level_of(actor.status.reason)});
 }
 
 void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
@@ -457,7 +462,8 @@ void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
   changes_ += changed ? 1 : 0;
   if (changed)
     effects_.push_back(Announce{
-        "job", job.id, std::string(name(to)) + ": " + scheduler::message(job.status.reason, now_)});
+        "job", job.id, std::string(name(to)) + ": " + scheduler::message(job.status.reason, now_),
+        level_of(job.status.reason)});
 }
 
 ActorRecord& ControllerCore::add_actor(JobRecord& job, const Role& role, std::int32_t index) {

@@ -126,6 +126,7 @@ struct Announce {    // an event for people and the journal
   std::string kind;  // "job", "actor", "node", "controller"
   std::string subject;
   std::string message;
+  EventLevel level = EventLevel::kInfo;
 };
 
 using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart,

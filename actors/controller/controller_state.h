@@ -47,10 +47,11 @@ struct JobShape {
   std::set<Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
   std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; absent: not planned
   std::vector<scheduler::MemoryOption> memory_options;  // changes that a refusal can propose
-  // The next two fields are shown to users and decide nothing here: the exchange has its own
+  // The next three fields are shown to users and decide nothing here: the exchange has its own
   // values.
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
+  std::int64_t resumed_step = 0;          // of the newest checkpoint of `resume_dir`
   std::optional<std::string> resume_dir;  // the run directory to resume
   std::vector<std::string> warnings;      // for the user who submits the job, a sentence each
 };

@@ -31,7 +31,7 @@ struct HttpApi {
   // id or directory; it is empty for a new run.
   std::function<Result<JobShape>(const std::string& yaml, const std::string& resume)> shape_of;
   std::filesystem::path home;  // TANDEM_HOME, with the runs and the controller's journal
-  ReadJobFacts read_job;
+  JobReaders read_job;
   std::function<ClusterIdentity()> identity;  // any thread
   runtime::System& system;  // for the feeding actor, "http_streams"; outlives the server
 };

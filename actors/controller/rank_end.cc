@@ -4,6 +4,15 @@ namespace tandem::actors {
 
 using scheduler::Reason;
 
+namespace {
+
+template <class... Kinds>
+bool is_one_of(const Reason& reason) {
+  return (std::holds_alternative<Kinds>(reason) || ...);
+}
+
+}  // namespace
+
 Reason reason_of(const runtime::RankExited& exited, std::int64_t room_bytes) {
   if (exited.out_of_memory == runtime::MemoryKill::kProven)
     return scheduler::OOMKilled{exited.memory_peak_bytes, exited.memory_last_bytes, room_bytes};
@@ -16,10 +25,17 @@ Reason reason_of(const runtime::RankExited& exited, std::int64_t room_bytes) {
 }
 
 bool explains(const Reason& why, const Reason& ending) {
-  return std::holds_alternative<scheduler::OOMKilled>(why) &&
-         (std::holds_alternative<scheduler::RankError>(ending) ||
-          std::holds_alternative<scheduler::ExitCode>(ending) ||
-          std::holds_alternative<scheduler::ExitSignal>(ending));
+  return is_one_of<scheduler::OOMKilled>(why) &&
+         is_one_of<scheduler::RankError, scheduler::ExitCode, scheduler::ExitSignal>(ending);
+}
+
+EventLevel level_of(const Reason& reason) {
+  using namespace scheduler;
+  if (is_one_of<RestartsExhausted, JobFailed>(reason)) return EventLevel::kError;
+  const bool trouble =
+      is_one_of<InfeasibleShape, Backoff, SpawnFailed, ExitSignal, OOMKilled, RankError,
+                OutOfMemory, ExitCode, Hung, NodeLost, GangMemberDied>(reason);
+  return trouble ? EventLevel::kWarning : EventLevel::kInfo;
 }
 
 std::string memory_advice(const Role& role) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "actors/messages/event_level.h"
 #include "actors/messages/roles.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
@@ -19,6 +20,10 @@ scheduler::Reason reason_of(const runtime::RankExited& exited, std::int64_t room
 // kills one rank of a gang, the others fail as well, and the complaint of one of them may arrive
 // before the report of the killed one.
 bool explains(const scheduler::Reason& why, const scheduler::Reason& ending);
+
+// How much an event wants to be looked at that tells of this reason: a death that is dealt with is
+// a warning, one that costs the job or the actor is an error.
+EventLevel level_of(const scheduler::Reason& reason);
 
 // How a role needs less memory, or gets more: a clause for the end of a sentence.
 std::string memory_advice(const Role& role);

@@ -145,9 +145,18 @@ JobFacts RunCatalogue::facts_of(const std::string& id) {
   if (known) return *known;
   JobFacts facts{.name = name_of_run(id)};
   if (const auto yaml = small_file(path))
-    if (auto read = read_job_(*yaml, runs_ / id)) facts = std::move(*read);
+    if (auto read = read_job_.facts(*yaml, runs_ / id)) facts = std::move(*read);
   known_.with([&](auto& table) { table[id] = {changed, facts}; });
   return facts;
+}
+
+Result<JobKeys> RunCatalogue::keys_of(const Run& run) const {
+  const fs::path path = run.run_dir / "job.yaml";
+  const auto yaml = small_file(path);
+  if (!yaml)
+    return Error{ErrorCode::kNotFound, "the run has no job file that can be read", path.string(),
+                 "its configuration is unknown; its other files are read all the same"};
+  return read_job_.keys(*yaml, run.run_dir);
 }
 
 Run RunCatalogue::look(const std::string& id) {
@@ -250,10 +259,16 @@ json run_json(const Run& run, std::int64_t now_ms) {
                              : "it was never started, so there is nothing to resume; submit its "
                                "job file again";
   }
+  // A line of metrics.jsonl has the fraction of the whole run up to its step.
+  const auto idle = [&](const std::string& key) {
+    return first_of(number_at(run.result, {key.c_str()}),
+                    number_at(run.newest, {("tandem/" + key).c_str()}));
+  };
   const json step = first_of(
       first_of(number_at(run.result, {"steps"}), number_at(run.newest, {"step"})), json(0));
   return {{"id", run.id},
           {"name", run.job.name},
+          {"trains", run.job.trains},
           {"state", state},
           {"reason", reason},
           {"message", message},
@@ -270,6 +285,9 @@ json run_json(const Run& run, std::int64_t now_ms) {
           {"eval_scored", number_at(run.result, {"eval", "counts", "final", "scored"})},
           {"eval_failed", number_at(run.result, {"eval", "counts", "final", "failed"})},
           {"eval_figures", value_at(run.result, {"eval", "figures", "final"})},
+          {"staleness", value_at(run.result, {"staleness"})},
+          {"trainer_idle_fraction", idle("trainer_idle_fraction")},
+          {"rollout_idle_fraction", idle("rollout_idle_fraction")},
           {"wall_seconds", number_at(run.result, {"wall_seconds"})},
           {"run_dir", run.run_dir.string()},
           {"live", run.live}};

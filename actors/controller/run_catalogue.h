@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/guarded.h"
@@ -25,10 +26,19 @@ namespace tandem::actors {
 struct JobFacts {  // from a run's job.yaml
   std::string name;
   std::int64_t total_steps = 0;
+  bool trains = true;  // false: a job of actors alone
 };
 // Reads a job file; nullopt if the text is not one.
 using ReadJobFacts = std::function<std::optional<JobFacts>(const std::string& yaml,
                                                            const std::filesystem::path& run_dir)>;
+// The keys of a job file in its order, with their values as YAML: {"rollout.n", "8"}.
+using JobKeys = std::vector<std::pair<std::string, std::string>>;
+struct JobReaders {
+  ReadJobFacts facts;
+  // Error: why the text is no job file.
+  std::function<Result<JobKeys>(const std::string& yaml, const std::filesystem::path& run_dir)>
+      keys;
+};
 
 // A run as its files were at one look.
 struct Run {
@@ -50,7 +60,7 @@ bool was_deleted(const std::filesystem::path& runs, const std::string& id);
 // All members may be called on any thread; each call reads the directory anew.
 class RunCatalogue {
  public:
-  RunCatalogue(std::filesystem::path home, ReadJobFacts read_job)
+  RunCatalogue(std::filesystem::path home, JobReaders read_job)
       : runs_(std::move(home) / "runs"), read_job_(std::move(read_job)) {}
 
   // Any thread.
@@ -59,6 +69,8 @@ class RunCatalogue {
   // By an id, or by a name that one run alone has. kNotFound, or kInvalid for a name of several
   // runs.
   Result<Run> find(const std::string& wanted);
+  // Of its job file. kNotFound without one, else the reader's error.
+  Result<JobKeys> keys_of(const Run& run) const;
   // Deletes a run. kInvalid while it is live, kNotFound, or an error of the file system.
   Result<void> remove(const std::string& id);
 
@@ -74,7 +86,7 @@ class RunCatalogue {
     JobFacts facts;
   };
   const std::filesystem::path runs_;
-  const ReadJobFacts read_job_;
+  const JobReaders read_job_;
   Guarded<std::map<std::string, KnownFacts>> known_;
 };
 

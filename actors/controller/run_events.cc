@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "actors/controller/run_journal.h"
+#include "actors/exchange/journal_rows.h"
 #include "runtime/sqlite/sqlite.h"
 
 namespace tandem::actors {
@@ -36,6 +37,12 @@ Result<std::unique_ptr<runtime::Sqlite>> open_if_there(const fs::path& path) {
   return runtime::Sqlite::open_to_read(path.string());
 }
 
+// Of the one event in the row of a milestone; kInfo where the row cannot be read.
+EventLevel level_of_row(const runtime::Sqlite::Value& body) {
+  const auto events = RunJournal::events_in(body);
+  return events ? level_of(events->front()) : EventLevel::kInfo;
+}
+
 }  // namespace
 
 bool is_of_job(const ClusterEvent& event, const std::string& job) {
@@ -48,19 +55,26 @@ Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::s
   const auto journal = open_if_there(home / "controller.sqlite");
   if (!journal) return journal.error();
   if (!*journal) return events;
+  // A journal of an earlier version has no levels until a controller opens it.
+  std::string level = "NULL";
+  const auto columns =
+      (*journal)->query(kEventLevelColumn, [&](const runtime::Sqlite::Row&) { level = "level"; });
+  if (!columns) return columns.error();
   // '0' follows '/' in ASCII: the range is every subject that begins with "JOB/".
-  const auto done = (*journal)->query(
-      "SELECT seq, time_ms, kind, subject, message FROM events WHERE (subject = ? OR "
-      "(subject > ? AND subject < ?)) AND seq > ?" +
-          order_and_limit("rowid", query),
-      [&](const runtime::Sqlite::Row& row) {
-        events.push_back({.seq = runtime::number_of(row[0]),
-                          .time_ms = runtime::number_of(row[1]),
-                          .kind = runtime::text_of(row[2]),
-                          .subject = runtime::text_of(row[3]),
-                          .message = runtime::text_of(row[4])});
-      },
-      {job, job + "/", job + "0", query.since.value_or(-1)});
+  const auto done =
+      (*journal)->query("SELECT seq, time_ms, kind, subject, message, " + level +
+                            " FROM events WHERE (subject = ? OR "
+                            "(subject > ? AND subject < ?)) AND seq > ?" +
+                            order_and_limit("rowid", query),
+                        [&](const runtime::Sqlite::Row& row) {
+                          events.push_back({.seq = runtime::number_of(row[0]),
+                                            .time_ms = runtime::number_of(row[1]),
+                                            .kind = runtime::text_of(row[2]),
+                                            .subject = runtime::text_of(row[3]),
+                                            .message = runtime::text_of(row[4]),
+                                            .level = event_level(runtime::text_of(row[5]))});
+                        },
+                        {job, job + "/", job + "0", query.since.value_or(-1)});
   if (!done) return done.error();
   put_in_order(events, query);
   return events;
@@ -73,7 +87,8 @@ Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const 
   if (!journal) return journal.error();
   if (!*journal) return events;
   const auto done = (*journal)->query(
-      std::string("SELECT seq, time_ms, kind, step, detail, version FROM events WHERE kind IN ") +
+      std::string(
+          "SELECT seq, time_ms, kind, step, detail, version, body FROM events WHERE kind IN ") +
           kMilestoneKinds + " AND seq > ?" + order_and_limit("seq", query),
       [&](const runtime::Sqlite::Row& row) {
         std::string message = runtime::text_of(row[2]);
@@ -87,7 +102,8 @@ Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const 
                           .time_ms = runtime::number_of(row[1]),
                           .kind = "run",
                           .subject = id,
-                          .message = std::move(message)});
+                          .message = std::move(message),
+                          .level = level_of_row(row[6])});
       },
       {query.since.value_or(-1)});
   if (!done) return done.error();

@@ -16,6 +16,10 @@
 
 namespace tandem::actors {
 
+// Has a row where the table `events` of a controller's journal has the column `level`.
+inline constexpr const char* kEventLevelColumn =
+    "SELECT 1 FROM pragma_table_info('events') WHERE name = 'level'";
+
 inline constexpr std::size_t kEventsDefault = 10'000, kEventsMax = 100'000;
 
 struct EventQuery {

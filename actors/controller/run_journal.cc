@@ -256,24 +256,29 @@ Result<void> RunJournal::append(std::span<const JournalEvent> events, std::int64
   return database_->insert(kInsert, rows, durability);
 }
 
+Result<std::vector<JournalEvent>> RunJournal::events_in(const runtime::Sqlite::Value& body) {
+  const auto* blob = std::get_if<runtime::Sqlite::Blob>(&body);
+  const auto bytes = unpacked(blob ? blob->bytes : "");
+  if (!bytes) return bytes.error();
+  auto events = events_of(*bytes);
+  if (events.empty()) return Error{ErrorCode::kInvalid, "it holds no events"};
+  return events;
+}
+
 Result<void> RunJournal::read(const std::function<void(const JournalEntry&)>& take) const {
   std::optional<Error> damaged;
   const auto asked = database_->query(
       "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const runtime::Sqlite::Row& row) {
         if (damaged) return;
-        const auto* body = std::get_if<runtime::Sqlite::Blob>(&row[2]);
-        const auto bytes = unpacked(body ? body->bytes : "");
-        std::vector<JournalEvent> events;
-        if (bytes) events = events_of(*bytes);
-        if (events.empty()) {
-          damaged =
-              Error{ErrorCode::kInvalid,
-                    "row " + std::to_string(runtime::number_of(row[0])) +
-                        " of the journal is damaged" + (bytes ? "" : ": " + bytes.error().message),
-                    path_, "restore the file, or begin a new run"};
+        auto events = events_in(row[2]);
+        if (!events) {
+          damaged = Error{ErrorCode::kInvalid,
+                          "row " + std::to_string(runtime::number_of(row[0])) +
+                              " of the journal is damaged: " + events.error().message,
+                          path_, "restore the file, or begin a new run"};
           return;
         }
-        for (JournalEvent& event : events) take({runtime::number_of(row[1]), std::move(event)});
+        for (JournalEvent& event : *events) take({runtime::number_of(row[1]), std::move(event)});
       });
   if (!asked) return asked;
   if (damaged) return *damaged;

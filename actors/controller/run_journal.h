@@ -45,6 +45,8 @@ class RunJournal {
   // Calls `take` with all events in order. kInvalid, with the event's number, for bytes that are no
   // event; those before it have been taken.
   Result<void> read(const std::function<void(const JournalEntry&)>& take) const;
+  // The events in one value of the column `body`, at least one.
+  static Result<std::vector<JournalEvent>> events_in(const runtime::Sqlite::Value& body);
 
  private:
   RunJournal(std::string path, std::unique_ptr<runtime::Sqlite> database)

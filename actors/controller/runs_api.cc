@@ -126,7 +126,7 @@ bool is_over(const ClusterView& cluster, const std::string& id, const NamedLog& 
 
 }  // namespace
 
-RunsApi::RunsApi(std::optional<ServingController> controller, fs::path home, ReadJobFacts read_job)
+RunsApi::RunsApi(std::optional<ServingController> controller, fs::path home, JobReaders read_job)
     : serving_(std::move(controller)),
       home_(std::move(home)),
       catalogue_(home_, std::move(read_job)) {}
@@ -193,6 +193,14 @@ HttpAnswer RunsApi::one(const Run& run) {
       for (const ClusterEvent& event : *events)
         if (event.subject == run.id) object["message"] = event.message;
   return ok(object);
+}
+
+HttpAnswer RunsApi::config(const Run& run) {
+  const auto keys = catalogue_.keys_of(run);
+  if (!keys) return refuse(keys.error());
+  json config = json::array();
+  for (const auto& [key, value] : *keys) config.push_back({{"key", key}, {"value", value}});
+  return ok(json{{"id", run.id}, {"config", std::move(config)}});
 }
 
 HttpAnswer RunsApi::metrics(const Run& run, const HttpRequest& request) {
@@ -372,6 +380,7 @@ HttpAnswer RunsApi::get_runs(const HttpRequest& request) {
   const auto run = catalogue_.find(path[3]);
   if (!run) return refuse(run.error());
   if (path.size() == 4) return one(*run);
+  if (path.size() == 5 && path[4] == "config") return config(*run);
   if (path.size() == 5 && path[4] == "metrics") return metrics(*run, request);
   if (path.size() == 5 && path[4] == "samples") return samples(*run, request);
   if (path.size() == 5 && path[4] == "events") return run_events(*run, request);
@@ -382,7 +391,7 @@ HttpAnswer RunsApi::get_runs(const HttpRequest& request) {
     return log ? logs(run->id, run->run_dir.string(), *log, *query) : refuse(log.error());
   }
   return refuse({ErrorCode::kNotFound, "there is no " + request.target, "",
-                 "a run has metrics, samples, events and logs/ACTOR"});
+                 "a run has config, metrics, samples, events and logs/ACTOR"});
 }
 
 HttpAnswer RunsApi::remove(const std::string& wanted) {

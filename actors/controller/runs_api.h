@@ -29,7 +29,7 @@ class RunsApi {
   // `controller` is empty in a process without one: nothing is then followed, and a directory may
   // be given for a job.
   RunsApi(std::optional<ServingController> controller, std::filesystem::path home,
-          ReadJobFacts read_job);
+          JobReaders read_job);
 
   // Both may be called on any thread. get() answers a GET below /api/v1 of runs, events, samples
   // of jobs and logs of actors; nullopt for other targets.
@@ -56,6 +56,8 @@ class RunsApi {
   nlohmann::json shown(const Run& run, const Picture* picture) const;
   runtime::HttpAnswer list();
   runtime::HttpAnswer one(const Run& run);
+  // The keys of the run's job file, with defaults as they were when it began.
+  runtime::HttpAnswer config(const Run& run);
   runtime::HttpAnswer metrics(const Run& run, const runtime::HttpRequest& request);
   runtime::HttpAnswer samples(const Run& run, const runtime::HttpRequest& request);
   runtime::HttpAnswer run_events(const Run& run, const runtime::HttpRequest& request);

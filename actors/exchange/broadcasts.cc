@@ -335,7 +335,7 @@ void Broadcasts::note_use(Time now) {
                      (ranks == 2 ? " rollout" : " rollouts") + ", in epoch " + text(*epoch);
   if (!outside.empty()) line += ", without " + cut_utf8(list_of(outside), kWordsBytesMax);
   if (failures_in_row_ > 0) line += ", after " + text(failures_in_row_) + " failures in a row";
-  news_.push_back(std::move(line));
+  news_.push_back({std::move(line), EventLevel::kInfo});
 }
 
 // Counts and tells the end of an epoch, once. An epoch that its successor replaced has not failed.
@@ -351,10 +351,10 @@ void Broadcasts::note_end(std::uint64_t number, const std::string& why, Time now
                      (epoch.in_use ? " ended: " : " did not form: ") +
                      (epoch.failure.empty() ? cut_utf8(why, kWordsBytesMax) : epoch.failure);
   if (failures_in_row_ > 1) line += "; that is failure " + text(failures_in_row_) + " in a row";
-  news_.push_back(std::move(line));
+  news_.push_back({std::move(line), EventLevel::kWarning});
 }
 
-std::vector<std::string> Broadcasts::take_news() { return std::exchange(news_, {}); }
+std::vector<Broadcasts::News> Broadcasts::take_news() { return std::exchange(news_, {}); }
 
 bool Broadcasts::everybody_takes_part() const {
   const auto epoch = group_.epoch_in_use();

@@ -70,7 +70,11 @@ class Broadcasts {
   bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
 
   std::vector<Wait> waits(Time now) const;  // for `tandem why`
-  std::vector<std::string> take_news();     // lines for `tandem events`, since the last call
+  struct News {                             // a line for `tandem events`
+    std::string text;
+    EventLevel level = EventLevel::kInfo;
+  };
+  std::vector<News> take_news();  // since the last call
   std::int64_t failures() const { return failures_; }
 
  private:
@@ -117,7 +121,7 @@ class Broadcasts {
   std::optional<std::uint64_t> in_use_;  // as the newest of the news say
   std::int64_t failures_ = 0;
   std::int64_t failures_in_row_ = 0;  // since an epoch was last in use for a while
-  std::vector<std::string> news_;
+  std::vector<News> news_;
 };
 
 }  // namespace tandem::actors

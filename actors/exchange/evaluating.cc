@@ -9,6 +9,7 @@
 
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/journal_rows.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/samples.h"
 #include "actors/exchange/scoring.h"
@@ -117,7 +118,7 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
              "`, by which learner.keep_best looks for the best checkpoint");
   write_record(turn, evaluation, figures);
   if (figures.all.mean) {
-    turn.say(ended_text(turn, evaluation, figures.all));
+    turn.say(ended_text(turn, evaluation, figures.all), level_of(figures.all));
   } else {
     const std::string what =
         completions_of(turn.config.evaluation.sampling) > 1 ? "completions" : "prompts";
@@ -125,7 +126,7 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
                                     ": all " + std::to_string(figures.all.failed) + " " + what +
                                     " failed; " +
                                     turn.seen.workers.troubles.explained(evaluation.failure());
-    turn.say(statistics.evaluation_failure);
+    turn.say(statistics.evaluation_failure, EventLevel::kError);
     if (turn.seen.workers.troubles.never_worked()) fail_for_reward(turn, evaluation.failure());
   }
   turn.record(EvaluationEnded{.evaluation = evaluation.id(),

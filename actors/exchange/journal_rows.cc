@@ -331,4 +331,18 @@ JournalRows rows_of(const JournalEvent& event) {
   return std::visit([](const auto& what) { return rows(what); }, event);
 }
 
+EventLevel level_of(const RewardFigures& evaluation) {
+  if (evaluation.failed == 0) return EventLevel::kInfo;
+  return evaluation.mean ? EventLevel::kWarning : EventLevel::kError;
+}
+
+EventLevel level_of(const JournalEvent& event) {
+  if (const auto* ended = std::get_if<RunEnded>(&event))
+    return ended->outcome == JobOutcome::kFailed ? EventLevel::kError : EventLevel::kInfo;
+  if (const auto* evaluated = std::get_if<EvaluationEnded>(&event)) return level_of(evaluated->all);
+  const bool trouble = std::holds_alternative<EvaluationIncomplete>(event) ||
+                       std::holds_alternative<LearnerRestarted>(event);
+  return trouble ? EventLevel::kWarning : EventLevel::kInfo;
+}
+
 }  // namespace tandem::actors

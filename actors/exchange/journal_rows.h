@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/exchange/state/journal_event.h"
+#include "actors/messages/event_level.h"
 
 namespace tandem::actors {
 
@@ -32,5 +33,9 @@ struct JournalRows {
 };
 
 JournalRows rows_of(const JournalEvent& event);
+
+// How much the event wants to be looked at, where people read it as an event of the run.
+EventLevel level_of(const JournalEvent& event);
+EventLevel level_of(const RewardFigures& evaluation);  // kWarning: some of it failed
 
 }  // namespace tandem::actors

@@ -159,15 +159,24 @@ void take(Turn& turn, const Published& published) {
   turn.wake();
 }
 
+// A learner that died begins the warm start again, which its rate does not count.
+void note_progress(LearnerSeen& seen, const WarmStartProgress& progress, Time now) {
+  if (!seen.warm_start_first || progress.step < seen.warm_start.step)
+    seen.warm_start_first = {progress.step, now};
+  seen.warm_start_reported = now;
+}
+
 void take(Turn& turn, WarmStartProgress progress) {
   if (!is_learner(turn.facts, progress.from)) return;
   const std::uint64_t known =
       std::exchange(turn.seen.statistics.trained.steps_skipped, progress.steps_skipped);
+  note_progress(turn.seen.learner, progress, turn.now);
   const WarmStartProgress& warm_start = turn.seen.learner.warm_start = std::move(progress);
   if (warm_start.steps_skipped <= known) return;
   turn.say("the warm start has skipped steps whose gradient is not finite: " +
-           std::to_string(warm_start.steps_skipped) + " by step " +
-           std::to_string(warm_start.step));
+               std::to_string(warm_start.steps_skipped) + " by step " +
+               std::to_string(warm_start.step),
+           EventLevel::kWarning);
   turn.wake();
 }
 

@@ -46,11 +46,20 @@ struct RestoringRun {
   GroupHistory history;
 };
 
+// A step of the warm start and when it was reported.
+struct WarmStartPoint {
+  std::int32_t step = 0;
+  Time at{};
+};
+
 struct LearnerSeen {
   std::optional<Time> none_since;  // when the last learner ended
   bool save_due = false;           // the next Decide asks for the checkpoint that is awaited
   std::optional<Time> save_asked;  // when it was last asked for
   WarmStartProgress warm_start;
+  // The learner's first report of this warm start, and the time of the newest one.
+  std::optional<WarmStartPoint> warm_start_first;
+  Time warm_start_reported{};
   std::optional<runtime::WeightSource> source;  // of the learner's publisher
   std::optional<RestoringRun> restoring;
 };

@@ -22,7 +22,7 @@ void order_broadcasts(Turn& turn) {
   if (!groups) return;
   for (Broadcasts::Message& order : groups->decide(turn.now))
     turn.send(ToBroadcast{order.to, std::move(order.what)});
-  for (std::string& line : groups->take_news()) turn.say(std::move(line));
+  for (Broadcasts::News& news : groups->take_news()) turn.say(std::move(news.text), news.level);
 }
 
 void note_publication(Turn& turn, const Publication& publication) {

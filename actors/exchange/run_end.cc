@@ -79,7 +79,7 @@ void end(Turn& turn, JobOutcome outcome, const std::string& reason) {
   for (const auto& [name, worker] : turn.facts.workers.rollouts)
     turn.tell_rollout(worker.who, HandBack{});
   if (turn.seen.statistics.running_since) note_totals(turn, std::nullopt);
-  turn.record(RunEnded{reason});
+  turn.record(RunEnded{reason, outcome});
   turn.record_hash();
   // An incarnation that never took the run up leaves the result that an earlier one wrote.
   const bool knows_its_run = !turn.config.resume || turn.facts.resumed;

@@ -197,13 +197,35 @@ void add_rates(JobStatus& status, const std::deque<RunStatistics::RatePoint>& po
       static_cast<double>(points.back().trained - points.front().trained) / span;
 }
 
+WarmStartStatus warm_start_of(const LearnerSeen& seen) {
+  const WarmStartProgress& newest = seen.warm_start;
+  WarmStartStatus status{
+      .step = newest.step, .steps_max = newest.steps_max, .metric = newest.metric};
+  if (!seen.warm_start_first) return status;
+  const WarmStartPoint& first = *seen.warm_start_first;
+  const double span = seconds(seen.warm_start_reported - first.at);
+  if (newest.step <= first.step || span <= 0) return status;
+  status.steps_per_s = (newest.step - first.step) / span;
+  status.eta_s = (newest.steps_max - newest.step) / *status.steps_per_s;
+  return status;
+}
+
+// "step 41", "warm start 120/500" or "idle".
+std::string work_of_learner(const RunView& view) {
+  const WarmStartProgress& warm_start = view.seen.learner.warm_start;
+  if (const auto& step = view.facts.learner.training) return "step " + std::to_string(step->value);
+  if (view.facts.stage != RunStage::kWarmStart) return "idle";
+  return "warm start " + std::to_string(warm_start.step) + "/" +
+         std::to_string(warm_start.steps_max);
+}
+
 }  // namespace
 
 JobStatus status_of(const RunView& view) {
   const RunStatistics& statistics = view.seen.statistics;
   const scheduler::Ledger& ledger = view.facts.flow.ledger;
-  const WarmStartProgress& warm_start = view.seen.learner.warm_start;
-  JobStatus status{.step = ledger.next_commit().value,
+  JobStatus status{.restoring = view.config.resume && view.facts.stage == RunStage::kStarting,
+                   .step = ledger.next_commit().value,
                    .total_steps = view.config.budget.steps_total,
                    .policy_version = view.facts.versions.published.value,
                    .reward_mean = statistics.batch.rewards.mean,
@@ -214,9 +236,7 @@ JobStatus status_of(const RunView& view) {
                                   ledger.count(GroupState::kScoring) +
                                   ledger.count(GroupState::kScored),
                    .trainer_idle_fraction = trainer_idle_fraction(view),
-                   .warm_start_step = warm_start.step,
-                   .warm_start_steps_max = warm_start.steps_max,
-                   .warm_start_metric = warm_start.metric,
+                   .warm_start = warm_start_of(view.seen.learner),
                    .waits = WaitList(view).all(),
                    .troubles = view.seen.workers.troubles.shown(view.now),
                    .reward_fails = view.seen.workers.troubles.all_fail(),
@@ -260,10 +280,9 @@ ExchangeReport report_of(const RunView& view) {
                                     std::to_string(worker.capacity)});
   const LearnerFacts& learner = view.facts.learner;
   if (learner.who)
-    report.loads.push_back(
-        {.actor = learner.who->actor,
-         .policy_version = ledger.next_commit().value,
-         .load = learner.training ? "step " + std::to_string(learner.training->value) : "idle"});
+    report.loads.push_back({.actor = learner.who->actor,
+                            .policy_version = ledger.next_commit().value,
+                            .load = work_of_learner(view)});
   return report;
 }
 

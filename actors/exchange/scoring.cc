@@ -187,7 +187,7 @@ void take(Turn& turn, RewardTrouble trouble) {
   const std::string actor = trouble.from.actor;
   const RewardTrouble* const said = turn.seen.workers.troubles.take(std::move(trouble), turn.now);
   if (!said) return;
-  turn.notify(ExchangeEvent{turn.config.job, actor, text(*said)});
+  turn.notify(ExchangeEvent{turn.config.job, actor, text(*said), EventLevel::kWarning});
   turn.wake();
 }
 

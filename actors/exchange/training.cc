@@ -97,7 +97,7 @@ void watch_for_collapse(Turn& turn, std::int64_t step, const StepReport& report)
                                                  .reward_std = rewards.std,
                                                  .entropy = report.entropy,
                                                  .ppo_kl = report.ppo_kl});
-  if (collapse) turn.say(text(*collapse));
+  if (collapse) turn.say(text(*collapse), EventLevel::kWarning);
 }
 
 bool falls_due(std::int64_t frequency, std::int64_t step) {
@@ -110,7 +110,8 @@ void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<
   const std::int64_t done = committed.step.value + 1;
   const bool last = done == turn.config.budget.steps_total;
   note_trained(turn, committed.report);
-  if (committed.report.skipped_in_row > 0) turn.say(skipped_text(done, committed.report));
+  if (committed.report.skipped_in_row > 0)
+    turn.say(skipped_text(done, committed.report), EventLevel::kWarning);
   watch_for_collapse(turn, done, committed.report);
   note_totals(turn, committed.publication);
   turn.seen.statistics.add_rate_point(turn.now);

@@ -77,8 +77,8 @@ class Turn {
   }
   void notify(ExchangeNotices notice) { send(Notify{std::move(notice)}); }
   // One line of `tandem events` about the job.
-  void say(std::string message) {
-    notify(ExchangeEvent{config.job, config.job, std::move(message)});
+  void say(std::string message, EventLevel level = EventLevel::kInfo) {
+    notify(ExchangeEvent{config.job, config.job, std::move(message), level});
   }
   void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled
 

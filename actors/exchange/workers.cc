@@ -54,7 +54,7 @@ void come_up(Turn& turn, Role role, const Sender& who, std::int64_t capacity) {
 // Ends a rollout that installed wrong weights (EX-I): its groups are leased again, its later
 // messages are ignored, and its link is cut.
 void condemn(Turn& turn, const Sender& rollout, const std::string& why) {
-  turn.notify(ExchangeEvent{turn.config.job, rollout.actor, why});
+  turn.notify(ExchangeEvent{turn.config.job, rollout.actor, why, EventLevel::kError});
   retire(turn, rollout);
   end_incarnation(turn, rollout);
   refuse(turn, rollout, why);

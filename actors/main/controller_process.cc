@@ -24,6 +24,7 @@
 #include "actors/controller/doors.h"
 #include "actors/controller/http_api.h"
 #include "actors/controller/http_door.h"
+#include "actors/controller/run_events.h"
 #include "actors/main/cli/api_client.h"
 #include "actors/main/exchange_host.h"
 #include "actors/main/job/kept_run.h"
@@ -64,8 +65,20 @@ constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 constexpr const char* kControllerSchema =
     "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
     "CREATE TABLE IF NOT EXISTS events(seq INTEGER, epoch INTEGER, time_ms INTEGER, kind TEXT, "
-    "subject TEXT, message TEXT);"
+    "subject TEXT, message TEXT, level TEXT);"
     "CREATE INDEX IF NOT EXISTS events_by_subject ON events(subject)";
+
+// The controller's journal. That of an earlier version gets the columns that it lacks.
+Result<std::unique_ptr<runtime::Sqlite>> open_events(const fs::path& path) {
+  auto opened = runtime::Sqlite::open(path.string(), kControllerSchema);
+  if (!opened) return opened;
+  bool has_levels = false;
+  auto done = (*opened)->query(actors::kEventLevelColumn,
+                               [&](const runtime::Sqlite::Row&) { has_levels = true; });
+  if (done && !has_levels) done = (*opened)->run_script("ALTER TABLE events ADD COLUMN level TEXT");
+  if (!done) return done.error();
+  return opened;
+}
 
 runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
@@ -151,7 +164,7 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
         ErrorCode::kInvalid, "this run is not one of this controller's", run->string(),
         "its runs are in " + runs.string() + "; elsewhere: " + resume_command("run", *run)};
   if (auto possible = check_run_to_resume(job->spec, *run); !possible) return possible.error();
-  shape.resume_dir = run->string();
+  resume_from(*run, shape);
   return shape;
 }
 
@@ -270,8 +283,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
                      "stop it with `tandem down`, or set TANDEM_HOME to another folder");
   if (!taken) return taken.error();
   state.lock.emplace(std::move(*taken));
-  auto opened =
-      runtime::Sqlite::open((options.home / "controller.sqlite").string(), kControllerSchema);
+  auto opened = open_events(options.home / "controller.sqlite");
   if (!opened) return opened.error();
   state.events = std::move(*opened);
   auto own_keys = runtime::controller_keys(options.home);
@@ -380,9 +392,11 @@ actors::ControllerActions ControllerProcess::Parts::actions() {
   };
   actions.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
     if (!state.events) return {};
-    return state.events->insert("INSERT INTO events VALUES(?,?,?,?,?,?)",
-                                {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms,
-                                  event.kind, event.subject, event.message}});
+    return state.events->insert(
+        "INSERT INTO events(seq, epoch, time_ms, kind, subject, message, level) "
+        "VALUES(?,?,?,?,?,?,?)",
+        {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms, event.kind,
+          event.subject, event.message, std::string(name(event.level))}});
   };
   actions.events_before = state.events_before;
   return actions;
@@ -460,7 +474,7 @@ Result<void> ControllerProcess::Parts::listen() {
                                                    parsed);
                           },
                       .home = options.home,
-                      .read_job = read_job_facts,
+                      .read_job = job_readers(),
                       .identity = [this] { return identity(); },
                       .system = system};
   web.door = std::make_unique<actors::HttpDoor>(

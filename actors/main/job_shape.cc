@@ -1,5 +1,6 @@
 #include "actors/main/job_shape.h"
 
+#include "actors/main/job/kept_run.h"
 #include "actors/main/roles/registry.h"
 
 namespace tandem::app {
@@ -49,6 +50,11 @@ actors::JobShape job_shape(const JobSpec& job) {
   if (trains(job)) add_training(job, shape);
   add_actors(job.actors, shape);
   return shape;
+}
+
+void resume_from(const std::filesystem::path& run, actors::JobShape& shape) {
+  shape.resume_dir = run.string();
+  shape.resumed_step = newest_checkpoint(run).value_or(0);
 }
 
 }  // namespace tandem::app

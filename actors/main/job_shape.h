@@ -1,13 +1,17 @@
 // The job as the controller places it.
 #pragma once
 
+#include <filesystem>
+
 #include "actors/controller/controller_state.h"
 #include "actors/main/job/job_spec.h"
 
 namespace tandem::app {
 
 // Roles, actors, ranks, CPUs, GPUs and strategies. Memory is added by add_memory_plan(), yaml and
-// resume_dir by the caller.
+// the run to resume by the caller.
 actors::JobShape job_shape(const JobSpec& job);
+// Makes it a job that resumes the run, from its newest checkpoint.
+void resume_from(const std::filesystem::path& run, actors::JobShape& shape);
 
 }  // namespace tandem::app

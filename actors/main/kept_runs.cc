@@ -7,20 +7,37 @@
 #include "actors/controller/runs_api.h"
 #include "actors/main/cli/api_client.h"
 #include "actors/main/exchange_host.h"
+#include "actors/main/job/print_job.h"
 #include "actors/main/job_shape.h"
 
 namespace tandem::app {
+
+namespace {
 
 std::optional<actors::JobFacts> read_job_facts(const std::string& yaml,
                                                const std::filesystem::path& run_dir) {
   const auto spec = parse_kept_job(yaml, run_dir.string());
   if (!spec) return std::nullopt;
   const actors::JobShape shape = job_shape(*spec);
-  return actors::JobFacts{shape.name, shape.total_steps};
+  return actors::JobFacts{shape.name, shape.total_steps, trains(shape)};
 }
 
+Result<actors::JobKeys> read_job_keys(const std::string& yaml,
+                                      const std::filesystem::path& run_dir) {
+  const auto spec = parse_kept_job(yaml, run_dir.string());
+  if (!spec) return spec.error();
+  actors::JobKeys keys;
+  for (PrintedKey& key : printed_keys(*spec))
+    keys.emplace_back(std::move(key.path), std::move(key.value));
+  return keys;
+}
+
+}  // namespace
+
+actors::JobReaders job_readers() { return {read_job_facts, read_job_keys}; }
+
 runtime::HttpHandler answers_of_home() {
-  const auto runs = std::make_shared<actors::RunsApi>(std::nullopt, tandem_home(), read_job_facts);
+  const auto runs = std::make_shared<actors::RunsApi>(std::nullopt, tandem_home(), job_readers());
   return [runs](const runtime::HttpRequest& request) -> runtime::HttpAnswer {
     if (auto answer = runs->get(request)) return std::move(*answer);
     static constexpr std::string_view kLists[] = {"jobs", "actors", "nodes", "groups"};

@@ -3,19 +3,13 @@
 // process.
 #pragma once
 
-#include <filesystem>
-#include <optional>
-#include <string>
-
 #include "actors/controller/run_catalogue.h"
 #include "runtime/http/http_server.h"
 
 namespace tandem::app {
 
-// The name and the number of steps in the job file of a run; nullopt if the text is not one. From
-// any thread.
-std::optional<actors::JobFacts> read_job_facts(const std::string& yaml,
-                                               const std::filesystem::path& run_dir);
+// The facts of a run's job file and its keys. From any thread.
+actors::JobReaders job_readers();
 
 // Answers a GET about the runs of this TANDEM_HOME. There are no jobs, actors, nodes or groups.
 runtime::HttpHandler answers_of_home();

@@ -190,7 +190,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   actors::JobShape shape = job_shape(loaded->spec);
   if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
   shape.yaml = (*cluster)->parsed_jobs().keep(loaded->spec);
-  if (run) shape.resume_dir = run->string();
+  if (run) resume_from(*run, shape);
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
                                         kAskTimeout);
   if (!id) return console.complain(id.error());

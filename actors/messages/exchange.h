@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/messages/evaluation_figures.h"
+#include "actors/messages/event_level.h"
 #include "actors/messages/reward.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/rollout.h"
@@ -69,9 +70,20 @@ struct TroubleView {
   double since_s = 0;
 };
 
+// How far the warm start is, by the learner's newest report.
+struct WarmStartStatus {
+  std::int32_t step = 0, steps_max = 0;
+  std::optional<double> metric;  // the newest measurement
+  // The mean since the first report of this learner; empty before its second one.
+  std::optional<double> steps_per_s;
+  // Until steps_max; `warm_start.until` may end it earlier. Empty without a rate.
+  std::optional<double> eta_s;
+};
+
 // The state of a job at one moment, for `tandem get`, `tandem describe`, the web page and /metrics.
 struct JobStatus {
-  std::int64_t step = 0;  // the next step to commit, so as many steps are committed
+  bool restoring = false;  // the run is to be resumed, and its step is not known yet
+  std::int64_t step = 0;   // the next step to commit, so as many steps are committed
   std::int64_t total_steps = 0;
   std::int64_t policy_version = -1;       // the newest published one; -1: the initial weights
   double reward_mean = 0;                 // over the newest committed step
@@ -82,8 +94,7 @@ struct JobStatus {
   std::int64_t queue_depth = 0;      // groups generated and not yet in training
   double trainer_idle_fraction = 0;  // 0…1, over the time that the job has been running
   double tokens_generated_per_s = 0, tokens_trained_per_s = 0;  // over the last seconds
-  std::int32_t warm_start_step = 0, warm_start_steps_max = 0;
-  std::optional<double> warm_start_metric;  // the newest measurement
+  WarmStartStatus warm_start;
   // The remaining steps at the mean speed of the steps so far. Empty before the first step.
   std::optional<double> eta_s;
   std::vector<Wait> waits;
@@ -106,7 +117,7 @@ struct ActorLoad {
   // one to commit for the learner.
   std::int64_t policy_version = -1;
   // Rollouts count trajectories and reward actors count groups, held over capacity: "31/32". A
-  // rollout that drains has "3 left", a learner "step 41" or "idle".
+  // rollout that drains has "3 left", a learner "step 41", "warm start 120/500" or "idle".
   std::string load;
   std::optional<RolloutStats> engine;  // of a rollout, for /metrics
 };
@@ -176,6 +187,7 @@ struct ExchangeEvent {
   std::string job;
   std::string subject;  // the job, or one of its actors
   std::string message;
+  EventLevel level = EventLevel::kInfo;
 };
 
 // The last message of an exchange.

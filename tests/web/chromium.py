@@ -3,6 +3,7 @@ import base64
 import fcntl
 import json
 import os
+import pathlib
 import select
 import shutil
 import signal
@@ -46,6 +47,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
+        self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=self.folder)
 
     def __enter__(self):
         return self
@@ -133,6 +135,16 @@ class Browser:
             return self.value(watch)
         except RuntimeError:
             return False  # the page was left for another while it watched
+
+    def downloaded(self, name):
+        """The bytes of a file that the page has saved, once it is there whole."""
+        path = pathlib.Path(self.folder) / name
+        deadline = time.monotonic() + self.deadline_s
+        while time.monotonic() < deadline:
+            if path.exists() and not path.with_name(name + ".crdownload").exists():
+                return path.read_bytes()
+            self.becomes("false")  # five seconds at most, in which downloads go on
+        raise AssertionError(f"never saved: {name}; there are {os.listdir(self.folder)}")
 
     def screenshot(self, path, whole=False):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,8 @@
 """Serves the web page and made data in the shape of the HTTP API: usage: fake_api.py [--port N]
 
 For looking at the page while changing it, and for its test. The data: 50 actors, a live run with
-100,000 steps of history that goes on, ended runs to compare it with, and texts that try to escape
-from where they are shown. Counts the bytes that it sends.
+100,000 steps of history that goes on, ended runs to compare it with, a job of actors alone, one in its
+warm start, and texts that try to escape from where they are shown. Counts the bytes that it sends.
 """
 import argparse
 import functools
@@ -30,6 +30,7 @@ LIVE = "arithmetic-grpo-7"
 HOSTILE = ("<img src=x onerror=\"document.title='PWNED'\"><script>document.title='PWNED'</script> "
            "\x1b[31mred\x1b[0m \u202egnp.exe\u202c \x07 end")
 TOTAL = 150_000
+WARM, SERVICE = "warm-1", "counter-demo-2"
 BUCKET_LOOKS = 24  # at most so many steps of a bucket are looked at
 
 
@@ -75,19 +76,21 @@ SERIES = {  # key -> value(noise, step, speed of the run)
 
 
 class Run:
-    def __init__(self, name, state, steps, speed, created, message=""):
+    def __init__(self, name, state, steps, speed, created, message="", trains=True):
         self.name, self.state, self.first, self.speed = name, state, steps, speed
+        self.trains = trains
         self.created, self.message = created, message
         self.started = time.time()
         self.rollouts = 48
 
     @property
     def live(self):
-        return self.state == "Running"
+        return self.state in ("Running", "WarmStart")
 
     @property
     def step(self):
-        return self.first + (int((time.time() - self.started) * 5) if self.live else 0)
+        return self.first + (int((time.time() - self.started) * 5) if self.state == "Running"
+                             and self.trains else 0)
 
     def value(self, key, step):
         return SERIES[key](noise(self.name + key, step), step, self.speed)
@@ -116,36 +119,71 @@ class World:
             Run("staleness-8", "Failed", 61_200, 0.55, now - 190_000_000,
                 "learner/0: out of memory: killed at 61.8 GiB, the second time in a row"),
             Run("arithmetic-grpo-5", "Cancelled", 23_456, 0.9, now - 260_000_000, "by a user"),
+            Run(WARM, "WarmStart", 0, 1.0, now - 42_000_000),
+            Run(SERVICE, "Running", 0, 1.0, now - 43_000_000, trains=False),
             Run("hostile-" + HOSTILE[:24], "Interrupted", 900, 1.1, now - 400_000_000, HOSTILE),
         ]
         self.runs = {run.name: run for run in runs}
         self.events = [self.event(i) for i in range(1, 301)] if runs else []
 
     def event(self, number):
-        kinds = [("ActorReady", f"{LIVE}/rollout/{number % 48}", "installed version 99321"),
-                 ("RewardFailed", f"{LIVE}/reward/0", "exit status 1: " + HOSTILE),
-                 ("Scaled", LIVE, "rollout 40 -> 48"),
-                 ("ActorBackoff", f"{LIVE}/rollout/{number % 7}", "restart 2 of 5 in 4 s")]
-        kind, subject, message = kinds[number % 4 if number % 9 else 1]
+        kinds = [("run", LIVE, "evaluated final=0.913 scored=800 failed=0", "info"),
+                 ("actor", f"{LIVE}/reward/0", "exit status 1: " + HOSTILE, "warning"),
+                 ("job", LIVE, "scale rollout=48", "info"),
+                 ("node", "node-3", "its power is off", "error")]
+        kind, subject, message, level = kinds[number % 4 if number % 9 else 1]
         return {"seq": number, "time": int(time.time() * 1000) - (300 - number) * 47_000,
-                "kind": kind, "subject": subject, "message": message}
+                "kind": kind, "subject": subject, "message": message, "level": level}
 
     def run_json(self, run):
         ended = None if run.live else run.created + int(run.first * 410 / run.speed)
         return {"id": run.name, "name": run.name.rsplit("-", 1)[0], "state": run.state,
                 "reason": "" if run.live or run.state == "Succeeded" else "ActorFailed",
-                "message": run.message, "step": run.step,
+                "message": run.message, "step": run.step, "trains": run.trains,
                 "total_steps": TOTAL if run.live else 100_000,
                 "created": run.created, "started": run.created + 900, "ended": ended,
                 "reward_mean": run.value("critic/rewards/mean", run.step),
                 "eval_final": run.value("val/reward/mean", run.step),
+                "staleness": None if run.live else {"bound": 2, "max": 1, "mean": 0.4},
+                "trainer_idle_fraction": None if run.live else 0.237,
+                "rollout_idle_fraction": None if run.live else 0.051,
                 "wall_seconds": run.step * 0.41 / run.speed,
                 "run_dir": "/home/user/.tandem/runs/" + run.name, "live": run.live}
 
     def jobs(self):
         return [self.job(run) for run in self.runs.values() if run.live]
 
+    @staticmethod
+    def config(run):
+        """The keys of its job file; two runs differ in a rate, a seed and a key that one lacks."""
+        number = seed_of(run.name) % 1000
+        keys = {"name": run.name.rsplit("-", 1)[0], "seed": number,
+                "model.path": "models/tiny", "rollout.n": 8, "async.max_staleness": 2,
+                "learner.optimizer.lr": 0.001 * run.speed, "reward.command": f'["{HOSTILE}"]'}
+        if run.name == "arithmetic-grpo-6":
+            keys["algorithm.kl_coef"] = 0.05
+        return [{"key": key, "value": str(value)} for key, value in keys.items()]
+
     def job(self, run):
+        if not run.trains:
+            return self.service(run)
+        job = self.training(run)
+        if run.state == "WarmStart":
+            job["warm_start"] = {"step": 120, "max_steps": 500, "metric": 0.31,
+                                 "steps_per_second": 12.5, "eta_seconds": 30.4}
+        return job
+
+    @staticmethod
+    def service(run):
+        return {"id": run.name, "name": run.name.rsplit("-", 1)[0], "state": run.state,
+                "trains": False, "reason": "Working", "message": "", "step": None,
+                "total_steps": None, "policy_version": None, "reward_mean": None, "eval": None,
+                "actors": {"counter": {"desired": 3, "ready": 3}}, "staleness": None,
+                "queue_depth": None, "trainer_idle_fraction": None, "tokens_per_second": None,
+                "eta_seconds": None, "run_dir": "/home/user/.tandem/runs/" + run.name,
+                "created": run.created, "age_s": time.time() - run.created / 1000}
+
+    def training(self, run):
         ready = min(run.rollouts, 48) - 3
         return {"id": run.name, "name": run.name.rsplit("-", 1)[0], "state": run.state,
                 "reason": "Training", "message": "learner/0 trains step %d" % run.step,
@@ -167,6 +205,11 @@ class World:
     def actors(self):
         out = []
         for run in (run for run in self.runs.values() if run.live):
+            if not run.trains:
+                out += [self.actor(run, "counter", i) for i in range(3)]
+                continue
+            if run.state == "WarmStart":
+                continue
             roles = [("learner", 0), ("reward", 0)] + [("rollout", i) for i in range(run.rollouts)]
             out += [self.actor(run, role, i) for role, i in roles]
         return out
@@ -336,6 +379,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not parts:
             actors = [{"name": name, "incarnations": [3, 7]} for name in ("learner/0", "rollout/0")]
             return self.answer(200, world.run_json(run) | {"actors": actors})
+        if parts[0] == "config":
+            return self.answer(200, {"id": run.name, "config": world.config(run)})
         if parts[0] == "metrics":
             return self.answer(200, self.metrics(run, query))
         if parts[0] == "samples":

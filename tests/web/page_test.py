@@ -5,8 +5,11 @@ The page is that of actors/controller/web under the content policy that the cont
 50 actors, 100,000 steps of history and texts that try to escape. Ends with 77 where there is no
 chromium (scripts/setup --tests installs it). Figures (bytes, time to the first plot) are printed.
 """
+import csv
+import io
 import pathlib
 import shutil
+import struct
 import sys
 import threading
 import traceback
@@ -15,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import chromium  # noqa: E402
 import fake_api  # noqa: E402
 
-LIVE = fake_api.LIVE
+LIVE, WARM, SERVICE = fake_api.LIVE, fake_api.WARM, fake_api.SERVICE
 PHONE, DESKTOP = (390, 844, True), (1280, 800, False)
 PLOTTED = "document.documentElement.dataset.firstPlotMs"
 ALL_PLOTTED = "document.documentElement.dataset.allPlotsMs"
@@ -141,8 +144,9 @@ def zooming_asks_for_finer_buckets(page):
 def runs_are_compared(page):
     page.sign_in()
     page.shot("runs-desktop")
-    page.browser.value("[...document.querySelectorAll('td input')].slice(0, 3)"
-                       ".forEach((box) => box.click())")
+    for run in (LIVE, "arithmetic-grpo-6", "staleness-8"):
+        page.browser.value(f"document.querySelector('[aria-label=\"Choose {run} to compare\"]')"
+                           ".click()")
     page.browser.value("document.querySelector('a.button').click()")
     page.browser.wait_for(f"{PLOTTED} && document.querySelectorAll("
                           "'[aria-label=Reward] .legend li').length === 3")
@@ -152,15 +156,26 @@ def runs_are_compared(page):
     page.browser.value("document.querySelector('[aria-label=Entropy] .log').click()")
     page.browser.wait_for("location.hash.includes('smooth=0.8') && "
                           "location.hash.includes('log=Entropy')")
+    # What sets them apart: the rate, the seed, and a key that two of them lack.
+    page.says("The configurations differ in 4 keys")
+    rows = page.browser.value("[...document.querySelectorAll('.difference tbody tr')].map((row) => "
+                              "[...row.children].map((cell) => cell.textContent))")
+    assert [row[0] for row in rows] == ["name", "seed", "learner.optimizer.lr",
+                                        "algorithm.kl_coef"], rows
+    assert rows[3][1:] == ["–", "0.05", "–"], rows
     page.shot("compare-desktop")
-    page.expect_calm()
+    # A run that is not there is named, and the others stay.
+    page.go(f"#/runs/{LIVE}/plots?compare=arithmetic-grpo-6,nothing-9",
+            "document.querySelector('.unknown').textContent.includes('nothing-9')")
+    page.browser.wait_for("document.querySelectorAll('[aria-label=Reward] .legend li').length === 2")
+    page.expect_calm("status of 404")
 
 
 def every_tab_shows_hostile_text_as_text(page):
     page.sign_in()
     for size, name in ((DESKTOP, "desktop"), (PHONE, "phone")):
         page.browser.size(*size)
-        page.go("#/", f"{ROWS} === 5")
+        page.go("#/", f"{ROWS} === 7")
         page.expect_fits()
         page.shot(f"runs-{name}")
         for tab, ready in (("actors", f"{ROWS} === 50"),
@@ -171,7 +186,7 @@ def every_tab_shows_hostile_text_as_text(page):
             page.browser.wait_for("document.body.innerText.includes('<img src=x')")
             page.expect_fits()
             page.shot(f"{tab}-{name}")
-        page.go("#/cluster", f"{ROWS} === 50")
+        page.go("#/cluster", f"{ROWS} === 53")
         page.expect_fits()
         page.shot(f"cluster-{name}")
     page.go(f"#/runs/{LIVE}/samples", "document.querySelector('.control')")
@@ -200,11 +215,131 @@ def an_ended_run_keeps_its_plots_and_logs(page):
     page.sign_in()
     page.go("#/runs/arithmetic-grpo-6", PLOTTED)
     page.browser.wait_for("document.querySelector('.controls').hidden")
+    figures = dict(page.browser.value(
+        "[...document.querySelectorAll('.figures > div')].map((box) => "
+        "[box.firstChild.textContent, box.lastChild.textContent])"))
+    assert figures["Staleness"] == "1 of 2", figures
+    assert figures["Learner idle"] == "23.7 %" and figures["Rollouts idle"] == "5.1 %", figures
+    assert "–" not in figures.values(), figures
+    page.shot("ended-desktop")
     page.go("#/runs/arithmetic-grpo-6/actors", f"{ROWS} === 2")
     page.browser.value("document.querySelector('button.link').click()")
     page.browser.wait_for("document.querySelector('dialog[open] .log').textContent"
                           ".includes('info last line')")
     page.go("#/runs/arithmetic-grpo-6/waits", "document.querySelector('.empty-title')")
+    page.expect_calm()
+
+
+def events_are_marked_by_their_level_and_not_by_words(page):
+    page.sign_in()
+    page.go("#/events", f"{ROWS} === 300")
+    look = ("[...document.querySelectorAll('tbody tr')].find((row) => "
+            "row.textContent.includes({!r})).className")
+    assert page.browser.value(look.format("failed=0")) == ""
+    assert page.browser.value(look.format("exit status 1")) == "warned"
+    assert page.browser.value(look.format("its power is off")) == "alarming"
+    page.shot("events-levels")
+    page.expect_calm()
+
+
+def the_configuration_of_a_run_is_shown(page):
+    page.sign_in()
+    for size, name in ((DESKTOP, "desktop"), (PHONE, "phone")):
+        page.browser.size(*size)
+        page.go(f"#/runs/{LIVE}/config", f"{ROWS} === 7")
+        page.says("learner.optimizer.lr")
+        page.says("<img src=x")
+        page.expect_fits()
+        page.shot(f"config-{name}")
+        page.go("#/", f"{ROWS} === 7 && document.querySelector('.col-pick')")
+    page.go(f"#/runs/{LIVE}/config?find=seed", f"{ROWS} === 1")
+    page.expect_calm()
+
+
+def a_plot_is_saved_as_csv_and_png(page):
+    page.sign_in()
+    page.go(f"#/runs/arithmetic-grpo-5/plots?compare={LIVE}", PLOTTED)
+    page.browser.wait_for("document.querySelectorAll('[aria-label=Reward] .legend li').length === 2")
+    button = "[...document.querySelectorAll('[aria-label=Reward] button')].find((one) => " \
+             "one.textContent === {!r}).click()"
+    page.browser.value(button.format("csv"))
+    name = "arithmetic-grpo-5-arithmetic-grpo-7-reward"
+    rows = list(csv.DictReader(io.StringIO(page.browser.downloaded(name + ".csv").decode())))
+    # 23,456 and 100,000 steps, of which the API gives at most 5000 buckets each.
+    assert 5000 < len(rows) < 10_000, len(rows)
+    means = [float(row[f"{LIVE} critic/rewards/mean mean"]) for row in rows
+             if row[f"{LIVE} critic/rewards/mean mean"]]
+    assert len(means) > 4000 and 0.2 < min(means) < 0.5 < max(means) < 1.1, (min(means), max(means))
+    assert float(rows[0]["arithmetic-grpo-5 critic/rewards/mean min"]) <= \
+        float(rows[0]["arithmetic-grpo-5 critic/rewards/mean max"])
+    page.browser.value(button.format("png"))
+    picture = page.browser.downloaded(name + ".png")
+    (page.folder / "plot-file.png").write_bytes(picture)
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", picture[16:24])
+    assert width > 2000 and height > 900, (width, height)
+    # Drawn, and not blank: its curves do not compress away.
+    assert len(picture) > 40_000, len(picture)
+    assert page.browser.value("document.querySelector('.picture')") is None
+    # With a step to a bucket there is a column for each series.
+    page.go("#/runs/arithmetic-grpo-6/plots?from=100&to=300", "location.hash.includes('to=300')")
+    page.browser.wait_for("document.querySelectorAll('[aria-label=Staleness] .legend li').length === 3"
+                          " && document.querySelector('h1').textContent === 'arithmetic-grpo-6'"
+                          " && !document.querySelector('[aria-label=Staleness] button').disabled")
+    page.browser.value(button.format("csv").replace("Reward", "Staleness"))
+    text = page.browser.downloaded("arithmetic-grpo-6-staleness.csv").decode()
+    assert text.splitlines()[0] == ("step,tandem/staleness/max,tandem/staleness/p99,"
+                                    "tandem/staleness/p50,tandem/wall_seconds"), text[:200]
+    assert len(text.splitlines()) == 202 and text.splitlines()[1].startswith("100,"), text[:300]
+    page.expect_calm()
+
+
+def what_is_not_there_is_said(page):
+    page.sign_in()
+    loading = "document.body.innerText.includes('loading')"
+    for tab in ("", "/plots", "/samples", "/events", "/config"):
+        page.go(f"#/runs/nothing-9{tab}", "document.querySelector('.empty-title')")
+        page.says("There is no run nothing-9.")
+        page.says("tandem get runs lists them")
+        page.browser.wait_for(f"!{loading}")
+        assert page.browser.value("document.querySelector('.tabs').hidden")
+    page.shot("unknown-run")
+    page.go("#/jobs/nothing-10", "document.body.innerText.includes('There is no run nothing-10.')")
+    page.go(f"#/runs/{LIVE}/actors?actor=nothing-9/learner/0", f"{ROWS} === 50")
+    page.says("There is no actor nothing-9/learner/0.")
+    page.says("tandem get actors")
+    page.shot("unknown-actor")
+    page.go(f"#/runs/{LIVE}/nonsense", "document.body.innerText.includes('no page nonsense')")
+    page.go("#/nonsense", "document.body.innerText.includes('There is no page nonsense')")
+    page.expect_calm("status of 404")
+    # A run that comes into being is shown by itself.
+    page.go("#/runs/late-1", "document.body.innerText.includes('There is no run late-1.')")
+    page.server.world.runs["late-1"] = fake_api.Run("late-1", "Succeeded", 900, 1.0, 1_700_000_000_000)
+    page.browser.wait_for("document.querySelectorAll('.plot canvas').length >= 18")
+    assert not page.browser.value("document.querySelector('.tabs').hidden")
+
+
+def a_job_of_actors_alone_has_no_plots(page):
+    page.sign_in()
+    page.go(f"#/runs/{SERVICE}", f"{ROWS} === 3")
+    shown = page.browser.value("[...document.querySelectorAll('.tabs a')].filter((tab) => "
+                               "!tab.hidden).map((tab) => tab.textContent)")
+    assert shown == ["Actors", "Events", "Configuration"], shown
+    assert page.browser.value("document.querySelectorAll('.plot').length") == 0
+    assert page.browser.value("document.querySelector('.figures').hidden")
+    assert page.browser.value("document.querySelector('.rollouts').textContent") == "3/3 counter"
+    page.shot("actors-alone")
+    page.expect_calm()
+
+
+def the_warm_start_shows_how_far_it_is(page):
+    page.sign_in()
+    page.says("warm 120 / 500")
+    page.go(f"#/runs/{WARM}", "document.querySelector('.progress span').textContent")
+    page.says("warm start: step 120 of 500")
+    page.says("12.5 steps/s · metric 0.31 · 30 s left of the warm start, at most")
+    assert abs(page.browser.value("document.querySelector('.progress progress').value") - 0.24) < 1e-6
+    page.shot("warm-start")
     page.expect_calm()
 
 
@@ -257,6 +392,9 @@ def an_empty_cluster_says_what_to_do(page):
 TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
          zooming_asks_for_finer_buckets, runs_are_compared, every_tab_shows_hostile_text_as_text,
          an_actor_opens_with_its_log, an_ended_run_keeps_its_plots_and_logs,
+         events_are_marked_by_their_level_and_not_by_words, the_configuration_of_a_run_is_shown,
+         a_plot_is_saved_as_csv_and_png, what_is_not_there_is_said,
+         a_job_of_actors_alone_has_no_plots, the_warm_start_shows_how_far_it_is,
          a_run_is_scaled_and_cancelled,
          a_lost_controller_is_said_and_found_again, without_the_key_nothing_is_shown,
          an_empty_cluster_says_what_to_do]

@@ -2,9 +2,11 @@
 // with its log.
 
 import {apiPath, ApiError, get, getText, Scope} from './api.js';
-import {badge, el, emptyState, setAttribute, setBadge, setText, showText, visible} from './dom.js';
+import {badge, el, emptyState, refusal, setAttribute, setBadge, setText, showText, visible}
+  from './dom.js';
 import * as format from './format.js';
 import {link, parse, setQuery} from './route.js';
+import {Search} from './search.js';
 import {Table} from './table.js';
 
 const kLiveMs = 2000;
@@ -35,19 +37,11 @@ export class ActorsView {
     this.job = job;
     this.actors = null;
     const {query} = parse();
-    this.find = query.find ?? '';
     this.ended = query.ended === '1';
     this.opened = query.actor ?? null;
     this.table = this.makeTable();
-    const search = el('input', {
-      type: 'search', placeholder: 'Find by name, state or reason', value: this.find,
-      'aria-label': 'Find actors',
-      oninput: () => {
-        this.find = search.value;
-        setQuery({find: this.find});
-        this.show();
-      },
-    });
+    this.search = new Search({placeholder: 'Find by name, state or reason', label: 'Find actors',
+                              onchange: () => this.show()});
     const ended = el('input', {
       type: 'checkbox', checked: this.ended,
       onchange: () => {
@@ -58,17 +52,18 @@ export class ActorsView {
     });
     this.summary = el('span.hint');
     this.empty = el('div');
+    this.missing = el('div');  // where the address names an actor that is not there
     this.detail = el('dialog.drawer', {'aria-label': 'Actor'});
     this.detail.addEventListener('close', () => this.closed());
     this.node = el('div', {},
-        el('div.tools', {}, search, el('label', {}, ended, 'ended ones too'), this.summary),
-        this.empty, this.table.node, this.detail);
+        el('div.tools', {}, this.search.node, el('label', {}, ended, 'ended ones too'), this.summary),
+        this.missing, this.empty, this.table.node, this.detail);
     scope.poll(async (signal) => {
       const actors = await get(apiPath(['actors']), signal);
       this.actors = this.job ? actors.filter((actor) => actor.job === this.job) : actors;
       if (this.job && !this.actors.some(isUp)) await this.addFormer(signal);
       this.show();
-    }, kLiveMs);
+    }, kLiveMs, (error) => this.empty.replaceChildren(refusal(error)));
     scope.onEnd(() => this.log?.end());
   }
 
@@ -130,18 +125,16 @@ export class ActorsView {
 
   show() {
     const actors = this.actors ?? [];
-    const wanted = this.find.toLowerCase();
     const over = this.job && !actors.some(isUp);  // then there are no others to show
     const shown = actors.filter((one) => (this.ended || over || isUp(one)) &&
-        (!wanted || `${one.name} ${one.state} ${one.reason} ${one.message}`.toLowerCase()
-            .includes(wanted)));
+        this.search.finds(one.name, one.state, one.reason, one.message));
     const states = new Map();
     for (const one of actors) states.set(one.state, (states.get(one.state) ?? 0) + 1);
     setText(this.summary, [...states].map(([state, n]) => `${n} ${state}`).join(' · '));
     this.table.node.hidden = !shown.length;
     if (!this.actors) this.empty.replaceChildren(el('p.empty', {}, 'loading'));
     else if (shown.length) this.empty.replaceChildren();
-    else if (wanted) this.empty.replaceChildren(emptyState('No actor matches.'));
+    else if (this.search.text) this.empty.replaceChildren(emptyState('No actor matches.'));
     else if (!this.empty.querySelector('.empty-title'))
       this.empty.replaceChildren(emptyState('No actor is up.',
           this.job ? 'The run waits for a place, or has left no logs; its Events say which.'
@@ -152,7 +145,13 @@ export class ActorsView {
   }
 
   open(name) {
-    if (!this.actors.some((one) => one.name === name)) return void (this.opened = null);
+    if (!this.actors.some((one) => one.name === name)) {
+      this.opened = null;
+      return void this.missing.replaceChildren(emptyState(`There is no actor ${visible(name)}.`,
+          'It may be of a run that has ended, or its name may be wrong: ',
+          el('code', {}, 'tandem get actors'), ' lists those that there are.'));
+    }
+    this.missing.replaceChildren();
     this.opened = name;
     setQuery({actor: name});
     this.log?.end();

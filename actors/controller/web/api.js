@@ -8,6 +8,11 @@ export class ApiError extends Error {
     this.status = status;
     this.help = help;
   }
+  // Whether the controller has answered and will answer the same again: there is no such thing, or
+  // it cannot be read. A controller that is away, or a browser that is not signed in, is no refusal.
+  get refuses() {
+    return this.status >= 400 && this.status !== 401;
+  }
 }
 
 const kDeadlineMs = 15000;
@@ -86,12 +91,13 @@ export function apiPath(parts, query = {}) {
 const kRetryMsMax = 15000;
 
 // Runs `task(signal)` now and again `intervalMs` after it ended; after a failure it waits twice as
-// long each time. stop() ends it for good, poke() runs it at once.
+// long each time. `refused(error)` is told of an ApiError that refuses. stop() ends it for good, poke() runs it at once.
 export class Poll {
   static all = new Set();
 
-  constructor(task, intervalMs) {
+  constructor(task, intervalMs, refused = () => {}) {
     this.task = task;
+    this.refused = refused;
     this.intervalMs = intervalMs;
     this.failures = 0;
     this.abort = new AbortController();
@@ -108,7 +114,9 @@ export class Poll {
       await this.task(this.abort.signal);
       this.failures = 0;
     } catch (error) {
-      if (!(error instanceof ApiError) && !this.abort.signal.aborted) console.error(error);
+      if (this.abort.signal.aborted) void 0;  // the view was left meanwhile
+      else if (!(error instanceof ApiError)) console.error(error);
+      else if (error.refuses) this.refused(error);
       ++this.failures;
     }
     this.running = false;
@@ -150,8 +158,8 @@ export class Scope {
   constructor() {
     this.ends = [];
   }
-  poll(task, intervalMs) {
-    const poll = new Poll(task, intervalMs);
+  poll(task, intervalMs, refused) {
+    const poll = new Poll(task, intervalMs, refused);
     this.ends.push(() => poll.stop());
     return poll;
   }

@@ -2,7 +2,8 @@
 
 import {ActorsView} from './actors_view.js';
 import {apiPath, connection, get, pokeAll, Scope} from './api.js';
-import {el, emptyState, keyed, setAttribute, setClass, setText, visible} from './dom.js';
+import {el, emptyState, keyed, refusal, setAttribute, setClass, setText, visible}
+  from './dom.js';
 import {EventsView} from './events_view.js';
 import * as format from './format.js';
 import {parse} from './route.js';
@@ -19,7 +20,8 @@ class ClusterView {
     this.nodes = el('div.nodes');
     this.node = el('div.page', {}, el('div.title', {}, el('h1', {}, 'Cluster')), this.nodes,
                    new ActorsView(own, {}).node);
-    own.poll(async (signal) => this.show(await get(apiPath(['nodes']), signal)), 3000);
+    own.poll(async (signal) => this.show(await get(apiPath(['nodes']), signal)), 3000,
+             (error) => this.nodes.replaceChildren(refusal(error)));
   }
 
   show(nodes) {
@@ -47,10 +49,13 @@ class AllEventsView {
 
 function make(parts, own) {
   switch (parts[0] ?? 'runs') {
+    case 'jobs':  // a job is a run that this controller has had
     case 'runs': return parts[1] ? new RunView(own, parts[1]) : new RunsView(own);
     case 'cluster': return new ClusterView(own);
     case 'events': return new AllEventsView(own);
-    default: return {node: emptyState('There is no such page.', el('a', {href: '#/'}, 'All runs'))};
+    default: return {node: emptyState(`There is no page ${visible(parts[0])}.`,
+        'Pages are ', el('a', {href: '#/'}, 'runs'), ', ', el('a', {href: '#/cluster'}, 'cluster'),
+        ' and ', el('a', {href: '#/events'}, 'events'), '.')};
   }
 }
 
@@ -59,7 +64,7 @@ function route() {
   const page = parts[0] ?? 'runs';
   for (const anchor of document.querySelectorAll('[data-page]'))
     setAttribute(anchor, 'aria-current', anchor.dataset.page === page ? 'page' : null);
-  const next = parts[0] === 'runs' && parts[1] ? `run ${parts[1]}` : page;
+  const next = (page === 'runs' || page === 'jobs') && parts[1] ? `run ${parts[1]}` : page;
   if (next !== place) {
     scope.end();
     scope = new Scope();

@@ -121,6 +121,13 @@ export function emptyState(title, ...help) {
   return el('div.empty', {}, el('p.empty-title', {}, title), el('p', {}, ...help));
 }
 
+// What the controller says where it refuses (ApiError.refuses), with what to do.
+export function refusal(error) {
+  const text = visible(error.message);
+  return emptyState(text.charAt(0).toUpperCase() + text.slice(1) + '.',
+      error.help ? visible(error.help) + '. ' : '', el('a', {href: '#/'}, 'All runs'));
+}
+
 export function toast(text, tone = 'good') {
   const box = document.getElementById('toasts');
   const node = el(`div.toast.${tone}`, {}, el('span', {}, visible(text)),

@@ -1,14 +1,16 @@
 // Events of one run, or of the cluster, the newest first.
 
 import {apiPath, get} from './api.js';
-import {el, emptyState, setAttribute, setText, visible} from './dom.js';
+import {el, emptyState, refusal, setAttribute, setText, visible} from './dom.js';
 import * as format from './format.js';
-import {parse, setQuery} from './route.js';
+import {Search} from './search.js';
 import {Table} from './table.js';
 
 const kLiveMs = 2000;
 const kLimit = 500;
 const kShownMax = 500;
+// The looks of the levels that are marked. Messages are not searched for words.
+const kClassOf = {error: 'alarming', warning: 'warned'};
 
 export class EventsView {
   // run: whose events, or null for all of the cluster.
@@ -16,38 +18,34 @@ export class EventsView {
     this.run = run;
     this.events = [];
     this.last = null;
-    this.find = parse().query.find ?? '';
-    const search = el('input', {
-      type: 'search', placeholder: 'Find in kind, subject or message', value: this.find,
-      'aria-label': 'Find events',
-      oninput: () => {
-        this.find = search.value;
-        setQuery({find: this.find});
-        this.show();
-      },
-    });
+    this.search = new Search({placeholder: 'Find in level, subject, message',
+                              label: 'Find events', onchange: () => this.show()});
     this.status = el('span.hint');
     this.empty = el('div', {}, el('p.empty', {}, 'loading'));
     this.table = new Table({
       label: 'Events',
       key: (event) => `${event.seq} ${event.time}`,
-      rowClass: (event) => /fail|error|lost|hung|oom|killed/i.test(event.kind + event.message)
-          ? 'alarming' : '',
+      rowClass: (event) => kClassOf[event.level],
       columns: [
         {key: 'time', title: 'Time', fill: (cell, event) => {
           setText(cell, format.shortTime(event.time));
           setAttribute(cell, 'title', format.dateTime(event.time));
         }},
-        {key: 'kind', title: 'Kind', text: (event) => visible(event.kind)},
+        {key: 'kind', title: 'Kind', fill: (cell, event) => {
+          if (!cell.firstChild) cell.append(el('span'), el('span.level'));
+          setText(cell.firstChild, visible(event.kind));
+          setText(cell.lastChild, kClassOf[event.level] ? visible(event.level) : '');
+        }},
         {key: 'subject', title: 'Subject', text: (event) => visible(this.subject(event)),
          hover: (event) => visible(event.subject)},
         {key: 'message', title: 'Message', wide: true, text: (event) => visible(event.message)},
       ],
     });
-    this.node = el('div', {}, el('div.tools', {}, search, this.status), this.empty,
+    this.node = el('div', {}, el('div.tools', {}, this.search.node, this.status), this.empty,
                    this.table.node);
     this.table.node.hidden = true;
-    scope.poll((signal) => this.refresh(signal), kLiveMs);
+    scope.poll((signal) => this.refresh(signal), kLiveMs,
+               (error) => this.empty.replaceChildren(refusal(error)));
   }
 
   subject(event) {
@@ -68,14 +66,13 @@ export class EventsView {
   }
 
   show() {
-    const wanted = this.find.toLowerCase();
     const shown = this.events.filter((event) =>
-      !wanted || `${event.kind} ${event.subject} ${event.message}`.toLowerCase().includes(wanted));
+      this.search.finds(event.kind, event.level, event.subject, event.message));
     this.table.node.hidden = !shown.length;
     setText(this.status,
             this.events.length ? `the newest ${this.events.length}, newest first` : '');
     if (shown.length) this.empty.replaceChildren();
-    else if (wanted) this.empty.replaceChildren(emptyState('No event matches.'));
+    else if (this.search.text) this.empty.replaceChildren(emptyState('No event matches.'));
     else this.empty.replaceChildren(emptyState('No events yet.',
         'States that change, scaling, failures and restarts appear here.'));
     this.table.update(shown);

@@ -4,6 +4,7 @@
 
 import {el, keyed, setAttribute, setText, visible} from './dom.js';
 import * as format from './format.js';
+import {fileName, pictureOf, save} from './plot_files.js';
 import {nearest, points, rows} from './series.js';
 
 /* global Dygraph */
@@ -26,6 +27,9 @@ export function themeColours() {
     lines: [1, 2, 3, 4, 5, 6, 7, 8].map((i) => read(`--line-${i}`)),
     grid: read('--grid'),
     axis: read('--axis'),
+    paper: read('--paper'),
+    ink: read('--ink'),
+    dim: read('--dim'),
   };
 }
 
@@ -43,7 +47,7 @@ const readable = (value, unit) => unit === 'fraction' ? format.percent(value)
                                                       : format.number(value);
 
 export class Plot {
-  // spec: {title, unit, hint}; hooks: {onzoom(from, to), onhover(x), onlog(on)}
+  // spec: {title, unit, hint}; hooks: {onzoom(from, to), onhover(x), onlog(on), oncsv()}
   constructor(spec, hooks) {
     this.spec = spec;
     this.hooks = hooks;
@@ -57,9 +61,16 @@ export class Plot {
       title: 'Logarithmic scale', 'aria-pressed': 'false',
       onclick: () => hooks.onlog(!this.log),
     }, 'log');
+    this.csvButton = el('button.plain.save', {
+      title: 'Download the values as CSV', disabled: true, onclick: () => hooks.oncsv(),
+    }, 'csv');
+    this.pngButton = el('button.plain.save', {
+      title: 'Download the plot as PNG', disabled: true, onclick: () => this.savePicture(),
+    }, 'png');
     this.where = el('span.where');
     this.node = el('section.plot', {'aria-label': spec.title},
-        el('header', {}, el('h3', {title: spec.hint}, spec.title), this.where, this.logButton),
+        el('header', {}, el('h3', {title: spec.hint}, spec.title), this.where, this.csvButton,
+           this.pngButton, this.logButton),
         this.legend, el('div.canvas-box', {}, this.canvas, this.note));
     this.setNote('loading');
   }
@@ -80,6 +91,8 @@ export class Plot {
     }));
     const drawn = this.lines.filter((line) => line.points.some((point) => point[1]));
     this.readOut(this.x);
+    this.drawn = drawn;
+    this.csvButton.disabled = this.pngButton.disabled = !drawn.length;
     if (!drawn.length) {
       this.setNote(lines.length && view.log ? 'nothing above 0 to show on a logarithmic scale'
                                             : 'no values yet');
@@ -91,10 +104,8 @@ export class Plot {
     this.draw(drawn);
   }
 
-  draw(drawn) {
-    prepareDygraphs();
-    const theme = themeColours();
-    const data = rows(drawn.map((line) => line.points));
+  // What dygraphs is given of the lines, on the page as in a picture.
+  optionsOf(drawn, theme) {
     const series = {};
     drawn.forEach((line, i) => {
       const alone = line.points.filter((point) => point[1]).length <= 40;
@@ -103,8 +114,7 @@ export class Plot {
         drawPoints: alone, pointSize: 2,
       };
     });
-    const options = {
-      file: data,
+    return {
       labels: ['x', ...drawn.map((_, i) => `y${i}`)],
       colors: drawn.map((line) => theme.lines[line.colour % theme.lines.length]),
       series,
@@ -117,27 +127,47 @@ export class Plot {
         y: {axisLabelFormatter: axisLabel(this.spec.unit), gridLineColor: theme.grid,
             axisLineColor: theme.axis, axisLabelWidth: 46, pixelsPerLabel: 30},
       },
-    };
-    if (this.graph) return void this.graph.updateOptions(options);
-    const {file, ...rest} = options;
-    this.graph = new Dygraph(this.canvas, file, {
-      ...rest,
       customBars: true,
       connectSeparatedPoints: true,
       legend: 'never',
-      strokeWidth: 1.6,
-      height: kHeight,
       xRangePad: 2,
       yRangePad: 6,
       includeZero: false,
-      highlightCircleSize: 3,
       animatedZooms: false,
+    };
+  }
+
+  draw(drawn) {
+    prepareDygraphs();
+    const data = rows(drawn.map((line) => line.points));
+    const options = this.optionsOf(drawn, themeColours());
+    if (this.graph) return void this.graph.updateOptions({...options, file: data});
+    this.graph = new Dygraph(this.canvas, data, {
+      ...options,
+      strokeWidth: 1.6,
+      height: kHeight,
+      highlightCircleSize: 3,
       axisLabelFontSize: 11,
       interactionModel: this.interaction(),
       highlightCallback: (event, x) => this.hooks.onhover(x),
       unhighlightCallback: () => this.hooks.onhover(null),
       zoomCallback: (from, to) => this.hooks.onzoom(from, to),
     });
+  }
+
+  savePicture() {
+    const theme = themeColours();
+    const runs = [...new Set(this.drawn.map((line) => line.run))];
+    const colourOf = (line) => theme.lines[line.colour % theme.lines.length];
+    const canvas = pictureOf({
+      title: runs.length === 1 ? `${this.spec.title} · ${visible(runs[0])}` : this.spec.title,
+      lines: this.drawn.map((line) => ({name: visible(line.name), colour: colourOf(line),
+                                        dash: kDashes[line.dash % kDashes.length]})),
+      colours: theme,
+      data: rows(this.drawn.map((line) => line.points)),
+      options: this.optionsOf(this.drawn, theme),
+    });
+    canvas.toBlob((blob) => save(fileName([...runs, this.spec.title], '.png'), blob));
   }
 
   // dygraphs' own by mouse; by touch it would take scrolling away, so a finger only reads.

@@ -2,9 +2,11 @@
 // them, the tools above them. Zooming into one plot zooms all and asks for finer buckets there.
 
 import {apiPath, get} from './api.js';
-import {el, emptyState, keyed, setAttribute, setText, visible} from './dom.js';
+import {ConfigDifference} from './config_view.js';
+import {el, emptyState, keyed, setAttribute, setText, toast, visible} from './dom.js';
 import * as format from './format.js';
 import {Plot} from './plot.js';
+import {csvOf, fileName, save} from './plot_files.js';
 import {parse, setQuery} from './route.js';
 import {joined} from './series.js';
 
@@ -35,6 +37,7 @@ const kPlots = [
 const kWall = ['tandem/wall_seconds', 'tandem/wall_s', 'time_s'];
 const kLiveMs = 2000;
 const kTailPoints = 12;
+const kFilePoints = 5000;  // of a series in a file; the API gives no more
 const kRunsMax = 8;  // as many as there are colours
 
 const kOwnKeys = new Set(kPlots.flatMap((plot) => plot.lines.flatMap((line) => line.slice(1)))
@@ -52,7 +55,10 @@ export class PlotsView {
     this.more = el('div.plots');
     this.moreBox = el('details.more', {ontoggle: () => this.moreBox.open && this.reload()},
         el('summary', {}, 'All other series'), this.more);
-    this.node = el('div', {}, this.tools(), this.grid, this.moreBox);
+    this.difference = new ConfigDifference();
+    this.unknown = el('p.hint.unknown', {hidden: true});
+    this.node = el('div', {}, this.tools(), this.unknown, this.difference.node, this.grid,
+                   this.moreBox);
     for (const plot of kPlots) this.addPlot(plot, this.grid);
     scope.poll((signal) => this.refresh(signal), kLiveMs);
     this.observe();
@@ -120,7 +126,7 @@ export class PlotsView {
 
   // The runs that may be laid over this one, as boxes to tick.
   showRuns() {
-    const runs = this.runsOf().filter((run) => run.id !== this.run);
+    const runs = this.runsOf().filter((run) => run.id !== this.run && run.trains !== false);
     if (!runs.length)
       return void this.compareList.replaceChildren(
           el('p.hint', {}, 'There is no other run yet.'));
@@ -155,6 +161,7 @@ export class PlotsView {
       onzoom: (from, to) => this.zoom(from, to),
       onhover: (x) => this.hover(plot, x),
       onlog: (on) => this.setLog(spec, on),
+      oncsv: () => this.saveValues(plot),
     });
     plot.spec = spec;
     this.plots.set(spec.title, plot);
@@ -221,11 +228,49 @@ export class PlotsView {
   async refresh(signal) {
     this.abort = new AbortController();
     const until = signal ? AbortSignal.any([signal, this.abort.signal]) : this.abort.signal;
-    const answers = await Promise.allSettled(this.runs.map((run) => this.fetchRun(run, until)));
+    const runs = this.runs;
+    const answers = await Promise.allSettled(runs.map((run) => this.fetchRun(run, until)));
     if (until.aborted) return;
     this.show();
-    const failed = answers.find((answer) => answer.status === 'rejected');
+    // A run of the comparison that is not there leaves the others as they are.
+    const refused = runs.filter((run, i) => i > 0 && answers[i].reason?.refuses);
+    setText(this.unknown, refused.map((run) => answers[runs.indexOf(run)].reason)
+        .map((error) => `Not compared: ${visible(error.message)}.`).join(' '));
+    this.unknown.hidden = !refused.length;
+    await this.compareConfigs(runs.filter((run) => !refused.includes(run)), until);
+    const failed = answers.find((answer, i) => answer.status === 'rejected' &&
+                                               !refused.includes(runs[i]));
     if (failed) throw failed.reason;
+  }
+
+  async compareConfigs(runs, signal) {
+    const asked = runs.join('\n');
+    if (asked === this.configsOf) return;
+    await this.difference.compare(runs, signal);
+    this.configsOf = asked;
+  }
+
+  // The values of the plot's lines, as fine as the API has them, over what the plot shows.
+  async saveValues(plot) {
+    const window = this.wall ? null : this.window;
+    const keys = [...new Set(plot.drawn.map((line) => line.title))];
+    try {
+      const columns = [];
+      for (const run of new Set(plot.drawn.map((line) => line.run))) {
+        const {series} = await get(apiPath(['runs', run, 'metrics'], {
+          keys: [...keys, ...kWall].join(','), points: kFilePoints,
+          from: window && Math.max(Math.floor(window[0]), 0), to: window && Math.ceil(window[1]),
+        }));
+        const before = this.runs.length > 1 ? `${run} ` : '';
+        for (const key of [...keys, ...kWall])
+          if (series[key]?.steps.length) columns.push({name: before + key, series: series[key]});
+      }
+      const name = fileName([...this.runs, plot.spec.title], '.csv');
+      save(name, new Blob([csvOf(columns)], {type: 'text/csv'}));
+    } catch (error) {
+      toast([`The values cannot be had: ${error.message}`, error.help].filter(Boolean).join('. '),
+            'bad');
+    }
   }
 
   async fetchRun(run, signal) {

@@ -1,21 +1,23 @@
 // One run: its state and figures, scaling and cancelling it, and the tabs with the rest.
 
 import {ActorsView} from './actors_view.js';
-import {apiPath, ApiError, get, post, Scope} from './api.js';
-import {badge, el, emptyState, keyed, setAttribute, setBadge, setText, toast, visible}
+import {apiPath, get, post, Scope} from './api.js';
+import {badge, el, emptyState, keyed, refusal, setAttribute, setBadge, setText, toast, visible}
   from './dom.js';
+import {ConfigView} from './config_view.js';
 import {EventsView} from './events_view.js';
 import * as format from './format.js';
 import {PlotsView} from './plots_view.js';
-import {link, parse} from './route.js';
-import {fetchRuns, isFinal, merged} from './runs_view.js';
+import {go, link, parse} from './route.js';
+import {fetchRuns, isFinal, merged, progressOf} from './runs_view.js';
 import {SamplesView} from './samples_view.js';
 import {WaitsView} from './waits_view.js';
 
 const kLiveMs = 1500;
 const kEndedMs = 10000;
-const kTabs = [['plots', 'Plots'], ['actors', 'Actors'], ['waits', 'Waits'],
-               ['samples', 'Samples'], ['events', 'Events']];
+// [key, title, of training]: a job of actors alone has no plots, waits and samples.
+const kTabs = [['plots', 'Plots', true], ['actors', 'Actors'], ['waits', 'Waits', true],
+               ['samples', 'Samples', true], ['events', 'Events'], ['config', 'Configuration']];
 
 // The figures above the tabs: [title, value(run), explanation, shape]; null is not shown.
 const kFigures = [
@@ -26,6 +28,8 @@ const kFigures = [
   ['Version', (run) => format.count(run.policy_version), 'Of the policy, the newest'],
   ['Queue', (run) => format.count(run.queue_depth), 'Groups generated and not yet in training'],
   ['Learner idle', (run) => format.percent(run.trainer_idle_fraction), 'Share of its time'],
+  ['Rollouts idle', (run) => typeof run.rollout_idle_fraction === 'number'
+      ? format.percent(run.rollout_idle_fraction) : null, 'Share of their time'],
   ['Generated', (run) => rate(run.tokens_per_second?.generated), 'Tokens per second, all rollouts'],
   ['Trained', (run) => rate(run.tokens_per_second?.trained), 'Tokens per second'],
   ['Evaluation in detail', evaluationDetails, 'Of samples, and the mean of each data set', 'wide'],
@@ -52,6 +56,27 @@ function evaluationDetails(run) {
   return parts.length ? parts.join(' · ') : null;
 }
 
+// The figures that are shown of a run: of one that has ended only those that are known.
+function figuresOf(run) {
+  if (run.trains === false) return [];
+  const over = isFinal(run.state);
+  return kFigures.map(([title, value, ...rest]) => [title, value(run), ...rest])
+      .filter(([, text]) => text !== null && !(over && text === format.kNone));
+}
+
+function timesOf(run) {
+  const parts = [`created ${format.shortTime(run.created)}`,
+                 `took ${format.duration(run.wall_seconds ?? run.age_s)}`];
+  const warm = progressOf(run)?.warm;
+  if (typeof warm?.steps_per_second === 'number')
+    parts.push(`${format.number(warm.steps_per_second)} steps/s`);
+  if (typeof warm?.metric === 'number') parts.push(`metric ${format.number(warm.metric)}`);
+  const left = warm ? warm.eta_seconds : run.eta_seconds;
+  if (typeof left === 'number' && !isFinal(run.state))
+    parts.push(`${format.duration(left)} left${warm ? ' of the warm start, at most' : ''}`);
+  return parts.join(' · ');
+}
+
 export class RunView {
   constructor(scope, id) {
     this.scope = scope;
@@ -72,13 +97,16 @@ export class RunView {
     }});
     this.panel = el('div.panel');
     this.problem = el('div');
+    this.parts = [this.state, this.controls, this.reason,
+                  el('div.progress', {}, this.bar, this.steps, this.times), this.figures,
+                  this.tabs, this.panel];
     this.node = el('div.page', {},
         el('div.title', {}, this.title, this.state, el('span.grow'), this.controls),
-        this.reason, el('div.progress', {}, this.bar, this.steps, this.times), this.figures,
-        this.problem, this.tabs, this.panel);
+        ...this.parts.slice(2, 5), this.problem, this.tabs, this.panel);
     this.makeControls();
     this.makeTabs();
-    this.main = scope.poll((signal) => this.refresh(signal), kLiveMs);
+    this.main = scope.poll((signal) => this.refresh(signal), kLiveMs,
+                           (error) => this.refuse(error));
     scope.poll(async (signal) => {
       this.takeList(await fetchRuns(signal));
     }, kEndedMs);
@@ -89,15 +117,9 @@ export class RunView {
   // The run's own page is asked for once and again when it has ended; while it lives, the list of
   // jobs has its figures, which costs the controller least.
   async refresh(signal) {
-    try {
-      this.base ??= await get(apiPath(['runs', this.id]), signal);
-      this.problem.replaceChildren();
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error;
-      this.problem.replaceChildren(emptyState(`There is no run ${visible(this.id)}.`,
-          'It may have been deleted. ', el('a', {href: '#/'}, 'All runs')));
-      return;
-    }
+    this.base ??= await get(apiPath(['runs', this.id]), signal);
+    // The address may hold a job's name, which means its only run.
+    if (this.base.id !== this.id) return go(['runs', this.base.id, ...parse().parts.slice(2)]);
     const lived = this.run && !isFinal(this.run.state);
     const jobs = isFinal(this.base.state) ? [] : await get(apiPath(['jobs']), signal);
     this.run = merged([this.base], jobs.filter((job) => job.id === this.id))[0];
@@ -114,30 +136,46 @@ export class RunView {
     if (mine && this.base) this.base = {...this.base, ...mine, actors: this.base.actors};
   }
 
+  // There is no such run, or it cannot be read: nothing of it is shown, and nothing asked for.
+  refuse(error) {
+    if (this.base) return;
+    this.tab?.end();
+    this.shown = null;
+    this.panel.replaceChildren();
+    for (const part of this.parts) part.hidden = true;
+    this.problem.replaceChildren(refusal(error));
+  }
+
   show() {
     const run = this.run;
+    if (this.problem.firstChild) {  // it is there now
+      this.problem.replaceChildren();
+      for (const part of this.parts) part.hidden = false;
+    }
     document.title = `${visible(run.id)} · ${run.state} · Tandem`;
     setBadge(this.state, run.state);
     const why = [run.reason, run.message].filter(Boolean);
     setText(this.reason, visible(why.length > 1 && why[1].includes(why[0]) ? why[1]
                                                                             : why.join(': ')));
-    const share = run.total_steps ? (run.step ?? 0) / run.total_steps : 0;
-    if (this.bar.value !== share) this.bar.value = share;
-    // A job of actors alone has no steps.
-    this.bar.hidden = this.steps.hidden = run.trains === false;
-    setText(this.steps, `step ${format.count(run.step ?? 0)} of ${format.count(run.total_steps)}`);
-    const parts = [`created ${format.shortTime(run.created)}`,
-                   `took ${format.duration(run.wall_seconds ?? run.age_s)}`];
-    if (typeof run.eta_seconds === 'number' && !isFinal(run.state))
-      parts.push(`${format.duration(run.eta_seconds)} left`);
-    setText(this.times, parts.join(' · '));
+    const at = progressOf(run);
+    this.bar.hidden = this.steps.hidden = !at;
+    if (at) {
+      if (this.bar.value !== at.share) this.bar.value = at.share;
+      setText(this.steps, `${at.warm ? 'warm start: ' : ''}step ${format.count(at.done)} of ` +
+          format.count(at.all));
+    }
+    setText(this.times, timesOf(run));
     setAttribute(this.times, 'title', visible(run.run_dir ?? ''));
-    keyed(this.figures, kFigures.filter(([, value]) => value(run) !== null), {
+    const figures = figuresOf(run);
+    this.figures.hidden = !figures.length;
+    keyed(this.figures, figures, {
       key: ([title]) => title,
-      make: ([title, , hint, shape = 'narrow']) => el(`div.${shape}`, {title: hint}, el('dt', {}, title), el('dd')),
-      update: (node, [, value]) => setText(node.lastChild, value(run)),
+      make: ([title, , hint, shape = 'narrow']) =>
+        el(`div.${shape}`, {title: hint}, el('dt', {}, title), el('dd')),
+      update: (node, [, text]) => setText(node.lastChild, text),
     });
     this.showControls();
+    this.select();  // which tabs a run has is known by now
   }
 
   makeControls() {
@@ -217,15 +255,29 @@ export class RunView {
     }, title)));
   }
 
+  // The tab that the address asks for; of a job of actors alone the actors take the plots' place.
+  wantedTab() {
+    const wanted = parse().parts[2] ?? 'plots';
+    return wanted === 'plots' && this.run?.trains === false ? 'actors' : wanted;
+  }
+
   // Called whenever the address changes but stays within this run.
   route() {
-    const {parts} = parse();
-    const wanted = kTabs.some(([key]) => key === parts[2]) ? parts[2] : 'plots';
-    for (const tab of this.tabs.children) {
-      const on = tab.dataset.tab === wanted;
-      setAttribute(tab, 'aria-current', on ? 'page' : null);
-    }
-    if (this.shown === wanted) return void this.tabView.route?.();
+    const before = this.shown;
+    this.select();
+    if (before && before === this.shown) this.tabView.route?.();
+  }
+
+  // Shows the tab that is wanted by the address and by what the run is.
+  select() {
+    if (this.problem.firstChild) return;
+    const wanted = this.wantedTab();
+    kTabs.forEach(([key, , ofTraining], i) => {
+      const tab = this.tabs.children[i];
+      setAttribute(tab, 'aria-current', key === wanted ? 'page' : null);
+      tab.hidden = Boolean(ofTraining) && this.run?.trains === false;
+    });
+    if (this.shown === wanted) return;
     this.tab?.end();
     this.tab = new Scope();
     this.shown = wanted;
@@ -239,7 +291,10 @@ export class RunView {
       case 'waits': return new WaitsView(scope, this.id);
       case 'samples': return new SamplesView(scope, this.id);
       case 'events': return new EventsView(scope, this.id);
-      default: return new PlotsView(scope, this.id, () => this.others);
+      case 'config': return new ConfigView(scope, this.id);
+      case 'plots': return new PlotsView(scope, this.id, () => this.others);
+      default: return {node: emptyState(`A run has no page ${visible(tab)}.`,
+          el('a', {href: link(['runs', this.id])}, visible(this.id)))};
     }
   }
 }

@@ -1,9 +1,10 @@
 // The list of all runs, those that live first, and the choice of runs to compare.
 
 import {apiPath, get} from './api.js';
-import {badge, el, emptyState, setAttribute, setBadge, setText, visible} from './dom.js';
+import {badge, el, emptyState, refusal, setAttribute, setBadge, setText, visible} from './dom.js';
 import * as format from './format.js';
-import {link, parse, setQuery} from './route.js';
+import {link} from './route.js';
+import {Search} from './search.js';
 import {Table} from './table.js';
 
 const kLiveMs = 2000;
@@ -34,13 +35,25 @@ export async function fetchRuns(signal) {
   return merged(runs, jobs);
 }
 
+// How far a run is: of its warm start while that is under way, else of its steps. A job of actors
+// alone has no steps: null.
+export function progressOf(run) {
+  if (run.trains === false) return null;
+  const warm = run.state === 'WarmStart' ? run.warm_start : null;
+  const done = (warm ? warm.step : run.step) ?? 0;
+  const all = warm ? warm.max_steps : run.total_steps;
+  return {warm, done, all, share: all ? done / all : 0};
+}
+
 function progress(cell, run) {
   if (!cell.firstChild)
     cell.append(el('span.steps'), el('progress', {'aria-label': 'Progress', max: '1', value: 0}));
   const [text, bar] = cell.children;
-  setText(text, `${format.count(run.step ?? 0)} / ${format.count(run.total_steps)}`);
-  const share = run.total_steps ? (run.step ?? 0) / run.total_steps : 0;
-  if (bar.value !== share) bar.value = share;
+  const at = progressOf(run);
+  bar.hidden = !at;
+  if (!at) return setText(text, format.kNone);
+  setText(text, `${at.warm ? 'warm ' : ''}${format.count(at.done)} / ${format.count(at.all)}`);
+  if (bar.value !== at.share) bar.value = at.share;
 }
 
 function rates(run) {
@@ -52,9 +65,7 @@ function rates(run) {
 
 export class RunsView {
   constructor(scope) {
-    const {query} = parse();
     this.chosen = new Set();
-    this.filter = query.find ?? '';
     this.table = new Table({
       label: 'Runs',
       key: (run) => run.id,
@@ -79,33 +90,26 @@ export class RunsView {
          text: (run) => format.duration(run.wall_seconds)},
       ],
     });
-    const find = el('input', {
-      type: 'search', placeholder: 'Find a run', 'aria-label': 'Find a run', value: this.filter,
-      oninput: () => {
-        this.filter = find.value;
-        setQuery({find: this.filter});
-        this.show();
-      },
-    });
+    this.search = new Search({placeholder: 'Find a run', label: 'Find a run',
+                              onchange: () => this.show()});
     this.compare = el('a.button', {href: '#/', 'aria-disabled': 'true'}, 'Compare');
     this.empty = el('div');
     this.count = el('span.dim');
     this.node = el('div.page', {},
-        el('div.title', {}, el('h1', {}, 'Runs'), this.count, el('span.grow'), find, this.compare),
+        el('div.title', {}, el('h1', {}, 'Runs'), this.count, el('span.grow'), this.search.node,
+           this.compare),
         this.empty, this.table.node);
     this.runs = null;
     scope.poll(async (signal) => {
       this.runs = await fetchRuns(signal);
       this.show();
-    }, kLiveMs);
+    }, kLiveMs, (error) => this.empty.replaceChildren(refusal(error)));
     this.show();
   }
 
   show() {
     const runs = this.runs ?? [];
-    const wanted = this.filter.toLowerCase();
-    const shown = runs.filter((run) =>
-      !wanted || `${run.id} ${run.state}`.toLowerCase().includes(wanted));
+    const shown = runs.filter((run) => this.search.finds(run.id, run.state));
     this.table.node.hidden = !shown.length;
     setText(this.count, this.runs ? `${runs.length} in all, ` +
         `${runs.filter((run) => !isFinal(run.state)).length} live` : '');
@@ -135,7 +139,7 @@ export class RunsView {
   }
 
   pick(cell, run) {
-    if (cell.firstChild) return;
+    if (cell.firstChild || run.trains === false) return;  // that one has no plots
     const box = el('input', {
       type: 'checkbox', 'aria-label': `Choose ${visible(run.id)} to compare`,
       onchange: () => {

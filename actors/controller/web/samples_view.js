@@ -3,7 +3,7 @@
 // it is long.
 
 import {apiPath, get} from './api.js';
-import {el, emptyState, setClass, setText, showText, visible} from './dom.js';
+import {el, emptyState, refusal, setClass, setText, showText, visible} from './dom.js';
 import * as format from './format.js';
 import {parse, setQuery} from './route.js';
 
@@ -26,7 +26,8 @@ export class SamplesView {
                    el('div.buttons', {}, this.moreButton));
     this.moreButton.hidden = true;
     this.empty.replaceChildren(el('p.empty', {}, 'loading'));
-    this.poll = scope.poll((signal) => this.refresh(signal), kLiveMs);
+    this.poll = scope.poll((signal) => this.refresh(signal), kLiveMs,
+                           (error) => this.empty.replaceChildren(refusal(error)));
   }
 
   tools() {

@@ -4,7 +4,7 @@
 // actors the shape is what one looks at, and the table has the names.
 
 import {apiPath, get} from './api.js';
-import {badge, el, emptyState, setAttribute, setBadge, setText, svg, visible} from './dom.js';
+import {badge, el, emptyState, refusal, setAttribute, setBadge, setText, svg, visible} from './dom.js';
 import * as format from './format.js';
 import {Table} from './table.js';
 
@@ -155,7 +155,7 @@ export class WaitsView {
     this.empty.replaceChildren(el('p.empty', {}, 'loading'));
     scope.poll(async (signal) => {
       this.show(await get(apiPath(['wait_graph'], {job}), signal));
-    }, kLiveMs);
+    }, kLiveMs, (error) => this.empty.replaceChildren(refusal(error)));
   }
 
   // Names within the run: "rollout/0" for "arith-1/rollout/0".

@@ -91,8 +91,9 @@ std::string saving_text(StepId step);  // what people read of it
 
 struct RunEnded {
   std::string reason;
+  JobOutcome outcome = JobOutcome::kSucceeded;
 };
-TANDEM_WIRE(RunEnded, reason)
+TANDEM_WIRE(RunEnded, reason, outcome)
 
 // DurableState::hash() after all events before this one.
 struct StateHashed {

@@ -85,6 +85,18 @@ std::string of(const json& part, const json& whole) {
   return part.is_null() && whole.is_null() ? kNone : text(part) + "/" + text(whole);
 }
 
+std::string steps_of(const json& job) {
+  const json& warm = at(job, {"warm_start"});
+  return warm.is_object() ? "warm " + of(at(warm, {"step"}), at(warm, {"max_steps"}))
+                          : of(at(job, {"step"}), at(job, {"total_steps"}));
+}
+
+std::string eta_of(const json& job) {
+  const json& warm = at(job, {"warm_start"});
+  const json& eta = at(warm.is_object() ? warm : job, {"eta_seconds"});
+  return eta.is_number() ? short_age(eta.get<double>()) : kNone;
+}
+
 std::string reason_of(const json& item) {
   std::string reason = text(at(item, {"reason"}));
   const std::string message = text(at(item, {"message"}));

@@ -22,6 +22,10 @@ std::string percent(const nlohmann::json& value);                         // "12
 std::string fixed(const nlohmann::json& value);                           // "0.120"
 std::string cpu_of(const nlohmann::json& actor);                          // "150%" of one core
 std::string of(const nlohmann::json& part, const nlohmann::json& whole);  // "3/20"
+// How far a job is, "3/20"; in the warm start "warm 120/500".
+std::string steps_of(const nlohmann::json& job);
+// The time left of the job, or of its warm start.
+std::string eta_of(const nlohmann::json& job);
 
 // "WaitingForCapacity: needs 2 CPUs, 1 is free": the reason and what it says.
 std::string reason_of(const nlohmann::json& item);

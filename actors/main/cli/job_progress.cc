@@ -89,7 +89,11 @@ std::string steps_text(const json& job, int cells) {
   if (word(job, "/state") == "WarmStart" && warm.is_object())
     return "warm start " + whole(number(warm, "/step")) + "/" + whole(number(warm, "/max_steps")) +
            "  " + bar(number(warm, "/step"), number(warm, "/max_steps"), cells) +
-           optional_number(warm, "/metric", "  metric ");
+           optional_number(warm, "/metric", "  metric ") +
+           (has_number(warm, "/eta_seconds")
+                ? "  eta " + age(number(warm, "/eta_seconds")) +
+                      format(" (%.1f steps/s)", number(warm, "/steps_per_second"))
+                : std::string());
   // A dash keeps the place of the estimate until there is a step to estimate from.
   const std::string eta = has_number(job, "/eta_seconds") ? age(number(job, "/eta_seconds")) : "-";
   return "step " + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) + "  " +
@@ -188,7 +192,9 @@ std::string words_of_training(const json& job) {
   const json warm = job.value("warm_start", json());
   if (word(job, "/state") == "WarmStart" && warm.is_object())
     line += " warm_start_step=" + whole(number(warm, "/step")) +
-            optional_number(warm, "/metric", " metric=");
+            optional_number(warm, "/metric", " metric=") +
+            optional_number(warm, "/steps_per_second", " steps_per_s=") +
+            optional_number(warm, "/eta_seconds", " eta_s=");
   line += " step=" + whole(number(job, "/step")) + "/" + whole(number(job, "/total_steps")) +
           optional_number(job, "/reward_mean", " reward=") + evaluation_words(job) +
           " generated_per_s=" + whole(number(job, "/tokens_per_second/generated")) +

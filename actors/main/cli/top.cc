@@ -147,11 +147,6 @@ std::string node_line(const TopPicture& picture) {
   return line;
 }
 
-std::string eta_of(const json& job) {
-  const json& eta = at(job, {"eta_seconds"});
-  return eta.is_number() ? short_age(eta.get<double>()) : cells::kNone;
-}
-
 std::string job_table(const json& jobs, const TopScreen& screen) {
   const std::vector<Column> columns{
       {"#", Align::kRight, 1},
@@ -168,12 +163,11 @@ std::string job_table(const json& jobs, const TopScreen& screen) {
   std::vector<Row> rows;
   for (const json& job : jobs)
     rows.push_back({std::to_string(rows.size() + 1), text(at(job, {"id"})),
-                    text(at(job, {"state"})),
-                    cells::of(at(job, {"step"}), at(job, {"total_steps"})),
+                    text(at(job, {"state"})), cells::steps_of(job),
                     cells::fixed(at(job, {"reward_mean"})), cells::fixed(at(job, {"eval"})),
                     cells::of(at(job, {"staleness", "max"}), at(job, {"staleness", "bound"})),
                     cells::count(at(job, {"tokens_per_second", "generated"})),
-                    cells::count(at(job, {"tokens_per_second", "trained"})), eta_of(job),
+                    cells::count(at(job, {"tokens_per_second", "trained"})), cells::eta_of(job),
                     cells::age_of_object(job, screen.now_ms)});
   return render_table(columns, rows, screen.size.columns);
 }

@@ -120,7 +120,7 @@ const Field kJobFields[] = {
      [](const json& j, const Screen&) { return text(at(j, {"state"})); }},
     {{"STEP", Align::kRight, kStepMin},
      false,
-     [](const json& j, const Screen&) { return of(at(j, {"step"}), at(j, {"total_steps"})); }},
+     [](const json& j, const Screen&) { return cells::steps_of(j); }},
     {{"REWARD", Align::kRight, 6},
      false,
      [](const json& j, const Screen&) { return fixed(at(j, {"reward_mean"})); }},
@@ -173,6 +173,14 @@ const Field kRunFields[] = {
     {{"EVAL", Align::kRight, 5},
      false,
      [](const json& r, const Screen&) { return fixed(at(r, {"eval_final"})); }},
+    {{"STALE", Align::kRight, 5},
+     true,
+     [](const json& r, const Screen&) {
+       return of(at(r, {"staleness", "max"}), at(r, {"staleness", "bound"}));
+     }},
+    {{"IDLE", Align::kRight},
+     true,
+     [](const json& r, const Screen&) { return percent(at(r, {"trainer_idle_fraction"})); }},
     {{"TOOK", Align::kRight, 4, Cut::kEnd, 2},
      false,
      [](const json& r, const Screen&) {

@@ -15,7 +15,9 @@ namespace {
 constexpr std::string_view kCheckpointPrefix = "step-";
 constexpr const char* kJournal = "journal.sqlite";  // of a run that has begun
 
-// The greatest step of a complete checkpoint; one that is still being written has another name.
+}  // namespace
+
+// A checkpoint that is still being written has another name.
 std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
   std::optional<std::int64_t> newest;
   std::error_code failure;
@@ -30,8 +32,6 @@ std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
   }
   return newest;
 }
-
-}  // namespace
 
 Result<fs::path> find_run(const fs::path& named, const fs::path& runs) {
   std::error_code failure;

@@ -3,6 +3,7 @@
 // checkpoints are judged by the exchange and the learner, which load them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ Result<std::filesystem::path> find_run(const std::filesystem::path& named,
 Result<LoadedJob> load_job_of(const std::optional<std::filesystem::path>& job,
                               const std::optional<std::filesystem::path>& resume,
                               const std::vector<std::string>& sets);
+
+// The greatest step of a complete checkpoint of the run; nullopt where it has none.
+std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& run);
 
 // kInvalid where `job` has resume_mode: disable, or ends before the newest checkpoint of `run`.
 Result<void> check_resumable(const JobSpec& job, const std::filesystem::path& run);

@@ -107,12 +107,13 @@ std::string open_section(std::string_view section, std::string_view open) {
 
 // Prints keys one after the other, and the headers of sections that begin.
 struct Printer {
-  void print(std::string_view path, const FieldRef& field) {
+  void print(const PrintedKey& key) {
+    const std::string& path = key.path;
     const std::string section(section_of(path));
     text += open_section(section, open);
     open = section;
-    text += std::string(2 * depth(path), ' ') + std::string(last_part(path)) + ": " +
-            print_value(field) + "\n";
+    text +=
+        std::string(2 * depth(path), ' ') + std::string(last_part(path)) + ": " + key.value + "\n";
   }
   std::string text, open;
 };
@@ -123,19 +124,26 @@ bool is_of_actors(const Key& key) { return !table_path(key.path).actor.empty(); 
 
 std::string print_value(const FieldRef& field) { return std::visit(Print{}, field); }
 
-std::string print_job(const JobSpec& job) {
+std::vector<PrintedKey> printed_keys(const JobSpec& job) {
   JobSpec copy = job;  // FieldRef is for writing too
-  Printer printer;
+  std::vector<PrintedKey> keys;
   for (const Key& key : job_keys()) {
     // A job of actors alone has no other key than its name.
     const bool used = trains(job) || key.path == "name";
     if (used && !is_of_actors(key) && present(job, section_of(key.path)))
-      printer.print(key.path, key.field(copy));
+      keys.push_back({std::string(key.path), print_value(key.field(copy))});
   }
   for (const auto& [name, actor] : job.actors)
     for (const Key& key : job_keys())
       if (is_of_actors(key))
-        printer.print(users_path(key.path, name), ActorField(copy, name).field(key));
+        keys.push_back(
+            {users_path(key.path, name), print_value(ActorField(copy, name).field(key))});
+  return keys;
+}
+
+std::string print_job(const JobSpec& job) {
+  Printer printer;
+  for (const PrintedKey& key : printed_keys(job)) printer.print(key);
   return std::move(printer.text);
 }
 

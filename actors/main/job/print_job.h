@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "actors/main/job/job_spec.h"
 #include "actors/main/job/job_table.h"
@@ -13,6 +14,12 @@
 namespace tandem::app {
 
 std::string print_job(const JobSpec& job);
+
+// The same keys by their full paths, each with its value: {"rollout.n", "8"}.
+struct PrintedKey {
+  std::string path, value;
+};
+std::vector<PrintedKey> printed_keys(const JobSpec& job);
 
 // One value in YAML's flow form: "0.001", "[1, 2]", "null", "\"a b\"".
 std::string print_value(const FieldRef& field);

@@ -159,5 +159,29 @@ TEST(ApiJson, ALostNodeSaysSinceWhen) {
   EXPECT_NEAR(shown["since"].get<double>(), static_cast<double>(unix_ms()) - 20'000, 10'000);
 }
 
+TEST(ApiJson, AResumedJobShowsItsStepFromTheFirstAnswerOn) {
+  JobRecord job = record_in(JobState::kStarting, "");
+  job.shape.resume_dir = "/runs/arith-1";
+  job.shape.resumed_step = 12;
+  EXPECT_EQ(shown_job(job, nullptr, Time{})["step"], 12);
+  EXPECT_EQ(shown_job(job, nullptr, Time{})["policy_version"], 12);
+  ExchangeReport report;
+  report.status.restoring = true;  // the learner loads its checkpoint
+  EXPECT_EQ(shown_job(job, &report, Time{})["step"], 12);
+  report.status = {.step = 13};
+  EXPECT_EQ(shown_job(job, &report, Time{})["step"], 13);
+}
+
+TEST(ApiJson, TheWarmStartHasItsRateAndTheTimeLeft) {
+  ExchangeReport report;
+  report.status.warm_start = {.step = 50, .steps_max = 100, .steps_per_s = 20, .eta_s = 2.5};
+  const auto warm = shown_job(record_in(JobState::kWarmStart, ""), &report, Time{})["warm_start"];
+  EXPECT_EQ(
+      warm.dump(),
+      R"({"eta_seconds":2.5,"max_steps":100,"metric":null,"step":50,"steps_per_second":20.0})");
+  EXPECT_FALSE(
+      shown_job(record_in(JobState::kRunning, ""), &report, Time{}).contains("warm_start"));
+}
+
 }  // namespace
 }  // namespace tandem::actors

@@ -101,8 +101,12 @@ struct Api {
            return shape_of(1);
          },
          .home = std::filesystem::path(testing::TempDir()) / "no-such-home",
-         .read_job = [](const std::string&,
-                        const std::filesystem::path&) { return std::optional<JobFacts>(); },
+         .read_job = {[](const std::string&, const std::filesystem::path&) {
+                        return std::optional<JobFacts>();
+                      },
+                      [](const std::string&, const std::filesystem::path&) {
+                        return Result<JobKeys>(JobKeys{});
+                      }},
          .identity = [] { return ClusterIdentity{}; },
          .system = system});
   }

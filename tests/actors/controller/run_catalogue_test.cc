@@ -27,20 +27,25 @@ class RunCatalogueTest : public testing::Test {
   }
 
   const RunFolder folder_;
-  RunCatalogue catalogue_{folder_.home, read_job};
+  RunCatalogue catalogue_{folder_.home, {read_job, [](const std::string& yaml, const fs::path&) {
+                                           return Result<JobKeys>(JobKeys{{"name", yaml}});
+                                         }}};
 };
 
 TEST_F(RunCatalogueTest, ARunIsWhatItsFilesSay) {
   folder_.append(folder_.run("sums-1") / "job.yaml", "sums 100");
   folder_.append(folder_.run("sums-1") / "journal.sqlite", "");
   folder_.append(folder_.run("sums-1") / "metrics.jsonl",
-                 "{\"step\":6}\n{\"step\":7,\"critic/rewards/mean\":0.25}\n"
+                 "{\"step\":6}\n{\"step\":7,\"critic/rewards/mean\":0.25,"
+                 "\"tandem/trainer_idle_fraction\":0.125}\n"
                  "{\"eval\":\"periodic\",\"step\":5,\"val/reward/mean\":1}\n{\"step\":8,\"cri");
   nlohmann::json run = shown("sums-1");
   EXPECT_EQ(run["state"], "Interrupted");
   EXPECT_EQ(run["step"], 7);
   EXPECT_EQ(run["total_steps"], 100);
   EXPECT_EQ(run["reward_mean"], 0.25);
+  EXPECT_EQ(run["trainer_idle_fraction"], 0.125) << "up to the newest step";
+  EXPECT_TRUE(run["staleness"].is_null());
   EXPECT_TRUE(run["eval_final"].is_null());
   EXPECT_TRUE(run["ended"].is_number());
   EXPECT_TRUE(run["started"].is_number());
@@ -55,7 +60,9 @@ TEST_F(RunCatalogueTest, ARunIsWhatItsFilesSay) {
   }
   folder_.append(folder_.run("sums-1") / "result.json",
                  R"({"state":"Failed","steps":9,"policy_version":9,"reward_mean":0.5,
-                     "eval":{"final":0.75},"wall_seconds":12.5})");
+                     "eval":{"final":0.75},"wall_seconds":12.5,
+                     "staleness":{"bound":2,"max":1,"mean":0.5},"trainer_idle_fraction":0.25,
+                     "rollout_idle_fraction":0.5})");
   run = shown("sums-1");
   EXPECT_EQ(run["state"], "Failed");
   EXPECT_EQ(run["step"], 9);
@@ -63,6 +70,10 @@ TEST_F(RunCatalogueTest, ARunIsWhatItsFilesSay) {
   EXPECT_EQ(run["reward_mean"], 0.5);
   EXPECT_EQ(run["eval_final"], 0.75);
   EXPECT_EQ(run["wall_seconds"], 12.5);
+  EXPECT_EQ(run["staleness"]["max"], 1);
+  EXPECT_EQ(run["trainer_idle_fraction"], 0.25);
+  EXPECT_EQ(run["rollout_idle_fraction"], 0.5);
+  EXPECT_EQ(run["trains"], true);
   for (const char* const key : {"id", "name", "reason", "created", "age_s", "run_dir"})
     EXPECT_TRUE(run.contains(key)) << key;
 }

@@ -107,6 +107,43 @@ TEST_F(RunEventsTest, MilestonesOfALongRunAreAllThere) {
   EXPECT_EQ(messages(*journal_events(run, "sums-1", {})), (Messages{"phase early", "ended late"}));
 }
 
+std::vector<std::string> levels(const std::vector<ClusterEvent>& events) {
+  std::vector<std::string> names;
+  for (const ClusterEvent& event : events) names.emplace_back(name(event.level));
+  return names;
+}
+
+TEST_F(RunEventsTest, TheLevelOfAMilestoneIsOfItsFiguresAndNotOfItsWords) {
+  const fs::path run = folder_.run("sums-1");
+  const auto files = RunFiles::open(run.string());
+  ASSERT_TRUE(files.has_value());
+  const auto evaluated = [](std::int64_t failed) {
+    return EvaluationEnded{.all = {.mean = 0.5, .scored = 10, .failed = failed}};
+  };
+  ASSERT_TRUE((*files)->journal(
+      std::vector<JournalEvent>{evaluated(0), evaluated(3), EvaluationIncomplete{.prompts = 2},
+                                RunEnded{"killed, lost and failed are words"},
+                                RunEnded{"a wrong label", JobOutcome::kFailed}},
+      Durability::kKill));
+  const auto events = journal_events(run, "sums-1", {});
+  ASSERT_TRUE(events.has_value());
+  EXPECT_NE(events->front().message.find("failed=0"), std::string::npos);
+  EXPECT_EQ(levels(*events), (Messages{"info", "warning", "warning", "info", "error"}));
+}
+
+TEST_F(RunEventsTest, LevelsAreKeptAndOlderJournalsHaveNone) {
+  announce_all();
+  EXPECT_EQ(levels(*kept_events(folder_.home, "sums-1", {})),
+            (Messages{"info", "info", "info", "info"}));
+  auto journal = runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                                       "ALTER TABLE events ADD COLUMN level TEXT");
+  ASSERT_TRUE(journal.has_value());
+  ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(7,2,7000,'job','sums-1','x',?)",
+                                 {{std::string("error")}}));
+  EXPECT_EQ(levels(*kept_events(folder_.home, "sums-1", {})),
+            (Messages{"info", "info", "info", "info", "error"}));
+}
+
 TEST(MergedEvents, EachEventIsThereOnceInTheOrderOfTime) {
   const ClusterEvent a{1, 10, "job", "s-1", "a"}, b{2, 20, "job", "s-1", "b"},
       c{1, 30, "job", "s-1", "c"};

@@ -85,7 +85,11 @@ class RunsApiTest : public testing::Test {
            return shape_of(yaml);
          },
          .home = folder_.home,
-         .read_job = [](const std::string&, const fs::path&) { return std::optional<JobFacts>(); },
+         .read_job = {[](const std::string&, const fs::path&) { return std::optional<JobFacts>(); },
+                      [](const std::string& yaml, const fs::path&) -> Result<JobKeys> {
+                        if (yaml.empty()) return Error{ErrorCode::kInvalid, "no job"};
+                        return JobKeys{{"name", yaml}, {"rollout.n", "8"}};
+                      }},
          .identity =
              [] {
                return ClusterIdentity{"0.1.0", 3, 99, "127.0.0.1:7422", 5};
@@ -162,6 +166,19 @@ TEST_F(RunsApiTest, RunsOfAllControllersAreListed) {
     EXPECT_EQ(refused.status, 400);
     EXPECT_NE(refused.body.find("/api/v1/jobs?watch=1"), std::string::npos) << refused.body;
   }
+}
+
+TEST_F(RunsApiTest, TheConfigurationOfARunIsItsJobFilesKeys) {
+  folder_.append(folder_.run("old-1") / "job.yaml", "old");
+  EXPECT_EQ(
+      got("/runs/old/config").dump(),
+      R"({"config":[{"key":"name","value":"old"},{"key":"rollout.n","value":"8"}],"id":"old-1"})");
+  folder_.replace(folder_.run("old-1") / "job.yaml", "");
+  EXPECT_EQ(response("/api/v1/runs/old-1/config").status, 400);
+  fs::remove(folder_.run("old-1") / "job.yaml");
+  const auto none = response("/api/v1/runs/old-1/config");
+  EXPECT_EQ(none.status, 404);
+  EXPECT_NE(none.body.find("no job file"), std::string::npos) << none.body;
 }
 
 TEST_F(RunsApiTest, MetricsAreBucketsOfTheKeysThatAreAskedFor) {

@@ -92,7 +92,7 @@ TEST(BroadcastNews, FailuresInARowAreSaidEverMoreRarely_BC2) {
   };
   say(BroadcastUp{learner, 22809});
   say(BroadcastUp{rollout, 22809});
-  std::vector<std::string> news;
+  std::vector<Broadcasts::News> news;
   std::int64_t formed = 0;
   for (int i = 0; i < 7200; ++i, now = now + 500ms) {
     for (const Broadcasts::Message& message : broadcasts.decide(now)) {
@@ -111,15 +111,17 @@ TEST(BroadcastNews, FailuresInARowAreSaidEverMoreRarely_BC2) {
         say(EpochLeft{from, leave->epoch});
       }
     }
-    for (std::string& line : broadcasts.take_news()) news.push_back(std::move(line));
+    for (Broadcasts::News& line : broadcasts.take_news()) news.push_back(std::move(line));
   }
   EXPECT_GE(broadcasts.failures(), 2);
   EXPECT_EQ(broadcasts.failures(), formed);
   EXPECT_LE(news.size(), 30u);
   ASSERT_GE(news.size(), 3u);
-  EXPECT_EQ(news[0], "weights are broadcast to 1 rollout, in epoch 1");
-  EXPECT_EQ(news[1], "broadcast epoch 1 ended: rollout/0: no route to host");
-  EXPECT_NE(news[2].find("after 1 failures in a row"), std::string::npos) << news[2];
+  EXPECT_EQ(news[0].level, EventLevel::kInfo);
+  EXPECT_EQ(news[0].text, "weights are broadcast to 1 rollout, in epoch 1");
+  EXPECT_EQ(news[1].level, EventLevel::kWarning);
+  EXPECT_EQ(news[1].text, "broadcast epoch 1 ended: rollout/0: no route to host");
+  EXPECT_NE(news[2].text.find("after 1 failures in a row"), std::string::npos) << news[2].text;
 }
 
 }  // namespace

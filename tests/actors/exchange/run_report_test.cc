@@ -51,5 +51,30 @@ TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
   EXPECT_EQ(idle, 1);
 }
 
+TEST(RunReport, TheWarmStartHasARateAndAnEstimateAndIsTheLearnersWork) {
+  SimulatedJob job = plain_job(1);
+  job.exchange.warm_start = true;
+  Stage stage(job);
+  stage.tell(LearnerUp{kLearner, {}});
+  stage.tell(Published{kLearner, stage.publication(kInitialWeights, kInitialWeights)});
+  const auto told = [&](std::int32_t step) {
+    stage.tell(WarmStartProgress{.from = kLearner, .step = step, .steps_max = 100});
+    return stage.exchange->core().report(stage.executor.now());
+  };
+  EXPECT_FALSE(told(10).status.warm_start.steps_per_s) << "one report has no rate";
+  stage.run(2s);
+  const ExchangeReport report = told(50);
+  EXPECT_EQ(report.status.warm_start.step, 50);
+  EXPECT_NEAR(report.status.warm_start.steps_per_s.value_or(0), 20, 0.1);
+  EXPECT_NEAR(report.status.warm_start.eta_s.value_or(0), 2.5, 0.1);
+  ASSERT_EQ(report.loads.size(), 1u);
+  EXPECT_EQ(report.loads[0].load, "warm start 50/100");
+  // A learner that died begins again: the steps that are lost do not count.
+  stage.run(2s);
+  EXPECT_FALSE(told(5).status.warm_start.steps_per_s);
+  stage.run(1s);
+  EXPECT_NEAR(told(15).status.warm_start.steps_per_s.value_or(0), 10, 0.1);
+}
+
 }  // namespace
 }  // namespace tandem::actors

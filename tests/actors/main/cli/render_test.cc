@@ -458,6 +458,13 @@ TEST(Progress, TheWarmStartHasABarOfItsOwn) {
             std::string::npos)
       << live_bar(job, 200);
   EXPECT_NE(live_line(job).find("warm_start_step=100 metric=0.200"), std::string::npos);
+  EXPECT_EQ(live_bar(job, 200).find("eta"), std::string::npos) << "no rate is known yet";
+  job["warm_start"]["steps_per_second"] = 12.5;
+  job["warm_start"]["eta_seconds"] = 24;
+  EXPECT_NE(live_bar(job, 200).find("25%  metric 0.200  eta 24s (12.5 steps/s)"), std::string::npos)
+      << live_bar(job, 200);
+  EXPECT_NE(live_line(job).find("metric=0.200 steps_per_s=12.500 eta_s=24.000"), std::string::npos)
+      << live_line(job);
 }
 
 TEST(Progress, ThePlainLineIsOneLineOfPairs) {

@@ -87,6 +87,14 @@ class Top : public ::testing::Test {
   }
 };
 
+TEST_F(Top, AWarmStartShowsItsOwnStepsAndTime) {
+  TopPicture warm = picture();
+  warm.jobs[2]["warm_start"] = {{"step", 120}, {"max_steps", 500}, {"eta_seconds", 83}};
+  const std::vector<std::string> lines = top_lines(warm, {}, screen(80, 24));
+  EXPECT_EQ(lines[5],
+            "2  a-long-nam…e-night-17  WarmStart  warm 120/500   0.812   120k    60.1k  1m23s");
+}
+
 // clang-format off
 TEST_F(Top, AScreenOf80By24) {
   EXPECT_EQ(frame({}, screen(80, 24)),

@@ -39,6 +39,11 @@ TEST_F(KeptRun, IsFoundByItsFolderOrItsId) {
   }
 }
 
+TEST_F(KeptRun, ItsNewestCheckpointIsTheGreatestCompleteOne) {
+  EXPECT_EQ(newest_checkpoint(run), 40);
+  EXPECT_EQ(newest_checkpoint(runs / "tiny-2"), std::nullopt);
+}
+
 TEST_F(KeptRun, ItsOwnJobFileIsTakenWhereNoOtherIsGiven) {
   const auto own = load_job_of({}, run, {"rollout.n=3"});
   ASSERT_TRUE(own) << render(own.error());
