@@ -144,6 +144,50 @@ json memory_json(const JobRecord& job) {
   return roles;
 }
 
+// Actors that are ready of those that are desired, by role.
+json actors_json(const JobRecord& job) {
+  json roles = json::object();
+  for (const Role& role : job.shape.roles) {
+    std::int32_t ready = 0;
+    for (const auto& [id, actor] : job.actors)
+      ready += actor.role == role && (actor.status.state == scheduler::ActorState::kReady ||
+                                      actor.status.state == scheduler::ActorState::kBusy);
+    roles[name(role)] = {{"desired", job.desired.at(role)}, {"ready", ready}};
+  }
+  return roles;
+}
+
+struct ShownReason {
+  const char* reason;
+  std::string message;
+};
+
+// Why the job is as it is: its worst trouble, else what its exchange says, else its own words.
+ShownReason reason_of(const JobRecord& job, const JobStatus& status, Time now) {
+  const bool lost = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
+  if (const ActorRecord* worst = lost ? nullptr : worst_loop(job, now))
+    return {kCrashLoop,
+            worst->name + " " + *scheduler::text(worst->crash_loop, worst->status, now)};
+  if (status.reward_fails && is_going_on(job)) return {kRewardFails, *status.reward_fails};
+  const char* const reason = scheduler::reason_name(job.status.reason);
+  // The words of the exchange are about a job that runs; an ended one has its own.
+  if (!scheduler::is_final(job.status.state) && !job.message.empty() && !lost)
+    return {reason, job.message};
+  return {reason, scheduler::message(job.status.reason, now)};
+}
+
+// Actors that are not ready explain a job that stands still; those that died come first.
+void add_actors_waits(const JobRecord& job, Time now, json& why) {
+  json died = json::array();
+  for (const auto& [id, actor] : job.actors) {
+    if (!waits(actor, now)) continue;
+    json wait = wait_of(actor, now);
+    const bool of_deaths = scheduler::text(actor.crash_loop, actor.status, now).has_value();
+    (of_deaths ? died : why).push_back(std::move(wait));
+  }
+  why.insert(why.begin(), died.begin(), died.end());
+}
+
 }  // namespace
 
 std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
@@ -159,31 +203,11 @@ std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks)
 }
 
 json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
-  json roles = json::object();
-  for (const Role& role : job.shape.roles) {
-    std::int32_t ready = 0;
-    for (const auto& [id, actor] : job.actors)
-      ready += actor.role == role && (actor.status.state == scheduler::ActorState::kReady ||
-                                      actor.status.state == scheduler::ActorState::kBusy);
-    roles[name(role)] = {{"desired", job.desired.at(role)}, {"ready", ready}};
-  }
   JobStatus status = report ? report->status : JobStatus{};
   // The exchange of a resumed run knows its step once the learner is up.
   if (job.shape.resume_dir && (!report || status.restoring))
     status.step = status.policy_version = job.shape.resumed_step;
-  std::string message = scheduler::message(job.status.reason, now);
-  const char* reason = scheduler::reason_name(job.status.reason);
-  const bool lost = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
-  // The words of the exchange are about a job that runs; an ended one has its own.
-  if (!scheduler::is_final(job.status.state) && !job.message.empty() && !lost)
-    message = job.message;
-  if (const ActorRecord* worst = lost ? nullptr : worst_loop(job, now)) {
-    reason = kCrashLoop;
-    message = worst->name + " " + *scheduler::text(worst->crash_loop, worst->status, now);
-  } else if (status.reward_fails && is_going_on(job)) {
-    reason = kRewardFails;
-    message = *status.reward_fails;
-  }
+  const auto [reason, message] = reason_of(job, status, now);
   json object{
       {"id", job.id},
       {"name", job.shape.name},
@@ -195,7 +219,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"step", status.step},
       {"total_steps", job.shape.total_steps},
       {"policy_version", status.policy_version},
-      {"actors", roles},
+      {"actors", actors_json(job)},
       {"reward_mean", status.reward_mean},
       {"eval", status.eval && status.eval->all.mean ? json(*status.eval->all.mean) : json()},
       {"eval_scored", status.eval ? json(status.eval->all.scored) : json()},
@@ -231,16 +255,7 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
     object["ledger"] = {{"issued", report->ledger.issued},
                         {"trained", report->ledger.trained},
                         {"live", report->ledger.live}};
-  // Actors that are not ready explain a job that stands still; those that died come first.
-  if (scheduler::is_final(job.status.state)) return object;
-  json died = json::array();
-  for (const auto& [id, actor] : job.actors) {
-    if (!waits(actor, now)) continue;
-    json wait = wait_of(actor, now);
-    const bool of_deaths = scheduler::text(actor.crash_loop, actor.status, now).has_value();
-    (of_deaths ? died : object["why"]).push_back(std::move(wait));
-  }
-  object["why"].insert(object["why"].begin(), died.begin(), died.end());
+  if (!scheduler::is_final(job.status.state)) add_actors_waits(job, now, object["why"]);
   return object;
 }
 

@@ -115,7 +115,8 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   if (is_best) name_best(turn);
   if (!best_key.empty() && figures.all.mean && !figure_of(figures, best_key))
     turn.say("evaluation " + std::string(name(evaluation.kind())) + " has no `" + best_key +
-             "`, by which learner.keep_best looks for the best checkpoint");
+                 "`, by which learner.keep_best looks for the best checkpoint",
+             EventLevel::kWarning);
   write_record(turn, evaluation, figures);
   if (figures.all.mean) {
     turn.say(ended_text(turn, evaluation, figures.all), level_of(figures.all));
@@ -201,6 +202,7 @@ void take(Turn& turn, Evaluated evaluated) {
       turn.record(EvaluationIncomplete{evaluation.version(), std::ssize(evaluated.unservable)});
     evaluation.generated(evaluated.from.actor, std::move(evaluated.completions),
                          evaluated.unservable);
+    break;
   }
   turn.wake();
 }

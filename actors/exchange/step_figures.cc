@@ -40,8 +40,36 @@ void add_extras(Turn& turn, const std::vector<GroupId>& batch, nlohmann::json& l
     line["critic/rewards/extra/" + key + "/mean"] = mean;
   if (const auto left_out = turn.seen.extra_keys.left_out())
     turn.say("the reward's `extra` has more than " + std::to_string(kExtraKeysMax) +
-             " numbers: metrics have the first ones, and neither `" + *left_out +
-             "` nor any further one");
+                 " numbers: metrics have the first ones, and neither `" + *left_out +
+                 "` nor any further one",
+             EventLevel::kWarning);
+}
+
+// The figures of the step, beside those that its line in metrics.jsonl has.
+StepFigures figures_of_step(const RunView& view, const StepReport& report) {
+  StepFigures figures{.reward_mean = view.seen.statistics.batch.rewards.mean,
+                      .loss = report.loss,
+                      .ppo_kl = report.ppo_kl,
+                      .entropy = report.entropy,
+                      .grad_norm = report.grad_norm,
+                      .lr = report.lr,
+                      .rollout_idle_fraction = rollout_idle_fraction(view),
+                      .oldest_sample_age_steps = oldest_sample_age(view.facts.flow),
+                      .skipped_in_row = report.skipped_in_row};
+  if (report.tokens_at_staleness_0 > 0)
+    figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
+  return figures;
+}
+
+// Figures that only some algorithms have.
+void add_optional_figures(const StepReport& report, nlohmann::json& line) {
+  for (const auto& [key, figure] :
+       {std::pair("actor/kl_loss", report.kl_loss),
+        std::pair("actor/pg_clipfrac_lower", report.pg_clipfrac_lower),
+        std::pair("actor/reward_kl_penalty", report.reward_kl_penalty),
+        std::pair("rollout_corr/rollout_is_mean", report.rollout_is_mean),
+        std::pair("rollout_corr/rollout_is_eff_sample_size", report.rollout_is_eff_sample_size)})
+    if (figure) line[key] = *figure;
 }
 
 }  // namespace
@@ -54,18 +82,7 @@ void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector
   const Spread advantages = spread_of(report.advantages);
   const auto counters = turn.facts.flow.ledger.counters();
   const JobStatus job = status_of(turn.view());
-  StepFigures& figures = statistics.last_step.emplace(
-      StepFigures{.reward_mean = shown.rewards.mean,
-                  .loss = report.loss,
-                  .ppo_kl = report.ppo_kl,
-                  .entropy = report.entropy,
-                  .grad_norm = report.grad_norm,
-                  .lr = report.lr,
-                  .rollout_idle_fraction = rollout_idle_fraction(turn.view()),
-                  .oldest_sample_age_steps = oldest_sample_age(turn.facts.flow),
-                  .skipped_in_row = report.skipped_in_row});
-  if (report.tokens_at_staleness_0 > 0)
-    figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
+  const StepFigures& figures = statistics.last_step.emplace(figures_of_step(turn.view(), report));
   nlohmann::json line{
       {"step", committed.step.value + 1},
       {"critic/rewards/mean", shown.rewards.mean},
@@ -115,13 +132,7 @@ void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector
       {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient},
       {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
       {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
-  for (const auto& [key, figure] :
-       {std::pair("actor/kl_loss", report.kl_loss),
-        std::pair("actor/pg_clipfrac_lower", report.pg_clipfrac_lower),
-        std::pair("actor/reward_kl_penalty", report.reward_kl_penalty),
-        std::pair("rollout_corr/rollout_is_mean", report.rollout_is_mean),
-        std::pair("rollout_corr/rollout_is_eff_sample_size", report.rollout_is_eff_sample_size)})
-    if (figure) line[key] = *figure;
+  add_optional_figures(report, line);
   add_extras(turn, batch, line);
   if (statistics.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =
