@@ -45,7 +45,6 @@ constexpr int kInterrupted = 130;
 // The controller answers nothing while it reads the data of a job, of 4 GiB at most.
 constexpr Duration kAskTimeout = std::chrono::seconds(120);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
-constexpr Duration kLineEvery = std::chrono::seconds(5);  // off a terminal
 
 // Lines that YAML ignores, so that the whole output of --dry-run is a valid job file.
 std::string commented(const std::string& lines) {
@@ -104,8 +103,7 @@ Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
   return Error{ErrorCode::kNotFound, "there is no job " + id};
 }
 
-// Draws a bar in place on a terminal; elsewhere prints a line when the state changes, and else
-// every kLineEvery.
+// Draws a bar in place on a terminal; elsewhere prints lines at the pace of LinePace.
 class Display {
  public:
   explicit Display(const Console& console) : console_(console) {}
@@ -118,23 +116,18 @@ class Display {
       lines_ = std::count(text.begin(), text.end(), '\n');
       return;
     }
-    const Time now = steady_now();
-    const std::string state = job.value("state", "");
-    if (!last && state == state_ && now - printed_ < kLineEvery) return;
-    printed_ = now;
-    state_ = state;
-    console_.err << live_line(job) << std::endl;
+    if (pace_.due(job, steady_now()) || last) console_.err << live_line(job) << std::endl;
   }
   void erase() {
     // One line up, and erase it.
     for (; lines_ > 0; --lines_) console_.out << "\x1b[1A\x1b[2K";
+    console_.out << std::flush;
   }
 
  private:
   const Console& console_;
   std::ptrdiff_t lines_ = 0;
-  Time printed_{};
-  std::string state_;
+  LinePace pace_;
 };
 
 // The end by Ctrl-C: prints how to resume, and returns the exit code.
@@ -144,10 +137,12 @@ int stopped(const nlohmann::json& job, const Console& console) {
 }
 
 // The job is over: prints its summary, and returns the exit code.
-int conclude(const Look& look, bool interrupted, Display& display, const Console& console) {
+int conclude(const Look& look, bool interrupted, const std::string& before, Display& display,
+             const Console& console) {
   const std::string run_dir = look.job.value("run_dir", "");
   const auto text = read_file(run_dir + "/result.json");
-  const auto result = text ? parse_json(*text) : nlohmann::json();
+  // A resume that failed before its first step has left the result of the run as it was.
+  const auto result = text && *text != before ? parse_json(*text) : nlohmann::json();
   display.show(look.job, true);
   display.erase();
   if (result.is_object())
@@ -159,19 +154,23 @@ int conclude(const Look& look, bool interrupted, Display& display, const Console
                            "its actors' logs are in " + run_dir + "/logs"});
 }
 
-int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& signals,
-           const Console& console) {
+int follow(ControllerProcess& cluster, const std::string& id, const std::string& before,
+           runtime::Signals& signals, const Console& console) {
   Display display(console);
   bool interrupted = false;
   for (;;) {
     auto look = look_at(cluster, id);
     if (!look) return console.complain(look.error());
-    if (look->final) return conclude(*look, interrupted, display, console);
+    if (look->final) return conclude(*look, interrupted, before, display, console);
     display.show(look->job, false);
     const int signal = signals.wait_for(kRedrawEvery);
     if (signal == 0) continue;
-    if (interrupted) return stopped(look->job, console);  // the second one: no clean end
+    if (interrupted) {  // the second one: no clean end
+      display.erase();
+      return stopped(look->job, console);
+    }
     interrupted = true;
+    display.erase();  // else the last bar stays above the message
     console.err << (look->job.value("trains", true)
                         ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
                         : "cancelling; its actors finish first; once more to stop at once\n");
@@ -215,12 +214,13 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
   shape.yaml = (*cluster)->parsed_jobs().keep(loaded->spec);
   if (run) shape.resume_dir = run->string();
+  const auto before = run ? read_file(*run / "result.json") : Result<std::string>(std::string());
   const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
                                         kAskTimeout);
   if (!id) return console.complain(id.error());
   console.err << "job " << *id << "; look into it from elsewhere with TANDEM_ADDRESS="
               << to_string((*cluster)->http()) << "\n";
-  const int code = follow(**cluster, *id, signals, console);
+  const int code = follow(**cluster, *id, before ? *before : "", signals, console);
   (*cluster)->stop();
   return code;
 }

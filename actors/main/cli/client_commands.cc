@@ -127,14 +127,16 @@ std::string render_fetched(const Listing& listing, const json& items, OutputForm
 // On a terminal the whole list is fetched and drawn anew at each change.
 Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputForm form) {
   std::optional<Error> failure;
+  WidthsSeen seen;
   const auto redraw = [&](std::optional<std::string_view>) {
     auto items = fetch(client, listing);
     if (!items) {
       failure = items.error();
       return false;
     }
-    client.out << kClearScreen << render_fetched(listing, *items, form, screen_of(client))
-               << std::flush;
+    Screen screen = screen_of(client);
+    screen.seen = &seen;
+    client.out << kClearScreen << render_fetched(listing, *items, form, screen) << std::flush;
     return true;
   };
   if (!redraw(std::nullopt)) return *failure;
@@ -144,6 +146,7 @@ Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputFor
 
 // Off a terminal: prints all objects, then a line for each change; JSON as NDJSON.
 Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm form) {
+  WidthsSeen seen;
   json last = json::object();  // the last printed form of each object, by name
   const auto print = [&](const json& item) {
     if (!listing.wants(item)) return;
@@ -154,7 +157,9 @@ Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm f
     if (form == OutputForm::kJson) {
       client.out << shown_json(item) << "\n";
     } else {
-      std::string text = render_item(listing.kind, item, form, screen_of(client));
+      Screen screen = screen_of(client);
+      screen.seen = &seen;
+      std::string text = render_item(listing.kind, item, form, screen);
       const bool header = form == OutputForm::kTable || form == OutputForm::kWide;
       if (form == OutputForm::kYaml) text = "---\n" + text;
       client.out << (header && !first ? text.substr(text.find('\n') + 1) : text);
@@ -306,6 +311,12 @@ void tell_of_large_data(const JobSpec& job, std::ostream& err) {
         << std::endl;
 }
 
+// result.json of a run as the controller reads it; null where there is none.
+json result_of_run(const Client& client, const std::string& id) {
+  const auto run = client.api.get("/runs/" + url_escape(id));
+  return run && run->is_object() ? run->value("result", json()) : json();
+}
+
 Result<void> execute(const SubmitCommand& command, Client& client) {
   std::optional<std::filesystem::path> run;
   if (command.resume) {
@@ -319,6 +330,8 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->warnings) client.err << "warning: " << warning << "\n";
   tell_of_large_data(loaded->spec, client.err);
+  // A resume that fails before its first step leaves the result of the run as it was.
+  const json before = run ? result_of_run(client, run->filename().string()) : json();
   const ApiClient patient(client.api.address(), kSubmitTimeout);
   auto job = patient.post(run ? "/jobs?resume=" + url_escape(run->string()) : "/jobs",
                           print_job(loaded->spec));
@@ -333,17 +346,19 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
   if (!command.wait) {
     // Without --wait only a note says how to follow it: stdout has the id alone, for scripts.
     client.err << "submitted; `tandem get jobs " << id << " -w` follows it\n";
-    if (field(*job, "reason").starts_with("WaitingForCapacity"))
-      return queued(client, id, field(*job, "message"));
+    if (field(*job, "state") == "Queued") return queued(client, id, field(*job, "message"));
     return {};
   }
-  std::string last;
+  if (field(*job, "state") == "Queued") (void)queued(client, id, field(*job, "message"));
+  LinePace pace;
   auto end = watch_job(client, id, [&](const json& now) {
-    if (const std::string line = live_line(now); line != last) client.err << line << std::endl;
-    last = live_line(now);
+    if (pace.due(now, steady_now())) client.err << live_line(now) << std::endl;
     return has_ended(now);
   });
-  return end ? outcome_of(*end) : end.error();
+  if (!end) return end.error();
+  if (const json result = result_of_run(client, id); result.is_object() && result != before)
+    client.err << final_summary(*end, result, client.width()) << std::flush;
+  return outcome_of(*end);
 }
 
 Result<void> execute(const GetCommand& command, Client& client) {

@@ -22,6 +22,8 @@ constexpr int kBarCells = 24;
 constexpr int kBarCellsMin = 6;  // a shorter bar says nothing: the percentage stands alone
 // Waits below the bar; `tandem why` shows all of them.
 constexpr std::size_t kWaitsShown = 2;
+constexpr const char* kWeightsRow = "weights";
+constexpr Duration kLineEvery = std::chrono::seconds(5);
 constexpr const char* kRewardFails = "RewardFails";  // a job's reason, whose message says why
 
 double number(const json& item, const char* pointer, double otherwise = 0) {
@@ -214,6 +216,21 @@ std::vector<std::string> lines_of_actors(const json& job) {
           (reason.empty() || reason == "Working" ? "" : "  (" + reason + ")") + actors_text(job)};
 }
 
+// A digest and a path are copied from the summary: they are never cut.
+std::string summary_rows(const std::vector<Row>& rows, int width) {
+  const std::string table = render_table({{""}, {""}}, rows, kUnlimitedWidth);
+  std::string text;
+  std::size_t begin = table.find('\n') + 1;  // behind the line of titles
+  for (const Row& row : rows) {
+    const std::size_t end = table.find('\n', begin);
+    const std::string line = table.substr(begin, end - begin);
+    const bool whole = row[0] == std::string("  ") + kWeightsRow || row[0] == "  run dir";
+    text += (whole ? line : fit(line, width)) + "\n";
+    begin = end + 1;
+  }
+  return text;
+}
+
 std::string summary_of_actors(const json& job, const json& result, int width) {
   const std::string run_dir = word(job, "/run_dir");
   std::vector<Row> rows;
@@ -223,12 +240,10 @@ std::string summary_of_actors(const json& job, const json& result, int width) {
                                      whole(number(counts, "/finished")) + " finished, " +
                                      whole(number(counts, "/restarts")) + " restarts"});
   rows.push_back({"  run dir", run_dir});
-  const std::string table = render_table({{""}, {""}}, rows, width);
   return fit(word(job, "/id") + " " + word(result, "/state") + " in " +
                  age(number(result, "/wall_seconds")),
              width) +
-         "\n" + table.substr(table.find('\n') + 1) + "next:\n  ls " +
-         shell_word(run_dir + "/logs") + "\n";
+         "\n" + summary_rows(rows, width) + "next:\n  ls " + shell_word(run_dir + "/logs") + "\n";
 }
 
 bool trains(const json& job) { return job.value("trains", true); }
@@ -257,6 +272,14 @@ std::string live_line(const json& job) {
   if (const std::string waits = list_waits(job, 1); !waits.empty())
     line += " waits=" + dump_json(waits);
   return visible(line, Lines::kOne);
+}
+
+bool LinePace::due(const json& job, Time now) {
+  const std::string state = word(job, "/state") + " " + word(job, "/reason");
+  if (state == state_ && now - printed_ < kLineEvery) return false;
+  state_ = state;
+  printed_ = now;
+  return true;
 }
 
 std::string final_summary(const json& job, const json& result, int width) {
@@ -306,12 +329,11 @@ std::string final_summary(const json& job, const json& result, int width) {
     row("log-prob diff", format("%g at staleness 0 over %.0f tokens",
                                 number(result, "/logprob_diff/max_at_staleness_0"),
                                 number(result, "/logprob_diff/tokens_at_staleness_0")));
-  row("weights", word(result, "/weights_sha256"));
+  row(kWeightsRow, word(result, "/weights_sha256"));
   row("run dir", run_dir);
 
   std::string text = fit(id + " " + state + " in " + age(seconds), width) + "\n";
-  const std::string table = render_table({{""}, {""}}, rows, width);
-  text += table.substr(table.find('\n') + 1);
+  text += summary_rows(rows, width);
   const std::string checkpoint = run_dir + "/checkpoints/step-" + whole(number(result, "/steps"));
   text += "next:\n";
   if (state == "Succeeded") text += "  tandem generate " + shell_word(checkpoint) + " 'PROMPT'\n";

@@ -12,6 +12,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "runtime/base/clock.h"
+
 namespace tandem::app {
 
 // Several lines without escape codes, each at most `width` columns, ending in a newline.
@@ -19,6 +21,17 @@ std::string live_bar(const nlohmann::json& job, int width);
 
 // The same on one line of key=value, for logs and pipes; no newline, never truncated.
 std::string live_line(const nlohmann::json& job);
+
+// When live_line() is to be printed: at a change of the job's state or reason, else every five
+// seconds. The caller's clock decides.
+class LinePace {
+ public:
+  bool due(const nlohmann::json& job, Time now);
+
+ private:
+  std::string state_;
+  Time printed_{};
+};
 
 // `result` is result.json; `job` gives id and run_dir. Ends with the next steps as commands.
 std::string final_summary(const nlohmann::json& job, const nlohmann::json& result, int width);

@@ -44,18 +44,26 @@ int columns_of(char32_t value) {
 // The least width of a column: a column that is narrower than its minimum by nature stays so.
 int width_least(const Column& column, int natural) { return std::min(natural, column.width_min); }
 
-std::vector<int> natural_widths(std::size_t columns, const std::vector<Row>& rows) {
-  std::vector<int> widths(columns, 0);
+// The widths at which no cell is cut; with `seen` at least those of the tables before, which it
+// then has as well.
+std::vector<int> natural_widths(const std::vector<Column>& columns, const std::vector<Row>& rows,
+                                WidthsSeen* seen) {
+  std::vector<int> widths(columns.size(), 0);
   for (const Row& row : rows)
-    for (std::size_t c = 0; c < columns; ++c)
+    for (std::size_t c = 0; c < columns.size(); ++c)
       widths[c] = std::max(widths[c], display_width(row[c]));
+  for (std::size_t c = 0; seen && c < columns.size(); ++c) {
+    int& widest = (*seen)[columns[c].title];
+    widths[c] = widest = std::max(widest, widths[c]);
+  }
   return widths;
 }
 
 // Erases droppable columns, the greatest `drop` first, until the rest can be shrunk to `width`.
-void drop_columns(std::vector<Column>& columns, std::vector<Row>& rows, int width) {
+void drop_columns(std::vector<Column>& columns, std::vector<Row>& rows, int width,
+                  WidthsSeen* seen) {
   for (;;) {
-    const std::vector<int> natural = natural_widths(columns.size(), rows);
+    const std::vector<int> natural = natural_widths(columns, rows, seen);
     int least = kGap * (static_cast<int>(columns.size()) - 1);
     for (std::size_t c = 0; c < columns.size(); ++c) least += width_least(columns[c], natural[c]);
     const auto first = std::ranges::max_element(columns, {}, &Column::drop);
@@ -67,8 +75,11 @@ void drop_columns(std::vector<Column>& columns, std::vector<Row>& rows, int widt
 }
 
 std::vector<int> column_widths(const std::vector<Column>& columns, const std::vector<Row>& rows,
-                               int width) {
-  std::vector<int> widths = natural_widths(columns.size(), rows);
+                               int width, WidthsSeen* seen) {
+  std::vector<int> widths = natural_widths(columns, rows, seen);
+  if (width == kUnlimitedWidth)
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (columns[c].align == Align::kLeft) widths[c] = std::min(widths[c], kPaddedWidthMax);
   const auto total = [&] {
     int sum = kGap * (static_cast<int>(columns.size()) - 1);
     for (const int w : widths) sum += w;
@@ -134,7 +145,7 @@ std::string fit_middle(std::string_view text, int width) {
 }
 
 std::string render_table(const std::vector<Column>& all_columns, const std::vector<Row>& rows,
-                         int width) {
+                         int width, WidthsSeen* seen) {
   std::vector<Column> columns = all_columns;
   std::vector<Row> clean{{}};
   for (const Column& column : columns) clean.front().push_back(visible(column.title, Lines::kOne));
@@ -144,15 +155,17 @@ std::string render_table(const std::vector<Column>& all_columns, const std::vect
     // Cells without a column go, and missing ones become empty.
     clean.back().resize(columns.size());
   }
-  drop_columns(columns, clean, width);
-  const std::vector<int> widths = column_widths(columns, clean, width);
+  drop_columns(columns, clean, width, seen);
+  const std::vector<int> widths = column_widths(columns, clean, width, seen);
   std::string text;
   for (const Row& row : clean) {
     std::string line;
     for (std::size_t c = 0; c < columns.size(); ++c) {
+      const int room = width == kUnlimitedWidth ? kUnlimitedWidth : widths[c];
       const std::string cell =
-          columns[c].cut == Cut::kMiddle ? fit_middle(row[c], widths[c]) : fit(row[c], widths[c]);
-      const std::string padding(static_cast<std::size_t>(widths[c] - display_width(cell)), ' ');
+          columns[c].cut == Cut::kMiddle ? fit_middle(row[c], room) : fit(row[c], room);
+      const int missing = std::max(widths[c] - display_width(cell), 0);
+      const std::string padding(static_cast<std::size_t>(missing), ' ');
       if (c > 0) line += std::string(kGap, ' ');
       line += columns[c].align == Align::kRight ? padding + cell : cell + padding;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,15 +23,22 @@ struct Column {
 
 using Row = std::vector<std::string>;
 
+// The greatest width that each column, by its title, has had so far. A table that is drawn again
+// and again takes it along, so that its columns never move back.
+using WidthsSeen = std::map<std::string, int>;
+
 inline constexpr int kUnlimitedWidth = 1 << 30;  // pipes and files: never truncate
 
 // A header line and one line per row, columns two spaces apart, no trailing spaces. A table wider
 // than `width` leaves out the columns that may be dropped, and shrinks the widest of the others,
 // whose cells then show "…"; control characters in cells are shown as escapes (text.h), so a cell
 // never breaks the line or the terminal. Cells beyond the last column are not shown, missing ones
-// are empty.
+// are empty. Off a terminal no cell is cut, and a left-aligned column pads its rows to at most
+// kPaddedWidthMax columns: a longer cell moves the rest of its own row alone.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
-                         int width);
+                         int width, WidthsSeen* seen = nullptr);
+
+inline constexpr int kPaddedWidthMax = 64;
 
 // The columns that a text takes on a terminal: one per code point, two for wide East Asian ones,
 // none for combining ones. An approximation by blocks of code points.

@@ -103,23 +103,27 @@ std::string created_of(const json& item, const Screen& screen) {
 // Two fields that several kinds share.
 const Field kCreatedField = {
     {"CREATED"}, true, [](const json& j, const Screen& s) { return created_of(j, s); }};
-const Field kAgeField = {{"AGE", Align::kRight}, false, [](const json& j, const Screen& s) {
-                           return age_of_object(j, s.now_ms);
-                         }};
+const Field kAgeField = {{"AGE", Align::kRight, 5, Cut::kEnd, 3},
+                         false,
+                         [](const json& j, const Screen& s) { return age_of_object(j, s.now_ms); }};
 
-// The columns of jobs. An id is cut in its middle, since its number is at its end.
+// The columns of jobs. An id is cut in its middle, since its number is at its end. On a narrow
+// terminal names, states and steps stay whole: rates and then other figures are left out, by the
+// `drop` of their columns, and the reason, which is last, is cut.
 const Field kJobFields[] = {
-    {{"JOB", Align::kLeft, 12, Cut::kMiddle},
+    {{"JOB", Align::kLeft, 28, Cut::kMiddle},
      false,
      [](const json& j, const Screen&) { return text(at(j, {"id"})); }},
-    {{"STATE"}, false, [](const json& j, const Screen&) { return text(at(j, {"state"})); }},
-    {{"STEP", Align::kRight, 7},
+    {{"STATE", Align::kLeft, 12},
+     false,
+     [](const json& j, const Screen&) { return text(at(j, {"state"})); }},
+    {{"STEP", Align::kRight, 15},
      false,
      [](const json& j, const Screen&) { return of(at(j, {"step"}), at(j, {"total_steps"})); }},
-    {{"REWARD", Align::kRight, 6},
+    {{"REWARD", Align::kRight, 6, Cut::kEnd, 2},
      false,
      [](const json& j, const Screen&) { return fixed(at(j, {"reward_mean"})); }},
-    {{"STALE", Align::kRight, 5},
+    {{"STALE", Align::kRight, 5, Cut::kEnd, 4},
      false,
      [](const json& j, const Screen&) {
        return of(at(j, {"staleness", "max"}), at(j, {"staleness", "bound"}));
@@ -130,67 +134,77 @@ const Field kJobFields[] = {
     {{"IDLE", Align::kRight},
      true,
      [](const json& j, const Screen&) { return percent(at(j, {"trainer_idle_fraction"})); }},
-    {{"GEN/S", Align::kRight, 6},
+    {{"GEN/S", Align::kRight, 6, Cut::kEnd, 5},
      false,
      [](const json& j, const Screen&) {
        return count(at(j, {"tokens_per_second", "generated"}));
      }},
-    {{"TRAIN/S", Align::kRight, 7},
+    {{"TRAIN/S", Align::kRight, 7, Cut::kEnd, 6},
      false,
      [](const json& j, const Screen&) {
        return count(at(j, {"tokens_per_second", "trained"}));
      }},
     {{"READY", Align::kLeft, 8}, true, [](const json& j, const Screen&) { return ready_of(j); }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& j, const Screen&) { return reason_of(j); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& j, const Screen&) { return text(at(j, {"run_dir"})); }},
     kCreatedField,
     kAgeField,
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& j, const Screen&) { return reason_of(j); }},
 };
 
 // The columns of runs, which are known by their directories.
 const Field kRunFields[] = {
-    {{"RUN", Align::kLeft, 12, Cut::kMiddle},
+    {{"RUN", Align::kLeft, 28, Cut::kMiddle},
      false,
      [](const json& r, const Screen&) { return text(at(r, {"id"})); }},
-    {{"STATE"}, false, [](const json& r, const Screen&) { return text(at(r, {"state"})); }},
-    {{"STEP", Align::kRight, 7},
+    {{"STATE", Align::kLeft, 12},
+     false,
+     [](const json& r, const Screen&) { return text(at(r, {"state"})); }},
+    {{"STEP", Align::kRight, 15},
      false,
      [](const json& r, const Screen&) { return of(at(r, {"step"}), at(r, {"total_steps"})); }},
-    {{"REWARD", Align::kRight, 6},
+    {{"REWARD", Align::kRight, 6, Cut::kEnd, 2},
      false,
      [](const json& r, const Screen&) { return fixed(at(r, {"reward_mean"})); }},
-    {{"EVAL", Align::kRight, 5},
+    {{"EVAL", Align::kRight, 5, Cut::kEnd, 1},
      false,
      [](const json& r, const Screen&) { return fixed(at(r, {"eval_final"})); }},
-    {{"TOOK", Align::kRight},
+    {{"TOOK", Align::kRight, 4, Cut::kEnd, 4},
      false,
      [](const json& r, const Screen&) {
        const json& took = at(r, {"wall_seconds"});
        return took.is_number() ? short_age(took.get<double>()) : kNone;
      }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& r, const Screen&) { return reason_of(r); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& r, const Screen&) { return text(at(r, {"run_dir"})); }},
-    {{"CREATED"}, false, [](const json& r, const Screen& s) { return created_of(r, s); }},
+    {{"CREATED", Align::kLeft, 19, Cut::kEnd, 5},
+     false,
+     [](const json& r, const Screen& s) { return created_of(r, s); }},
     kAgeField,
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& r, const Screen&) { return reason_of(r); }},
 };
 
 // The columns of actors; node, process and resources are in the wide form.
 const Field kActorFields[] = {
-    {{"ACTOR", Align::kLeft, 16, Cut::kMiddle},
+    {{"ACTOR", Align::kLeft, 32, Cut::kMiddle},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"name"})); }},
-    {{"STATE"}, false, [](const json& a, const Screen&) { return text(at(a, {"state"})); }},
-    {{"RESTARTS", Align::kRight, 8},
+    {{"STATE", Align::kLeft, 12},
+     false,
+     [](const json& a, const Screen&) { return text(at(a, {"state"})); }},
+    {{"RESTARTS", Align::kRight, 8, Cut::kEnd, 1},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"restarts"})); }},
-    {{"VERSION", Align::kRight, 7},
+    {{"VERSION", Align::kRight, 7, Cut::kEnd, 4},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"policy_version"})); }},
-    {{"LOAD", Align::kRight},
+    {{"LOAD", Align::kRight, 4, Cut::kEnd, 5},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"load"})); }},
     {{"NODE"}, true, [](const json& a, const Screen&) { return text(at(a, {"node"})); }},
@@ -201,13 +215,15 @@ const Field kActorFields[] = {
     {{"INCARNATION", Align::kRight, 11},
      true,
      [](const json& a, const Screen&) { return text(at(a, {"incarnation"})); }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& a, const Screen&) { return reason_of(a); }},
     {{"CPU", Align::kRight}, true, [](const json& a, const Screen&) { return cells::cpu_of(a); }},
     {{"MEMORY", Align::kRight},
      true,
      [](const json& a, const Screen&) { return bytes(at(a, {"memory_bytes"})); }},
     kCreatedField,
     kAgeField,
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& a, const Screen&) { return reason_of(a); }},
 };
 
 // The columns of nodes.
@@ -215,7 +231,9 @@ const Field kNodeFields[] = {
     {{"NODE", Align::kLeft, 8},
      false,
      [](const json& n, const Screen&) { return text(at(n, {"name"})); }},
-    {{"STATE"}, false, [](const json& n, const Screen&) { return text(at(n, {"state"})); }},
+    {{"STATE", Align::kLeft, 12},
+     false,
+     [](const json& n, const Screen&) { return text(at(n, {"state"})); }},
     {{"CPUS", Align::kRight},
      false,
      [](const json& n, const Screen&) {
@@ -225,10 +243,12 @@ const Field kNodeFields[] = {
     {{"GPUS", Align::kRight}, false, [](const json& n, const Screen&) { return gpus_of(n); }},
     {{"GPU"}, true, [](const json& n, const Screen&) { return gpu_names(n); }},
     {{"NCCL"}, true, [](const json& n, const Screen&) { return nccl_of(n); }},
-    {{"REASON", Align::kLeft, 8}, false, [](const json& n, const Screen&) { return reason_of(n); }},
     {{"SINCE", Align::kRight},
      false,
      [](const json& n, const Screen& s) { return cells::age_of(at(n, {"since"}), s.now_ms); }},
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& n, const Screen&) { return reason_of(n); }},
 };
 
 // The columns of groups, as the ledger of a job has them.
@@ -239,7 +259,9 @@ const Field kGroupFields[] = {
     {{"ATTEMPT", Align::kRight, 7},
      false,
      [](const json& g, const Screen&) { return text(at(g, {"attempt"})); }},
-    {{"STATE"}, false, [](const json& g, const Screen&) { return text(at(g, {"state"})); }},
+    {{"STATE", Align::kLeft, 12},
+     false,
+     [](const json& g, const Screen&) { return text(at(g, {"state"})); }},
     {{"HOLDER", Align::kLeft, 8},
      false,
      [](const json& g, const Screen&) { return text(at(g, {"holder"})); }},
@@ -259,8 +281,7 @@ const Field kEventFields[] = {
     {{"TIME"},
      false,
      [](const json& e, const Screen& s) {
-       return s.wide ? cells::full_time(at(e, {"time"}))
-                     : cells::clock_time(at(e, {"time"}), s.now_ms);
+       return s.wide ? cells::full_time(at(e, {"time"})) : cells::date_time(at(e, {"time"}));
      }},
     {{"KIND"}, false, [](const json& e, const Screen&) { return text(at(e, {"kind"})); }},
     {{"SUBJECT", Align::kLeft, 8},
@@ -308,7 +329,16 @@ std::string table_of(Kind kind, const json& items, bool wide, const Screen& wher
     columns.push_back(field.column);
     for (std::size_t i = 0; i < items.size(); ++i) rows[i].push_back(field.cell(items[i], screen));
   }
-  return render_table(columns, rows, screen.width);
+  return render_table(columns, rows, screen.width, screen.seen);
+}
+
+// The members of an object that are times, as people read them: "2026-11-25 15:54:29 (5s ago)".
+json with_readable_times(json fields, const Screen& screen) {
+  if (!fields.is_object()) return fields;
+  for (const char* const name : {"created", "started", "since", "ended", "time"})
+    if (const auto at = fields.find(name); at != fields.end() && at->is_number())
+      *at = cells::date_time(*at) + " (" + cells::age_of(*at, screen.now_ms) + " ago)";
+  return fields;
 }
 
 // A string that JSON escapes keeps the quoted form of JSON, which YAML contains; others stand plain
@@ -480,7 +510,7 @@ std::string render_item(Kind kind, const json& item, OutputForm form, const Scre
 // Members that have tables of their own are taken out of the YAML.
 std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
-  json fields = item;
+  json fields = with_readable_times(item, screen);
   if (fields.is_object())
     for (const char* const shown_below : {"why", "troubles", "memory", "reserved"})
       // They follow as tables.

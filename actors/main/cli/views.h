@@ -8,13 +8,15 @@
 #include <string>
 
 #include "actors/main/cli/command.h"
+#include "actors/main/cli/table.h"
 
 namespace tandem::app {
 
 struct Screen {
-  int width;            // columns; kUnlimitedWidth off a terminal
-  std::int64_t now_ms;  // wall time, for AGE
-  bool wide = false;    // the wide form: more columns, and times in full
+  int width;                   // columns; kUnlimitedWidth off a terminal
+  std::int64_t now_ms;         // wall time, for AGE
+  bool wide = false;           // the wide form: more columns, and times in full
+  WidthsSeen* seen = nullptr;  // of a watch: what the columns of its tables have taken so far
 };
 
 // `items` is an array. kJson prints it indented and whole (`[]` when empty), kYaml the same as
