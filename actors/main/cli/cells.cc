@@ -138,6 +138,11 @@ std::string clock_time(const json& time, std::int64_t now_ms) {
   return formatted(parts, is_today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S");
 }
 
+std::string date_time(const json& time) {
+  const std::int64_t when = to_unix_ms(time, kUnknownTime);
+  return when < 0 ? kNone : formatted(local_time(when), "%Y-%m-%d %H:%M:%S");
+}
+
 std::string full_time(const json& time) {
   const std::int64_t when = to_unix_ms(time, kUnknownTime);
   if (when < 0) return kNone;

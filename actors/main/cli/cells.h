@@ -41,6 +41,8 @@ std::string age_of_object(const nlohmann::json& item, std::int64_t now_ms);
 
 // Local time: "17:46:47", with the date before it unless it is today's.
 std::string clock_time(const nlohmann::json& time, std::int64_t now_ms);
+// Local time with its date: "2026-11-22 17:46:47".
+std::string date_time(const nlohmann::json& time);
 // Local time as RFC 3339: "2026-11-22T17:46:47.123+01:00".
 std::string full_time(const nlohmann::json& time);
 

@@ -129,14 +129,16 @@ std::string render_fetched(const Listing& listing, const json& items, OutputForm
 // On a terminal the whole list is fetched and drawn anew at each change.
 Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputForm form) {
   std::optional<Error> failure;
+  ColumnWidths widths;
   const auto redraw = [&](std::optional<std::string_view>) {
     auto items = fetch(client, listing);
     if (!items) {
       failure = items.error();
       return false;
     }
-    client.out << kClearScreen << render_fetched(listing, *items, form, screen_of(client))
-               << std::flush;
+    Screen screen = screen_of(client);
+    screen.kept = &widths;
+    client.out << kClearScreen << render_fetched(listing, *items, form, screen) << std::flush;
     return true;
   };
   if (!redraw(std::nullopt)) return *failure;
@@ -341,10 +343,10 @@ Result<void> execute(const SubmitCommand& command, Client& client) {
   if (!command.wait) {
     // Without --wait only a note says how to follow it: stdout has the id alone, for scripts.
     client.err << "submitted; `tandem get jobs " << id << " -w` follows it\n";
-    if (field(*job, "reason").starts_with("WaitingForCapacity"))
-      return queued(client, id, field(*job, "message"));
+    if (field(*job, "state") == "Queued") return queued(client, id, field(*job, "message"));
     return {};
   }
+  if (field(*job, "state") == "Queued") (void)queued(client, id, field(*job, "message"));
   ProgressDisplay display(client.out, client.err, client.terminal, client.width);
   auto end = watch_job(client, id, [&](const json& now) {
     display.show(now, steady_now(), has_ended(now));

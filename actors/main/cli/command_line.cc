@@ -179,7 +179,6 @@ void Grammar::add_run_commands() {
   run->add_flag("--dry-run", given_.run.dry_run,
                 "Print the effective job, its placement and memory, and start nothing");
   add_memory_option(run, memory_);
-  // `submit` takes the same files as `run`.
   const auto finish_submit = [this]() -> Result<Command> {
     if (const auto named = name_job(given_.submit.job, given_.submit.resume); !named)
       return named.error();
@@ -231,11 +230,13 @@ void Grammar::add_object_commands() {
     given_.get.name = object->name;
     return Command(given_.get);
   };
-  CLI::App* get = add("get", kLook, "List jobs, runs, actors, nodes, groups or events", finish_get,
-                      {"tandem get jobs", "tandem get actors -o wide", "tandem get runs",
-                       "tandem get runs --sort-by -reward_mean",
-                       "tandem get actors/arithmetic-grpo-1/rollout/0 -o json",
-                       "tandem get groups -j arithmetic-grpo", "tandem get jobs -w"});
+  CLI::App* get =
+      add("get", kLook, "List jobs, runs, actors, nodes, groups or events; `tandem jobs` will do",
+          finish_get,
+          {"tandem get jobs", "tandem get actors -o wide", "tandem runs",
+           "tandem get runs --sort-by -reward_mean",
+           "tandem get actors/arithmetic-grpo-1/rollout/0 -o json",
+           "tandem get groups -j arithmetic-grpo", "tandem get jobs -w"});
   CLI::Option* kind =
       get->add_option("KIND", names_, "jobs, runs, actors, nodes, groups or events, and a NAME")
           ->required()
@@ -428,7 +429,6 @@ void Grammar::add_model_commands() {
       ->check(CLI::Range(0.0, 100.0));
   generate->add_option("--seed", given_.generate.seed, "Of the sampling; 0")->option_text("N");
   add_output(generate, given_.generate.output, {"table", "json", "yaml"});
-  // `eval` takes its data, sampling and reward from a job file.
   const auto finish_eval = [this]() -> Result<Command> {
     given_.eval.model = model_path_;
     given_.eval.job = job_path_;
@@ -542,6 +542,9 @@ Result<Invocation> Grammar::parse(std::vector<std::string> arguments) {
       ++i;
     } else if (!arguments[i].starts_with("-")) {
       const std::vector<std::string> names = command_names();
+      const bool kind = std::ranges::count(kind_names(), arguments[i]) > 0;
+      if (kind && std::ranges::find(names, arguments[i]) == names.end())  // `tandem jobs`
+        arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(i), "get");
       if (std::ranges::find(kLaterCommands, arguments[i]) != kLaterCommands.end())
         return usage_error("`tandem " + arguments[i] + "` is not in this version",
                            "`tandem --help` lists the commands");
@@ -557,7 +560,7 @@ Result<Invocation> Grammar::parse(std::vector<std::string> arguments) {
     app_.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     const CLI::App* command = parsed();
-    globals_.command = HelpCommand{command ? command->help("tandem") : app_.help()};
+    globals_.command = HelpCommand{wrapped_help(command ? command->help("tandem") : app_.help())};
     return globals_;
   } catch (const CLI::ParseError& error) {
     return explain_failure(error, arguments);
@@ -566,7 +569,7 @@ Result<Invocation> Grammar::parse(std::vector<std::string> arguments) {
   if (version_) {
     globals_.command = VersionCommand{};
   } else if (!command) {
-    globals_.command = HelpCommand{app_.help()};
+    globals_.command = HelpCommand{wrapped_help(app_.help())};
   } else {
     Result<Command> finished = finish_.at(command)();
     if (!finished) return finished.error();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <system_error>
 
 #include "actors/main/cli/api_object.h"
 #include "actors/main/cli/object_names.h"
@@ -16,6 +18,8 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
+constexpr std::size_t kWordsMax = 10'000;  // from directories; a shell shows far fewer
+
 class Lookup {
  public:
   explicit Lookup(const std::optional<std::string>& address)
@@ -23,18 +27,30 @@ class Lookup {
     if (auto found = resolve_address(address)) address_ = std::move(*found);
   }
 
-  // Appends `prefix` and the member `id` of each item that the API lists; nothing where it does not
-  // answer in the time that is left.
-  void append(const std::string& kind, const char* id, const std::string& prefix, Words& words) {
+  // Appends `prefix` and the member `id` of each item that the API lists, with `live` of those that
+  // have not ended; nothing where it does not answer in the time that is left. Without a controller
+  // runs are known by their directories.
+  void append(const std::string& kind, const char* id, const std::string& prefix, Words& words,
+              bool live = false) {
+    if (!address_ && kind == "runs") return append_directories(prefix, words);
     const Duration left = end_ - steady_now();
     if (!address_ || left <= Duration::zero()) return;
     const auto items = ApiClient(*address_, left).get("/" + kind);
     if (!items || !items->is_array()) return;
     for (const json& item : *items)
-      if (const std::string name = field(item, id); !name.empty()) words.push_back(prefix + name);
+      if (const std::string name = field(item, id); !name.empty() && !(live && has_ended(item)))
+        words.push_back(prefix + name);
   }
 
  private:
+  static void append_directories(const std::string& prefix, Words& words) {
+    std::error_code failure;
+    for (std::filesystem::directory_iterator run(tandem_home() / "runs", failure), end;
+         !failure && run != end && words.size() < kWordsMax; run.increment(failure))
+      if (const std::string name = run->path().filename(); !name.starts_with('.'))
+        words.push_back(prefix + name);
+  }
+
   const Time end_;
   std::optional<ApiAddress> address_;
 };
@@ -63,6 +79,9 @@ Words completion_words(const std::string& names, const std::optional<std::string
     return words;
   }
   Lookup lookup(address);
+  if (names == "live") lookup.append("jobs", "id", "", words, true);
+  if (names == "records")
+    for (const char* const kind : {"jobs", "runs"}) lookup.append(kind, "id", "", words);
   for (const std::string kind : {"jobs", "runs", "actors", "nodes"}) {
     const char* id = kind == "jobs" || kind == "runs" ? "id" : "name";
     const bool is_target = names == "targets" && (kind == "jobs" || kind == "actors");

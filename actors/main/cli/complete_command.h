@@ -2,6 +2,7 @@
 // controller, or the table of the job file, knows. NAMES is
 //
 //   jobs | runs | actors | nodes | targets (jobs and actors)
+//   live (jobs that have not ended) | records (jobs, and runs, also without a controller)
 //   runs/ (as KIND/NAME, likewise the others) | objects (all of these)
 //   keys (of the job file, sections too) | sets (KEY=, for --set)
 //

@@ -2,7 +2,40 @@
 // without a value text therefore have the text " ", which is removed here.
 #include "actors/main/cli/grammar_docs.h"
 
+#include <algorithm>
+
 namespace tandem::app {
+
+namespace {
+
+constexpr std::size_t kHelpColumns = 100;
+constexpr std::size_t kDescriptionColumn = 30;  // where CLI11 begins the description of an option
+
+// `line` broken at spaces; the lines behind the first are indented.
+std::string broken(std::string line, std::size_t indent) {
+  std::string text;
+  while (line.size() > kHelpColumns) {
+    const std::size_t at = line.rfind(' ', kHelpColumns);
+    if (at == std::string::npos || at <= indent) break;
+    text += line.substr(0, at) + "\n";
+    line = std::string(indent, ' ') + line.substr(at + 1);
+  }
+  return text + line;
+}
+
+}  // namespace
+
+std::string wrapped_help(const std::string& help) {
+  std::string text;
+  std::size_t begin = 0;
+  while (begin < help.size()) {
+    const std::size_t end = std::min(help.find('\n', begin), help.size());
+    const std::string line = help.substr(begin, end - begin);
+    text += broken(line, line.starts_with("  ") ? kDescriptionColumn : 0) + "\n";
+    begin = end + 1;
+  }
+  return text;
+}
 
 OptionDoc option_doc(const CLI::Option& option, const Choices& choices) {
   const auto chosen = choices.find(&option);

@@ -18,4 +18,7 @@ OptionDoc option_doc(const CLI::Option& option, const Choices& choices);
 CommandDoc command_doc(const CLI::App& command, const Choices& choices,
                        std::vector<std::string> examples);
 
+// CLI11's help with its long lines broken at 100 columns, below the descriptions of options.
+std::string wrapped_help(const std::string& help);
+
 }  // namespace tandem::app

@@ -23,11 +23,19 @@ std::vector<std::string> option_names(const std::vector<OptionDoc>& options) {
   return names;
 }
 
+// Whether a command acts on jobs that have not ended alone.
+bool needs_live_job(const CommandDoc& command) {
+  static constexpr std::string_view kLive[] = {"cancel", "scale", "wait", "ask", "top"};
+  return std::ranges::find(kLive, command.name) != std::end(kLive);
+}
+
 // The NAMES of complete_command.h for an argument or an option; empty if it has none.
-std::string asked_names(const OptionDoc& option) {
+std::string asked_names(const CommandDoc& command, const OptionDoc& option) {
   static const std::pair<std::string_view, const char*> kAsked[] = {
-      {"JOB", "jobs"},     {"ACTOR", "actors"}, {"ACTOR|JOB", "targets"}, {"KIND/NAME", "objects"},
-      {"run/ID", "runs/"}, {"KEY", "keys"},     {"KEY=VALUE", "sets"},    {"RUN_DIR", "runs"}};
+      {"ACTOR", "actors"}, {"ACTOR|JOB", "targets"}, {"KIND/NAME", "objects"}, {"run/ID", "runs/"},
+      {"KEY", "keys"},     {"KEY=VALUE", "sets"},    {"RUN_DIR", "runs"}};
+  if (option.value == "JOB" || option.names.front() == "JOB")
+    return needs_live_job(command) ? "live" : "records";
   for (const auto& [name, names] : kAsked)
     if (option.value == name || option.names.front() == name) return names;
   return "";
@@ -39,9 +47,10 @@ std::string asking(const std::string& names) {
 }
 
 // The choices of an argument or of an option's value, or the command that lists them.
-std::string argument_words(const OptionDoc& argument) {
+std::string argument_words(const CommandDoc& command, const OptionDoc& argument) {
   std::string words = joined(argument.choices, " ");
-  if (const std::string names = asked_names(argument); !names.empty()) words = asking(names);
+  if (const std::string names = asked_names(command, argument); !names.empty())
+    words = asking(names);
   return words;
 }
 
@@ -78,7 +87,7 @@ std::string all_commands(const GrammarDoc& grammar) {
 std::vector<std::pair<std::string, std::string>> words_behind(const CommandDoc& command) {
   std::vector<std::pair<std::string, std::string>> cases = names_behind_kinds(command);
   for (const OptionDoc& option : command.options)
-    if (std::string words = argument_words(option); !words.empty())
+    if (std::string words = argument_words(command, option); !words.empty())
       cases.emplace_back(command.name + ":" + joined(option.names, "|" + command.name + ":"),
                          std::move(words));
   return cases;
@@ -92,7 +101,7 @@ std::string bash_script(const GrammarDoc& grammar) {
       values += "      " + pattern + ") words=\"" + behind + "\" ;;\n";
     std::string words;
     for (const OptionDoc& argument : command.arguments) {
-      const std::string some = argument_words(argument);
+      const std::string some = argument_words(command, argument);
       if (!some.empty()) words += (words.empty() ? "" : " ") + some;
     }
     commands += "      " + command.name + ") options=\"" +
@@ -147,7 +156,8 @@ std::string zsh_script(const GrammarDoc& grammar) {
     commands += "    " + single_quoted(command.name + ":" + command.description) + "\n";
     std::string words;
     for (const OptionDoc& argument : command.arguments)
-      if (const std::string some = argument_words(argument); !some.empty()) words += " " + some;
+      if (const std::string some = argument_words(command, argument); !some.empty())
+        words += " " + some;
     cases += "    " + command.name + ")\n      compadd -- " +
              joined(option_names(command.options), " ") + words + "\n" +
              (takes_file(command) ? "      _files\n" : "") + "      ;;\n";
@@ -162,17 +172,18 @@ std::string zsh_script(const GrammarDoc& grammar) {
 }
 
 // Fish writes a command substitution as (COMMAND), without the dollar sign.
-std::string fish_words(const OptionDoc& option) {
-  const std::string words = argument_words(option);
+std::string fish_words(const CommandDoc& command, const OptionDoc& option) {
+  const std::string words = argument_words(command, option);
   return words.starts_with("$(") ? words.substr(1) : words;
 }
 
-std::string fish_option(const std::string& condition, const OptionDoc& option) {
+std::string fish_option(const std::string& condition, const CommandDoc& command,
+                        const OptionDoc& option) {
   std::string text = "complete -c tandem -n " + single_quoted(condition);
   for (const std::string& name : option.names)
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (!option.value.empty()) text += " -x";
-  if (const std::string words = fish_words(option); !words.empty())
+  if (const std::string words = fish_words(command, option); !words.empty())
     text += " -a " + single_quoted(words);
   return text + " -d " + single_quoted(option.description) + "\n";
 }
@@ -186,9 +197,9 @@ std::string fish_script(const GrammarDoc& grammar) {
             single_quoted(command.description) + "\n";
   for (const CommandDoc& command : grammar.commands) {
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
-    for (const OptionDoc& option : command.options) text += fish_option(condition, option);
+    for (const OptionDoc& option : command.options) text += fish_option(condition, command, option);
     for (const OptionDoc& argument : command.arguments)
-      if (const std::string words = fish_words(argument); !words.empty())
+      if (const std::string words = fish_words(command, argument); !words.empty())
         text += "complete -c tandem -n " + single_quoted(condition) + " -a " +
                 single_quoted(words) + "\n";
     if (takes_file(command)) text += "complete -c tandem -n " + single_quoted(condition) + " -F\n";

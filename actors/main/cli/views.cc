@@ -103,28 +103,27 @@ std::string created_of(const json& item, const Screen& screen) {
 // Two fields that several kinds share.
 const Field kCreatedField = {
     {"CREATED"}, true, [](const json& j, const Screen& s) { return created_of(j, s); }};
-const Field kAgeField = {{"AGE", Align::kRight}, false, [](const json& j, const Screen& s) {
-                           return age_of_object(j, s.now_ms);
-                         }};
+const Field kAgeField = {{"AGE", Align::kRight, 5, Cut::kEnd, 3},
+                         false,
+                         [](const json& j, const Screen& s) { return age_of_object(j, s.now_ms); }};
 
-// Names, states and reasons have room before rates and times: these are left out first.
-constexpr int kNameMin = 24, kActorMin = 28, kStateMin = 11, kStepMin = 11, kReasonMin = 16;
-
-// The columns of jobs. An id is cut in its middle, since its number is at its end.
+// The columns of jobs. An id is cut in its middle, since its number is at its end. On a narrow
+// terminal names, states and steps stay whole: rates and then other figures are left out, by the
+// `drop` of their columns, and the reason, which is last, is cut.
 const Field kJobFields[] = {
-    {{"JOB", Align::kLeft, kNameMin, Cut::kMiddle},
+    {{"JOB", Align::kLeft, 28, Cut::kMiddle},
      false,
      [](const json& j, const Screen&) { return text(at(j, {"id"})); }},
-    {{"STATE", Align::kLeft, kStateMin},
+    {{"STATE", Align::kLeft, 12},
      false,
      [](const json& j, const Screen&) { return text(at(j, {"state"})); }},
-    {{"STEP", Align::kRight, kStepMin},
+    {{"STEP", Align::kRight, 15},
      false,
      [](const json& j, const Screen&) { return cells::steps_of(j); }},
-    {{"REWARD", Align::kRight, 6},
+    {{"REWARD", Align::kRight, 6, Cut::kEnd, 2},
      false,
      [](const json& j, const Screen&) { return fixed(at(j, {"reward_mean"})); }},
-    {{"STALE", Align::kRight, 5, Cut::kEnd, 1},
+    {{"STALE", Align::kRight, 5, Cut::kEnd, 4},
      false,
      [](const json& j, const Screen&) {
        return of(at(j, {"staleness", "max"}), at(j, {"staleness", "bound"}));
@@ -135,42 +134,42 @@ const Field kJobFields[] = {
     {{"IDLE", Align::kRight},
      true,
      [](const json& j, const Screen&) { return percent(at(j, {"trainer_idle_fraction"})); }},
-    {{"GEN/S", Align::kRight, 6, Cut::kEnd, 2},
+    {{"GEN/S", Align::kRight, 6, Cut::kEnd, 5},
      false,
      [](const json& j, const Screen&) {
        return count(at(j, {"tokens_per_second", "generated"}));
      }},
-    {{"TRAIN/S", Align::kRight, 7, Cut::kEnd, 3},
+    {{"TRAIN/S", Align::kRight, 7, Cut::kEnd, 6},
      false,
      [](const json& j, const Screen&) {
        return count(at(j, {"tokens_per_second", "trained"}));
      }},
     {{"READY", Align::kLeft, 8}, true, [](const json& j, const Screen&) { return ready_of(j); }},
-    {{"REASON", Align::kLeft, kReasonMin},
-     false,
-     [](const json& j, const Screen&) { return reason_of(j); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& j, const Screen&) { return text(at(j, {"run_dir"})); }},
     kCreatedField,
     kAgeField,
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& j, const Screen&) { return reason_of(j); }},
 };
 
 // The columns of runs, which are known by their directories.
 const Field kRunFields[] = {
-    {{"RUN", Align::kLeft, kNameMin, Cut::kMiddle},
+    {{"RUN", Align::kLeft, 28, Cut::kMiddle},
      false,
      [](const json& r, const Screen&) { return text(at(r, {"id"})); }},
-    {{"STATE", Align::kLeft, kStateMin},
+    {{"STATE", Align::kLeft, 12},
      false,
      [](const json& r, const Screen&) { return text(at(r, {"state"})); }},
-    {{"STEP", Align::kRight, kStepMin},
+    {{"STEP", Align::kRight, 15},
      false,
      [](const json& r, const Screen&) { return of(at(r, {"step"}), at(r, {"total_steps"})); }},
-    {{"REWARD", Align::kRight, 6, Cut::kEnd, 1},
+    {{"REWARD", Align::kRight, 6, Cut::kEnd, 2},
      false,
      [](const json& r, const Screen&) { return fixed(at(r, {"reward_mean"})); }},
-    {{"EVAL", Align::kRight, 5},
+    {{"EVAL", Align::kRight, 5, Cut::kEnd, 1},
      false,
      [](const json& r, const Screen&) { return fixed(at(r, {"eval_final"})); }},
     {{"STALE", Align::kRight, 5},
@@ -181,39 +180,39 @@ const Field kRunFields[] = {
     {{"IDLE", Align::kRight},
      true,
      [](const json& r, const Screen&) { return percent(at(r, {"trainer_idle_fraction"})); }},
-    {{"TOOK", Align::kRight, 4, Cut::kEnd, 2},
+    {{"TOOK", Align::kRight, 4, Cut::kEnd, 4},
      false,
      [](const json& r, const Screen&) {
        const json& took = at(r, {"wall_seconds"});
        return took.is_number() ? short_age(took.get<double>()) : kNone;
      }},
-    {{"REASON", Align::kLeft, kReasonMin},
-     false,
-     [](const json& r, const Screen&) { return reason_of(r); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& r, const Screen&) { return text(at(r, {"run_dir"})); }},
-    {{"CREATED", Align::kLeft, 4, Cut::kEnd, 3},
+    {{"CREATED", Align::kLeft, 19, Cut::kEnd, 5},
      false,
      [](const json& r, const Screen& s) { return created_of(r, s); }},
     kAgeField,
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& r, const Screen&) { return reason_of(r); }},
 };
 
 // The columns of actors; node, process and resources are in the wide form.
 const Field kActorFields[] = {
-    {{"ACTOR", Align::kLeft, kActorMin, Cut::kMiddle},
+    {{"ACTOR", Align::kLeft, 32, Cut::kMiddle},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"name"})); }},
-    {{"STATE", Align::kLeft, kStateMin},
+    {{"STATE", Align::kLeft, 12},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"state"})); }},
-    {{"RESTARTS", Align::kRight, 8},
+    {{"RESTARTS", Align::kRight, 8, Cut::kEnd, 1},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"restarts"})); }},
-    {{"VERSION", Align::kRight, 7, Cut::kEnd, 1},
+    {{"VERSION", Align::kRight, 7, Cut::kEnd, 4},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"policy_version"})); }},
-    {{"LOAD", Align::kRight, 4, Cut::kEnd, 2},
+    {{"LOAD", Align::kRight, 4, Cut::kEnd, 5},
      false,
      [](const json& a, const Screen&) { return text(at(a, {"load"})); }},
     {{"NODE"}, true, [](const json& a, const Screen&) { return text(at(a, {"node"})); }},
@@ -224,15 +223,15 @@ const Field kActorFields[] = {
     {{"INCARNATION", Align::kRight, 11},
      true,
      [](const json& a, const Screen&) { return text(at(a, {"incarnation"})); }},
-    {{"REASON", Align::kLeft, kReasonMin},
-     false,
-     [](const json& a, const Screen&) { return reason_of(a); }},
     {{"CPU", Align::kRight}, true, [](const json& a, const Screen&) { return cells::cpu_of(a); }},
     {{"MEMORY", Align::kRight},
      true,
      [](const json& a, const Screen&) { return bytes(at(a, {"memory_bytes"})); }},
     kCreatedField,
     kAgeField,
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& a, const Screen&) { return reason_of(a); }},
 };
 
 // The columns of nodes.
@@ -240,7 +239,7 @@ const Field kNodeFields[] = {
     {{"NODE", Align::kLeft, 8},
      false,
      [](const json& n, const Screen&) { return text(at(n, {"name"})); }},
-    {{"STATE", Align::kLeft, kStateMin},
+    {{"STATE", Align::kLeft, 12},
      false,
      [](const json& n, const Screen&) { return text(at(n, {"state"})); }},
     {{"CPUS", Align::kRight},
@@ -252,12 +251,12 @@ const Field kNodeFields[] = {
     {{"GPUS", Align::kRight}, false, [](const json& n, const Screen&) { return gpus_of(n); }},
     {{"GPU"}, true, [](const json& n, const Screen&) { return gpu_names(n); }},
     {{"NCCL"}, true, [](const json& n, const Screen&) { return nccl_of(n); }},
-    {{"REASON", Align::kLeft, kReasonMin},
-     false,
-     [](const json& n, const Screen&) { return reason_of(n); }},
     {{"SINCE", Align::kRight},
      false,
      [](const json& n, const Screen& s) { return cells::age_of(at(n, {"since"}), s.now_ms); }},
+    {{"REASON", Align::kLeft, 12},
+     false,
+     [](const json& n, const Screen&) { return reason_of(n); }},
 };
 
 // The columns of groups, as the ledger of a job has them.
@@ -268,7 +267,9 @@ const Field kGroupFields[] = {
     {{"ATTEMPT", Align::kRight, 7},
      false,
      [](const json& g, const Screen&) { return text(at(g, {"attempt"})); }},
-    {{"STATE"}, false, [](const json& g, const Screen&) { return text(at(g, {"state"})); }},
+    {{"STATE", Align::kLeft, 12},
+     false,
+     [](const json& g, const Screen&) { return text(at(g, {"state"})); }},
     {{"HOLDER", Align::kLeft, 8},
      false,
      [](const json& g, const Screen&) { return text(at(g, {"holder"})); }},
@@ -288,8 +289,7 @@ const Field kEventFields[] = {
     {{"TIME"},
      false,
      [](const json& e, const Screen& s) {
-       return s.wide ? cells::full_time(at(e, {"time"}))
-                     : cells::clock_time(at(e, {"time"}), s.now_ms);
+       return s.wide ? cells::full_time(at(e, {"time"})) : cells::date_time(at(e, {"time"}));
      }},
     {{"KIND"}, false, [](const json& e, const Screen&) { return text(at(e, {"kind"})); }},
     {{"SUBJECT", Align::kLeft, 8},
@@ -338,6 +338,15 @@ std::string table_of(Kind kind, const json& items, bool wide, const Screen& wher
     for (std::size_t i = 0; i < items.size(); ++i) rows[i].push_back(field.cell(items[i], screen));
   }
   return render_table(columns, rows, screen.width, screen.kept);
+}
+
+// The members of an object that are times, as people read them: "2026-11-25 15:54:29 (5s ago)".
+json with_readable_times(json fields, const Screen& screen) {
+  if (!fields.is_object()) return fields;
+  for (const char* const name : {"created", "started", "since", "ended", "time"})
+    if (const auto at = fields.find(name); at != fields.end() && at->is_number())
+      *at = cells::date_time(*at) + " (" + cells::age_of(*at, screen.now_ms) + " ago)";
+  return fields;
 }
 
 // A string that JSON escapes keeps the quoted form of JSON, which YAML contains; others stand plain
@@ -509,7 +518,7 @@ std::string render_item(Kind kind, const json& item, OutputForm form, const Scre
 // Members that have tables of their own are taken out of the YAML.
 std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
-  json fields = item;
+  json fields = with_readable_times(item, screen);
   if (fields.is_object())
     for (const char* const shown_below : {"why", "troubles", "memory", "reserved"})
       // They follow as tables.

@@ -15,6 +15,7 @@
 #include "actors/main/job/print_job.h"
 #include "runtime/base/file.h"
 #include "runtime/http/http_server.h"
+#include "tests/actors/main/cli/command_outcome.h"
 #include "tests/actors/main/job/job_folder.h"
 
 namespace tandem::app {
@@ -58,9 +59,26 @@ class FakeController {
     jobs_ = std::move(jobs);
   }
 
+  void set_runs(json runs) {
+    const std::lock_guard lock(mutex_);
+    runs_ = std::move(runs);
+  }
+
   void set_actors(json actors) {
     const std::lock_guard lock(mutex_);
     actors_ = std::move(actors);
+  }
+
+  // What the next job that is submitted is.
+  void set_submitted(json submitted) {
+    const std::lock_guard lock(mutex_);
+    submitted_ = std::move(submitted);
+  }
+
+  // Each look at an actor takes the first of these states; the last one stays.
+  void set_states_of_actors(std::vector<std::string> states) {
+    const std::lock_guard lock(mutex_);
+    states_ = std::move(states);
   }
 
   std::vector<std::string> deleted() {
@@ -92,15 +110,21 @@ class FakeController {
                       : path[2] == "runs"   ? runs_
                                             : json::array();
     if (path.size() == 3) return found(list);
-    for (const json& item : list)
-      if (item.value("id", item.value("name", "")) == path[3]) return found(item);
+    for (json item : list) {
+      if (item.value("id", item.value("name", "")) != path[3]) continue;
+      if (path[2] == "actors" && !states_.empty()) {
+        item["state"] = states_.front();
+        if (states_.size() > 1) states_.erase(states_.begin());
+      }
+      return found(item);
+    }
     return runtime::error_response(404, {ErrorCode::kNotFound, "no " + path[3], "", "look again"});
   }
 
   runtime::HttpAnswer post(const runtime::HttpRequest& request) {
     posts_.push_back(request.target + " " + request.body);
     if (request.segments.size() == 3) {
-      jobs_.push_back(job("tiny-3", "Queued"));
+      jobs_.push_back(submitted_);
       return found(jobs_.back());
     }
     json& target = jobs_.back();
@@ -191,33 +215,11 @@ class FakeController {
                   {"nodes", {{"ready", 1}, {"lost", 1}}},
                   {"jobs", {{"Running", 1}, {"Failed", 2}, {"Queued", 0}}},
                   {"runs", 12}};
-  std::vector<std::string> posts_, deleted_;
+  json submitted_ = job("tiny-3", "Starting");
+  std::vector<std::string> posts_, deleted_, states_;
   std::unique_ptr<runtime::HttpServer>
       server_;  // last: ends before the fields that its handlers use
 };
-
-struct Outcome {
-  ErrorCode code = ErrorCode::kFailed;
-  bool ok = false;
-  std::string out, err, message, help;
-};
-
-// The whole way of a command line: parse, carry out, collect.
-Outcome run(std::vector<const char*> arguments, bool terminal = false) {
-  std::ostringstream out, err;
-  const auto invocation = parse_command_line(arguments);
-  EXPECT_TRUE(invocation) << render(invocation.error());
-  const auto result = run_client(
-      *invocation, {.out = out, .err = err, .terminal = terminal, .width = [] { return 80; }});
-  EXPECT_TRUE(result);
-  Outcome outcome{.ok = result->has_value(), .out = out.str(), .err = err.str()};
-  if (!*result) {
-    outcome.code = result->error().code;
-    outcome.message = result->error().message;
-    outcome.help = result->error().help;
-  }
-  return outcome;
-}
 
 class ClientCommands : public ::testing::Test {
  protected:
@@ -421,6 +423,8 @@ TEST_F(ClientCommands, CompletionOffersWhatThereIs) {
     return all;
   };
   EXPECT_EQ(words("jobs"), "a-1 a-2 ");
+  EXPECT_EQ(words("live"), "a-2 ") << "a-1 has ended, and `cancel` is of no use to it";
+  EXPECT_EQ(words("records"), "a-1 a-2 old-1 ");
   EXPECT_EQ(words("runs/"), "runs/a-2 runs/old-1 ");
   EXPECT_EQ(words("targets"), "a-1 a-1/rollout/0 a-2 a-2/learner/0 a-2/rollout/0 ");
   EXPECT_NE(words("objects").find("actors/a-2/learner/0 "), std::string::npos);
@@ -475,6 +479,57 @@ TEST_F(ClientCommands, SubmitSendsTheEffectiveJob) {
   EXPECT_EQ(run({"submit", path.c_str(), "--set", "rollout.n=0"}).code, ErrorCode::kInvalid);
 }
 
+TEST_F(ClientCommands, AQueuedJobIsToldWhateverItWaitsFor) {
+  const JobFolder folder;
+  folder.write("job.yaml", folder.minimal());
+  const std::string path = folder.root() / "job.yaml";
+  for (const char* const reason : {"WaitingForCapacity", "WaitingForJobs"}) {
+    json queued = job("tiny-3", "Queued");
+    queued["reason"] = reason;
+    queued["message"] = "1 jobs are queued before it";
+    controller_.set_submitted(queued);
+    const Outcome submitted = run({"submit", path.c_str()});
+    EXPECT_EQ(submitted.code, ErrorCode::kInfeasible) << reason;
+    EXPECT_NE(submitted.err.find("1 jobs are queued before it"), std::string::npos)
+        << submitted.err;
+  }
+}
+
+TEST_F(ClientCommands, SubmitWaitEndsWithTheSummaryOfThisRunAlone) {
+  const JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  folder.write("runs/old-1/journal.sqlite", "");
+  folder.write("runs/old-1/job.yaml", print_job(folder.full()));
+  json ended = job("old-1", "Failed");
+  ended["began"] = false;  // it was refused before it went on with the run
+  controller_.set_submitted(ended);
+  json run_of_old{{"id", "old-1"}, {"name", "old"}, {"result", {{"state", "Succeeded"}}}};
+  controller_.set_runs(json::array({run_of_old}));
+  const Outcome refused = run({"submit", "--wait", "--resume", "old-1"});
+  EXPECT_EQ(refused.code, ErrorCode::kFailed);
+  EXPECT_EQ(refused.err.find("Succeeded"), std::string::npos)
+      << "that is the result of the run before: " << refused.err;
+  controller_.set_runs(json::array({{{"id", "tiny-3"}, {"result", {{"state", "Succeeded"}}}}}));
+  controller_.set_submitted(job("tiny-3", "Succeeded"));
+  folder.write("job.yaml", folder.minimal());
+  const std::string path = folder.root() / "job.yaml";
+  const Outcome done = run({"submit", "--wait", path.c_str()});
+  EXPECT_TRUE(done.ok) << done.message;
+  EXPECT_EQ(done.out, "tiny-3\n");
+  EXPECT_NE(done.err.find("tiny-3 Succeeded in"), std::string::npos) << done.err;
+}
+
+TEST_F(ClientCommands, AskWaitsUntilTheActorIsReady) {
+  controller_.set_states_of_actors({"Placing", "Initializing", "Ready"});
+  const Outcome asked = run({"ask", "a-2/rollout/0", "{}"});
+  EXPECT_NE(asked.err.find("a-2/rollout/0 is Placing: because; it is asked once it is Ready"),
+            std::string::npos)
+      << asked.err;
+  EXPECT_TRUE(controller_.posts().back().starts_with("/api/v1/actors/")) << "it was asked";
+  controller_.set_states_of_actors({"Ready"});
+  EXPECT_EQ(run({"ask", "a-2/rollout/0", "{}"}).err, "");
+}
+
 TEST_F(ClientCommands, SubmitTakesUpARunWithItsOwnJobFile) {
   const JobFolder folder;
   ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
@@ -501,27 +556,6 @@ TEST_F(ClientCommands, SamplesAreAskedOfTheController) {
             std::string::npos);
 }
 
-TEST(Client, WithoutAControllerItSaysHowToStartOne) {
-  const JobFolder folder;
-  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
-  ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
-  Outcome none = run({"get", "jobs"});
-  EXPECT_EQ(exit_code(none.code), 69);
-  EXPECT_NE(none.help.find("tandem up"), std::string::npos);
-  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
-  EXPECT_EQ(resolve_address(std::nullopt).error().code, ErrorCode::kUnreachable)
-      << "a killed controller's file: another program may have its port by now";
-  const auto lock = FileLock::take(folder.root() / "controller.lock", "the state", "");
-  ASSERT_TRUE(lock);
-  folder.write("controller.json", "{");
-  EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
-  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
-  none = run({"get", "jobs"});
-  EXPECT_EQ(exit_code(none.code), 69);
-  EXPECT_NE(none.message.find("127.0.0.1:1"), std::string::npos) << none.message;
-  EXPECT_EQ(run({"get", "jobs", "--address", "nonsense"}).code, ErrorCode::kInvalid);
-}
-
 TEST(Client, TheFileOfTheControllerGivesItsAddress) {
   FakeController controller;
   const JobFolder folder;
@@ -533,22 +567,6 @@ TEST(Client, TheFileOfTheControllerGivesItsAddress) {
   ASSERT_EQ(::setenv("TANDEM_ADDRESS", "127.0.0.1:1", 1), 0);
   EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
   ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
-}
-
-TEST(Client, CompletionIsSilentWithoutAController) {
-  const JobFolder folder;
-  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
-  const Outcome none = run({"__complete", "jobs"});
-  EXPECT_TRUE(none.ok);
-  EXPECT_EQ(none.out + none.err, "");
-  EXPECT_NE(run({"__complete", "sets"}).out.find("seed=\n"), std::string::npos);
-}
-
-TEST(Client, NeedsNoControllerForWhatItKnowsItself) {
-  EXPECT_EQ(run({"version"}).out, "tandem " TANDEM_VERSION "\n");
-  EXPECT_NE(run({"explain", "rollout.n"}).out.find("rollout.n: integer"), std::string::npos);
-  EXPECT_EQ(exit_code(run({"explain", "rollout.m"}).code), 3);
-  EXPECT_NE(run({"completion", "bash"}).out.find("complete -o"), std::string::npos);
 }
 
 TEST(Doctor, SeesPortsInUse) {

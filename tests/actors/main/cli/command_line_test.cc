@@ -189,6 +189,23 @@ TEST(CommandLine, HelpIsThereForEveryCommandWithExamples) {
   }
 }
 
+TEST(CommandLine, HelpIsAtMost100ColumnsWideForEveryVerb) {
+  std::vector<std::string> verbs{"--help"};
+  for (const CommandDoc& command : grammar_doc().commands) verbs.push_back(command.name);
+  for (const std::string& verb : verbs) {
+    std::istringstream help(verb == "--help" ? parsed<HelpCommand>({verb}).text
+                                             : parsed<HelpCommand>({verb, "--help"}).text);
+    for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 100u) << line;
+  }
+}
+
+TEST(CommandLine, AKindAloneListsItsObjects) {
+  EXPECT_EQ(parsed<GetCommand>({"jobs"}).kind, Kind::kJobs);
+  EXPECT_EQ(parsed<GetCommand>({"actors", "-o", "wide"}).output, OutputForm::kWide);
+  EXPECT_EQ(parsed<GetCommand>({"runs", "arith-1"}).name, "arith-1");
+  parsed<EventsCommand>({"events"});  // a command of its own
+}
+
 // The examples of the help must work: each is parsed as a shell passes it on.
 TEST(CommandLine, EveryExampleIsValid) {
   for (const CommandDoc& command : grammar_doc().commands)
@@ -248,7 +265,7 @@ TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete_in_bash("tandem get actors -o wi", 4), "wide\n");
   EXPECT_EQ(complete_in_bash("tandem wait a --for Run", 4), "Running\n");
   EXPECT_EQ(complete_in_bash("tandem --address h:1 scale a rol", 5), "rollout=\n");
-  EXPECT_EQ(complete_in_bash("tandem cancel jo", 2), "jobs-1 jobs-2\n");
+  EXPECT_EQ(complete_in_bash("tandem cancel li", 2), "live-1 live-2\n");
   EXPECT_EQ(complete_in_bash("tandem get runs runs-2", 3), "runs-2\n");
   EXPECT_EQ(complete_in_bash("tandem get actor a", 3), "actors-1 actors-2\n");
   EXPECT_EQ(complete_in_bash("tandem describe ob", 2), "objects-1 objects-2\n");
@@ -256,7 +273,7 @@ TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete_in_bash("tandem run job.yaml --set se", 4), "sets-1 sets-2\n");
   EXPECT_EQ(complete_in_bash("tandem submit --resume ru", 3), "runs-1 runs-2\n");
   EXPECT_EQ(complete_in_bash("tandem explain ke", 2), "keys-1 keys-2\n");
-  EXPECT_EQ(complete_in_bash("tandem events -j jo", 3), "jobs-1 jobs-2\n");
+  EXPECT_EQ(complete_in_bash("tandem events -j re", 3), "records-1 records-2\n");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tables, views, the bar of `run` and its summary: pure functions of JSON and a width.
+// Tables and views: pure functions of JSON and a width.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -13,32 +13,14 @@
 #include "runtime/base/result.h"
 #include "runtime/base/rng.h"
 #include "runtime/base/text.h"
+#include "tests/actors/main/cli/api_objects.h"
 
 namespace tandem::app {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kNow = 1'700'000'000'000;
 constexpr Screen kPipe{kUnlimitedWidth, kNow};
-
-json a_job() {
-  return {{"id", "arith-1"},
-          {"name", "arith"},
-          {"state", "Running"},
-          {"reason", ""},
-          {"step", 420},
-          {"total_steps", 1500},
-          {"policy_version", 420},
-          {"actors", {{"rollout", {{"desired", 2}, {"ready", 1}}}}},
-          {"reward_mean", 0.8125},
-          {"staleness", {{"bound", 2}, {"max", 2}, {"mean", 1.25}}},
-          {"queue_depth", 132},
-          {"trainer_idle_fraction", 0.125},
-          {"tokens_per_second", {{"generated", 120345.0}, {"trained", 60100.0}}},
-          {"run_dir", "/home/u/.tandem/runs/arith-1"},
-          {"since", kNow - 192'000}};
-}
 
 json an_actor() {
   return {{"name", "arith-1/rollout/0"},
@@ -56,50 +38,6 @@ json an_actor() {
           {"policy_version", 419},
           {"load", "256/256"},
           {"ranks", json::array({{{"rank", 0}, {"node", "vm"}, {"pid", 4711}}})}};
-}
-
-json a_wait() {
-  return {{"who", "arith-1/learner/0"},
-          {"waits_for", "64 scored groups"},
-          {"since_s", 3.2},
-          {"deadline_s", nullptr},
-          {"detail", "31 of 64 are scored"}};
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-void expect_fits(const std::string& text, int width) {
-  for (const std::string& line : lines_of(text)) EXPECT_LE(display_width(line), width) << line;
-}
-
-// At 80 columns the names, states and reasons of each kind are whole as far as they have room.
-TEST(Tables, NamesAndStatesWinOverRatesAt80Columns) {
-  json job = a_job();
-  job["id"] = "countdown-grpo-baseline-1";
-  job["state"] = "Running";
-  job["reason"] = "WaitingForCapacity";
-  const std::string text =
-      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, {80, 0});
-  for (const char* whole :
-       {"JOB", "countdown-grpo-baseline-1", "Running", "420/1500", "WaitingFor", "REWARD"})
-    EXPECT_NE(text.find(whole), std::string::npos) << whole << "\n" << text;
-  EXPECT_EQ(text.find("TRAIN/S"), std::string::npos) << text;
-  const std::string wide =
-      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, {200, 0});
-  EXPECT_NE(wide.find("TRAIN/S"), std::string::npos) << wide;
-  const json actor{{"name", "countdown-grpo-1/rollout/12"},
-                   {"state", "Preempted"},
-                   {"restarts", 3},
-                   {"reason", "CrashLoop"}};
-  const std::string actors =
-      render_items(Kind::kActors, json::array({actor}), OutputForm::kTable, {80, 0});
-  for (const char* whole : {"countdown-grpo-1/rollout/12", "Preempted", "CrashLoop"})
-    EXPECT_NE(actors.find(whole), std::string::npos) << whole << "\n" << actors;
 }
 
 TEST(Table, ShortFormsOfNumbersAndTimes) {
@@ -143,12 +81,50 @@ TEST(Views, TablesShowStateReasonAndAge) {
   const std::string jobs =
       render_items(Kind::kJobs, json::array({a_job()}), OutputForm::kTable, kPipe);
   EXPECT_EQ(jobs,
-            "JOB      STATE        STEP  REWARD  STALE  GEN/S  TRAIN/S  REASON    AGE\n"
-            "arith-1  Running  420/1500   0.812    2/2   120k    60.1k  -       3m12s\n")
+            "JOB      STATE        STEP  REWARD  STALE  GEN/S  TRAIN/S    AGE  REASON\n"
+            "arith-1  Running  420/1500   0.812    2/2   120k    60.1k  3m12s  -\n")
       << jobs;
 }
 
 // A state may be young and its job old.
+// A row of 80 columns: the rates go first, then other figures; the reason is cut.
+TEST(Views, NamesStatesAndStepsAreWholeAt80Columns) {
+  json job = a_job();
+  job["id"] = "arithmetic-grpo-12";
+  job["state"] = "Succeeded";
+  job["step"] = 12'345;
+  job["total_steps"] = 60'000;
+  job["reason"] = "Completed";
+  job["message"] = "all steps are trained, and this sentence goes on";
+  const std::string jobs =
+      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, {80, kNow});
+  for (const char* const kept : {"arithmetic-grpo-12 ", " Succeeded ", " 12345/60000 ", "REASON"})
+    EXPECT_NE(jobs.find(kept), std::string::npos) << kept << "\n" << jobs;
+  EXPECT_EQ(jobs.find("TRAIN/S"), std::string::npos) << jobs;
+  expect_fits(jobs, 80);
+  json run = job;
+  run["state"] = "Interrupted";
+  const std::string runs =
+      render_items(Kind::kRuns, json::array({run}), OutputForm::kTable, {80, kNow});
+  for (const char* const kept : {"arithmetic-grpo-12 ", " Interrupted ", " 12345/60000 "})
+    EXPECT_NE(runs.find(kept), std::string::npos) << kept << "\n" << runs;
+  json actor = an_actor();
+  actor["name"] = "arithmetic-grpo-12/rollout/0";
+  actor["state"] = "Initializing";
+  const std::string actors =
+      render_items(Kind::kActors, json::array({actor}), OutputForm::kTable, {80, kNow});
+  for (const char* const kept : {"arithmetic-grpo-12/rollout/0 ", " Initializing ", "RESTARTS"})
+    EXPECT_NE(actors.find(kept), std::string::npos) << kept << "\n" << actors;
+}
+
+TEST(Views, DescriptionsShowTimesAsPeopleReadThem) {
+  json job = a_job();
+  job["created"] = kNow - 65'000;
+  const std::string text = render_description(Kind::kJobs, job, json::array(), kPipe);
+  EXPECT_NE(text.find("(1m5s ago)"), std::string::npos) << text;
+  EXPECT_EQ(text.find(std::to_string(kNow - 65'000)), std::string::npos) << text;
+}
+
 TEST(Views, TheWideFormOfNodesHasTheirNccl) {
   const json nodes{{{"name", "a"}, {"nccl", {{"version", "2.28.9"}}}},
                    {{"name", "b"}, {"nccl", nullptr}, {"nccl_absent", "no NCCL library: none"}},
@@ -206,14 +182,14 @@ TEST(Views, AgesAreSinceCreationAndTimesAreClockTimes) {
   job["created"] = kNow - 2 * 3600 * 1000;
   const std::string table =
       render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, kPipe);
-  EXPECT_NE(table.find("  2h\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("  2h  -\n"), std::string::npos) << table;
   EXPECT_NE(render_items(Kind::kJobs, json::array({job}), OutputForm::kWide, kPipe)
                 .find("2023-11-14T21:13:20.000+01:00"),
             std::string::npos);
   const json events = json::array({{{"seq", 1}, {"time", kNow - 5500}, {"kind", "job"}},
                                    {{"seq", 2}, {"time", kNow - 86'400'000}, {"kind", "job"}}});
   const std::string short_times = render_items(Kind::kEvents, events, OutputForm::kTable, kPipe);
-  EXPECT_NE(short_times.find("\n23:13:14 "), std::string::npos) << short_times;
+  EXPECT_NE(short_times.find("\n2023-11-14 23:13:14 "), std::string::npos) << short_times;
   EXPECT_NE(short_times.find("\n2023-11-13 23:13:20 "), std::string::npos) << short_times;
   EXPECT_NE(render_items(Kind::kEvents, events, OutputForm::kWide, kPipe)
                 .find("2023-11-14T23:13:14.500+01:00"),
@@ -401,151 +377,6 @@ TEST(Views, ForeignTextSteersNoTerminal) {
       << "text of several lines stays so";
   EXPECT_EQ(parse_json(render_items(Kind::kActors, json::array({wait}), OutputForm::kJson, kPipe)),
             parse_json(dump_json(json::array({wait}))));
-}
-
-TEST(Progress, TheBarSaysWhatMattersAndFits) {
-  json job = a_job();
-  job["eval"] = 0.79;
-  job["eta_seconds"] = 80;
-  job["why"] = json::array({a_wait()});
-  const std::string bar = live_bar(job, 200);
-  for (const char* part :
-       {"arith-1", "Running", "step 420/1500", "28%", "eta 1m20s", "reward 0.812", "eval 0.790",
-        "staleness 2 of 2", "queue 132", "120k generated", "60.1k trained", "trainer idle 12%",
-        "rollout 1/2", "arith-1/learner/0 waits for 64 scored groups (3s)"})
-    EXPECT_NE(bar.find(part), std::string::npos) << part << "\n" << bar;
-  for (const int width : {1, 40, 80}) expect_fits(live_bar(job, width), width);
-  EXPECT_EQ(bar.find("failed"), std::string::npos) << bar;
-  job["eval_scored"] = 97;
-  job["eval_failed"] = 3;  // beside a mean stands the number of completions without a score
-  EXPECT_NE(live_bar(job, 200).find("eval 0.790 over 97 of 100, 3 failed  staleness"),
-            std::string::npos)
-      << live_bar(job, 200);
-  EXPECT_NE(live_line(job).find(" eval=0.790 eval_scored=97 eval_failed=3 "), std::string::npos)
-      << live_line(job);
-  job["eval_figures"] = {{"pass@1", 0.5}, {"pass@16", 0.875}, {"pass@2", 0.6}, {"greedy", 0.75}};
-  EXPECT_NE(live_bar(job, 200).find("3 failed  pass@16 0.875  greedy 0.750  staleness"),
-            std::string::npos)
-      << live_bar(job, 200);
-  EXPECT_NE(live_line(job).find(" eval_failed=3 eval_pass@16=0.875 eval_greedy=0.750 "),
-            std::string::npos)
-      << live_line(job);
-  expect_fits(live_bar(json::object(), 80), 80);
-}
-
-// The bar gives way first: people look for the time at which a run will be done.
-TEST(Progress, TheBarKeepsItsEtaAtEveryWidth) {
-  json job = a_job();
-  job["id"] = "arithmetic-grpo-12";
-  job["reason"] = "WaitingForActors";
-  job["eta_seconds"] = 3700;
-  for (const int width : {36, 40, 60, 72, 80, 100}) {
-    const std::string text = live_bar(job, width);
-    for (const char* part : {"arithmetic-grpo-12", "eta 1h01m", "step 420/1500", "28%"})
-      EXPECT_NE(text.find(part), std::string::npos) << width << ": " << text;
-    expect_fits(text, width);
-  }
-  EXPECT_NE(live_bar(job, 80).find("[###"), std::string::npos);
-  job.erase("eta_seconds");  // before the first step of a run, or of one that is resumed
-  EXPECT_NE(live_bar(job, 80).find("eta -"), std::string::npos) << live_bar(job, 80);
-}
-
-TEST(Progress, TheWarmStartHasABarOfItsOwn) {
-  json job = a_job();
-  job["state"] = "WarmStart";
-  job["warm_start"] = {{"step", 100}, {"max_steps", 400}, {"metric", 0.2}};
-  EXPECT_NE(live_bar(job, 200).find("warm start 100/400  [######------------------]  25%"),
-            std::string::npos)
-      << live_bar(job, 200);
-  EXPECT_NE(live_line(job).find("warm_start_step=100 metric=0.200"), std::string::npos);
-  EXPECT_EQ(live_bar(job, 200).find("eta"), std::string::npos) << "no rate is known yet";
-  job["warm_start"]["steps_per_second"] = 12.5;
-  job["warm_start"]["eta_seconds"] = 24;
-  EXPECT_NE(live_bar(job, 200).find("25%  metric 0.200  eta 24s (12.5 steps/s)"), std::string::npos)
-      << live_bar(job, 200);
-  EXPECT_NE(live_line(job).find("metric=0.200 steps_per_s=12.500 eta_s=24.000"), std::string::npos)
-      << live_line(job);
-}
-
-TEST(Progress, ThePlainLineIsOneLineOfPairs) {
-  const std::string line = live_line(a_job());
-  EXPECT_EQ(line,
-            "job=arith-1 state=Running step=420/1500 reward=0.812 generated_per_s=120345 "
-            "trained_per_s=60100 staleness=2/2 queue=132");
-}
-
-TEST(Progress, ALoopOfDeathsIsToldInPlaceOfAWait) {  // CL-1
-  json job = a_job();
-  const std::string told =
-      "restarted 3 times in 40 s (killed for want of memory at 21.3 GiB); next try in 8 s";
-  job["why"] = json::array({{{"who", "arith-1/learner/0"},
-                             {"waits_for", "CrashLoop"},
-                             {"since_s", 40.0},
-                             {"deadline_s", 8.0},
-                             {"detail", told}}});
-  EXPECT_NE(live_line(job).find("waits=\"arith-1/learner/0 " + told + "\""), std::string::npos)
-      << live_line(job);
-  EXPECT_NE(live_bar(job, 300).find("arith-1/learner/0 " + told), std::string::npos);
-}
-
-TEST(Progress, ARewardThatFailsIsToldInPlaceOfTraining) {
-  json job = a_job();
-  job["reason"] = "RewardFails";
-  job["message"] = "no completion is scored, the last 16 failed in a row";
-  const std::string bar = live_bar(job, 100), line = live_line(job);
-  EXPECT_NE(bar.find("\n  no completion is scored, the last 16 failed in a row\n"),
-            std::string::npos)
-      << bar;
-  EXPECT_NE(line.find(" reason=RewardFails message=\"no completion is scored, the last 16 failed"),
-            std::string::npos)
-      << line;
-}
-
-TEST(Progress, TheSummaryEndsWithTheNextSteps) {
-  const json result{
-      {"state", "Succeeded"},
-      {"steps", 1500},
-      {"policy_version", 1500},
-      {"eval",
-       {{"before", 0.0},
-        {"after_warm_start", 0.4},
-        {"final", 0.97},
-        {"counts",
-         {{"before", {{"scored", 100}, {"failed", 0}}},
-          {"final", {{"scored", 97}, {"failed", 3}}}}}}},
-      {"staleness", {{"bound", 2}, {"max", 2}, {"mean", 1.5}}},
-      {"ledger", {{"issued", 100}, {"trained", 96}, {"discarded", {{"job_finished", 4}}}}},
-      {"tokens", {{"generated", 2e6}, {"trained", 1.5e6}}},
-      {"logprob_diff", {{"max_at_staleness_0", 0.0}, {"tokens_at_staleness_0", 512}}},
-      {"trainer_idle_fraction", 0.1},
-      {"rollout_idle_fraction", 0.2},
-      {"wall_seconds", 92.0},
-      {"weights_sha256", "abc"}};
-  const std::string text = final_summary(a_job(), result);
-  for (const char* part :
-       {"arith-1 Succeeded in 1m32s",
-        "before 0.000, after warm start 0.400, final 0.970 over 97 of 100, 3 failed",
-        "100 issued, 96 trained, discarded: job_finished 4", "0 at staleness 0 over 512 tokens",
-        "tandem generate /home/u/.tandem/runs/arith-1/checkpoints/step-1500 'PROMPT'",
-        "tandem samples /home/u/.tandem/runs/arith-1"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-  json sampled = result;
-  sampled["eval"]["figures"]["final"] = {
-      {"mean", 0.97},
-      {"pass@8", 1.0},
-      {"sources",
-       {{"code", {{"mean", nullptr}, {"scored", 0}, {"failed", 3}}},
-        {"math", {{"mean", 0.97}, {"scored", 97}, {"failed", 0}}}}}};
-  const std::string with_sources = final_summary(a_job(), sampled);
-  for (const char* part : {"3 failed (pass@8 1.000)", "by source", "code -, 3 failed, math 0.970"})
-    EXPECT_NE(with_sources.find(part), std::string::npos) << part << "\n" << with_sources;
-  json whole = result;
-  whole["weights_sha256"] = std::string(64, 'f');
-  EXPECT_NE(final_summary(a_job(), whole).find(std::string(64, 'f') + "\n"), text.npos);
-  json failed = result;
-  failed["state"] = "Failed";
-  failed["eval"] = nullptr;
-  EXPECT_EQ(final_summary(a_job(), failed).find("tandem generate"), text.npos);
 }
 
 }  // namespace

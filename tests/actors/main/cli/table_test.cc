@@ -3,26 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/base/rng.h"
+#include "tests/actors/main/cli/api_objects.h"
 
 namespace tandem::app {
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-void expect_fits(const std::string& text, int width) {
-  for (const std::string& line : lines_of(text)) EXPECT_LE(display_width(line), width) << line;
-}
 
 TEST(Table, AlignsAndCuts) {
   const std::vector<Column> columns{{"NAME"}, {"N", Align::kRight, 1}};
