@@ -18,7 +18,7 @@ namespace tandem::app {
 namespace {
 
 constexpr int kGap = 2;
-constexpr int kPaddedMax = 48;
+constexpr int kPaddedMax = 64;
 constexpr std::string_view kEllipsis = "…";
 
 struct Span {

@@ -32,7 +32,7 @@ using ColumnWidths = std::vector<int>;
 // than `width` leaves out the columns that may be dropped, and shrinks the widest of the others,
 // whose cells then show "…"; control characters in cells are shown as escapes (text.h), so a cell
 // never breaks the line or the terminal. Cells beyond the last column are not shown, missing ones
-// are empty. With kUnlimitedWidth nothing is cut, and a cell wider than 48 columns moves the rest
+// are empty. With kUnlimitedWidth nothing is cut, and a cell wider than 64 columns moves the rest
 // of its own row alone. `kept`, if given, are the widths of earlier tables of these columns; it is
 // updated.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
