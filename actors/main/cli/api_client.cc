@@ -3,7 +3,6 @@
 // lock ends with its owner. An address that the user gives by hand is trusted.
 #include "actors/main/cli/api_client.h"
 
-#include <pwd.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 #include <variant>
 
 #include "runtime/base/file.h"
+#include "runtime/base/home_path.h"
 #include "runtime/base/secret.h"
 
 namespace tandem::app {
@@ -70,22 +70,11 @@ Result<json> to_json(const Result<std::string>& text) {
   return body;
 }
 
-// The home folder of this process's user by the list of users; "/" where it has no entry.
-std::string folder_of_user() {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer;
-  if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found)
-    return "/";
-  return entry.pw_dir;
-}
-
 }  // namespace
 
 std::filesystem::path tandem_home() {
   if (const auto home = environment("TANDEM_HOME")) return std::filesystem::absolute(*home);
-  // Without HOME, as under cron or systemd, the user's entry in the list of users has the folder.
-  return std::filesystem::path(environment("HOME").value_or(folder_of_user())) / ".tandem";
+  return home_folder() / ".tandem";
 }
 
 std::filesystem::path token_path(const std::filesystem::path& home) { return home / "token"; }

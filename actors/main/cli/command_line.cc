@@ -140,7 +140,7 @@ Result<void> Grammar::name_job(std::optional<std::filesystem::path>& job,
 
 void Grammar::add_sets(CLI::App* app, std::vector<std::string>& sets) {
   app->add_option("--set", sets,
-                  "Replace one key of the job file; VALUE is YAML; repeatable, the last one wins")
+                  "Replace one key; VALUE is YAML, relative paths in it start here; the last wins")
       ->option_text("KEY=VALUE")
       ->allow_extra_args(false);
 }

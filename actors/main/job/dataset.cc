@@ -10,8 +10,8 @@
 //
 // Files come from users and may be anything. Each bound is checked before memory is taken for what
 // it limits: a reader of lines has a limit (line_reader.h), and the sums of bytes and records are
-// checked per line. A binary file is recognised by its head (foreign_input.h) before its first line
-// is parsed.
+// checked per line. Another format is recognised by its head (foreign_input.h) before its first
+// line is parsed.
 //
 // An order is a permutation drawn from a derived seed (DS-1), so that it depends on the seed, the
 // epoch and the size alone and not on earlier draws.
@@ -211,6 +211,9 @@ Result<void> DatasetReader::parse() {
     return bad_line(record_.where,
                     std::string("expected a JSON object, found ") + type_help(json(type)),
                     kOneObject);
+  // Tables that are written as JSON have a null where a record has no value.
+  for (JsonField& field : fields_)
+    if (field.type == Type::null) field.type = Type::discarded;
   if (auto parsed = parse_prompt(); !parsed) return parsed;
   // A completion of another type matters only where one is needed.
   const auto completion = parse_text(completion_, record_.completion);
@@ -239,7 +242,7 @@ Result<void> DatasetReader::read(const std::filesystem::path& path) {
   if (!lines)
     return Error{ErrorCode::kFailed, "cannot read the data file: " + cause_of(lines.error()),
                  path.string(), lines.error().help};
-  if (auto binary = binary_data_error(path)) return *binary;
+  if (auto foreign = foreign_data_error(path)) return *foreign;
   const std::uint64_t before = progress_.records, bytes_before = progress_.bytes;
   progress_.file = path;
   for (;;) {

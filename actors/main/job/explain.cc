@@ -78,7 +78,8 @@ shows one entry of it, and `tandem run JOB.yaml --dry-run` the effective job wit
 
 - Names that are not on this page are errors, with the nearest valid name; so are values of another
   type or out of range. An error points at `file:line:column`, or at the `--set` that brought the value.
-- Relative paths start at the job file's folder; in `--set` at the caller's.
+- Relative paths start at the job file's folder; in `--set` at the caller's. `~`, `$HOME` or
+  `${HOME}` at a path's beginning is the home folder.
 - `--set a.b=VALUE` replaces one key after the file is read; VALUE is YAML, lists in brackets
   included, and the last one wins. `--set warm_start=null` leaves the section out.
 - A string that looks like a number needs quotes, and a number must not have any.

@@ -47,6 +47,23 @@ constexpr Format kFormats[] = {
     {"\x80\x02"sv, "a pickle, as torch.save writes it", ""},
 };
 
+// Commands of Python's own library. An absent field of a record stays absent or null.
+constexpr std::string_view kArrayCommand =
+    "python3 -c \"import json; [print(json.dumps(r)) for r in json.load(open('FILE'))]\" > "
+    "FILE.jsonl";
+constexpr std::string_view kCsvCommand =
+    "python3 -c \"import csv, json; [print(json.dumps(r)) for r in csv.DictReader(open('FILE', "
+    "newline=''))]\" > FILE.jsonl";
+constexpr std::string_view kTsvCommand =
+    "python3 -c \"import csv, json; [print(json.dumps(r)) for r in csv.DictReader(open('FILE', "
+    "newline=''), delimiter='\\t')]\" > FILE.jsonl";
+
+// The first character that JSON does not take for space; 0: there is none.
+char first_character(std::string_view head) {
+  const std::size_t at = head.find_first_not_of(" \t\r\n");
+  return at == head.npos ? '\0' : head[at];
+}
+
 // A safetensors file begins with eight bytes of length, little-endian, and then so much JSON.
 bool is_safetensors(std::string_view head) {
   if (head.size() < 10 || head[8] != '{' || head[9] != '"') return false;
@@ -83,7 +100,7 @@ std::optional<Error> hub_id_error(const fs::path& path, const fs::path& base,
                    "`, then set model.path to that folder"};
 }
 
-std::optional<Error> binary_data_error(const fs::path& file) {
+std::optional<Error> foreign_data_error(const fs::path& file) {
   const std::string head = file_head(file, kHeadBytes);
   // Formats without a command hold no records, so that the help is to write the data anew.
   const auto refuse = [&](std::string_view what, std::string_view command) {
@@ -98,6 +115,11 @@ std::optional<Error> binary_data_error(const fs::path& file) {
     if (head.starts_with(format.magic)) return refuse(format.name, format.command);
   if (is_safetensors(head)) return refuse("a safetensors file, which holds tensors", "");
   if (head.find('\0') != std::string::npos) return refuse("a binary file", "");
+  if (first_character(head) == '[') return refuse("one JSON array", kArrayCommand);
+  const std::string extension = file.extension();
+  if (extension == ".csv" && first_character(head) != '{') return refuse("a CSV file", kCsvCommand);
+  if (extension == ".tsv" && first_character(head) != '{')
+    return refuse("a file of tab-separated values", kTsvCommand);
   return std::nullopt;
 }
 

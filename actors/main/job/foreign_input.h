@@ -1,5 +1,5 @@
 // Inputs that belong to other systems, recognised so that the error can say how to convert them: a
-// Hub id where a model directory belongs, and binary formats where a data file belongs. Reads at
+// Hub id where a model directory belongs, and other formats where a data file belongs. Reads at
 // most the head of a file, and downloads or converts nothing.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace tandem::app {
 std::optional<Error> hub_id_error(const std::filesystem::path& path,
                                   const std::filesystem::path& base, const std::string& where);
 
-// Why `file` cannot be JSON lines: it is parquet, safetensors, an archive or another binary file;
-// with a command that converts it, where one is known. nullopt where its head may be text, and
-// where it cannot be read, which the caller reports.
-std::optional<Error> binary_data_error(const std::filesystem::path& file);
+// Why `file` cannot be JSON lines: it is parquet, safetensors, an archive or another binary file,
+// one JSON array, or CSV by its name; with a command that converts it, where one is known. nullopt
+// where its head may be JSON lines, and where it cannot be read, which the caller reports.
+std::optional<Error> foreign_data_error(const std::filesystem::path& file);
 
 }  // namespace tandem::app

@@ -5,6 +5,7 @@
 // this order.
 //
 // A foreign name may have no counterpart: its `ours` is then a sentence, which is shown as it is.
+// Whole parts of other systems are in kAbsent by the name of their section or key.
 #include "actors/main/job/key_hints.h"
 
 #include <algorithm>
@@ -21,6 +22,12 @@ constexpr std::string_view kNoFraction =
     "verl's staleness_threshold is a fraction of stale samples, not an age: there is no number of "
     "versions that means the same. Set `async.max_staleness` to the oldest policy a sample may "
     "come from, in versions (0: on-policy; verl's 0.5 … 1 is usually run as 1 or 2)";
+
+constexpr std::string_view kTrlBatch =
+    "TRL counts completions of a device: `data.train_batch_size` is the number of prompts of a "
+    "step, each with `rollout.n` completions, over all processes";
+constexpr std::string_view kOutput =
+    "each run has a folder of its own below TANDEM_HOME/runs, with its metrics and checkpoints";
 
 // By system. `ours` may also be a key that refuses most values in this version, such as
 // rollout.tensor_model_parallel_size: the user then reads why.
@@ -139,7 +146,99 @@ constexpr ForeignKey kForeign[] = {
     {"OpenRLHF", "max_ckpt_num", "learner.max_ckpt_to_keep"},
     {"OpenRLHF", "train.async_queue_size", "async.lookahead"},
     {"OpenRLHF", "async_queue_size", "async.lookahead"},
+    {"TRL", "model_name_or_path", "model.path"},
+    {"TRL", "dataset_name", "data.train_files"},
+    {"TRL", "max_completion_length", "data.max_response_length"},
+    {"TRL", "num_train_epochs", "data.total_epochs"},
+    {"TRL", "max_steps", "learner.total_training_steps"},
+    {"TRL", "num_generations", "rollout.n"},
+    {"TRL", "num_generations_eval", "eval.n"},
+    {"TRL", "generation_batch_size", kTrlBatch},
+    {"TRL", "per_device_train_batch_size", kTrlBatch},
+    {"TRL", "gradient_accumulation_steps", kTrlBatch},
+    {"TRL", "num_iterations", "learner.ppo_epochs"},
+    {"TRL", "learning_rate", "learner.optimizer.lr"},
+    {"TRL", "warmup_steps", "learner.optimizer.lr_warmup_steps"},
+    {"TRL", "warmup_ratio",
+     "TRL's warmup_ratio is a share of all steps: `learner.optimizer.lr_warmup_steps` is a number "
+     "of steps"},
+    {"TRL", "adam_beta1", "learner.optimizer.betas"},
+    {"TRL", "adam_beta2", "learner.optimizer.betas"},
+    {"TRL", "adam_epsilon", "learner.optimizer.eps"},
+    {"TRL", "max_grad_norm", "learner.optimizer.grad_clip"},
+    {"TRL", "gradient_checkpointing", "learner.enable_gradient_checkpointing"},
+    {"TRL", "bf16", "model.dtype"},
+    {"TRL", "beta", "algorithm.kl_loss_coef"},
+    {"TRL", "epsilon", "algorithm.clip_ratio_low"},
+    {"TRL", "epsilon_high", "algorithm.clip_ratio_high"},
+    {"TRL", "delta", "algorithm.clip_ratio_c"},
+    {"TRL", "loss_type", "algorithm.loss_agg_mode"},
+    {"TRL", "scale_rewards", "algorithm.norm_adv_by_std_in_grpo"},
+    {"TRL", "importance_sampling_level", "algorithm.loss_mode"},
+    {"TRL", "reward_funcs", "reward.type"},
+    {"TRL", "reward_weights",
+     "a job has one reward in this version: a program (`reward.command`) may add up several and "
+     "tell each in its `extra`"},
+    {"TRL", "shuffle_dataset", "data.shuffle"},
+    {"TRL", "save_total_limit", "learner.max_ckpt_to_keep"},
+    {"TRL", "load_best_model_at_end", "learner.keep_best"},
+    {"TRL", "metric_for_best_model", "learner.keep_best"},
+    {"TRL", "resume_from_checkpoint", "`tandem run --resume RUN` goes on with a run"},
+    {"TRL", "output_dir", kOutput},
+    {"TRL", "logging_dir", kOutput},
+    {"TRL", "run_name", "name"},
 };
+
+constexpr std::string_view kNoAdapters =
+    "adapters are not in this version: all parameters are trained (section `learner.optimizer`)";
+constexpr std::string_view kNoLogger =
+    "there is no logger to choose in this version: every run writes metrics.jsonl and, unless "
+    "`tensorboard` is false, TensorBoard's event files, and `tandem up` serves a web page; other "
+    "trackers can read these files";
+constexpr std::string_view kNoSharding =
+    "this is not in this version: the learner is Tandem's own, and `learner.ranks` splits each "
+    "batch over processes";
+constexpr std::string_view kNoServer =
+    "other engines are not in this version: `rollout.name: native` generates, and section "
+    "`rollout` has vLLM's names";
+constexpr std::string_view kNoCritic =
+    "a critic is not in this version: `algorithm.adv_estimator` names the estimators that need "
+    "none";
+constexpr std::string_view kNoTurns =
+    "turns and tools are not in this version: a prompt has one completion";
+
+constexpr AbsentThing kAbsent[] = {
+    {"lora", kNoAdapters},         {"lora_rank", kNoAdapters},   {"lora_alpha", kNoAdapters},
+    {"lora_r", kNoAdapters},       {"lora_config", kNoAdapters}, {"peft", kNoAdapters},
+    {"peft_config", kNoAdapters},  {"use_peft", kNoAdapters},    {"qlora", kNoAdapters},
+    {"load_in_4bit", kNoAdapters}, {"wandb", kNoLogger},         {"wandb_project", kNoLogger},
+    {"use_wandb", kNoLogger},      {"report_to", kNoLogger},     {"logger", kNoLogger},
+    {"loggers", kNoLogger},        {"stats_logger", kNoLogger},  {"trackio", kNoLogger},
+    {"swanlab", kNoLogger},        {"mlflow", kNoLogger},        {"use_tensorboard", kNoLogger},
+    {"project_name", kNoLogger},   {"deepspeed", kNoSharding},   {"fsdp", kNoSharding},
+    {"fsdp_config", kNoSharding},  {"megatron", kNoSharding},    {"zero_stage", kNoSharding},
+    {"accelerate", kNoSharding},   {"vllm", kNoServer},          {"use_vllm", kNoServer},
+    {"vllm_mode", kNoServer},      {"sglang", kNoServer},        {"tensorrt_llm", kNoServer},
+    {"critic", kNoCritic},         {"value_model", kNoCritic},   {"multi_turn", kNoTurns},
+    {"tools", kNoTurns},           {"environment", kNoTurns},
+};
+
+// The foreign key with exactly this path, or nullptr.
+const ForeignKey* find_foreign(std::string_view path) {
+  const auto at = std::ranges::find(kForeign, path, &ForeignKey::name);
+  return at == std::end(kForeign) ? nullptr : at;
+}
+
+// What is absent by the first part of `path` that names such a thing, or nullptr.
+const AbsentThing* find_absent(std::string_view path) {
+  for (;;) {
+    const std::size_t dot = path.find('.');
+    const auto at = std::ranges::find(kAbsent, path.substr(0, dot), &AbsentThing::name);
+    if (at != std::end(kAbsent)) return at;
+    if (dot == path.npos) return nullptr;
+    path.remove_prefix(dot + 1);
+  }
+}
 
 std::string ticked(std::string_view name) { return "`" + std::string(name) + "`"; }
 
@@ -178,11 +277,9 @@ std::optional<std::string> nearest_sibling(std::string_view path) {
 
 std::span<const ForeignKey> foreign_keys() { return kForeign; }
 
-const ForeignKey* find_foreign(std::string_view path) {
-  for (const ForeignKey& key : kForeign)
-    if (key.name == path) return &key;
-  return nullptr;
-}
+std::span<const AbsentThing> absent_things() { return kAbsent; }
+
+bool is_foreign(std::string_view path) { return find_foreign(path) || find_absent(path); }
 
 // The optimal string alignment distance: Levenshtein's with swaps of neighbours. Three rows of the
 // matrix are kept: a swap looks two rows back.
@@ -220,10 +317,11 @@ std::optional<std::string_view> nearest(std::string_view word,
 
 std::string unknown_key_help(std::string_view path) {
   if (const ForeignKey* foreign = find_foreign(path)) {
-    if (foreign->ours == kNoFraction) return std::string(kNoFraction);
+    if (foreign->ours.find(' ') != foreign->ours.npos) return std::string(foreign->ours);
     return std::string(foreign->system) + "'s " + ticked(path) + " is " + ticked(foreign->ours) +
            " here";
   }
+  if (const AbsentThing* absent = find_absent(path)) return std::string(absent->instead);
   if (const auto sibling = nearest_sibling(path)) return "did you mean " + ticked(*sibling) + "?";
   if (const std::string elsewhere = same_name_elsewhere(path); !elsewhere.empty())
     return "did you mean " + elsewhere + "?";

@@ -1,5 +1,6 @@
 // Guesses of the key that an unknown name in a job file was meant to be: the nearest of our names,
-// or the one that corresponds to a name of verl, AReaL or OpenRLHF. Pure.
+// or the one that corresponds to a name of verl, AReaL, OpenRLHF or TRL; and what there is in place
+// of something that this version lacks. Pure.
 #pragma once
 
 #include <optional>
@@ -29,11 +30,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string_view> nearest(std::string_view word,
                                         std::span<const std::string_view> candidates);
 
-// Help for the unknown `path`: "did you mean `rollout.n`?", "verl's … is `rollout.n` here", or how
-// to list the keys.
+// What other systems have and this version has not: a section or key of that name, wherever it
+// stands.
+struct AbsentThing {
+  std::string_view name;     // one part of a path: "lora"
+  std::string_view instead;  // a sentence: that it is not in this version, and what there is
+};
+std::span<const AbsentThing> absent_things();
+
+// Help for the unknown `path`: "did you mean `rollout.n`?", "verl's … is `rollout.n` here", what
+// there is in place of something that is absent, or how to list the keys.
 std::string unknown_key_help(std::string_view path);
 
-// The foreign key with exactly this path, or nullptr.
-const ForeignKey* find_foreign(std::string_view path);
+// Whether `path` is another system's: exactly in foreign_keys(), or with a part in absent_things().
+bool is_foreign(std::string_view path);
 
 }  // namespace tandem::app

@@ -24,6 +24,7 @@
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/key_hints.h"
 #include "actors/main/job/yaml_fault.h"
+#include "actors/main/job/yaml_merge.h"
 #include "actors/main/job/yaml_value.h"
 #include "actors/messages/roles.h"
 #include "runtime/base/file.h"
@@ -187,13 +188,16 @@ class JobReader {
  private:
   Result<void> read_members(const YAML::Node& map, const std::string& section,
                             const Source& source) {
-    for (const auto& member : map) {
-      if (!member.first.IsScalar())
-        return invalid("a key must be a name, found " + describe(member.first),
-                       place(source, member.first.Mark()), "");
-      const std::string path = (section.empty() ? "" : section + ".") + member.first.Scalar();
-      if (auto read = read_name(path, member.second, member.first.Mark(), source); !read)
-        return read;
+    if (!map.IsMap()) return {};
+    const auto members = members_of(map);
+    if (const auto* failure = std::get_if<ValueError>(&members))
+      return invalid(failure->message, place(source, failure->mark), failure->help);
+    for (const auto& [key, value] : std::get<std::vector<YamlMember>>(members)) {
+      if (!key.IsScalar())
+        return invalid("a key must be a name, found " + describe(key), place(source, key.Mark()),
+                       "");
+      const std::string path = (section.empty() ? "" : section + ".") + key.Scalar();
+      if (auto read = read_name(path, value, key.Mark(), source); !read) return read;
     }
     return {};
   }
@@ -267,7 +271,7 @@ class JobReader {
       path += "." + member.first.Scalar();
       mark = member.first.Mark();
       node.reset(member.second);
-      if (find_foreign(path)) {
+      if (is_foreign(path)) {
         shown = path;
         break;
       }
@@ -277,7 +281,6 @@ class JobReader {
     if (const std::size_t at = help.find("`actors." + std::string(kAnyActor) + ".");
         at != help.npos && !in_table.actor.empty())
       help.replace(help.find(kAnyActor, at), std::string_view(kAnyActor).size(), in_table.actor);
-    if (shown.ends_with("<<")) help = "merge keys are not supported; write the values out";
     return invalid("unknown key `" + shown + "`", place(source, mark), std::move(help));
   }
 

@@ -38,15 +38,16 @@ class JsonText {
   Failure add_map(const YAML::Node& map, std::size_t depth) {
     std::set<std::string> keys;
     text += '{';
-    for (const auto& member : map) {
-      if (!member.first.IsScalar() || member.first.Scalar().size() > kKeyBytesMax)
-        return failure(member.first, "has a key that is no short text, " + describe(member.first),
+    const auto members = members_of(map);
+    if (const auto* wrong = std::get_if<ValueError>(&members)) return *wrong;
+    for (const auto& [name, value] : std::get<std::vector<YamlMember>>(members)) {
+      if (!name.IsScalar() || name.Scalar().size() > kKeyBytesMax)
+        return failure(name, "has a key that is no short text, " + describe(name),
                        "a key is a word of at most " + std::to_string(kKeyBytesMax) + " bytes");
-      const std::string& key = member.first.Scalar();
-      if (!keys.insert(key).second)
-        return failure(member.first, "has `" + key + "` twice", "remove one");
+      const std::string& key = name.Scalar();
+      if (!keys.insert(key).second) return failure(name, "has `" + key + "` twice", "remove one");
       text += (keys.size() > 1 ? ", " : "") + dump_json(key) + ": ";
-      if (Failure failed = add(member.second, depth + 1)) return failed;
+      if (Failure failed = add(value, depth + 1)) return failed;
     }
     text += '}';
     return {};

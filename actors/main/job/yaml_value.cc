@@ -15,6 +15,8 @@
 #include "actors/main/job/key_texts.h"
 #include "actors/main/job/print_job.h"
 #include "actors/main/job/yaml_json.h"
+#include "actors/main/job/yaml_merge.h"
+#include "runtime/base/home_path.h"
 
 namespace tandem::app {
 namespace {
@@ -110,7 +112,7 @@ struct Assign {
     std::string text;
     if (Failure failure = read(text, at)) return failure;
     if (text.empty()) return wrong_type(at, "a path", "name a file or a folder");
-    value = (base / text).lexically_normal();
+    value = (base / with_home(text)).lexically_normal();
     return {};
   }
 
@@ -169,6 +171,7 @@ struct Assign {
     if (Failure failure = read_list(value->emplace())) return failure;
     for (std::size_t i = 0; i < (*value)->size(); ++i) {
       std::string& word = (**value)[i];
+      word = with_home(word);
       const fs::path file = (base / word).lexically_normal();
       std::error_code ignored;
       const bool is_path =
@@ -181,13 +184,15 @@ struct Assign {
   Failure operator()(std::map<std::string, std::string>* value) const {
     if (!node.IsMap()) return wrong_type(node, "a " + type_text(key), "as in { NAME: \"text\" }");
     value->clear();
-    for (const auto& member : node) {
+    const auto members = members_of(node);
+    if (const auto* wrong = std::get_if<ValueError>(&members)) return *wrong;
+    for (const auto& [first, second] : std::get<std::vector<YamlMember>>(members)) {
       std::string variable, text;
-      if (Failure failure = read(variable, member.first)) return failure;
-      if (Failure failure = read(text, member.second)) return failure;
+      if (Failure failure = read(variable, first)) return failure;
+      if (Failure failure = read(text, second)) return failure;
       if (!value->emplace(std::move(variable), std::move(text)).second)
-        return ValueError{name() + " has `" + member.first.Scalar() + "` twice", "remove one",
-                          member.first.Mark()};
+        return ValueError{name() + " has `" + first.Scalar() + "` twice", "remove one",
+                          first.Mark()};
     }
     return {};
   }

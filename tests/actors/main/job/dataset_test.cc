@@ -50,6 +50,9 @@ TEST(Dataset, ReadsWhichDataSetALineIsFrom) {
   ASSERT_TRUE(records) << render(records.error());
   EXPECT_EQ((*records)[0].data_source, "math");
   EXPECT_EQ((*records)[1].data_source, std::nullopt);
+  const auto null = load(folder, R"({"prompt": "a", "data_source": null, "completion": null})");
+  ASSERT_TRUE(null) << "pandas writes it for an absent value: " << render(null.error());
+  EXPECT_EQ(null->front().data_source, std::nullopt);
   const auto wrong = load(folder, R"({"prompt": "a", "data_source": 3})");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().message.find("`data_source` must be a string"), std::string::npos);

@@ -36,15 +36,30 @@ TEST(ForeignInput, ADataFileOfAnotherFormatIsNamed) {
       "ELF\x02\x01",
       "a program (ELF)");
   expect("{\"prompt\": \"a\"}\n\0\0"s, "a binary file");
+  expect("\n [\n  {\"prompt\": \"a\"}]", "one JSON array");
+}
+
+TEST(ForeignInput, CsvIsKnownByItsNameAndHasACommandThatConvertsIt) {
+  const JobFolder folder;
+  for (const char* name : {"d.csv", "d.tsv"}) {
+    folder.write(name, "prompt,answer\n1+1=,2\n");
+    const auto error = foreign_data_error(folder.root() / name);
+    ASSERT_TRUE(error) << name;
+    EXPECT_NE(error->help.find("csv.DictReader(open('" + (folder.root() / name).string()),
+              std::string::npos)
+        << error->help;
+    folder.write(name, "{\"prompt\": \"a\"}\n");
+    EXPECT_FALSE(foreign_data_error(folder.root() / name)) << "JSON lines under any name";
+  }
 }
 
 TEST(ForeignInput, TextIsLeftToTheReader) {
   const JobFolder folder;
   for (const char* text : {"{\"prompt\": \"PAR1\"}\n", "", "\n", "not JSON"}) {
     folder.write("d.jsonl", text);
-    EXPECT_FALSE(binary_data_error(folder.root() / "d.jsonl")) << text;
+    EXPECT_FALSE(foreign_data_error(folder.root() / "d.jsonl")) << text;
   }
-  EXPECT_FALSE(binary_data_error(folder.root() / "nowhere"));
+  EXPECT_FALSE(foreign_data_error(folder.root() / "nowhere"));
 }
 
 TEST(ForeignInput, AHubIdIsKnownWhereNoSuchFolderIs) {

@@ -251,6 +251,26 @@ TEST(JobTable, ForeignNamesLeadToKeysOfOurs) {
     EXPECT_TRUE(find_key(key.ours) || key.ours.find(' ') != std::string_view::npos) << key.name;
     EXPECT_FALSE(find_key(key.name)) << key.name << " is ours";
   }
+  EXPECT_NE(unknown_key_help("num_generations").find("TRL's `num_generations` is `rollout.n` here"),
+            std::string::npos);
+  EXPECT_NE(unknown_key_help("per_device_train_batch_size").find("`data.train_batch_size`"),
+            std::string::npos);
+}
+
+// Whatever this version lacks is said to be lacking, with what there is, wherever it stands.
+TEST(JobTable, WhatIsNotInThisVersionIsSaidSo) {
+  for (const AbsentThing& absent : absent_things()) {
+    EXPECT_NE(absent.instead.find("in this version"), std::string_view::npos) << absent.name;
+    for (const Key& key : job_keys()) EXPECT_FALSE(is_foreign(key.path)) << key.path << " is ours";
+  }
+  for (const auto& [path, instead] :
+       {std::pair("lora", "all parameters are trained"),
+        std::pair("wandb.project", "metrics.jsonl"), std::pair("report_to", "TensorBoard"),
+        std::pair("trainer.logger", "TensorBoard"),
+        std::pair("actor_rollout_ref.model.lora_rank", "all parameters are trained"),
+        std::pair("deepspeed", "learner.ranks"), std::pair("vllm", "rollout.name: native")})
+    EXPECT_NE(unknown_key_help(path).find(instead), std::string::npos)
+        << path << ": " << unknown_key_help(path);
 }
 
 // A random valid value for a field; rules between keys are the caller's concern.

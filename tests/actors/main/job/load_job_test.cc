@@ -132,14 +132,57 @@ TEST(LoadJob, NestingIsBounded) {
   EXPECT_EQ(file.where, "job.yaml:2:66") << "the bracket that is too much";
 }
 
-TEST(LoadJob, ResolvesAnchorsAndRefusesMergeKeys) {
+TEST(LoadJob, ResolvesAnchorsAndMergeKeys) {
   const JobFolder folder;
   const auto job =
       folder.parse(folder.minimal() + "learner: { ranks: &r 2 }\nreward: { replicas: *r }\n");
   ASSERT_TRUE(job) << render(job.error());
   EXPECT_EQ(job->spec.reward.replicas, 2);
-  const auto merge = folder.parse(folder.minimal() + "rollout: &a { n: 8 }\nreward: { <<: *a }\n");
-  EXPECT_HAS(refused(merge).help, "merge keys");
+  // A map's own keys win, then the first of the merged maps, whose own merges come last.
+  const auto merged = folder.parse(
+      folder.minimal() +
+      "pools:\n"
+      "  rollout: &base { cpus_per_actor: 0.25, threads_per_actor: 3 }\n"
+      "  learner: &more { <<: *base, threads_per_actor: 2 }\n"
+      "  reward: { <<: [{ cpus_per_actor: 0.125 }, { cpus_per_actor: 1 }] }\n"
+      "warm_start:\n  <<: { train_files: [data/warm.jsonl], batch_size: 7 }\n  batch_size: 9\n");
+  ASSERT_TRUE(merged) << render(merged.error());
+  EXPECT_EQ(merged->spec.pools.learner.cpus_per_actor, 0.25);
+  EXPECT_EQ(merged->spec.pools.learner.threads_per_actor, 2);
+  EXPECT_EQ(merged->spec.pools.reward.cpus_per_actor, 0.125);
+  EXPECT_EQ(merged->spec.warm_start->batch_size, 9);
+  const auto at = [&](const std::string& more) {
+    return refused(folder.parse(folder.minimal() + more));
+  };
+  EXPECT_EQ(at("rollout: &a { n: 8 }\nreward: { <<: *a }\n").where, "job.yaml:4:15")
+      << "the place of the key that the section has not";
+  EXPECT_EQ(at("reward: { <<: 3 }\n").where, "job.yaml:4:15");
+  EXPECT_HAS(at("reward: { <<: 3 }\n").message, "a map or a list of maps");
+  EXPECT_HAS(at("reward: { <<: [3] }\n").message, "`<<` merges maps");
+  std::string doubled = "&a0 { n: 8 }";
+  for (int i = 1; i < 60; ++i) {
+    const std::string before = std::to_string(i - 1);
+    doubled += ", &a" + std::to_string(i) + " { <<: [*a" + before + ", *a" + before + "] }";
+  }
+  EXPECT_HAS(at("rollout: { <<: [" + doubled + "] }\n").message, "too many maps");
+  EXPECT_HAS(refused(folder.parse("reward: &a0 { n: 1 }\nlearner: { <<: *l }\n")).message,
+             "not valid YAML");
+}
+
+TEST(LoadJob, PathsMayBeginWithTheHomeFolder) {
+  const JobFolder folder;
+  ASSERT_EQ(setenv("HOME", folder.root().c_str(), 1), 0);
+  const auto job = folder.parse(
+      "name: tiny\nmodel: { path: ~/models/tiny }\n"
+      "data: { train_files: [$HOME/data/train.jsonl] }\n"
+      "reward: { type: command, command: ['${HOME}/bin/counter', '~/data/val.jsonl'] }\n",
+      {"data.val_files=[~/data/val.jsonl]"});
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(job->spec.model.path, folder.root() / "models/tiny");
+  EXPECT_EQ(job->spec.data.train_files, std::vector{folder.root() / "data/train.jsonl"});
+  EXPECT_EQ(job->spec.data.val_files, std::vector{folder.root() / "data/val.jsonl"});
+  EXPECT_EQ(job->spec.reward.command, (std::vector<std::string>{folder.root() / "bin/counter",
+                                                                folder.root() / "data/val.jsonl"}));
 }
 
 TEST(LoadJob, RecognisesTheNamesOfOtherSystems) {
