@@ -172,8 +172,6 @@ TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
       journal_value(home.run_dir(id), "SELECT count(*) FROM journal WHERE kind = 'retrained'"), 0);
 }
 
-// There is room for two small jobs: the third waits for its turn, and so does a job that needs more
-// room.
 // As a program does that cleans folders of temporary files.
 TEST_F(Cluster, ARemovedFolderOfSocketsIsMadeAgainOrItsLossIsTheReasonAtOnce) {
   home.up();
@@ -197,8 +195,10 @@ TEST_F(Cluster, ARemovedFolderOfSocketsIsMadeAgainOrItsLossIsTheReasonAtOnce) {
     EXPECT_TRUE(comes_back(before)) << actor(home, id + role);
   }
   EXPECT_TRUE(reaches_step(id, job(id)["step"].get<std::int64_t>() + 3));
-  EXPECT_NE(shown({"events"}).find("another program removed the folder of sockets"),
-            std::string::npos);
+  const auto is_told = [&](const char* loss) {
+    return eventually([&] { return shown({"events"}).find(loss) != std::string::npos; });
+  };
+  EXPECT_TRUE(is_told("another program removed the folder of sockets")) << shown({"events"});
 
   fs::remove_all(folder);
   std::ofstream(folder) << "in the way";
@@ -208,13 +208,16 @@ TEST_F(Cluster, ARemovedFolderOfSocketsIsMadeAgainOrItsLossIsTheReasonAtOnce) {
     const std::string why = shown({"why", id});
     return why.find("the controller's socket is gone: ") != std::string::npos;
   })) << shown({"why", id});
-  EXPECT_NE(shown({"events"}).find("the folder of sockets is gone"), std::string::npos);
+  // The keeper of the folder looks at its own times, and the rank may have seen it first.
+  EXPECT_TRUE(is_told("the folder of sockets is gone")) << shown({"events"});
   fs::remove(folder);
   EXPECT_TRUE(comes_back(before)) << actor(home, id + "/rollout/0");
   EXPECT_EQ(home.run({"cancel", id}).code, 0);
   home.down();
 }
 
+// There is room for two small jobs: the third waits for its turn, and so does a job that needs more
+// room.
 TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
   Process controller = home.start({"controller", "--port", "0"});
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(home.path() / "controller.json"); }));
