@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "actors/controller/run_catalogue.h"
 #include "actors/exchange/evaluation_json.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -265,6 +266,10 @@ json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) 
   const bool over = state == scheduler::JobState::kStopping || scheduler::is_final(state);
   job["began"] = !record.outcome || record.outcome->has_result;
   if (report || !over || !trains(record.shape)) return job;
+  if (ended_unresumed(record)) {
+    job["step"] = steps_in(record.run_dir);
+    job["message"] = unresumed_text(job["message"], job["step"], record.run_dir);
+  }
   const auto text = read_file(record.run_dir + "/result.json");
   const json result = text ? parse_json(*text) : json();
   if (!result.is_object()) return job;

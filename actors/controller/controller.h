@@ -120,7 +120,8 @@ struct ControllerActions {
   std::function<Result<runtime::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
   // Ends the exchange of a job, if it has one, and frees its run directory.
   std::function<void(const std::string& job)> close_exchange;
-  // Writes result.json of a job without an exchange; an Error is logged, and nothing else follows.
+  // Writes the outcome of a job without an exchange into outcome_file() (result_json.h); an Error
+  // is logged, and nothing else follows.
   std::function<Result<void>(const JobRecord&, const std::string& json)> write_result;
   // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
   std::function<Result<void>(const ClusterEvent&)> journal;

@@ -434,9 +434,11 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
       set(job, JobState::kCancelled, why);
       break;
   }
-  // A resumed run that never began keeps the result of its earlier incarnation.
-  const bool never_began = !job.outcome->has_result && !job.shape.resume_dir;
-  if (!trains(job.shape) || never_began) effects_.push_back(WriteResult{job.id});
+  close_run(job);
+}
+
+void ControllerCore::close_run(const JobRecord& job) {
+  if (!trains(job.shape) || !job.outcome->has_result) effects_.push_back(WriteResult{job.id});
   effects_.push_back(CloseExchange{job.id});
 }
 

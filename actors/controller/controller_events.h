@@ -102,7 +102,8 @@ struct FailAsks {
   runtime::RankId id;
   std::string cause;  // of the end, for people
 };
-// Writes result.json of a job that has ended and had no exchange, which writes its own.
+// Writes the outcome of a job that has ended and had no exchange, which writes its own:
+// result.json, or resume.json where ended_unresumed().
 struct WriteResult {
   std::string job;
 };

@@ -12,6 +12,8 @@ using scheduler::JobState;
 
 namespace {
 
+constexpr const char* kCancelledByUser = "cancelled by the user";
+
 scheduler::RestartLadder::Policies policies() {
   return {.actor = {}, .role = {.intensity = 3, .period = std::chrono::minutes(30)}};
 }
@@ -131,17 +133,16 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
   if (it == jobs_.end()) return Error{ErrorCode::kNotFound, "there is no job " + cancel.job};
   JobRecord& job = it->second;
   if (scheduler::is_final(job.status.state) || job.outcome) return {};
-  effects_.push_back(Announce{"job", job.id, "cancelled by the user"});
+  effects_.push_back(Announce{"job", job.id, kCancelledByUser});
   if (job.status.state == JobState::kQueued) {
     for (auto& [actor_id, actor] : job.actors)
       set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
+    job.outcome = JobEnded{job.id, JobOutcome::kCancelled, kCancelledByUser, /*has_result=*/false};
     set(job, JobState::kCancelled, scheduler::CancelledByUser{});
-    if (!job.shape.resume_dir) effects_.push_back(WriteResult{job.id});
-    // Frees the run, which is locked since the job was submitted if it has no exchange to lock it.
-    if (job.shape.resume_dir || !trains(job.shape)) effects_.push_back(CloseExchange{job.id});
+    close_run(job);
     return {};
   }
-  end_job(job, JobOutcome::kCancelled, "cancelled by the user");
+  end_job(job, JobOutcome::kCancelled, kCancelledByUser);
   return {};
 }
 

@@ -19,6 +19,10 @@ std::int32_t ranks_of(const JobShape& shape, const Role& role) {
   return role == Role::kLearner ? shape.learner_ranks : 1;
 }
 
+bool ended_unresumed(const JobRecord& job) {
+  return job.shape.resume_dir && job.outcome && !job.outcome->has_result;
+}
+
 bool alive(const ActorRecord& actor) {
   return std::ranges::any_of(actor.ranks, &RankRecord::alive);
 }

@@ -124,6 +124,9 @@ bool has_role(const JobShape& shape, const Role& role);
 const RoleProgram* program_of(const JobShape& shape, const Role& role);
 // Processes of each of the role's actors.
 std::int32_t ranks_of(const JobShape& shape, const Role& role);
+// Whether the job was to resume a run and ended before the run went on, whose result.json is then
+// of an earlier time.
+bool ended_unresumed(const JobRecord& job);
 bool alive(const ActorRecord& actor);  // it has a process
 // Whether the user wants the actor: its index is below the number that is desired of its role.
 bool wanted(const JobRecord& job, const ActorRecord& actor);

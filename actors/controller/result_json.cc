@@ -6,6 +6,10 @@
 
 namespace tandem::actors {
 
+const char* outcome_file(const JobRecord& job) {
+  return ended_unresumed(job) ? kResumeFile : "result.json";
+}
+
 std::string result_json(const JobRecord& job, Time now) {
   nlohmann::json roles = nlohmann::json::object();
   for (const Role& role : job.shape.roles) {

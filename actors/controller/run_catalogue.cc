@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "actors/controller/result_json.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/line_file.h"
@@ -163,7 +164,10 @@ Run RunCatalogue::look(const std::string& id) {
   Run run{.id = id, .run_dir = runs_ / id, .job = facts_of(id)};
   // While the run is live, a result.json may be that of an earlier incarnation.
   run.live = FileLock::held(run.run_dir / "run.lock");
-  if (!run.live) run.result = object_of(small_file(run.run_dir / "result.json"));
+  if (!run.live) {
+    run.result = object_of(small_file(run.run_dir / "result.json"));
+    run.resume = object_of(small_file(run.run_dir / kResumeFile));
+  }
   if (run.result.is_null()) run.newest = last_line(run.run_dir / "metrics.jsonl");
   const auto folder = times_of(run.run_dir);
   const auto journal = times_of(run.run_dir / "journal.sqlite");
@@ -171,11 +175,12 @@ Run RunCatalogue::look(const std::string& id) {
   run.created_ms = folder ? folder->born_ms : 0;
   if (journal) run.started_ms = std::max(journal->born_ms, run.created_ms);
   if (run.live) return run;
-  const auto result = times_of(run.run_dir / "result.json");
-  if (!run.result.is_null() && result) {
-    run.ended_ms = result->changed_ms;
-    return run;
-  }
+  for (const auto& [content, file] :
+       {std::pair(&run.resume, kResumeFile), std::pair(&run.result, "result.json")})
+    if (const auto times = times_of(run.run_dir / file); times && !content->is_null()) {
+      run.ended_ms = times->changed_ms;
+      return run;
+    }
   // An interrupted run ended at about the last change of a file that it wrote.
   for (const char* const file : {"journal.sqlite", "journal.sqlite-wal", "metrics.jsonl"})
     if (const auto times = times_of(run.run_dir / file))
@@ -244,37 +249,67 @@ Result<void> RunCatalogue::remove(const std::string& id) {
   return {};
 }
 
+namespace {
+
+std::int64_t step_of(const json& result, const json& newest) {
+  return first_of(first_of(number_at(result, {"steps"}), number_at(newest, {"step"})), json(0))
+      .get<std::int64_t>();
+}
+
+// What became of a run, and why.
+struct RunEnd {
+  std::string state, reason, message;
+};
+
+RunEnd end_of(const Run& run, std::int64_t step) {
+  const json& outcome = run.resume.is_null() ? run.result : run.resume;
+  RunEnd end{text_at(outcome, "state"), text_at(outcome, "reason"), text_at(outcome, "message")};
+  if (run.live) {
+    end.state = "Running";
+  } else if (end.state.empty()) {
+    // Neither a process nor a result: the process was killed, or the machine went down.
+    // --resume needs the journal, which a run has once it has started.
+    end = {"Interrupted", "ProcessEnded",
+           run.started_ms ? "its process ended without a result; tandem run --resume " +
+                                run.run_dir.string() + " takes it up"
+                          : "it was never started, so there is nothing to resume; submit its job "
+                            "file again"};
+  } else if (!run.resume.is_null()) {
+    end.message = unresumed_text(end.message, step, run.run_dir);
+  }
+  return end;
+}
+
+}  // namespace
+
+std::int64_t steps_in(const fs::path& run_dir) {
+  const json result = object_of(small_file(run_dir / "result.json"));
+  return step_of(result, result.is_null() ? last_line(run_dir / "metrics.jsonl") : json());
+}
+
+std::string unresumed_text(const std::string& why, std::int64_t step, const fs::path& run_dir) {
+  return why + "; the run was not resumed and stands at step " + std::to_string(step) +
+         "; tandem run --resume " + run_dir.string() + " takes it up";
+}
+
 json run_json(const Run& run, std::int64_t now_ms) {
   const auto time = [](const std::optional<std::int64_t>& ms) { return ms ? json(*ms) : json(); };
-  std::string state = text_at(run.result, "state");
-  if (run.live) state = "Running";
-  // Neither a process nor a result: the process was killed, or the machine went down.
-  if (state.empty()) state = "Interrupted";
-  std::string reason = text_at(run.result, "reason"), message = text_at(run.result, "message");
-  if (state == "Interrupted") {
-    reason = "ProcessEnded";
-    // --resume needs the journal, which a run has once it has started.
-    message = run.started_ms ? "its process ended without a result; tandem run --resume " +
-                                   run.run_dir.string() + " takes it up"
-                             : "it was never started, so there is nothing to resume; submit its "
-                               "job file again";
-  }
   // A line of metrics.jsonl has the fraction of the whole run up to its step.
   const auto idle = [&](const std::string& key) {
     return first_of(number_at(run.result, {key.c_str()}),
                     number_at(run.newest, {("tandem/" + key).c_str()}));
   };
-  const json step = first_of(
-      first_of(number_at(run.result, {"steps"}), number_at(run.newest, {"step"})), json(0));
+  const std::int64_t step = step_of(run.result, run.newest);
+  const RunEnd end = end_of(run, step);
   return {{"id", run.id},
           {"name", run.job.name},
           {"trains", run.job.trains},
-          {"state", state},
-          {"reason", reason},
-          {"message", message},
+          {"state", end.state},
+          {"reason", end.reason},
+          {"message", end.message},
           {"step", step},
           {"total_steps", run.job.total_steps},
-          {"policy_version", first_of(number_at(run.result, {"policy_version"}), step)},
+          {"policy_version", first_of(number_at(run.result, {"policy_version"}), json(step))},
           {"created", run.created_ms},
           {"started", time(run.started_ms)},
           {"ended", time(run.ended_ms)},

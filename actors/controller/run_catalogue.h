@@ -48,6 +48,8 @@ struct Run {
   bool live = false;      // its lock is held
   nlohmann::json result;  // result.json; null without one, and while the run is live
   nlohmann::json newest;  // the last whole line of metrics.jsonl, if there is no result
+  // resume.json: how the newest try to resume the run ended before the run went on. As `result`.
+  nlohmann::json resume;
   std::int64_t created_ms = 0;
   std::optional<std::int64_t> started_ms, ended_ms;
 };
@@ -89,6 +91,13 @@ class RunCatalogue {
   const JobReaders read_job_;
   Guarded<std::map<std::string, KnownFacts>> known_;
 };
+
+// The steps that a run has committed by its files.
+std::int64_t steps_in(const std::filesystem::path& run_dir);
+// The message of a run that was to be resumed by a job that ended, for `why`, before the run went
+// on: where the run stands, and how to resume it.
+std::string unresumed_text(const std::string& why, std::int64_t step,
+                           const std::filesystem::path& run_dir);
 
 // A run as `GET /api/v1/runs` shows it, by its files alone.
 nlohmann::json run_json(const Run& run, std::int64_t now_ms);

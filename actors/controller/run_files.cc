@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "actors/controller/result_json.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -32,10 +33,15 @@ Result<void> number_former(const std::string& path) {
 }
 
 // Keeps the result of an earlier incarnation under a number only. It must not be read as the result
-// of this one, which may be killed before it has any.
+// of this one, which may be killed before it has any. The outcome of a resume that led to nothing
+// goes, since the run goes on now.
 Result<void> set_result_aside(const std::string& run_dir) {
   const std::string path = run_dir + "/result.json";
   std::error_code failure;
+  std::filesystem::remove(run_dir + "/" + kResumeFile, failure);
+  if (failure)
+    return Error{ErrorCode::kFailed, "cannot remove the outcome of a resume: " + failure.message(),
+                 run_dir + "/" + kResumeFile, "is the folder writable?"};
   if (!std::filesystem::exists(path, failure)) return {};
   if (const auto numbered = number_former(path); !numbered) return numbered;
   if (std::filesystem::remove(path, failure)) return {};

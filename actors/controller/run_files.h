@@ -6,6 +6,7 @@
 //   job.yaml        the job file; earlier ones stay as job.yaml.1, …
 //   result.json     written whole when this incarnation of the run has ended; earlier ones stay as
 //                   result.json.1, …
+//   resume.json     removed when the run goes on (result_json.h)
 //   tensorboard/    event files, if the job asks for them
 //   checkpoints/best  a link to the best checkpoint, if the job names a key for it
 //

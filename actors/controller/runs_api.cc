@@ -154,8 +154,11 @@ json RunsApi::shown(const Run& run, const Picture* picture) const {
   if (picture)
     for (const JobRecord& job : picture->cluster.jobs)
       if (job.id == run.id) record = &job;
-  // Another process may have resumed the run after it was over here.
-  if (!record || (run.live && scheduler::is_final(record->status.state))) return object;
+  // Another process may have resumed the run after it was over here, and a job that ended before it
+  // resumed the run has left its outcome beside the run's.
+  if (!record || (run.live && scheduler::is_final(record->status.state)) ||
+      (ended_unresumed(*record) && scheduler::is_final(record->status.state)))
+    return object;
   const bool over = scheduler::is_final(record->status.state);
   const json job = picture->shown(*record);
   for (const char* const key : {"state", "reason", "message", "total_steps"})

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/controller/result_json.h"
 #include "actors/main/cli/api_client.h"
 #include "actors/main/cli/api_object.h"
 #include "actors/main/cli/client_commands.h"
@@ -242,8 +243,10 @@ std::vector<fs::path> live_runs(const ApiClient& api) {
   return runs;
 }
 
-// Whether a run ended by itself after all, before its cancellation reached it.
+// Whether a run ended by itself after all, before its cancellation reached it. A run that was to be
+// resumed and was not has the result of an earlier time.
 bool has_succeeded(const fs::path& run) {
+  if (fs::exists(run / actors::kResumeFile)) return false;
   const auto text = read_file(run / "result.json");
   const auto result = text ? parse_json(*text) : nlohmann::json();
   return result.is_object() && result.value("state", "") == "Succeeded";

@@ -24,6 +24,7 @@
 #include "actors/controller/doors.h"
 #include "actors/controller/http_api.h"
 #include "actors/controller/http_door.h"
+#include "actors/controller/result_json.h"
 #include "actors/controller/run_events.h"
 #include "actors/main/cli/api_client.h"
 #include "actors/main/exchange_host.h"
@@ -377,7 +378,7 @@ actors::ControllerActions ControllerProcess::Parts::actions() {
     return shape.resume_dir ? take_up(shape) : new_run(shape);
   };
   actions.write_result = [](const actors::JobRecord& job, const std::string& result) {
-    return write_file_atomic(fs::path(job.run_dir) / "result.json", result + "\n");
+    return write_file_atomic(fs::path(job.run_dir) / actors::outcome_file(job), result + "\n");
   };
   actions.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
   actions.close_exchange = [this](const std::string& job) {

@@ -247,7 +247,29 @@ TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
   EXPECT_EQ(home.run({"scale", first, "rollout=1", "--wait"}).code, 0);
   EXPECT_EQ(home.run({"cancel", second}).code, 0);
   EXPECT_EQ(home.run({"wait", "third-1", "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+
+  // A run whose resume is cancelled in the queue tells that, now and without a controller.
+  submit(small_job(kForever));
+  const Finished again =
+      home.run({"submit", "--resume", "third-1", "--set", "learner.total_training_steps=10"});
+  EXPECT_EQ(again.code, 2) << again.text();
+  EXPECT_EQ(home.run({"cancel", "third-1"}).code, 0);
+  const auto expect_not_resumed = [&](const json& object) {
+    EXPECT_EQ(object["state"], "Cancelled") << object;
+    EXPECT_EQ(object["reason"], "CancelledByUser") << object;
+    EXPECT_EQ(object["step"], 5) << object;
+    EXPECT_NE(object["message"].get<std::string>().find(
+                  "was not resumed and stands at step 5; tandem run --resume"),
+              std::string::npos)
+        << object;
+  };
+  expect_not_resumed(job("third-1"));
+  expect_not_resumed(home.json({"get", "run/third-1"}));
+  EXPECT_EQ(home.result_of("third-1")["state"], "Succeeded") << "the run's own result stays";
   home.down();
+  for (json& run : home.json({"get", "runs"}))
+    if (run["id"] == "third-1") expect_not_resumed(run);
+  EXPECT_NE(shown({"why", "third-1"}).find("stands at step 5"), std::string::npos);
   EXPECT_EQ(controller.wait().code, 0);
   EXPECT_EQ(node.wait().code, 0);
   home.expect_nothing_left();

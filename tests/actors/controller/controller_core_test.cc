@@ -2,6 +2,7 @@
 // controller_gpus_test.cc.
 #include <chrono>
 
+#include "actors/controller/result_json.h"
 #include "tests/actors/controller/controller_world.h"
 #include "tests/seeds.h"
 
@@ -221,6 +222,27 @@ TEST(ControllerCore, AJobThatNeverHadAnExchangeLeavesAResultToo) {
   world.obey();
   EXPECT_TRUE(world.results.contains(failed));
   EXPECT_EQ(world.state(failed), JobState::kFailed);
+}
+
+TEST(ControllerCore, AJobThatEndsBeforeItsRunIsResumedTellsItsOutcome) {
+  World world;
+  JobShape shape = shape_of(1);
+  shape.resume_dir = "runs/job-1";
+  const std::string queued = world.submit(shape);
+  world.must(CancelJob{queued});
+  EXPECT_TRUE(world.results.contains(queued));
+  EXPECT_TRUE(ended_unresumed(world.core.jobs().at(queued)));
+  EXPECT_STREQ(outcome_file(world.core.jobs().at(queued)), "resume.json");
+  world.node("a", 4);
+  const std::string failed = world.submit(shape);
+  EXPECT_FALSE(ended_unresumed(world.core.jobs().at(failed))) << "it starts";
+  world.must(JobEnded{failed, JobOutcome::kFailed, "no port is free", /*has_result=*/false});
+  world.obey();
+  EXPECT_TRUE(world.results.contains(failed));
+  EXPECT_TRUE(ended_unresumed(world.core.jobs().at(failed)));
+  const std::string fresh = world.submit(shape_of(1));
+  world.must(JobEnded{fresh, JobOutcome::kFailed, "no port is free", /*has_result=*/false});
+  EXPECT_STREQ(outcome_file(world.core.jobs().at(fresh)), "result.json");
 }
 
 TEST(ControllerCore, OnlyAJobThatHasEndedIsForgotten) {

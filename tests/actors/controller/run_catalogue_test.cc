@@ -87,6 +87,35 @@ TEST_F(RunCatalogueTest, ARunThatNeverStartedIsNotOfferedForAResume) {
   EXPECT_EQ(message.find("--resume"), std::string::npos) << message;
 }
 
+// Of a run with a result and of one that was killed: the words are those of the newest job, the
+// figures those of the run.
+TEST_F(RunCatalogueTest, ARunWhoseResumeLedToNothingSaysSoAndStandsWhereItStood) {
+  const std::string outcome =
+      R"({"state":"Cancelled","reason":"CancelledByUser","message":"cancelled by the user"})";
+  folder_.append(folder_.run("sums-1") / "result.json",
+                 R"({"state":"Failed","reason":"JobFailed","message":"no disk","steps":9,
+                     "reward_mean":0.5})");
+  folder_.append(folder_.run("sums-2") / "journal.sqlite", "");
+  folder_.append(folder_.run("sums-2") / "metrics.jsonl", "{\"step\":9}\n");
+  for (const std::string id : {"sums-1", "sums-2"}) {
+    folder_.append(folder_.run(id) / "resume.json", outcome);
+    nlohmann::json run = shown(id);
+    EXPECT_EQ(run["state"], "Cancelled") << id;
+    EXPECT_EQ(run["reason"], "CancelledByUser") << id;
+    EXPECT_EQ(run["message"],
+              "cancelled by the user; the run was not resumed and stands at step "
+              "9; tandem run --resume " +
+                  folder_.run(id).string() + " takes it up");
+    EXPECT_EQ(run["step"], 9) << id;
+    EXPECT_TRUE(run["ended"].is_number()) << id;
+    EXPECT_EQ(steps_in(folder_.run(id)), 9) << id;
+    const FileLock held = lock(id);
+    run = shown(id);
+    EXPECT_EQ(run["state"], "Running") << "it is being resumed again";
+  }
+  EXPECT_EQ(shown("sums-1")["reward_mean"], 0.5);
+}
+
 TEST_F(RunCatalogueTest, OnlyFoldersAreRunsAndNamesMustBeUnique) {
   for (const char* const id : {"sums-1", "sums-2", "words-1"}) folder_.run(id);
   folder_.append(folder_.home / "runs" / "note", "");

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "runtime/base/file.h"
+#include "tests/actors/controller/run_folder.h"
 
 namespace {
 
@@ -56,8 +57,12 @@ TEST_F(RunFilesTest, AnEarlierResultIsKeptAsideOnceTheRunIsTakenUp) {
     ASSERT_TRUE(files->result(result));
   }
   EXPECT_EQ(content("result.json.1"), "first\n");
+  RunFolder::append(folder_ / "resume.json", "{}");
   open();  // and what would take it up is refused
   EXPECT_EQ(content("result.json"), "second\n");
+  EXPECT_TRUE(fs::exists(folder_ / "resume.json"));
+  ASSERT_TRUE(open()->take_up("name: x\n"));
+  EXPECT_FALSE(fs::exists(folder_ / "resume.json")) << "the run goes on";
 }
 
 TEST_F(RunFilesTest, JournalWaitsForTheDiskOnlyWhereItIsAskedTo) {

@@ -75,6 +75,7 @@ class RunsApiTest : public testing::Test {
       return RunDirectory{id, folder_.run(id).string()};
     };
     actions.write_result = [](const JobRecord&, const std::string&) -> Result<void> { return {}; };
+    actions.close_exchange = [](const std::string&) {};
     actions.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
     actions.events_before = 41;
     controller_ = system_.spawn<Controller>(
