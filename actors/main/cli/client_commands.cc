@@ -403,9 +403,10 @@ Result<void> execute(const DescribeCommand& command, Client& client) {
 }
 
 Result<void> execute(const WhyCommand& command, Client& client) {
-  // A job is tried first, then an actor; an error that is not kNotFound, such as an ambiguous name,
-  // is shown.
-  Result<ObjectPath> path = object_path(client, Kind::kJobs, command.target, command.job);
+  // A job or a run is tried first, then an actor; an error that is not kNotFound, such as an
+  // ambiguous name, is shown.
+  Result<ObjectPath> path =
+      object_path(client, Kind::kJobs, command.target, command.job, PastRuns::kIncluded);
   if (!path && path.error().code == ErrorCode::kNotFound)
     if (auto actor = object_path(client, Kind::kActors, command.target, command.job);
         actor || actor.error().code != ErrorCode::kNotFound)

@@ -134,7 +134,8 @@ bool looks_at_runs(const Command& command) {
     return describe->kind == Kind::kRuns || describe->kind == Kind::kJobs ||
            describe->kind == Kind::kActors;
   return std::holds_alternative<LogsCommand>(command) ||
-         std::holds_alternative<SamplesCommand>(command);
+         std::holds_alternative<SamplesCommand>(command) ||
+         std::holds_alternative<WhyCommand>(command);
 }
 
 std::optional<Result<void>> run_client(const Invocation& invocation, const Console& console,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "actors/main/cli/command.h"
+#include "actors/main/cli/grammar.h"
 #include "runtime/base/result.h"
 
 namespace tandem::app {
@@ -20,5 +21,7 @@ std::string cli_reference();
 // A script for `shell` that completes commands, options and their values: source <(tandem
 // completion bash).
 std::string completion_script(Shell shell);
+// The NAMES of complete_command.h for an argument or an option of a command; empty if it has none.
+std::string completion_names(const CommandDoc& command, const OptionDoc& option);
 
 }  // namespace tandem::app

@@ -1,24 +1,38 @@
 // The deadline is for the whole command: finding the controller and up to four lists. Each request
-// gets the time that is left. No error is ever reported, since the shell would show it within the
-// user's line.
+// gets the time that is left, and each list is asked for once. No error is ever reported, since the
+// shell would show it within the user's line.
 #include "actors/main/cli/complete_command.h"
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "actors/main/cli/api_object.h"
 #include "actors/main/cli/object_names.h"
 #include "actors/main/job/job_table.h"
+#include "actors/main/job/kept_run.h"
+#include "runtime/node/log_files.h"
 
 namespace tandem::app {
 namespace {
+
+namespace fs = std::filesystem;
 
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
 constexpr std::size_t kWordsMax = 10'000;  // from directories; a shell shows far fewer
+
+std::vector<fs::path> run_directories() {
+  std::vector<fs::path> runs;
+  std::error_code failure;
+  for (fs::directory_iterator run(tandem_home() / "runs", failure), end;
+       !failure && run != end && runs.size() < kWordsMax; run.increment(failure))
+    if (!run->path().filename().string().starts_with('.')) runs.push_back(run->path());
+  return runs;
+}
 
 class Lookup {
  public:
@@ -27,33 +41,72 @@ class Lookup {
     if (auto found = resolve_address(address)) address_ = std::move(*found);
   }
 
-  // Appends `prefix` and the member `id` of each item that the API lists, with `live` of those that
-  // have not ended; nothing where it does not answer in the time that is left. Without a controller
-  // runs are known by their directories.
-  void append(const std::string& kind, const char* id, const std::string& prefix, Words& words,
-              bool live = false) {
-    if (!address_ && kind == "runs") return append_directories(prefix, words);
-    const Duration left = end_ - steady_now();
-    if (!address_ || left <= Duration::zero()) return;
-    const auto items = ApiClient(*address_, left).get("/" + kind);
-    if (!items || !items->is_array()) return;
-    for (const json& item : *items)
+  // Appends the names of one list (parts_of()), each behind `prefix`.
+  void append(const std::string& list, const std::string& prefix, Words& words) {
+    if (list == "recorded") return append_recorded(prefix, words);
+    const bool live = list == "live";
+    const char* const id = list == "actors" || list == "nodes" ? "name" : "id";
+    for (const json& item : items(live ? "jobs" : list))
       if (const std::string name = field(item, id); !name.empty() && !(live && has_ended(item)))
         words.push_back(prefix + name);
   }
 
  private:
-  static void append_directories(const std::string& prefix, Words& words) {
-    std::error_code failure;
-    for (std::filesystem::directory_iterator run(tandem_home() / "runs", failure), end;
-         !failure && run != end && words.size() < kWordsMax; run.increment(failure))
-      if (const std::string name = run->path().filename(); !name.starts_with('.'))
-        words.push_back(prefix + name);
+  // The items that the API lists; none where it does not answer in the time that is left. Without a
+  // controller runs are known by their directories.
+  const json& items(const std::string& kind) {
+    const auto [list, is_new] = lists_.emplace(kind, json::array());
+    if (!is_new) return list->second;
+    const Duration left = end_ - steady_now();
+    if (!address_ && kind == "runs") {
+      for (const fs::path& run : run_directories())
+        list->second.push_back({{"id", run.filename()}, {"run_dir", run}});
+    } else if (address_ && left > Duration::zero()) {
+      auto answer = ApiClient(*address_, left).get("/" + kind);
+      if (answer && answer->is_array()) list->second = std::move(*answer);
+    }
+    return list->second;
+  }
+
+  // The actors that have logs in the directories of runs, where these are on this host.
+  void append_recorded(const std::string& prefix, Words& words) {
+    for (const json& run : items("runs")) {
+      if (words.size() >= kWordsMax || steady_now() >= end_) return;
+      for (const runtime::ActorLogs& logs : runtime::logs_in(field(run, "run_dir") + "/logs"))
+        words.push_back(prefix + field(run, "id") + "/" + logs.actor);
+    }
   }
 
   const Time end_;
   std::optional<ApiAddress> address_;
+  std::map<std::string, json> lists_;
 };
+
+// The best and the newest checkpoint of each run of this host.
+Words checkpoints() {
+  Words words;
+  std::error_code ignored;
+  for (const fs::path& run : run_directories()) {
+    const fs::path folder = run / "checkpoints";
+    if (fs::exists(folder / "best", ignored)) words.push_back(folder / "best");
+    if (const auto step = newest_checkpoint(run))
+      words.push_back(folder / ("step-" + std::to_string(*step)));
+  }
+  return words;
+}
+
+// The lists of names that NAMES stands for.
+Words parts_of(const std::string& names) {
+  static const std::map<std::string, Words> kParts = {
+      {"records", {"jobs", "runs"}},
+      {"targets", {"jobs", "runs", "actors"}},
+      {"logs", {"jobs", "runs", "actors", "recorded"}},
+      {"known_actors", {"actors", "recorded"}},
+  };
+  static constexpr std::string_view kLists[] = {"jobs", "live", "runs", "actors", "nodes"};
+  if (const auto parts = kParts.find(names); parts != kParts.end()) return parts->second;
+  return std::ranges::find(kLists, names) == std::end(kLists) ? Words{} : Words{names};
+}
 
 Words keys_of_the_job_file(const char* suffix) {
   Words words;
@@ -78,16 +131,13 @@ Words completion_words(const std::string& names, const std::optional<std::string
     for (const Section& section : job_sections()) words.emplace_back(section.path);
     return words;
   }
+  if (names == "models") words = checkpoints();
   Lookup lookup(address);
-  if (names == "live") lookup.append("jobs", "id", "", words, true);
-  if (names == "records")
-    for (const char* const kind : {"jobs", "runs"}) lookup.append(kind, "id", "", words);
-  for (const std::string kind : {"jobs", "runs", "actors", "nodes"}) {
-    const char* id = kind == "jobs" || kind == "runs" ? "id" : "name";
-    const bool is_target = names == "targets" && (kind == "jobs" || kind == "actors");
-    if (names == kind || is_target) lookup.append(kind, id, "", words);
-    if (names == kind + "/" || names == "objects") lookup.append(kind, id, kind + "/", words);
-  }
+  for (const std::string& list : parts_of(names)) lookup.append(list, "", words);
+  for (const std::string kind : {"jobs", "runs", "actors", "nodes"})
+    if (names == kind + "/" || names == "objects")
+      for (const std::string& list : parts_of(kind == "actors" ? "known_actors" : kind))
+        lookup.append(list, kind + "/", words);
   std::erase_if(words, [](const std::string& word) { return !is_safe(word); });
   std::ranges::sort(words);
   words.erase(std::ranges::unique(words).begin(), words.end());

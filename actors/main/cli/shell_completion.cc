@@ -29,17 +29,22 @@ bool needs_live_job(const CommandDoc& command) {
   return std::ranges::find(kLive, command.name) != std::end(kLive);
 }
 
-// The NAMES of complete_command.h for an argument or an option; empty if it has none.
-std::string asked_names(const CommandDoc& command, const OptionDoc& option) {
+}  // namespace
+
+std::string completion_names(const CommandDoc& command, const OptionDoc& option) {
   static const std::pair<std::string_view, const char*> kAsked[] = {
-      {"ACTOR", "actors"}, {"ACTOR|JOB", "targets"}, {"KIND/NAME", "objects"}, {"run/ID", "runs/"},
-      {"KEY", "keys"},     {"KEY=VALUE", "sets"},    {"RUN_DIR", "runs"}};
+      {"ACTOR", "actors"},   {"KIND/NAME", "objects"}, {"run/ID", "runs/"},    {"KEY", "keys"},
+      {"KEY=VALUE", "sets"}, {"RUN_DIR", "runs"},      {"MODEL_DIR", "models"}};
   if (option.value == "JOB" || option.names.front() == "JOB")
     return needs_live_job(command) ? "live" : "records";
+  // An actor of a past run has logs, and waits for nothing.
+  if (option.names.front() == "ACTOR|JOB") return command.name == "logs" ? "logs" : "targets";
   for (const auto& [name, names] : kAsked)
     if (option.value == name || option.names.front() == name) return names;
   return "";
 }
+
+namespace {
 
 // The command that a script runs for names which change.
 std::string asking(const std::string& names) {
@@ -49,7 +54,7 @@ std::string asking(const std::string& names) {
 // The choices of an argument or of an option's value, or the command that lists them.
 std::string argument_words(const CommandDoc& command, const OptionDoc& argument) {
   std::string words = joined(argument.choices, " ");
-  if (const std::string names = asked_names(command, argument); !names.empty())
+  if (const std::string names = completion_names(command, argument); !names.empty())
     words = asking(names);
   return words;
 }
@@ -66,7 +71,7 @@ std::vector<std::pair<std::string, std::string>> names_behind_kinds(const Comman
   for (const std::string kind : {"jobs", "runs", "actors", "nodes"})
     words.emplace_back(
         command.name + ":" + kind + "|" + command.name + ":" + kind.substr(0, kind.size() - 1),
-        asking(kind));
+        asking(command.name == "describe" && kind == "actors" ? "known_actors" : kind));
   return words;
 }
 

@@ -426,13 +426,29 @@ TEST_F(ClientCommands, CompletionOffersWhatThereIs) {
   EXPECT_EQ(words("live"), "a-2 ") << "a-1 has ended, and `cancel` is of no use to it";
   EXPECT_EQ(words("records"), "a-1 a-2 old-1 ");
   EXPECT_EQ(words("runs/"), "runs/a-2 runs/old-1 ");
-  EXPECT_EQ(words("targets"), "a-1 a-1/rollout/0 a-2 a-2/learner/0 a-2/rollout/0 ");
+  EXPECT_EQ(words("targets"), "a-1 a-1/rollout/0 a-2 a-2/learner/0 a-2/rollout/0 old-1 ");
   EXPECT_NE(words("objects").find("actors/a-2/learner/0 "), std::string::npos);
   EXPECT_NE(words("sets").find("rollout.n= "), std::string::npos);
   EXPECT_NE(words("keys").find("async "), std::string::npos);
   EXPECT_EQ(words("nonsense"), "");
   controller_.set_jobs(json::array({job("$(reboot)-1", "Running"), job("b-1", "Running")}));
   EXPECT_EQ(words("jobs"), "b-1 ") << "a shell would carry the other one out";
+}
+
+TEST_F(ClientCommands, CompletionOffersTheActorsOfPastRuns) {
+  const JobFolder folder;
+  folder.write("logs/learner.0.1.log", "");
+  controller_.set_runs(json::array({{{"id", "past-1"}, {"run_dir", folder.root()}}}));
+  for (const auto& [names, word] :
+       {std::pair("logs", "past-1/learner/0"), std::pair("known_actors", "past-1/learner/0"),
+        std::pair("objects", "actors/past-1/learner/0")})
+    EXPECT_EQ(std::ranges::count(completion_words(names, address_), word), 1) << names;
+}
+
+TEST_F(ClientCommands, WhyOfARunThatHasEndedSaysHow) {
+  const Outcome why = run({"why", "old-1"});
+  EXPECT_TRUE(why.ok) << why.message;
+  EXPECT_TRUE(why.out.starts_with("old-1 is ")) << why.out;
 }
 
 TEST_F(ClientCommands, LogsSteerNoTerminalAndKeepTheirBytesInAPipe) {

@@ -53,6 +53,30 @@ TEST(Client, CompletionIsSilentWithoutAController) {
   EXPECT_NE(run({"__complete", "sets"}).out.find("seed=\n"), std::string::npos);
 }
 
+TEST(Client, CompletionOffersActorsAndCheckpointsOfRunsWithoutAController) {
+  const JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  for (const char* const file : {"logs/learner.0.1.log", "logs/learner.0.2.log",
+                                 "logs/rollout.0.1.log", "checkpoints/step-5/config.json",
+                                 "checkpoints/step-12/config.json", "checkpoints/best/config.json"})
+    folder.write("runs/past-1/" + std::string(file), "");
+  folder.write("runs/.deleted/past-0/note", "");
+  const std::string run_dir = folder.root() / "runs/past-1";
+  const std::pair<const char*, std::string> kWords[] = {
+      {"records", "past-1\n"},
+      {"targets", "past-1\n"},
+      {"runs", "past-1\n"},
+      {"logs", "past-1\npast-1/learner/0\npast-1/rollout/0\n"},
+      {"known_actors", "past-1/learner/0\npast-1/rollout/0\n"},
+      {"objects", "actors/past-1/learner/0\nactors/past-1/rollout/0\nruns/past-1\n"},
+      {"models", run_dir + "/checkpoints/best\n" + run_dir + "/checkpoints/step-12\n"},
+      {"live", ""},
+      {"jobs", ""},
+      {"actors", ""}};
+  for (const auto& [names, words] : kWords)
+    EXPECT_EQ(run({"__complete", names}).out, words) << names;
+}
+
 TEST(Client, CompletionOffersRunsWithoutAController) {
   const JobFolder folder;
   ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);

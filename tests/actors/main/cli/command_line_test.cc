@@ -258,6 +258,85 @@ std::string complete_in_bash(const std::string& words, int index) {
   return output;
 }
 
+// Every argument and every option with a value, and the names that a shell offers for it: `choices`
+// where the command line has few of them, `files` where a command takes a file, else the NAMES of
+// complete_command.h, or `-`. A new command needs its lines here.
+TEST(CommandLine, EveryArgumentIsCompletedByWhatItTakes) {
+  std::string table;
+  for (const CommandDoc& command : grammar_doc().commands)
+    for (const auto* const options : {&command.arguments, &command.options})
+      for (const OptionDoc& option : *options) {
+        const bool is_flag = options == &command.options && option.value.empty();
+        if (is_flag || option.names.back() == "--output") continue;
+        std::string names = completion_names(command, option);
+        if (names.empty() && !option.choices.empty()) names = "choices";
+        if (names.empty()) names = option.names.front() == "JOB.yaml" ? "files" : "-";
+        table += command.name + " " + option.names.back() + ": " + names + "\n";
+      }
+  EXPECT_EQ(table, R"(run JOB.yaml: files
+run --resume: runs
+run --set: sets
+run --memory: -
+submit JOB.yaml: files
+submit --resume: runs
+submit --set: sets
+wait JOB: live
+wait --for: choices
+wait --timeout: -
+get KIND: choices
+get --sort-by: -
+get --job: records
+describe KIND/NAME: objects
+describe --job: records
+why ACTOR|JOB: targets
+why --job: records
+logs ACTOR|JOB: logs
+logs --tail: -
+logs --since: -
+logs --job: records
+events --job: records
+samples JOB: records
+samples --step: -
+samples --limit: -
+top --job: live
+scale JOB: live
+scale ROLE=N: choices
+scale --timeout: -
+ask ACTOR: actors
+ask JSON: -
+ask --timeout: -
+ask --job: live
+cancel JOB: live
+delete run/ID: runs/
+up --port: -
+up --bind: -
+up --allow-host: -
+up --memory: -
+controller --port: -
+controller --bind: -
+controller --allow-host: -
+node --name: -
+node --controller: -
+node --bind: -
+node --advertise: -
+node --cpus: -
+node --memory: -
+generate MODEL_DIR: models
+generate PROMPT: -
+generate --max-tokens: -
+generate --temperature: -
+generate --seed: -
+eval MODEL_DIR: models
+eval JOB.yaml: files
+eval --set: sets
+tokenize MODEL_DIR: models
+tokenize TEXT: -
+tokenize --jsonl: -
+explain KEY: keys
+completion SHELL: choices
+)");
+}
+
 TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete_in_bash("tandem sca", 1), "scale\n");
   EXPECT_EQ(complete_in_bash("tandem get act", 2), "actors\n");
@@ -269,7 +348,9 @@ TEST(CommandLine, BashCompletesCommandsOptionsAndValues) {
   EXPECT_EQ(complete_in_bash("tandem get runs runs-2", 3), "runs-2\n");
   EXPECT_EQ(complete_in_bash("tandem get actor a", 3), "actors-1 actors-2\n");
   EXPECT_EQ(complete_in_bash("tandem describe ob", 2), "objects-1 objects-2\n");
-  EXPECT_EQ(complete_in_bash("tandem logs targets-1", 2), "targets-1\n");
+  EXPECT_EQ(complete_in_bash("tandem logs logs-1", 2), "logs-1\n");
+  EXPECT_EQ(complete_in_bash("tandem why targets-1", 2), "targets-1\n");
+  EXPECT_EQ(complete_in_bash("tandem describe actor know", 3), "known_actors-1 known_actors-2\n");
   EXPECT_EQ(complete_in_bash("tandem run job.yaml --set se", 4), "sets-1 sets-2\n");
   EXPECT_EQ(complete_in_bash("tandem submit --resume ru", 3), "runs-1 runs-2\n");
   EXPECT_EQ(complete_in_bash("tandem explain ke", 2), "keys-1 keys-2\n");
