@@ -169,7 +169,8 @@ std::string job_table(const json& jobs, const TopScreen& screen) {
                     cells::count(at(job, {"tokens_per_second", "generated"})),
                     cells::count(at(job, {"tokens_per_second", "trained"})), cells::eta_of(job),
                     cells::age_of_object(job, screen.now_ms)});
-  return render_table(columns, rows, screen.size.columns);
+  return render_table(columns, rows, screen.size.columns,
+                      screen.kept ? &screen.kept->jobs : nullptr);
 }
 
 std::string actor_table(const json& actors, const TopChoice& choice, const TopScreen& screen) {
@@ -193,7 +194,8 @@ std::string actor_table(const json& actors, const TopChoice& choice, const TopSc
                     text(at(actor, {"policy_version"})), text(at(actor, {"restarts"})),
                     cells::age_of_object(actor, screen.now_ms), cells::reason_of(actor)});
   }
-  return render_table(columns, rows, screen.size.columns);
+  return render_table(columns, rows, screen.size.columns,
+                      screen.kept ? &screen.kept->actors : nullptr);
 }
 
 // Appends the head of a table and at most `rows_max` lines below it. Of the rows that are left out

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/main/cli/table.h"
 #include "actors/main/cli/terminal.h"
 #include "runtime/base/json.h"
 
@@ -30,12 +31,18 @@ struct TopPicture {
   std::string trouble;                 // why the lists are old; empty: they are current
 };
 
+// The widths of the columns of earlier frames, so that columns stay where they are (table.h).
+struct TopWidths {
+  ColumnWidths jobs, actors;
+};
+
 // The screen to draw for.
 struct TopScreen {
   ScreenSize size;
   bool colour = false;
   bool keys = true;  // whether the last row shows the keys
   std::int64_t now_ms = 0;
+  TopWidths* kept = nullptr;  // of a screen that is drawn again and again
 };
 
 // The lines of the screen, with escape codes for colours where `screen` wants them. Actors and jobs

@@ -36,14 +36,17 @@ std::string frame_of(const TopPicture& picture, const TopChoice& choice, const T
 // last answer is shown, with the reason why it is old.
 Result<void> watch(const Client& client, TopPicture picture, TopChoice choice, Terminal& terminal) {
   // Between two looks await() sleeps until a key or the next look, whichever comes first.
+  TopWidths widths;
   for (Time look_at = steady_now() + kFrameInterval;;) {
-    const TopScreen screen{.size = terminal.size(), .colour = wants_colour(), .now_ms = unix_ms()};
+    const TopScreen screen{
+        .size = terminal.size(), .colour = wants_colour(), .now_ms = unix_ms(), .kept = &widths};
     terminal.draw(frame_of(picture, choice, screen));
     const auto event = terminal.await(look_at - steady_now());
     if (event && std::holds_alternative<EndAsked>(*event)) return {};
     if (event) {
       auto next = after_key(choice, picture, *event);
       if (!next) return {};
+      if (next->job != choice.job) widths.actors.clear();  // actors of one job have shorter names
       choice = std::move(*next);
     }
     if (steady_now() < look_at) continue;

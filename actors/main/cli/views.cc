@@ -144,6 +144,9 @@ const Field kJobFields[] = {
      [](const json& j, const Screen&) {
        return count(at(j, {"tokens_per_second", "trained"}));
      }},
+    {{"REWARDS FAILED", Align::kRight, 6},
+     true,
+     [](const json& j, const Screen&) { return count(at(j, {"rewards_failed"})); }},
     {{"READY", Align::kLeft, 8}, true, [](const json& j, const Screen&) { return ready_of(j); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,

@@ -86,6 +86,17 @@ TEST(Views, TablesShowStateReasonAndAge) {
       << jobs;
 }
 
+TEST(Views, TheWideFormOfJobsHasTheRewardsThatFailed) {
+  json job = a_job();
+  job["rewards_failed"] = 37;
+  const json jobs = json::array({job});
+  const std::string wide = render_items(Kind::kJobs, jobs, OutputForm::kWide, kPipe);
+  EXPECT_NE(wide.find("REWARDS FAILED"), std::string::npos) << wide;
+  EXPECT_NE(wide.find(" 37 "), std::string::npos) << wide;
+  EXPECT_EQ(render_items(Kind::kJobs, jobs, OutputForm::kTable, kPipe).find("FAILED"),
+            std::string::npos);
+}
+
 // A state may be young and its job old.
 // A row of 80 columns: the rates go first, then other figures; the reason is cut.
 TEST(Views, NamesStatesAndStepsAreWholeAt80Columns) {

@@ -191,6 +191,27 @@ TEST_F(Top, EveryScreenIsFilledAndNothingWraps) {  // TP-1
         }
 }
 
+TEST_F(Top, ColumnsStayWhereTheyAreFromFrameToFrame) {
+  TopWidths widths;
+  TopScreen where = screen(120, 40);
+  where.kept = &widths;
+  TopPicture now = picture();
+  const auto place_of = [&](const char* title) {
+    for (const std::string& line : top_lines(now, {}, where))
+      if (const std::size_t at = line.find(title); at != std::string::npos) return at;
+    return std::string::npos;
+  };
+  const char* const kTitles[] = {"STATE", "REWARD", "MEMORY", "RESTARTS"};
+  std::vector<std::size_t> wide;
+  for (const char* const title : kTitles) wide.push_back(place_of(title));
+  // The job with the longest name ends, and its actor with it.
+  now.jobs.erase(2);
+  now.actors.erase(5);
+  for (std::size_t i = 0; i < std::size(kTitles); ++i) EXPECT_EQ(place_of(kTitles[i]), wide[i]);
+  where.kept = nullptr;
+  EXPECT_NE(place_of("REWARD"), wide[1]) << "a frame of its own is as narrow as it can be";
+}
+
 TEST_F(Top, ListsThatHaveNoRoomAreCounted) {
   TopPicture many = picture();
   for (int i = 2; i < 50; ++i)
