@@ -137,18 +137,12 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
   return open_metrics();
 }
 
-Result<void> RunFiles::sample(const std::string& json_line) {
+Result<bool> RunFiles::sample(const std::string& json_line) {
   // Counted also when it is dropped: after the first sample too many none follows, however short.
   sample_bytes_ += json_line.size() + 1;
-  if (sample_bytes_ > kSamplesBytesMax) {
-    if (!std::exchange(samples_full_, true))
-      log::warn(
-          "event=samples_full file=\"{}/samples.jsonl\" message=\"it has {} MiB, the most "
-          "that it may have: no further samples are kept\"",
-          run_dir_, kSamplesBytesMax >> 20);
-    return {};
-  }
-  return append(samples_, "samples.jsonl", json_line);
+  if (sample_bytes_ > kSamplesBytesMax) return !std::exchange(samples_full_, true);
+  if (const auto kept = append(samples_, "samples.jsonl", json_line); !kept) return kept.error();
+  return false;
 }
 
 // The link is made aside and renamed, so that a reader finds the former or the new one. A

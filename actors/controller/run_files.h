@@ -26,8 +26,6 @@
 
 namespace tandem::actors {
 
-inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;
-
 enum class EventFiles { kNone, kTensorboard };
 
 // Owned by one exchange. The members keep the contracts of RunRecord.
@@ -41,7 +39,7 @@ class RunFiles final : public RunRecord {
   Result<void> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
-  Result<void> sample(const std::string& json_line) override;
+  Result<bool> sample(const std::string& json_line) override;
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
@@ -58,7 +56,7 @@ class RunFiles final : public RunRecord {
   std::ofstream metrics_, samples_;
   std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
   std::size_t sample_bytes_ = 0;                  // of all incarnations of the run
-  bool samples_full_ = false;                     // which the log has said
+  bool samples_full_ = false;                     // which sample() has said
 };
 
 }  // namespace tandem::actors

@@ -27,7 +27,7 @@ namespace tandem::actors {
 // them among any number of events about groups.
 inline constexpr const char* kMilestoneKinds =
     "('phase','checkpoint','learner_restarted','resumed','evaluated','evaluation_incomplete',"
-    "'ended')";
+    "'samples_full','ended')";
 
 // Owned by one exchange, or by one reader.
 class RunJournal {

@@ -54,14 +54,15 @@ struct SendFailed {  // a message that no link can carry
 struct HistoryRead {  // the answer to ReadHistory
   GroupHistory history;
 };
-struct RunTakenUp {};  // the answer to TakeUpRun
+struct RunTakenUp {};     // the answer to TakeUpRun
+struct SampleDropped {};  // the first one for which samples.jsonl has no room
 
 using ExchangeInput =
     std::variant<RolloutUp, Installed, GroupsGenerated, Unservable, Evaluated, RolloutStats,
                  RewardUp, GroupsScored, TextsScored, RewardTrouble, LearnerUp, Published,
                  WarmStartProgress, WarmStarted, StepCommitted, CheckpointSaved, LearnerFailed,
                  BroadcastEvents, ActorDown, DrainActor, EndJob, Decide, DeadlineCame, MessagesSent,
-                 JournalFailed, RecordFailed, SendFailed, HistoryRead, RunTakenUp>;
+                 JournalFailed, RecordFailed, SendFailed, HistoryRead, RunTakenUp, SampleDropped>;
 
 // ---- effects
 

@@ -13,6 +13,7 @@
 #include "actors/exchange/publications.h"
 #include "actors/exchange/samples.h"
 #include "actors/exchange/scoring.h"
+#include "actors/exchange/step_figures.h"
 #include "actors/exchange/workers.h"
 #include "runtime/base/json.h"
 
@@ -118,6 +119,8 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
                  "`, by which learner.keep_best looks for the best checkpoint",
              EventLevel::kWarning);
   write_record(turn, evaluation, figures);
+  if (const auto& name = evaluation.extra_left_out()) turn.seen.extra_keys.leave_out(*name);
+  tell_of_extras(turn);
   if (figures.all.mean) {
     turn.say(ended_text(turn, evaluation, figures.all), level_of(figures.all));
   } else {

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "actors/exchange/reward_extras.h"
+
 namespace tandem::actors {
 
 Evaluation::Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
@@ -73,7 +75,7 @@ std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
     auto held = it->second.extract(completion);
     if (held.empty()) continue;
     if (const auto* scored = std::get_if<Scored>(&score.score))
-      means_.scored(completion, scored->value, scored->vote);
+      means_.scored(completion, {scored->value, scored->vote, numbers_in(scored->extra)});
     else
       fail(completion, std::get<ScoreFailed>(score.score).reason);
     judged.push_back({std::move(held.mapped()), score.score});

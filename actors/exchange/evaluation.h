@@ -62,6 +62,7 @@ class Evaluation {
   std::int64_t completions_done() const { return completions_in_all_ - means_.outcomes_left(); }
   std::int64_t completions_in_all() const { return completions_in_all_; }
   EvaluationFigures figures() const { return means_.figures(); }
+  const std::optional<std::string>& extra_left_out() const { return means_.extra_left_out(); }
   const std::string& failure() const { return failure_; }  // the reason of the first failure
 
  private:

@@ -30,7 +30,13 @@ void add_figures(json& object, const std::string& prefix, const RewardFigures& f
 json reward_json(const RewardFigures& figures) {
   json object{{"mean", json()}};
   add_figures(object, "", figures);
+  if (!figures.extra.empty()) object["extra"] = figures.extra;
   return object;
+}
+
+void add_reward_metrics(json& line, const std::string& prefix, const RewardFigures& figures) {
+  add_figures(line, prefix, figures);
+  for (const auto& [name, mean] : figures.extra) line[prefix + "extra/" + name + "/mean"] = mean;
 }
 
 }  // namespace
@@ -46,9 +52,9 @@ bool has_more_than_mean(const EvaluationFigures& figures) {
 }
 
 void add_metrics(json& line, const EvaluationFigures& figures) {
-  add_figures(line, "val/reward/", figures.all);
+  add_reward_metrics(line, "val/reward/", figures.all);
   for (const auto& [name, source] : figures.sources)
-    add_figures(line, "val/" + name + "/reward/", source);
+    add_reward_metrics(line, "val/" + name + "/reward/", source);
 }
 
 std::optional<double> figure_of(const EvaluationFigures& figures, const std::string& key) {

@@ -1,5 +1,6 @@
 // The figures of an evaluation as JSON: {mean, stderr, scored, failed, greedy, pass@k, maj@k …},
-// and under `sources` the same for each data set. This form is used in result.json, the HTTP API
+// under `extra` the means of the numbers that the reward sends beside its scores, and under
+// `sources` the same for each data set. This form is used in result.json, the HTTP API
 // and `tandem eval`; add_metrics() writes the figures as keys of metrics.jsonl.
 #pragma once
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/base/rng.h"
@@ -110,10 +112,11 @@ void EvaluationMeans::take(CompletionId completion, std::optional<Outcome> outco
     open.outcomes.resize(static_cast<std::size_t>(completions));
     open.outcomes_left = completions;
   }
-  open.outcomes.at(static_cast<std::size_t>(completion.sample)) = outcome;
+  open.outcomes.at(static_cast<std::size_t>(completion.sample)) = std::move(outcome);
   --outcomes_left_;
   if (--open.outcomes_left > 0) return;
   prompts_.at(static_cast<std::size_t>(completion.index)) = closed(open);
+  keep_extras(completion.index, open);
   open_.erase(completion.index);
 }
 
@@ -146,6 +149,28 @@ EvaluationMeans::Prompt EvaluationMeans::closed(const Open& open) const {
   return prompt;
 }
 
+void EvaluationMeans::keep_extras(std::int32_t prompt, const Open& open) {
+  struct Sum {
+    double total = 0, count = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(sampling_.n); ++i) {
+    if (!open.outcomes[i]) continue;
+    for (const auto& [name, number] : open.outcomes[i]->extra) {
+      sums[name].total += number;
+      sums[name].count += 1;
+    }
+  }
+  for (const auto& [name, sum] : sums) {
+    auto& means = extras_[name];
+    means.resize(prompts_.size());
+    means[static_cast<std::size_t>(prompt)] = sum.total / sum.count;
+  }
+  // A name that goes never comes back: only names before it take its place.
+  while (extras_.size() > kExtraKeysMax)
+    extra_left_out_ = extras_.extract(std::prev(extras_.end())).key();
+}
+
 // Of all prompts, or of one source's.
 struct EvaluationMeans::Sums {
   struct Sum {
@@ -172,6 +197,7 @@ struct EvaluationMeans::Sums {
   };
   Sum reward, greedy, with_failures;
   std::vector<Sum> pass, majority;  // of each of pass_sizes_
+  std::map<std::string, Sum> extra;
   std::int64_t scored = 0, failed = 0, samples_failed = 0;
 
   // A prompt without enough scored samples is in no mean (EM-1, EM-3); its counts are added.
@@ -204,6 +230,7 @@ struct EvaluationMeans::Sums {
       if (i < majority.size() && majority[i].prompts > 0 && sizes[i] > 1)
         figures.majority.push_back({sizes[i], *majority[i].mean()});
     }
+    for (const auto& [name, sum] : extra) figures.extra[name] = *sum.mean();
     if (samples_failed > 0 && reward.prompts > 0) figures.mean_with_failures = with_failures.mean();
     return figures;
   }
@@ -213,9 +240,13 @@ EvaluationFigures EvaluationMeans::figures() const {
   Sums all;
   std::vector<Sums> of_source(sources_.names.size());
   for (std::size_t i = 0; i < prompts_.size(); ++i) {
-    all.add(prompts_[i], pass_sizes_);
-    if (!sources_.of_prompt.empty() && sources_.of_prompt[i])
-      of_source[*sources_.of_prompt[i]].add(prompts_[i], pass_sizes_);
+    const bool has_source = !sources_.of_prompt.empty() && sources_.of_prompt[i];
+    for (Sums* const sums : {&all, has_source ? &of_source[*sources_.of_prompt[i]] : nullptr}) {
+      if (!sums) continue;
+      sums->add(prompts_[i], pass_sizes_);
+      for (const auto& [name, means] : extras_)
+        if (means[i]) sums->extra[name].add(*means[i]);
+    }
   }
   EvaluationFigures figures{.all = all.figures(pass_sizes_), .sources = {}};
   for (std::size_t i = 0; i < of_source.size(); ++i)

@@ -12,6 +12,9 @@
 //         samples vote for: the mean over the s/k blocks of k scored samples that follow each
 //         other. Of equally many votes the earliest answer wins; a sample without an answer has no
 //         vote, and a block without any vote has its first sample's reward.
+//   EM-5  The mean of a number of the reward's `extra` is taken as that of rewards, over the
+//         samples that have it. Of more than kExtraKeysMax names the first ones in their order have
+//         means, so that figures do not depend on which outcomes come first.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +23,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "actors/messages/evaluation_figures.h"
@@ -27,8 +31,9 @@
 
 namespace tandem::actors {
 
-inline constexpr double kSuccessAbove = 0.5;    // a sample with a reward above this succeeds
-inline constexpr std::size_t kSourcesMax = 64;  // sources with figures of their own
+inline constexpr std::size_t kExtraKeysMax = 32;  // numbers of `extra` that become metrics
+inline constexpr double kSuccessAbove = 0.5;      // a sample with a reward above this succeeds
+inline constexpr std::size_t kSourcesMax = 64;    // sources with figures of their own
 inline constexpr std::size_t kSourceCharsMax = 64;
 inline constexpr const char* kOtherSources = "other_sources";  // all beyond kSourcesMax
 
@@ -68,7 +73,8 @@ double pass_at(std::int32_t k, SampleCount samples);  // EM-3; needs s >= k
 // A completion that has a score.
 struct Outcome {
   double reward = 0;
-  std::optional<std::uint64_t> vote = {};  // as Scored::vote
+  std::optional<std::uint64_t> vote = {};    // as Scored::vote
+  std::map<std::string, double> extra = {};  // as numbers_in() Scored::extra
 };
 double majority_at(std::int32_t k, std::span<const Outcome> scored);  // EM-4; needs s >= k
 
@@ -84,14 +90,15 @@ class EvaluationMeans {
   explicit EvaluationMeans(const EvaluationPlan& plan);
 
   // Each completion has exactly one outcome, scored or failed.
-  void scored(CompletionId completion, double reward, std::optional<std::uint64_t> vote = {}) {
-    take(completion, Outcome{reward, vote});
-  }
+  void scored(CompletionId completion, Outcome outcome) { take(completion, std::move(outcome)); }
+  void scored(CompletionId completion, double reward) { take(completion, Outcome{reward}); }
   void failed(CompletionId completion) { take(completion, std::nullopt); }
   bool done() const { return outcomes_left_ == 0; }
   std::int64_t outcomes_left() const { return outcomes_left_; }
   // The figures of the prompts that have all their outcomes so far.
   EvaluationFigures figures() const;
+  // A name of `extra` that has no mean (EM-5); empty where all of them have.
+  const std::optional<std::string>& extra_left_out() const { return extra_left_out_; }
 
  private:
   struct Open {  // a prompt that has not all its outcomes
@@ -111,6 +118,7 @@ class EvaluationMeans {
   void take(CompletionId completion, std::optional<Outcome> outcome);
   // The summary of a prompt that has all its outcomes.
   Prompt closed(const Open& open) const;
+  void keep_extras(std::int32_t prompt, const Open& open);
 
   const EvaluationSampling sampling_;
   const EvaluationSources sources_;
@@ -118,6 +126,9 @@ class EvaluationMeans {
   const double failure_reward_;
   // One summary per prompt; zeros until it has all its outcomes.
   std::vector<Prompt> prompts_;
+  // Of each number of `extra` the mean of each prompt; at most kExtraKeysMax names.
+  std::map<std::string, std::vector<std::optional<double>>> extras_;
+  std::optional<std::string> extra_left_out_;
   std::map<std::int32_t, Open> open_;
   std::int64_t outcomes_left_ = 0;
 };

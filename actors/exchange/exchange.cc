@@ -179,20 +179,32 @@ void Exchange::carry_out(runtime::Context& cx, const WriteMetrics& effect) {
   expect_kept(cx, record_.metrics(effect.line));
 }
 
+// Returns whether the run goes on with its samples.
+bool Exchange::keep_sample(runtime::Context& cx, const std::string& line) {
+  const auto full = record_.sample(line);
+  if (!full) {
+    step(cx, RecordFailed{full.error().message});
+    return false;
+  }
+  if (*full) step(cx, SampleDropped{});
+  return true;
+}
+
 void Exchange::carry_out(runtime::Context& cx, const WriteSample& effect) {
-  expect_kept(cx, record_.sample(effect.line));
+  (void)keep_sample(cx, effect.line);
 }
 
 void Exchange::carry_out(runtime::Context& cx, const WriteStepSamples& effect) {
   const auto payload = read(effect.payload);
   if (!payload) return;
   for (const std::string& line : sample_lines(effect, *payload))
-    if (const auto kept = record_.sample(line); !kept) return expect_kept(cx, kept);
+    if (!keep_sample(cx, line)) return;
 }
 
-void Exchange::carry_out(runtime::Context&, const WriteFailureSample& effect) {
+void Exchange::carry_out(runtime::Context& cx, const WriteFailureSample& effect) {
   const auto payload = read(effect.payload);
-  (void)record_.sample(failure_line(effect, payload ? &*payload : nullptr));
+  const auto full = record_.sample(failure_line(effect, payload ? &*payload : nullptr));
+  if (full && *full) step(cx, SampleDropped{});
 }
 
 void Exchange::carry_out(runtime::Context& cx, const NameBest& effect) {

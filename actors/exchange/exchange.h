@@ -78,6 +78,7 @@ class Exchange {
 
   // Ends the job where a file of the run could not be written.
   void expect_kept(runtime::Context& cx, const Result<void>& kept);
+  bool keep_sample(runtime::Context& cx, const std::string& line);
   std::optional<GroupPayload> read(const runtime::PayloadRef& payload);
   bool wrote(const Sender& from, const runtime::PayloadRef& payload);
 

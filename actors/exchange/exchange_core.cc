@@ -15,6 +15,7 @@
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/scoring.h"
+#include "actors/exchange/step_figures.h"
 #include "actors/exchange/training.h"
 #include "actors/exchange/workers.h"
 #include "runtime/base/check.h"

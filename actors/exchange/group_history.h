@@ -43,6 +43,8 @@ class GroupHistory {
   // best of them is that by `best_key`, which may be empty.
   RunStatistics statistics(StepId checkpoint, std::int64_t steps_total,
                            const std::string& best_key = {}) const;
+  // Whether the run's samples had reached their limit.
+  bool samples_full() const { return samples_full_; }
 
  private:
   void on(const GroupAdmitted& event);
@@ -52,6 +54,7 @@ class GroupHistory {
   void on(const RunResumed& event);
   void on(const EvaluationEnded& event);
   void on(const TotalsNoted& event);
+  void on(const SamplesFull&) { samples_full_ = true; }
   template <class Other>
   void on(const Other&) {}  // no part of a group's story
 
@@ -64,6 +67,7 @@ class GroupHistory {
 
   std::map<GroupId, RestoredGroup> groups_;
   std::vector<EvaluationEnded> evaluated_;
+  bool samples_full_ = false;
   std::int64_t trainings_ = 0, steps_repeated_ = 0;
   std::map<StepId, TrainedTotals> trained_;        // by the step that they were noted at
   std::map<GroupId, std::vector<float>> rewards_;  // of scored groups, until they are trained

@@ -325,7 +325,16 @@ JournalRows rows(const EvaluationIncomplete& event) {
           {}};
 }
 
+JournalRows rows(const SamplesFull& event) {
+  return {{.kind = "samples_full", .detail = text_of(event)}, {}};
+}
+
 }  // namespace
+
+std::string text_of(const SamplesFull& event) {
+  return "samples.jsonl has " + std::to_string(event.bytes_max >> 20) +
+         " MiB, the most that it may have: no further samples are kept";
+}
 
 JournalRows rows_of(const JournalEvent& event) {
   return std::visit([](const auto& what) { return rows(what); }, event);
@@ -341,6 +350,7 @@ EventLevel level_of(const JournalEvent& event) {
     return ended->outcome == JobOutcome::kFailed ? EventLevel::kError : EventLevel::kInfo;
   if (const auto* evaluated = std::get_if<EvaluationEnded>(&event)) return level_of(evaluated->all);
   const bool trouble = std::holds_alternative<EvaluationIncomplete>(event) ||
+                       std::holds_alternative<SamplesFull>(event) ||
                        std::holds_alternative<LearnerRestarted>(event);
   return trouble ? EventLevel::kWarning : EventLevel::kInfo;
 }

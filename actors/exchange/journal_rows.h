@@ -36,6 +36,7 @@ JournalRows rows_of(const JournalEvent& event);
 
 // How much the event wants to be looked at, where people read it as an event of the run.
 EventLevel level_of(const JournalEvent& event);
+std::string text_of(const SamplesFull& event);         // for people
 EventLevel level_of(const RewardFigures& evaluation);  // kWarning: some of it failed
 
 }  // namespace tandem::actors

@@ -222,6 +222,7 @@ void take(Turn& turn, const RunTakenUp&) {
   const auto started = statistics.started;
   statistics = from.history.statistics(from.checkpoint, budget.steps_total, turn.config.keep_best);
   statistics.started = started;
+  turn.seen.samples_full = from.history.samples_full();
   turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));
   for (const auto& [group, facts] : turn.facts.flow.entries) turn.seen.admitted[group] = turn.now;
   if (statistics.best) turn.send(NameBest{StepId{statistics.best->version.value}});

@@ -80,6 +80,7 @@ struct Observed {
   BroadcastsSeen broadcasts;
   RunStatistics statistics;
   scheduler::CollapseWatch collapse;
+  bool samples_full = false;          // which the journal has
   std::optional<Time> save_deadline;  // EX-S: of EndFacts::last_save
 };
 

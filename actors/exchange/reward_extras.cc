@@ -3,10 +3,21 @@
 #include <cmath>
 #include <utility>
 
-#include "actors/exchange/evaluation_means.h"
 #include "runtime/base/json.h"
 
 namespace tandem::actors {
+
+std::map<std::string, double> numbers_in(std::string_view extra) {
+  std::map<std::string, double> numbers;
+  const nlohmann::json object = extra.empty() ? nlohmann::json() : parse_json(extra);
+  if (!object.is_object()) return numbers;
+  for (const auto& [key, value] : object.items()) {
+    if (key == "pred" || (!value.is_number() && !value.is_boolean())) continue;
+    const double number = value.is_boolean() ? (value.get<bool>() ? 1 : 0) : value.get<double>();
+    if (std::isfinite(number)) numbers[source_name(key)] = number;
+  }
+  return numbers;
+}
 
 std::map<std::string, double> ExtraKeys::means(const std::vector<std::string_view>& extras) {
   struct Sum {
@@ -14,19 +25,13 @@ std::map<std::string, double> ExtraKeys::means(const std::vector<std::string_vie
   };
   std::map<std::string, Sum> sums;
   for (const std::string_view extra : extras) {
-    const nlohmann::json object = parse_json(extra);
-    if (!object.is_object()) continue;
-    for (const auto& [key, value] : object.items()) {
-      if (key == "pred" || (!value.is_number() && !value.is_boolean())) continue;
-      const double number = value.is_boolean() ? (value.get<bool>() ? 1 : 0) : value.get<double>();
-      if (!std::isfinite(number)) continue;
-      std::string name = source_name(key);
+    for (const auto& [name, number] : numbers_in(extra)) {
       if (!known_.contains(name) && known_.size() >= kExtraKeysMax) {
-        if (!left_out_) left_out_ = name;
+        leave_out(name);
         continue;
       }
       known_.insert(name);
-      Sum& sum = sums[std::move(name)];
+      Sum& sum = sums[name];
       sum.total += number;
       sum.count += 1;
     }
@@ -34,6 +39,10 @@ std::map<std::string, double> ExtraKeys::means(const std::vector<std::string_vie
   std::map<std::string, double> means;
   for (const auto& [name, sum] : sums) means[name] = sum.total / sum.count;
   return means;
+}
+
+void ExtraKeys::leave_out(const std::string& name) {
+  if (!left_out_) left_out_ = name;
 }
 
 std::optional<std::string> ExtraKeys::left_out() {

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::actors {
+#include "actors/exchange/evaluation_means.h"
 
-inline constexpr std::size_t kExtraKeysMax = 32;  // numbers of `extra` that become metrics
+namespace tandem::actors {
 
 // Of one group, [n] each or empty.
 struct ScoreNotes {
@@ -22,12 +22,18 @@ struct ScoreNotes {
   std::vector<std::string> errors;
 };
 
+// The numbers of an object `extra` by their names in metrics: letters, digits, `.`, `_` and `-`,
+// with a `_` for any other character. A boolean is 1 or 0; `pred` is an answer and no figure. Of
+// numbers whose names become one the last counts. Empty for a text that is no object.
+std::map<std::string, double> numbers_in(std::string_view extra);
+
 class ExtraKeys {
  public:
-  // The mean of each number of these objects over those that have it, by its name in metrics:
-  // letters, digits, `.`, `_` and `-`, with a `_` for any other character. A boolean is 1 or 0;
-  // `pred` is an answer and no figure. The first kExtraKeysMax names of the run are taken.
+  // The mean of each number of these objects over those that have it. The first kExtraKeysMax names
+  // of the run are taken.
   std::map<std::string, double> means(const std::vector<std::string_view>& extras);
+  // An evaluation had no room for this name.
+  void leave_out(const std::string& name);
   // The first name that found no room; given once.
   std::optional<std::string> left_out();
 

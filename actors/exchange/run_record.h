@@ -4,6 +4,7 @@
 // Order: an exchange journals a decision before any message that follows from it leaves (EX-J).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -19,6 +20,8 @@ namespace tandem::actors {
 
 using runtime::Durability;
 
+inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;  // of a run
+
 // Owned by one exchange and called in its turns.
 class RunRecord {
  public:
@@ -33,7 +36,9 @@ class RunRecord {
   virtual Result<void> take_up(const std::string& yaml) = 0;
   // Removes the lines of steps beyond the checkpoint: these steps are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
-  virtual Result<void> sample(const std::string& json_line) = 0;  // bounded: drops the rest
+  // True: the samples have just reached kSamplesBytesMax, so that this one and all further ones are
+  // dropped. Said once by each record.
+  virtual Result<bool> sample(const std::string& json_line) = 0;
   // The checkpoint of this step is the best one now.
   virtual Result<void> name_best(StepId step) = 0;
   virtual Result<void> result(const std::string& json) = 0;

@@ -3,7 +3,10 @@
 #include "actors/exchange/step_figures.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "actors/exchange/journal_rows.h"
+#include "actors/exchange/run_record.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/json.h"
@@ -38,11 +41,7 @@ void add_extras(Turn& turn, const std::vector<GroupId>& batch, nlohmann::json& l
       extras.insert(extras.end(), notes->second.extras.begin(), notes->second.extras.end());
   for (const auto& [key, mean] : turn.seen.extra_keys.means(extras))
     line["critic/rewards/extra/" + key + "/mean"] = mean;
-  if (const auto left_out = turn.seen.extra_keys.left_out())
-    turn.say("the reward's `extra` has more than " + std::to_string(kExtraKeysMax) +
-                 " numbers: metrics have the first ones, and neither `" + *left_out +
-                 "` nor any further one",
-             EventLevel::kWarning);
+  tell_of_extras(turn);
 }
 
 // The figures of the step, beside those that its line in metrics.jsonl has.
@@ -73,6 +72,22 @@ void add_optional_figures(const StepReport& report, nlohmann::json& line) {
 }
 
 }  // namespace
+
+void take(Turn& turn, const SampleDropped&) {
+  if (std::exchange(turn.seen.samples_full, true)) return;
+  const SamplesFull full{static_cast<std::int64_t>(kSamplesBytesMax)};
+  turn.record(full);
+  turn.say(text_of(full), EventLevel::kWarning);
+  turn.wake();
+}
+
+void tell_of_extras(Turn& turn) {
+  if (const auto left_out = turn.seen.extra_keys.left_out())
+    turn.say("the reward's `extra` has more than " + std::to_string(kExtraKeysMax) +
+                 " numbers: metrics have so many of them, and for example `" + *left_out +
+                 "` is not among them",
+             EventLevel::kWarning);
+}
 
 void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
   const StepReport& report = committed.report;

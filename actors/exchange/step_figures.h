@@ -1,4 +1,5 @@
-// The lines that a committed step leaves in metrics.jsonl and samples.jsonl.
+// The lines that a committed step leaves in metrics.jsonl and samples.jsonl, and what is said of
+// numbers that found no room there.
 #pragma once
 
 #include <vector>
@@ -11,5 +12,10 @@ namespace tandem::actors {
 void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch);
 // Of the first groups of the batch, as many rows as samples.per_step says.
 void write_samples(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch);
+
+// Says it once in the run's whole life, whoever resumes it.
+void take(Turn& turn, const SampleDropped& dropped);
+// Says once that the reward's `extra` has more numbers than metrics have room for.
+void tell_of_extras(Turn& turn);
 
 }  // namespace tandem::actors

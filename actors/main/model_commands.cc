@@ -175,7 +175,8 @@ nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (const auto* value = std::get_if<actors::Scored>(&scores[i])) {
-      means.scored(said.completions[i], value->value, value->vote);
+      means.scored(said.completions[i],
+                   {value->value, value->vote, actors::numbers_in(value->extra)});
       continue;
     }
     means.failed(said.completions[i]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,10 +42,13 @@ struct RewardFigures {
   // The mean if each failed sample had the reward that the job gives to failures, 0 where it
   // discards them. Empty where none failed.
   std::optional<double> mean_with_failures = {};
+  // The means of the numbers in objects `extra` of the reward, by name, over the samples that have
+  // them. At most kExtraKeysMax.
+  std::map<std::string, double> extra = {};
   bool operator==(const RewardFigures&) const = default;
 };
 TANDEM_WIRE(RewardFigures, mean, greedy, pass, scored, failed, standard_error, majority,
-            mean_with_failures)
+            mean_with_failures, extra)
 
 struct EvaluationFigures {
   RewardFigures all;  // over every prompt

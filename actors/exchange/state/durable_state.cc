@@ -202,4 +202,6 @@ void DurableState::on(const EvaluationEnded& event) {
 
 void DurableState::on(const EvaluationIncomplete&) {}
 
+void DurableState::on(const SamplesFull&) {}
+
 }  // namespace tandem::actors

@@ -69,6 +69,7 @@ class DurableState {
   void on(const EvaluationBegan& event);
   void on(const EvaluationEnded& event);
   void on(const EvaluationIncomplete& event);
+  void on(const SamplesFull& event);
 
   scheduler::LeaseTerms terms(const Sender& holder) const;
   scheduler::LeaseKey key(GroupId group, scheduler::LeaseId lease) const;

@@ -218,4 +218,9 @@ struct EvaluationIncomplete {  // prompts that no rollout can generate any more
 };
 TANDEM_WIRE(EvaluationIncomplete, version, prompts)
 
+struct SamplesFull {  // samples.jsonl takes no more
+  std::int64_t bytes_max = 0;
+};
+TANDEM_WIRE(SamplesFull, bytes_max)
+
 }  // namespace tandem::actors

@@ -27,7 +27,8 @@ using JournalEvent =
                  BatchFormed, StepTrained, LeaseReleased, LeaseExpired, GroupHandedBack,
                  GroupDiscarded, LiveDiscarded, AnswerRefused, LearnerCameUp, LearnerRestarted,
                  LearnerAsked, VersionPublished, VersionsRestored, CommitRefused, CheckpointAsked,
-                 CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete>;
+                 CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete,
+                 SamplesFull>;
 
 // An event with the time at which it was written, which the state never depends on.
 struct JournalEntry {

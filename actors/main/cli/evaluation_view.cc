@@ -137,6 +137,11 @@ std::string render_evaluation(const json& answer, int width) {
             short_number(at(answer, {"failure_reward"})) + " for each failure\n";
   if (const json& greedy = at(answer, {"greedy"}); greedy.is_number())
     text += "greedy " + fixed(greedy) + "\n";
+  if (const json& extra = at(answer, {"extra"}); extra.is_object()) {
+    std::vector<std::string> names;
+    for (const auto& [name, mean] : extra.items()) names.push_back(name);
+    text += "extra: " + line_of(extra, names);
+  }
   text += line_of(answer, pass_names(answer)) + line_of(answer, names_of(answer, "maj@"));
   const std::string table = table_of_sources(answer, width);
   return text + (table.empty() ? "" : "\n" + table);

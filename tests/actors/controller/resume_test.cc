@@ -94,6 +94,57 @@ TEST(Resume, RunCutTwiceEndsWithABalancedLedger) {
   });
 }
 
+// The simulated reward says its score in `extra` too, so that both have one mean, whichever process
+// made the evaluation and whatever of it was lost.
+TEST(Resume, EvaluationsOfACutRunHaveTheMeansOfTheirNumbers) {
+  std::size_t records = 0;
+  for_seeds(60, [&](std::uint64_t seed) {
+    Rng rng(derive_seed(seed, "numbers"));
+    SimulatedJob job = plain_job(seed);
+    job.validation_prompts = 12;
+    job.exchange.test_freq = 2;
+    job.exchange.evaluation.sampling = {.n = 2, .temperature = 1};
+    job.scorer = {.fails = 0.1, .says_more = true};
+    const auto run = cut_run(job, seed, 1 + rng.below(500));
+    auto cluster = cluster_of(seed + 1000, random_conditions(seed + 1000));
+    resume_to_end(*cluster, run);
+    ASSERT_TRUE(run->record.result_json);
+    const auto result = parse_json(*run->record.result_json);
+    for (const auto& record : result["eval"]["records"]) {
+      ++records;
+      EXPECT_EQ(record["extra"]["part"], record["mean"]) << record;
+    }
+    for (const std::string& text : run->record.metrics_lines)
+      if (const auto line = parse_json(text); line.contains("eval")) {
+        EXPECT_EQ(line["val/reward/extra/part/mean"], line["val/reward/mean"]) << text;
+      }
+  });
+  EXPECT_GT(records, seeds_of(60) * 5);
+}
+
+TEST(Resume, SamplesThatFindNoRoomAreOneEventOfTheRun) {
+  const SimulatedJob job = plain_job(7);
+  const auto told = [](const SimulatedRun& run) {
+    return std::ranges::count(run.record.events, "samples_full", &JournalledRow::kind);
+  };
+  auto first = cluster_of(7);
+  const auto id = first->submit(job);
+  const auto run = first->run_of(*id);
+  run->record.samples_max = 3;
+  first->run_until([&] { return told(*run) > 0; }, kVirtualLimit);
+  first->run_for(200ms);
+  EXPECT_EQ(told(*run), 1) << "the record says it at each sample";
+  EXPECT_EQ(run->record.sample_lines.size(), 3u);
+  const auto is_told = [&](const std::string& line) {
+    return line.find(" job " + *id + ": samples.jsonl has 64 MiB") != std::string::npos;
+  };
+  EXPECT_EQ(std::ranges::count_if(first->trace(), is_told), 1);
+  first.reset();
+  auto second = cluster_of(8);
+  resume_to_end(*second, run);
+  EXPECT_EQ(told(*run), 1);
+}
+
 TEST(Resume, CancelledRunGoesOn) {
   auto first = cluster_of(7);
   const auto id = first->submit(plain_job(7));

@@ -122,13 +122,14 @@ TEST_F(RunEventsTest, TheLevelOfAMilestoneIsOfItsFiguresAndNotOfItsWords) {
   };
   ASSERT_TRUE((*files)->journal(
       std::vector<JournalEvent>{evaluated(0), evaluated(3), EvaluationIncomplete{.prompts = 2},
+                                SamplesFull{64 << 20},
                                 RunEnded{"killed, lost and failed are words"},
                                 RunEnded{"a wrong label", JobOutcome::kFailed}},
       Durability::kKill));
   const auto events = journal_events(run, "sums-1", {});
   ASSERT_TRUE(events.has_value());
   EXPECT_NE(events->front().message.find("failed=0"), std::string::npos);
-  EXPECT_EQ(levels(*events), (Messages{"info", "warning", "warning", "info", "error"}));
+  EXPECT_EQ(levels(*events), (Messages{"info", "warning", "warning", "warning", "info", "error"}));
 }
 
 TEST_F(RunEventsTest, LevelsAreKeptAndOlderJournalsHaveNone) {

@@ -106,7 +106,11 @@ TEST_F(RunFilesTest, AFormerJobFileStaysUnderItsNumber) {
 TEST_F(RunFilesTest, SamplesOfAllLivesTogetherAreBounded) {
   ASSERT_TRUE(open()->sample("{}"));
   fs::resize_file(folder_ / "samples.jsonl", kSamplesBytesMax - 4);
-  for (int life = 0; life < 3; ++life) ASSERT_TRUE(open()->sample("{}"));
+  for (int incarnation = 0; incarnation < 3; ++incarnation) {
+    const auto files = open();
+    EXPECT_EQ(files->sample("{}").value(), incarnation > 0) << "the first one finds room";
+    EXPECT_EQ(files->sample("{}").value(), incarnation == 0) << "it is said once";
+  }
   EXPECT_EQ(fs::file_size(folder_ / "samples.jsonl"), kSamplesBytesMax - 1);
 }
 

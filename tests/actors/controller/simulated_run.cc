@@ -141,10 +141,11 @@ Result<void> MemoryRecord::name_best(StepId step) {
   return {};
 }
 
-Result<void> MemoryRecord::sample(const std::string& json_line) {
+Result<bool> MemoryRecord::sample(const std::string& json_line) {
   if (files_full) return Error{ErrorCode::kFailed, "cannot write samples.jsonl: the disk is full"};
+  if (sample_lines.size() >= samples_max) return true;
   sample_lines.push_back(json_line);
-  return {};
+  return false;
 }
 
 Result<void> MemoryRecord::result(const std::string& text) {

@@ -75,7 +75,7 @@ class MemoryRecord final : public RunRecord {
   Result<void> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
-  Result<void> sample(const std::string& json_line) override;
+  Result<bool> sample(const std::string& json_line) override;
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
@@ -95,6 +95,7 @@ class MemoryRecord final : public RunRecord {
   std::function<void(std::span<const JournalledRow>)> on_events;
   bool disk_full = false;   // for the journal
   bool files_full = false;  // for metrics and samples
+  std::size_t samples_max = std::size_t{1} << 40;
 };
 
 class MemoryPayloads final : public PayloadStore {

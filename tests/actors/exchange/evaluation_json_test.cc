@@ -15,7 +15,8 @@ const EvaluationFigures kFigures{
             .failed = 3,
             .standard_error = 0.03,
             .majority = {{2, 0.5}, {16, 1}},
-            .mean_with_failures = 0.0625},
+            .mean_with_failures = 0.0625,
+            .extra = {{"format", 0.75}}},
     .sources = {{"code", {.failed = 3}},
                 {"math", {.mean = 0.1, .pass = {{1, 0.5}}, .scored = 97}}}};
 
@@ -23,7 +24,7 @@ TEST(EvaluationJson, AFigureThatDoesNotExistHasNoKeyButTheMean) {
   EXPECT_EQ(figures_json(kFigures), parse_json(R"({
               "mean": 0.1, "greedy": 0.25, "pass@1": 0.125, "pass@2": 0.5, "pass@16": 0.75,
               "scored": 97, "failed": 3, "stderr": 0.03, "maj@2": 0.5, "maj@16": 1.0,
-              "mean_with_failures": 0.0625,
+              "mean_with_failures": 0.0625, "extra": {"format": 0.75},
               "sources": {"code": {"mean": null, "scored": 0, "failed": 3},
                           "math": {"mean": 0.1, "pass@1": 0.5, "scored": 97, "failed": 0}}})"));
   EXPECT_EQ(figures_json({}), parse_json(R"({"mean": null, "scored": 0, "failed": 0})"));
@@ -43,6 +44,7 @@ TEST(EvaluationJson, EachFigureIsAKeyOfMetrics) {
                                   {"val/reward/maj@2", 0.5},
                                   {"val/reward/maj@16", 1.0},
                                   {"val/reward/mean_with_failures", 0.0625},
+                                  {"val/reward/extra/format/mean", 0.75},
                                   {"val/code/reward/scored", 0},
                                   {"val/code/reward/failed", 3},
                                   {"val/math/reward/mean", 0.1},

@@ -124,11 +124,55 @@ TEST(EvaluationMeans, TheAnswerOfTheMajorityCounts) {  // EM-4
   EXPECT_EQ(majority(2, {a, b, b, b, a}), 0.5) << "two blocks, and one sample is left over";
 }
 
+// EM-5: prompt 0 has the number in two of three scored samples, prompt 1 in one; the greedy
+// completion and the failed one do not count.
+TEST(EvaluationMeans, NumbersOfExtraHaveMeansAsRewardsHave) {
+  EvaluationPlan plan = plan_of(2, 4, true);
+  plan.sources = sources_of({{"a", "b"}});
+  EvaluationMeans means(plan);
+  means.scored({0, 0}, {.reward = 1, .extra = {{"format", 1}}});
+  means.scored({0, 1}, {.reward = 0, .extra = {{"format", 0}}});
+  means.scored({0, 2}, {.reward = 0});
+  means.failed({0, 3});
+  means.scored({0, 4}, {.reward = 0, .extra = {{"format", 9}}});
+  for (const std::int32_t sample : {1, 2, 3, 4}) means.scored({1, sample}, 0);
+  means.scored({1, 0}, {.reward = 0, .extra = {{"format", 1}, {"depth", 3}}});
+  ASSERT_TRUE(means.done());
+  const EvaluationFigures figures = means.figures();
+  using Means = std::map<std::string, double>;
+  EXPECT_EQ(figures.all.extra, (Means{{"depth", 3}, {"format", 0.75}}));
+  ASSERT_EQ(figures.sources.size(), 2u);
+  EXPECT_EQ(figures.sources[0].second.extra, (Means{{"format", 0.5}}));
+  EXPECT_EQ(figures.sources[1].second.extra, (Means{{"depth", 3}, {"format", 1}}));
+  EXPECT_FALSE(means.extra_left_out());
+}
+
+TEST(EvaluationMeans, OfTooManyNumbersTheSameAreKeptInAnyOrder) {  // EM-5
+  const auto name = [](std::size_t i) { return "n" + std::to_string(100 + i); };
+  const auto prompts = static_cast<std::int32_t>(kExtraKeysMax) + 3;
+  const auto figures_of = [&](bool backwards) {
+    EvaluationMeans means(plan_of(prompts, 1));
+    for (std::int32_t i = 0; i < prompts; ++i) {
+      const std::int32_t index = backwards ? prompts - 1 - i : i;
+      means.scored({index, 0},
+                   {.extra = {{name(static_cast<std::size_t>(index)), index}, {"n000", 0.1}}});
+    }
+    EXPECT_TRUE(means.extra_left_out());
+    return means.figures();
+  };
+  const EvaluationFigures figures = figures_of(false);
+  EXPECT_EQ(figures, figures_of(true));
+  EXPECT_EQ(figures.all.extra.size(), kExtraKeysMax);
+  EXPECT_TRUE(figures.all.extra.contains("n000"));
+  EXPECT_EQ(figures.all.extra.rbegin()->first, name(kExtraKeysMax - 2));
+}
+
 TEST(EvaluationMeans, MajoritiesAreThereWhereAnswersAre) {  // EM-4
   EvaluationMeans means(plan_of(2, 4));
-  for (const std::int32_t sample : {0, 1, 2, 3}) means.scored({0, sample}, sample > 0, sample > 0);
-  means.scored({1, 0}, 0, 5);
-  means.scored({1, 1}, 1, 6);
+  for (const std::int32_t sample : {0, 1, 2, 3})
+    means.scored({0, sample}, {.reward = sample > 0 ? 1.0 : 0.0, .vote = sample > 0});
+  means.scored({1, 0}, {.reward = 0, .vote = 5});
+  means.scored({1, 1}, {.reward = 1, .vote = 6});
   means.failed({1, 2});
   means.failed({1, 3});
   // maj@2: prompt 0 has (0 + 1) / 2, prompt 1 has 0. maj@4: prompt 1 has too few scores.

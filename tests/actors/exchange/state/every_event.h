@@ -87,9 +87,11 @@ inline std::vector<JournalEvent> every_event() {
                        .failed = 1,
                        .standard_error = 0.125,
                        .majority = {{2, 1}},
-                       .mean_with_failures = 0.375},
+                       .mean_with_failures = 0.375,
+                       .extra = {{"format", 0.5}}},
                       {{"a", {.failed = 1}}}},
       EvaluationIncomplete{PolicyVersion{4}, 6},
+      SamplesFull{64 << 20},
   };
 }
 

@@ -33,15 +33,23 @@ TEST(EvaluationView, OneCompletionOfEachPromptIsALine) {
 }
 
 TEST(EvaluationView, HowSureTheMeanIsAndWhatTheMajoritySays) {
-  const json answer{{"mean", 0.5},    {"stderr", 0.0125}, {"mean_with_failures", 0.25},
-                    {"maj@2", 0.5},   {"maj@16", 0.75},   {"failure_reward", -1.0},
-                    {"prompts", 100}, {"scored", 1500},   {"failed", 100},
-                    {"failure", "no"}};
+  const json answer{{"mean", 0.5},
+                    {"stderr", 0.0125},
+                    {"mean_with_failures", 0.25},
+                    {"maj@2", 0.5},
+                    {"maj@16", 0.75},
+                    {"failure_reward", -1.0},
+                    {"prompts", 100},
+                    {"scored", 1500},
+                    {"failed", 100},
+                    {"failure", "no"},
+                    {"extra", {{"right", 0.5}, {"format", 1.0}}}};
   EXPECT_EQ(render_evaluation(answer, 80),
             "mean reward 0.5 over 1500 of 1600 completions of 100 prompts, 100 failed, the first: "
             "no\n"
             "standard error 0.0125\n"
             "mean reward 0.25 with -1 for each failure\n"
+            "extra: format 1.000  right 0.500\n"
             "maj@2 0.500  maj@16 0.750\n");
 }
 
