@@ -119,7 +119,8 @@ std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& mo
     option.setting += (option.setting.empty() ? "" : " and ") + change.setting;
   }
   PlannedModel computed = model;
-  if (broken_rule(changed) || !actors::compute_in(dtype_of(changed.model), computed.config))
+  if (!broken_rules(changed).empty() ||
+      !actors::compute_in(dtype_of(changed.model), computed.config))
     return std::nullopt;
   for (auto& [role, demand] : plan_memory(changed, computed, hosts))
     option.demand.emplace(name(role), std::move(demand));

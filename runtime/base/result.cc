@@ -50,9 +50,19 @@ const char* name(ErrorCode code) {
 }
 
 std::string render(const Error& error) {
-  std::string text = "error[" + std::string(name(error.code)) + "]: " + error.message;
-  if (!error.where.empty()) text += "\n  --> " + error.where;
-  if (!error.help.empty()) text += "\n  help: " + error.help;
+  std::string text;
+  const auto add = [&](const auto& one) {
+    text += "error[" + std::string(name(error.code)) + "]: " + one.message;
+    if (!one.where.empty()) text += "\n  --> " + one.where;
+    if (!one.help.empty()) text += "\n  help: " + one.help;
+  };
+  add(error);
+  for (const FurtherError& further : error.further) {
+    text += '\n';
+    add(further);
+  }
+  if (const auto more = error.further_left_out; more > 0)
+    text += "\nand " + std::to_string(more) + (more == 1 ? " more error" : " more errors");
   return visible(text, Lines::kMany);
 }
 

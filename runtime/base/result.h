@@ -7,10 +7,13 @@
 //   use(*text);
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "runtime/base/check.h"
 
@@ -33,20 +36,34 @@ int exit_code(ErrorCode code);
 // "invalid", "not_found", …: the `code` of an HTTP error, and of the text of render().
 const char* name(ErrorCode code);
 
+// One more fault of the same input, with the code of the first one.
+struct FurtherError {
+  std::string message, where, help;  // as in Error
+};
+
+// The errors that one Error tells, the first one among them.
+inline constexpr std::size_t kErrorsToldMax = 20;
+
 struct Error {
   ErrorCode code = ErrorCode::kFailed;
   std::string message;     // what was attempted and why it failed, without a final full stop
   std::string where = {};  // "job.yaml:14:5", a path, "--set a.b=c"; may be empty
   std::string help = {};   // how to mend it; may be empty
   int os_error = 0;        // errno where the operating system refused; 0: it did not
+  // For input in which several faults are found at once, such as a job file: those after the first,
+  // in the order of the text, at most kErrorsToldMax - 1, and how many more there are.
+  std::vector<FurtherError> further = {};
+  std::uint32_t further_left_out = 0;
 };
 
 // The error as a terminal shows it, with control characters as escapes (text.h); the lines of
-// `where` and `help` are left out where these are empty:
+// `where` and `help` are left out where these are empty. Further errors follow in the same form:
 //
 //   error[invalid]: message
 //     --> where
 //     help: help
+//   error[invalid]: message of the next one
+//   and 7 more errors
 std::string render(const Error& error);
 
 // The text of errno for messages: "No space left on device".

@@ -3,7 +3,10 @@
 // replaced here, so that names are safe in messages and logs.
 #include "runtime/http/http.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "runtime/base/json.h"
@@ -69,6 +72,43 @@ bool each_part(std::string_view text, char separator, Part part) {
   }
 }
 
+// The fields that each error has in JSON. `where` is left out where it is empty.
+template <class OneError>
+nlohmann::json told(const OneError& error) {
+  nlohmann::json body = {{"message", error.message}, {"help", error.help}};
+  if (!error.where.empty()) body["where"] = error.where;
+  return body;
+}
+
+// The way back: a field that is absent or no text is empty.
+std::string text_of(const nlohmann::json& object, const char* key) {
+  const auto field = object.find(key);
+  return field != object.end() && field->is_string() ? field->get<std::string>() : std::string();
+}
+
+FurtherError heard(const nlohmann::json& said) {
+  return {text_of(said, "message"), text_of(said, "where"), text_of(said, "help")};
+}
+
+// An entry of another form, or one too many, is counted as left out.
+void read_further(const nlohmann::json& said, Error& error) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  std::uint64_t left_out = 0;
+  if (const auto list = said.find("errors"); list != said.end() && list->is_array()) {
+    for (const auto& one : *list) {
+      FurtherError further = one.is_object() ? heard(one) : FurtherError();
+      if (further.message.empty() || error.further.size() + 1 >= kErrorsToldMax)
+        ++left_out;
+      else
+        error.further.push_back(std::move(further));
+    }
+  }
+  if (const auto more = said.find("errors_left_out");
+      more != said.end() && more->is_number_unsigned())
+    left_out += std::min(more->get<std::uint64_t>(), kMost);
+  error.further_left_out = static_cast<std::uint32_t>(std::min(left_out, kMost));
+}
+
 }  // namespace
 
 std::string HttpRequest::header(const std::string& name) const {
@@ -106,9 +146,10 @@ HttpResponse error_response(const Error& error) {
 }
 
 HttpResponse error_response(int status, const Error& error) {
-  nlohmann::json body = {
-      {"code", name(error.code)}, {"message", error.message}, {"help", error.help}};
-  if (!error.where.empty()) body["where"] = error.where;
+  nlohmann::json body = told(error);
+  body["code"] = name(error.code);
+  for (const FurtherError& further : error.further) body["errors"].push_back(told(further));
+  if (error.further_left_out > 0) body["errors_left_out"] = error.further_left_out;
   return {.status = status, .body = dump_json(nlohmann::json{{"error", std::move(body)}}) + "\n"};
 }
 
@@ -122,16 +163,15 @@ Error error_of(const HttpResponse& response) {
   }
   if (!body.is_object() || !body.contains("error") || !body["error"].is_object()) return error;
   const auto& said = body["error"];
-  const auto text = [&](const char* key) {
-    return said.contains(key) && said[key].is_string() ? said[key].get<std::string>()
-                                                       : std::string();
-  };
+  const std::string code_said = text_of(said, "code");
   for (const ErrorCode code : kCodes) {
-    if (text("code") == name(code)) error.code = code;
+    if (code_said == name(code)) error.code = code;
   }
-  if (!text("message").empty()) error.message = text("message");
-  error.where = text("where");
-  error.help = text("help");
+  FurtherError first = heard(said);
+  if (!first.message.empty()) error.message = std::move(first.message);
+  error.where = std::move(first.where);
+  error.help = std::move(first.help);
+  read_further(said, error);
   return error;
 }
 

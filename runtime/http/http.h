@@ -41,8 +41,10 @@ Result<void> split_target(std::string_view target, HttpRequest& request);
 // The inverse for building targets: escapes all but letters, digits and -._~
 
 // {"error": {"code", "message", "help", "where"}} with the status that the code maps to, or the one
-// given. error_of() is the way back: it takes the code from the body, and from the status where the
-// body is not of this form, as that of a proxy.
+// given; where the error has further ones, also "errors", a list of {"message", "help", "where"},
+// and "errors_left_out". error_of() is the way back: it takes the code from the body, and from the
+// status where the body is not of this form, as that of a proxy. Of a list it takes the entries
+// that have a message, at most as many as an Error tells, and counts the others as left out.
 HttpResponse error_response(const Error& error);
 HttpResponse error_response(int status, const Error& error);
 Error error_of(const HttpResponse& response);

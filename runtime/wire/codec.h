@@ -48,7 +48,8 @@ namespace tandem {
 // Here and not in result.h, since runtime/base does not know runtime/wire.
 TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kOutOfMemory, kInfeasible, kNotFound, kUnauthorised,
                  kTimedOut, kUnreachable)
-TANDEM_WIRE(Error, code, message, where, help, os_error)
+TANDEM_WIRE(FurtherError, message, where, help)
+TANDEM_WIRE(Error, code, message, where, help, os_error, further, further_left_out)
 }  // namespace tandem
 
 namespace tandem::runtime {

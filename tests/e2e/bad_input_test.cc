@@ -13,6 +13,8 @@
 #include <optional>
 
 #include "runtime/base/file.h"
+#include "runtime/base/secret.h"
+#include "runtime/http/http_client.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -238,6 +240,40 @@ TEST_F(BadInput, AWrongIndentationIsShownWithItsLine) {
   EXPECT_EQ(done.code, 64) << done.text();
   EXPECT_NE(done.err.find("job.yaml:4:5"), std::string::npos) << done.text();
   EXPECT_NE(done.err.find("  4 |     init: random\n    |     ^"), std::string::npos) << done.text();
+}
+
+// The API reads the text itself, while `submit` reads the file before it asks.
+TEST_F(BadInput, SeveralErrorsOfAJobFileAreInOneAnswer) {
+  const fs::path job = home.path() / "job.yaml";
+  write(job,
+        "name: a\nmodel: { pth: x }\ndata:\n  shuffle: 3\nrollout:\n  n: 0\n  n: 4\n"
+        "reward: 5\n");
+  up();
+  const Finished run = home.run({"run", job.string()});
+  EXPECT_EQ(run.code, 64) << run.text();
+  std::size_t at = 0;
+  for (const char* place : {":2:10\n", ":4:12\n", ":6:6\n", ":7:3\n", ":8:9\n"}) {
+    at = run.err.find("  --> " + job.string() + place, at);
+    ASSERT_NE(at, std::string::npos) << place << run.text();
+  }
+  const Finished submit = home.run({"submit", job.string()});
+  EXPECT_EQ(submit.code, 64) << submit.text();
+  EXPECT_EQ(submit.err, run.err);
+
+  const json controller = parse_json(read_file(home.path() / "controller.json").value());
+  const auto server = runtime::parse_endpoint(controller["http"].get<std::string>());
+  ASSERT_TRUE(server) << render(server.error());
+  const auto answer = runtime::http_post(
+      *server, "/api/v1/jobs", read_file(job).value(), kPatience,
+      {{"authorization", "Bearer " + read_secret(home.path() / "token").value()}});
+  ASSERT_TRUE(answer) << render(answer.error());
+  EXPECT_EQ(answer->status, 400);
+  std::string told = render(runtime::error_of(*answer)) + "\n";
+  const std::string origin = "the submitted job";
+  for (std::size_t i = 0; (i = told.find(origin, i)) != std::string::npos;)
+    told.replace(i, origin.size(), job.string());
+  EXPECT_EQ(told, run.err);
+  home.down();
 }
 
 TEST_F(BadInput, ATruncatedCheckpointIsNamed) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +18,10 @@ struct Violation {
   std::string help;
 };
 
-// The first rule that `job` breaks, in a fixed order. A settled job is expected: some rules would
-// otherwise refuse values that settle() replaces.
-std::optional<Violation> broken_rule(const JobSpec& job);
+// The rules that `job` breaks, in a fixed order. Of rules about one value that build on each other
+// only the first broken one is there. A settled job is expected: some rules would otherwise refuse
+// values that settle() replaces.
+std::vector<Violation> broken_rules(const JobSpec& job);
 
 // Whether the user gave this key a value.
 using Given = std::function<bool(std::string_view key)>;

@@ -5,21 +5,25 @@
 //   order of events   check the bytes, parse the YAML, read the file, read each --set in turn,
 //                     look for missing required keys, settle, check rules, look for the named files
 //
+// All faults of reading are told together, and so are all missing keys, all broken rules and all
+// missing files. A later one of these checks is made only where the earlier ones found nothing: it
+// would otherwise judge values that were refused, and tell a mistake a second time.
+//
 // A job file is input that nobody has checked, from the network too (a submitted job). Its length
 // and the number of --set options are bounded before yaml-cpp sees it, and its nesting in a first
 // pass: that library parses, copies and destroys nodes by recursion. It reports by exceptions,
 // which are caught in one function.
 #include "actors/main/job/load_job.h"
 
-#include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <cstdlib>
+#include <array>
 #include <map>
 #include <sstream>
 
-#include "actors/main/job/foreign_input.h"
+#include "actors/main/job/job_faults.h"
+#include "actors/main/job/job_files.h"
 #include "actors/main/job/job_rules.h"
 #include "actors/main/job/job_table.h"
 #include "actors/main/job/key_hints.h"
@@ -38,8 +42,8 @@ namespace fs = std::filesystem;
 
 // Where values come from: the job file, or one --set.
 struct Source {
-  std::string name;  // "job.yaml" or "--set rollout.n=8"
-  bool is_set = false;
+  std::string name;        // "job.yaml" or "--set rollout.n=8"
+  std::size_t number = 0;  // 0: the file; N: the Nth --set
   fs::path base;
 };
 
@@ -49,9 +53,11 @@ struct Position {
   Position(const YAML::Mark& mark) : line(mark.line), column(mark.column) {}
 };
 
-std::string place(const Source& source, Position at) {
-  if (source.is_set || at.line < 0) return source.name;
-  return source.name + ":" + std::to_string(at.line + 1) + ":" + std::to_string(at.column + 1);
+JobPlace place(const Source& source, Position at) {
+  JobPlace place{source.number, at.line, at.column, source.name};
+  if (source.number == 0 && at.line >= 0)
+    place.text += ":" + std::to_string(at.line + 1) + ":" + std::to_string(at.column + 1);
+  return place;
 }
 
 Error invalid(std::string message, std::string where, std::string help) {
@@ -69,7 +75,7 @@ Result<void> check_text(std::string_view text, const Source& source) {
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
     const CodePoint point = first_code_point(text.substr(i));
-    const auto here = [&] { return place(source, {line, column}); };
+    const auto here = [&] { return place(source, {line, column}).text; };
     if (!point.valid || c == '\0')
       return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
     if (c == '\t' && indentation)
@@ -127,18 +133,18 @@ Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
     }
     std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1)
-      return invalid("more than one YAML document", place(source, documents[1].Mark()),
+      return invalid("more than one YAML document", place(source, documents[1].Mark()).text,
                      "a job is one document; remove the `---`");
     return documents.empty() ? YAML::Node() : documents[0];
   } catch (const TooDeep& error) {  // no mistake of one line, which an excerpt would show
     return invalid(
-        "not valid YAML: " + error.msg, place(source, error.mark),
+        "not valid YAML: " + error.msg, place(source, error.mark).text,
         "keep lists and maps in each other to " + std::to_string(kNestingMax) + " levels");
   } catch (const YAML::Exception& error) {
     const YamlFault fault = find_yaml_fault(text, error.mark.line, error.mark.column, error.msg);
-    const std::string where = place(source, {fault.line, fault.column});
+    const std::string where = place(source, {fault.line, fault.column}).text;
     return invalid("not valid YAML: " + error.msg,
-                   source.is_set ? where : where + yaml_excerpt(text, fault), fault.help);
+                   source.number > 0 ? where : where + yaml_excerpt(text, fault), fault.help);
   }
 }
 
@@ -146,96 +152,102 @@ Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
 // earlier one, and within one source a key may be given once.
 class JobReader {
  public:
-  Result<void> read_file(const YAML::Node& root, const Source& source) {
+  explicit JobReader(const std::string& origin) : origin_{.text = origin} {}
+
+  void read_file(const YAML::Node& root, const Source& source) {
     if (!root.IsDefined() || root.IsNull())
-      return invalid("the job file is empty", source.name, "see configs/arithmetic.yaml");
+      return faults_.add(origin_, "the job file is empty", "see configs/arithmetic.yaml");
     if (!root.IsMap())
-      return invalid("a job file is a list of `key: value`, found " + describe(root),
-                     place(source, root.Mark()), "see configs/arithmetic.yaml");
-    return read_members(root, "", source);
+      return faults_.add(place(source, root.Mark()),
+                         "a job file is a list of `key: value`, found " + describe(root),
+                         "see configs/arithmetic.yaml");
+    read_members(root, "", source);
   }
 
-  Result<void> read_set(const std::string& text, const fs::path& base) {
-    const Source source{"--set " + text, true, base};
+  // `number` is from 1. Each --set is a source of its own: the same key in two of them is no error,
+  // and the last one wins.
+  void read_set(const std::string& text, std::size_t number, const fs::path& base) {
+    const Source source{"--set " + text, number, base};
+    const JobPlace whole = place(source, YAML::Mark::null_mark());
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      return invalid("`" + text + "` is not KEY=VALUE", source.name, "as in --set rollout.n=8");
+      return faults_.add(whole, "`" + text + "` is not KEY=VALUE", "as in --set rollout.n=8");
     auto node = parse_yaml(std::string_view(text).substr(equals + 1), source);
-    if (!node) return node.error();
-    // Each --set is a source of its own: the same key in two of them is no error, and the last one
-    // wins.
+    if (!node) return faults_.add(whole, node.error().message, node.error().help);
     given_now_.clear();
-    return read_name(text.substr(0, equals), *node, YAML::Mark::null_mark(), source);
+    read_name(text.substr(0, equals), *node, YAML::Mark::null_mark(), source);
   }
 
   Result<LoadedJob> finish(const JobText& text) {
-    if (auto complete = check_required(text.origin); !complete) return complete.error();
-    LoadedJob job{std::move(spec_), {}, {places_.begin(), places_.end()}};
-    job.places.try_emplace("", text.origin);
+    if (faults_.empty()) check_required();
+    if (!faults_.empty()) return faults_.error(ErrorCode::kInvalid);
+    LoadedJob job{std::move(spec_), {}, {{"", origin_.text}}};
+    for (const auto& [key, at] : places_) job.places.emplace(key, at.text);
     if (trains(job.spec))
       job.warnings = settle(
           job.spec, [this](std::string_view key) { return places_.contains(std::string(key)); });
-    if (const auto broken = broken_rule(job.spec))
-      return invalid(broken->message, place_of(broken->key, text.origin), broken->help);
+    for (Violation& broken : broken_rules(job.spec))
+      faults_.add(place_of(broken.key), std::move(broken.message), std::move(broken.help));
+    if (!faults_.empty()) return faults_.error(ErrorCode::kInvalid);
     if (trains(job.spec))
       for (std::string& warning : job_warnings(job.spec))
         job.warnings.push_back(std::move(warning));
     if (text.files == Files::kMustExist)
-      if (auto found = check_files(job.spec, text); !found) return found.error();
+      check_files(
+          job.spec, std::array{text.base, text.set_base},
+          [this](std::string_view key) { return place_of(key); }, faults_);
+    if (!faults_.empty()) return faults_.error(ErrorCode::kFailed);
     return job;
   }
 
  private:
-  Result<void> read_members(const YAML::Node& map, const std::string& section,
-                            const Source& source) {
-    if (!map.IsMap()) return {};
+  void read_members(const YAML::Node& map, const std::string& section, const Source& source) {
+    if (!map.IsMap()) return;
     const auto members = members_of(map);
     if (const auto* failure = std::get_if<ValueError>(&members))
-      return invalid(failure->message, place(source, failure->mark), failure->help);
+      return faults_.add(place(source, failure->mark), failure->message, failure->help);
     for (const auto& [key, value] : std::get<std::vector<YamlMember>>(members)) {
-      if (!key.IsScalar())
-        return invalid("a key must be a name, found " + describe(key), place(source, key.Mark()),
-                       "");
-      const std::string path = (section.empty() ? "" : section + ".") + key.Scalar();
-      if (auto read = read_name(path, value, key.Mark(), source); !read) return read;
+      if (key.IsScalar())
+        read_name((section.empty() ? "" : section + ".") + key.Scalar(), value, key.Mark(), source);
+      else
+        faults_.add(place(source, key.Mark()), "a key must be a name, found " + describe(key), "");
     }
-    return {};
   }
 
-  Result<void> read_name(const std::string& path, const YAML::Node& node, const YAML::Mark& mark,
-                         const Source& source) {
+  void read_name(const std::string& path, const YAML::Node& node, const YAML::Mark& mark,
+                 const Source& source) {
+    const JobPlace at = place(source, mark);
     const TablePath in_table = table_path(path);
     const Key* key = find_key(in_table.path);
     const Section* section = find_section(in_table.path);
     if (!in_table.actor.empty() || path == "actors.")
       if (const auto good = actors::check_role_name(in_table.actor); !good)
-        return invalid("`actors`: " + good.error().message, place(source, mark), good.error().help);
+        return faults_.add(at, "`actors`: " + good.error().message, good.error().help);
     if (!key && !section) return unknown(path, node, mark, source);
     // An alias and its key are the same key: giving both is giving it twice.
     const std::string canonical = users_path(key ? key->path : section->path, in_table.actor);
-    if (const auto [at, first] = given_now_.emplace(canonical, place(source, mark)); !first)
-      return invalid("`" + canonical + "` is given twice", place(source, mark),
-                     "the first is at " + at->second + "; remove one");
+    if (const auto [before, first] = given_now_.emplace(canonical, at.text); !first)
+      return faults_.add(at, "`" + canonical + "` is given twice",
+                         "the first is at " + before->second + "; remove one");
     make_present(section_of(canonical));
     if (section) return read_section(*section, canonical, node, source);
     Key named = *key;
     named.path = canonical;  // for messages
     ActorField field(spec_, in_table.actor);
     if (auto failure = assign(named, field.field(*key), node, source.base))
-      return invalid(failure->message,
-                     place(source, failure->mark.is_null() ? mark : failure->mark), failure->help);
+      return faults_.add(failure->mark.is_null() ? at : place(source, failure->mark),
+                         failure->message, failure->help);
     field.keep();
-    places_[canonical] = place(source, mark);
-    return {};
+    places_[canonical] = at;
   }
 
   // `path` is the section's own, or has the user's name in the place of kAnyActor.
-  Result<void> read_section(const Section& section, const std::string& path, const YAML::Node& node,
-                            const Source& source) {
+  void read_section(const Section& section, const std::string& path, const YAML::Node& node,
+                    const Source& source) {
     if (!node.IsMap() && !node.IsNull())
-      return invalid("`" + path + "` is a section, found " + describe(node),
-                     place(source, node.Mark()),
-                     "`tandem explain " + std::string(section.path) + "` lists its keys");
+      return faults_.add(place(source, node.Mark()),
+                         "`" + path + "` is a section, found " + describe(node),
+                         "`tandem explain " + std::string(section.path) + "` lists its keys");
     // `--set warm_start=null` leaves an optional section out, with all that the file gave for it.
     if (node.IsNull() && section.set_present) {
       const std::string actor = table_path(path).actor;
@@ -243,11 +255,11 @@ class JobReader {
       const std::string prefix = path + ".";
       std::erase_if(places_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
       places_.erase(path);
-      return {};
+      return;
     }
     make_present(path);
     places_[path] = place(source, node.Mark());
-    return read_members(node, path, source);
+    read_members(node, path, source);
   }
 
   // Makes the section of a key, and the sections around it, present: a key may be given by --set
@@ -263,25 +275,28 @@ class JobReader {
 
   // An error about a leaf below an unknown section helps more than one about the section:
   // `actor_rollout_ref.rollout.n` can be translated. At most four levels are looked at.
-  Result<void> unknown(std::string path, YAML::Node node, YAML::Mark mark, const Source& source) {
+  void unknown(std::string path, YAML::Node node, const YAML::Mark& mark, const Source& source) {
     std::string shown = path;
+    JobPlace at = place(source, mark);
     for (int depth = 0; depth < 4 && node.IsMap() && node.size() > 0; ++depth) {
       const auto member = *node.begin();
       if (!member.first.IsScalar()) break;
       path += "." + member.first.Scalar();
-      mark = member.first.Mark();
       node.reset(member.second);
       if (is_foreign(path)) {
         shown = path;
+        at = place(source, member.first.Mark());
         break;
       }
     }
     const TablePath in_table = table_path(shown);
-    std::string help = unknown_key_help(in_table.path);
-    if (const std::size_t at = help.find("`actors." + std::string(kAnyActor) + ".");
-        at != help.npos && !in_table.actor.empty())
-      help.replace(help.find(kAnyActor, at), std::string_view(kAnyActor).size(), in_table.actor);
-    return invalid("unknown key `" + shown + "`", place(source, mark), std::move(help));
+    // The help compares a name with all others, and a file can have a hundred thousand wrong names.
+    std::string help = faults_.would_tell(at) ? unknown_key_help(in_table.path) : "";
+    if (const std::size_t of_actor = help.find("`actors." + std::string(kAnyActor) + ".");
+        of_actor != help.npos && !in_table.actor.empty())
+      help.replace(help.find(kAnyActor, of_actor), std::string_view(kAnyActor).size(),
+                   in_table.actor);
+    faults_.add(at, "unknown key `" + shown + "`", std::move(help));
   }
 
   // The first key that only a job which trains has; empty: `name` and `actors` alone are given.
@@ -293,123 +308,44 @@ class JobReader {
 
   // A required key of an optional section is missing only if that section is present, and the keys
   // of training only if the job trains.
-  Result<void> check_required(const std::string& origin) const {
+  void check_required() {
     const std::string training = key_of_training();
     const bool actors_alone = !spec_.actors.empty() && training.empty();
-    const auto missing = [&](const std::string& path, const Key& key) {
+    const auto require = [&](const std::string& path, const Key& key) {
+      if (places_.contains(path)) return;
       const bool of_training =
           !spec_.actors.empty() && path != "name" && !path.starts_with("actors.");
-      return invalid("`" + path + "` is missing", place_of(section_of(path), origin),
-                     of_training
-                         ? "a job of actors alone has only `name` and `actors`, and this one "
-                           "also `" +
-                               training + "`: remove it, or add what training needs"
-                         : std::string(key.description));
+      faults_.add(place_of(section_of(path)), "`" + path + "` is missing",
+                  of_training
+                      ? "a job of actors alone has only `name` and `actors`, and this one also `" +
+                            training + "`: remove it, or add what training needs"
+                      : std::string(key.description));
     };
     for (const Key& key : job_keys()) {
       const std::string path(key.path);
       if (key.presence != Presence::kRequired) continue;
       if (!table_path(path).actor.empty()) {
-        for (const auto& [name, actor] : spec_.actors)
-          if (const std::string own = users_path(path, name); !places_.contains(own))
-            return missing(own, key);
+        for (const auto& [name, actor] : spec_.actors) require(users_path(path, name), key);
         continue;
       }
       const Section* section = find_section(section_of(path));
       const bool present = !section || !section->present || section->present(spec_);
       const bool used = path == "name" || !actors_alone;
-      if (present && used && !places_.contains(path)) return missing(path, key);
+      if (present && used) require(path, key);
     }
-    return {};
   }
 
-  std::string place_of(std::string_view path, const std::string& origin) const {
+  JobPlace place_of(std::string_view path) const {
     const auto at = places_.find(std::string(path));
-    return at == places_.end() ? origin : at->second;
+    return at == places_.end() ? origin_ : at->second;
   }
 
-  Result<void> check_files(const JobSpec& job, const JobText& text) const;
-  struct NamedBy {
-    std::string key, place;
-  };
-  Result<void> check_program(const std::string& program, const char* path,
-                             const NamedBy& named_by) const;
-
+  const JobPlace origin_;  // the job file as a whole
   JobSpec spec_;
-  std::map<std::string, std::string> places_;     // key or section -> where it was last given
+  JobFaults faults_;
+  std::map<std::string, JobPlace> places_;        // key or section -> where it was last given
   std::map<std::string, std::string> given_now_;  // the same within the present source
 };
-
-Result<void> check_readable(const fs::path& file, const std::string& key,
-                            const std::string& where) {
-  const auto opened = open_regular(file);
-  if (opened) return {};
-  return Error{
-      ErrorCode::kFailed,
-      "cannot read " + file.string() + ", named by `" + key + "`: " + cause_of(opened.error()),
-      where, "relative paths in a job file start at the job file's folder"};
-}
-
-Result<void> JobReader::check_files(const JobSpec& job, const JobText& text) const {
-  const std::string& origin = text.origin;
-  for (const auto& [name, actor] : job.actors) {
-    const std::string key = "actors." + name + ".command";
-    if (auto found = check_program(actor.command->front(), std::getenv("PATH"),
-                                   {key, place_of(key, origin)});
-        !found)
-      return found;
-  }
-  if (!trains(job)) return {};
-  const auto check_all = [&](const std::vector<fs::path>& files,
-                             const std::string& key) -> Result<void> {
-    for (const fs::path& file : files)
-      if (auto found = check_readable(file, key, place_of(key, origin)); !found) return found;
-    return {};
-  };
-  // The path is absolute by now; it may have been relative to the job file or, by --set, to the
-  // caller.
-  for (const fs::path& base : {text.base, text.set_base})
-    if (auto hub = hub_id_error(job.model.path, base, place_of("model.path", origin))) return *hub;
-  for (const char* file : {"config.json", "tokenizer.json"})
-    if (auto found =
-            check_readable(job.model.path / file, "model.path", place_of("model.path", origin));
-        !found)
-      return found;
-  if (auto found = check_all(job.data.train_files, "data.train_files"); !found) return found;
-  if (auto found = check_all(job.data.val_files, "data.val_files"); !found) return found;
-  if (job.warm_start)
-    if (auto found = check_all(job.warm_start->train_files, "warm_start.train_files"); !found)
-      return found;
-  if (!job.reward.command) return {};
-  // The program of a reward is searched in the PATH of reward.env, if that has one.
-  const auto given = job.reward.env.find("PATH");
-  return check_program(job.reward.command->front(),
-                       given == job.reward.env.end() ? std::getenv("PATH") : given->second.c_str(),
-                       {"reward.command", place_of("reward.command", origin)});
-}
-
-// Looks for the program: a name with a slash is a path, any other one is searched in `path`, which
-// may be null.
-Result<void> JobReader::check_program(const std::string& program, const char* path,
-                                      const NamedBy& named_by) const {
-  std::vector<fs::path> candidates;
-  if (program.find('/') != std::string::npos) {
-    candidates.emplace_back(program);
-  } else {
-    std::istringstream folders(path ? path : "/usr/bin:/bin");
-    for (std::string folder; std::getline(folders, folder, ':');)
-      candidates.push_back(fs::path(folder) / program);
-  }
-  for (const fs::path& candidate : candidates)
-    if (std::error_code ignored;
-        fs::is_regular_file(candidate, ignored) && ::access(candidate.c_str(), X_OK) == 0)
-      return {};
-  return Error{ErrorCode::kFailed, "cannot run `" + program + "`, named by `" + named_by.key + "`",
-               named_by.place,
-               program.find('/') == std::string::npos
-                   ? "no such program in PATH"
-                   : "the file must exist and be executable (chmod +x)"};
-}
 
 }  // namespace
 
@@ -421,13 +357,13 @@ std::string place_of(const LoadedJob& job, std::string_view key) {
 Result<LoadedJob> parse_job(const JobText& text) {
   if (text.sets.size() > kSetsMax)
     return invalid("more than " + std::to_string(kSetsMax) + " --set options", "", "");
-  const Source source{text.origin, false, text.base};
+  const Source source{text.origin, 0, text.base};
   auto root = parse_yaml(text.yaml, source);
   if (!root) return root.error();
-  JobReader reader;
-  if (auto read = reader.read_file(*root, source); !read) return read.error();
-  for (const std::string& set : text.sets)
-    if (auto read = reader.read_set(set, text.set_base); !read) return read.error();
+  JobReader reader(text.origin);
+  reader.read_file(*root, source);
+  for (std::size_t i = 0; i < text.sets.size(); ++i)
+    reader.read_set(text.sets[i], i + 1, text.set_base);
   return reader.finish(text);
 }
 

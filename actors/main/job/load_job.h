@@ -2,8 +2,9 @@
 // job_rules.h adds rules over several keys. load_job() reads the job file; both functions look
 // whether the files that the job names exist, and read none of them.
 //
-// Errors carry file:line:column, or the --set that brought the value, and help. All are
-// ErrorCode::kInvalid, except those about a file that is missing or cannot be read (kFailed).
+// Errors carry file:line:column, or the --set that brought the value, and help; several faults of
+// one job are one Error with further ones. All are ErrorCode::kInvalid, except those about files
+// that are missing or cannot be read (kFailed).
 // Thread-safe: no state is kept between calls.
 #pragma once
 
@@ -49,7 +50,9 @@ struct JobText {
   Files files = Files::kMustExist;
 };
 
-// The settled job with its warnings (JS-1), or the first error.
+// The settled job with its warnings (JS-1), or all errors that can be told of it at once: those of
+// the values that were given; where there are none, the required keys that are missing; then the
+// rules over several keys that are broken; then the files that are missing.
 Result<LoadedJob> parse_job(const JobText& text);
 
 // parse_job over the file at `path`; relative paths in `sets` start at the current directory. The

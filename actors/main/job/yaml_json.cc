@@ -3,8 +3,11 @@
 #include "actors/main/job/yaml_json.h"
 
 #include <set>
+#include <variant>
+#include <vector>
 
 #include "actors/main/job/print_job.h"
+#include "actors/main/job/yaml_merge.h"
 #include "runtime/base/json.h"
 
 namespace tandem::app {

@@ -115,5 +115,19 @@ TEST(Result, CarriesAValueOrAnErrorWithItsExitCode) {
             "  help: write `ranks: 1`");
 }
 
+TEST(Result, FurtherErrorsAreShownLikeTheFirst) {
+  Error error{ErrorCode::kInvalid, "a is wrong", "job.yaml:3:9", "write `a: 1`"};
+  error.further = {{"b is \x1b[2Jwrong", "", ""}, {"c is wrong", "job.yaml:7:1", "remove it"}};
+  const std::string all =
+      "error[invalid]: a is wrong\n  --> job.yaml:3:9\n  help: write `a: 1`\n"
+      "error[invalid]: b is \\u001b[2Jwrong\n"
+      "error[invalid]: c is wrong\n  --> job.yaml:7:1\n  help: remove it";
+  EXPECT_EQ(render(error), all);
+  error.further_left_out = 1;
+  EXPECT_EQ(render(error), all + "\nand 1 more error");
+  error.further_left_out = 7;
+  EXPECT_EQ(render(error), all + "\nand 7 more errors");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -176,6 +176,42 @@ TEST(Http, errors_travel_as_the_contract_says) {
   EXPECT_EQ(error_of({.status = 503, .body = "<html>"}).code, ErrorCode::kUnreachable);
 }
 
+TEST(Http, several_errors_travel_in_one_answer) {
+  Error error{ErrorCode::kInvalid, "a is wrong", "job.yaml:3:9", "write 1"};
+  error.further = {{"b is wrong", "job.yaml:4:9", ""}, {"c is missing", "", "add it"}};
+  error.further_left_out = 7;
+  const HttpResponse sent = error_response(error);
+  EXPECT_EQ(sent.body,
+            "{\"error\":{\"code\":\"invalid\",\"errors\":["
+            "{\"help\":\"\",\"message\":\"b is wrong\",\"where\":\"job.yaml:4:9\"},"
+            "{\"help\":\"add it\",\"message\":\"c is missing\"}],\"errors_left_out\":7,"
+            "\"help\":\"write 1\",\"message\":\"a is wrong\",\"where\":\"job.yaml:3:9\"}}\n");
+  EXPECT_EQ(render(error_of(sent)), render(error));
+}
+
+// Another server, or one of a later version, may send anything.
+TEST(Http, a_list_of_errors_is_bounded_and_checked) {
+  const auto read = [](const std::string& more) {
+    return error_of({.status = 400, .body = R"({"error": {"message": "a", )" + more + "}}"});
+  };
+  for (const char* none : {R"("errors": 3)", R"("errors": {"message": "b"})", R"("errors": [])",
+                           R"("errors_left_out": -1)", R"("errors_left_out": "9")"}) {
+    EXPECT_EQ(render(read(none)), "error[invalid]: a") << none;
+  }
+  const Error some = read(R"("errors": [7, {"message": 1}, {}, {"message": "b", "where": []}])");
+  ASSERT_EQ(some.further.size(), 1u);
+  EXPECT_EQ(some.further[0].message, "b");
+  EXPECT_EQ(some.further[0].where, "");
+  EXPECT_EQ(some.further_left_out, 3u) << "those that cannot be shown";
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += R"({"message": "b"},)";
+  const Error most = read("\"errors\": [" + many + R"({}], "errors_left_out": 9)");
+  EXPECT_EQ(most.further.size(), kErrorsToldMax - 1);
+  EXPECT_EQ(most.further_left_out, 1001 - (kErrorsToldMax - 1) + 9);
+  EXPECT_EQ(read(R"("errors": [{}], "errors_left_out": 18446744073709551615)").further_left_out,
+            4294967295u);
+}
+
 TEST(Http, a_handler_that_throws_is_a_500) {
   const auto server =
       serve([](const HttpRequest&) -> HttpAnswer { throw std::runtime_error("a library did"); });

@@ -459,7 +459,9 @@ TEST(Codec, payload_refs_and_errors_are_wired) {
   const PayloadRef ref{
       .node = "vm", .segment = 3, .offset = 1ull << 40, .bytes = 9, .checksum = ~0ull};
   EXPECT_EQ(decode<PayloadRef>(encode(ref)).value(), ref);
-  const Error error{ErrorCode::kTimedOut, "m", "w", "h"};
+  Error error{ErrorCode::kTimedOut, "m", "w", "h"};
+  error.further = {{"m2", "w2", "h2"}, {"m3", "", ""}};
+  error.further_left_out = 5;
   const auto back = decode<std::vector<Error>>(encode(std::vector<Error>{error}));
   EXPECT_EQ(render(back.value()[0]), render(error));
 }

@@ -132,7 +132,11 @@ class FakeController {
     if (request.segments[4] == "cancel") target["state"] = "Cancelled";
     for (const auto& [role, count] : body.items()) {
       if (count == 99)
-        return runtime::error_response({ErrorCode::kInfeasible, "too many", "", "at most 4"});
+        return runtime::error_response({.code = ErrorCode::kInfeasible,
+                                        .message = "too many",
+                                        .help = "at most 4",
+                                        .further = {{"too few", "reward", "at least 1"}},
+                                        .further_left_out = 2});
       target["actors"][role] = {{"desired", count}, {"ready", count}};
     }
     if (request.segments[4] == "cancel") actors_ = json::array({actor("a-2/rollout/0", "Stopped")});
@@ -286,7 +290,9 @@ TEST_F(ClientCommands, ScalePostsTheRolesAndWaitsUntilTheyAreReady) {
   EXPECT_TRUE(run({"scale", "a", "rollout=3", "reward=2", "--wait"}).ok);
   const Outcome refused = run({"scale", "a-2", "rollout=99"});
   EXPECT_EQ(exit_code(refused.code), 2);
-  EXPECT_EQ(refused.help, "at most 4");
+  EXPECT_EQ(refused.shown,
+            "error[infeasible]: too many\n  help: at most 4\n"
+            "error[infeasible]: too few\n  --> reward\n  help: at least 1\nand 2 more errors");
 }
 
 TEST_F(ClientCommands, CancelReturnsWhenNothingRuns) {

@@ -16,6 +16,7 @@ struct Outcome {
   ErrorCode code = ErrorCode::kFailed;
   bool ok = false;
   std::string out, err, message, help;
+  std::string shown;  // the whole error as the terminal shows it
 };
 
 // The whole way of a command line: parse, carry out, collect.
@@ -31,6 +32,7 @@ inline Outcome run(std::vector<const char*> arguments, bool terminal = false) {
     outcome.code = result->error().code;
     outcome.message = result->error().message;
     outcome.help = result->error().help;
+    outcome.shown = render(result->error());
   }
   return outcome;
 }

@@ -85,7 +85,7 @@ TEST(Actors, RefusesNamesAndKeysWithTheirPlace) {
   };
   check("  rollout: { command: [sh] }\n", "`rollout` is a name of Tandem's own", "job.yaml:3:3");
   check("  Counter: { command: [sh] }\n", "`Counter` cannot name a role", "job.yaml:3:3");
-  check("  a.b: { command: [sh] }\n", "unknown key `actors.a.b`", "job.yaml:3:10");
+  check("  a.b: { command: [sh] }\n", "unknown key `actors.a.b`", "job.yaml:3:3");
   check("  counter: { comand: [sh] }\n", "unknown key `actors.counter.comand`", "job.yaml:3:14");
   check("  counter: { replicas: 2 }\n", "`actors.counter.command` is missing", "job.yaml:3:12");
   check("  counter: { command: [] }\n", "`actors.counter.command` is empty", "job.yaml:3:14");
