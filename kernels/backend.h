@@ -27,6 +27,7 @@ TANDEM_OPERATORS(TANDEM_ROW)
 // Operands borrow memory: on a CPU until the function returns, on a GPU until the stream's work is
 // done. Several threads may call at the same time, each with a stream of its own.
 struct Backend {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): Operands is a type
 #define TANDEM_ROW(function, Operands) void (*function)(const Stream&, const Operands&);
   TANDEM_OPERATORS(TANDEM_ROW)
 #undef TANDEM_ROW

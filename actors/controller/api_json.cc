@@ -203,24 +203,14 @@ std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks)
   return sum;
 }
 
-json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
-  JobStatus status = report ? report->status : JobStatus{};
-  // The exchange of a resumed run knows its step once the learner is up.
-  if (job.shape.resume_dir && (!report || status.restoring))
-    status.step = status.policy_version = job.shape.resumed_step;
-  const auto [reason, message] = reason_of(job, status, now);
-  json object{
-      {"id", job.id},
-      {"name", job.shape.name},
-      {"trains", trains(job.shape)},
-      {"state", scheduler::name(job.status.state)},
-      {"reason", reason},
-      {"message", message},
-      {"since", wall_ms(job.status.since, now)},
+namespace {
+
+// What only a job that trains has.
+json training_json(const JobRecord& job, const JobStatus& status) {
+  json figures{
       {"step", status.step},
       {"total_steps", job.shape.total_steps},
       {"policy_version", status.policy_version},
-      {"actors", actors_json(job)},
       {"reward_mean", status.reward_mean},
       {"eval", status.eval && status.eval->all.mean ? json(*status.eval->all.mean) : json()},
       {"eval_scored", status.eval ? json(status.eval->all.scored) : json()},
@@ -237,15 +227,31 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
       {"trainer_idle_fraction", status.trainer_idle_fraction},
       {"tokens_per_second",
        {{"generated", status.tokens_generated_per_s}, {"trained", status.tokens_trained_per_s}}},
-      {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()},
-      {"run_dir", job.run_dir},
-      {"why", waits_json(status.waits)}};
+      {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()}};
   if (!trains(job.shape))
-    for (const char* const figure :
-         {"step", "total_steps", "policy_version", "reward_mean", "staleness", "queue_depth",
-          "steps_skipped", "steps_without_gradient", "rewards_failed", "trainer_idle_fraction",
-          "tokens_per_second"})
-      object[figure] = nullptr;
+    for (json& figure : figures) figure = nullptr;
+  return figures;
+}
+
+}  // namespace
+
+json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
+  JobStatus status = report ? report->status : JobStatus{};
+  // The exchange of a resumed run knows its step once the learner is up.
+  if (job.shape.resume_dir && (!report || status.restoring))
+    status.step = status.policy_version = job.shape.resumed_step;
+  const auto [reason, message] = reason_of(job, status, now);
+  json object{{"id", job.id},
+              {"name", job.shape.name},
+              {"trains", trains(job.shape)},
+              {"state", scheduler::name(job.status.state)},
+              {"reason", reason},
+              {"message", message},
+              {"since", wall_ms(job.status.since, now)},
+              {"actors", actors_json(job)},
+              {"run_dir", job.run_dir},
+              {"why", waits_json(status.waits)}};
+  object.update(training_json(job, status));
   object["memory"] = memory_json(job);
   object["troubles"] = json::array();
   for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));

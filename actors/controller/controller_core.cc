@@ -434,10 +434,6 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
       set(job, JobState::kCancelled, why);
       break;
   }
-  close_run(job);
-}
-
-void ControllerCore::close_run(const JobRecord& job) {
   if (!trains(job.shape) || !job.outcome->has_result) effects_.push_back(WriteResult{job.id});
   effects_.push_back(CloseExchange{job.id});
 }

@@ -137,8 +137,6 @@ class ControllerCore {
   // state final when the last process is gone (CC-4).
   void stop_job(JobRecord& job);
   void finish_job_if_gone(JobRecord& job);
-  // Of a job in a final state: writes its outcome where no exchange did, and frees its run.
-  void close_run(const JobRecord& job);
   // Changes a state by the lifecycle's table, and announces a change. All changes of state pass
   // here.
   void set(ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);

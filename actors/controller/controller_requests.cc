@@ -139,7 +139,9 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
       set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
     job.outcome = JobEnded{job.id, JobOutcome::kCancelled, kCancelledByUser, /*has_result=*/false};
     set(job, JobState::kCancelled, scheduler::CancelledByUser{});
-    close_run(job);
+    effects_.push_back(WriteResult{job.id});
+    // Frees the run, which is locked since the job was submitted if it has no exchange to lock it.
+    if (job.shape.resume_dir || !trains(job.shape)) effects_.push_back(CloseExchange{job.id});
     return {};
   }
   end_job(job, JobOutcome::kCancelled, kCancelledByUser);

@@ -62,8 +62,8 @@ bool was_deleted(const std::filesystem::path& runs, const std::string& id);
 // All members may be called on any thread; each call reads the directory anew.
 class RunCatalogue {
  public:
-  RunCatalogue(std::filesystem::path home, JobReaders read_job)
-      : runs_(std::move(home) / "runs"), read_job_(std::move(read_job)) {}
+  RunCatalogue(const std::filesystem::path& home, JobReaders read_job)
+      : runs_(home / "runs"), read_job_(std::move(read_job)) {}
 
   // Any thread.
   std::vector<Run> list();  // newest first

@@ -56,7 +56,7 @@ class RunFiles final : public RunRecord {
   std::ofstream metrics_, samples_;
   std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
   std::size_t sample_bytes_ = 0;                  // of all incarnations of the run
-  bool samples_full_ = false;                     // which sample() has said
+  bool samples_full_ = false;                     // and sample() has said so
 };
 
 }  // namespace tandem::actors

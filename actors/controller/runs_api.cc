@@ -191,7 +191,9 @@ HttpAnswer RunsApi::one(const Run& run) {
   for (const auto& [actor, numbers] : incarnations)
     object["actors"].push_back({{"name", actor}, {"incarnations", numbers}});
   object["result"] = run.result;
-  if (object["message"] == "")  // the last event about the run takes its place
+  if (object["message"]
+          .get_ref<const std::string&>()
+          .empty())  // the last event about the run takes its place
     if (const auto events = events_of(run.id, {}))
       for (const ClusterEvent& event : *events)
         if (event.subject == run.id) object["message"] = event.message;

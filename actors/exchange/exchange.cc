@@ -37,10 +37,11 @@ void add(OutgoingMessages& outgoing, const runtime::Address& to, const runtime::
          Inbox message) {
   std::visit(
       [&](auto& part) {
-        if constexpr (std::is_null_pointer_v<decltype(list_of(part))>)
+        const auto list = list_of(part);
+        if constexpr (std::is_null_pointer_v<std::remove_const_t<decltype(list)>>)
           outgoing.add(to, ref, std::move(part));
         else
-          outgoing.add(to, ref, std::move(part), list_of(part));
+          outgoing.add(to, ref, std::move(part), list);
       },
       message);
 }

@@ -60,6 +60,32 @@ StepFigures figures_of_step(const RunView& view, const StepReport& report) {
   return figures;
 }
 
+// What the learner reports of a step.
+nlohmann::json learner_line(const StepReport& report) {
+  const Spread advantages = spread_of(report.advantages);
+  return {{"critic/advantages/mean", advantages.mean},
+          {"critic/advantages/min", advantages.min},
+          {"critic/advantages/max", advantages.max},
+          {"critic/advantages/std", advantages.std},
+          {"actor/entropy", report.entropy},
+          {"actor/loss", report.loss},
+          {"actor/ppo_kl", report.ppo_kl},
+          {"actor/pg_clipfrac", report.pg_clipfrac},
+          {"clip_ratio/low_mean", report.pg_clipfrac_low},
+          {"clip_ratio/high_mean", report.pg_clipfrac_high},
+          {"actor/ratio_max", report.ratio_max},
+          {"actor/grad_norm", report.grad_norm},
+          {"actor/lr", report.lr},
+          {"timing_s/update_actor", report.seconds_update},
+          {"timing_s/update_weights", report.seconds_publish},
+          {"timing_s/wait_payload", report.seconds_wait_payload},
+          {"tandem/groups_zero_variance", report.groups_zero_variance},
+          {"tandem/observed_fraction", report.observed_fraction},
+          {"tandem/steps_skipped", report.steps_skipped},
+          {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
+          {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
+}
+
 // Figures that only some algorithms have.
 void add_optional_figures(const StepReport& report, nlohmann::json& line) {
   for (const auto& [key, figure] :
@@ -94,59 +120,37 @@ void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector
   RunStatistics& statistics = turn.seen.statistics;
   const BatchFigures& shown = statistics.batch;
   const StalenessCount& staleness = shown.staleness;
-  const Spread advantages = spread_of(report.advantages);
   const auto counters = turn.facts.flow.ledger.counters();
   const JobStatus job = status_of(turn.view());
   const StepFigures& figures = statistics.last_step.emplace(figures_of_step(turn.view(), report));
-  nlohmann::json line{
-      {"step", committed.step.value + 1},
-      {"critic/rewards/mean", shown.rewards.mean},
-      {"critic/rewards/min", shown.rewards.min},
-      {"critic/rewards/max", shown.rewards.max},
-      {"critic/rewards/std", shown.rewards.std},
-      {"critic/advantages/mean", advantages.mean},
-      {"critic/advantages/min", advantages.min},
-      {"critic/advantages/max", advantages.max},
-      {"critic/advantages/std", advantages.std},
-      {"tandem/solve_all", shown.solved_all},
-      {"tandem/solve_none", shown.solved_none},
-      {"response_length/mean", shown.completion_tokens_mean},
-      {"response_length/max", shown.completion_tokens_max},
-      {"response_length/clip_ratio", shown.truncated_fraction},
-      {"actor/entropy", report.entropy},
-      {"actor/loss", report.loss},
-      {"actor/ppo_kl", report.ppo_kl},
-      {"actor/pg_clipfrac", report.pg_clipfrac},
-      {"clip_ratio/low_mean", report.pg_clipfrac_low},
-      {"clip_ratio/high_mean", report.pg_clipfrac_high},
-      {"actor/ratio_max", report.ratio_max},
-      {"actor/grad_norm", report.grad_norm},
-      {"actor/lr", report.lr},
-      {"timing_s/update_actor", report.seconds_update},
-      {"timing_s/update_weights", report.seconds_publish},
-      {"timing_s/wait_payload", report.seconds_wait_payload},
-      {"timing_s/step", seconds(turn.now - statistics.step_sent)},
-      {"perf/throughput", job.tokens_trained_per_s},
-      {"tandem/staleness/p50", staleness.quantile(0.5)},
-      {"tandem/staleness/p99", staleness.quantile(0.99)},
-      {"tandem/staleness/max", staleness.max()},
-      {"tandem/ledger/issued", counters.issued},
-      {"tandem/ledger/trained", counters.trained},
-      {"tandem/ledger/discarded", counters.discarded_total()},
-      {"tandem/ledger/live", counters.live},
-      {"tandem/queue_depth", job.queue_depth},
-      {"tandem/oldest_sample_age_steps", figures.oldest_sample_age_steps},
-      {"tandem/wall_seconds", work_of(turn.view()).wall_seconds},
-      {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
-      {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
-      {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
-      {"tandem/rewards_failed", shown.rewards_failed},
-      {"tandem/groups_zero_variance", report.groups_zero_variance},
-      {"tandem/observed_fraction", report.observed_fraction},
-      {"tandem/steps_skipped", report.steps_skipped},
-      {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient},
-      {"tandem/logprob_diff/max_at_staleness_0", report.logprob_diff_max_at_staleness_0},
-      {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
+  nlohmann::json line{{"step", committed.step.value + 1},
+                      {"critic/rewards/mean", shown.rewards.mean},
+                      {"critic/rewards/min", shown.rewards.min},
+                      {"critic/rewards/max", shown.rewards.max},
+                      {"critic/rewards/std", shown.rewards.std},
+                      {"tandem/solve_all", shown.solved_all},
+                      {"tandem/solve_none", shown.solved_none},
+                      {"response_length/mean", shown.completion_tokens_mean},
+                      {"response_length/max", shown.completion_tokens_max},
+                      {"response_length/clip_ratio", shown.truncated_fraction},
+                      {"timing_s/step", seconds(turn.now - statistics.step_sent)},
+                      {"perf/throughput", job.tokens_trained_per_s},
+                      {"tandem/staleness/p50", staleness.quantile(0.5)},
+                      {"tandem/staleness/p99", staleness.quantile(0.99)},
+                      {"tandem/staleness/max", staleness.max()},
+                      {"tandem/ledger/issued", counters.issued},
+                      {"tandem/ledger/trained", counters.trained},
+                      {"tandem/ledger/discarded", counters.discarded_total()},
+                      {"tandem/ledger/live", counters.live},
+                      {"tandem/queue_depth", job.queue_depth},
+                      {"tandem/oldest_sample_age_steps", figures.oldest_sample_age_steps},
+                      {"tandem/wall_seconds", work_of(turn.view()).wall_seconds},
+                      {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
+                      {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
+                      {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
+                      {"tandem/rewards_failed", shown.rewards_failed},
+                      {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient}};
+  line.update(learner_line(report));
   add_optional_figures(report, line);
   add_extras(turn, batch, line);
   if (statistics.trained.tokens > 0)

@@ -150,11 +150,11 @@ void finish_drains(Turn& turn) {
   for (const auto* role : {&turn.facts.workers.rollouts, &turn.facts.workers.rewards})
     for (const auto& [name, worker] : *role) {
       if (!worker.draining) continue;
-      const bool busy =
-          turn.facts.flow.ledger.held_by(worker.who.incarnation) > 0 ||
-          std::ranges::any_of(turn.seen.evaluations, [&](const Evaluation& evaluation) {
-            return evaluation.held_by(worker.who.actor);
-          });
+      const bool busy = turn.facts.flow.ledger.held_by(worker.who.incarnation) > 0 ||
+                        std::ranges::any_of(turn.seen.evaluations,
+                                            [&who = worker.who](const Evaluation& evaluation) {
+                                              return evaluation.held_by(who.actor);
+                                            });
       if (busy && turn.now < turn.seen.workers.by_actor[name].drain_deadline) continue;
       leaving.emplace_back(worker.who, busy);
     }

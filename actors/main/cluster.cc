@@ -265,6 +265,15 @@ void say_words(const std::shared_ptr<const runtime::DaemonWords>& words,
             {actors::ClusterCondition::kNodeReady}, joined}) == runtime::Delivery::kAccepted);
 }
 
+// Without the node, its address and the end for a refusal, which run_node() adds.
+runtime::AgentConfig agent_config(const NodeCommand& command, const runtime::Dial& controller) {
+  return {.program = own_program().string(),
+          .controller = to_string(controller.to),
+          .advertise = command.advertise.value_or(""),
+          .secret = controller.keys ? to_text(*controller.keys) : "",
+          .usage_interval = runtime::kUsageInterval};
+}
+
 }  // namespace
 
 int run_controller(const ControllerCommand& command, const Console& console, bool verbose) {
@@ -320,18 +329,13 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
     return link_pointer->send(std::move(frame));
   };
   Guarded<std::optional<Error>> refusal;
-  const runtime::AgentConfig config{
-      .node = *machine,
-      .program = own_program().string(),
-      .controller = to_string(controller->to),
-      .bind = *bind,
-      .advertise = command.advertise.value_or(""),
-      .secret = controller->keys ? to_text(*controller->keys) : "",
-      .usage_interval = runtime::kUsageInterval,
-      .on_refused = [&](const runtime::NodeRefused& refused) {
-        refusal.with([&](auto& error) { error = node_refused(name, refused); });
-        signals.raise();
-      }};
+  runtime::AgentConfig config = agent_config(command, *controller);
+  config.node = *machine;
+  config.bind = *bind;
+  config.on_refused = [&](const runtime::NodeRefused& refused) {
+    refusal.with([&](auto& error) { error = node_refused(name, refused); });
+    signals.raise();
+  };
   runtime::LinkCallbacks callbacks;
   callbacks.on_parcel = [&](const runtime::PeerId&, std::string& frame) {
     return directory.deliver(frame, to_controller);

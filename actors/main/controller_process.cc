@@ -164,7 +164,9 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
     return Error{
         ErrorCode::kInvalid, "this run is not one of this controller's", run->string(),
         "its runs are in " + runs.string() + "; elsewhere: " + resume_command("run", *run)};
-  if (auto possible = check_run_to_resume(job->spec, *run); !possible) return possible.error();
+  const auto changes = check_run_to_resume(job->spec, *run);
+  if (!changes) return changes.error();
+  shape.warnings.insert(shape.warnings.end(), changes->begin(), changes->end());
   resume_from(*run, shape);
   return shape;
 }

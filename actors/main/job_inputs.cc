@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "actors/controller/run_journal.h"
+#include "actors/main/exchange_host.h"
 #include "actors/main/job/dataset.h"
 #include "actors/main/job/kept_run.h"
 #include "actors/main/roles/role_config.h"
@@ -158,12 +159,21 @@ Result<CheckedInputs> check_inputs(LoadedJob& loaded, const TellReading& tell) {
                        .model = planned_model(model->config, job.model.path)};
 }
 
-Result<void> check_run_to_resume(const JobSpec& job, const fs::path& run) {
+Result<std::vector<std::string>> check_run_to_resume(const JobSpec& job, const fs::path& run) {
   if (const auto fine = check_resumable(job, run); !fine) return fine.error();
   // The run would append to these.
   for (const char* const file : {"metrics.jsonl", "samples.jsonl"})
-    if (const auto regular = refuse_irregular(run / file); !regular) return regular;
-  return actors::RunJournal::check(run.string());
+    if (const auto regular = refuse_irregular(run / file); !regular) return regular.error();
+  if (const auto readable = actors::RunJournal::check(run.string()); !readable)
+    return readable.error();
+  const auto kept = read_file(run / "job.yaml", kJobFileBytesMax);
+  if (!kept) return kept.error();
+  const auto before = parse_kept_job(*kept, run.string());
+  // A job file that another version wrote may have keys that are unknown here; the run can go on.
+  if (!before)
+    return std::vector<std::string>{
+        "what this job does otherwise than the run before is unknown: " + before.error().message};
+  return changes_of_resume(*before, job);
 }
 
 }  // namespace tandem::app

@@ -29,9 +29,11 @@ struct CheckedInputs {
 // follow from the number of prompts.
 Result<CheckedInputs> check_inputs(LoadedJob& job, const TellReading& tell = {});
 
-// Whether the run in the directory `run` can go on as `job`. kInvalid for the reasons of
-// check_resumable(), and for a journal that another version of tandem wrote; kFailed where one of
-// its files is no regular file. Writes nothing.
-Result<void> check_run_to_resume(const JobSpec& job, const std::filesystem::path& run);
+// Whether the run in the directory `run` can go on as `job`, and what it then does otherwise than
+// before (changes_of_resume()). kInvalid for the reasons of check_resumable(), and for a journal
+// that another version of tandem wrote; kFailed where one of its files is no regular file. Writes
+// nothing.
+Result<std::vector<std::string>> check_run_to_resume(const JobSpec& job,
+                                                     const std::filesystem::path& run);
 
 }  // namespace tandem::app

@@ -157,6 +157,10 @@ int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& 
   }
 }
 
+void warn(const Console& console, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
+}
+
 }  // namespace
 
 int run_job(const RunCommand& command, const Console& console, bool verbose) {
@@ -168,16 +172,17 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   }
   auto loaded = load_job_of(command.job, run, command.sets);
   if (!loaded) return console.complain(loaded.error());
-  for (const std::string& warning : loaded->warnings) console.err << "warning: " << warning << "\n";
+  warn(console, loaded->warnings);
   const auto checked = check_inputs(*loaded, tell_by([&console](const std::string& notice) {
     console.err << notice << std::endl;
   }));
   if (!checked) return console.complain(checked.error());
-  for (const std::string& warning : checked->warnings)
-    console.err << "warning: " << warning << "\n";
-  if (run)
-    if (const auto possible = check_run_to_resume(loaded->spec, *run); !possible)
-      return console.complain(possible.error());
+  warn(console, checked->warnings);
+  if (run) {
+    const auto changes = check_run_to_resume(loaded->spec, *run);
+    if (!changes) return console.complain(changes.error());
+    warn(console, *changes);
+  }
   if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
   // Before the first thread, which must inherit the blocked signals.

@@ -201,7 +201,7 @@ struct Refusals {
 class ShmSubscriber : public WeightSubscriber {
  public:
   explicit ShmSubscriber(const WeightsConfig& config) : config_(config) {}
-  ~ShmSubscriber() override { cancel(); }
+  ~ShmSubscriber() override { ShmSubscriber::cancel(); }
 
   Result<std::optional<PolicyVersion>> newest() override;
   bool available(PolicyVersion version) override;

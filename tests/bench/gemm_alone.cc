@@ -3,6 +3,7 @@
 namespace tandem::bench {
 
 bool GemmPeer::computes(bool) { return false; }
+bool GemmPeer::uses_the_callers_thread() { return true; }
 
 struct GemmPeer::Plan {};
 

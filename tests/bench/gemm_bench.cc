@@ -4,10 +4,11 @@
 //   gemm/backward_input/M/K/N, gemm/backward_weight/M/K/N
 //   gemm/bf16/forward/M/K/N, and so on: the same in bf16
 //   gemm/2_threads/backward_weight/M/K/N: on two threads
-// items_per_second is floating-point operations per second, of CPU time where there is one thread;
-// `ratio` is ours / oneDNN's, measured in alternating slices so that a busy neighbour slows both.
-// Where oneDNN is not installed, or has no such product on this processor, Tandem is measured
-// alone. The label is our instruction set, which TANDEM_ISA chooses (ONEDNN_MAX_CPU_ISA: oneDNN's).
+// items_per_second is floating-point operations per second, of CPU time where there is one thread
+// and oneDNN has no threads of its own; `ratio` is ours / oneDNN's, measured in alternating slices
+// so that a busy neighbour slows both. Where oneDNN is not installed, or has no such product on
+// this processor, Tandem is measured alone. The label is our instruction set, which TANDEM_ISA
+// chooses (ONEDNN_MAX_CPU_ISA: oneDNN's).
 //
 // Forward multiplies by a weight that both have laid out beforehand. In backward the second operand
 // is another one in every training step and has no layout of its own: oneDNN reads it where it lies
@@ -152,8 +153,9 @@ std::vector<Peer> peers_of(const Shape& s, const Product& product, Operands& ope
 
 // CPU time of this thread, if it is the only one: a busy machine takes its turns elsewhere.
 double now(int threads) {
+  static const bool alone = bench::GemmPeer::uses_the_callers_thread();
   timespec time{};
-  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  clock_gettime(threads == 1 && alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
@@ -171,7 +173,10 @@ void run(benchmark::State& state, Shape s, Product product) {
   const int threads = product.threads;
   const double flops =
       2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
-  const int calls = static_cast<int>(2e7 / flops) + 1;
+  // The peer's threads look for more work for a while after each product, on the cores of ours: on
+  // two threads a slice is long beside that.
+  const double slice_flops = threads == 1 ? 2e7 : 1e10;
+  const int calls = static_cast<int>(slice_flops / flops) + 1;
   seconds(ours, 2, threads);
   for (Peer& peer : peers) seconds([&peer] { peer.product.multiply(); }, 2, threads);
   double mine = 0;

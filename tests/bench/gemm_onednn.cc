@@ -42,6 +42,11 @@ bool GemmPeer::computes(bool bf16) {
   return true;
 }
 
+bool GemmPeer::uses_the_callers_thread() {
+  const unsigned runtime = dnnl::version()->cpu_runtime;
+  return runtime == DNNL_RUNTIME_SEQ || runtime == DNNL_RUNTIME_OMP;
+}
+
 struct GemmPeer::Plan {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};

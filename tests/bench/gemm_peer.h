@@ -30,6 +30,9 @@ class GemmPeer {
   // Below AVX-512 it may have no product of bf16. Where it has none, no peer of such a shape may be
   // made.
   static bool computes(bool bf16);
+  // Whether a product on one thread is computed by the thread that asks for it, so that this
+  // thread's CPU time is the product's. oneDNN's builds with SYCL or TBB have threads of their own.
+  static bool uses_the_callers_thread();
 
   GemmPeer(const Shape& shape, const Operands& operands, Layout layout);
   ~GemmPeer();

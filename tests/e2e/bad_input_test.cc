@@ -450,14 +450,14 @@ TEST_F(BadInput, ASecondControllerOnTheSameStateIsRefused) {
 
 TEST_F(BadInput, WithoutAControllerEveryClientSaysSo) {
   for (const Words& command : {Words{"get", "jobs"}, Words{"submit"} + small_job(3), Words{"top"},
-                               Words{"why", "x"}, Words{"scale", "x", "rollout=2"},
-                               Words{"cancel", "x"}, Words{"wait", "x", "--for", "Running"},
+                               Words{"scale", "x", "rollout=2"}, Words{"cancel", "x"},
+                               Words{"wait", "x", "--for", "Running"},
                                Words{"--address", "127.0.0.1:1", "events"}, Words{"node"}}) {
     const Finished done = home.run(command);
     EXPECT_EQ(done.code, 69) << command.front() << ": " << done.text();
     EXPECT_NE(done.err.find("help:"), std::string::npos) << done.text();
   }
-  for (const Words& command : {Words{"logs", "x"}, Words{"samples", "x"},
+  for (const Words& command : {Words{"logs", "x"}, Words{"samples", "x"}, Words{"why", "x"},
                                Words{"events", "-j", "x"}, Words{"describe", "run/x"}}) {
     const Finished done = home.run(command);
     EXPECT_EQ(done.code, 3) << command.front() << ": runs are looked for: " << done.text();

@@ -412,8 +412,8 @@ Result<void> execute(const WhyCommand& command, Client& client) {
         actor || actor.error().code != ErrorCode::kNotFound)
       path = std::move(actor);
   if (!path && path.error().code == ErrorCode::kNotFound)
-    return Error{ErrorCode::kNotFound, "no job or actor `" + command.target + "`", "",
-                 "`tandem get jobs` and `tandem get actors` list them"};
+    return Error{ErrorCode::kNotFound, "no run, job or actor `" + command.target + "`", "",
+                 "`tandem get runs` and `tandem get actors` list them"};
   if (!path) return path.error();
   auto item = client.api.get(path->path);
   if (!item) return item.error();

@@ -24,7 +24,7 @@ struct Format {
   std::string_view magic, name, command;
 };
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 constexpr Format kFormats[] = {
     {"PAR1"sv, "a parquet file",

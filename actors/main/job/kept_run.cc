@@ -3,8 +3,14 @@
 // that no content has to be read.
 #include "actors/main/job/kept_run.h"
 
+#include <algorithm>
 #include <charconv>
+#include <map>
+#include <string_view>
 #include <system_error>
+
+#include "actors/main/job/print_job.h"
+#include "runtime/base/text.h"
 
 namespace tandem::app {
 
@@ -14,6 +20,17 @@ namespace {
 
 constexpr std::string_view kCheckpointPrefix = "step-";
 constexpr const char* kJournal = "journal.sqlite";  // of a run that has begun
+
+constexpr std::size_t kChangesShown = 10;
+constexpr std::size_t kValueBytes = 60;
+
+// Whether the key says which prompt has which place in the order of prompts: the place is all that
+// a journal keeps. (Another `seed` is refused, by the checkpoint.)
+bool gives_the_order(const JobSpec& job, std::string_view key) {
+  if (key == "data.max_prompt_length") return job.data.filter_overlong_prompts;
+  return key == "data.train_files" || key == "data.shuffle" ||
+         key == "data.filter_overlong_prompts";
+}
 
 }  // namespace
 
@@ -69,6 +86,40 @@ Result<void> check_resumable(const JobSpec& job, const fs::path& run) {
                run.string(),
                "resume it with --set learner.total_training_steps=N of at least " +
                    std::to_string(*newest) + ", or begin a new run without --resume"};
+}
+
+std::vector<std::string> changes_of_resume(const JobSpec& before, const JobSpec& now) {
+  std::map<std::string, std::string> values;
+  for (PrintedKey& key : printed_keys(before)) values.emplace(key.path, std::move(key.value));
+  std::vector<std::string> changed;
+  std::string of_order;
+  const auto note = [&](const std::string& path, std::string_view old, std::string_view value) {
+    changed.push_back("`" + path + "` " + cut_utf8(old, kValueBytes) + " → " +
+                      cut_utf8(value, kValueBytes));
+    if (gives_the_order(now, path)) of_order += (of_order.empty() ? "`" : ", `") + path + "`";
+  };
+  for (const PrintedKey& key : printed_keys(now)) {
+    const auto old = values.extract(key.path);
+    if (old.empty()) {
+      note(key.path, "absent", key.value);
+    } else if (old.mapped() != key.value) {
+      note(key.path, old.mapped(), key.value);
+    }
+  }
+  for (const auto& [path, value] : values) note(path, value, "absent");
+  if (changed.empty()) return {};
+  std::string list;
+  for (std::size_t i = 0; i < std::min(changed.size(), kChangesShown); ++i)
+    list += (i == 0 ? "" : ", ") + changed[i];
+  if (changed.size() > kChangesShown)
+    list += " and " + std::to_string(changed.size() - kChangesShown) + " more";
+  std::vector<std::string> sentences = {"the run goes on with other keys than before: " + list};
+  if (!of_order.empty())
+    sentences.push_back(
+        "another " + of_order +
+        " gives the prompts another order: those that come next do not follow those "
+        "that were drawn, so some come twice and others not at all in this epoch");
+  return sentences;
 }
 
 std::string resume_command(const std::string& verb, const fs::path& run) {

@@ -7,6 +7,7 @@
 
 namespace tandem::actors {
 
+// NOLINTNEXTLINE(readability-function-size): a table
 inline std::vector<JournalEvent> every_event() {
   using scheduler::LeaseId;
   using scheduler::Slot;

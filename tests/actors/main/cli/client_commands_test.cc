@@ -11,7 +11,6 @@
 #include "actors/main/cli/client_program.h"
 #include "actors/main/cli/command_line.h"
 #include "actors/main/cli/complete_command.h"
-#include "actors/main/cli/doctor.h"
 #include "actors/main/job/print_job.h"
 #include "runtime/base/file.h"
 #include "runtime/http/http_server.h"
@@ -589,16 +588,6 @@ TEST(Client, TheFileOfTheControllerGivesItsAddress) {
   ASSERT_EQ(::setenv("TANDEM_ADDRESS", "127.0.0.1:1", 1), 0);
   EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
   ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
-}
-
-TEST(Doctor, SeesPortsInUse) {
-  FakeController controller;
-  const std::string address = controller.address();
-  const int port = std::stoi(address.substr(address.rfind(':') + 1));
-  const JobFolder folder;
-  const std::string text =
-      render_findings(examine_machine(folder.root(), port), OutputForm::kTable, 100);
-  EXPECT_NE(text.find(std::to_string(port) + " in use"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include "actors/main/cli/doctor.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "kernels/backend.h"
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "tests/actors/main/job/job_folder.h"
 
@@ -66,6 +69,23 @@ TEST(Doctor, NoNcclIsNoTroubleWithoutGpus) {
   EXPECT_EQ(nccl->health, Health::kOk);
   EXPECT_EQ(nccl->detail, "not found");
   EXPECT_EQ(nccl->help, "");
+}
+
+TEST(Doctor, SeesPortsInUse) {
+  const OwnedFd listener(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listener.get(), name, size), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  ASSERT_EQ(::getsockname(listener.get(), name, &size), 0);
+  const int port = ntohs(address.sin_port);
+  const JobFolder folder;
+  const std::string text =
+      render_findings(examine_machine(folder.root(), port), OutputForm::kTable, 100);
+  EXPECT_NE(text.find(std::to_string(port) + " in use"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -103,14 +103,14 @@ TEST(JobFaults, AllMissingFilesAreTold) {
     return "cannot read " + root + "/" + file + ", named by `" + key +
            "`: No such file or directory";
   };
+  const std::string by_actor = "named by `actors.counter.command`";
   EXPECT_EQ(told(job),
             (Lines{"job.yaml:2:10 " + cannot("models/none/config.json", "model.path"),
                    "job.yaml:3:9 " + cannot("a.jsonl", "data.train_files"),
                    "job.yaml:3:9 " + cannot("b.jsonl", "data.train_files"),
                    "job.yaml:3:60 " + cannot("c.jsonl", "data.val_files"),
                    "job.yaml:4:26 cannot run `" + root + "/none.py`, named by `reward.command`",
-                   "job.yaml:5:22 cannot run `no-such-program`, named by "
-                   "`actors.counter.command`"}));
+                   "job.yaml:5:22 cannot run `no-such-program`, " + by_actor}));
 }
 
 TEST(JobFaults, NothingIsToldTwice) {

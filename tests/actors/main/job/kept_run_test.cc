@@ -73,6 +73,47 @@ TEST_F(KeptRun, AJobThatEndsBeforeItsCheckpointIsRefusedWithBothNumbers) {
   EXPECT_EQ(exit_code(check_resumable(job, run).error().code), 64);
 }
 
+TEST_F(KeptRun, AResumeNamesTheKeysThatHaveAnotherValue) {
+  const JobSpec before = folder.full();
+  EXPECT_TRUE(changes_of_resume(before, before).empty());
+  JobSpec now = before;
+  now.learner.total_training_steps += 5;
+  const auto longer = changes_of_resume(before, now);
+  ASSERT_EQ(longer.size(), 1u) << "the order of prompts is the same";
+  EXPECT_NE(longer[0].find("`learner.total_training_steps` " +
+                           std::to_string(before.learner.total_training_steps) + " → " +
+                           std::to_string(now.learner.total_training_steps)),
+            std::string::npos)
+      << longer[0];
+  now.data.filter_overlong_prompts = !before.data.filter_overlong_prompts;
+  now.data.shuffle = !before.data.shuffle;
+  const auto shifted = changes_of_resume(before, now);
+  ASSERT_EQ(shifted.size(), 2u);
+  EXPECT_NE(shifted[1].find("`data.shuffle`, `data.filter_overlong_prompts`"), std::string::npos)
+      << shifted[1];
+  now = before;
+  now.warm_start.reset();
+  const auto without = changes_of_resume(before, now);
+  ASSERT_EQ(without.size(), 1u);
+  EXPECT_NE(without[0].find(" → absent"), std::string::npos) << without[0];
+}
+
+TEST_F(KeptRun, ManyChangedKeysAreCountedPastTheTenth) {
+  const JobSpec before = folder.full();
+  JobSpec now = before;
+  now.warm_start.reset();
+  now.rollout.n += 1;
+  now.seed += 1;
+  now.name += "x";
+  std::size_t changed = 0;
+  for (const PrintedKey& key : printed_keys(before))
+    changed += key.path.starts_with("warm_start.") ? 1 : 0;
+  changed += 3;
+  ASSERT_GT(changed, 10u);
+  EXPECT_NE(changes_of_resume(before, now)[0].find("and " + std::to_string(changed - 10) + " more"),
+            std::string::npos);
+}
+
 TEST_F(KeptRun, TheHintIsACommandThatAShellUnderstands) {
   EXPECT_EQ(resume_command("run", "/a/b-1"), "tandem run --resume /a/b-1");
   EXPECT_EQ(resume_command("submit", "/a b/it's"), "tandem submit --resume '/a b/it'\\''s'");
