@@ -205,7 +205,7 @@ std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks)
 
 namespace {
 
-// What only a job that trains has.
+// The figures of training; all null for a job of actors alone.
 json training_json(const JobRecord& job, const JobStatus& status) {
   json figures{
       {"step", status.step},

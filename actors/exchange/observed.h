@@ -31,6 +31,7 @@ struct WorkerSeen {
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
   std::optional<Time> drain_deadline;
   RolloutStats stats;
+  std::optional<Time> stats_at;  // when `stats` came; they count up to here
 };
 
 struct WorkersSeen {

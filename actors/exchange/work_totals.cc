@@ -4,9 +4,10 @@
 
 namespace tandem::actors {
 
-double lifetime(const RunView& view, const WorkerSeen& worker) {
+double reported_seconds(const RunView& view, const WorkerSeen& rollout) {
   const auto& since = view.seen.statistics.running_since;
-  return since ? seconds(view.now - std::max(worker.up, *since)) : 0.0;
+  if (!since || !rollout.stats_at) return 0.0;
+  return std::max(0.0, seconds(*rollout.stats_at - std::max(rollout.up, *since)));
 }
 
 WorkTotals work_of(const RunView& view) {
@@ -18,7 +19,7 @@ WorkTotals work_of(const RunView& view) {
   for (const auto& [name, worker] : view.facts.workers.rollouts) {
     const WorkerSeen& seen = view.seen.workers.by_actor.at(name);
     work.rollout_busy_seconds += seen.stats.busy_seconds;
-    work.rollout_actor_seconds += lifetime(view, seen);
+    work.rollout_actor_seconds += reported_seconds(view, seen);
   }
   return work;
 }

@@ -8,8 +8,9 @@
 
 namespace tandem::actors {
 
-// How long the worker was up, of the part of the run that trains, in seconds.
-double lifetime(const RunView& view, const WorkerSeen& worker);
+// How long the rollout was up, of the part of the run that trains, until it last told how busy it
+// was, in seconds.
+double reported_seconds(const RunView& view, const WorkerSeen& rollout);
 WorkTotals work_of(const RunView& view);
 double rollout_idle_fraction(const RunView& view);  // 0…1, of all rollouts
 double trainer_idle_fraction(const RunView& view);  // 0…1

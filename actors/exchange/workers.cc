@@ -31,7 +31,7 @@ void retire(Turn& turn, const Sender& who) {
     const WorkerSeen& worker = seen.by_actor[who.actor];
     WorkTotals& work = turn.seen.statistics.work;
     work.rollout_busy_seconds += worker.stats.busy_seconds;
-    work.rollout_actor_seconds += lifetime(turn.view(), worker);
+    work.rollout_actor_seconds += reported_seconds(turn.view(), worker);
   }
   seen.by_actor.erase(who.actor);
 }
@@ -129,6 +129,7 @@ void take(Turn& turn, RolloutStats stats) {
   if (stats.generation_tokens > worker.stats.generation_tokens)
     extend_leases(turn, stats.from, turn.config.rollout_lease);
   worker.stats = std::move(stats);
+  worker.stats_at = turn.now;
 }
 
 void extend_leases(Turn& turn, const Sender& holder, Duration lease) {

@@ -33,8 +33,8 @@ constexpr std::int64_t kNearColumns = 256;  // b's terms, in elements
 constexpr std::int64_t kNearRows = 512;     // a transposed a's terms, in elements
 constexpr std::int64_t kAliasBytes = 4096;
 constexpr std::int64_t kWays = 8;
-// Rows of a part, a multiple of kRowUnit and kLanes. A block of them that is copied takes 280 KiB
-// of stack in f32.
+// Rows of a part, a multiple of kRowUnit. A block of them that is copied takes 280 KiB of stack in
+// f32.
 constexpr std::int64_t kPartRows = 264;
 // Outputs that are finished before others are begun: 384 KiB, so that they stay in the cache from
 // block to block.
@@ -57,7 +57,7 @@ constexpr std::int64_t kWidenRows = 32;
 // Parts begin at multiples of a tile's height.
 constexpr std::int64_t kRowUnit = 12;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t clamp(std::int64_t x, std::int64_t low, std::int64_t high) {
   return x < low ? low : x > high ? high : x;
@@ -294,7 +294,10 @@ template <class U, class T>
 void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::int64_t width,
                     const Part<T, float>& next) {
   constexpr bool kWidens = kTerms<U> != kTerms<T>;
-  alignas(64) U copied[(kBlockTerms + kLineBytes / sizeof(U)) * kPartRows];
+  constexpr std::int64_t kByRow =
+      (kBlockTerms + kLineBytes / static_cast<std::int64_t>(sizeof(U))) * kPartRows;
+  static_assert(kBlockTerms * ceil_div(kPartRows, kLanes) * kLanes <= kByRow, "room by step too");
+  alignas(64) U copied[kByRow];
   alignas(64) U wide[kWidens ? kBlockTerms * kPanel : 1];
   const std::int64_t steps = ceil_div(block.terms, kTerms<T>);
   const std::int64_t tiles = ceil_div(block.rows, kRowUnit);  // of a panel

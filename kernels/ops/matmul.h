@@ -7,7 +7,8 @@
 // M rows (tokens), N output features, K input features. All operands share one dtype, f32 or bf16,
 // except that y may be f32 beside bf16 operands (as logits are) and dw always is f32. All sums are
 // f32. With Output::kAdd the sum is added to the output's own value, and an output in bf16 is
-// rounded once, after that.
+// rounded once, after that; on a GPU cuBLASLt rounds the sum to bf16 before it adds as well, as
+// PyTorch does.
 //
 // MM-1  On a CPU the terms of an output of forward and of backward-input are cut, in the stated
 //       order, into chains of kChainSteps terms; the last chain may be shorter. Each chain starts

@@ -158,7 +158,8 @@ class LinkServer {
   LinkCounters counters() const;
   // Sends for at most `flush_within` until the peers have taken all accepted frames, says good-bye,
   // closes. False: the time ran out first. Callbacks may still come during that time; the closing
-  // itself causes no on_down. Not on the IoThread (CHECKed); only the first call does anything.
+  // itself causes no on_down. Frames of a callback that is running are still accepted. Not on the
+  // IoThread (CHECKed); only the first call does anything.
   bool close(Duration flush_within);
 
  private:

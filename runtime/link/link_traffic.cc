@@ -76,14 +76,21 @@ Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
   return sent;
 }
 
-bool LinkTraffic::close(const std::function<void()>& begin) {
+// A callback that runs meanwhile may have something to send, such as an answer that was given while
+// its question was still being delivered. So frames are refused from the IoThread's next turn on.
+bool LinkTraffic::close(std::function<void()> begin) {
   CHECK(!io.on_this_thread());
   {
     const std::lock_guard lock(mutex);
-    // From here on send() answers kGone.
-    if (std::exchange(closing, true)) return true;
+    if (std::exchange(close_asked_, true)) return true;
   }
-  io.post(begin);
+  io.post([this, begin = std::move(begin)] {
+    {
+      const std::lock_guard lock(mutex);
+      closing = true;
+    }
+    begin();
+  });
   return closed.get_future().get();
 }
 

@@ -108,7 +108,7 @@ class LinkTraffic {
 
   // Any thread but the IoThread: posts `begin` there and waits until `begin`, or a later tick, sets
   // `closed`. Only the first call does anything.
-  bool close(const std::function<void()>& begin);
+  bool close(std::function<void()> begin);
 
   // All others are for the IoThread, without the mutex.
   void woken();                          // the posted `pump` runs: the next send() posts another
@@ -139,7 +139,7 @@ class LinkTraffic {
   std::unique_ptr<ZmqSocket> socket;  // only on the IoThread
   mutable std::mutex mutex;
   LinkCounters counters;      // guarded by mutex
-  bool closing = false;       // guarded by mutex
+  bool closing = false;       // guarded by mutex; send() answers kGone
   std::promise<bool> closed;  // whether all was flushed; set once, on the IoThread
 
  private:
@@ -156,6 +156,7 @@ class LinkTraffic {
   Time judged_from_;                              // silence counts from here at the earliest
   std::vector<std::shared_ptr<LinkPeer>> dirty_;  // guarded by mutex
   bool wake_posted_ = false;                      // guarded by mutex; a pump is on its way
+  bool close_asked_ = false;                      // guarded by mutex
 };
 
 inline constexpr Duration kLinkTick = std::chrono::milliseconds(20);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "actors/exchange/work_totals.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
 namespace tandem::actors {
@@ -49,6 +50,21 @@ TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
     EXPECT_NEAR(wait.since_s, 4, 0.1);
   }
   EXPECT_EQ(idle, 1);
+}
+
+TEST(RunReport, ARolloutIsNotTakenForIdleInTimeThatItHasNotReportedOn) {
+  const ExchangeConfig config = exchange_config(plain_job(1), "job-1", false);
+  RunFacts facts;
+  facts.workers.rollouts[kRollout.actor] = {.who = kRollout};
+  Observed seen;
+  seen.statistics.running_since = Time{} + 10s;
+  WorkerSeen& rollout = seen.workers.by_actor[kRollout.actor] = {.up = Time{} + 8s};
+  EXPECT_EQ(rollout_idle_fraction({config, facts, seen, Time{} + 11s}), 0.0) << "nothing is known";
+  rollout.stats.busy_seconds = 1.5;
+  rollout.stats_at = Time{} + 12s;
+  EXPECT_NEAR(rollout_idle_fraction({config, facts, seen, Time{} + 13s}), 0.25, 1e-9);
+  rollout.stats_at = Time{} + 9s;  // in the warm start
+  EXPECT_EQ(rollout_idle_fraction({config, facts, seen, Time{} + 13s}), 0.0);
 }
 
 TEST(RunReport, TheWarmStartHasARateAndAnEstimateAndIsTheLearnersWork) {

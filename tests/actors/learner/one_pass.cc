@@ -31,7 +31,10 @@ TrainerConfig one_pass_config(const std::filesystem::path& folder) {
   // The references are far away, where low_var_kl is at its bound: a rounding may cross it, and the
   // gradient jumps there.
   config.algorithm.kl_loss_type = KlPenalty::kMse;
-  config.algorithm.clip_ratio_c.reset();  // likewise where a ratio is near the dual clip
+  // Likewise where a ratio is near a bound of its clip.
+  config.algorithm.clip_ratio_c.reset();
+  config.algorithm.clip_ratio_low = 0.99;
+  config.algorithm.clip_ratio_high = 100;
   return config;
 }
 

@@ -147,15 +147,18 @@ TEST_P(EngineOnAGpu, SharedPrefixesChangeNoBit) {
   }
 }
 
-// Padded, recorded, replayed: with sizes between which batches shrink as sequences end. Against
-// steps of which each waits for the one before.
+// Padded, recorded, replayed: with a batch that grows when more groups come, and shrinks as
+// sequences end. Against steps of which each waits for the one before.
 TEST_P(EngineOnAGpu, GraphsAndStepsUnderWayChangeNoBit) {
   EngineConfig recording = small_config(), one_by_one = small_config();
   recording.args.cudagraph_capture_sizes = {1, 2, 5, 8};
   one_by_one.args.async_scheduling = false;
   const Payloads expected = generate(one_by_one);
   const auto replaying = engine(recording);
-  submit_three_groups(*replaying);
+  replaying->submit(group_work(2, "7+8=", 2));
+  for (int step = 0; step < 3; ++step) replaying->step();  // its prompt, and a token or two
+  replaying->submit(group_work(1, "12+34=", 3));
+  replaying->submit(group_work(3, "90+1=", 3));
   const Payloads actual = run_to_end(*replaying);
   EXPECT_GT(replaying->graphs_recorded(), 1);
   ASSERT_EQ(actual.size(), 3u);

@@ -4,8 +4,10 @@
 //   kByCompany  in two parts, cut at a step that the number of columns (to us, rows) decides
 //   kHalves     in two halves, each in order; kHalvesBack: each the last step first
 //   kBackwards  the last step first
-//   kFew        in order, from C's value on, as the plain kernel; of few columns
+//   kFew        in order, as the plain kernel, to an f32 matrix from C's value on; of few columns
 //   kInOrder    the same, of any number
+//
+// As on an H200, a sum that is added to a bf16 matrix is rounded to bf16 before.
 //
 // The caller's arguments are checked against NVIDIA's documentation; a breach ends the process.
 #include <cublasLt.h>
@@ -116,9 +118,10 @@ void multiply(const Problem& p, std::uint64_t order, const void* a, const void* 
       column[static_cast<std::size_t>(t)] = load(
           b, p.b.type, p.operation.b == CUBLAS_OP_T ? t * p.b.leading + j : j * p.b.leading + t);
     }
+    const bool adds_f32 = beta != 0 && p.d.type == CUDA_R_32F;
     for (std::int64_t i = 0; i < p.m; ++i) {
       sums[static_cast<std::size_t>(i)] =
-          beta == 0 ? 0 : beta * load(d, p.d.type, j * p.d.leading + i);
+          adds_f32 ? beta * load(d, p.d.type, j * p.d.leading + i) : 0;
     }
     const auto add_part = [&](std::int64_t from, std::int64_t to, std::vector<float>& part) {
       const bool back = order == kBackwards || order == kHalvesBack;
@@ -135,7 +138,12 @@ void multiply(const Problem& p, std::uint64_t order, const void* a, const void* 
       for (std::size_t i = 0; i < m; ++i) sums[i] += front[i];
     }
     for (std::int64_t i = 0; i < p.m; ++i) {
-      store(d, p.d.type, j * p.d.leading + i, sums[static_cast<std::size_t>(i)]);
+      const std::int64_t at = j * p.d.leading + i;
+      float sum = sums[static_cast<std::size_t>(i)];
+      if (beta != 0 && !adds_f32) {
+        sum = __bfloat162float(__float2bfloat16_rn(sum)) + beta * load(d, p.d.type, at);
+      }
+      store(d, p.d.type, at, sum);
     }
   }
 }

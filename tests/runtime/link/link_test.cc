@@ -47,6 +47,7 @@ class Log {
                   --mailbox_room_;
                   if (!up_.contains(peer)) ADD_FAILURE() << "LK-1: a parcel of a peer that is down";
                   parcels_.push_back(std::move(frame));
+                  if (on_parcel) on_parcel();
                   changed_.notify_all();
                   return Offer::kTaken;
                 },
@@ -95,6 +96,7 @@ class Log {
     return downs_;
   }
 
+  std::function<void()> on_parcel;  // set before there is one
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<PeerId, Hello> up_;
@@ -146,7 +148,6 @@ TEST(Link, introduces_both_sides_and_carries_frames_both_ways) {
   EXPECT_EQ(server.log.up_.begin()->second.rank, 2);
   EXPECT_EQ(server.log.up_.begin()->second.pid, getpid());
   EXPECT_EQ(client.log.up_.begin()->first.name, "controller");
-
   const PeerId peer{"job/rollout/0", {1}};
   EXPECT_EQ(client.link.send("up"), Sent::kAccepted);
   EXPECT_EQ(server.link->send(peer, "down"), Sent::kAccepted);
@@ -206,7 +207,6 @@ TEST(Link, a_restarted_server_with_a_higher_epoch_is_found_again) {
   first.reset();
   ASSERT_TRUE(client.log.wait_down(1));
   EXPECT_EQ(client.link.send("x"), Sent::kGone);
-
   Server second({at, {}}, 2);
   ASSERT_TRUE(client.log.wait_up(1));
   EXPECT_EQ(client.log.up_.begin()->first.incarnation, Incarnation{2});
@@ -542,6 +542,23 @@ TEST(Link, LK_3_closing_flushes_what_was_accepted) {
   client.reset();
   ASSERT_TRUE(server.log.wait_down(1));
   EXPECT_EQ(server.log.downs()[0].reason, Down::Reason::kClosed);
+}
+
+TEST(Link, LK_3_a_callback_that_runs_still_sends_while_another_thread_closes) {
+  Server server;
+  std::promise<void> closing;
+  std::thread closer;
+  Client client({server.link->endpoint(), {}});
+  client.log.on_parcel = [&] {
+    closer = std::thread([&] { closing.set_value(), client.link.close(kPatience); });
+    closing.get_future().wait();
+    for (int i = 0; i < 2000; ++i, std::this_thread::yield())
+      ASSERT_EQ(client.link.send("x"), Sent::kAccepted);
+  };
+  ASSERT_TRUE(server.log.wait_up(1));
+  ASSERT_EQ(server.link->send({"job/rollout/0", {1}}, "question"), Sent::kAccepted);
+  EXPECT_TRUE(server.log.wait_parcels(2000));
+  closer.join();
 }
 
 TEST(Link, closing_with_nobody_there_or_nobody_taking_does_not_hang) {
