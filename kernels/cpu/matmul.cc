@@ -51,6 +51,7 @@ constexpr std::int64_t kPrefetchSteps = 4;
 // Parts for each thread that a product of many rows is cut into, so that no thread waits long for
 // the last one. Up to kStreamRows rows each thread has one part, and reads b in one stream.
 constexpr std::int64_t kPartsPerThread = 4;
+constexpr std::int64_t kPartsOfGradient = 8;  // the same, for the gradient of a weight
 constexpr std::int64_t kStreamRows = 32;
 // Rows for which widening the operands of pairs to f32 pays off (kWidensPairs).
 constexpr std::int64_t kWidenRows = 32;
@@ -418,9 +419,10 @@ void multiply_part(const Part<T, Bf16>& part, bool more) {
   convert_rows(sums, part.columns, part.c, part.c_row, part.rows, part.columns);
 }
 
-// How the outputs are cut into parts. With several threads there are one or about kPartsPerThread
-// parts for each, of kWorkPerRange multiply-adds or more. The cut may depend on the number of
-// threads: every output is computed whole within one part, so its bits do not depend on it (MM-1).
+// How the outputs are cut into parts. With several threads there is one part for each, or about
+// kPartsPerThread or kPartsOfGradient, of kWorkPerRange multiply-adds or more. The cut may depend on
+// the number of threads: every output is computed whole within one part, so its bits do not depend
+// on it (MM-1).
 struct Cut {
   std::int64_t rows, columns;
 };
@@ -429,7 +431,8 @@ template <class T, class Out>
 Cut cut(const Part<T, Out>& product, std::int64_t threads) {
   const std::int64_t rows_of_work = product.rows < kReadingRows ? kReadingRows : product.rows;
   const std::int64_t work = rows_of_work * product.columns * product.terms;
-  const std::int64_t of_each = threads == 1 || product.rows <= kStreamRows ? 1 : kPartsPerThread;
+  const std::int64_t several = product.a.term == 1 ? kPartsPerThread : kPartsOfGradient;
+  const std::int64_t of_each = threads == 1 || product.rows <= kStreamRows ? 1 : several;
   const std::int64_t wanted = of_each * threads;
   const std::int64_t parts = clamp(work / kWorkPerRange, 1, wanted);
   const std::int64_t least = ceil_div(parts, ceil_div(product.columns, kPanel));
