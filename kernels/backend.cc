@@ -4,14 +4,14 @@
 
 namespace tandem::kernels {
 
-const Backend& backend(runtime::DeviceKind device) {
+const Backend& backend(device::DeviceKind device) {
   switch (device) {
-    case runtime::DeviceKind::kCpu:
+    case device::DeviceKind::kCpu:
       return cpu_backend();
-    case runtime::DeviceKind::kCuda:
+    case device::DeviceKind::kCuda:
       // The module's header knows no operators, so the table crosses it as a void pointer. Both
       // sides were built from one backend.h: opening the module has compared kCudaModuleAbi.
-      return *static_cast<const Backend*>(runtime::cuda_module().value()->backend);
+      return *static_cast<const Backend*>(device::cuda_module().value()->backend);
   }
   CHECK(false);
 }

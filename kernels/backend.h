@@ -18,7 +18,7 @@
 
 namespace tandem::kernels {
 
-using runtime::Stream;
+using device::Stream;
 
 #define TANDEM_ROW(function, Operands) struct Operands;
 TANDEM_OPERATORS(TANDEM_ROW)
@@ -53,7 +53,7 @@ const Backend& cpu_backend();
 // would end the process with a signal.
 const Backend& cpu_backend(Isa isa);
 
-// The table of a device. For a GPU the CUDA module must have been found (runtime::cuda_module).
-const Backend& backend(runtime::DeviceKind device);
+// The table of a device. For a GPU the CUDA module must have been found (device::cuda_module).
+const Backend& backend(device::DeviceKind device);
 
 }  // namespace tandem::kernels

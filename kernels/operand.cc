@@ -2,11 +2,11 @@
 
 namespace tandem::kernels {
 
-bool computes(runtime::DType dtype) {
-  return dtype == runtime::DType::kF32 || dtype == runtime::DType::kBF16;
+bool computes(device::DType dtype) {
+  return dtype == device::DType::kF32 || dtype == device::DType::kBF16;
 }
 
-bool is(runtime::DType dtype, const TensorView& view, std::initializer_list<std::int64_t> shape) {
+bool is(device::DType dtype, const TensorView& view, std::initializer_list<std::int64_t> shape) {
   if (view.dtype != dtype || view.rank != static_cast<int>(shape.size())) return false;
   for (int i = 0; i < view.rank; ++i) {
     if (view.dim(i) != shape.begin()[i]) return false;
@@ -18,11 +18,11 @@ bool is(runtime::DType dtype, const TensorView& view, std::initializer_list<std:
 }
 
 bool is_f32(const TensorView& view, std::initializer_list<std::int64_t> shape) {
-  return is(runtime::DType::kF32, view, shape);
+  return is(device::DType::kF32, view, shape);
 }
 
 bool is_i32(const TensorView& view, std::initializer_list<std::int64_t> shape) {
-  return is(runtime::DType::kI32, view, shape);
+  return is(device::DType::kI32, view, shape);
 }
 
 }  // namespace tandem::kernels

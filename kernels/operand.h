@@ -13,8 +13,8 @@
 
 namespace tandem::kernels {
 
-using runtime::Stream;
-using runtime::TensorView;
+using device::Stream;
+using device::TensorView;
 
 // How a result is stored in an output that an operator can add to.
 enum class Output : std::uint8_t {
@@ -24,11 +24,11 @@ enum class Output : std::uint8_t {
 
 // Whether operators compute on this dtype: f32 and bf16. With either, sums, statistics and
 // gradients of parameters are f32. Results in bf16 are rounded to nearest, ties to even.
-bool computes(runtime::DType dtype);
+bool computes(device::DType dtype);
 
 // Whether a view has memory and exactly this dtype and shape. A shape of no elements needs no
 // memory. One-dimensional views must be dense; rows of others must not overlap.
-bool is(runtime::DType dtype, const TensorView& view, std::initializer_list<std::int64_t> shape);
+bool is(device::DType dtype, const TensorView& view, std::initializer_list<std::int64_t> shape);
 bool is_f32(const TensorView& view, std::initializer_list<std::int64_t> shape);
 bool is_i32(const TensorView& view, std::initializer_list<std::int64_t> shape);
 

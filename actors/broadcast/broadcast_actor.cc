@@ -17,9 +17,9 @@
 
 namespace tandem::actors {
 
-using runtime::BroadcastEvent;
-using runtime::NcclRecord;
-using runtime::NcclState;
+using collective::NcclRecord;
+using collective::NcclState;
+using weights::BroadcastEvent;
 
 namespace {
 
@@ -53,7 +53,7 @@ EpochOperation operation_of(const NcclRecord& record, Time now) {
           .since_ms = std::chrono::duration_cast<std::chrono::milliseconds>(passed).count()};
 }
 
-bool is_group_size(std::int32_t size) { return size >= 2 && size <= runtime::kRanksMax; }
+bool is_group_size(std::int32_t size) { return size >= 2 && size <= collective::kRanksMax; }
 
 std::string out_of_range(const char* what, std::int32_t value) {
   return std::string(what) + " " + std::to_string(value) + " is out of range";
@@ -62,9 +62,9 @@ std::string out_of_range(const char* what, std::int32_t value) {
 }  // namespace
 
 BroadcastActor::BroadcastActor(BroadcastActorConfig config,
-                               std::shared_ptr<runtime::BroadcastRank> rank,
-                               std::shared_ptr<const runtime::NcclRecords> records,
-                               runtime::Ref<BroadcastEvents> exchange)
+                               std::shared_ptr<weights::BroadcastRank> rank,
+                               std::shared_ptr<const collective::NcclRecords> records,
+                               actor::Ref<BroadcastEvents> exchange)
     : config_(std::move(config)),
       rank_(std::move(rank)),
       records_(std::move(records)),
@@ -72,15 +72,15 @@ BroadcastActor::BroadcastActor(BroadcastActorConfig config,
 
 // The callback may run on any thread, also after this actor's end: a turn that is posted to an
 // ended actor is dropped.
-void BroadcastActor::handle(runtime::Context& cx, StartBroadcast) {
+void BroadcastActor::handle(actor::Context& cx, StartBroadcast) {
   outbox_.send(cx, BroadcastUp{.from = config_.self, .nccl_version = config_.nccl_version});
   rank_->on_event([this, post = cx.turn_poster()] {
-    post([this](runtime::Context& then) { tell_events(then); });
+    post([this](actor::Context& then) { tell_events(then); });
   });
-  cx.after(config_.progress_interval, [this](runtime::Context& then) { watch(then); });
+  cx.after(config_.progress_interval, [this](actor::Context& then) { watch(then); });
 }
 
-void BroadcastActor::handle(runtime::Context& cx, OpenEpoch order) {
+void BroadcastActor::handle(actor::Context& cx, OpenEpoch order) {
   if (!config_.leads)
     return refuse(cx, order.epoch, "only the learner opens an epoch, and this is a rollout");
   if (!is_group_size(order.size))
@@ -90,53 +90,53 @@ void BroadcastActor::handle(runtime::Context& cx, OpenEpoch order) {
   rank_->open(order.epoch, order.size);
 }
 
-void BroadcastActor::handle(runtime::Context& cx, JoinEpoch order) {
+void BroadcastActor::handle(actor::Context& cx, JoinEpoch order) {
   if (config_.leads) return refuse(cx, order.epoch, "the learner opens epochs and joins none");
   if (!is_group_size(order.size))
     return refuse(cx, order.epoch, out_of_range("a group of size", order.size));
   if (order.rank < 1 || order.rank >= order.size)
     return refuse(cx, order.epoch, out_of_range("rank", order.rank));
-  if (order.unique_id.size() != runtime::kNcclUniqueIdBytes)
+  if (order.unique_id.size() != collective::kNcclUniqueIdBytes)
     return refuse(cx, order.epoch,
-                  "a unique id has " + std::to_string(runtime::kNcclUniqueIdBytes) +
+                  "a unique id has " + std::to_string(collective::kNcclUniqueIdBytes) +
                       " bytes, and the one that came has " +
                       std::to_string(order.unique_id.size()));
   if (order.layout_hash != config_.layout.hash)
     return refuse(cx, order.epoch,
                   "the learner's weights have another layout: " +
-                      runtime::layout_difference(config_.layout.manifest_json, order.layout));
+                      weights::layout_difference(config_.layout.manifest_json, order.layout));
   if (!epochs_.try_emplace(order.epoch).second)
     return refuse(cx, order.epoch, "it was asked into an epoch that it is in");
-  runtime::NcclRendezvous rendezvous{
+  collective::NcclRendezvous rendezvous{
       .epoch = order.epoch, .unique_id = {}, .size = order.size, .layout_hash = order.layout_hash};
   std::memcpy(rendezvous.unique_id.internal, order.unique_id.data(), order.unique_id.size());
   rank_->join(rendezvous, order.rank);
 }
 
-void BroadcastActor::handle(runtime::Context& cx, UseEpoch order) {
+void BroadcastActor::handle(actor::Context& cx, UseEpoch order) {
   if (!config_.leads || !epochs_.contains(order.epoch))
     return refuse(cx, order.epoch, "it was asked to use an epoch that it has not opened");
   rank_->use(order.epoch);
 }
 
-void BroadcastActor::handle(runtime::Context&, LeaveEpoch order) {
+void BroadcastActor::handle(actor::Context&, LeaveEpoch order) {
   log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.actor, order.epoch,
             order.why);
   // The epoch is erased when the event kLeft says that this rank is out.
   rank_->leave(order.epoch, order.why);
 }
 
-void BroadcastActor::refuse(runtime::Context& cx, std::uint64_t epoch, const std::string& why) {
+void BroadcastActor::refuse(actor::Context& cx, std::uint64_t epoch, const std::string& why) {
   tell_events(cx);
   log::warn("event=epoch_refused actor={} epoch={} why=\"{}\"", config_.self.actor, epoch, why);
   outbox_.send(cx, EpochFailed{.from = config_.self, .epoch = epoch, .message = why});
 }
 
-void BroadcastActor::tell_events(runtime::Context& cx) {
+void BroadcastActor::tell_events(actor::Context& cx) {
   for (BroadcastEvent& event : rank_->take_events()) tell(cx, std::move(event));
 }
 
-void BroadcastActor::tell(runtime::Context& cx, BroadcastEvent event) {
+void BroadcastActor::tell(actor::Context& cx, BroadcastEvent event) {
   const Sender& from = config_.self;
   const std::uint64_t epoch = event.epoch;
   switch (event.kind) {
@@ -144,7 +144,7 @@ void BroadcastActor::tell(runtime::Context& cx, BroadcastEvent event) {
       return outbox_.send(
           cx, EpochOpened{.from = from,
                           .epoch = epoch,
-                          .unique_id = {event.unique_id.internal, runtime::kNcclUniqueIdBytes},
+                          .unique_id = {event.unique_id.internal, collective::kNcclUniqueIdBytes},
                           .layout_hash = config_.layout.hash,
                           .layout = config_.layout.manifest_json});
     case BroadcastEvent::Kind::kJoined:
@@ -165,13 +165,13 @@ void BroadcastActor::tell(runtime::Context& cx, BroadcastEvent event) {
 
 // A late operation is reported once per interval for as long as it is late, but not while earlier
 // messages still wait for room on the link.
-void BroadcastActor::watch(runtime::Context& cx) {
+void BroadcastActor::watch(actor::Context& cx) {
   if (outbox_.empty())
     for (auto& [number, epoch] : epochs_) tell_progress(cx, number, epoch);
-  cx.after(config_.progress_interval, [this](runtime::Context& then) { watch(then); });
+  cx.after(config_.progress_interval, [this](actor::Context& then) { watch(then); });
 }
 
-void BroadcastActor::tell_progress(runtime::Context& cx, std::uint64_t number, Epoch& epoch) {
+void BroadcastActor::tell_progress(actor::Context& cx, std::uint64_t number, Epoch& epoch) {
   std::vector<EpochOperation> operations = operations_of(number, cx.now());
   const auto interval =
       std::chrono::duration_cast<std::chrono::milliseconds>(config_.progress_interval).count();

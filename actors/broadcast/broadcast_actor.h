@@ -36,7 +36,7 @@ struct BroadcastActorConfig {
   Sender self;
   bool leads = false;  // the learner's rank 0, which opens epochs; the others join them
   int nccl_version = 0;
-  runtime::WeightsLayout layout = {};
+  weights::WeightsLayout layout = {};
   std::string communicator = {};  // Broadcasting::name, by which the epochs' records are known
   Duration progress_interval = std::chrono::seconds(1);
   Duration retry_interval = std::chrono::milliseconds(50);  // of messages that were refused
@@ -50,15 +50,15 @@ class BroadcastActor {
 
   // `rank` is shared with the rank's publisher or subscriber, because either actor may be the last
   // to end. `records` has the operations of all communicators of the process.
-  BroadcastActor(BroadcastActorConfig config, std::shared_ptr<runtime::BroadcastRank> rank,
-                 std::shared_ptr<const runtime::NcclRecords> records,
-                 runtime::Ref<BroadcastEvents> exchange);
+  BroadcastActor(BroadcastActorConfig config, std::shared_ptr<weights::BroadcastRank> rank,
+                 std::shared_ptr<const collective::NcclRecords> records,
+                 actor::Ref<BroadcastEvents> exchange);
 
-  void handle(runtime::Context& cx, StartBroadcast start);
-  void handle(runtime::Context& cx, OpenEpoch order);
-  void handle(runtime::Context& cx, JoinEpoch order);
-  void handle(runtime::Context& cx, UseEpoch order);
-  void handle(runtime::Context& cx, LeaveEpoch order);
+  void handle(actor::Context& cx, StartBroadcast start);
+  void handle(actor::Context& cx, OpenEpoch order);
+  void handle(actor::Context& cx, JoinEpoch order);
+  void handle(actor::Context& cx, UseEpoch order);
+  void handle(actor::Context& cx, LeaveEpoch order);
 
  private:
   struct Epoch {                 // an epoch that this rank was asked into and has not left
@@ -66,23 +66,23 @@ class BroadcastActor {
   };
 
   // Sends all events that the BroadcastRank has, in their order (BA-1).
-  void tell_events(runtime::Context& cx);
-  void tell(runtime::Context& cx, runtime::BroadcastEvent event);
+  void tell_events(actor::Context& cx);
+  void tell(actor::Context& cx, weights::BroadcastEvent event);
   // Answers an order by EpochFailed, behind the events that came before the order.
-  void refuse(runtime::Context& cx, std::uint64_t epoch, const std::string& why);
+  void refuse(actor::Context& cx, std::uint64_t epoch, const std::string& why);
   // Every progress_interval: reports the epochs that have a late operation, and then once more when
   // none is late any longer.
-  void watch(runtime::Context& cx);
-  void tell_progress(runtime::Context& cx, std::uint64_t number, Epoch& epoch);
+  void watch(actor::Context& cx);
+  void tell_progress(actor::Context& cx, std::uint64_t number, Epoch& epoch);
   std::vector<EpochOperation> operations_of(std::uint64_t epoch, Time now) const;
 
   const BroadcastActorConfig config_;
-  const std::shared_ptr<runtime::BroadcastRank> rank_;
-  const std::shared_ptr<const runtime::NcclRecords> records_;
+  const std::shared_ptr<weights::BroadcastRank> rank_;
+  const std::shared_ptr<const collective::NcclRecords> records_;
   std::map<std::uint64_t, Epoch> epochs_;
-  runtime::Outbox<BroadcastEvents> outbox_;
+  actor::Outbox<BroadcastEvents> outbox_;
 };
 
-static_assert(runtime::Actor<BroadcastActor>);
+static_assert(actor::Actor<BroadcastActor>);
 
 }  // namespace tandem::actors

@@ -122,9 +122,9 @@ const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor)
   return it == report->loads.end() ? nullptr : &*it;
 }
 
-json nccl_json(const runtime::NodeNccl& nccl) {
+json nccl_json(const node::NodeNccl& nccl) {
   if (nccl.version == 0) return {};
-  return {{"version", runtime::nccl_version_text(nccl.version)},
+  return {{"version", collective::nccl_version_text(nccl.version)},
           {"path", nccl.path},
           {"shares_gpus", nccl.shares_gpus}};
 }
@@ -191,8 +191,8 @@ void add_actors_waits(const JobRecord& job, Time now, json& why) {
 
 }  // namespace
 
-std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
-  std::optional<runtime::RankUsage> sum;
+std::optional<node::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
+  std::optional<node::RankUsage> sum;
   for (const RankRecord& rank : ranks) {
     // The last report of a process that has ended says nothing about now.
     if (!rank.alive || !rank.usage) continue;
@@ -348,10 +348,10 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
 json node_json(const NodeRecord& node, Time now) {
   json devices = json::array();
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
-    const runtime::Gpu& gpu = node.gpus[i].device;
+    const node::Gpu& gpu = node.gpus[i].device;
     json links = json::array();
     // The way to each GPU of the node.
-    for (const runtime::GpuLink link : gpu.links) links.push_back(name(link));
+    for (const node::GpuLink link : gpu.links) links.push_back(name(link));
     devices.push_back({{"index", i},
                        {"name", gpu.name},
                        {"uuid", gpu.uuid},

@@ -20,7 +20,7 @@ namespace tandem::actors {
 using ExchangeReports = std::map<std::string, ExchangeReport>;
 
 // The sum of what the living ranks use; nullopt until the use of one was reported.
-std::optional<runtime::RankUsage> usage_of(const std::vector<RankRecord>& ranks);
+std::optional<node::RankUsage> usage_of(const std::vector<RankRecord>& ranks);
 
 // `report` may be null. `why` holds the waits of the exchange and of actors that are not ready.
 nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time now);

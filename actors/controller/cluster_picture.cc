@@ -41,7 +41,7 @@ json Picture::shown(const JobRecord& job, const ActorRecord& actor) const {
   return actor_json(actor, report(job.id), job.ladder.restarts_of(actor.name), cluster.now);
 }
 
-Result<Picture> take_picture(const runtime::Ref<Controller::Inbox>& controller) {
+Result<Picture> take_picture(const actor::Ref<Controller::Inbox>& controller) {
   auto cluster = ask_and_wait(controller, GetCluster{}, kApiAskTimeout);
   if (!cluster) return cluster.error();
   Picture picture{.cluster = std::move(*cluster), .reports = {}};

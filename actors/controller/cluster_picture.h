@@ -28,7 +28,7 @@ struct Picture {
 
 // Asks the controller, then each exchange. Fails only if the controller does not answer; an
 // exchange that does not is left out.
-Result<Picture> take_picture(const runtime::Ref<Controller::Inbox>& controller);
+Result<Picture> take_picture(const actor::Ref<Controller::Inbox>& controller);
 
 struct FoundActor {
   const JobRecord* job = nullptr;

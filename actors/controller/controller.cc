@@ -28,7 +28,7 @@ Result<Nothing> taken_or_error(const Result<void>& taken) {
 Controller::Controller(std::uint64_t seed, ControllerActions actions)
     : actions_(std::move(actions)), core_(seed), event_last_(actions_.events_before) {}
 
-Result<void> Controller::take(runtime::Context& cx, const ControllerEvent& event) {
+Result<void> Controller::take(actor::Context& cx, const ControllerEvent& event) {
   auto effects = core_.step(event, cx.now());
   if (!effects) return effects.error();
   carry_out_all(cx, *std::move(effects));
@@ -57,67 +57,67 @@ bool Controller::holds(ClusterCondition condition) const {
 }
 
 void Controller::answer_awaits() {
-  std::erase_if(awaits_, [this](const runtime::Ask<Await>& ask) {
+  std::erase_if(awaits_, [this](const actor::Ask<Await>& ask) {
     if (!holds(ask.question.until)) return false;
     ask.reply(Nothing{});
     return true;
   });
 }
 
-runtime::Ref<runtime::AgentInbox> Controller::agent_of(const std::string& node) const {
+actor::Ref<node::AgentInbox> Controller::agent_of(const std::string& node) const {
   return actions_.agent(node, core_.nodes().at(node).incarnation);
 }
 
-void Controller::carry_out_all(runtime::Context& cx, std::vector<ControllerEffect> effects) {
+void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect> effects) {
   for (ControllerEffect& effect : effects)
     std::visit([&](auto& one) { carry_out(cx, std::move(one)); }, effect);
 }
 
-void Controller::carry_out(runtime::Context&, SpawnRankOn spawn) {
+void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
   // In this order: the process may dial as soon as the agent has the message.
   actions_.expect(spawn.node, spawn.id);
-  runtime::SpawnRank message{.id = spawn.id,
-                             .log_path = std::move(spawn.log_path),
-                             .gpus = std::move(spawn.gpus),
-                             .program = std::move(spawn.program.command),
-                             .environment = std::move(spawn.program.environment),
-                             .working_directory = std::move(spawn.working_directory)};
+  node::SpawnRank message{.id = spawn.id,
+                          .log_path = std::move(spawn.log_path),
+                          .gpus = std::move(spawn.gpus),
+                          .program = std::move(spawn.program.command),
+                          .environment = std::move(spawn.program.environment),
+                          .working_directory = std::move(spawn.working_directory)};
   if (message.program.empty()) message.arguments = actions_.rank_arguments(spawn.id);
-  if (agent_of(spawn.node).tell(message) != runtime::Delivery::kAccepted)
-    brought_about_.push_back(runtime::RankSpawnFailed{spawn.id, spawn.node + " cannot be reached"});
+  if (agent_of(spawn.node).tell(message) != actor::Delivery::kAccepted)
+    brought_about_.push_back(node::RankSpawnFailed{spawn.id, spawn.node + " cannot be reached"});
 }
 
-void Controller::carry_out(runtime::Context&, KillRankOn kill) {
+void Controller::carry_out(actor::Context&, KillRankOn kill) {
   // A message that cannot be delivered means that the node is lost, and the rank with it: NodeDown
   // reports both.
-  (void)agent_of(kill.node).tell(runtime::StopRankProcess{kill.id, kill.grace_ms});
+  (void)agent_of(kill.node).tell(node::StopRankProcess{kill.id, kill.grace_ms});
 }
 
-void Controller::carry_out(runtime::Context&, RefuseNode refuse) {
-  (void)actions_.agent(refuse.node, refuse.incarnation).tell(runtime::NodeRefused{refuse.pid_up});
+void Controller::carry_out(actor::Context&, RefuseNode refuse) {
+  (void)actions_.agent(refuse.node, refuse.incarnation).tell(node::NodeRefused{refuse.pid_up});
 }
 
-void Controller::carry_out(runtime::Context&, SendStart start) {
+void Controller::carry_out(actor::Context&, SendStart start) {
   start.start.bulk_endpoints = actions_.bulk_endpoints(start.start.job);
   const auto rank = actions_.rank(start.id);
   // A message that is lost in another way means that the rank is ending: its exit is reported.
-  if (rank.tell(start.start) == runtime::Delivery::kTooLarge)
+  if (rank.tell(start.start) == actor::Delivery::kTooLarge)
     brought_about_.push_back(RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
                                         rank.too_large(start.start).message, ErrorCode::kInvalid});
 }
 
-void Controller::carry_out(runtime::Context&, SendProgramStart start) {
+void Controller::carry_out(actor::Context&, SendProgramStart start) {
   // The arguments of a job file are far smaller than a link's limit; a message that is lost in
   // another way means that the program is ending.
   (void)actions_.program(start.id).tell(std::move(start.start));
 }
 
-void Controller::carry_out(runtime::Context&, DrainRank drain) {
+void Controller::carry_out(actor::Context&, DrainRank drain) {
   // A program that cannot be reached is ended by its agent, or has ended.
   (void)actions_.program(drain.id).tell(DrainProgram{drain.deadline_ms});
 }
 
-void Controller::carry_out(runtime::Context& cx, FailAsks fail) {
+void Controller::carry_out(actor::Context& cx, FailAsks fail) {
   std::vector<std::uint64_t> failed;
   for (const auto& [number, ask] : program_asks_)
     if (ask.to == fail.id) failed.push_back(number);
@@ -127,13 +127,13 @@ void Controller::carry_out(runtime::Context& cx, FailAsks fail) {
         Error{ErrorCode::kUnreachable, fail.id.actor + " ended before it answered: " + fail.cause});
 }
 
-void Controller::carry_out(runtime::Context& cx, WriteResult write) {
+void Controller::carry_out(actor::Context& cx, WriteResult write) {
   const JobRecord& job = core_.jobs().at(write.job);
   if (const auto done = actions_.write_result(job, result_json(job, cx.now())); !done)
     log::error("event=result_not_written job={} message=\"{}\"", write.job, done.error().message);
 }
 
-void Controller::carry_out(runtime::Context&, OpenExchange open) {
+void Controller::carry_out(actor::Context&, OpenExchange open) {
   auto exchange = actions_.open_exchange(core_.jobs().at(open.job));
   if (exchange)
     exchanges_[open.job] = std::move(*exchange);
@@ -142,7 +142,7 @@ void Controller::carry_out(runtime::Context&, OpenExchange open) {
         JobEnded{open.job, JobOutcome::kFailed, exchange.error().message, /*has_result=*/false});
 }
 
-void Controller::carry_out(runtime::Context& cx, TellExchange tell) {
+void Controller::carry_out(actor::Context& cx, TellExchange tell) {
   const auto it = exchanges_.find(tell.job);
   // The exchange did not open, or has closed: its end is reported in another way.
   if (it == exchanges_.end()) return;
@@ -152,29 +152,29 @@ void Controller::carry_out(runtime::Context& cx, TellExchange tell) {
   tell_exchanges(cx);
 }
 
-void Controller::carry_out(runtime::Context&, CloseExchange close) {
+void Controller::carry_out(actor::Context&, CloseExchange close) {
   exchanges_.erase(close.job);
   actions_.close_exchange(close.job);
 }
 
-void Controller::carry_out(runtime::Context& cx, WakeAt wake) {
-  cx.after(wake.when - cx.now(), [this](runtime::Context& then) { (void)take(then, Tick{}); });
+void Controller::carry_out(actor::Context& cx, WakeAt wake) {
+  cx.after(wake.when - cx.now(), [this](actor::Context& then) { (void)take(then, Tick{}); });
 }
 
 // The mailbox of an exchange also gets the messages of the job's peers, so it may be full. The
 // messages that wait here are bounded by the number of actor ends and of user requests; those for
 // an exchange that has closed are dropped.
-void Controller::tell_exchanges(runtime::Context& cx) {
+void Controller::tell_exchanges(actor::Context& cx) {
   const Result<bool> some_wait = to_exchanges_.flush();
   CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
   if (!*some_wait || std::exchange(retry_due_, true)) return;
-  cx.after(kRetryAfter, [this](runtime::Context& then) {
+  cx.after(kRetryAfter, [this](actor::Context& then) {
     retry_due_ = false;
     tell_exchanges(then);
   });
 }
 
-void Controller::carry_out(runtime::Context&, Announce announce) {
+void Controller::carry_out(actor::Context&, Announce announce) {
   // The message may quote ranks, agents and reward programs: it need not be UTF-8.
   events_.push_back({++event_last_, unix_ms(), announce.kind, valid_utf8(announce.subject),
                      valid_utf8(announce.message), announce.level});
@@ -186,33 +186,33 @@ void Controller::carry_out(runtime::Context&, Announce announce) {
     log::error("event=journal_failed message=\"{}\"", kept.error().message);
 }
 
-void Controller::handle(runtime::Context& cx, runtime::NodeUp up) { (void)take(cx, up); }
-void Controller::handle(runtime::Context& cx, NodeDown down) { (void)take(cx, down); }
-void Controller::handle(runtime::Context& cx, runtime::RankSpawned m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, runtime::RankSpawnFailed m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, runtime::RankExited m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context&, runtime::UsageReport m) { core_.note_usage(m); }
-void Controller::handle(runtime::Context& cx, RankConnected m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, RankListening m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, RankReady m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, RankFailed m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, RankHung m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, JobProgress m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, ActorDrained m) { (void)take(cx, m); }
-void Controller::handle(runtime::Context& cx, JobEnded m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, node::NodeUp up) { (void)take(cx, up); }
+void Controller::handle(actor::Context& cx, NodeDown down) { (void)take(cx, down); }
+void Controller::handle(actor::Context& cx, node::RankSpawned m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, node::RankSpawnFailed m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, node::RankExited m) { (void)take(cx, m); }
+void Controller::handle(actor::Context&, node::UsageReport m) { core_.note_usage(m); }
+void Controller::handle(actor::Context& cx, RankConnected m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, RankListening m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, RankReady m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, RankFailed m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, RankHung m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, JobProgress m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, ActorDrained m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, JobEnded m) { (void)take(cx, m); }
 
 // An event for users alone: the core need not know of it.
-void Controller::handle(runtime::Context& cx, ExchangeEvent m) {
+void Controller::handle(actor::Context& cx, ExchangeEvent m) {
   carry_out(cx, Announce{m.subject == m.job ? "job" : "actor", std::move(m.subject),
                          std::move(m.message), m.level});
 }
 
-void Controller::handle(runtime::Context& cx, ProcessNews news) {
+void Controller::handle(actor::Context& cx, ProcessNews news) {
   carry_out(cx,
             Announce{"controller", "controller", std::move(news.message), EventLevel::kWarning});
 }
 
-void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
+void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {
   // Checked before the directory is made, so that a job that is refused leaves nothing behind.
   if (const auto fits = core_.accepted(ask.question.shape); !fits) return ask.reply(fits.error());
   auto run = actions_.make_run_directory(ask.question.shape);
@@ -223,19 +223,19 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<Submit> ask) {
   ask.reply(run->id);
 }
 
-void Controller::handle(runtime::Context& cx, runtime::Ask<Scale> ask) {
+void Controller::handle(actor::Context& cx, actor::Ask<Scale> ask) {
   ask.reply(taken_or_error(take(cx, ask.question.scale)));
 }
 
-void Controller::handle(runtime::Context& cx, runtime::Ask<Cancel> ask) {
+void Controller::handle(actor::Context& cx, actor::Ask<Cancel> ask) {
   ask.reply(taken_or_error(take(cx, CancelJob{ask.question.job})));
 }
 
-void Controller::handle(runtime::Context& cx, runtime::Ask<Forget> ask) {
+void Controller::handle(actor::Context& cx, actor::Ask<Forget> ask) {
   ask.reply(taken_or_error(take(cx, ForgetJob{ask.question.job})));
 }
 
-void Controller::handle(runtime::Context& cx, runtime::Ask<AskProgram> ask) {
+void Controller::handle(actor::Context& cx, actor::Ask<AskProgram> ask) {
   const AskProgram& question = ask.question;
   const auto to = core_.program_to_ask(question.actor);
   if (!to) return ask.reply(to.error());
@@ -245,45 +245,45 @@ void Controller::handle(runtime::Context& cx, runtime::Ask<AskProgram> ask) {
   const Error late{ErrorCode::kTimedOut,
                    question.actor + " did not answer within " +
                        std::to_string(question.timeout / std::chrono::seconds(1)) + " s"};
-  const auto timeout = cx.after(question.timeout, [this, number, late](runtime::Context& then) {
+  const auto timeout = cx.after(question.timeout, [this, number, late](actor::Context& then) {
     answer_ask(then, number, late);
   });
   program_asks_.emplace(number, ProgramAsk{*to, ask.reply, timeout});
   // The answer comes on another thread.
-  runtime::ReplyTo<AskedJson> reply([this, number, post = cx.turn_poster()](auto answer) {
-    post([this, number, answer](runtime::Context& then) { answer_ask(then, number, answer); });
+  actor::ReplyTo<AskedJson> reply([this, number, post = cx.turn_poster()](auto answer) {
+    post([this, number, answer](actor::Context& then) { answer_ask(then, number, answer); });
   });
   const auto program = actions_.program(*to);
-  const runtime::Ask<AskJson> message{{question.body}, std::move(reply)};
-  const runtime::Delivery sent = program.tell(message);
-  if (sent == runtime::Delivery::kTooLarge)
+  const actor::Ask<AskJson> message{{question.body}, std::move(reply)};
+  const actor::Delivery sent = program.tell(message);
+  if (sent == actor::Delivery::kTooLarge)
     answer_ask(cx, number, program.too_large(message));
-  else if (sent != runtime::Delivery::kAccepted)
-    answer_ask(cx, number, runtime::undelivered(question.actor, sent));
+  else if (sent != actor::Delivery::kAccepted)
+    answer_ask(cx, number, actor::undelivered(question.actor, sent));
 }
 
-void Controller::answer_ask(runtime::Context& cx, std::uint64_t number, Result<AskedJson> answer) {
+void Controller::answer_ask(actor::Context& cx, std::uint64_t number, Result<AskedJson> answer) {
   const auto ask = program_asks_.extract(number);
   if (ask.empty()) return;
   cx.cancel(ask.mapped().timeout);
   ask.mapped().reply(std::move(answer));
 }
 
-void Controller::handle(runtime::Context& cx, runtime::Ask<GetCluster> ask) {
+void Controller::handle(actor::Context& cx, actor::Ask<GetCluster> ask) {
   ClusterView view{.exchanges = exchanges_, .now = cx.now()};
   for (const auto& [id, job] : core_.jobs()) view.jobs.push_back(job);
   for (const auto& [id, node] : core_.nodes()) view.nodes.push_back(node);
   ask.reply(std::move(view));
 }
 
-void Controller::handle(runtime::Context&, runtime::Ask<Await> ask) {
+void Controller::handle(actor::Context&, actor::Ask<Await> ask) {
   if (awaits_.size() == kAwaitsMax)
     return ask.reply(Error{ErrorCode::kFailed, "too many wait for the cluster already"});
   awaits_.push_back(std::move(ask));
   answer_awaits();
 }
 
-void Controller::handle(runtime::Context&, runtime::Ask<GetEvents> ask) {
+void Controller::handle(actor::Context&, actor::Ask<GetEvents> ask) {
   std::vector<ClusterEvent> events;
   for (const ClusterEvent& event : events_)
     if (event.seq > ask.question.after) events.push_back(event);

@@ -25,8 +25,8 @@
 namespace tandem::actors {
 
 // The part of an exchange's inbox that the controller and the API may use.
-using ExchangeControl = std::variant<ActorDown, DrainActor, EndJob, runtime::Ask<GetExchangeReport>,
-                                     runtime::Ask<GetGroups>>;
+using ExchangeControl = std::variant<ActorDown, DrainActor, EndJob, actor::Ask<GetExchangeReport>,
+                                     actor::Ask<GetGroups>>;
 
 struct ClusterEvent {  // an Announce with its number and wall time, as `tandem events` lists it
   std::int64_t seq = 0;
@@ -74,7 +74,7 @@ inline constexpr std::size_t kProgramAsksMax = 1024;
 struct ClusterView {
   std::vector<JobRecord> jobs;  // in the order of their ids
   std::vector<NodeRecord> nodes;
-  std::map<std::string, runtime::Ref<ExchangeControl>> exchanges;
+  std::map<std::string, actor::Ref<ExchangeControl>> exchanges;
   Time now;
 };
 // Answered at once with a copy of the records; for views of people and scripts.
@@ -105,19 +105,19 @@ struct RunDirectory {
 
 // The controller's ways to act, all called in its turns.
 struct ControllerActions {
-  std::function<runtime::Ref<runtime::AgentInbox>(const std::string& node, Incarnation)> agent;
-  std::function<runtime::Ref<RankInbox>(const runtime::RankId&)> rank;
-  std::function<runtime::Ref<ProgramInbox>(const runtime::RankId&)> program;
+  std::function<actor::Ref<node::AgentInbox>(const std::string& node, Incarnation)> agent;
+  std::function<actor::Ref<RankInbox>(const node::RankId&)> rank;
+  std::function<actor::Ref<ProgramInbox>(const node::RankId&)> program;
   // Called before the node is told to spawn the rank: from then on this incarnation may dial, and
   // others of its name may not.
-  std::function<void(const std::string& node, const runtime::RankId&)> expect;
-  std::function<std::vector<std::string>(const runtime::RankId&)> rank_arguments;
+  std::function<void(const std::string& node, const node::RankId&)> expect;
+  std::function<std::vector<std::string>(const node::RankId&)> rank_arguments;
   std::function<std::vector<std::string>(const std::string& job)> bulk_endpoints;
   // Makes a directory with a free id and with job.yaml in it; for shape.resume_dir returns that
   // run's own directory.
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
   // Spawns the exchange of a job. An Error ends the job as failed.
-  std::function<Result<runtime::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
+  std::function<Result<actor::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
   // Ends the exchange of a job, if it has one, and frees its run directory.
   std::function<void(const std::string& job)> close_exchange;
   // Writes the outcome of a job without an exchange into outcome_file() (result_json.h); an Error
@@ -133,64 +133,64 @@ struct ControllerActions {
 class Controller {
  public:
   using Inbox =
-      std::variant<runtime::NodeUp, NodeDown, runtime::RankSpawned, runtime::RankSpawnFailed,
-                   runtime::RankExited, runtime::UsageReport, RankConnected, RankListening,
-                   RankReady, RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent,
-                   JobEnded, ProcessNews, runtime::Ask<Submit>, runtime::Ask<Scale>,
-                   runtime::Ask<Cancel>, runtime::Ask<Forget>, runtime::Ask<AskProgram>,
-                   runtime::Ask<GetCluster>, runtime::Ask<GetEvents>, runtime::Ask<Await>>;
+      std::variant<node::NodeUp, NodeDown, node::RankSpawned, node::RankSpawnFailed,
+                   node::RankExited, node::UsageReport, RankConnected, RankListening, RankReady,
+                   RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent, JobEnded,
+                   ProcessNews, actor::Ask<Submit>, actor::Ask<Scale>, actor::Ask<Cancel>,
+                   actor::Ask<Forget>, actor::Ask<AskProgram>, actor::Ask<GetCluster>,
+                   actor::Ask<GetEvents>, actor::Ask<Await>>;
 
   // `seed`: for the core's random numbers.
   Controller(std::uint64_t seed, ControllerActions actions);
 
-  void handle(runtime::Context& cx, runtime::NodeUp up);
-  void handle(runtime::Context& cx, NodeDown down);
-  void handle(runtime::Context& cx, runtime::RankSpawned spawned);
-  void handle(runtime::Context& cx, runtime::RankSpawnFailed failed);
-  void handle(runtime::Context& cx, runtime::RankExited exited);
-  void handle(runtime::Context& cx, runtime::UsageReport report);
-  void handle(runtime::Context& cx, RankConnected connected);
-  void handle(runtime::Context& cx, RankListening listening);
-  void handle(runtime::Context& cx, RankReady ready);
-  void handle(runtime::Context& cx, RankFailed failed);
-  void handle(runtime::Context& cx, RankHung hung);
-  void handle(runtime::Context& cx, JobProgress progress);
-  void handle(runtime::Context& cx, ActorDrained drained);
-  void handle(runtime::Context& cx, ExchangeEvent event);
-  void handle(runtime::Context& cx, JobEnded ended);
-  void handle(runtime::Context& cx, ProcessNews news);
-  void handle(runtime::Context& cx, runtime::Ask<Submit> ask);
-  void handle(runtime::Context& cx, runtime::Ask<Scale> ask);
-  void handle(runtime::Context& cx, runtime::Ask<Cancel> ask);
-  void handle(runtime::Context& cx, runtime::Ask<Forget> ask);
-  void handle(runtime::Context& cx, runtime::Ask<AskProgram> ask);
-  void handle(runtime::Context& cx, runtime::Ask<GetCluster> ask);
-  void handle(runtime::Context& cx, runtime::Ask<GetEvents> ask);
-  void handle(runtime::Context& cx, runtime::Ask<Await> ask);
+  void handle(actor::Context& cx, node::NodeUp up);
+  void handle(actor::Context& cx, NodeDown down);
+  void handle(actor::Context& cx, node::RankSpawned spawned);
+  void handle(actor::Context& cx, node::RankSpawnFailed failed);
+  void handle(actor::Context& cx, node::RankExited exited);
+  void handle(actor::Context& cx, node::UsageReport report);
+  void handle(actor::Context& cx, RankConnected connected);
+  void handle(actor::Context& cx, RankListening listening);
+  void handle(actor::Context& cx, RankReady ready);
+  void handle(actor::Context& cx, RankFailed failed);
+  void handle(actor::Context& cx, RankHung hung);
+  void handle(actor::Context& cx, JobProgress progress);
+  void handle(actor::Context& cx, ActorDrained drained);
+  void handle(actor::Context& cx, ExchangeEvent event);
+  void handle(actor::Context& cx, JobEnded ended);
+  void handle(actor::Context& cx, ProcessNews news);
+  void handle(actor::Context& cx, actor::Ask<Submit> ask);
+  void handle(actor::Context& cx, actor::Ask<Scale> ask);
+  void handle(actor::Context& cx, actor::Ask<Cancel> ask);
+  void handle(actor::Context& cx, actor::Ask<Forget> ask);
+  void handle(actor::Context& cx, actor::Ask<AskProgram> ask);
+  void handle(actor::Context& cx, actor::Ask<GetCluster> ask);
+  void handle(actor::Context& cx, actor::Ask<GetEvents> ask);
+  void handle(actor::Context& cx, actor::Ask<Await> ask);
 
  private:
   // Gives the core an event and carries out the effects. An effect that fails at once becomes an
   // event of its own, which is taken after all effects of this one.
-  Result<void> take(runtime::Context& cx, const ControllerEvent& event);
-  void carry_out_all(runtime::Context& cx, std::vector<ControllerEffect> effects);
-  void carry_out(runtime::Context& cx, SpawnRankOn spawn);
-  void carry_out(runtime::Context& cx, KillRankOn kill);
-  void carry_out(runtime::Context& cx, RefuseNode refuse);
-  void carry_out(runtime::Context& cx, SendStart start);
-  void carry_out(runtime::Context& cx, SendProgramStart start);
-  void carry_out(runtime::Context& cx, DrainRank drain);
-  void carry_out(runtime::Context& cx, FailAsks fail);
-  void carry_out(runtime::Context& cx, WriteResult write);
-  void carry_out(runtime::Context& cx, OpenExchange open);
-  void carry_out(runtime::Context& cx, TellExchange tell);
-  void carry_out(runtime::Context& cx, CloseExchange close);
-  void carry_out(runtime::Context& cx, WakeAt wake);
-  void carry_out(runtime::Context& cx, Announce announce);
-  runtime::Ref<runtime::AgentInbox> agent_of(const std::string& node) const;
+  Result<void> take(actor::Context& cx, const ControllerEvent& event);
+  void carry_out_all(actor::Context& cx, std::vector<ControllerEffect> effects);
+  void carry_out(actor::Context& cx, SpawnRankOn spawn);
+  void carry_out(actor::Context& cx, KillRankOn kill);
+  void carry_out(actor::Context& cx, RefuseNode refuse);
+  void carry_out(actor::Context& cx, SendStart start);
+  void carry_out(actor::Context& cx, SendProgramStart start);
+  void carry_out(actor::Context& cx, DrainRank drain);
+  void carry_out(actor::Context& cx, FailAsks fail);
+  void carry_out(actor::Context& cx, WriteResult write);
+  void carry_out(actor::Context& cx, OpenExchange open);
+  void carry_out(actor::Context& cx, TellExchange tell);
+  void carry_out(actor::Context& cx, CloseExchange close);
+  void carry_out(actor::Context& cx, WakeAt wake);
+  void carry_out(actor::Context& cx, Announce announce);
+  actor::Ref<node::AgentInbox> agent_of(const std::string& node) const;
   // Answers a question to a program, unless it has been answered.
-  void answer_ask(runtime::Context& cx, std::uint64_t number, Result<AskedJson> answer);
+  void answer_ask(actor::Context& cx, std::uint64_t number, Result<AskedJson> answer);
   // Sends the messages that wait for exchanges, and sets a timer while a mailbox is full.
-  void tell_exchanges(runtime::Context& cx);
+  void tell_exchanges(actor::Context& cx);
   bool holds(ClusterCondition condition) const;
   // Replies to each Await whose condition holds.
   void answer_awaits();
@@ -198,27 +198,27 @@ class Controller {
   const ControllerActions actions_;
   ControllerCore core_;
   // By job, from OpenExchange to CloseExchange.
-  std::map<std::string, runtime::Ref<ExchangeControl>> exchanges_;
+  std::map<std::string, actor::Ref<ExchangeControl>> exchanges_;
   // Messages that exchanges have not taken yet.
   OutgoingMessages to_exchanges_;
   bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
   // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
   struct ProgramAsk {
-    runtime::RankId to;
-    runtime::ReplyTo<AskedJson> reply;
-    runtime::TimerId timeout;
+    node::RankId to;
+    actor::ReplyTo<AskedJson> reply;
+    actor::TimerId timeout;
   };
   std::map<std::uint64_t, ProgramAsk> program_asks_;  // by number, at most kProgramAsksMax
   std::uint64_t program_ask_last_ = 0;
   // At most kAwaitsMax questions whose condition does not hold yet.
-  std::vector<runtime::Ask<Await>> awaits_;
+  std::vector<actor::Ask<Await>> awaits_;
   // The newest events, at most kEventsKept, ascending by number.
   std::deque<ClusterEvent> events_;
   // The number of the newest event, counted on from ControllerActions::events_before.
   std::int64_t event_last_ = 0;
 };
 
-static_assert(runtime::Actor<Controller>);
+static_assert(actor::Actor<Controller>);
 
 }  // namespace tandem::actors

@@ -42,7 +42,7 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   return std::move(effects_);
 }
 
-Result<void> ControllerCore::on(const runtime::NodeUp& up) {
+Result<void> ControllerCore::on(const node::NodeUp& up) {
   const auto known = nodes_.find(up.node);
   // A node keeps its GPUs while it is up: ranks hold them by their index.
   if (known != nodes_.end() && known->second.up && known->second.incarnation == up.incarnation &&
@@ -117,24 +117,24 @@ void ControllerCore::say_node_lost(JobRecord& job) {
     set(job, job.status.state, scheduler::Working{});
 }
 
-Result<void> ControllerCore::on(const runtime::RankSpawned& spawned) {
+Result<void> ControllerCore::on(const node::RankSpawned& spawned) {
   if (RankRecord* rank = rank_of(spawned.id)) rank->pid = spawned.pid;
   return {};
 }
 
-void ControllerCore::note_usage(const runtime::UsageReport& report) {
-  for (const runtime::RankUsage& usage : report.ranks)
+void ControllerCore::note_usage(const node::UsageReport& report) {
+  for (const node::RankUsage& usage : report.ranks)
     if (RankRecord* rank = rank_of(usage.id)) rank->usage = usage;
 }
 
-Result<void> ControllerCore::on(const runtime::RankSpawnFailed& failed) {
+Result<void> ControllerCore::on(const node::RankSpawnFailed& failed) {
   if (rank_of(failed.id))
     rank_gone(*job_of(failed.id.actor), *actor_of(failed.id.actor, failed.id.incarnation),
               failed.id.rank, scheduler::SpawnFailed{failed.message});
   return {};
 }
 
-Result<void> ControllerCore::on(const runtime::RankExited& exited) {
+Result<void> ControllerCore::on(const node::RankExited& exited) {
   const RankRecord* rank = rank_of(exited.id);
   if (!rank) return {};
   JobRecord& job = *job_of(exited.id.actor);
@@ -497,7 +497,7 @@ ActorRecord* ControllerCore::actor_of(const std::string& actor, Incarnation inca
   return it != job->actors.end() && it->second.incarnation == incarnation ? &it->second : nullptr;
 }
 
-RankRecord* ControllerCore::rank_of(const runtime::RankId& id) {
+RankRecord* ControllerCore::rank_of(const node::RankId& id) {
   ActorRecord* actor = actor_of(id.actor, id.incarnation);
   if (!actor || id.rank < 0 || id.rank >= std::ssize(actor->ranks)) return nullptr;
   return &actor->ranks[static_cast<std::size_t>(id.rank)];

@@ -39,7 +39,7 @@ class ControllerCore {
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
 
   // Keeps what ranks use, for views. No decision depends on it, so it is not an event.
-  void note_usage(const runtime::UsageReport& report);
+  void note_usage(const node::UsageReport& report);
 
   // Whether the nodes that are up could hold the job if nothing else ran.
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit
@@ -52,7 +52,7 @@ class ControllerCore {
 
   // The process to which a question for this actor goes. kNotFound: there is no such actor;
   // kInvalid: it is none of a user's program; kUnreachable: it is not ready.
-  Result<runtime::RankId> program_to_ask(const std::string& actor) const;
+  Result<node::RankId> program_to_ask(const std::string& actor) const;
 
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
@@ -66,11 +66,11 @@ class ControllerCore {
   Result<void> on(const ScaleRole& scale);
   Result<void> on(const CancelJob& cancel);
   Result<void> on(const ForgetJob& forget);
-  Result<void> on(const runtime::NodeUp& up);
+  Result<void> on(const node::NodeUp& up);
   Result<void> on(const NodeDown& down);
-  Result<void> on(const runtime::RankSpawned& spawned);
-  Result<void> on(const runtime::RankSpawnFailed& failed);
-  Result<void> on(const runtime::RankExited& exited);
+  Result<void> on(const node::RankSpawned& spawned);
+  Result<void> on(const node::RankSpawnFailed& failed);
+  Result<void> on(const node::RankExited& exited);
   Result<void> on(const RankConnected& connected);
   Result<void> on(const RankListening& listening);
   Result<void> on(const RankReady& ready);
@@ -147,7 +147,7 @@ class ControllerCore {
   // The actor, if `incarnation` is its current one; else null.
   ActorRecord* actor_of(const std::string& actor, Incarnation incarnation);
   // Null for an incarnation that is over, and for a rank that the actor does not have.
-  RankRecord* rank_of(const runtime::RankId& id);
+  RankRecord* rank_of(const node::RankId& id);
   // The nodes that are up, with the room that no living rank holds.
   std::vector<scheduler::NodeCapacity> capacity() const;
   scheduler::Gang gang_of(const JobRecord& job, const ActorRecord& actor) const;

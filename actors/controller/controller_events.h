@@ -39,10 +39,10 @@ struct NodeDown {
   Incarnation incarnation;
 };
 struct RankConnected {  // its link is up
-  runtime::RankId id;
+  node::RankId id;
 };
 struct RankHung {
-  runtime::RankId id;
+  node::RankId id;
   double silent_s = 0;
 };
 struct Tick {};  // a WakeAt has come: a deadline may have passed
@@ -53,8 +53,8 @@ struct Tick {};  // a WakeAt has come: a deadline may have passed
 inline constexpr Duration kReportWait = std::chrono::minutes(2);
 
 using ControllerEvent =
-    std::variant<SubmitJob, ScaleRole, CancelJob, ForgetJob, runtime::NodeUp, NodeDown,
-                 runtime::RankSpawned, runtime::RankSpawnFailed, runtime::RankExited, RankConnected,
+    std::variant<SubmitJob, ScaleRole, CancelJob, ForgetJob, node::NodeUp, NodeDown,
+                 node::RankSpawned, node::RankSpawnFailed, node::RankExited, RankConnected,
                  RankListening, RankReady, RankFailed, RankHung, JobProgress, ActorDrained,
                  JobEnded, Tick>;
 
@@ -63,7 +63,7 @@ using ControllerEvent =
 // Starts a process. Reported back by RankSpawned or RankSpawnFailed, and later by RankExited.
 struct SpawnRankOn {
   std::string node;
-  runtime::RankId id;
+  node::RankId id;
   std::string log_path;
   std::vector<std::string> gpus;  // uuids
   // Of a role that the job brings: its program, which runs in the job's run directory. Empty: the
@@ -74,7 +74,7 @@ struct SpawnRankOn {
 // Ends a process: SIGTERM, and SIGKILL after the grace. Reported back by RankExited.
 struct KillRankOn {
   std::string node;
-  runtime::RankId id;
+  node::RankId id;
   std::int64_t grace_ms = 0;
 };
 struct RefuseNode {  // another living agent has this name
@@ -84,22 +84,22 @@ struct RefuseNode {  // another living agent has this name
 };
 // Tells a process that is connected what to be.
 struct SendStart {
-  runtime::RankId id;
+  node::RankId id;
   StartRank start;  // without the endpoints that only the process knows
 };
 // Tells a user's program that is connected which actor it holds.
 struct SendProgramStart {
-  runtime::RankId id;
+  node::RankId id;
   StartActor start;
 };
 // Asks a user's program to handle what it has accepted and to end.
 struct DrainRank {
-  runtime::RankId id;
+  node::RankId id;
   std::int64_t deadline_ms = 0;
 };
 // The process has ended: questions that it has not answered get this Error.
 struct FailAsks {
-  runtime::RankId id;
+  node::RankId id;
   std::string cause;  // of the end, for people
 };
 // Writes the outcome of a job that has ended and had no exchange, which writes its own:

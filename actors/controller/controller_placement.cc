@@ -39,7 +39,7 @@ Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, Node
 }
 
 std::string nccl_version_of(const NodeRecord& node) {
-  return node.nccl.version == 0 ? "" : runtime::nccl_version_text(node.nccl.version);
+  return node.nccl.version == 0 ? "" : collective::nccl_version_text(node.nccl.version);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ void ControllerCore::count_finished(JobRecord& job) {
     end_job(job, JobOutcome::kSucceeded, "all of its actors have ended with code 0");
 }
 
-Result<runtime::RankId> ControllerCore::program_to_ask(const std::string& actor_name) const {
+Result<node::RankId> ControllerCore::program_to_ask(const std::string& actor_name) const {
   const auto job = jobs_.find(actor_name.substr(0, actor_name.find('/')));
   if (job == jobs_.end() || !job->second.actors.contains(actor_name))
     return Error{ErrorCode::kNotFound, "there is no actor " + actor_name, "",
@@ -124,7 +124,7 @@ Result<runtime::RankId> ControllerCore::program_to_ask(const std::string& actor_
         ErrorCode::kUnreachable,
         actor_name + " is " + scheduler::name(actor.status.state) + ": " + cause_of(actor, now_),
         "", "`tandem why " + actor_name + "` says more"};
-  return runtime::RankId{actor.name, actor.incarnation, 0};
+  return node::RankId{actor.name, actor.incarnation, 0};
 }
 
 }  // namespace tandem::actors

@@ -63,9 +63,9 @@ struct RankRecord {
   std::int64_t pid = 0;
   bool alive = false;  // spawned, not yet exited
   bool connected = false, ready = false;
-  bool started = false;                     // StartRank was sent
-  std::vector<std::int32_t> gpus;           // indices into NodeRecord::gpus
-  std::optional<runtime::RankUsage> usage;  // last reported
+  bool started = false;                  // StartRank was sent
+  std::vector<std::int32_t> gpus;        // indices into NodeRecord::gpus
+  std::optional<node::RankUsage> usage;  // last reported
 };
 
 // One actor, over all of its incarnations.
@@ -133,7 +133,7 @@ bool wanted(const JobRecord& job, const ActorRecord& actor);
 
 // One GPU of a node. Ranks hold it by its index, so a node keeps its GPUs while it is up.
 struct GpuRecord {
-  runtime::Gpu device;
+  node::Gpu device;
   std::int64_t free_milli = scheduler::kWholeGpu;  // the share that no living rank holds
 };
 
@@ -147,7 +147,7 @@ struct NodeRecord {
   std::vector<GpuRecord> gpus;
   std::vector<std::string> gpus_unusable;  // other GPUs, each with the reason
   std::string gpus_absent;                 // why the node has no GPU; empty if it has
-  runtime::NodeNccl nccl;
+  node::NodeNccl nccl;
   std::int64_t pid = 0;
   bool up = false;
   Time since{};         // the last change of `up`

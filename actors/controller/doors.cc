@@ -15,7 +15,7 @@
 
 namespace tandem::actors {
 
-using runtime::PeerId;
+using link::PeerId;
 
 namespace {
 
@@ -178,15 +178,15 @@ Result<void> check(const Publication& publication, PolicyVersion version) {
 }
 
 // Without an endpoint the source names its host alone; with one all fields are set.
-Result<void> check(const runtime::WeightSource& source) {
+Result<void> check(const wire::WeightSource& source) {
   const bool serves = !source.endpoint.empty();
   for (const std::string* text :
        {&source.host, &source.endpoint, &source.server_key, &source.client_key})
-    if (text->empty() == (serves || text == &source.host) || text->size() > runtime::kSourceTextMax)
+    if (text->empty() == (serves || text == &source.host) || text->size() > wire::kSourceTextMax)
       return wrong("LearnerUp: a source of weights with a field of " +
                    std::to_string(text->size()) + " bytes");
   if (!serves) return {};
-  if (const auto at = runtime::parse_endpoint(source.endpoint); at && !at->is_local()) return {};
+  if (const auto at = link::parse_endpoint(source.endpoint); at && !at->is_local()) return {};
   return wrong("LearnerUp: a source of weights at no TCP address");
 }
 
@@ -243,7 +243,7 @@ Result<void> check(const BroadcastUp& up) {
 
 // The id and the layout are passed on to all members.
 Result<void> check(const EpochOpened& opened) {
-  if (opened.unique_id.size() != runtime::kNcclUniqueIdBytes)
+  if (opened.unique_id.size() != collective::kNcclUniqueIdBytes)
     return wrong("EpochOpened: a unique id of " + std::to_string(opened.unique_id.size()) +
                  " bytes");
   if (opened.layout.size() > kLayoutBytesMax)
@@ -275,7 +275,7 @@ Result<void> check(const EpochProgress& progress) {
 
 // A door for the events of some roles' actors; every alternative names its sender as `from`.
 template <class Events>
-runtime::Door<Events> role_door(const std::string& job, const std::vector<Role>& roles) {
+link::Door<Events> role_door(const std::string& job, const std::vector<Role>& roles) {
   std::vector<std::string> prefixes;
   for (const Role& role : roles) prefixes.push_back(job + "/" + name(role) + "/");
   return [prefixes](const PeerId& from, const Events& events) -> Result<void> {
@@ -311,24 +311,24 @@ Result<void> check(const PeerId& from, const RankFailed& failed) {
   return speaks_for_itself(from, failed.actor, failed.incarnation, failed.rank);
 }
 
-Result<void> check(const runtime::NodeNccl& nccl) {
+Result<void> check(const node::NodeNccl& nccl) {
   const bool found = nccl.version > 0;
   const bool versions = nccl.version >= 0 && nccl.version <= kNcclVersionMax;
   // Either a version with a path, or no version with a reason.
   const bool texts = nccl.path.empty() != found && (nccl.absent.empty() || !found) &&
-                     nccl.path.size() <= runtime::kNcclTextMax &&
-                     nccl.absent.size() <= runtime::kNcclTextMax;
-  const bool shares = !nccl.shares_gpus || nccl.version >= runtime::kNcclSharesGpusSince;
+                     nccl.path.size() <= node::kNcclTextMax &&
+                     nccl.absent.size() <= node::kNcclTextMax;
+  const bool shares = !nccl.shares_gpus || nccl.version >= node::kNcclSharesGpusSince;
   if (versions && texts && shares) return {};
   return wrong("NodeUp: an NCCL that cannot be: version " + std::to_string(nccl.version) +
                ", a path of " + std::to_string(nccl.path.size()) + " bytes");
 }
 
 // The link's name has the node and the agent's pid; the message must name the same.
-Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&) {
+Result<void> check(const PeerId& from, const node::NodeUp& up, const NodeOf&) {
   if (from.name != node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
     return wrong("introduces itself as node " + up.node);
-  const bool gpus = std::ranges::all_of(up.gpus, [](const runtime::Gpu& gpu) {
+  const bool gpus = std::ranges::all_of(up.gpus, [](const node::Gpu& gpu) {
     return gpu.memory_bytes >= 0 && gpu.memory_bytes <= kMemoryBytesMax;
   });
   if (std::isfinite(up.cpus) && up.cpus >= 0 && up.cpus <= kCpusMax && up.memory_bytes >= 0 &&
@@ -338,7 +338,7 @@ Result<void> check(const PeerId& from, const runtime::NodeUp& up, const NodeOf&)
 }
 
 // A node may report on a rank that is not known any more: the report is late, and has no effect.
-Result<void> check_rank(const PeerId& from, const runtime::RankId& rank, const NodeOf& node_of) {
+Result<void> check_rank(const PeerId& from, const node::RankId& rank, const NodeOf& node_of) {
   const auto node = node_of(rank);
   if (is_node_peer(from.name) && rank.rank >= 0 && (!node || node_of_peer(from.name) == *node))
     return {};
@@ -346,17 +346,16 @@ Result<void> check_rank(const PeerId& from, const runtime::RankId& rank, const N
                std::to_string(rank.incarnation.value) + ", which is not its own");
 }
 
-Result<void> check(const PeerId& from, const runtime::RankSpawned& spawned, const NodeOf& node_of) {
+Result<void> check(const PeerId& from, const node::RankSpawned& spawned, const NodeOf& node_of) {
   if (spawned.pid < 0) return wrong("RankSpawned: pid " + std::to_string(spawned.pid));
   return check_rank(from, spawned.id, node_of);
 }
 
-Result<void> check(const PeerId& from, const runtime::RankSpawnFailed& failed,
-                   const NodeOf& node_of) {
+Result<void> check(const PeerId& from, const node::RankSpawnFailed& failed, const NodeOf& node_of) {
   return check_rank(from, failed.id, node_of);
 }
 
-Result<void> check(const PeerId& from, const runtime::RankExited& exited, const NodeOf& node_of) {
+Result<void> check(const PeerId& from, const node::RankExited& exited, const NodeOf& node_of) {
   const auto within = [](const std::optional<std::int32_t>& value, std::int32_t max) {
     return !value || (*value >= 0 && *value <= max);
   };
@@ -367,8 +366,8 @@ Result<void> check(const PeerId& from, const runtime::RankExited& exited, const 
   return check_rank(from, exited.id, node_of);
 }
 
-Result<void> check(const PeerId& from, const runtime::UsageReport& report, const NodeOf& node_of) {
-  for (const runtime::RankUsage& usage : report.ranks) {
+Result<void> check(const PeerId& from, const node::UsageReport& report, const NodeOf& node_of) {
+  for (const node::RankUsage& usage : report.ranks) {
     if (!is_amount(usage.cpu_percent) || usage.cpu_percent > 100 * kCpusMax ||
         usage.memory_bytes < 0 || usage.memory_bytes > kRankMemoryBytesMax)
       return wrong("UsageReport: uses more than a machine has, or less than nothing");
@@ -379,35 +378,35 @@ Result<void> check(const PeerId& from, const runtime::UsageReport& report, const
 
 }  // namespace
 
-runtime::Door<RolloutEvents> rollout_door(std::string job) {
+link::Door<RolloutEvents> rollout_door(std::string job) {
   return role_door<RolloutEvents>(job, {Role::kRollout});
 }
 
-runtime::Door<RewardEvents> reward_door(std::string job) {
+link::Door<RewardEvents> reward_door(std::string job) {
   return role_door<RewardEvents>(job, {Role::kReward});
 }
 
-runtime::Door<LearnerEvents> learner_door(std::string job) {
+link::Door<LearnerEvents> learner_door(std::string job) {
   return role_door<LearnerEvents>(job, {Role::kLearner});
 }
 
-runtime::Door<BroadcastEvents> broadcast_door(std::string job) {
+link::Door<BroadcastEvents> broadcast_door(std::string job) {
   return role_door<BroadcastEvents>(job, {Role::kRollout, Role::kLearner});
 }
 
-runtime::Door<RankEvents> rank_door() {
+link::Door<RankEvents> rank_door() {
   return [](const PeerId& from, const RankEvents& events) {
     return std::visit([&](const auto& message) { return check(from, message); }, events);
   };
 }
 
-runtime::Door<runtime::AgentEvents> agent_door(NodeOf node_of) {
-  return [node_of = std::move(node_of)](const PeerId& from, const runtime::AgentEvents& events) {
+link::Door<node::AgentEvents> agent_door(NodeOf node_of) {
+  return [node_of = std::move(node_of)](const PeerId& from, const node::AgentEvents& events) {
     return std::visit([&](const auto& message) { return check(from, message, node_of); }, events);
   };
 }
 
-void Roster::started(const std::string& node, const runtime::RankId& rank) {
+void Roster::started(const std::string& node, const node::RankId& rank) {
   ranks_[rank_name(rank.actor, rank.rank)] = {rank.incarnation, node};
 }
 
@@ -417,7 +416,7 @@ void Roster::forget(const std::string& job) {
 
 void Roster::has_agent(std::string own_node) { own_node_ = std::move(own_node); }
 
-Result<void> Roster::admit(const runtime::Hello& hello) const {
+Result<void> Roster::admit(const link::Hello& hello) const {
   // A node's name is free to choose, but not ours, and not one with the marks of incarnations in
   // it.
   if (is_node_peer(hello.name)) {
@@ -439,7 +438,7 @@ Result<void> Roster::admit(const runtime::Hello& hello) const {
   return {};
 }
 
-std::optional<std::string> Roster::node_of(const runtime::RankId& rank) const {
+std::optional<std::string> Roster::node_of(const node::RankId& rank) const {
   const auto found = ranks_.find(rank_name(rank.actor, rank.rank));
   if (found == ranks_.end() || found->second.incarnation != rank.incarnation) return std::nullopt;
   return found->second.node;

@@ -30,28 +30,28 @@ namespace tandem::actors {
 inline constexpr std::int64_t kStepsMax = std::int64_t{1} << 40;  // steps of a run
 
 // The doors of a job's exchange, one per port.
-runtime::Door<RolloutEvents> rollout_door(std::string job);
-runtime::Door<RewardEvents> reward_door(std::string job);
-runtime::Door<LearnerEvents> learner_door(std::string job);
-runtime::Door<BroadcastEvents> broadcast_door(std::string job);
+link::Door<RolloutEvents> rollout_door(std::string job);
+link::Door<RewardEvents> reward_door(std::string job);
+link::Door<LearnerEvents> learner_door(std::string job);
+link::Door<BroadcastEvents> broadcast_door(std::string job);
 
 // The ports of the controller.
-runtime::Door<RankEvents> rank_door();
+link::Door<RankEvents> rank_door();
 // The node on which a rank was started; nullopt for a rank that is not known, or not any more.
-using NodeOf = std::function<std::optional<std::string>(const runtime::RankId&)>;
-runtime::Door<runtime::AgentEvents> agent_door(NodeOf node_of);
+using NodeOf = std::function<std::optional<std::string>(const node::RankId&)>;
+link::Door<node::AgentEvents> agent_door(NodeOf node_of);
 
 // The peers that the controller expects: the ranks that it has started, by the name of their link,
 // and any node. Plain state; its owner guards it.
 class Roster {
  public:
-  void started(const std::string& node, const runtime::RankId& rank);  // call before it can dial
-  void forget(const std::string& job);   // when all its ranks are gone
+  void started(const std::string& node, const node::RankId& rank);  // call before it can dial
+  void forget(const std::string& job);                              // when all its ranks are gone
   void has_agent(std::string own_node);  // the node whose agent is in this process: it never dials
   // Whether a peer that dials may come in. kInvalid: a rank that was not started, or another
   // incarnation of it, or a hello whose actor and rank are not those of its name.
-  Result<void> admit(const runtime::Hello& hello) const;
-  std::optional<std::string> node_of(const runtime::RankId& rank) const;
+  Result<void> admit(const link::Hello& hello) const;
+  std::optional<std::string> node_of(const node::RankId& rank) const;
 
  private:
   struct Rank {

@@ -19,7 +19,7 @@ namespace {
 class StreamFeeder {
  public:
   using Inbox = std::variant<AddStream>;
-  void handle(runtime::Context& cx, AddStream add) {
+  void handle(actor::Context& cx, AddStream add) {
     streams_.push_back(std::move(add));
     // The first stream starts the timer, which stops when there is none left.
     if (streams_.size() == 1) feed(cx);
@@ -35,7 +35,7 @@ class StreamFeeder {
       return false;
     }
   }
-  void feed(runtime::Context& cx) {
+  void feed(actor::Context& cx) {
     const Time round = cx.now();
     std::size_t unsent = 0;
     for (const AddStream& s : streams_) unsent += s.stream->unsent_bytes();
@@ -51,16 +51,16 @@ class StreamFeeder {
     }
     streams_ = std::move(passed_over);
     std::ranges::move(kept, std::back_inserter(streams_));
-    if (!streams_.empty()) cx.after(kWatchInterval, [this](runtime::Context& then) { feed(then); });
+    if (!streams_.empty()) cx.after(kWatchInterval, [this](actor::Context& then) { feed(then); });
   }
   // Open streams, first those that were passed over in the last round.
   std::vector<AddStream> streams_;
 };
-static_assert(runtime::Actor<StreamFeeder>);
+static_assert(actor::Actor<StreamFeeder>);
 
 }  // namespace
 
-runtime::HttpResponse ok(const json& body) {
+http::HttpResponse ok(const json& body) {
   return {.status = 200, .content_type = "application/json", .body = dump_json(body) + "\n"};
 }
 
@@ -75,17 +75,17 @@ std::string joined(const std::vector<std::string>& parts, std::size_t from, std:
   return text;
 }
 
-std::string query_text(const runtime::HttpRequest& request, const std::string& key) {
+std::string query_text(const http::HttpRequest& request, const std::string& key) {
   const auto it = request.query.find(key);
   return it == request.query.end() ? "" : it->second;
 }
 
-bool query_flag(const runtime::HttpRequest& request, const std::string& key) {
+bool query_flag(const http::HttpRequest& request, const std::string& key) {
   const std::string value = query_text(request, key);
   return request.query.contains(key) && value != "0" && value != "false";
 }
 
-Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& request,
+Result<std::optional<std::int64_t>> query_number(const http::HttpRequest& request,
                                                  const std::string& key, Bounds bounds) {
   const std::string text = query_text(request, key);
   if (text.empty()) return std::optional<std::int64_t>();
@@ -99,16 +99,16 @@ Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& req
                                         std::to_string(bounds.most)};
 }
 
-HttpStreams::HttpStreams(runtime::System& system)
+HttpStreams::HttpStreams(actor::System& system)
     : feeder_(system.spawn<StreamFeeder>("http_streams",
                                          [] { return std::make_unique<StreamFeeder>(); })) {}
 
-runtime::HttpStreaming HttpStreams::stream(Feed feed) const {
-  runtime::HttpStreaming streaming;
+http::HttpStreaming HttpStreams::stream(Feed feed) const {
+  http::HttpStreaming streaming;
   streaming.start = [feeder = feeder_,
-                     feed = std::move(feed)](std::shared_ptr<runtime::HttpStream> stream) {
+                     feed = std::move(feed)](std::shared_ptr<http::HttpStream> stream) {
     // The feeder's mailbox is full, or the system is ending.
-    if (feeder.tell(AddStream{stream, feed}) != runtime::Delivery::kAccepted) stream->close();
+    if (feeder.tell(AddStream{stream, feed}) != actor::Delivery::kAccepted) stream->close();
   };
   return streaming;
 }

@@ -18,20 +18,20 @@ inline constexpr Duration kApiAskTimeout = std::chrono::seconds(5);
 inline constexpr Duration kWatchInterval = std::chrono::milliseconds(250);
 
 // A response with status 200, and an Error for the one with 404.
-runtime::HttpResponse ok(const nlohmann::json& body);
+http::HttpResponse ok(const nlohmann::json& body);
 Error no_such(const std::string& kind, const std::string& name);
 // The parts [from, to) with a slash between them.
 std::string joined(const std::vector<std::string>& parts, std::size_t from, std::size_t to);
 
-std::string query_text(const runtime::HttpRequest& request, const std::string& key);  // "": absent
+std::string query_text(const http::HttpRequest& request, const std::string& key);  // "": absent
 // True for `key`, `key=1` and any other value but 0 and false.
-bool query_flag(const runtime::HttpRequest& request, const std::string& key);
+bool query_flag(const http::HttpRequest& request, const std::string& key);
 // Both are included.
 struct Bounds {
   std::int64_t least = 0, most = 0;
 };
 // nullopt where the key is absent. kInvalid where the value is no whole number within the bounds.
-Result<std::optional<std::int64_t>> query_number(const runtime::HttpRequest& request,
+Result<std::optional<std::int64_t>> query_number(const http::HttpRequest& request,
                                                  const std::string& key, Bounds bounds);
 
 inline constexpr std::size_t kUnsentBytesMax = 16 << 20;  // and what one feed writes more
@@ -41,23 +41,23 @@ inline constexpr std::size_t kUnsentBytesMax = 16 << 20;  // and what one feed w
 //
 // Not called while lines of before wait for the client, nor while kUnsentBytesMax wait for all
 // clients together: slow clients are told less often, and cost memory that has a bound.
-using Feed = std::function<bool(runtime::HttpStream&, Time round)>;
+using Feed = std::function<bool(http::HttpStream&, Time round)>;
 
 // A message to the feeding actor: one open stream and the function that feeds it.
 struct AddStream {
-  std::shared_ptr<runtime::HttpStream> stream;
+  std::shared_ptr<http::HttpStream> stream;
   Feed feed;
 };
 
 class HttpStreams {
  public:
-  explicit HttpStreams(runtime::System& system);  // spawns "http_streams", which feeds them
+  explicit HttpStreams(actor::System& system);  // spawns "http_streams", which feeds them
   // A stream that is fed at once, or with the others, and then every kWatchInterval until the
   // client goes or the feed ends it.
-  runtime::HttpStreaming stream(Feed feed) const;
+  http::HttpStreaming stream(Feed feed) const;
 
  private:
-  runtime::Ref<std::variant<AddStream>> feeder_;
+  actor::Ref<std::variant<AddStream>> feeder_;
 };
 
 }  // namespace tandem::actors

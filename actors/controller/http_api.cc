@@ -27,11 +27,11 @@ constexpr std::size_t kQuotedBytesMax = 100;  // of a foreign word in an error
 constexpr Bounds kAskSeconds{1, 600};
 constexpr std::int64_t kAskSecondsUsual = 10;
 
+using http::HttpAnswer;
+using http::HttpRequest;
+using http::HttpResponse;
+using http::HttpStream;
 using nlohmann::json;
-using runtime::HttpAnswer;
-using runtime::HttpRequest;
-using runtime::HttpResponse;
-using runtime::HttpStream;
 
 // Shared by all copies of the handler: both exist as long as the server that holds it.
 struct Parts {
@@ -72,7 +72,7 @@ HttpAnswer Handler::watch(const std::string& kind, const std::string& name) cons
 
 HttpAnswer Handler::status() const {
   const auto cluster = ask_and_wait(api.controller, GetCluster{}, kApiAskTimeout);
-  if (!cluster) return runtime::error_response(cluster.error());
+  if (!cluster) return http::error_response(cluster.error());
   json body = status_json(*cluster);
   const ClusterIdentity self = api.identity();
   body["version"] = self.version;
@@ -87,10 +87,10 @@ HttpAnswer Handler::status() const {
 
 HttpAnswer Handler::waits(const HttpRequest& request) const {
   const auto picture = take_picture(api.controller);
-  if (!picture) return runtime::error_response(picture.error());
+  if (!picture) return http::error_response(picture.error());
   const std::string wanted = query_text(request, "job");
   const JobRecord* job = wanted.empty() ? nullptr : picture->job(wanted);
-  if (!wanted.empty() && !job) return runtime::error_response(no_such("job", wanted));
+  if (!wanted.empty() && !job) return http::error_response(no_such("job", wanted));
   return ok(wait_graph(*picture, job ? job->id : "", unix_ms()));
 }
 
@@ -102,7 +102,7 @@ HttpAnswer Handler::get(const HttpRequest& request) const {
   if (kind == "wait_graph" && path.size() == 3) return waits(request);
   if (kind == "jobs" || kind == "actors" || kind == "nodes" || kind == "groups")
     return get_object(request);
-  return runtime::error_response(
+  return http::error_response(
       Error{ErrorCode::kNotFound, "there is no " + request.target, "",
             "jobs, runs, actors, nodes, groups, events, status and wait_graph are served"});
 }
@@ -113,10 +113,10 @@ HttpAnswer Handler::get_object(const HttpRequest& request) const {
   const std::string name = joined(path, 3, path.size());
   if (request.query.contains("watch")) return watch(kind, name);
   const auto picture = take_picture(api.controller);
-  if (!picture) return runtime::error_response(picture.error());
+  if (!picture) return http::error_response(picture.error());
   if (name.empty()) return ok(list(*picture, kind));
   const auto one = find_one(*picture, kind, name);
-  return one ? ok(*one) : runtime::error_response(one.error());
+  return one ? ok(*one) : http::error_response(one.error());
 }
 
 HttpAnswer Handler::post(const HttpRequest& request) const {
@@ -124,9 +124,9 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
   if (path.size() == 3 && path[2] == "jobs") {
     const auto resume = request.query.find("resume");
     auto shape = api.shape_of(request.body, resume == request.query.end() ? "" : resume->second);
-    if (!shape) return runtime::error_response(shape.error());
+    if (!shape) return http::error_response(shape.error());
     const auto id = ask_and_wait(api.controller, Submit{std::move(*shape)}, kApiAskTimeout);
-    if (!id) return runtime::error_response(id.error());
+    if (!id) return http::error_response(id.error());
     const auto picture = take_picture(api.controller);
     const JobRecord* job = picture ? picture->job(*id) : nullptr;
     json answer = job ? picture->shown(*job) : json{{"id", *id}};
@@ -137,14 +137,14 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
     return parts->runs.remove(path[3]);
   if (path.size() > 4 && path[2] == "actors" && path.back() == "ask") return ask(request);
   if (path.size() != 5 || path[2] != "jobs" || (path[4] != "scale" && path[4] != "cancel"))
-    return runtime::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target});
+    return http::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target});
   const auto picture = take_picture(api.controller);
-  if (!picture) return runtime::error_response(picture.error());
+  if (!picture) return http::error_response(picture.error());
   const JobRecord* job = picture->job(path[3]);
-  if (!job) return runtime::error_response(no_such("job", path[3]));
+  if (!job) return http::error_response(no_such("job", path[3]));
   if (path[4] == "cancel") {
     const auto done = ask_and_wait(api.controller, Cancel{job->id}, kApiAskTimeout);
-    return done ? ok(json{{"id", job->id}}) : runtime::error_response(done.error());
+    return done ? ok(json{{"id", job->id}}) : http::error_response(done.error());
   }
   return scale(*job, request.body);
 }
@@ -152,21 +152,21 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
 // The answer comes later, and no thread of the server waits for it.
 HttpAnswer Handler::ask(const HttpRequest& request) const {
   const auto timeout = query_number(request, "timeout_s", kAskSeconds);
-  if (!timeout) return runtime::error_response(timeout.error());
+  if (!timeout) return http::error_response(timeout.error());
   if (!parse_json(request.body).is_object())
-    return runtime::error_response(
+    return http::error_response(
         Error{ErrorCode::kInvalid, "a question is one JSON object, as in {\"add\": 2}"});
   const auto& path = request.segments;
   AskProgram question{.actor = joined(path, 3, path.size() - 1),
                       .body = request.body,
                       .timeout = std::chrono::seconds(timeout->value_or(kAskSecondsUsual))};
-  return runtime::HttpLater{[controller = api.controller, question](auto respond) {
-    const runtime::ReplyTo<AskedJson> reply([respond](const Result<AskedJson>& answer) {
+  return http::HttpLater{[controller = api.controller, question](auto respond) {
+    const actor::ReplyTo<AskedJson> reply([respond](const Result<AskedJson>& answer) {
       respond(answer ? HttpResponse{.body = answer->body + "\n"}
-                     : runtime::error_response(answer.error()));
+                     : http::error_response(answer.error()));
     });
-    const auto sent = controller.tell(runtime::Ask<AskProgram>{question, reply});
-    if (sent != runtime::Delivery::kAccepted) reply(runtime::undelivered("the controller", sent));
+    const auto sent = controller.tell(actor::Ask<AskProgram>{question, reply});
+    if (sent != actor::Delivery::kAccepted) reply(actor::undelivered("the controller", sent));
   }};
 }
 
@@ -175,7 +175,7 @@ HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
   const auto over = json_over_limit(text);
   const json body = parse_json(text);
   if (!body.is_object() || body.empty())
-    return runtime::error_response(
+    return http::error_response(
         Error{ErrorCode::kInvalid,
               "scale wants {\"ROLE\": N, …}" + (over ? ", and this is " + *over : std::string())});
   std::vector<ScaleRole> wanted;  // all are checked before the first is carried out
@@ -184,12 +184,12 @@ HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
     const Role role{cut_utf8(role_name, kQuotedBytesMax)};
     const auto replicas =
         replicas_asked(job.shape, role, cut_utf8(dump_json(count), kQuotedBytesMax));
-    if (!replicas) return runtime::error_response(replicas.error());
+    if (!replicas) return http::error_response(replicas.error());
     wanted.push_back({job.id, role, *replicas});
   }
   for (const ScaleRole& scale : wanted)
     if (const auto done = ask_and_wait(api.controller, Scale{scale}, kApiAskTimeout); !done)
-      return runtime::error_response(done.error());
+      return http::error_response(done.error());
   return ok(json{{"id", job.id}});
 }
 
@@ -202,31 +202,31 @@ HttpAnswer Handler::operator()(const HttpRequest& request) const {
   if (asked_for("readyz")) {  // the controller's actor answers
     const GetEvents none{std::numeric_limits<std::int64_t>::max()};  // the cheapest question
     const auto answer = ask_and_wait(api.controller, none, kApiAskTimeout);
-    if (!answer) return runtime::error_response(503, answer.error());
+    if (!answer) return http::error_response(503, answer.error());
     return HttpResponse{.content_type = "text/plain", .body = "ready\n"};
   }
   if (asked_for("metrics")) {
     const auto picture = take_picture(api.controller);
-    if (!picture) return runtime::error_response(picture.error());
+    if (!picture) return http::error_response(picture.error());
     return HttpResponse{.content_type = kPrometheusContentType,
                         .body = prometheus_text(picture->cluster, picture->reports)};
   }
   // The page's paths and the API's do not meet.
   if (auto file = web_file(request)) return std::move(*file);
   if (path.size() < 3 || path[0] != "api" || path[1] != "v1")
-    return runtime::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target, "",
-                                         "the API is below /api/v1; metrics are at /metrics"});
+    return http::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target, "",
+                                      "the API is below /api/v1; metrics are at /metrics"});
   if (request.method == "GET") return get(request);
   if (request.method == "POST") return post(request);
   if (request.method == "DELETE" && path.size() == 4 && path[2] == "runs")
     return parts->runs.remove(path[3]);
-  return runtime::error_response(
-      405, Error{ErrorCode::kInvalid, request.method + " is not possible here"});
+  return http::error_response(405,
+                              Error{ErrorCode::kInvalid, request.method + " is not possible here"});
 }
 
 }  // namespace
 
-runtime::HttpHandler make_http_handler(const HttpApi& api) {
+http::HttpHandler make_http_handler(const HttpApi& api) {
   return Handler{api, std::make_shared<Parts>(api)};
 }
 

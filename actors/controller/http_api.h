@@ -26,18 +26,18 @@ struct ClusterIdentity {
 };
 
 struct HttpApi {
-  runtime::Ref<Controller::Inbox> controller;
+  actor::Ref<Controller::Inbox> controller;
   // Checks a submitted job file, whose paths are absolute. `resume` names the run to resume, by its
   // id or directory; it is empty for a new run.
   std::function<Result<JobShape>(const std::string& yaml, const std::string& resume)> shape_of;
   std::filesystem::path home;  // TANDEM_HOME, with the runs and the controller's journal
   JobReaders read_job;
   std::function<ClusterIdentity()> identity;  // any thread
-  runtime::System& system;  // for the feeding actor, "http_streams"; outlives the server
+  actor::System& system;  // for the feeding actor, "http_streams"; outlives the server
 };
 
 // The handler, for any number of threads. It answers /healthz, /readyz, /metrics, the page and the
 // API.
-runtime::HttpHandler make_http_handler(const HttpApi& api);
+http::HttpHandler make_http_handler(const HttpApi& api);
 
 }  // namespace tandem::actors

@@ -14,8 +14,8 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::HttpRequest;
-using runtime::HttpResponse;
+using http::HttpRequest;
+using http::HttpResponse;
 
 constexpr std::string_view kBearer = "Bearer ";
 constexpr std::string_view kNamesOfThisMachine[] = {"localhost", "127.0.0.1", "[::1]"};
@@ -53,7 +53,7 @@ std::string_view cookie_of(std::string_view cookies, std::string_view name) {
 }
 
 HttpResponse refusal(int status, std::string message, std::string help) {
-  return runtime::error_response(
+  return http::error_response(
       status, Error{ErrorCode::kUnauthorised, std::move(message), "", std::move(help)});
 }
 
@@ -141,7 +141,7 @@ HttpResponse HttpDoor::open_page(const std::string& key, Time now) {
   return response;
 }
 
-void add_safety_headers(runtime::HttpHeaders& headers) {
+void add_safety_headers(http::HttpHeaders& headers) {
   headers.emplace("content-security-policy",
                   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
                   "connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -152,9 +152,9 @@ void add_safety_headers(runtime::HttpHeaders& headers) {
   headers.emplace("cache-control", "no-store");
 }
 
-runtime::HttpHandler guarded_by(HttpDoor& door, runtime::HttpHandler handler) {
+http::HttpHandler guarded_by(HttpDoor& door, http::HttpHandler handler) {
   const auto answer =
-      [&door, handler = std::move(handler)](const HttpRequest& request) -> runtime::HttpAnswer {
+      [&door, handler = std::move(handler)](const HttpRequest& request) -> http::HttpAnswer {
     if (auto refused = door.refuse(request)) return std::move(*refused);
     if (is_page(request) && request.query.contains("key"))
       return door.open_page(request.query.at("key"), steady_now());
@@ -166,7 +166,7 @@ runtime::HttpHandler guarded_by(HttpDoor& door, runtime::HttpHandler handler) {
     return handler(request);
   };
   return [answer](const HttpRequest& request) {
-    runtime::HttpAnswer result = answer(request);
+    http::HttpAnswer result = answer(request);
     std::visit([](auto& response) { add_safety_headers(response.headers); }, result);
     return result;
   };

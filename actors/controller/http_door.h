@@ -44,20 +44,20 @@ class HttpDoor {
   explicit HttpDoor(HttpDoorRules rules);
 
   // The response that refuses the request; nullopt if it may pass. Any thread.
-  std::optional<runtime::HttpResponse> refuse(const runtime::HttpRequest& request) const;
+  std::optional<http::HttpResponse> refuse(const http::HttpRequest& request) const;
 
   // make_page_key() returns a key that lets a browser in. open_page() answers the browser's first
   // request, "/?key=KEY": with the cookie and a redirection to "/", or with a page that says how to
   // get another key. Any thread.
   std::string make_page_key(Time now);
-  runtime::HttpResponse open_page(const std::string& key, Time now);
+  http::HttpResponse open_page(const std::string& key, Time now);
 
   const std::string& cookie_name() const { return cookie_name_; }
 
  private:
   bool knows_host(std::string_view host) const;
-  bool has_token(const runtime::HttpRequest& request) const;
-  bool has_cookie(const runtime::HttpRequest& request) const;
+  bool has_token(const http::HttpRequest& request) const;
+  bool has_cookie(const http::HttpRequest& request) const;
 
   const HttpDoorRules rules_;
   const std::string cookie_name_;
@@ -67,10 +67,10 @@ class HttpDoor {
 
 // Adds the headers that every response has: only our own scripts, no framing, no guessing of types,
 // no cache.
-void add_safety_headers(runtime::HttpHeaders& headers);
+void add_safety_headers(http::HttpHeaders& headers);
 
 // `handler` behind the door, which must outlive it. Adds two routes: `POST /api/v1/dashboard`,
 // which makes a page key and answers {"path", "expires_s"}, and "/?key=KEY".
-runtime::HttpHandler guarded_by(HttpDoor& door, runtime::HttpHandler handler);
+http::HttpHandler guarded_by(HttpDoor& door, http::HttpHandler handler);
 
 }  // namespace tandem::actors

@@ -33,7 +33,7 @@ template <class T>
 std::optional<T> kept_value(const std::filesystem::path& path) {
   const auto bytes = kept_bytes(path);
   if (!bytes) return std::nullopt;
-  auto value = runtime::decode<T>(
+  auto value = wire::decode<T>(
       *bytes, {.message_bytes_max = kKeptBytesMax, .decoded_bytes_max = 4 * kKeptBytesMax});
   if (!value) return std::nullopt;
   return std::move(*value);

@@ -11,9 +11,9 @@
 namespace tandem::actors {
 
 namespace fs = std::filesystem;
-using runtime::HttpAnswer;
-using runtime::HttpResponse;
-using runtime::HttpStream;
+using http::HttpAnswer;
+using http::HttpResponse;
+using http::HttpStream;
 
 namespace {
 
@@ -22,17 +22,16 @@ constexpr std::int64_t kSinceMax = std::int64_t{100} * 365 * 24 * 3600;
 
 // The part of a log that a query asks for. If the beginning was left out for its size, a first line
 // says how much.
-Result<runtime::LogChunk> part_of(const fs::path& path, const LogQuery& query,
-                                  std::size_t bytes_max) {
+Result<node::LogChunk> part_of(const fs::path& path, const LogQuery& query, std::size_t bytes_max) {
   // Lines by time are found in the text, so all of it is read, up to the bound.
   const bool all = !query.tail || query.since_s;
   const auto lines = static_cast<std::size_t>(query.tail.value_or(0));
   auto part =
-      runtime::tail_log(path, all ? std::numeric_limits<std::size_t>::max() : lines, bytes_max);
+      node::tail_log(path, all ? std::numeric_limits<std::size_t>::max() : lines, bytes_max);
   if (!part) return part.error();
   std::size_t begin = 0;
   if (query.since_s) {
-    begin = runtime::lines_since(part->text, unix_ms() - *query.since_s * 1000);
+    begin = node::lines_since(part->text, unix_ms() - *query.since_s * 1000);
     std::size_t start = part->text.size();
     // With both limits the shorter part is the answer: go back `tail` lines from the end.
     for (std::size_t line = 0; query.tail && line < lines && start > begin; ++line) {
@@ -51,7 +50,7 @@ Result<runtime::LogChunk> part_of(const fs::path& path, const LogQuery& query,
 
 }  // namespace
 
-Result<LogQuery> log_query(const runtime::HttpRequest& request) {
+Result<LogQuery> log_query(const http::HttpRequest& request) {
   const auto tail = query_number(request, "tail", {0, kLogLinesMax});
   if (!tail) return tail.error();
   const auto since = query_number(request, "since", {0, kSinceMax});
@@ -63,10 +62,10 @@ Result<LogQuery> log_query(const runtime::HttpRequest& request) {
 }
 
 Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool previous) {
-  const auto listed = runtime::logs_in(logs);
+  const auto listed = node::logs_in(logs);
   const auto of = [&](const std::string& actor) {
     return std::find_if(listed.begin(), listed.end(),
-                        [&](const runtime::ActorLogs& l) { return l.actor == actor; });
+                        [&](const node::ActorLogs& l) { return l.actor == actor; });
   };
   Error none{ErrorCode::kNotFound, "there is no log of " + wanted, logs.string(),
              "its run says which there are: `actors` in GET /api/v1/runs/ID"};
@@ -87,7 +86,7 @@ Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool 
   }
   const Incarnation chosen = named.value_or(actor->incarnations.back());
   if (!previous) return NamedLog{actor->actor, chosen};
-  const auto before = runtime::previous_log(logs, actor->actor, chosen);
+  const auto before = node::previous_log(logs, actor->actor, chosen);
   if (!before) return Error{ErrorCode::kNotFound, wanted + " has had no earlier incarnation"};
   return NamedLog{actor->actor, *before};
 }
@@ -95,12 +94,12 @@ Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool 
 HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const LogQuery& query,
                       std::function<bool()> over) {
   if (query.follow && !streams)
-    return runtime::error_response(
+    return http::error_response(
         Error{ErrorCode::kUnreachable, "a log is followed through a controller, and none runs"});
   auto part = part_of(path, query, query.follow ? kLogFollowBytesMax : kLogAnswerBytesMax);
   if (!query.follow) {
     if (!part)
-      return runtime::error_response(
+      return http::error_response(
           Error{ErrorCode::kNotFound, part.error().message, part.error().where});
     return HttpResponse{.content_type = kText, .body = std::move(part->text)};
   }
@@ -110,7 +109,7 @@ HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const Lo
   auto streaming = streams->stream([path, next, partial, over = std::move(over)](HttpStream& out,
                                                                                  Time) {
     bool last = over();  // asked before reading: bytes written until then are read below
-    if (const auto more = runtime::read_log(path, *next)) {
+    if (const auto more = node::read_log(path, *next)) {
       partial->append(more->text);
       *next = more->next_offset;
       if (last && !more->text.empty()) last = false;  // there may be more still
@@ -119,7 +118,7 @@ HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const Lo
     for (std::size_t end; (end = partial->find('\n', begin)) != std::string::npos; begin = end + 1)
       if (!out.write(partial->substr(begin, end - begin))) return false;
     partial->erase(0, begin);
-    const bool too_long = partial->size() > runtime::kLogReadBytesMax;
+    const bool too_long = partial->size() > node::kLogReadBytesMax;
     if ((last || too_long) && !partial->empty())
       if (!out.write(std::exchange(*partial, ""))) return false;
     return !last;

@@ -25,7 +25,7 @@ struct LogQuery {
   bool previous = false;  // the incarnation before
 };
 // Reads a query; kInvalid for a number out of its bounds.
-Result<LogQuery> log_query(const runtime::HttpRequest& request);
+Result<LogQuery> log_query(const http::HttpRequest& request);
 
 // The log that a path names: "rollout/0" (its newest incarnation) or "rollout/0/3". `previous` goes
 // one incarnation back. Only logs that the directory lists are found, so that no name leads out of
@@ -39,7 +39,7 @@ Result<NamedLog> find_log(const std::filesystem::path& logs, const std::string& 
 
 // `over` says whether the incarnation can write no more; a stream ends after its last bytes. `over`
 // is called in the turns of the feeding actor. Without `streams` a log cannot be followed.
-runtime::HttpAnswer log_answer(const HttpStreams* streams, const std::filesystem::path& path,
-                               const LogQuery& query, std::function<bool()> over);
+http::HttpAnswer log_answer(const HttpStreams* streams, const std::filesystem::path& path,
+                            const LogQuery& query, std::function<bool()> over);
 
 }  // namespace tandem::actors

@@ -177,7 +177,7 @@ MetricSeries MetricsIndex::series(const std::string& key, StepRange range,
 
 void MetricsIndex::keep(const fs::path& run_dir, bool over) {
   progress_.keep(run_dir, over, [this](const LineMark& read_to) {
-    return runtime::encode(KeptMetrics{.mark = read_to, .steps = steps_, .columns = columns_});
+    return wire::encode(KeptMetrics{.mark = read_to, .steps = steps_, .columns = columns_});
   });
 }
 

@@ -288,9 +288,9 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
     };
   };
   actors({"tandem_actor_resident_memory_bytes", "gauge", "Resident memory of its processes."},
-         use(&runtime::RankUsage::memory_bytes));
+         use(&node::RankUsage::memory_bytes));
   actors({"tandem_actor_cpu_percent", "gauge", "CPU use of its processes, 100 for a core."},
-         use(&runtime::RankUsage::cpu_percent));
+         use(&node::RankUsage::cpu_percent));
 }
 
 }  // namespace

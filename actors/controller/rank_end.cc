@@ -13,14 +13,13 @@ bool is_one_of(const Reason& reason) {
 
 }  // namespace
 
-Reason reason_of(const runtime::RankExited& exited, std::int64_t room_bytes) {
-  if (exited.out_of_memory == runtime::MemoryKill::kProven)
+Reason reason_of(const node::RankExited& exited, std::int64_t room_bytes) {
+  if (exited.out_of_memory == node::MemoryKill::kProven)
     return scheduler::OOMKilled{exited.memory_peak_bytes, exited.memory_last_bytes, room_bytes};
   // A kill without proof from the cgroup may still be for want of memory: the reason only hints at
   // it.
   if (exited.signal)
-    return scheduler::ExitSignal{*exited.signal,
-                                 exited.out_of_memory == runtime::MemoryKill::kHinted};
+    return scheduler::ExitSignal{*exited.signal, exited.out_of_memory == node::MemoryKill::kHinted};
   return scheduler::ExitCode{exited.code.value_or(0)};
 }
 

@@ -14,7 +14,7 @@
 namespace tandem::actors {
 
 // Why the process ended. `room_bytes`: the memory of the rank's node.
-scheduler::Reason reason_of(const runtime::RankExited& exited, std::int64_t room_bytes);
+scheduler::Reason reason_of(const node::RankExited& exited, std::int64_t room_bytes);
 
 // Whether the end of a rank for `why` is the root cause of an actor's `ending`. When the kernel
 // kills one rank of a gang, the others fail as well, and the complaint of one of them may arrive

@@ -30,15 +30,15 @@ std::string order_and_limit(const char* column, const EventQuery& query) {
 }
 
 // Null where there is no such file: a run that never began has no journal.
-Result<std::unique_ptr<runtime::Sqlite>> open_if_there(const fs::path& path) {
+Result<std::unique_ptr<sqlite::Sqlite>> open_if_there(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(fs::symlink_status(path, ignored)))
-    return std::unique_ptr<runtime::Sqlite>();
-  return runtime::Sqlite::open_to_read(path.string());
+    return std::unique_ptr<sqlite::Sqlite>();
+  return sqlite::Sqlite::open_to_read(path.string());
 }
 
 // Of the one event in the row of a milestone; kInfo where the row cannot be read.
-EventLevel level_of_row(const runtime::Sqlite::Value& body) {
+EventLevel level_of_row(const sqlite::Sqlite::Value& body) {
   const auto events = RunJournal::events_in(body);
   return events ? level_of(events->front()) : EventLevel::kInfo;
 }
@@ -58,7 +58,7 @@ Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::s
   // A journal of an earlier version has no levels until a controller opens it.
   std::string level = "NULL";
   const auto columns =
-      (*journal)->query(kEventLevelColumn, [&](const runtime::Sqlite::Row&) { level = "level"; });
+      (*journal)->query(kEventLevelColumn, [&](const sqlite::Sqlite::Row&) { level = "level"; });
   if (!columns) return columns.error();
   // '0' follows '/' in ASCII: the range is every subject that begins with "JOB/".
   const auto done =
@@ -66,13 +66,13 @@ Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::s
                             " FROM events WHERE (subject = ? OR "
                             "(subject > ? AND subject < ?)) AND seq > ?" +
                             order_and_limit("rowid", query),
-                        [&](const runtime::Sqlite::Row& row) {
-                          events.push_back({.seq = runtime::number_of(row[0]),
-                                            .time_ms = runtime::number_of(row[1]),
-                                            .kind = runtime::text_of(row[2]),
-                                            .subject = runtime::text_of(row[3]),
-                                            .message = runtime::text_of(row[4]),
-                                            .level = event_level(runtime::text_of(row[5]))});
+                        [&](const sqlite::Sqlite::Row& row) {
+                          events.push_back({.seq = sqlite::number_of(row[0]),
+                                            .time_ms = sqlite::number_of(row[1]),
+                                            .kind = sqlite::text_of(row[2]),
+                                            .subject = sqlite::text_of(row[3]),
+                                            .message = sqlite::text_of(row[4]),
+                                            .level = event_level(sqlite::text_of(row[5]))});
                         },
                         {job, job + "/", job + "0", query.since.value_or(-1)});
   if (!done) return done.error();
@@ -90,16 +90,16 @@ Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const 
       std::string(
           "SELECT seq, time_ms, kind, step, detail, version, body FROM events WHERE kind IN ") +
           kMilestoneKinds + " AND seq > ?" + order_and_limit("seq", query),
-      [&](const runtime::Sqlite::Row& row) {
-        std::string message = runtime::text_of(row[2]);
-        if (const std::string detail = runtime::text_of(row[4]); !detail.empty())
+      [&](const sqlite::Sqlite::Row& row) {
+        std::string message = sqlite::text_of(row[2]);
+        if (const std::string detail = sqlite::text_of(row[4]); !detail.empty())
           message += " " + detail;
         if (std::holds_alternative<std::int64_t>(row[3]))
-          message += " at step " + std::to_string(runtime::number_of(row[3]));
+          message += " at step " + std::to_string(sqlite::number_of(row[3]));
         if (std::holds_alternative<std::int64_t>(row[5]))
-          message += " of version " + std::to_string(runtime::number_of(row[5]));
-        events.push_back({.seq = runtime::number_of(row[0]),
-                          .time_ms = runtime::number_of(row[1]),
+          message += " of version " + std::to_string(sqlite::number_of(row[5]));
+        events.push_back({.seq = sqlite::number_of(row[0]),
+                          .time_ms = sqlite::number_of(row[1]),
                           .kind = "run",
                           .subject = id,
                           .message = std::move(message),
@@ -119,8 +119,8 @@ std::map<std::string, std::set<std::uint64_t>> journal_holders(const fs::path& r
   (void)(*journal)->query(
       "SELECT DISTINCT holder FROM journal WHERE kind IN ('worker_up', 'learner_up') AND "
       "seq > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence) - ?",
-      [&](const runtime::Sqlite::Row& row) {  // "arith-1/rollout/0#3"
-        const std::string holder = runtime::text_of(row[0]);
+      [&](const sqlite::Sqlite::Row& row) {  // "arith-1/rollout/0#3"
+        const std::string holder = sqlite::text_of(row[0]);
         const std::size_t slash = holder.find('/'), mark = holder.rfind('#');
         if (slash == std::string::npos || mark == std::string::npos || mark < slash) return;
         std::uint64_t incarnation = 0;

@@ -43,12 +43,12 @@ constexpr const char* kInsert =
     "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
     "groups_kind, groups, body) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
 
-runtime::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
-  return number ? runtime::Sqlite::Value{*number} : runtime::Sqlite::Value{};
+sqlite::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? sqlite::Sqlite::Value{*number} : sqlite::Sqlite::Value{};
 }
 
-runtime::Sqlite::Value value_of(const std::string& text) {
-  return text.empty() ? runtime::Sqlite::Value{} : runtime::Sqlite::Value{text};
+sqlite::Sqlite::Value value_of(const std::string& text) {
+  return text.empty() ? sqlite::Sqlite::Value{} : sqlite::Sqlite::Value{text};
 }
 
 nlohmann::json json_of(const std::optional<std::int64_t>& number) {
@@ -105,7 +105,7 @@ struct Gathered {
 // Events stand in a body one behind the other, each after its length as four bytes, the lowest
 // first.
 void add_to_body(std::string& body, const JournalEvent& event) {
-  const std::string bytes = runtime::encode(event);
+  const std::string bytes = wire::encode(event);
   for (int shift = 0; shift < 32; shift += 8)
     body += static_cast<char>(bytes.size() >> shift & 0xff);
   body += bytes;
@@ -119,7 +119,7 @@ std::vector<JournalEvent> events_of(std::string_view body) {
     for (int i = 3; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(body[i]);
     body.remove_prefix(4);
     if (size > body.size()) return {};
-    auto event = runtime::decode<JournalEvent>(std::string(body.substr(0, size)));
+    auto event = wire::decode<JournalEvent>(std::string(body.substr(0, size)));
     if (!event) return {};
     events.push_back(std::move(*event));
     body.remove_prefix(size);
@@ -148,10 +148,10 @@ std::vector<Gathered> gather(std::span<const JournalEvent> events) {
   return rows;
 }
 
-runtime::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
+sqlite::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
   const auto& groups = gathered.groups;
   const bool own = !gathered.own.kind.empty();
-  runtime::Sqlite::Value kind, list;
+  sqlite::Sqlite::Value kind, list;
   JournalRow common = gathered.own;
   if (!groups.empty()) {
     kind = groups.front().kind;
@@ -166,7 +166,7 @@ runtime::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
   }
   return {time_ms,
           value_of(gathered.own.kind),
-          own ? value_of(common.group) : runtime::Sqlite::Value{},
+          own ? value_of(common.group) : sqlite::Sqlite::Value{},
           value_of(common.lease),
           value_of(common.holder),
           value_of(common.step),
@@ -175,20 +175,20 @@ runtime::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
           value_of(common.detail),
           std::move(kind),
           std::move(list),
-          runtime::Sqlite::Blob{packed(std::move(gathered.body))}};
+          sqlite::Sqlite::Blob{packed(std::move(gathered.body))}};
 }
 
-Result<std::int64_t> number_from(runtime::Sqlite& database, const char* query) {
+Result<std::int64_t> number_from(sqlite::Sqlite& database, const char* query) {
   std::int64_t number = 0;
-  const auto asked = database.query(query, [&number](const runtime::Sqlite::Row& row) {
-    number = runtime::number_of(row.front());
+  const auto asked = database.query(query, [&number](const sqlite::Sqlite::Row& row) {
+    number = sqlite::number_of(row.front());
   });
   if (!asked) return asked.error();
   return number;
 }
 
 // Which schema the journal has; 0: it is empty.
-Result<std::int64_t> schema_of(runtime::Sqlite& database) {
+Result<std::int64_t> schema_of(sqlite::Sqlite& database) {
   const auto version = number_from(database, "PRAGMA user_version");
   if (!version || *version > 0) return version;
   const auto tables = number_from(database, "SELECT count(*) FROM sqlite_master");
@@ -206,7 +206,7 @@ Error other_schema(const std::string& path, std::int64_t schema) {
 }
 
 // Whether the journal is empty. kInvalid for another schema.
-Result<bool> is_new(runtime::Sqlite& database, const std::string& path) {
+Result<bool> is_new(sqlite::Sqlite& database, const std::string& path) {
   const auto schema = schema_of(database);
   if (!schema) return schema.error();
   if (*schema != 0 && *schema != kJournalSchema) return other_schema(path, *schema);
@@ -217,7 +217,7 @@ Result<bool> is_new(runtime::Sqlite& database, const std::string& path) {
 
 Result<void> RunJournal::check(const std::string& run_dir) {
   const std::string path = run_dir + kFile;
-  const auto database = runtime::Sqlite::open_to_read(path);
+  const auto database = sqlite::Sqlite::open_to_read(path);
   if (!database) return database.error();
   if (const auto fine = is_new(**database, path); !fine) return fine.error();
   return {};
@@ -225,7 +225,7 @@ Result<void> RunJournal::check(const std::string& run_dir) {
 
 Result<RunJournal> RunJournal::open(const std::string& run_dir) {
   const std::string path = run_dir + kFile;
-  auto database = runtime::Sqlite::open(path, "");
+  auto database = sqlite::Sqlite::open(path, "");
   if (!database) return database.error();
   const auto empty = is_new(**database, path);
   if (!empty) return empty.error();
@@ -241,7 +241,7 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir) {
 
 Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
   const std::string path = run_dir + kFile;
-  auto database = runtime::Sqlite::open_to_read(path);
+  auto database = sqlite::Sqlite::open_to_read(path);
   if (!database) return database.error();
   const auto schema = schema_of(**database);
   if (!schema) return schema.error();
@@ -251,13 +251,13 @@ Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
 
 Result<void> RunJournal::append(std::span<const JournalEvent> events, std::int64_t time_ms,
                                 Durability durability) {
-  std::vector<runtime::Sqlite::Row> rows;
+  std::vector<sqlite::Sqlite::Row> rows;
   for (Gathered& gathered : gather(events)) rows.push_back(row_of(std::move(gathered), time_ms));
   return database_->insert(kInsert, rows, durability);
 }
 
-Result<std::vector<JournalEvent>> RunJournal::events_in(const runtime::Sqlite::Value& body) {
-  const auto* blob = std::get_if<runtime::Sqlite::Blob>(&body);
+Result<std::vector<JournalEvent>> RunJournal::events_in(const sqlite::Sqlite::Value& body) {
+  const auto* blob = std::get_if<sqlite::Sqlite::Blob>(&body);
   const auto bytes = unpacked(blob ? blob->bytes : "");
   if (!bytes) return bytes.error();
   auto events = events_of(*bytes);
@@ -268,17 +268,17 @@ Result<std::vector<JournalEvent>> RunJournal::events_in(const runtime::Sqlite::V
 Result<void> RunJournal::read(const std::function<void(const JournalEntry&)>& take) const {
   std::optional<Error> damaged;
   const auto asked = database_->query(
-      "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const runtime::Sqlite::Row& row) {
+      "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const sqlite::Sqlite::Row& row) {
         if (damaged) return;
         auto events = events_in(row[2]);
         if (!events) {
           damaged = Error{ErrorCode::kInvalid,
-                          "row " + std::to_string(runtime::number_of(row[0])) +
+                          "row " + std::to_string(sqlite::number_of(row[0])) +
                               " of the journal is damaged: " + events.error().message,
                           path_, "restore the file, or begin a new run"};
           return;
         }
-        for (JournalEvent& event : *events) take({runtime::number_of(row[1]), std::move(event)});
+        for (JournalEvent& event : *events) take({sqlite::number_of(row[1]), std::move(event)});
       });
   if (!asked) return asked;
   if (damaged) return *damaged;

@@ -46,14 +46,14 @@ class RunJournal {
   // event; those before it have been taken.
   Result<void> read(const std::function<void(const JournalEntry&)>& take) const;
   // The events in one value of the column `body`, at least one.
-  static Result<std::vector<JournalEvent>> events_in(const runtime::Sqlite::Value& body);
+  static Result<std::vector<JournalEvent>> events_in(const sqlite::Sqlite::Value& body);
 
  private:
-  RunJournal(std::string path, std::unique_ptr<runtime::Sqlite> database)
+  RunJournal(std::string path, std::unique_ptr<sqlite::Sqlite> database)
       : path_(std::move(path)), database_(std::move(database)) {}
 
   std::string path_;
-  std::unique_ptr<runtime::Sqlite> database_;
+  std::unique_ptr<sqlite::Sqlite> database_;
 };
 
 }  // namespace tandem::actors

@@ -18,16 +18,16 @@
 namespace tandem::actors {
 
 namespace fs = std::filesystem;
+using http::HttpAnswer;
+using http::HttpRequest;
+using http::HttpStream;
 using nlohmann::json;
-using runtime::HttpAnswer;
-using runtime::HttpRequest;
-using runtime::HttpStream;
 
 namespace {
 
 constexpr std::int64_t kNumberMax = kStepMax;
 
-HttpAnswer refuse(const Error& error) { return runtime::error_response(error); }
+HttpAnswer refuse(const Error& error) { return http::error_response(error); }
 
 HttpAnswer answer_of(const Result<json>& body) { return body ? ok(*body) : refuse(body.error()); }
 
@@ -184,7 +184,7 @@ HttpAnswer RunsApi::one(const Run& run) {
   json object = shown(run, picture ? &*picture : nullptr);
   // Logs may have been deleted, and an actor without groups is in no journal: both are asked.
   auto incarnations = journal_holders(run.run_dir);
-  for (const runtime::ActorLogs& logs : runtime::logs_in(run.run_dir / "logs"))
+  for (const node::ActorLogs& logs : node::logs_in(run.run_dir / "logs"))
     for (const Incarnation incarnation : logs.incarnations)
       incarnations[logs.actor].insert(incarnation.value);
   object["actors"] = json::array();
@@ -323,9 +323,9 @@ HttpAnswer RunsApi::events(const HttpRequest& request) {
 
 HttpAnswer RunsApi::logs(const std::string& id, const std::string& run_dir, const NamedLog& log,
                          const LogQuery& query) {
-  const auto path = runtime::log_path(run_dir + "/logs", log.actor, log.incarnation);
+  const auto path = node::log_path(run_dir + "/logs", log.actor, log.incarnation);
   const HttpStreams* const streams = serving_ ? &serving_->streams : nullptr;
-  const auto controller = serving_ ? serving_->controller : runtime::Ref<Controller::Inbox>();
+  const auto controller = serving_ ? serving_->controller : actor::Ref<Controller::Inbox>();
   return log_answer(streams, path, query, [controller, id, run_dir, log] {
     const auto cluster = ask_and_wait(controller, GetCluster{}, kApiAskTimeout);
     // A run of another process is over when that process has released the lock.
@@ -346,7 +346,7 @@ HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wa
     const JobRecord& job = *actor->job;
     NamedLog log{actor->actor->name.substr(job.id.size() + 1), actor->actor->incarnation};
     if (query->previous) {
-      const auto before = runtime::previous_log(job.run_dir + "/logs", log.actor, log.incarnation);
+      const auto before = node::previous_log(job.run_dir + "/logs", log.actor, log.incarnation);
       if (!before)
         return refuse({ErrorCode::kNotFound, wanted + " has had no earlier incarnation"});
       log.incarnation = *before;
@@ -406,15 +406,14 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
   if (!cluster) return refuse(cluster.error());
   for (const JobRecord& job : cluster->jobs)  // a queued job may hold no lock yet
     if (job.id == run->id && !scheduler::is_final(job.status.state))
-      return runtime::error_response(
+      return http::error_response(
           409, {ErrorCode::kInvalid,
                 run->id + " is " + scheduler::name(job.status.state) + " and cannot be deleted",
                 run->run_dir.string(), "cancel it first: tandem cancel " + run->id});
   // The lock decides in the end: the job may have begun since the look above.
   if (const auto removed = catalogue_.remove(run->id); !removed)
-    return removed.error().code == ErrorCode::kInvalid
-               ? runtime::error_response(409, removed.error())
-               : refuse(removed.error());
+    return removed.error().code == ErrorCode::kInvalid ? http::error_response(409, removed.error())
+                                                       : refuse(removed.error());
   indexes_.forget(run->run_dir);
   if (const auto gone = ask_and_wait(serving_->controller, Forget{run->id}, kApiAskTimeout); !gone)
     return refuse(gone.error());

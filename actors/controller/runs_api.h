@@ -19,7 +19,7 @@ namespace tandem::actors {
 
 // The controller whose process serves the API, and the streams of that process.
 struct ServingController {
-  runtime::Ref<Controller::Inbox> controller;
+  actor::Ref<Controller::Inbox> controller;
   const HttpStreams& streams;  // outlives the RunsApi
 };
 
@@ -33,44 +33,44 @@ class RunsApi {
 
   // Both may be called on any thread. get() answers a GET below /api/v1 of runs, events, samples
   // of jobs and logs of actors; nullopt for other targets.
-  std::optional<runtime::HttpAnswer> get(const runtime::HttpRequest& request);
-  runtime::HttpAnswer remove(const std::string& wanted);
+  std::optional<http::HttpAnswer> get(const http::HttpRequest& request);
+  http::HttpAnswer remove(const std::string& wanted);
   std::size_t count() const { return catalogue_.count(); }
 
  private:
   // The targets below /api/v1/runs.
-  runtime::HttpAnswer get_runs(const runtime::HttpRequest& request);
+  http::HttpAnswer get_runs(const http::HttpRequest& request);
   // /api/v1/jobs/JOB/samples: the newest ones, the oldest of them first.
-  runtime::HttpAnswer job_samples(const runtime::HttpRequest& request, const std::string& job);
+  http::HttpAnswer job_samples(const http::HttpRequest& request, const std::string& job);
   // The files of the job or run; without a controller also of a run directory.
   Result<IndexedRun> files_of(const std::string& job);
   // /api/v1/events: of the cluster, or with `job` of one job or run.
-  runtime::HttpAnswer events(const runtime::HttpRequest& request);
+  http::HttpAnswer events(const http::HttpRequest& request);
   // /api/v1/actors/NAME/logs: of an actor of this controller, or of a run that ended before.
-  runtime::HttpAnswer actor_logs(const runtime::HttpRequest& request, const std::string& actor);
+  http::HttpAnswer actor_logs(const http::HttpRequest& request, const std::string& actor);
   // Errors of these: kUnreachable without a controller.
   Result<Picture> picture() const;
   Result<ClusterView> cluster() const;
   Result<std::vector<ClusterEvent>> held_events(std::int64_t after) const;
   // The run by its files, and by the controller's record where it has one; `picture` may be null.
   nlohmann::json shown(const Run& run, const Picture* picture) const;
-  runtime::HttpAnswer list();
-  runtime::HttpAnswer one(const Run& run);
+  http::HttpAnswer list();
+  http::HttpAnswer one(const Run& run);
   // The keys of the run's job file, with defaults as they were when it began.
-  runtime::HttpAnswer config(const Run& run);
-  runtime::HttpAnswer metrics(const Run& run, const runtime::HttpRequest& request);
-  runtime::HttpAnswer samples(const Run& run, const runtime::HttpRequest& request);
-  runtime::HttpAnswer run_events(const Run& run, const runtime::HttpRequest& request);
+  http::HttpAnswer config(const Run& run);
+  http::HttpAnswer metrics(const Run& run, const http::HttpRequest& request);
+  http::HttpAnswer samples(const Run& run, const http::HttpRequest& request);
+  http::HttpAnswer run_events(const Run& run, const http::HttpRequest& request);
   // A stream of the controller's events with a number above `after`, of `job` or, if it is empty,
   // of all.
-  runtime::HttpAnswer watch_events(std::int64_t after, const std::string& job);
+  http::HttpAnswer watch_events(std::int64_t after, const std::string& job);
   // Those that this controller and earlier ones of this home have announced.
   Result<std::vector<ClusterEvent>> announced(const std::string& job, const EventQuery& query);
   // Of a run: those that controllers have announced, and milestones of its journal from before
   // the first of these.
   Result<std::vector<ClusterEvent>> events_of(const std::string& job, const EventQuery& query);
-  runtime::HttpAnswer logs(const std::string& id, const std::string& run_dir, const NamedLog& log,
-                           const LogQuery& query);
+  http::HttpAnswer logs(const std::string& id, const std::string& run_dir, const NamedLog& log,
+                        const LogQuery& query);
 
   const std::optional<ServingController> serving_;
   const std::filesystem::path home_;

@@ -121,7 +121,7 @@ Result<nlohmann::json> SampleIndex::page(const fs::path& run_dir, const SampleQu
 
 void SampleIndex::keep(const fs::path& run_dir, bool over) {
   progress_.keep(run_dir, over, [this](const LineMark& read_to) {
-    return runtime::encode(KeptSamples{
+    return wire::encode(KeptSamples{
         .mark = read_to, .offsets = offsets_, .bytes = bytes_, .steps = steps_, .flags = flags_});
   });
 }

@@ -205,7 +205,7 @@ std::int64_t seconds_of(const fs::path& file) {
 std::string name_of(std::int64_t seconds) {
   std::string digits = std::to_string(seconds);
   if (digits.size() < kSecondsDigits) digits.insert(0, kSecondsDigits - digits.size(), '0');
-  std::string host = runtime::hostname().substr(0, kHostCharsMax);
+  std::string host = node::hostname().substr(0, kHostCharsMax);
   for (char& c : host) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x80 || (!std::isalnum(byte) && c != '-' && c != '.')) c = '-';

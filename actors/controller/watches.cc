@@ -53,7 +53,7 @@ const std::vector<WatchedObject>* WatchedRound::objects(Time round, const std::s
   return at->second ? &*at->second : nullptr;
 }
 
-bool Watch::tell(const std::vector<WatchedObject>& objects, runtime::HttpStream& out) {
+bool Watch::tell(const std::vector<WatchedObject>& objects, http::HttpStream& out) {
   std::vector<std::uint64_t> now;
   for (const WatchedObject& object : objects) {
     now.push_back(object.state);

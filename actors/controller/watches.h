@@ -48,7 +48,7 @@ class Watch {
  public:
   // Writes the objects that are new, or have changed since the last call. False: the stream has
   // ended.
-  bool tell(const std::vector<WatchedObject>& objects, runtime::HttpStream& out);
+  bool tell(const std::vector<WatchedObject>& objects, http::HttpStream& out);
   // The objects of the last call: what is gone is forgotten.
   std::size_t objects_remembered() const { return told_.size(); }
 

@@ -14,7 +14,7 @@ constexpr std::string_view kLicences = "/licences.txt";
 constexpr const char* kNotSignedIn = "/unauthorized";
 constexpr int kNotModified = 304;
 
-std::string_view path_of(const runtime::HttpRequest& request) {
+std::string_view path_of(const http::HttpRequest& request) {
   return std::string_view(request.target).substr(0, request.target.find('?'));
 }
 
@@ -25,12 +25,12 @@ std::string etag_of(const WebAsset& asset, bool compressed) {
   return etag;
 }
 
-runtime::HttpResponse answer_with(const WebAsset& asset, const runtime::HttpRequest& request) {
+http::HttpResponse answer_with(const WebAsset& asset, const http::HttpRequest& request) {
   // Any mention of gzip counts; q-values are not read.
   const bool compressed =
       !asset.gzip.empty() && request.header("accept-encoding").find("gzip") != std::string::npos;
   const std::string etag = etag_of(asset, compressed);
-  runtime::HttpResponse response{.content_type = std::string(asset.content_type)};
+  http::HttpResponse response{.content_type = std::string(asset.content_type)};
   response.headers = {{"etag", etag}, {"cache-control", "no-cache"}, {"vary", "Accept-Encoding"}};
   // The cache must ask each time (no-cache), and gets no body while the file is the same.
   if (request.header("if-none-match") == etag) {
@@ -44,21 +44,21 @@ runtime::HttpResponse answer_with(const WebAsset& asset, const runtime::HttpRequ
 
 }  // namespace
 
-std::optional<runtime::HttpResponse> web_file(const runtime::HttpRequest& request) {
+std::optional<http::HttpResponse> web_file(const http::HttpRequest& request) {
   const WebAsset* asset = find_web_asset(path_of(request));
   if (request.method != "GET" || !asset || asset->path == kNotSignedIn) return std::nullopt;
   return answer_with(*asset, request);
 }
 
-runtime::HttpResponse not_signed_in() {
+http::HttpResponse not_signed_in() {
   const WebAsset* asset = find_web_asset(kNotSignedIn);
   CHECK(asset != nullptr);
-  runtime::HttpResponse response = answer_with(*asset, {});
+  http::HttpResponse response = answer_with(*asset, {});
   response.status = 401;
   return response;
 }
 
-bool is_open_file(const runtime::HttpRequest& request) {
+bool is_open_file(const http::HttpRequest& request) {
   const std::string_view path = path_of(request);
   return request.method == "GET" && (path.starts_with(kAssets) || path == kLicences);
 }

@@ -9,13 +9,13 @@
 namespace tandem::actors {
 
 // The answer to a GET of a file of the page; nullopt for any other request.
-std::optional<runtime::HttpResponse> web_file(const runtime::HttpRequest& request);
+std::optional<http::HttpResponse> web_file(const http::HttpRequest& request);
 
 // The answer to a request for "/" from a browser without a key: a page that says how to get one.
-runtime::HttpResponse not_signed_in();
+http::HttpResponse not_signed_in();
 
 // Whether the request is for a file that a browser without a key may have, since not_signed_in()
 // uses it. Such files say nothing about this cluster.
-bool is_open_file(const runtime::HttpRequest& request);
+bool is_open_file(const http::HttpRequest& request);
 
 }  // namespace tandem::actors

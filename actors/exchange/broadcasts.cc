@@ -308,7 +308,7 @@ Broadcasts::Message Broadcasts::carry_out(const scheduler::LeaveOrder& order, Ti
   return {{order.to.actor, order.to.incarnation}, LeaveEpoch{order.epoch, order.why}};
 }
 
-bool Broadcasts::takes_part(const runtime::Address& rollout, std::uint64_t epoch) const {
+bool Broadcasts::takes_part(const actor::Address& rollout, std::uint64_t epoch) const {
   return group_.takes_part({rollout.name, rollout.incarnation}, epoch);
 }
 

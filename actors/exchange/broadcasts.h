@@ -56,7 +56,7 @@ class Broadcasts {
   void leaves(const std::string& actor, Incarnation incarnation);
 
   struct Message {
-    runtime::Address to;
+    actor::Address to;
     BroadcastInbox what;
   };
   // The messages to send now, in order. Call decide() after events, and when next_deadline() has
@@ -65,7 +65,7 @@ class Broadcasts {
   std::optional<Time> next_deadline() const { return group_.next_deadline(); }
 
   // Whether this incarnation of the rollout is a member of the epoch.
-  bool takes_part(const runtime::Address& rollout, std::uint64_t epoch) const;
+  bool takes_part(const actor::Address& rollout, std::uint64_t epoch) const;
   // Whether the learner was ever told to broadcast in this epoch.
   bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
 

@@ -34,7 +34,7 @@ namespace tandem::actors {
 // Generated, with those of its payloads that are in the payload store exactly as it says.
 struct GroupsGenerated {
   Generated message;
-  std::set<runtime::PayloadRef> payloads;
+  std::set<wire::PayloadRef> payloads;
 };
 struct Decide {};        // the messages that were waiting are handled: decide, journal
 struct DeadlineCame {};  // the answer to WakeAtDeadline
@@ -69,26 +69,26 @@ using ExchangeInput =
 // A message leaves after the next Decide, once that one's Journal, if any, is written (EX-J). A
 // list that is too long for the link leaves in parts.
 struct ToRollout {
-  runtime::Address to;
+  actor::Address to;
   RolloutInbox message;
 };
 struct ToReward {
-  runtime::Address to;
+  actor::Address to;
   RewardInbox message;
 };
 struct ToLearner {
-  runtime::Address to;
+  actor::Address to;
   LearnerInbox message;
 };
 struct ToBroadcast {  // the broadcast actor of a rank
-  runtime::Address to;
+  actor::Address to;
   BroadcastInbox message;
 };
 struct Notify {  // the controller
   ExchangeNotices notice;
 };
 struct Refuse {  // this incarnation said something that no honest one says
-  runtime::Address who;
+  actor::Address who;
   std::string why;
 };
 
@@ -117,7 +117,7 @@ struct WriteStepSamples {
   StepId step;
   ExchangeRecord record;  // of the group's prompt
   RecordKeys keys;
-  runtime::PayloadRef payload;
+  wire::PayloadRef payload;
   std::vector<float> rewards;
   std::vector<float> advantages;  // of the same trajectories; may be fewer than rewards
   std::vector<FinishReason> finishes;
@@ -128,7 +128,7 @@ struct WriteStepSamples {
 // discard.
 struct WriteFailureSample {
   StepId step;  // the next one that is trained, counted as WriteStepSamples'
-  runtime::PayloadRef payload;
+  wire::PayloadRef payload;
   std::size_t trajectory = 0;
   ExchangeRecord record;  // of the group's prompt
   RecordKeys keys;
@@ -141,13 +141,13 @@ struct NameBest {  // the checkpoint that is the best one now, which is saved
 };
 
 struct ReleasePayload {
-  runtime::PayloadRef payload;
+  wire::PayloadRef payload;
 };
 // Releases those that say themselves that `writer` made them for a lease that it holds. Another's
 // payload, whose message is on its way, stays.
 struct ReleaseWritten {
   Sender writer;
-  std::set<runtime::PayloadRef> payloads;
+  std::set<wire::PayloadRef> payloads;
 };
 
 struct ReadHistory {};  // of the run's earlier incarnations

@@ -33,7 +33,7 @@ constexpr std::nullptr_t list_of(const Message&) {
 }
 
 template <class Inbox>
-void add(OutgoingMessages& outgoing, const runtime::Address& to, const runtime::Ref<Inbox>& ref,
+void add(OutgoingMessages& outgoing, const actor::Address& to, const actor::Ref<Inbox>& ref,
          Inbox message) {
   std::visit(
       [&](auto& part) {
@@ -55,34 +55,34 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
       payload_store_(payload_store),
       core_(std::move(config)) {}
 
-void Exchange::handle(runtime::Context& cx, Generated generated) {
+void Exchange::handle(actor::Context& cx, Generated generated) {
   GroupsGenerated stored{.message = std::move(generated), .payloads = {}};
   for (const GroupHeader& header : stored.message.groups)
     if (payload_store_.holds(header.payload)) stored.payloads.insert(header.payload);
   step(cx, std::move(stored));
 }
 
-void Exchange::handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask) {
+void Exchange::handle(actor::Context& cx, actor::Ask<GetExchangeReport> ask) {
   ask.reply(core_.report(cx.now()));
 }
 
-void Exchange::handle(runtime::Context& cx, runtime::Ask<GetGroups> ask) {
+void Exchange::handle(actor::Context& cx, actor::Ask<GetGroups> ask) {
   ask.reply(core_.groups(cx.now()));
 }
 
-void Exchange::step(runtime::Context& cx, ExchangeInput input) {
+void Exchange::step(actor::Context& cx, ExchangeInput input) {
   for (ExchangeEffect& effect : core_.step(std::move(input), cx.now()))
     std::visit([&](auto& what) { carry_out(cx, std::move(what)); }, effect);
 }
 
 // ---- deciding, then sending
 
-void Exchange::wake(runtime::Context& cx) {
+void Exchange::wake(actor::Context& cx) {
   if (std::exchange(decide_due_, true)) return;
-  cx.after(Duration{0}, [this](runtime::Context& then) { decide(then); });
+  cx.after(Duration{0}, [this](actor::Context& then) { decide(then); });
 }
 
-void Exchange::decide(runtime::Context& cx) {
+void Exchange::decide(actor::Context& cx) {
   decide_due_ = false;
   if (core_.ended()) return tell_controller(cx);
   step(cx, Decide{});
@@ -94,9 +94,9 @@ void Exchange::decide(runtime::Context& cx) {
   step(cx, MessagesSent{});
 }
 
-void Exchange::retry(runtime::Context& cx) {
+void Exchange::retry(actor::Context& cx) {
   if (std::exchange(retry_due_, true)) return;
-  cx.after(kRetryAfter, [this](runtime::Context& then) {
+  cx.after(kRetryAfter, [this](actor::Context& then) {
     retry_due_ = false;
     wake(then);
   });
@@ -104,7 +104,7 @@ void Exchange::retry(runtime::Context& cx) {
 
 // The controller's mailbox also holds the messages of ranks and agents, so it may be full. A notice
 // is kept in its order until it is taken, also after the job's end: no other message tells of it.
-void Exchange::tell_controller(runtime::Context& cx) {
+void Exchange::tell_controller(actor::Context& cx) {
   for (ExchangeNotices& notice : std::exchange(notices_, {})) {
     const auto* event = std::get_if<ExchangeEvent>(&notice);
     if (event && to_controller_.size() >= kEventsWaitingMax)
@@ -120,68 +120,68 @@ void Exchange::tell_controller(runtime::Context& cx) {
 
 // ---- messages
 
-void Exchange::carry_out(runtime::Context&, ToRollout effect) {
+void Exchange::carry_out(actor::Context&, ToRollout effect) {
   add(outgoing_, effect.to, links_.rollout(effect.to), std::move(effect.message));
 }
 
-void Exchange::carry_out(runtime::Context&, ToReward effect) {
+void Exchange::carry_out(actor::Context&, ToReward effect) {
   add(outgoing_, effect.to, links_.reward(effect.to), std::move(effect.message));
 }
 
-void Exchange::carry_out(runtime::Context&, ToLearner effect) {
+void Exchange::carry_out(actor::Context&, ToLearner effect) {
   const auto learner = links_.learner(effect.to);
   auto* train = std::get_if<TrainStep>(&effect.message);
   if (train == nullptr) return add(outgoing_, effect.to, learner, std::move(effect.message));
-  auto parts = runtime::split(std::move(*train), &TrainStep::groups, learner.bytes_max());
+  auto parts = wire::split(std::move(*train), &TrainStep::groups, learner.bytes_max());
   for (TrainStep& part : parts) {
     part.more = &part != &parts.back();
     outgoing_.add(effect.to, learner, part);
   }
 }
 
-void Exchange::carry_out(runtime::Context&, ToBroadcast effect) {
+void Exchange::carry_out(actor::Context&, ToBroadcast effect) {
   outgoing_.add(effect.to, links_.broadcast(effect.to), std::move(effect.message));
 }
 
-void Exchange::carry_out(runtime::Context&, Notify effect) {
+void Exchange::carry_out(actor::Context&, Notify effect) {
   notices_.push_back(std::move(effect.notice));
 }
 
-void Exchange::carry_out(runtime::Context&, const Refuse& effect) {
+void Exchange::carry_out(actor::Context&, const Refuse& effect) {
   links_.refuse(effect.who, effect.why);
 }
 
 // ---- timers
 
-void Exchange::carry_out(runtime::Context& cx, DecideSoon) { wake(cx); }
+void Exchange::carry_out(actor::Context& cx, DecideSoon) { wake(cx); }
 
-void Exchange::carry_out(runtime::Context& cx, DecideAt effect) {
-  cx.after(effect.at - cx.now(), [this](runtime::Context& then) { wake(then); });
+void Exchange::carry_out(actor::Context& cx, DecideAt effect) {
+  cx.after(effect.at - cx.now(), [this](actor::Context& then) { wake(then); });
 }
 
-void Exchange::carry_out(runtime::Context& cx, WakeAtDeadline effect) {
-  cx.after(effect.at - cx.now(), [this](runtime::Context& then) { step(then, DeadlineCame{}); });
+void Exchange::carry_out(actor::Context& cx, WakeAtDeadline effect) {
+  cx.after(effect.at - cx.now(), [this](actor::Context& then) { step(then, DeadlineCame{}); });
 }
 
 // ---- files of the run
 
-void Exchange::carry_out(runtime::Context& cx, Journal effect) {
+void Exchange::carry_out(actor::Context& cx, Journal effect) {
   const auto kept = record_.journal(effect.events, effect.durability);
   if (kept || core_.ended()) return;
   outgoing_.clear();
   step(cx, JournalFailed{kept.error().message});
 }
 
-void Exchange::expect_kept(runtime::Context& cx, const Result<void>& kept) {
+void Exchange::expect_kept(actor::Context& cx, const Result<void>& kept) {
   if (!kept) step(cx, RecordFailed{kept.error().message});
 }
 
-void Exchange::carry_out(runtime::Context& cx, const WriteMetrics& effect) {
+void Exchange::carry_out(actor::Context& cx, const WriteMetrics& effect) {
   expect_kept(cx, record_.metrics(effect.line));
 }
 
 // Returns whether the run goes on with its samples.
-bool Exchange::keep_sample(runtime::Context& cx, const std::string& line) {
+bool Exchange::keep_sample(actor::Context& cx, const std::string& line) {
   const auto full = record_.sample(line);
   if (!full) {
     step(cx, RecordFailed{full.error().message});
@@ -191,42 +191,42 @@ bool Exchange::keep_sample(runtime::Context& cx, const std::string& line) {
   return true;
 }
 
-void Exchange::carry_out(runtime::Context& cx, const WriteSample& effect) {
+void Exchange::carry_out(actor::Context& cx, const WriteSample& effect) {
   (void)keep_sample(cx, effect.line);
 }
 
-void Exchange::carry_out(runtime::Context& cx, const WriteStepSamples& effect) {
+void Exchange::carry_out(actor::Context& cx, const WriteStepSamples& effect) {
   const auto payload = read(effect.payload);
   if (!payload) return;
   for (const std::string& line : sample_lines(effect, *payload))
     if (!keep_sample(cx, line)) return;
 }
 
-void Exchange::carry_out(runtime::Context& cx, const WriteFailureSample& effect) {
+void Exchange::carry_out(actor::Context& cx, const WriteFailureSample& effect) {
   const auto payload = read(effect.payload);
   const auto full = record_.sample(failure_line(effect, payload ? &*payload : nullptr));
   if (full && *full) step(cx, SampleDropped{});
 }
 
-void Exchange::carry_out(runtime::Context& cx, const NameBest& effect) {
+void Exchange::carry_out(actor::Context& cx, const NameBest& effect) {
   expect_kept(cx, record_.name_best(effect.step));
 }
 
-void Exchange::carry_out(runtime::Context& cx, ReadHistory) {
+void Exchange::carry_out(actor::Context& cx, ReadHistory) {
   GroupHistory history;
   const auto read = record_.replay([&](const JournalEntry& entry) { history.take(entry.event); });
   if (!read) return expect_kept(cx, read);
   step(cx, HistoryRead{std::move(history)});
 }
 
-void Exchange::carry_out(runtime::Context& cx, const TakeUpRun& effect) {
+void Exchange::carry_out(actor::Context& cx, const TakeUpRun& effect) {
   if (const auto kept = record_.take_up(effect.job_yaml); !kept) return expect_kept(cx, kept);
   if (const auto done = record_.rewind_metrics(effect.checkpoint); !done)
     return expect_kept(cx, done);
   step(cx, RunTakenUp{});
 }
 
-void Exchange::carry_out(runtime::Context&, EndRun effect) {
+void Exchange::carry_out(actor::Context&, EndRun effect) {
   const auto written = effect.result ? record_.result(*effect.result) : Result<void>{};
   if (!written && effect.ended.outcome == JobOutcome::kSucceeded) {
     effect.ended.outcome = JobOutcome::kFailed;
@@ -237,12 +237,12 @@ void Exchange::carry_out(runtime::Context&, EndRun effect) {
 
 // ---- payloads
 
-void Exchange::carry_out(runtime::Context&, const ReleasePayload& effect) {
+void Exchange::carry_out(actor::Context&, const ReleasePayload& effect) {
   payload_store_.release(effect.payload);
 }
 
-void Exchange::carry_out(runtime::Context&, const ReleaseWritten& effect) {
-  for (const runtime::PayloadRef& payload : effect.payloads)
+void Exchange::carry_out(actor::Context&, const ReleaseWritten& effect) {
+  for (const wire::PayloadRef& payload : effect.payloads)
     if (payload_store_.holds(payload) && wrote(effect.writer, payload))
       payload_store_.release(payload);
 }
@@ -250,7 +250,7 @@ void Exchange::carry_out(runtime::Context&, const ReleaseWritten& effect) {
 // A payload says itself for which lease it was made. Where the sender holds that lease no other
 // honest rank wrote it; where it does not, the payload may be another's whose message is on its
 // way.
-bool Exchange::wrote(const Sender& from, const runtime::PayloadRef& payload) {
+bool Exchange::wrote(const Sender& from, const wire::PayloadRef& payload) {
   const auto group = read(payload);
   const auto* record = group ? core_.ledger().find(group->group) : nullptr;
   return record && record->lease && record->lease->id.value == group->attempt &&
@@ -258,10 +258,10 @@ bool Exchange::wrote(const Sender& from, const runtime::PayloadRef& payload) {
 }
 
 // Nothing where the bytes lie on another node, or nowhere, as in a simulation.
-std::optional<GroupPayload> Exchange::read(const runtime::PayloadRef& payload) {
+std::optional<GroupPayload> Exchange::read(const wire::PayloadRef& payload) {
   const auto bytes = payload_store_.read(payload);
   if (!bytes) return std::nullopt;
-  auto group = runtime::decode<GroupPayload>(*bytes);
+  auto group = wire::decode<GroupPayload>(*bytes);
   if (!group) return std::nullopt;
   return std::move(*group);
 }

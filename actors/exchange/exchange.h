@@ -31,56 +31,56 @@ class Exchange {
                    GroupsScored, TextsScored, RewardTrouble, LearnerUp, Published,
                    WarmStartProgress, WarmStarted, StepCommitted, CheckpointSaved, LearnerFailed,
                    BroadcastUp, EpochOpened, EpochJoined, EpochInUse, EpochFailed, EpochLeft,
-                   EpochProgress, ActorDown, DrainActor, EndJob, runtime::Ask<GetExchangeReport>,
-                   runtime::Ask<GetGroups>>;
+                   EpochProgress, ActorDown, DrainActor, EndJob, actor::Ask<GetExchangeReport>,
+                   actor::Ask<GetGroups>>;
 
   // Both references must stay valid as long as the exchange exists.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
            PayloadStore& payload_store);
 
   template <std::convertible_to<ExchangeInput> Message>
-  void handle(runtime::Context& cx, Message message) {
+  void handle(actor::Context& cx, Message message) {
     step(cx, std::move(message));
   }
-  void handle(runtime::Context& cx, Generated generated);
-  void handle(runtime::Context& cx, runtime::Ask<GetExchangeReport> ask);
-  void handle(runtime::Context& cx, runtime::Ask<GetGroups> ask);
+  void handle(actor::Context& cx, Generated generated);
+  void handle(actor::Context& cx, actor::Ask<GetExchangeReport> ask);
+  void handle(actor::Context& cx, actor::Ask<GetGroups> ask);
 
   const ExchangeCore& core() const { return core_; }
 
  private:
-  void step(runtime::Context& cx, ExchangeInput input);
-  void wake(runtime::Context& cx);  // decides once the waiting messages are handled
-  void decide(runtime::Context& cx);
-  void retry(runtime::Context& cx);
-  void tell_controller(runtime::Context& cx);
+  void step(actor::Context& cx, ExchangeInput input);
+  void wake(actor::Context& cx);  // decides once the waiting messages are handled
+  void decide(actor::Context& cx);
+  void retry(actor::Context& cx);
+  void tell_controller(actor::Context& cx);
 
-  void carry_out(runtime::Context& cx, ToRollout effect);
-  void carry_out(runtime::Context& cx, ToReward effect);
-  void carry_out(runtime::Context& cx, ToLearner effect);
-  void carry_out(runtime::Context& cx, ToBroadcast effect);
-  void carry_out(runtime::Context& cx, Notify effect);
-  void carry_out(runtime::Context& cx, const Refuse& effect);
-  void carry_out(runtime::Context& cx, DecideSoon);
-  void carry_out(runtime::Context& cx, DecideAt effect);
-  void carry_out(runtime::Context& cx, WakeAtDeadline effect);
-  void carry_out(runtime::Context& cx, Journal effect);
-  void carry_out(runtime::Context& cx, const WriteMetrics& effect);
-  void carry_out(runtime::Context& cx, const WriteSample& effect);
-  void carry_out(runtime::Context& cx, const WriteStepSamples& effect);
-  void carry_out(runtime::Context& cx, const WriteFailureSample& effect);
-  void carry_out(runtime::Context& cx, const NameBest& effect);
-  void carry_out(runtime::Context& cx, const ReleasePayload& effect);
-  void carry_out(runtime::Context& cx, const ReleaseWritten& effect);
-  void carry_out(runtime::Context& cx, ReadHistory);
-  void carry_out(runtime::Context& cx, const TakeUpRun& effect);
-  void carry_out(runtime::Context& cx, EndRun effect);
+  void carry_out(actor::Context& cx, ToRollout effect);
+  void carry_out(actor::Context& cx, ToReward effect);
+  void carry_out(actor::Context& cx, ToLearner effect);
+  void carry_out(actor::Context& cx, ToBroadcast effect);
+  void carry_out(actor::Context& cx, Notify effect);
+  void carry_out(actor::Context& cx, const Refuse& effect);
+  void carry_out(actor::Context& cx, DecideSoon);
+  void carry_out(actor::Context& cx, DecideAt effect);
+  void carry_out(actor::Context& cx, WakeAtDeadline effect);
+  void carry_out(actor::Context& cx, Journal effect);
+  void carry_out(actor::Context& cx, const WriteMetrics& effect);
+  void carry_out(actor::Context& cx, const WriteSample& effect);
+  void carry_out(actor::Context& cx, const WriteStepSamples& effect);
+  void carry_out(actor::Context& cx, const WriteFailureSample& effect);
+  void carry_out(actor::Context& cx, const NameBest& effect);
+  void carry_out(actor::Context& cx, const ReleasePayload& effect);
+  void carry_out(actor::Context& cx, const ReleaseWritten& effect);
+  void carry_out(actor::Context& cx, ReadHistory);
+  void carry_out(actor::Context& cx, const TakeUpRun& effect);
+  void carry_out(actor::Context& cx, EndRun effect);
 
   // Ends the job where a file of the run could not be written.
-  void expect_kept(runtime::Context& cx, const Result<void>& kept);
-  bool keep_sample(runtime::Context& cx, const std::string& line);
-  std::optional<GroupPayload> read(const runtime::PayloadRef& payload);
-  bool wrote(const Sender& from, const runtime::PayloadRef& payload);
+  void expect_kept(actor::Context& cx, const Result<void>& kept);
+  bool keep_sample(actor::Context& cx, const std::string& line);
+  std::optional<GroupPayload> read(const wire::PayloadRef& payload);
+  bool wrote(const Sender& from, const wire::PayloadRef& payload);
 
   const ExchangeLinks links_;
   RunRecord& record_;
@@ -93,6 +93,6 @@ class Exchange {
   bool retry_due_ = false;                // likewise
 };
 
-static_assert(runtime::Actor<Exchange>);
+static_assert(actor::Actor<Exchange>);
 
 }  // namespace tandem::actors

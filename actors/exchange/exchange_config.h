@@ -63,14 +63,14 @@ struct ExchangeConfig {
 };
 
 struct ExchangeLinks {
-  std::function<runtime::Ref<RolloutInbox>(const runtime::Address&)> rollout;
-  std::function<runtime::Ref<RewardInbox>(const runtime::Address&)> reward;
-  std::function<runtime::Ref<LearnerInbox>(const runtime::Address&)> learner;
+  std::function<actor::Ref<RolloutInbox>(const actor::Address&)> rollout;
+  std::function<actor::Ref<RewardInbox>(const actor::Address&)> reward;
+  std::function<actor::Ref<LearnerInbox>(const actor::Address&)> learner;
   // Of the learner and of rollouts; never called for a job without broadcasts.
-  std::function<runtime::Ref<BroadcastInbox>(const runtime::Address&)> broadcast = {};
-  runtime::Ref<ExchangeNotices> controller;
+  std::function<actor::Ref<BroadcastInbox>(const actor::Address&)> broadcast = {};
+  actor::Ref<ExchangeNotices> controller;
   // This incarnation said something that no honest one says: its link ends, and with it its rank.
-  std::function<void(const runtime::Address&, const std::string& why)> refuse;
+  std::function<void(const actor::Address&, const std::string& why)> refuse;
 };
 
 }  // namespace tandem::actors

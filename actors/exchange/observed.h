@@ -61,13 +61,13 @@ struct LearnerSeen {
   // The learner's first report of this warm start, and the time of the newest one.
   std::optional<WarmStartPoint> warm_start_first;
   Time warm_start_reported{};
-  std::optional<runtime::WeightSource> source;  // of the learner's publisher
+  std::optional<wire::WeightSource> source;  // of the learner's publisher
   std::optional<RestoringRun> restoring;
 };
 
 struct BroadcastsSeen {
-  std::optional<Broadcasts> groups;                         // of a job whose weights are broadcast
-  std::map<PolicyVersion, runtime::BroadcastPlace> places;  // as VersionFacts::checksums
+  std::optional<Broadcasts> groups;                      // of a job whose weights are broadcast
+  std::map<PolicyVersion, wire::BroadcastPlace> places;  // as VersionFacts::checksums
   std::int64_t started = 0;
 };
 

@@ -25,11 +25,11 @@ class OutgoingMessages {
  public:
   // Queues a message for the peer `to`, which `ref` reaches.
   template <class Inbox, class M>
-  void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M message) {
+  void add(const actor::Address& to, const actor::Ref<Inbox>& ref, M message) {
     messages_.push_back(
-        {to, [to, ref, message = Inbox(std::move(message))]() -> Result<runtime::Delivery> {
-           const runtime::Delivery sent = ref.tell(message);
-           if (sent != runtime::Delivery::kTooLarge) return sent;
+        {to, [to, ref, message = Inbox(std::move(message))]() -> Result<actor::Delivery> {
+           const actor::Delivery sent = ref.tell(message);
+           if (sent != actor::Delivery::kTooLarge) return sent;
            // The Error of the link knows the sizes, and this adds the receiver.
            Error why = ref.too_large(message);
            why.message += ", and it is for " + to.name;
@@ -39,9 +39,9 @@ class OutgoingMessages {
 
   // Adds a message in as many parts as the link of `ref` needs, cut between items of `list`.
   template <class Inbox, class M, class Item>
-  void add(const runtime::Address& to, const runtime::Ref<Inbox>& ref, M whole,
+  void add(const actor::Address& to, const actor::Ref<Inbox>& ref, M whole,
            std::vector<Item> M::*list) {
-    for (M& part : runtime::split(std::move(whole), list, ref.bytes_max()))
+    for (M& part : wire::split(std::move(whole), list, ref.bytes_max()))
       add(to, ref, std::move(part));
   }
 
@@ -50,14 +50,14 @@ class OutgoingMessages {
   Result<bool> flush() {
     // Peers whose link was found full in this call. Their later messages are not even tried, so
     // that the order per peer stays; those for other peers pass them.
-    std::set<runtime::Address> full;
+    std::set<actor::Address> full;
     for (auto message = messages_.begin(); message != messages_.end();) {
       if (full.contains(message->to)) {
         ++message;
         continue;
       }
-      const Result<runtime::Delivery> sent = message->deliver();
-      if (sent && *sent == runtime::Delivery::kFull) {
+      const Result<actor::Delivery> sent = message->deliver();
+      if (sent && *sent == actor::Delivery::kFull) {
         full.insert((message++)->to);
         continue;
       }
@@ -74,8 +74,8 @@ class OutgoingMessages {
   // The receiver and the call that offers it the message. The type of the message is hidden in the
   // call, so that one list has messages for all kinds of inboxes.
   struct Message {
-    runtime::Address to;
-    std::function<Result<runtime::Delivery>()> deliver;
+    actor::Address to;
+    std::function<Result<actor::Delivery>()> deliver;
   };
   std::list<Message> messages_;
 };

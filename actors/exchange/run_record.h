@@ -18,7 +18,7 @@
 
 namespace tandem::actors {
 
-using runtime::Durability;
+using sqlite::Durability;
 
 inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;  // of a run
 
@@ -52,10 +52,10 @@ class PayloadStore {
  public:
   virtual ~PayloadStore() = default;
   // True if the payload was stored exactly as the reference says and was not released.
-  virtual bool holds(const runtime::PayloadRef& payload) const = 0;
-  virtual void release(const runtime::PayloadRef& payload) = 0;
+  virtual bool holds(const wire::PayloadRef& payload) const = 0;
+  virtual void release(const wire::PayloadRef& payload) = 0;
   // The bytes, for samples, if they are on this node.
-  virtual Result<std::string> read(const runtime::PayloadRef& payload) = 0;
+  virtual Result<std::string> read(const wire::PayloadRef& payload) = 0;
 };
 
 }  // namespace tandem::actors

@@ -82,7 +82,7 @@ class Turn {
   }
   void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled
 
-  static runtime::Address address(const Sender& who) { return {who.actor, who.incarnation}; }
+  static actor::Address address(const Sender& who) { return {who.actor, who.incarnation}; }
 
  private:
   DurableState& state_;

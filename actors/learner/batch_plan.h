@@ -25,7 +25,7 @@ struct MiniBatch {
 struct PlanFor {
   int rank = 0;
   int ranks = 1;
-  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
+  device::DeviceKind device = device::DeviceKind::kCpu;
 };
 
 // The groups to compute; no group is in both.

@@ -49,7 +49,7 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   TrainBatch hashed = batch;
   if (!config_.ids_count)
     for (BatchGroup& group : hashed.groups) group.group = {};
-  const std::string bytes = runtime::encode(hashed);
+  const std::string bytes = wire::encode(hashed);
   older_.push_back(weights_);
   if (std::ssize(older_) > config_.older_versions) older_.pop_front();
   const bool finite = !config_.nonfinite.contains(step_);

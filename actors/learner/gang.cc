@@ -24,7 +24,7 @@ Error broken_gang(const Error& error) {
   return {.message = "the learner's gang broke: " + error.message, .where = error.where};
 }
 
-Gang::Gang(std::unique_ptr<runtime::Collective> collective, Duration timeout)
+Gang::Gang(std::unique_ptr<collective::Collective> collective, Duration timeout)
     : collective_(std::move(collective)), timeout_(timeout) {}
 
 Result<void> Gang::command(GangCommand command, std::string_view content) {

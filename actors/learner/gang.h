@@ -33,7 +33,7 @@ class Gang {
  public:
   // `collective` is null for a gang of one rank. `timeout` limits every call except the wait for a
   // command.
-  Gang(std::unique_ptr<runtime::Collective> collective, Duration timeout);
+  Gang(std::unique_ptr<collective::Collective> collective, Duration timeout);
 
   int rank() const { return collective_ ? collective_->rank() : 0; }
   int ranks() const { return collective_ ? collective_->size() : 1; }
@@ -64,7 +64,7 @@ class Gang {
  private:
   Result<std::vector<std::string>> gather(std::string_view blob);
 
-  std::unique_ptr<runtime::Collective> collective_;
+  std::unique_ptr<collective::Collective> collective_;
   Duration timeout_;
 };
 

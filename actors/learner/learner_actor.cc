@@ -16,9 +16,8 @@
 namespace tandem::actors {
 
 LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
-                           std::shared_ptr<runtime::WeightPublisher> publisher,
-                           runtime::PayloadReader read_payloads,
-                           runtime::Ref<LearnerEvents> exchange)
+                           std::shared_ptr<weights::WeightPublisher> publisher,
+                           payload::PayloadReader read_payloads, actor::Ref<LearnerEvents> exchange)
     : config_(std::move(config)),
       trainer_(std::move(trainer)),
       publisher_(std::move(publisher)),
@@ -30,7 +29,7 @@ LearnerActor::~LearnerActor() {
             trainer_->step().value, trained_);
 }
 
-void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
+void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   ++meeting_;
   step_.reset();
   const Result<std::optional<StepId>> restored = trainer_->restore();
@@ -41,7 +40,7 @@ void LearnerActor::handle(runtime::Context& cx, MeetExchange) {
   outbox_.send(cx, LearnerUp{config_.self, *restored, publisher_->source(), publisher_->offered()});
 }
 
-void LearnerActor::handle(runtime::Context& cx, PublishInitial command) {
+void LearnerActor::handle(actor::Context& cx, PublishInitial command) {
   const PolicyVersion newest = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
   const PolicyVersion retain = std::min(newest, command.retain);
   // Ascending, as versions were published the first time.
@@ -52,12 +51,12 @@ void LearnerActor::handle(runtime::Context& cx, PublishInitial command) {
     outbox_.send(cx, Published{config_.self, *publication});
 }
 
-void LearnerActor::handle(runtime::Context& cx, WarmStart) {
+void LearnerActor::handle(actor::Context& cx, WarmStart) {
   warm_start_reported_ = cx.now();
   warm_start_slice(cx);
 }
 
-void LearnerActor::warm_start_slice(runtime::Context& cx) {
+void LearnerActor::warm_start_slice(actor::Context& cx) {
   note("warm_start", cx.now());
   const Result<WarmStartSlice> slice = trainer_->warm_start();
   note("idle", cx.now());
@@ -71,12 +70,12 @@ void LearnerActor::warm_start_slice(runtime::Context& cx) {
                                        slice->metric, slice->steps_skipped});
   }
   // One slice per turn: messages such as MeetExchange are handled between two slices.
-  later(cx, slice->then_wait, [this, last = *slice](runtime::Context& then) {
+  later(cx, slice->then_wait, [this, last = *slice](actor::Context& then) {
     last.done ? finish_warm_start(then, last) : warm_start_slice(then);
   });
 }
 
-void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice& last) {
+void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& last) {
   log::info("event=warm_start_done actor={} steps={} loss={:.4f} reached={}", config_.self.actor,
             last.step, last.loss, last.reached);
   // Saved before the publication: a learner that dies in between publishes version 0 after its
@@ -90,7 +89,7 @@ void LearnerActor::finish_warm_start(runtime::Context& cx, const WarmStartSlice&
   outbox_.send(cx, *saved);
 }
 
-void LearnerActor::handle(runtime::Context& cx, TrainStep command) {
+void LearnerActor::handle(actor::Context& cx, TrainStep command) {
   // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {
     auto& groups = step_->command.groups;
@@ -107,25 +106,25 @@ void LearnerActor::handle(runtime::Context& cx, TrainStep command) {
   if (!step_->command.more) pull(cx);
 }
 
-void LearnerActor::pull(runtime::Context& cx) {
+void LearnerActor::pull(actor::Context& cx) {
   ++step_->attempts;
-  std::vector<runtime::PayloadRef> refs;
+  std::vector<wire::PayloadRef> refs;
   for (const TrainGroup& group : step_->command.groups) refs.push_back(group.payload);
   read_payloads_(std::move(refs), [this, meeting = meeting_, post = cx.turn_poster()](
                                       Result<std::vector<std::string>> payloads) {
     auto arrived = std::make_shared<Result<std::vector<std::string>>>(std::move(payloads));
-    post([this, meeting, arrived](runtime::Context& then) {
+    post([this, meeting, arrived](actor::Context& then) {
       if (meeting == meeting_) pulled(then, std::move(*arrived));
     });
   });
 }
 
-void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>> payloads) {
+void LearnerActor::pulled(actor::Context& cx, Result<std::vector<std::string>> payloads) {
   if (!payloads) {
     log::warn("step={} payloads not read, attempt={}: {}", step_->command.step.value,
               step_->attempts, payloads.error().message);
     if (step_->attempts >= kPayloadAttemptsMax) return fail(cx, payloads.error());
-    return later(cx, kPayloadRetryDelay, [this](runtime::Context& then) { pull(then); });
+    return later(cx, kPayloadRetryDelay, [this](actor::Context& then) { pull(then); });
   }
   step_->pulled = cx.now();
   const Result<TrainBatch> batch = make_train_batch(step_->command, *std::move(payloads));
@@ -138,10 +137,10 @@ void LearnerActor::pulled(runtime::Context& cx, Result<std::vector<std::string>>
   const Duration wait = result->then_wait;
   if (wait == Duration{}) return trained(cx, *std::move(result));
   later(cx, wait,
-        [this, result = *std::move(result)](runtime::Context& then) { trained(then, result); });
+        [this, result = *std::move(result)](actor::Context& then) { trained(then, result); });
 }
 
-void LearnerActor::trained(runtime::Context& cx, TrainedStep result) {
+void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
   const Step step = std::move(*step_);
   step_.reset();
   StepCommitted committed{.from = config_.self,
@@ -164,7 +163,7 @@ void LearnerActor::trained(runtime::Context& cx, TrainedStep result) {
   outbox_.send(cx, std::move(committed));
 }
 
-void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
+void LearnerActor::handle(actor::Context& cx, SaveCheckpoint command) {
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
@@ -173,11 +172,11 @@ void LearnerActor::handle(runtime::Context& cx, SaveCheckpoint command) {
 }
 
 // Empty after a failure, which fail() has then handled.
-std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVersion version,
+std::optional<Publication> LearnerActor::publish(actor::Context& cx, PolicyVersion version,
                                                  std::span<const std::byte> weights,
                                                  PolicyVersion retain) {
   publisher_->retain(retain);
-  const Result<runtime::PublishStats> stats =
+  const Result<weights::PublishStats> stats =
       publisher_->publish(version, weights, config_.publish_timeout);
   if (!stats) {
     fail(cx, stats.error());
@@ -195,7 +194,7 @@ std::optional<Publication> LearnerActor::publish(runtime::Context& cx, PolicyVer
 // A disk may fail for a moment, so a save is tried again. An error that stays would also meet the
 // restarted learner, after it had trained every step since the last checkpoint anew; the job fails
 // at once instead (kInvalid).
-std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
+std::optional<CheckpointSaved> LearnerActor::save(actor::Context& cx) {
   note("save", cx.now());
   Result<SavedCheckpoint> saved = trainer_->save();
   for (int attempt = 1; !saved && attempt < kSaveAttempts; ++attempt) {
@@ -215,7 +214,7 @@ std::optional<CheckpointSaved> LearnerActor::save(runtime::Context& cx) {
   return CheckpointSaved{config_.self, saved->step, saved->directory, saved->weights_sha256};
 }
 
-void LearnerActor::fail(runtime::Context& cx, const Error& error) {
+void LearnerActor::fail(actor::Context& cx, const Error& error) {
   const std::string message =
       error.where.empty() ? error.message : error.message + " (" + error.where + ")";
   log::error("event=learner_failed actor={} step={} error=\"{}\"", config_.self.actor,
@@ -230,8 +229,8 @@ void LearnerActor::note(const char* phase, Time now) const {
   if (config_.progress) config_.progress(phase, now);
 }
 
-void LearnerActor::later(runtime::Context& cx, Duration delay, runtime::Turn turn) {
-  cx.after(delay, [this, meeting = meeting_, turn = std::move(turn)](runtime::Context& then) {
+void LearnerActor::later(actor::Context& cx, Duration delay, actor::Turn turn) {
+  cx.after(delay, [this, meeting = meeting_, turn = std::move(turn)](actor::Context& then) {
     if (meeting == meeting_) turn(then);
   });
 }

@@ -57,15 +57,15 @@ class LearnerActor {
 
   // `publisher` is shared because the broadcast actor may lead its broadcasts.
   LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
-               std::shared_ptr<runtime::WeightPublisher> publisher,
-               runtime::PayloadReader read_payloads, runtime::Ref<LearnerEvents> exchange);
+               std::shared_ptr<weights::WeightPublisher> publisher,
+               payload::PayloadReader read_payloads, actor::Ref<LearnerEvents> exchange);
   ~LearnerActor();  // logs what it did
 
-  void handle(runtime::Context& cx, MeetExchange meet);
-  void handle(runtime::Context& cx, PublishInitial publish);
-  void handle(runtime::Context& cx, WarmStart warm_start);
-  void handle(runtime::Context& cx, TrainStep step);
-  void handle(runtime::Context& cx, SaveCheckpoint save);
+  void handle(actor::Context& cx, MeetExchange meet);
+  void handle(actor::Context& cx, PublishInitial publish);
+  void handle(actor::Context& cx, WarmStart warm_start);
+  void handle(actor::Context& cx, TrainStep step);
+  void handle(actor::Context& cx, SaveCheckpoint save);
 
  private:
   // The TrainStep under way.
@@ -75,35 +75,35 @@ class LearnerActor {
     int attempts = 0;
   };
 
-  void pull(runtime::Context& cx);
-  void pulled(runtime::Context& cx, Result<std::vector<std::string>> payloads);
-  void trained(runtime::Context& cx, TrainedStep result);
-  void warm_start_slice(runtime::Context& cx);
-  void finish_warm_start(runtime::Context& cx, const WarmStartSlice& last);
-  std::optional<Publication> publish(runtime::Context& cx, PolicyVersion version,
+  void pull(actor::Context& cx);
+  void pulled(actor::Context& cx, Result<std::vector<std::string>> payloads);
+  void trained(actor::Context& cx, TrainedStep result);
+  void warm_start_slice(actor::Context& cx);
+  void finish_warm_start(actor::Context& cx, const WarmStartSlice& last);
+  std::optional<Publication> publish(actor::Context& cx, PolicyVersion version,
                                      std::span<const std::byte> weights, PolicyVersion retain);
-  std::optional<CheckpointSaved> save(runtime::Context& cx);
+  std::optional<CheckpointSaved> save(actor::Context& cx);
   // A permanent error (kInvalid, kInfeasible) becomes LearnerFailed. Any other error ends the
   // actor, so that the gang is started again.
-  void fail(runtime::Context& cx, const Error& error);
+  void fail(actor::Context& cx, const Error& error);
   void note(const char* phase, Time now) const;
   // As cx.after, except that the turn is dropped if a MeetExchange comes first. With a delay of 0
   // the messages that already wait are handled before the turn.
-  void later(runtime::Context& cx, Duration delay, runtime::Turn turn);
+  void later(actor::Context& cx, Duration delay, actor::Turn turn);
 
   const LearnerActorConfig config_;
   const std::unique_ptr<Trainer> trainer_;
-  const std::shared_ptr<runtime::WeightPublisher> publisher_;
-  const runtime::PayloadReader read_payloads_;
+  const std::shared_ptr<weights::WeightPublisher> publisher_;
+  const payload::PayloadReader read_payloads_;
 
   bool restored_ = false;      // there is a checkpoint, so the warm start is done
   std::uint64_t meeting_ = 0;  // which MeetExchange the work under way belongs to
   std::optional<Step> step_;
   Time warm_start_reported_{};
   std::uint64_t trained_ = 0;  // steps, for the log
-  runtime::Outbox<LearnerEvents> outbox_;
+  actor::Outbox<LearnerEvents> outbox_;
 };
 
-static_assert(runtime::Actor<LearnerActor>);
+static_assert(actor::Actor<LearnerActor>);
 
 }  // namespace tandem::actors

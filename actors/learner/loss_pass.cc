@@ -7,7 +7,7 @@
 namespace tandem::actors {
 
 Result<LossPass> LossPass::make(const ModelConfig& model, const TrainerConfig& config,
-                                runtime::DeviceKind device, std::function<void()> beat) {
+                                device::DeviceKind device, std::function<void()> beat) {
   auto decoder = TrainDecoder::make(model, pack_limits(config), device);
   if (!decoder) return decoder.error();
   return LossPass(config, *std::move(decoder), std::move(beat));
@@ -38,7 +38,7 @@ bool LossPass::needs_preparation(std::int64_t updates) const {
   return config_.use_kl_in_reward || (updates > 1 && (!config_.bypass_mode || config_.use_kl_loss));
 }
 
-void LossPass::prepare(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
+void LossPass::prepare(const device::Stream& stream, const Models& models, const MicroBatch& batch,
                        LossPart part) {
   const PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
@@ -55,7 +55,7 @@ void LossPass::prepare(const runtime::Stream& stream, const Models& models, cons
   prepared_ = true;
 }
 
-Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Models& models,
+Objective::Gradient LossPass::evaluate(const device::Stream& stream, const Models& models,
                                        const MicroBatch& batch, const WeightsNeeded& needed,
                                        LossPart part) {
   const std::size_t items = batch.items.size();
@@ -73,12 +73,12 @@ Objective::Gradient LossPass::evaluate(const runtime::Stream& stream, const Mode
   last_logprobs_ = logprob;
   beat();
   // The objective is host arithmetic, also where the decoder runs on a GPU.
-  const runtime::Stream host{.pool = stream.pool};
+  const device::Stream host{.pool = stream.pool};
   return objective_.evaluate(host, batch, inputs, part);
 }
 
-void LossPass::add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
-                   const runtime::Arena& gradients, const Hooks& hooks) {
+void LossPass::add(const device::Stream& stream, const Models& models, const MicroBatch& batch,
+                   const device::Arena& gradients, const Hooks& hooks) {
   const Objective::Gradient gradient =
       evaluate(stream, models, batch, hooks.needed, LossPart::kLearning);
   decoder_.backward(stream, models.policy, batch.view(temperature_), gradient.dlogprob,
@@ -86,14 +86,14 @@ void LossPass::add(const runtime::Stream& stream, const Models& models, const Mi
   beat();
 }
 
-void LossPass::observe(const runtime::Stream& stream, const Models& models,
+void LossPass::observe(const device::Stream& stream, const Models& models,
                        const MicroBatch& batch) {
   evaluate(stream, models, batch, {}, LossPart::kObserved);
 }
 
-double LossPass::add_supervised(const runtime::Stream& stream, const Weights& policy,
+double LossPass::add_supervised(const device::Stream& stream, const Weights& policy,
                                 const MicroBatch& batch, std::int64_t tokens_total,
-                                const runtime::Arena& gradients, const Hooks& hooks) {
+                                const device::Arena& gradients, const Hooks& hooks) {
   const PackedBatch packed = batch.view(1.0f);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
   decoder_.forward(stream, policy, packed, logprob, {}, hooks.needed);
@@ -107,7 +107,7 @@ double LossPass::add_supervised(const runtime::Stream& stream, const Weights& po
   return loss;
 }
 
-LossPass::Score LossPass::score(const runtime::Stream& stream, const Weights& policy,
+LossPass::Score LossPass::score(const device::Stream& stream, const Weights& policy,
                                 const MicroBatch& batch) {
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
   decoder_.forward(stream, policy, batch.view(1.0f), logprob, {});
@@ -130,7 +130,7 @@ LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>&
           .finished = &batch == &all.back() ? hooks.finished : nullptr};
 }
 
-void take_no_part(const LossPass::Hooks& hooks, const runtime::Arena& gradients) {
+void take_no_part(const LossPass::Hooks& hooks, const device::Arena& gradients) {
   if (hooks.needed) hooks.needed(gradients.flat().elements());
   if (hooks.finished) hooks.finished(0);
 }

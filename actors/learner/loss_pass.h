@@ -26,7 +26,7 @@ class LossPass {
   // `beat` (may be empty) is called after each piece of work, so that a long step shows progress.
   // The error means too little memory.
   static Result<LossPass> make(const ModelConfig& model, const TrainerConfig& config,
-                               runtime::DeviceKind device, std::function<void()> beat);
+                               device::DeviceKind device, std::function<void()> beat);
 
   struct Models {
     const Weights& policy;     // not kInference: backward reads it too
@@ -49,35 +49,35 @@ class LossPass {
   // new ones.
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
   bool needs_preparation(std::int64_t updates) const;
-  void prepare(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
+  void prepare(const device::Stream& stream, const Models& models, const MicroBatch& batch,
                LossPart part);
   std::vector<float> kl_penalties() const { return objective_.kl_penalties(); }
   void weigh(const BatchAdvantages& advantages) { objective_.weigh(advantages); }
   void updated() { objective_.updated(); }
-  void add(const runtime::Stream& stream, const Models& models, const MicroBatch& batch,
-           const runtime::Arena& gradients, const Hooks& hooks = {});
-  void observe(const runtime::Stream& stream, const Models& models, const MicroBatch& batch);
+  void add(const device::Stream& stream, const Models& models, const MicroBatch& batch,
+           const device::Arena& gradients, const Hooks& hooks = {});
+  void observe(const device::Stream& stream, const Models& models, const MicroBatch& batch);
   const Objective& objective() const { return objective_; }
   // The policy's log-probabilities [M] of the micro-batch added last.
   std::span<const float> last_logprobs() const { return last_logprobs_; }
 
   // The supervised loss -(sum of log p) / tokens_total of all items, at temperature 1; returns this
   // micro-batch's -(sum of log p).
-  double add_supervised(const runtime::Stream& stream, const Weights& policy,
+  double add_supervised(const device::Stream& stream, const Weights& policy,
                         const MicroBatch& batch, std::int64_t tokens_total,
-                        const runtime::Arena& gradients, const Hooks& hooks = {});
+                        const device::Arena& gradients, const Hooks& hooks = {});
 
   struct Score {                // sums over the sequences of a micro-batch, at temperature 1
     double probability = 0;     // that sampling gives exactly the completion
     double minus_log_prob = 0;  // of its tokens
     double tokens = 0;
   };
-  Score score(const runtime::Stream& stream, const Weights& policy, const MicroBatch& batch);
+  Score score(const device::Stream& stream, const Weights& policy, const MicroBatch& batch);
 
  private:
   LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat);
   void beat() const;
-  Objective::Gradient evaluate(const runtime::Stream& stream, const Models& models,
+  Objective::Gradient evaluate(const device::Stream& stream, const Models& models,
                                const MicroBatch& batch, const WeightsNeeded& needed, LossPart part);
 
   TrainDecoder decoder_;
@@ -97,6 +97,6 @@ LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>&
 
 // Calls the hooks once for a rank without a micro-batch, whose part in the exchange is still
 // needed.
-void take_no_part(const LossPass::Hooks& hooks, const runtime::Arena& gradients);
+void take_no_part(const LossPass::Hooks& hooks, const device::Arena& gradients);
 
 }  // namespace tandem::actors

@@ -21,8 +21,8 @@ namespace tandem::actors {
 
 Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup setup) {
   if (auto sound = check_setup(setup); !sound) return sound.error();
-  if (setup.device == runtime::DeviceKind::kCuda) {
-    const runtime::MemoryInfo gpu = runtime::memory_info(setup.device);
+  if (setup.device == device::DeviceKind::kCuda) {
+    const device::MemoryInfo gpu = device::memory_info(setup.device);
     const int sharing = setup.shards ? setup.shards->size() : 1;
     auto room = check_trainer_memory(
         trainer_memory(setup.model.config, setup.config, setup.device, sharing), gpu.free_bytes,
@@ -61,8 +61,8 @@ void NativeTrainer::start_rl() {
 // Zeroes the gradients, to which micro-batches add. Without shards the hooks returned are empty.
 // With shards they wait for weights of the last step, and start the sums of finished gradients.
 LossPass::Hooks NativeTrainer::begin_gradients() {
-  const runtime::Arena& all = memory_.gradients;
-  runtime::zero(stream_, all.flat().data, all.manifest().bytes_total);
+  const device::Arena& all = memory_.gradients;
+  device::zero(stream_, all.flat().data, all.manifest().bytes_total);
   if (!sharded_) return {};
   sharded_->begin();
   LossPass::Hooks hooks;
@@ -201,7 +201,7 @@ Result<TrainedStep> NativeTrainer::train(const TrainBatch& batch) {
   const auto sound = check_batch(batch, model_.vocab_size, config_.positions_max);
   if (!sound) return sound.error();
   if (gang_.rank() == 0 && gang_.ranks() > 1)
-    if (auto told = gang_.command(GangCommand::kTrain, runtime::encode(batch)); !told)
+    if (auto told = gang_.command(GangCommand::kTrain, wire::encode(batch)); !told)
       return told.error();
   keep_older();
   BatchAdvantages advantages = compute_advantages(config_.algorithm, config_.batch, batch);
@@ -254,7 +254,7 @@ Result<void> NativeTrainer::follow() {
         if (auto sent = fetch_moments(nullptr); !sent) return sent.error();
         break;
       case GangCommand::kTrain: {
-        const auto batch = runtime::decode<TrainBatch>(
+        const auto batch = wire::decode<TrainBatch>(
             received->content,
             {.message_bytes_max = kCommandBytesMax, .decoded_bytes_max = kCommandBytesMax});
         if (!batch) return batch.error();

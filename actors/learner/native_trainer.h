@@ -109,15 +109,15 @@ class NativeTrainer final : public Trainer {
   StepId step_{};
   const TrainerConfig config_;
   std::vector<StepId> kept_;  // by save(), besides the newest
-  const std::unique_ptr<runtime::ThreadPool> threads_;
+  const std::unique_ptr<device::ThreadPool> threads_;
   const std::function<void()> beat_;
   const ModelConfig model_;
   const std::filesystem::path model_directory_;
   TrainerArenas memory_;
   TrainerWeights& weights_;
   // Declared behind the memory that its work uses and the threads, so that it ends before them.
-  const runtime::Queue queue_;
-  const runtime::Stream stream_;
+  const device::Queue queue_;
+  const device::Stream stream_;
   // Declared behind the memory that it moves and the queue that it waits for, for the same reason.
   std::optional<ShardedUpdate> sharded_;
   std::optional<WarmStartData> warm_start_data_;

@@ -52,7 +52,7 @@ Result<void> NativeTrainer::load(const std::filesystem::path& directory,
 // Loads into the existing weights: a second model would not fit beside a large one.
 Result<void> NativeTrainer::load_master(const std::filesystem::path& directory,
                                         const TrainerState& state) {
-  const runtime::Arena& weights = weights_.begin_load();
+  const device::Arena& weights = weights_.begin_load();
   const auto read = load_weights(directory, {model_, weights, threads_.get()});
   if (!read) return Error{.message = read.error().message, .where = read.error().where};
   if (checksum64(weights.bytes()) == state.weights_checksum) return {};
@@ -64,7 +64,7 @@ Result<void> NativeTrainer::load_master(const std::filesystem::path& directory,
 bool NativeTrainer::holds_other_dtype(const std::filesystem::path& directory,
                                       const TrainerState& state) const {
   ModelConfig other = model_;
-  other.dtype = other.dtype == runtime::DType::kF32 ? runtime::DType::kBF16 : runtime::DType::kF32;
+  other.dtype = other.dtype == device::DType::kF32 ? device::DType::kBF16 : device::DType::kF32;
   const PolicyVersion newest{state.step.value - 1};
   for (const auto& file : {reference_file(directory), older_file(directory, newest)}) {
     std::error_code none;
@@ -142,7 +142,7 @@ Result<SavedCheckpoint> NativeTrainer::save() {
   if (sharded_)
     if (auto told = gang_.command(GangCommand::kSave, {}); !told) return told.error();
   if (auto fetched = fetch_moments(&*moments); !fetched) return fetched.error();
-  const runtime::Arena& host = weights_.fetch(stream_);
+  const device::Arena& host = weights_.fetch(stream_);
   CheckpointContent content{.state = {.step = step_,
                                       .optimizer_steps = memory_.optimizer.steps(),
                                       .seed = config_.seed,

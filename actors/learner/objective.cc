@@ -16,8 +16,8 @@
 namespace tandem::actors {
 namespace {
 
-runtime::TensorView vector_view(std::span<const float> values) {
-  return runtime::tensor(values.data(), {std::ssize(values)});
+device::TensorView vector_view(std::span<const float> values) {
+  return device::tensor(values.data(), {std::ssize(values)});
 }
 
 // The estimators of KlEstimate (policy_loss.h), of one token.
@@ -152,7 +152,7 @@ void Objective::count_importance(std::size_t items, ObjectiveSums& sums) {
   }
 }
 
-Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const MicroBatch& batch,
+Objective::Gradient Objective::evaluate(const device::Stream& stream, const MicroBatch& batch,
                                         const Inputs& inputs, LossPart part) {
   const std::size_t items = batch.items.size();
   ObjectiveSums& sums = sums_of(part);
@@ -162,23 +162,23 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
   const auto view = [items](std::vector<float>& values) {
     return vector_view(std::span(values).first(items));
   };
-  const runtime::TensorView current = vector_view(inputs.logprob);
+  const device::TensorView current = vector_view(inputs.logprob);
   // Three cases: the engine's log-probabilities, those kept before the first update, or those of
   // this forward, which then is the first and only update.
-  runtime::TensorView proximal = config_.bypass_mode ? view(behaviour_) : current;
+  device::TensorView proximal = config_.bypass_mode ? view(behaviour_) : current;
   if (!config_.bypass_mode && !kept_proximal_.empty()) {
     kept_proximal_.get(batch, std::span(proximal_).first(items));
     proximal = view(proximal_);
   }
-  runtime::TensorView reference;
+  device::TensorView reference;
   if (!inputs.reference.empty()) reference = vector_view(inputs.reference);
   if (inputs.reference.empty() && config_.use_kl_loss) {
     kept_reference_.get(batch, std::span(reference_).first(items));
     reference = view(reference_);
   }
-  const runtime::TensorView sequence_begin =
-      runtime::tensor(batch.sequence_begin.data(), {std::ssize(batch.sequence_begin)});
-  runtime::TensorView importance;
+  const device::TensorView sequence_begin =
+      device::tensor(batch.sequence_begin.data(), {std::ssize(batch.sequence_begin)});
+  device::TensorView importance;
   if (config_.rollout_is) {
     importance = view(importance_);
     kernels::importance_weights(stream,
@@ -210,7 +210,7 @@ Objective::Gradient Objective::evaluate(const runtime::Stream& stream, const Mic
                .entropy = vector_view(inputs.entropy),
                .sequence_begin = sequence_begin,
                .dlog_prob = view(dlogprob_),
-               .dentropy = entropy_loss ? view(dentropy_) : runtime::TensorView{},
+               .dentropy = entropy_loss ? view(dentropy_) : device::TensorView{},
                .stats = &stats});
   sums.loss += stats.loss;
   sums.tokens += stats.tokens;

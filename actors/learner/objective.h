@@ -101,7 +101,7 @@ class Objective {
   };
   // Computes the gradient of a micro-batch on a CPU's stream. The result is valid until the next
   // call. Adds to the sums of the part, diff_max_at_staleness_0() and ratio_max().
-  Gradient evaluate(const runtime::Stream& stream, const MicroBatch& batch, const Inputs& inputs,
+  Gradient evaluate(const device::Stream& stream, const MicroBatch& batch, const Inputs& inputs,
                     LossPart part = LossPart::kLearning);
 
   // The sums of this rank alone; report_objective() adds up the ranks. sums() are of the groups

@@ -18,41 +18,40 @@ std::size_t float_bytes(std::int64_t floats) {
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
-runtime::TensorView floats_of(const runtime::Buffer& floats, std::int64_t begin,
-                              std::int64_t count) {
-  return runtime::tensor(floats.data() + float_bytes(begin), runtime::DType::kF32, {count});
+device::TensorView floats_of(const device::Buffer& floats, std::int64_t begin, std::int64_t count) {
+  return device::tensor(floats.data() + float_bytes(begin), device::DType::kF32, {count});
 }
 
 // HostMoments may be views of the optimizer's own memory; then there is nothing to copy.
-void copy_moment(const runtime::Stream& stream, std::byte* to, const std::byte* from,
+void copy_moment(const device::Stream& stream, std::byte* to, const std::byte* from,
                  std::size_t bytes) {
-  if (to != from) runtime::copy(stream, to, from, bytes);
+  if (to != from) device::copy(stream, to, from, bytes);
 }
 
 }  // namespace
 
 Result<Optimizer> Optimizer::allocate(std::int64_t arena_floats,
-                                      std::vector<runtime::ShardRange> own,
-                                      runtime::DeviceKind device) {
+                                      std::vector<collective::ShardRange> own,
+                                      device::DeviceKind device) {
   Optimizer optimizer;
   optimizer.arena_bytes_ = float_bytes(arena_floats);
   std::int64_t floats = 0, largest = 0;
-  for (const runtime::ShardRange& range : own) {
+  for (const collective::ShardRange& range : own) {
     CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= arena_floats);
     optimizer.parts_.push_back({.range = range, .moments = floats});
     floats += range.size();
     largest = std::max(largest, range.size());
   }
-  const runtime::Place place = runtime::operand_place(device);
-  auto m = runtime::Buffer::allocate(float_bytes(floats), "AdamW's first moments", place);
+  const device::Place place = device::operand_place(device);
+  auto m = device::Buffer::allocate(float_bytes(floats), "AdamW's first moments", place);
   if (!m) return m.error();
-  auto v = runtime::Buffer::allocate(float_bytes(floats), "AdamW's second moments", place);
+  auto v = device::Buffer::allocate(float_bytes(floats), "AdamW's second moments", place);
   if (!v) return v.error();
   // One workspace serves all parts, because they run one after another.
   const auto sums = static_cast<std::size_t>(kernels::sum_of_squares_workspace(largest));
-  auto workspace = runtime::Buffer::allocate(sums * sizeof(double), "the gradient's norm", place);
+  auto workspace = device::Buffer::allocate(sums * sizeof(double), "the gradient's norm", place);
   if (!workspace) return workspace.error();
-  auto squares = runtime::Staged::allocate(sizeof(double), "the gradient's norm", device);
+  auto squares = device::Staged::allocate(sizeof(double), "the gradient's norm", device);
   if (!squares) return squares.error();
   optimizer.m_ = *std::move(m);
   optimizer.v_ = *std::move(v);
@@ -61,9 +60,9 @@ Result<Optimizer> Optimizer::allocate(std::int64_t arena_floats,
   return optimizer;
 }
 
-void Optimizer::reset(const runtime::Stream& stream) {
-  runtime::zero(stream, m_.data(), m_.size());
-  runtime::zero(stream, v_.data(), v_.size());
+void Optimizer::reset(const device::Stream& stream) {
+  device::zero(stream, m_.data(), m_.size());
+  device::zero(stream, v_.data(), v_.size());
   steps_ = 0;
 }
 
@@ -72,24 +71,24 @@ bool Optimizer::whole() const {
 }
 
 Result<Optimizer::HostMoments> Optimizer::host_moments() const {
-  if (whole() && m_.place() != runtime::Place::kDevice)
+  if (whole() && m_.place() != device::Place::kDevice)
     return HostMoments{.m = m_.bytes(), .v = v_.bytes(), .copy = {}};
-  auto copy = runtime::Buffer::allocate(2 * arena_bytes_, "a copy of AdamW's moments");
+  auto copy = device::Buffer::allocate(2 * arena_bytes_, "a copy of AdamW's moments");
   if (!copy) return copy.error();
   const std::span<std::byte> both = copy->bytes();
   return HostMoments{
       .m = both.first(arena_bytes_), .v = both.subspan(arena_bytes_), .copy = *std::move(copy)};
 }
 
-void Optimizer::fetch(const runtime::Stream& stream, const HostMoments& to) const {
+void Optimizer::fetch(const device::Stream& stream, const HostMoments& to) const {
   // Other ranks' moments are not here: ShardedUpdate::gather_moments() collects them.
   CHECK(whole() && to.m.size() == m_.size() && to.v.size() == v_.size());
   copy_moment(stream, to.m.data(), m_.data(), m_.size());
   copy_moment(stream, to.v.data(), v_.data(), v_.size());
-  runtime::synchronize(stream);
+  device::synchronize(stream);
 }
 
-void Optimizer::put(const runtime::Stream& stream, const HostMoments& from) {
+void Optimizer::put(const device::Stream& stream, const HostMoments& from) {
   CHECK(from.m.size() == arena_bytes_ && from.v.size() == arena_bytes_);
   for (const Part& part : parts_) {
     const std::size_t in_arena = float_bytes(part.range.begin), here = float_bytes(part.moments);
@@ -97,33 +96,33 @@ void Optimizer::put(const runtime::Stream& stream, const HostMoments& from) {
     copy_moment(stream, m_.data() + here, from.m.data() + in_arena, bytes);
     copy_moment(stream, v_.data() + here, from.v.data() + in_arena, bytes);
   }
-  runtime::synchronize(stream);
+  device::synchronize(stream);
 }
 
-void Optimizer::lay_out(const runtime::Stream& stream, Moment moment,
-                        const runtime::Arena& arena) const {
+void Optimizer::lay_out(const device::Stream& stream, Moment moment,
+                        const device::Arena& arena) const {
   CHECK(arena.manifest().bytes_total == arena_bytes_);
-  const runtime::Buffer& from = moment == Moment::kFirst ? m_ : v_;
+  const device::Buffer& from = moment == Moment::kFirst ? m_ : v_;
   auto* const to = static_cast<std::byte*>(arena.flat().data);
   for (const Part& part : parts_)
-    runtime::copy(stream, to + float_bytes(part.range.begin),
-                  from.data() + float_bytes(part.moments), float_bytes(part.range.size()));
+    device::copy(stream, to + float_bytes(part.range.begin),
+                 from.data() + float_bytes(part.moments), float_bytes(part.range.size()));
 }
 
-double Optimizer::squares(const runtime::Stream& stream, const runtime::Arena& gradients) {
+double Optimizer::squares(const device::Stream& stream, const device::Arena& gradients) {
   double* const squares = reinterpret_cast<double*>(squares_.host());
   // The kernel adds (+=), so all parts share one sum, which is read back once.
-  runtime::zero(stream, squares_.on_device(squares), sizeof *squares);
+  device::zero(stream, squares_.on_device(squares), sizeof *squares);
   for (const Part& part : parts_) {
     if (part.range.size() == 0) continue;
     kernels::sum_of_squares(
-        stream, {.x = runtime::rows(gradients.flat(), part.range.begin, part.range.size()),
+        stream, {.x = device::rows(gradients.flat(), part.range.begin, part.range.size()),
                  .workspace = {reinterpret_cast<double*>(norm_workspace_.data()),
                                norm_workspace_.size() / sizeof(double)},
                  .sum = squares_.on_device(squares)});
   }
   squares_.download(stream, sizeof *squares);
-  runtime::synchronize(stream);
+  device::synchronize(stream);
   return *squares;
 }
 
@@ -140,13 +139,13 @@ double Optimizer::begin_step(const OptimizerConfig& config, double lr, double sq
   return norm;
 }
 
-void Optimizer::update(const runtime::Stream& stream, std::size_t part,
-                       const runtime::Arena& weights, const runtime::Arena& gradients) {
+void Optimizer::update(const device::Stream& stream, std::size_t part, const device::Arena& weights,
+                       const device::Arena& gradients) {
   const auto& [range, moments] = parts_[part];
   // A bucket may be too small to give every rank a shard.
   if (range.size() == 0) return;
-  kernels::adamw(stream, {.parameters = runtime::rows(weights.flat(), range.begin, range.size()),
-                          .gradients = runtime::rows(gradients.flat(), range.begin, range.size()),
+  kernels::adamw(stream, {.parameters = device::rows(weights.flat(), range.begin, range.size()),
+                          .gradients = device::rows(gradients.flat(), range.begin, range.size()),
                           .m = floats_of(m_, moments, range.size()),
                           .v = floats_of(v_, moments, range.size()),
                           .step = static_cast<std::int64_t>(steps_),

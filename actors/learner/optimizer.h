@@ -30,24 +30,25 @@ class Optimizer {
  public:
   // `own`: ranges of the arena, in floats, that do not overlap; some may be empty. The error means
   // too little memory. Moments are undefined before reset() or put().
-  static Result<Optimizer> allocate(std::int64_t arena_floats, std::vector<runtime::ShardRange> own,
-                                    runtime::DeviceKind device);
+  static Result<Optimizer> allocate(std::int64_t arena_floats,
+                                    std::vector<collective::ShardRange> own,
+                                    device::DeviceKind device);
 
-  void reset(const runtime::Stream& stream);  // moments and step count as before the first step
+  void reset(const device::Stream& stream);  // moments and step count as before the first step
 
   // The sum of the squares of the own parts of `gradients`, one part after another. Waits for the
   // stream.
-  double squares(const runtime::Stream& stream, const runtime::Arena& gradients);
+  double squares(const device::Stream& stream, const device::Arena& gradients);
 
   // A step is begin_step(), then update() of each part once, in any order. `squares` is the sum
   // over the whole gradient, of all ranks; its root, the norm before clipping, is returned. If the
   // norm is not finite, no step has begun: steps() stays the same, and no update() may follow.
   double begin_step(const OptimizerConfig& config, double lr, double squares);
-  void update(const runtime::Stream& stream, std::size_t part, const runtime::Arena& weights,
-              const runtime::Arena& gradients);
+  void update(const device::Stream& stream, std::size_t part, const device::Arena& weights,
+              const device::Arena& gradients);
 
   std::size_t parts() const { return parts_.size(); }
-  const runtime::ShardRange& part(std::size_t index) const { return parts_[index].range; }
+  const collective::ShardRange& part(std::size_t index) const { return parts_[index].range; }
   bool whole() const;  // there is one part, and it is the whole arena
 
   // Both moments of the whole arena in host memory. If the optimizer is whole() and runs on a CPU,
@@ -55,16 +56,16 @@ class Optimizer {
   // views of `copy`.
   struct HostMoments {
     std::span<std::byte> m, v;
-    runtime::Buffer copy;  // may be empty
+    device::Buffer copy;  // may be empty
   };
   Result<HostMoments> host_moments() const;  // the error means too little memory
-  void fetch(const runtime::Stream& stream, const HostMoments& to) const;  // only if whole()
-  void put(const runtime::Stream& stream, const HostMoments& from);        // takes the own parts
+  void fetch(const device::Stream& stream, const HostMoments& to) const;  // only if whole()
+  void put(const device::Stream& stream, const HostMoments& from);        // takes the own parts
 
   enum class Moment : std::uint8_t { kFirst, kSecond };
   // Copies the own parts to their places in `arena`, which lies on the device; the rest of it stays
   // as it is.
-  void lay_out(const runtime::Stream& stream, Moment moment, const runtime::Arena& arena) const;
+  void lay_out(const device::Stream& stream, Moment moment, const device::Arena& arena) const;
 
   std::uint64_t steps() const { return steps_; }
   void set_steps(std::uint64_t steps) { steps_ = steps; }  // after the moments were put back
@@ -73,15 +74,15 @@ class Optimizer {
   Optimizer() = default;
 
   struct Part {
-    runtime::ShardRange range;  // of the arena
-    std::int64_t moments;       // where its moments begin in m_ and in v_, in floats
+    collective::ShardRange range;  // of the arena
+    std::int64_t moments;          // where its moments begin in m_ and in v_, in floats
   };
 
   std::size_t arena_bytes_ = 0;
   std::vector<Part> parts_;
-  runtime::Buffer m_, v_;           // of the parts, one after another
-  runtime::Buffer norm_workspace_;  // doubles
-  runtime::Staged squares_;         // one double
+  device::Buffer m_, v_;           // of the parts, one after another
+  device::Buffer norm_workspace_;  // doubles
+  device::Staged squares_;         // one double
   std::uint64_t steps_ = 0;
   OptimizerConfig config_;  // of the step that begin_step() began
   double lr_ = 0;

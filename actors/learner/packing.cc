@@ -57,7 +57,7 @@ void append(MicroBatch& batch, const PromptGroup& group, std::size_t begin, std:
 }  // namespace
 
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
-                                     runtime::DeviceKind device) {
+                                     device::DeviceKind device) {
   std::vector<MicroBatch> batches;
   Need used;  // of the last micro-batch
   const std::int64_t target = rows_target(device, rows_max);

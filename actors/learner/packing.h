@@ -42,13 +42,13 @@ struct PromptGroup {
 // A group is added to a micro-batch only if the result has at most this many rows. On a CPU the
 // activations of more rows leave the cache (quickstart model, 38-token answers: 117k tokens/s at
 // 512 rows, 82k at 8192). A GPU is used better with more rows.
-constexpr std::int64_t rows_target(runtime::DeviceKind device, std::int64_t rows_max) {
-  return device == runtime::DeviceKind::kCpu && rows_max > 512 ? 512 : rows_max;
+constexpr std::int64_t rows_target(device::DeviceKind device, std::int64_t rows_max) {
+  return device == device::DeviceKind::kCpu && rows_max > 512 ? 512 : rows_max;
 }
 
 // kInfeasible if one prompt and completion alone have more rows than rows_max.
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
-                                     runtime::DeviceKind device = runtime::DeviceKind::kCpu);
+                                     device::DeviceKind device = device::DeviceKind::kCpu);
 
 // The share of `rank` among `ranks` in the chosen groups: every ranks-th of them. The result
 // borrows from `batch`.

@@ -24,7 +24,7 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::ShardRange;
+using collective::ShardRange;
 
 // The beginnings of the ranges of gradients that backward finishes together, in backward's order.
 std::vector<std::int64_t> finishing_order(const ModelConfig& model) {
@@ -40,8 +40,8 @@ void append_pieces(std::int64_t begin, std::int64_t end, std::int64_t floats_max
                    std::vector<ShardRange>& buckets) {
   const std::int64_t pieces = (end - begin + floats_max - 1) / floats_max;
   const std::int64_t even = (end - begin + pieces - 1) / pieces;
-  const std::int64_t size = (even + runtime::kShardAlignFloats - 1) / runtime::kShardAlignFloats *
-                            runtime::kShardAlignFloats;
+  const std::int64_t size = (even + collective::kShardAlignFloats - 1) /
+                            collective::kShardAlignFloats * collective::kShardAlignFloats;
   for (std::int64_t last = begin + (end - begin - 1) / size * size; last >= begin; last -= size)
     buckets.push_back({.begin = last, .end = std::min(last + size, end)});
 }
@@ -49,9 +49,9 @@ void append_pieces(std::int64_t begin, std::int64_t end, std::int64_t floats_max
 }  // namespace
 
 std::vector<ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits& limits) {
-  CHECK(limits.floats_max >= runtime::kShardAlignFloats);
+  CHECK(limits.floats_max >= collective::kShardAlignFloats);
   const std::int64_t floats_max =
-      limits.floats_max / runtime::kShardAlignFloats * runtime::kShardAlignFloats;
+      limits.floats_max / collective::kShardAlignFloats * collective::kShardAlignFloats;
   std::vector<ShardRange> buckets;
   auto end = static_cast<std::int64_t>(make_manifest(model).bytes_total / sizeof(float));
   for (const std::int64_t begin : finishing_order(model)) {
@@ -67,31 +67,31 @@ std::vector<ShardRange> shards_of_rank(const std::vector<ShardRange>& buckets, i
                                        int ranks) {
   std::vector<ShardRange> shards;
   for (const ShardRange& bucket : buckets) {
-    const ShardRange shard = runtime::shard_of(bucket.size(), rank, ranks);
+    const ShardRange shard = collective::shard_of(bucket.size(), rank, ranks);
     shards.push_back({.begin = bucket.begin + shard.begin, .end = bucket.begin + shard.end});
   }
   return shards;
 }
 
-ShardedUpdate::ShardedUpdate(std::unique_ptr<runtime::ShardExchange> exchange,
+ShardedUpdate::ShardedUpdate(std::unique_ptr<collective::ShardExchange> exchange,
                              std::vector<ShardRange> buckets)
     : exchange_(std::move(exchange)), buckets_(std::move(buckets)) {}
 
-runtime::TensorView ShardedUpdate::bucket_of(const runtime::Arena& arena, std::size_t index) const {
-  return runtime::rows(arena.flat(), buckets_[index].begin, buckets_[index].size());
+device::TensorView ShardedUpdate::bucket_of(const device::Arena& arena, std::size_t index) const {
+  return device::rows(arena.flat(), buckets_[index].begin, buckets_[index].size());
 }
 
 void ShardedUpdate::begin() { started_ = 0; }
 
-void ShardedUpdate::finished(const runtime::Stream& stream, const runtime::Arena& gradients,
+void ShardedUpdate::finished(const device::Stream& stream, const device::Arena& gradients,
                              std::int64_t from) {
   for (; started_ < buckets_.size() && buckets_[started_].begin >= from; ++started_)
     if (queued_) queued_ = exchange_->reduce_scatter(bucket_of(gradients, started_), stream);
 }
 
-Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, Optimizer& optimizer,
-                                    const Step& step, const runtime::Arena& weights,
-                                    const runtime::Arena& gradients) {
+Result<double> ShardedUpdate::apply(const device::Stream& stream, Gang& gang, Optimizer& optimizer,
+                                    const Step& step, const device::Arena& weights,
+                                    const device::Arena& gradients) {
   CHECK(started_ == buckets_.size() && optimizer.parts() == buckets_.size());
   // SU-4: a rank waits for slower ones in the Gang, which hears of deaths at once, and only then
   // for the exchange.
@@ -115,7 +115,7 @@ Result<double> ShardedUpdate::apply(const runtime::Stream& stream, Gang& gang, O
 
 // Gathers complete in the order of the calls of apply(), so the weights before `end` have come when
 // as many gathers have completed as buckets begin before `end`.
-Result<void> ShardedUpdate::gathered(const runtime::Stream& stream, std::int64_t end) {
+Result<void> ShardedUpdate::gathered(const device::Stream& stream, std::int64_t end) {
   const auto needed =
       std::ranges::count_if(buckets_, [&](const ShardRange& bucket) { return bucket.begin < end; });
   if (queued_ && weights_move_)
@@ -124,9 +124,8 @@ Result<void> ShardedUpdate::gathered(const runtime::Stream& stream, std::int64_t
   return {};
 }
 
-Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
-                                           const Optimizer& optimizer,
-                                           const runtime::Arena& gradients,
+Result<void> ShardedUpdate::gather_moments(const device::Stream& stream, const Optimizer& optimizer,
+                                           const device::Arena& gradients,
                                            const Optimizer::HostMoments* to) {
   using Moment = Optimizer::Moment;
   for (const Moment moment : {Moment::kFirst, Moment::kSecond}) {
@@ -137,9 +136,9 @@ Result<void> ShardedUpdate::gather_moments(const runtime::Stream& stream,
     if (to == nullptr) continue;
     const std::span<std::byte> there = moment == Moment::kFirst ? to->m : to->v;
     CHECK(there.size() == gradients.manifest().bytes_total);
-    runtime::copy(stream, there.data(), gradients.flat().data, there.size());
+    device::copy(stream, there.data(), gradients.flat().data, there.size());
   }
-  runtime::synchronize(stream);
+  device::synchronize(stream);
   return {};
 }
 

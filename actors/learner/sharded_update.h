@@ -56,22 +56,23 @@ struct BucketLimits {
 
 // The buckets of a model's arena. The last one, which has the embedding, may be smaller than
 // floats_min.
-std::vector<runtime::ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits& limits);
+std::vector<collective::ShardRange> cut_buckets(const ModelConfig& model,
+                                                const BucketLimits& limits);
 
 // The shards of one rank, a range of the arena for each bucket.
-std::vector<runtime::ShardRange> shards_of_rank(const std::vector<runtime::ShardRange>& buckets,
-                                                int rank, int ranks);
+std::vector<collective::ShardRange> shards_of_rank(
+    const std::vector<collective::ShardRange>& buckets, int rank, int ranks);
 
 class ShardedUpdate {
  public:
-  ShardedUpdate(std::unique_ptr<runtime::ShardExchange> exchange,
-                std::vector<runtime::ShardRange> buckets);
+  ShardedUpdate(std::unique_ptr<collective::ShardExchange> exchange,
+                std::vector<collective::ShardRange> buckets);
 
   // A step: begin(); finished() as backward of the last micro-batch says (GradientsFinished in
   // decoder.h), or once with 0 where the rank has no micro-batch; then apply().
   void begin();
   // Starts the sums of every bucket that lies behind `from`.
-  void finished(const runtime::Stream& stream, const runtime::Arena& gradients, std::int64_t from);
+  void finished(const device::Stream& stream, const device::Arena& gradients, std::int64_t from);
   struct Step {
     const OptimizerConfig& config;
     double lr;
@@ -82,27 +83,27 @@ class ShardedUpdate {
   // Returns the global norm before clipping. The weights are still on their way: until gathered()
   // or settle() has returned, nothing may read or change them. The optimizer's parts are this
   // rank's shards.
-  Result<double> apply(const runtime::Stream& stream, Gang& gang, Optimizer& optimizer,
-                       const Step& step, const runtime::Arena& weights,
-                       const runtime::Arena& gradients);
+  Result<double> apply(const device::Stream& stream, Gang& gang, Optimizer& optimizer,
+                       const Step& step, const device::Arena& weights,
+                       const device::Arena& gradients);
   // Work that the stream is given after this call finds the new weights before float `end` of the
   // arena. The call may block until they have come, at most until the exchange's deadlines.
-  Result<void> gathered(const runtime::Stream& stream, std::int64_t end);
+  Result<void> gathered(const device::Stream& stream, std::int64_t end);
   // Waits until all weights are there and nothing moves any more.
   Result<void> settle();
 
   // Gathers the moments of the whole arena for a checkpoint. Called between steps by all ranks at
   // once; `to` gets the moments and is null on ranks that do not need them. `gradients` serves as
   // workspace, so its content is lost. Waits as settle() does.
-  Result<void> gather_moments(const runtime::Stream& stream, const Optimizer& optimizer,
-                              const runtime::Arena& gradients, const Optimizer::HostMoments* to);
+  Result<void> gather_moments(const device::Stream& stream, const Optimizer& optimizer,
+                              const device::Arena& gradients, const Optimizer::HostMoments* to);
 
  private:
-  runtime::TensorView bucket_of(const runtime::Arena& arena, std::size_t index) const;
+  device::TensorView bucket_of(const device::Arena& arena, std::size_t index) const;
   Result<void> wait();
 
-  std::unique_ptr<runtime::ShardExchange> exchange_;
-  std::vector<runtime::ShardRange> buckets_;
+  std::unique_ptr<collective::ShardExchange> exchange_;
+  std::vector<collective::ShardRange> buckets_;
   std::size_t started_ = 0;    // buckets of this step whose sums have been asked for
   bool weights_move_ = false;  // all calls since the exchange's last wait() gather weights
   Result<void> queued_;        // the first error, of asking or of waiting

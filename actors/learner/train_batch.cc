@@ -53,7 +53,7 @@ Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::stri
   TrainBatch batch{step.step, {}};
   batch.groups.reserve(payloads.size());
   for (std::size_t i = 0; i < payloads.size(); ++i) {
-    Result<GroupPayload> payload = runtime::decode<GroupPayload>(payloads[i]);
+    Result<GroupPayload> payload = wire::decode<GroupPayload>(payloads[i]);
     if (!payload) return refuse(step.groups[i], payload.error().message);
     Result<BatchGroup> group = make_group(step.groups[i], *std::move(payload));
     if (!group) return group.error();

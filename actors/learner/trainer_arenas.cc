@@ -10,7 +10,7 @@ namespace {
 Result<Optimizer> allocate_optimizer(const NativeTrainerSetup& setup) {
   const auto floats =
       static_cast<std::int64_t>(setup.model.weights.manifest().bytes_total / sizeof(float));
-  std::vector<runtime::ShardRange> own{{.begin = 0, .end = floats}};
+  std::vector<collective::ShardRange> own{{.begin = 0, .end = floats}};
   if (setup.shards)
     own = shards_of_rank(cut_buckets(setup.model.config, setup.buckets), setup.shards->rank(),
                          setup.shards->size());
@@ -20,8 +20,8 @@ Result<Optimizer> allocate_optimizer(const NativeTrainerSetup& setup) {
 }  // namespace
 
 Result<TrainerArenas> allocate_arenas(NativeTrainerSetup& setup) {
-  auto gradients = runtime::Arena::allocate(setup.model.weights.manifest(), "gradients",
-                                            runtime::operand_place(setup.device));
+  auto gradients = device::Arena::allocate(setup.model.weights.manifest(), "gradients",
+                                           device::operand_place(setup.device));
   if (!gradients) return gradients.error();
   // Weights come last, because allocating them consumes setup.model.weights.
   auto optimizer = allocate_optimizer(setup);

@@ -13,7 +13,7 @@ namespace tandem::actors {
 
 struct TrainerArenas {
   TrainerWeights weights;
-  runtime::Arena gradients;
+  device::Arena gradients;
   Optimizer optimizer;
   LossPass pass;
 };

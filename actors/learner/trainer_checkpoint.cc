@@ -32,7 +32,7 @@ constexpr std::string_view kAsidePrefix = ".step-";  // a directory that may be 
 constexpr std::uint32_t kFormat = 3, kFormerFormat = 2;
 // States of the former format can still be resumed.
 // Format 2 ends before the counts of skipped steps.
-constexpr auto kFormerFields = runtime::wire_fields_of<TrainerState>(
+constexpr auto kFormerFields = wire::wire_fields_of<TrainerState>(
     "TrainerState",
     "format, step, optimizer_steps, seed, weights_checksum, m_checksum, v_checksum, "
     "reference_checksum, older_checksums",
@@ -140,7 +140,7 @@ Result<void> write_parts(const fs::path& path, CheckpointContent& content) {
       return done;
   }
   // The state is written last, because it has the checksums of all other files.
-  if (Result<void> done = write_file_atomic(state_file(path), runtime::encode(state)); !done)
+  if (Result<void> done = write_file_atomic(state_file(path), wire::encode(state)); !done)
     return done;
   return sync_directory(path);
 }
@@ -169,13 +169,13 @@ Result<void> move_into_place(const fs::path& directory, StepId step, const fs::p
 // fields fits no current state.
 Result<TrainerState> decode_state(std::string_view bytes) {
   TrainerState former;
-  runtime::WireReader in(bytes, {});
-  if (runtime::wire_detail::decode_fields(in, former, kFormerFields) && in.finish() &&
+  wire::WireReader in(bytes, {});
+  if (wire::wire_detail::decode_fields(in, former, kFormerFields) && in.finish() &&
       former.format == kFormerFormat) {
     former.format = kFormat;
     return former;
   }
-  return runtime::decode<TrainerState>(bytes);
+  return wire::decode<TrainerState>(bytes);
 }
 
 Result<TrainerState> read_one(const fs::path& checkpoint, const CheckpointLoader& load) {

@@ -31,7 +31,7 @@ std::string help_for(const TrainerConfig& config) {
 }  // namespace
 
 std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
-                                       runtime::DeviceKind device, int sharing) {
+                                       device::DeviceKind device, int sharing) {
   // Master weights and gradients have this size, and each of AdamW's two moments.
   const std::size_t arena = make_manifest(model).bytes_total;
   std::vector<MemoryPart> parts{
@@ -58,11 +58,11 @@ Result<void> check_trainer_memory(const std::vector<MemoryPart>& parts, std::siz
     needed += part.bytes;
     sum += (sum.empty() ? "" : " + ") + std::string(part.name) + " " + mebibytes(part.bytes);
   }
-  if (needed + runtime::kGpuReserveBytes <= free_bytes) return {};
+  if (needed + device::kGpuReserveBytes <= free_bytes) return {};
   return Error{ErrorCode::kOutOfMemory,
                "the learner needs " + mebibytes(needed) + " of a GPU (" + sum + "), and " +
                    mebibytes(free_bytes) + " of its " + mebibytes(total_bytes) +
-                   " are free, of which " + mebibytes(runtime::kGpuReserveBytes) +
+                   " are free, of which " + mebibytes(device::kGpuReserveBytes) +
                    " are left to CUDA",
                "learner.max_token_len", help_for(config)};
 }

@@ -20,7 +20,7 @@ struct MemoryPart {
 // publisher allocates. Tables of a few numbers for each token are left out. `sharing` is the number
 // of ranks that share the optimizer's work, and with it the moments.
 std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
-                                       runtime::DeviceKind device, int sharing = 1);
+                                       device::DeviceKind device, int sharing = 1);
 
 // The error is kOutOfMemory, with the arithmetic in its text, if the parts and kGpuReserveBytes
 // together exceed `free_bytes`.

@@ -20,7 +20,7 @@ Error refusal(std::string message, std::string where) {
 Result<void> check_setup(const NativeTrainerSetup& setup) {
   const int rank = setup.gang ? setup.gang->rank() : 0, ranks = setup.gang ? setup.gang->size() : 1;
   // The Gang's sums are made in host memory; between GPUs only shards can move gradients.
-  CHECK(setup.device == runtime::DeviceKind::kCpu || ranks == 1 || setup.shards);
+  CHECK(setup.device == device::DeviceKind::kCpu || ranks == 1 || setup.shards);
   CHECK(!setup.shards || (setup.shards->rank() == rank && setup.shards->size() == ranks));
   const std::int64_t model_positions = setup.model.config.max_position_embeddings;
   if (setup.config.positions_max > model_positions)

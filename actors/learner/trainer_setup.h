@@ -19,16 +19,16 @@ namespace tandem::actors {
 
 struct NativeTrainerSetup {
   TrainerConfig config;
-  Model model;                                // with its untrained weights
-  std::vector<WarmStartRecord> records;       // of the warm start; the same on every rank
-  std::unique_ptr<runtime::Collective> gang;  // null: one rank
+  Model model;                                   // with its untrained weights
+  std::vector<WarmStartRecord> records;          // of the warm start; the same on every rank
+  std::unique_ptr<collective::Collective> gang;  // null: one rank
   // Moves gradients and weights between the ranks of `gang`, in memory of `device`, while the gang
   // moves everything else. Required for several ranks on GPUs. Null: the gang moves everything.
-  std::unique_ptr<runtime::ShardExchange> shards;
+  std::unique_ptr<collective::ShardExchange> shards;
   BucketLimits buckets;  // the same on every rank
-  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
-  std::unique_ptr<runtime::ThreadPool> threads;  // null: the calling thread alone
-  std::function<void()> beat;                    // after each piece of work; may be empty
+  device::DeviceKind device = device::DeviceKind::kCpu;
+  std::unique_ptr<device::ThreadPool> threads;  // null: the calling thread alone
+  std::function<void()> beat;                   // after each piece of work; may be empty
 };
 
 // kInvalid where the setup contradicts itself or the model.

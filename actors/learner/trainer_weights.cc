@@ -10,26 +10,26 @@
 
 namespace tandem::actors {
 
-Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, runtime::Arena host) {
+Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, device::Arena host) {
   // Copied before `host` is moved from.
-  const runtime::Manifest manifest = host.manifest(), published = published_manifest(shape.model);
+  const device::Manifest manifest = host.manifest(), published = published_manifest(shape.model);
   auto policy = Weights::allocate(shape.model, WeightsUse::kTrainingInPlace, shape.device);
   if (!policy) return policy.error();
   TrainerWeights weights(std::move(host), *std::move(policy));
-  if (shape.device != runtime::DeviceKind::kCpu) {
+  if (shape.device != device::DeviceKind::kCpu) {
     auto master =
-        runtime::Arena::allocate(manifest, "the weights", runtime::operand_place(shape.device));
+        device::Arena::allocate(manifest, "the weights", device::operand_place(shape.device));
     if (!master) return master.error();
     weights.master_ = *std::move(master);
   }
   if (published != manifest) {
-    auto rounded = runtime::Arena::allocate(published, "the published weights",
-                                            runtime::staging_place(shape.device));
+    auto rounded = device::Arena::allocate(published, "the published weights",
+                                           device::staging_place(shape.device));
     if (!rounded) return rounded.error();
     weights.rounded_ = *std::move(rounded);
   }
   if (shape.reference) {
-    auto bytes = runtime::Arena::allocate(published, "the reference's weights");
+    auto bytes = device::Arena::allocate(published, "the reference's weights");
     if (!bytes) return bytes.error();
     auto packed = Weights::allocate(shape.model, WeightsUse::kInference, shape.device);
     if (!packed) return packed.error();
@@ -46,7 +46,7 @@ std::span<std::byte> TrainerWeights::reference_bytes() const {
   return reference_ ? reference_->bytes.bytes() : std::span<std::byte>{};
 }
 
-void TrainerWeights::restart(const runtime::Stream& stream) {
+void TrainerWeights::restart(const device::Stream& stream) {
   // The newest weights are the master's; all other forms are then made from the host's copy.
   fetch(stream);
   install_host(stream);
@@ -56,26 +56,26 @@ void TrainerWeights::restart(const runtime::Stream& stream) {
   install_reference(stream);
 }
 
-const runtime::Arena& TrainerWeights::begin_load() {
+const device::Arena& TrainerWeights::begin_load() {
   master_changed();
   return host_;
 }
 
-void TrainerWeights::loaded(const runtime::Stream& stream) { install_host(stream); }
+void TrainerWeights::loaded(const device::Stream& stream) { install_host(stream); }
 
-void TrainerWeights::install_host(const runtime::Stream& stream) {
+void TrainerWeights::install_host(const device::Stream& stream) {
   if (master_)
-    runtime::copy(stream, master_->flat().data, host_.bytes().data(), host_.bytes().size());
+    device::copy(stream, master_->flat().data, host_.bytes().data(), host_.bytes().size());
   master_changed();
   follow_master(stream);
   host_follows_ = true;
   publish(stream);
 }
 
-void TrainerWeights::install_reference(const runtime::Stream& stream) {
+void TrainerWeights::install_reference(const device::Stream& stream) {
   CHECK(reference_);
   reference_->packed.install(stream, reference_->bytes.bytes());
-  runtime::synchronize(stream);
+  device::synchronize(stream);
 }
 
 void TrainerWeights::master_changed() {
@@ -84,36 +84,36 @@ void TrainerWeights::master_changed() {
   host_follows_ = !master_;
 }
 
-void TrainerWeights::follow_master(const runtime::Stream& stream, std::int64_t end) {
+void TrainerWeights::follow_master(const device::Stream& stream, std::int64_t end) {
   // Every float is installed once per change of the master weights.
   if (end <= followed_) return;
   policy_.install_master(stream, master(), {.begin = followed_, .end = end});
   followed_ = end;
 }
 
-void TrainerWeights::publish(const runtime::Stream& stream) {
+void TrainerWeights::publish(const device::Stream& stream) {
   // A partly followed policy would publish a mixture of two versions.
   CHECK(followed_ == floats());
   // In f32 the host's weights are published as they are.
   if (rounded_) {
     policy_.fetch(stream, rounded_->bytes());
-    runtime::synchronize(stream);
+    device::synchronize(stream);
   } else {
     fetch(stream);
   }
 }
 
-const runtime::Arena& TrainerWeights::fetch(const runtime::Stream& stream) {
+const device::Arena& TrainerWeights::fetch(const device::Stream& stream) {
   if (!host_follows_)
-    runtime::copy(stream, host_.bytes().data(), master_->flat().data, host_.bytes().size());
+    device::copy(stream, host_.bytes().data(), master_->flat().data, host_.bytes().size());
   host_follows_ = true;
-  runtime::synchronize(stream);
+  device::synchronize(stream);
   return host_;
 }
 
 std::string TrainerWeights::host_sha256() const {
   Sha256 digest;
-  for (const runtime::ParameterSpec& spec : host_.manifest().parameters)
+  for (const device::ParameterSpec& spec : host_.manifest().parameters)
     digest.update(host_.bytes().subspan(spec.offset_bytes, spec.bytes));
   return digest.hex();
 }

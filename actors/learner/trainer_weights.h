@@ -33,57 +33,57 @@ class TrainerWeights {
  public:
   struct Shape {
     const ModelConfig& model;
-    runtime::DeviceKind device;
+    device::DeviceKind device;
     bool reference;
   };
   // `host` has make_manifest(model)'s layout. The other forms are undefined before restart(). The
   // error means too little memory.
-  static Result<TrainerWeights> allocate(const Shape& shape, runtime::Arena host);
+  static Result<TrainerWeights> allocate(const Shape& shape, device::Arena host);
 
-  const runtime::Arena& master() const { return master_ ? *master_ : host_; }
+  const device::Arena& master() const { return master_ ? *master_ : host_; }
   const Weights& policy() const { return policy_; }
   const Weights* reference() const { return reference_ ? &reference_->packed : nullptr; }
   std::span<const std::byte> published() const;
   std::span<std::byte> reference_bytes() const;  // empty where there is no reference
 
   // Makes all forms equal to the newest weights, from which RL starts, the reference included.
-  void restart(const runtime::Stream& stream);
+  void restart(const device::Stream& stream);
   // Returns the host's weights, for a loader to write to. From now on all other forms except the
   // reference are undefined, until loaded() makes them follow the host's.
-  const runtime::Arena& begin_load();
-  void loaded(const runtime::Stream& stream);
+  const device::Arena& begin_load();
+  void loaded(const device::Stream& stream);
   // To be called after reference_bytes() were written.
-  void install_reference(const runtime::Stream& stream);
+  void install_reference(const device::Stream& stream);
   // AdamW has changed the master weights, so the other forms are out of date from now on.
   void master_changed();
   // Makes the policy follow the master weights before float `end`, which is the end of a layer
   // (WeightsNeeded in decoder.h). Weights that the policy already has are not read again.
-  void follow_master(const runtime::Stream& stream, std::int64_t end);
-  void follow_master(const runtime::Stream& stream) { follow_master(stream, floats()); }
+  void follow_master(const device::Stream& stream, std::int64_t end);
+  void follow_master(const device::Stream& stream) { follow_master(stream, floats()); }
   // Copies the policy's weights into the published ones, after the policy has followed all of the
   // master weights. The copy is complete on return.
-  void publish(const runtime::Stream& stream);
+  void publish(const device::Stream& stream);
   // Copies the master weights into the host's and returns those. The copy is complete on return.
-  const runtime::Arena& fetch(const runtime::Stream& stream);
+  const device::Arena& fetch(const device::Stream& stream);
   // The host's weights of the last fetch(), restart() or loaded(); on a CPU always the newest.
-  const runtime::Arena& host() const { return host_; }
+  const device::Arena& host() const { return host_; }
   std::string host_sha256() const;  // of the parameters' bytes in the manifest's order
 
  private:
   struct Reference {
-    runtime::Arena bytes;  // as published
-    Weights packed;        // kInference
+    device::Arena bytes;  // as published
+    Weights packed;       // kInference
   };
 
-  TrainerWeights(runtime::Arena host, Weights policy)
+  TrainerWeights(device::Arena host, Weights policy)
       : host_(std::move(host)), policy_(std::move(policy)) {}
-  void install_host(const runtime::Stream& stream);
+  void install_host(const device::Stream& stream);
   std::int64_t floats() const { return host_.flat().elements(); }
 
-  runtime::Arena host_;
-  std::optional<runtime::Arena> master_;   // only with a GPU
-  std::optional<runtime::Arena> rounded_;  // the published weights, only in bf16
-  Weights policy_;                         // kTrainingInPlace; in f32 on a CPU it reads master()
+  device::Arena host_;
+  std::optional<device::Arena> master_;   // only with a GPU
+  std::optional<device::Arena> rounded_;  // the published weights, only in bf16
+  Weights policy_;                        // kTrainingInPlace; in f32 on a CPU it reads master()
   std::optional<Reference> reference_;
   bool host_follows_ = true;   // the host's weights equal the master weights
   std::int64_t followed_ = 0;  // floats of the master weights that the policy has

@@ -85,7 +85,7 @@ std::optional<nlohmann::json> running_controller() {
 
 // The controller that a node dials: --controller with the keys of this state folder, else the
 // address in the controller's file. A Unix socket needs no keys.
-Result<runtime::Dial> dial_controller(const NodeCommand& command) {
+Result<link::Dial> dial_controller(const NodeCommand& command) {
   std::string text;
   if (command.controller) {
     text = *command.controller;
@@ -94,25 +94,25 @@ Result<runtime::Dial> dial_controller(const NodeCommand& command) {
     if (!address) return address.error();
     text = address->value("control_socket", "");
   }
-  auto endpoint = runtime::parse_endpoint(text);
+  auto endpoint = link::parse_endpoint(text);
   if (!endpoint) return endpoint.error();
-  if (endpoint->is_local()) return runtime::Dial{std::move(*endpoint), std::nullopt};
-  auto keys = runtime::node_keys(tandem_home());
+  if (endpoint->is_local()) return link::Dial{std::move(*endpoint), std::nullopt};
+  auto keys = link::node_keys(tandem_home());
   if (!keys) return keys.error();
-  return runtime::Dial{std::move(*endpoint), std::move(*keys)};
+  return link::Dial{std::move(*endpoint), std::move(*keys)};
 }
 
 // The address at which the controller of this host listens for nodes of other hosts; empty if it
 // listens on loopback only.
 std::string controller_address() {
   const auto file = read_address_file();
-  const auto at = runtime::parse_endpoint(file ? file->value("control", "") : "");
-  return at && !at->is_local() && at->host != runtime::kLoopback ? at->host : "";
+  const auto at = link::parse_endpoint(file ? file->value("control", "") : "");
+  return at && !at->is_local() && at->host != link::kLoopback ? at->host : "";
 }
 
 // The address at which the ranks of a node may listen for other hosts; empty where no processes of
 // other hosts come.
-Result<std::string> listening_address(const NodeCommand& command, const runtime::Dial& controller) {
+Result<std::string> listening_address(const NodeCommand& command, const link::Dial& controller) {
   if (command.bind == "0.0.0.0" && !command.advertise)
     return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
                  "the address by which other hosts reach this one"};
@@ -124,13 +124,13 @@ Result<std::string> listening_address(const NodeCommand& command, const runtime:
     log::warn("event=no_address_for_other_hosts help=\"name this machine's with --bind\"");
     return std::string();
   }
-  return runtime::local_address_towards(controller.to);
+  return link::local_address_towards(controller.to);
 }
 
 // Starts this binary in another role, in the background.
-Result<runtime::Daemon> start_role(std::vector<std::string> arguments, const fs::path& log) {
+Result<node::Daemon> start_role(std::vector<std::string> arguments, const fs::path& log) {
   arguments.insert(arguments.begin(), "tandem");
-  auto started = runtime::spawn_daemon(
+  auto started = node::spawn_daemon(
       {.name = "the " + arguments[1], .program = own_program(), .argv = arguments, .log = log});
   if (started) return started;
   Error error = started.error();
@@ -153,7 +153,7 @@ Incarnation node_incarnation() {
   return {static_cast<std::uint64_t>(unix_ms()) << kPidBits | static_cast<std::uint64_t>(getpid())};
 }
 
-Error node_refused(const std::string& node, const runtime::NodeRefused& refused) {
+Error node_refused(const std::string& node, const node::NodeRefused& refused) {
   return {ErrorCode::kFailed,
           "node " + node + " is up already: its agent is pid " + std::to_string(refused.pid), "",
           "`tandem get nodes` shows it; a second one on this machine needs --name"};
@@ -162,13 +162,12 @@ Error node_refused(const std::string& node, const runtime::NodeRefused& refused)
 // Cancels every job that runs and waits for the end of all of them, so that `down` leaves no
 // process behind. If a wait fails, the controller ends all the same, and its ranks with it.
 void cancel_all(const ControllerProcess& cluster) {
-  const auto view =
-      runtime::ask_and_wait(cluster.controller(), actors::GetCluster{}, kCancelTimeout);
+  const auto view = actor::ask_and_wait(cluster.controller(), actors::GetCluster{}, kCancelTimeout);
   if (!view) return;
   for (const actors::JobRecord& job : view->jobs)
     if (!scheduler::is_final(job.status.state))
-      (void)runtime::ask_and_wait(cluster.controller(), actors::Cancel{job.id}, kCancelTimeout);
-  const auto ended = runtime::ask_and_wait(
+      (void)actor::ask_and_wait(cluster.controller(), actors::Cancel{job.id}, kCancelTimeout);
+  const auto ended = actor::ask_and_wait(
       cluster.controller(), actors::Await{actors::ClusterCondition::kNoJobRuns}, kJobsEndTimeout);
   if (!ended)
     log::warn("event=wait_failed waited_for=\"the end of all jobs\" message=\"{}\"",
@@ -228,7 +227,7 @@ std::vector<std::int64_t> nodes_here(const ApiClient& api) {
   if (!nodes) return pids;
   for (const auto& node : *nodes)
     if (const auto pid = node.value("pid", std::int64_t{0});
-        runtime::runs_here(static_cast<pid_t>(pid), kNodeRole))
+        node::runs_here(static_cast<pid_t>(pid), kNodeRole))
       pids.push_back(pid);
   return pids;
 }
@@ -254,32 +253,31 @@ bool has_succeeded(const fs::path& run) {
 
 // Says the two words of a controller: the first at once, since it listens; the second when a node
 // is ready. The answer may come after this function returned, which is why `words` is shared.
-void say_words(const std::shared_ptr<const runtime::DaemonWords>& words,
+void say_words(const std::shared_ptr<const node::DaemonWords>& words,
                const ControllerProcess& cluster) {
   words->say();
-  const runtime::ReplyTo<actors::Nothing> joined(
+  const actor::ReplyTo<actors::Nothing> joined(
       [words](const Result<actors::Nothing>& node_is_ready) {
         if (node_is_ready) words->say();
       });
-  CHECK(cluster.controller().tell(runtime::Ask<actors::Await>{
-            {actors::ClusterCondition::kNodeReady}, joined}) == runtime::Delivery::kAccepted);
+  CHECK(cluster.controller().tell(actor::Ask<actors::Await>{{actors::ClusterCondition::kNodeReady},
+                                                            joined}) == actor::Delivery::kAccepted);
 }
 
 // Without the node, its address and the end for a refusal, which run_node() adds.
-runtime::AgentConfig agent_config(const NodeCommand& command, const runtime::Dial& controller) {
+node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& controller) {
   return {.program = own_program().string(),
           .controller = to_string(controller.to),
           .advertise = command.advertise.value_or(""),
           .secret = controller.keys ? to_text(*controller.keys) : "",
-          .usage_interval = runtime::kUsageInterval};
+          .usage_interval = node::kUsageInterval};
 }
 
 }  // namespace
 
 int run_controller(const ControllerCommand& command, const Console& console, bool verbose) {
-  const auto words =
-      std::make_shared<const runtime::DaemonWords>(runtime::DaemonWords::inherited());
-  runtime::Signals signals({SIGINT, SIGTERM});
+  const auto words = std::make_shared<const node::DaemonWords>(node::DaemonWords::inherited());
+  node::Signals signals({SIGINT, SIGTERM});
   init_logging("controller", level(verbose));
   auto process =
       ControllerProcess::start({.port = command.port,
@@ -301,8 +299,8 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
 
 int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   // A node says no word: `up` hears only the end of its socket.
-  const auto words = runtime::DaemonWords::inherited();
-  runtime::Signals signals({SIGINT, SIGTERM});
+  const auto words = node::DaemonWords::inherited();
+  node::Signals signals({SIGINT, SIGTERM});
   const Incarnation incarnation = node_incarnation();
   auto machine =
       offered_node(incarnation, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
@@ -316,53 +314,53 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   if (!bind) return console.complain(bind.error());
 
   // Shared memory that learners of earlier jobs left on this host.
-  runtime::reclaim_stale_weights("");
-  runtime::PosixProcessHost processes;
-  runtime::Directory directory;
-  runtime::IoThread io("link");
-  runtime::ThreadedExecutor executor(1, incarnation.value);
-  runtime::System system(executor, [&](const runtime::Address&, const Error&) { signals.raise(); });
+  weights::reclaim_stale_weights("");
+  node::PosixProcessHost processes;
+  link::Directory directory;
+  link::IoThread io("link");
+  actor::ThreadedExecutor executor(1, incarnation.value);
+  actor::System system(executor, [&](const actor::Address&, const Error&) { signals.raise(); });
   // The link's callbacks send through the link, so that it is made after them; nothing is sent
   // before start(), by when the pointer is set.
-  runtime::LinkClient* link_pointer = nullptr;
-  const runtime::ParcelSender to_controller = [&](std::string frame) {
+  link::LinkClient* link_pointer = nullptr;
+  const link::ParcelSender to_controller = [&](std::string frame) {
     return link_pointer->send(std::move(frame));
   };
   Guarded<std::optional<Error>> refusal;
-  runtime::AgentConfig config = agent_config(command, *controller);
+  node::AgentConfig config = agent_config(command, *controller);
   config.node = *machine;
   config.bind = *bind;
-  config.on_refused = [&](const runtime::NodeRefused& refused) {
+  config.on_refused = [&](const node::NodeRefused& refused) {
     refusal.with([&](auto& error) { error = node_refused(name, refused); });
     signals.raise();
   };
-  runtime::LinkCallbacks callbacks;
-  callbacks.on_parcel = [&](const runtime::PeerId&, std::string& frame) {
+  link::LinkCallbacks callbacks;
+  callbacks.on_parcel = [&](const link::PeerId&, std::string& frame) {
     return directory.deliver(frame, to_controller);
   };
   // The agent introduces its node when it is made: not before the link can carry that.
-  callbacks.on_up = [&](const runtime::PeerId&, const runtime::Hello&) {
-    directory.expose(kAgentPort, system.spawn<runtime::Agent>("agent", [&] {
-      return std::make_unique<runtime::Agent>(
+  callbacks.on_up = [&](const link::PeerId&, const link::Hello&) {
+    directory.expose(kAgentPort, system.spawn<node::Agent>("agent", [&] {
+      return std::make_unique<node::Agent>(
           config, processes,
-          directory.remote<runtime::AgentEvents>({kAgentEventsPort, {}}, to_controller));
+          directory.remote<node::AgentEvents>({kAgentEventsPort, {}}, to_controller));
     }));
   };
-  callbacks.on_down = [&](const runtime::PeerId&, const runtime::Down& down) {
-    log::warn("event=controller_lost reason={}", runtime::name(down.reason));
+  callbacks.on_down = [&](const link::PeerId&, const link::Down& down) {
+    log::warn("event=controller_lost reason={}", link::name(down.reason));
     signals.raise();  // the ranks end with this process
   };
-  runtime::LinkClient link(io, *controller,
-                           {.name = actors::node_peer(name, getpid()),
-                            .incarnation = incarnation,
-                            .build = actors::wire_build()},
-                           {}, callbacks);
+  link::LinkClient link(io, *controller,
+                        {.name = actors::node_peer(name, getpid()),
+                         .incarnation = incarnation,
+                         .build = actors::wire_build()},
+                        {}, callbacks);
   link_pointer = &link;
   link.start();
   signals.wait();
   link.close(std::chrono::milliseconds(200));
   executor.stop();
-  runtime::reclaim_stale_weights("");
+  weights::reclaim_stale_weights("");
   const auto refused = refusal.with([](const auto& error) { return error; });
   return refused ? console.complain(*refused) : 0;
 }
@@ -389,7 +387,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
   role.insert(role.end(), {"--bind", command.door.bind});
   const auto controller = start_role(std::move(role), log);
   if (!controller) return console.complain(controller.error());
-  if (wait_for_word(*controller, *controller, kUpTimeout) != runtime::Heard::kWord) {
+  if (wait_for_word(*controller, *controller, kUpTimeout) != node::Heard::kWord) {
     end_daemon(*controller, kUpTimeout);
     const std::string why = last_line(log);
     if (!why.empty()) {
@@ -403,7 +401,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
   if (!node) return console.complain(node.error());
   const auto address = resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
-  if (wait_for_word(*controller, *node, kUpTimeout) != runtime::Heard::kWord) {
+  if (wait_for_word(*controller, *node, kUpTimeout) != node::Heard::kWord) {
     end_daemon(*node, kUpTimeout);  // the next `up` starts another beside the controller
     return console.complain({ErrorCode::kTimedOut, "the node did not join its controller",
                              (home / "node.log").string(), "its log says more"});
@@ -430,7 +428,7 @@ int cluster_down(const Console& console) {
     for (const std::int64_t node : nodes_here(api)) pids.push_back(node);
     runs = live_runs(api);
   }
-  std::vector<runtime::ProcessEnd> ends;
+  std::vector<node::ProcessEnd> ends;
   // Opened before the signal too, so that a pid which is used again is not waited for.
   for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
   kill(static_cast<pid_t>(pids.front()), SIGTERM);

@@ -70,18 +70,18 @@ constexpr const char* kControllerSchema =
     "CREATE INDEX IF NOT EXISTS events_by_subject ON events(subject)";
 
 // The controller's journal. That of an earlier version gets the columns that it lacks.
-Result<std::unique_ptr<runtime::Sqlite>> open_events(const fs::path& path) {
-  auto opened = runtime::Sqlite::open(path.string(), kControllerSchema);
+Result<std::unique_ptr<sqlite::Sqlite>> open_events(const fs::path& path) {
+  auto opened = sqlite::Sqlite::open(path.string(), kControllerSchema);
   if (!opened) return opened;
   bool has_levels = false;
   auto done = (*opened)->query(actors::kEventLevelColumn,
-                               [&](const runtime::Sqlite::Row&) { has_levels = true; });
+                               [&](const sqlite::Sqlite::Row&) { has_levels = true; });
   if (done && !has_levels) done = (*opened)->run_script("ALTER TABLE events ADD COLUMN level TEXT");
   if (!done) return done.error();
   return opened;
 }
 
-runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello) {
+node::RankId rank_of(const link::PeerId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
@@ -92,12 +92,12 @@ struct WatchNow {};
 class Watchdog {
  public:
   using Inbox = std::variant<WatchNow>;
-  using Peers = std::function<std::vector<runtime::PeerStatus>()>;
-  Watchdog(Peers peers, runtime::Ref<Controller::Inbox> controller)
+  using Peers = std::function<std::vector<link::PeerStatus>()>;
+  Watchdog(Peers peers, actor::Ref<Controller::Inbox> controller)
       : peers_(std::move(peers)), controller_(std::move(controller)) {}
 
-  void handle(runtime::Context& cx, WatchNow) {
-    for (const runtime::PeerStatus& peer : peers_()) {
+  void handle(actor::Context& cx, WatchNow) {
+    for (const link::PeerStatus& peer : peers_()) {
       const Duration silent = cx.now() - peer.progress_changed;
       const std::string& phase = peer.progress.phase;
       if (actors::is_node_peer(peer.peer.name) || !scheduler::is_hung(phase, silent)) continue;
@@ -105,14 +105,14 @@ class Watchdog {
       (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }
     // Repeats for ever; the system's end stops it.
-    cx.after(kWatchEvery, [this](runtime::Context& then) { handle(then, WatchNow{}); });
+    cx.after(kWatchEvery, [this](actor::Context& then) { handle(then, WatchNow{}); });
   }
 
  private:
   const Peers peers_;
-  const runtime::Ref<Controller::Inbox> controller_;
+  const actor::Ref<Controller::Inbox> controller_;
 };
-static_assert(runtime::Actor<Watchdog>);
+static_assert(actor::Actor<Watchdog>);
 
 // Makes the directory of a new run, "arith-3", with the first number that no run has or had. Making
 // the directory takes the number: of two processes only one makes it.
@@ -181,26 +181,26 @@ struct ControllerProcess::Parts {
   // The parts of the state folder that a cluster of its own holds (ControllerOptions::of_home).
   struct StateFolder {
     std::optional<FileLock> lock;
-    std::unique_ptr<runtime::Sqlite> events;  // null: they are not kept
-    std::int64_t events_before = 0;           // the highest number of an event of earlier epochs
-    bool announced = false;                   // this process wrote controller.json and removes it
+    std::unique_ptr<sqlite::Sqlite> events;  // null: they are not kept
+    std::int64_t events_before = 0;          // the highest number of an event of earlier epochs
+    bool announced = false;                  // this process wrote controller.json and removes it
   };
   StateFolder state;
   const std::int64_t started_ms = unix_ms();
-  runtime::Directory directory;
-  runtime::IoThread io{"link"};
-  runtime::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
-  runtime::System system{executor, [](const runtime::Address& who, const Error& why) {
-                           log::critical("event=actor_failed actor={} message=\"{}\"", who.name,
-                                         why.message);
-                           std::abort();  // a failure of these actors is a bug of ours
-                         }};
-  runtime::Ref<Controller::Inbox> controller;
-  SocketKeeper::Sockets sockets;             // set by listen()
-  std::optional<runtime::CurveServer> keys;  // of a cluster that other hosts may join
-  std::unique_ptr<runtime::LinkServer> link;
+  link::Directory directory;
+  link::IoThread io{"link"};
+  actor::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
+  actor::System system{executor, [](const actor::Address& who, const Error& why) {
+                         log::critical("event=actor_failed actor={} message=\"{}\"", who.name,
+                                       why.message);
+                         std::abort();  // a failure of these actors is a bug of ours
+                       }};
+  actor::Ref<Controller::Inbox> controller;
+  SocketKeeper::Sockets sockets;          // set by listen()
+  std::optional<link::CurveServer> keys;  // of a cluster that other hosts may join
+  std::unique_ptr<link::LinkServer> link;
   // Between actors of users' programs. Touched only on the thread of the link.
-  runtime::Forwarder forwarder{[this](const runtime::PeerId& to, std::string frame) {
+  link::Forwarder forwarder{[this](const link::PeerId& to, std::string frame) {
     return link->send(to, std::move(frame));
   }};
   struct Web {
@@ -208,19 +208,19 @@ struct ControllerProcess::Parts {
     std::unique_ptr<actors::HttpDoor> door;
     // Of the server. Guarded, since its threads may answer before the address is known.
     Guarded<std::string> address;
-    std::unique_ptr<runtime::HttpServer> server;  // its threads use all of the above
+    std::unique_ptr<http::HttpServer> server;  // its threads use all of the above
   };
   Web web;
-  std::unique_ptr<runtime::PosixProcessHost> processes;
+  std::unique_ptr<node::PosixProcessHost> processes;
   // Shared by callbacks of the link and functions of the controller. One node name may have several
   // agents, of which the controller takes the first (AG-2).
   using AgentId = std::pair<std::string, Incarnation>;
-  Guarded<std::map<AgentId, runtime::Ref<runtime::AgentInbox>>> agents;
+  Guarded<std::map<AgentId, actor::Ref<node::AgentInbox>>> agents;
   Guarded<actors::Roster> roster;
   // Of the jobs that have not ended, by job. Touched only by functions of the controller
   // (ControllerActions), hence by one thread at a time.
   struct OpenRuns {
-    std::map<std::string, std::vector<runtime::Endpoint>> bulk;
+    std::map<std::string, std::vector<link::Endpoint>> bulk;
     using Spec = std::shared_ptr<const JobSpec>;
     std::map<std::string, std::pair<std::string, Spec>> specs;  // with the run directory
     std::map<std::string, FileLock> locks;
@@ -229,31 +229,29 @@ struct ControllerProcess::Parts {
   ParsedJobs parsed;
   bool stopped = false;
 
-  runtime::ParcelSender route_to(const runtime::PeerId& peer) {
-    return runtime::to_peer(*link, peer);
-  }
-  void refuse(const runtime::PeerId& peer, const std::string& why) {
+  link::ParcelSender route_to(const link::PeerId& peer) { return link::to_peer(*link, peer); }
+  void refuse(const link::PeerId& peer, const std::string& why) {
     log::warn("event=peer_refused peer={} reason=\"{}\"", to_string(peer), why);
     link->fence(peer);
   }
   ExchangeSurroundings surroundings() {
-    return {.system = system,
-            .directory = directory,
-            .route_to = [this](const runtime::PeerId& peer) { return route_to(peer); },
-            .controller = runtime::narrow<actors::ExchangeNotices>(controller),
-            .refuse = [this](const runtime::PeerId& peer,
-                             const std::string& why) { refuse(peer, why); },
-            .epoch = epoch,
-            .bulk = places(1)};
+    return {
+        .system = system,
+        .directory = directory,
+        .route_to = [this](const link::PeerId& peer) { return route_to(peer); },
+        .controller = actor::narrow<actors::ExchangeNotices>(controller),
+        .refuse = [this](const link::PeerId& peer, const std::string& why) { refuse(peer, why); },
+        .epoch = epoch,
+        .bulk = places(1)};
   }
   std::uint16_t port(int offset) const {
     return static_cast<std::uint16_t>(options.port == 0 ? 0 : options.port + offset);
   }
   // Processes of this host come by a Unix socket; other hosts by TCP, where there are keys. A
   // `tandem run` has none.
-  std::vector<runtime::Binding> places(int port_offset) {
+  std::vector<link::Binding> places(int port_offset) {
     const auto next = [](auto& folder) { return folder->next(); };
-    std::vector<runtime::Binding> places{{sockets.with(next), std::nullopt}};
+    std::vector<link::Binding> places{{sockets.with(next), std::nullopt}};
     if (keys) places.push_back({{.host = options.bind, .port = port(port_offset)}, keys});
     return places;
   }
@@ -264,10 +262,10 @@ struct ControllerProcess::Parts {
   Result<void> own_run(const std::string& job, const fs::path& run_dir);
   Result<actors::RunDirectory> new_run(const actors::JobShape& shape);
   Result<actors::RunDirectory> take_up(const actors::JobShape& shape);
-  Result<runtime::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
+  Result<actor::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
   actors::ControllerActions actions();
   actors::ClusterIdentity identity();
-  runtime::LinkCallbacks link_callbacks();
+  link::LinkCallbacks link_callbacks();
 };
 
 Result<void> ControllerProcess::Parts::claim_home() {
@@ -289,7 +287,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
   auto opened = open_events(options.home / "controller.sqlite");
   if (!opened) return opened.error();
   state.events = std::move(*opened);
-  auto own_keys = runtime::controller_keys(options.home);
+  auto own_keys = link::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);
   // AUTOINCREMENT never gives a number again, so that an epoch is greater than all earlier ones.
@@ -298,17 +296,17 @@ Result<void> ControllerProcess::Parts::claim_home() {
     return done;
   return state.events->query(
       "SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
-      [this](const runtime::Sqlite::Row& row) {
+      [this](const sqlite::Sqlite::Row& row) {
         epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
         state.events_before = std::get<std::int64_t>(row[1]);
       });
 }
 
-runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
-  runtime::LinkCallbacks callbacks;
-  callbacks.on_up = [this](const runtime::PeerId& peer, const runtime::Hello& hello) {
+link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
+  link::LinkCallbacks callbacks;
+  callbacks.on_up = [this](const link::PeerId& peer, const link::Hello& hello) {
     if (actors::is_node_peer(peer.name)) {
-      auto agent = directory.remote<runtime::AgentInbox>({kAgentPort, {}}, route_to(peer));
+      auto agent = directory.remote<node::AgentInbox>({kAgentPort, {}}, route_to(peer));
       agents.with([&](auto& table) {
         table[{actors::node_of_peer(peer.name), peer.incarnation}] = std::move(agent);
       });
@@ -317,7 +315,7 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     forwarder.up(peer);
     (void)controller.tell(actors::RankConnected{rank_of(peer, hello)});
   };
-  callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down& down) {
+  callbacks.on_down = [this](const link::PeerId& peer, const link::Down& down) {
     if (actors::is_node_peer(peer.name)) {
       const std::string node = actors::node_of_peer(peer.name);
       agents.with([&](auto& table) { table.erase({node, peer.incarnation}); });
@@ -328,16 +326,15 @@ runtime::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     // already.
     const auto at = peer.name.find('@');
     const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
-    log::info("event=rank_link_down peer={} reason={}", to_string(peer),
-              runtime::name(down.reason));
+    log::info("event=rank_link_down peer={} reason={}", to_string(peer), link::name(down.reason));
     (void)controller.tell(actors::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
-  callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
+  callbacks.on_parcel = [this](const link::PeerId& peer, std::string& frame) {
     if (const auto forwarded = forwarder.offer(peer, frame)) return *forwarded;
     return directory.deliver(frame, route_to(peer), peer);
   };
   // Asked on the link's thread for each peer that dials: a rank that was not started is refused.
-  callbacks.admit = [this](const runtime::Hello& hello) {
+  callbacks.admit = [this](const link::Hello& hello) {
     return roster.with([&](const auto& expected) { return expected.admit(hello); });
   };
   return callbacks;
@@ -356,24 +353,24 @@ actors::ControllerActions ControllerProcess::Parts::actions() {
   actions.agent = [this](const std::string& node, Incarnation incarnation) {
     return agents.with([&](const auto& table) {
       const auto it = table.find({node, incarnation});
-      return it == table.end() ? runtime::Ref<runtime::AgentInbox>() : it->second;
+      return it == table.end() ? actor::Ref<node::AgentInbox>() : it->second;
     });
   };
-  actions.rank = [this](const runtime::RankId& id) {
-    const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
+  actions.rank = [this](const node::RankId& id) {
+    const link::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<actors::RankInbox>({kRankPort, {}}, route_to(peer));
   };
-  actions.program = [this](const runtime::RankId& id) {
-    const runtime::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
+  actions.program = [this](const node::RankId& id) {
+    const link::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<actors::ProgramInbox>({kRankPort, {}}, route_to(peer));
   };
-  actions.expect = [this](const std::string& node, const runtime::RankId& id) {
+  actions.expect = [this](const std::string& node, const node::RankId& id) {
     roster.with([&](auto& expected) { expected.started(node, id); });
   };
   actions.rank_arguments = rank_arguments;
   actions.bulk_endpoints = [this](const std::string& job) {
     std::vector<std::string> endpoints;
-    for (const runtime::Endpoint& at : runs.bulk[job]) endpoints.push_back(to_string(at));
+    for (const link::Endpoint& at : runs.bulk[job]) endpoints.push_back(to_string(at));
     return endpoints;
   };
   actions.make_run_directory = [this](const actors::JobShape& shape) {
@@ -434,7 +431,7 @@ Result<actors::RunDirectory> ControllerProcess::Parts::take_up(const actors::Job
 
 // Opens the exchange of a job. A new run is locked here, before it has a journal and so before
 // another process could resume it; a resumed one has been locked by take_up().
-Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exchange(
+Result<actor::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exchange(
     const actors::JobRecord& job) {
   auto spec = parsed.of(job.shape.yaml, job.run_dir);
   if (!spec) return spec.error();
@@ -448,28 +445,28 @@ Result<runtime::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exc
 }
 
 Result<void> ControllerProcess::Parts::listen() {
-  auto folder = runtime::SocketFolder::make(options.home);
+  auto folder = link::SocketFolder::make(options.home);
   if (!folder) return folder.error();
   sockets.with([&](auto& mine) { mine.emplace(std::move(*folder)); });
   // Ports before the link listens: a peer's first message must find its port.
   controller = system.spawn<Controller>(
       "controller", [this] { return std::make_unique<Controller>(epoch.value, actions()); });
-  directory.expose(kRankEventsPort, runtime::narrow<actors::RankEvents>(controller),
+  directory.expose(kRankEventsPort, actor::narrow<actors::RankEvents>(controller),
                    actors::rank_door());
-  directory.expose(kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller),
-                   actors::agent_door([this](const runtime::RankId& id) {
+  directory.expose(kAgentEventsPort, actor::narrow<node::AgentEvents>(controller),
+                   actors::agent_door([this](const node::RankId& id) {
                      return roster.with([&](const auto& known) { return known.node_of(id); });
                    }));
-  auto server = runtime::LinkServer::listen(io, places(0),
-                                            {.name = "controller",
-                                             .incarnation = Incarnation{epoch.value},
-                                             .build = actors::wire_build()},
-                                            {}, link_callbacks());
+  auto server = link::LinkServer::listen(io, places(0),
+                                         {.name = "controller",
+                                          .incarnation = Incarnation{epoch.value},
+                                          .build = actors::wire_build()},
+                                         {}, link_callbacks());
   if (!server) return server.error();
   link = std::move(*server);
   link->start();
   // Where other hosts may join, the plan counts memory for versions that arrive (memory_plan.h).
-  const Hosts hosts = options.bind == runtime::kLoopback ? Hosts::kOne : Hosts::kSeveral;
+  const Hosts hosts = options.bind == link::kLoopback ? Hosts::kOne : Hosts::kSeveral;
   actors::HttpApi api{.controller = controller,
                       .shape_of =
                           [this, hosts](const std::string& yaml, const std::string& resume) {
@@ -484,7 +481,7 @@ Result<void> ControllerProcess::Parts::listen() {
       actors::HttpDoorRules{.token = web.token,
                             .hosts = options.allow_hosts,
                             .metrics_without_token = options.metrics_without_token});
-  auto listening = runtime::HttpServer::listen(
+  auto listening = http::HttpServer::listen(
       {.port = port(2)}, {}, actors::guarded_by(*web.door, actors::make_http_handler(api)));
   if (!listening) return listening.error();
   web.server = std::move(*listening);
@@ -492,13 +489,13 @@ Result<void> ControllerProcess::Parts::listen() {
   const auto watchdog = system.spawn<Watchdog>("watchdog", [this] {
     return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
   });
-  CHECK(watchdog.tell(WatchNow{}) == runtime::Delivery::kAccepted);
+  CHECK(watchdog.tell(WatchNow{}) == actor::Delivery::kAccepted);
   const auto keeper = system.spawn<SocketKeeper>(
       "sockets", [this] { return std::make_unique<SocketKeeper>(sockets, controller); });
-  CHECK(keeper.tell(KeepNow{}) == runtime::Delivery::kAccepted);
+  CHECK(keeper.tell(KeepNow{}) == actor::Delivery::kAccepted);
   const auto memory =
       system.spawn<MemoryKeeper>("memory", [] { return std::make_unique<MemoryKeeper>(); });
-  CHECK(memory.tell(LookAtMemory{}) == runtime::Delivery::kAccepted);
+  CHECK(memory.tell(LookAtMemory{}) == actor::Delivery::kAccepted);
   return {};
 }
 
@@ -523,7 +520,7 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
   auto parts = std::make_unique<Parts>(options);
   auto process = std::unique_ptr<ControllerProcess>(new ControllerProcess(std::move(parts)));
   // Shared memory of learners that were killed; before new jobs need the room.
-  if (const int left = runtime::reclaim_stale_weights(""); left > 0)
+  if (const int left = weights::reclaim_stale_weights(""); left > 0)
     log::info("event=stale_weights_removed segments={}", left);
   if (auto done = process->parts_->claim_home(); !done) return done.error();
   if (auto done = process->parts_->listen(); !done) return done.error();
@@ -531,14 +528,14 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
   return process;
 }
 
-const std::vector<runtime::Endpoint>& ControllerProcess::control() const {
+const std::vector<link::Endpoint>& ControllerProcess::control() const {
   return parts_->link->endpoints();
 }
-runtime::Endpoint ControllerProcess::http() const { return parts_->web.server->endpoint(); }
+link::Endpoint ControllerProcess::http() const { return parts_->web.server->endpoint(); }
 std::string ControllerProcess::page_address() const {
   return "http://" + to_string(http()) + "/?key=" + parts_->web.door->make_page_key(steady_now());
 }
-const runtime::Ref<Controller::Inbox>& ControllerProcess::controller() const {
+const actor::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
 ParsedJobs& ControllerProcess::parsed_jobs() { return parts_->parsed; }
@@ -547,20 +544,20 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
   const auto node = offered_node(Incarnation{1}, offer);
   if (!node) return node.error();
   parts_->roster.with([&](auto& expected) { expected.has_agent(node->node); });
-  parts_->processes = std::make_unique<runtime::PosixProcessHost>();
-  const runtime::AgentConfig config{.node = *node,
-                                    .program = own_program().string(),
-                                    .controller = to_string(control().front()),
-                                    .bind = {},
-                                    .advertise = {},
-                                    .secret = {},
-                                    .usage_interval = runtime::kUsageInterval};
+  parts_->processes = std::make_unique<node::PosixProcessHost>();
+  const node::AgentConfig config{.node = *node,
+                                 .program = own_program().string(),
+                                 .controller = to_string(control().front()),
+                                 .bind = {},
+                                 .advertise = {},
+                                 .secret = {},
+                                 .usage_interval = node::kUsageInterval};
   // Made here and not by the factory on an executor's thread: the agent introduces its node when it
   // is made, and must have done so before anybody can submit a job, or a job that the node could
   // never run would be accepted to wait.
-  auto made = std::make_shared<std::unique_ptr<runtime::Agent>>(std::make_unique<runtime::Agent>(
-      config, *parts_->processes, runtime::narrow<runtime::AgentEvents>(parts_->controller)));
-  auto agent = parts_->system.spawn<runtime::Agent>("agent", [made] { return std::move(*made); });
+  auto made = std::make_shared<std::unique_ptr<node::Agent>>(std::make_unique<node::Agent>(
+      config, *parts_->processes, actor::narrow<node::AgentEvents>(parts_->controller)));
+  auto agent = parts_->system.spawn<node::Agent>("agent", [made] { return std::move(*made); });
   parts_->agents.with([&](auto& table) {
     table[{node->node, node->incarnation}] = std::move(agent);
   });
@@ -577,7 +574,7 @@ void ControllerProcess::stop() {
   }
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->executor.stop();
-  runtime::reclaim_stale_weights("");  // of jobs that were ended by force
+  weights::reclaim_stale_weights("");  // of jobs that were ended by force
   if (parts_->state.announced) {
     std::error_code ignored;
     fs::remove(parts_->options.home / "controller.json", ignored);

@@ -27,9 +27,9 @@ namespace tandem::app {
 class ParsedJobs;  // parsed_jobs.h
 
 struct ControllerOptions {
-  int port = 0;                           // 0: any free ones
-  std::string bind = runtime::kLoopback;  // where nodes and payloads of other hosts arrive
-  std::filesystem::path home;             // runs/ is made below it
+  int port = 0;                        // 0: any free ones
+  std::string bind = link::kLoopback;  // where nodes and payloads of other hosts arrive
+  std::filesystem::path home;          // runs/ is made below it
   // Whether this is the cluster of the state folder `home`: it then holds the folder's lock,
   // journals to controller.sqlite and writes controller.json. A `tandem run` does none of these and
   // leaves only its run directory; no other host can join it.
@@ -49,11 +49,11 @@ class ControllerProcess {
 
   // Where agents and ranks dial: a Unix socket first; then TCP with keys, where other hosts may
   // join.
-  const std::vector<runtime::Endpoint>& control() const;
-  runtime::Endpoint http() const;
+  const std::vector<link::Endpoint>& control() const;
+  link::Endpoint http() const;
   // An address that opens the web page once. Each call makes another key.
   std::string page_address() const;
-  const runtime::Ref<actors::Controller::Inbox>& controller() const;
+  const actor::Ref<actors::Controller::Inbox>& controller() const;
   // Of a job that is submitted by a message to controller(), the text and the parsed job.
   ParsedJobs& parsed_jobs();
 

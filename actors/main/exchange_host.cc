@@ -21,15 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr runtime::SegmentLimits kSegmentLimits{.segment_bytes_max = 16ull << 20};
+constexpr payload::SegmentLimits kSegmentLimits{.segment_bytes_max = 16ull << 20};
 
 }  // namespace
 
-bool SegmentPayloads::holds(const runtime::PayloadRef& payload) const {
+bool SegmentPayloads::holds(const wire::PayloadRef& payload) const {
   return payload.node == node_ && store_.holds(payload);
 }
 
-void SegmentPayloads::release(const runtime::PayloadRef& payload) {
+void SegmentPayloads::release(const wire::PayloadRef& payload) {
   if (!store_.release(payload))
     log::error("event=payload_released_twice payload={}/{}", payload.segment, payload.offset);
   // The open segment still takes payloads, and is kept.
@@ -37,7 +37,7 @@ void SegmentPayloads::release(const runtime::PayloadRef& payload) {
     log::warn("event=reclaim_failed message=\"{}\"", done.error().message);
 }
 
-Result<std::string> SegmentPayloads::read(const runtime::PayloadRef& payload) {
+Result<std::string> SegmentPayloads::read(const wire::PayloadRef& payload) {
   std::string bytes(payload.bytes, '\0');
   const auto read = store_.read({payload.segment, payload.offset, payload.bytes}, 0,
                                 std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
@@ -72,15 +72,15 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, co
       job.run_dir, spec.tensorboard ? actors::EventFiles::kTensorboard : actors::EventFiles::kNone);
   if (!files) return files.error();
   host->files_ = std::move(*files);
-  auto segments = runtime::open_file_segments(job.run_dir + "/payload", kSegmentLimits);
+  auto segments = payload::open_file_segments(job.run_dir + "/payload", kSegmentLimits);
   if (!segments) return segments.error();
   host->segments_ = std::move(*segments);
   host->payload_store_ = std::make_unique<SegmentPayloads>(*host->segments_, job.id);
-  auto bulk = runtime::BulkServer::listen(surroundings.bulk, job.id, *host->segments_);
+  auto bulk = payload::BulkServer::listen(surroundings.bulk, job.id, *host->segments_);
   if (!bulk) {  // the preferred port is another job's
-    std::vector<runtime::Binding> any_port = surroundings.bulk;
-    for (runtime::Binding& binding : any_port) binding.at.port = 0;
-    bulk = runtime::BulkServer::listen(any_port, job.id, *host->segments_);
+    std::vector<link::Binding> any_port = surroundings.bulk;
+    for (link::Binding& binding : any_port) binding.at.port = 0;
+    bulk = payload::BulkServer::listen(any_port, job.id, *host->segments_);
   }
   if (!bulk) return bulk.error();
   host->bulk_ = std::move(*bulk);
@@ -89,7 +89,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, co
   // address.
   const auto dial = [&surroundings]<class Inbox>(const char* port = kRolePort) {
     return [directory = &surroundings.directory, route_to = surroundings.route_to,
-            port](const runtime::Address& address) {
+            port](const actor::Address& address) {
       return directory->remote<Inbox>({port, {}}, route_to({address.name, address.incarnation}));
     };
   };
@@ -99,29 +99,27 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, co
       .learner = dial.operator()<actors::LearnerInbox>(),
       .broadcast = dial.operator()<actors::BroadcastInbox>(kBroadcastPort),
       .controller = surroundings.controller,
-      .refuse = [refuse = surroundings.refuse](const runtime::Address& who,
-                                               const std::string& why) {
+      .refuse = [refuse = surroundings.refuse](const actor::Address& who, const std::string& why) {
         refuse({who.name, who.incarnation}, why);
       }};
-  const std::vector<runtime::Endpoint> endpoints = host->bulk_->endpoints();
+  const std::vector<link::Endpoint> endpoints = host->bulk_->endpoints();
   const auto exchange = surroundings.system.spawn<actors::Exchange>(
       actors::exchange_name(job.id), [host, links, config = std::move(*config)] {
         return std::make_unique<actors::Exchange>(config, links, *host->files_,
                                                   *host->payload_store_);
       });
   surroundings.directory.expose(rollout_port(job.id),
-                                runtime::narrow<actors::RolloutEvents>(exchange),
+                                actor::narrow<actors::RolloutEvents>(exchange),
                                 actors::rollout_door(job.id));
-  surroundings.directory.expose(reward_port(job.id),
-                                runtime::narrow<actors::RewardEvents>(exchange),
+  surroundings.directory.expose(reward_port(job.id), actor::narrow<actors::RewardEvents>(exchange),
                                 actors::reward_door(job.id));
   surroundings.directory.expose(learner_port(job.id),
-                                runtime::narrow<actors::LearnerEvents>(exchange),
+                                actor::narrow<actors::LearnerEvents>(exchange),
                                 actors::learner_door(job.id));
   surroundings.directory.expose(broadcast_port(job.id),
-                                runtime::narrow<actors::BroadcastEvents>(exchange),
+                                actor::narrow<actors::BroadcastEvents>(exchange),
                                 actors::broadcast_door(job.id));
-  return Opened{runtime::narrow<actors::ExchangeControl>(exchange), endpoints};
+  return Opened{actor::narrow<actors::ExchangeControl>(exchange), endpoints};
 }
 
 void ExchangeHost::close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
@@ -132,7 +130,7 @@ void ExchangeHost::close(const std::string& job, const std::string& run_dir, con
   // After the ports: no message of a rank reaches an exchange that ends.
   surroundings.system.stop(actors::exchange_name(job));
   const auto family = weights_family(spec, {job, run_dir});
-  if (const auto removed = runtime::remove_weights(family); !removed)
+  if (const auto removed = weights::remove_weights(family); !removed)
     log::warn("event=weights_left message=\"{}\"", removed.error().message);
   std::error_code ignored;  // what cannot be removed is only disk space
   fs::remove_all(run_dir + "/payload", ignored);

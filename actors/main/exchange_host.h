@@ -22,19 +22,19 @@
 
 namespace tandem::app {
 
-using RouteTo = std::function<runtime::ParcelSender(const runtime::PeerId& peer)>;
+using RouteTo = std::function<link::ParcelSender(const link::PeerId& peer)>;
 
 // The parts that the process lends to its jobs. They outlive every exchange.
 struct ExchangeSurroundings {
-  runtime::System& system;
-  runtime::Directory& directory;
+  actor::System& system;
+  link::Directory& directory;
   // How frames reach a peer that has a link.
   RouteTo route_to;
-  runtime::Ref<actors::ExchangeNotices> controller;
+  actor::Ref<actors::ExchangeNotices> controller;
   // Called when a peer said something that it may not say: its link ends. On the exchange's thread.
-  std::function<void(const runtime::PeerId& peer, const std::string& why)> refuse;
+  std::function<void(const link::PeerId& peer, const std::string& why)> refuse;
   Epoch epoch;
-  std::vector<runtime::Binding>
+  std::vector<link::Binding>
       bulk;  // where payloads are served; ports are preferred ones, see open()
 };
 
@@ -42,14 +42,14 @@ struct ExchangeSurroundings {
 class SegmentPayloads final : public actors::PayloadStore {
  public:
   // `node` is the name that references to payloads of this run carry; others are not held here.
-  SegmentPayloads(runtime::SegmentStore& store, std::string node)
+  SegmentPayloads(payload::SegmentStore& store, std::string node)
       : store_(store), node_(std::move(node)) {}
-  bool holds(const runtime::PayloadRef& payload) const override;
-  void release(const runtime::PayloadRef& payload) override;
-  Result<std::string> read(const runtime::PayloadRef& payload) override;
+  bool holds(const wire::PayloadRef& payload) const override;
+  void release(const wire::PayloadRef& payload) override;
+  Result<std::string> read(const wire::PayloadRef& payload) override;
 
  private:
-  runtime::SegmentStore& store_;
+  payload::SegmentStore& store_;
   const std::string node_;
 };
 
@@ -58,8 +58,8 @@ class ExchangeHost {
   // Opens everything, spawns the exchange and exposes its four ports. Where a port of `bulk` is
   // taken, as by another job, any free one is used. Errors leave no actor and no port behind.
   struct Opened {
-    runtime::Ref<actors::ExchangeControl> exchange;
-    std::vector<runtime::Endpoint> bulk;
+    actor::Ref<actors::ExchangeControl> exchange;
+    std::vector<link::Endpoint> bulk;
   };
   static Result<Opened> open(const actors::JobRecord& job, const JobSpec& spec,
                              const ExchangeSurroundings& surroundings);
@@ -71,9 +71,9 @@ class ExchangeHost {
 
  private:
   std::unique_ptr<actors::RunFiles> files_;
-  std::unique_ptr<runtime::SegmentStore> segments_;
+  std::unique_ptr<payload::SegmentStore> segments_;
   std::unique_ptr<SegmentPayloads> payload_store_;
-  std::unique_ptr<runtime::BulkServer> bulk_;
+  std::unique_ptr<payload::BulkServer> bulk_;
 };
 
 // The job file as a run directory keeps it: paths in it are absolute, and the files that it names

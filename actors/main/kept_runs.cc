@@ -36,15 +36,15 @@ Result<actors::JobKeys> read_job_keys(const std::string& yaml,
 
 actors::JobReaders job_readers() { return {read_job_facts, read_job_keys}; }
 
-runtime::HttpHandler answers_of_home() {
+http::HttpHandler answers_of_home() {
   const auto runs = std::make_shared<actors::RunsApi>(std::nullopt, tandem_home(), job_readers());
-  return [runs](const runtime::HttpRequest& request) -> runtime::HttpAnswer {
+  return [runs](const http::HttpRequest& request) -> http::HttpAnswer {
     if (auto answer = runs->get(request)) return std::move(*answer);
     static constexpr std::string_view kLists[] = {"jobs", "actors", "nodes", "groups"};
     const auto& path = request.segments;
     if (path.size() == 3 && std::ranges::find(kLists, path[2]) != std::end(kLists))
       return actors::ok(nlohmann::json::array());
-    return runtime::error_response(
+    return http::error_response(
         Error{ErrorCode::kNotFound, "no controller runs, and no run has " + request.target});
   };
 }

@@ -12,6 +12,6 @@ namespace tandem::app {
 actors::JobReaders job_readers();
 
 // Answers a GET about the runs of this TANDEM_HOME. There are no jobs, actors, nodes or groups.
-runtime::HttpHandler answers_of_home();
+http::HttpHandler answers_of_home();
 
 }  // namespace tandem::app

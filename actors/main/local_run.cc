@@ -88,7 +88,7 @@ struct Look {
 };
 
 Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
-  auto view = runtime::ask_and_wait(cluster.controller(), actors::GetCluster{}, kAskTimeout);
+  auto view = actor::ask_and_wait(cluster.controller(), actors::GetCluster{}, kAskTimeout);
   if (!view) return view.error();
   for (const actors::JobRecord& job : view->jobs) {
     if (job.id != id) continue;
@@ -96,7 +96,7 @@ Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
     // figures.
     std::optional<actors::ExchangeReport> report;
     if (const auto it = view->exchanges.find(id); it != view->exchanges.end())
-      if (auto answer = runtime::ask_and_wait(it->second, actors::GetExchangeReport{}, kAskTimeout))
+      if (auto answer = actor::ask_and_wait(it->second, actors::GetExchangeReport{}, kAskTimeout))
         report = std::move(*answer);
     return Look{actors::shown_job(job, report ? &*report : nullptr, view->now),
                 scheduler::is_final(job.status.state), job.status.state};
@@ -134,7 +134,7 @@ int conclude(const Look& look, bool interrupted, ProgressDisplay& display, const
                            "its actors' logs are in " + run_dir + "/logs"});
 }
 
-int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& signals,
+int follow(ControllerProcess& cluster, const std::string& id, node::Signals& signals,
            const Console& console) {
   ProgressDisplay display(console.out, console.err, console.terminal, console.width);
   bool interrupted = false;
@@ -152,7 +152,7 @@ int follow(ControllerProcess& cluster, const std::string& id, runtime::Signals& 
                         ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
                         : "cancelling; its actors finish first; once more to stop at once\n");
     const auto cancelled =
-        runtime::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
+        actor::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
     if (!cancelled) return console.complain(cancelled.error());
   }
 }
@@ -186,7 +186,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
   // Before the first thread, which must inherit the blocked signals.
-  runtime::Signals signals({SIGINT, SIGTERM});
+  node::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});
   if (!cluster) return console.complain(cluster.error());
@@ -196,8 +196,8 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
   shape.yaml = (*cluster)->parsed_jobs().keep(loaded->spec);
   if (run) resume_from(*run, shape);
-  const auto id = runtime::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)},
-                                        kAskTimeout);
+  const auto id =
+      actor::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)}, kAskTimeout);
   if (!id) return console.complain(id.error());
   console.err << "job " << *id << "; look into it from elsewhere with TANDEM_ADDRESS="
               << to_string((*cluster)->http()) << "\n";

@@ -9,10 +9,10 @@ constexpr Duration kLookEvery = std::chrono::seconds(2);
 
 }  // namespace
 
-void MemoryKeeper::handle(runtime::Context& cx, LookAtMemory) {
+void MemoryKeeper::handle(actor::Context& cx, LookAtMemory) {
   if (rule_.due(::mallinfo2().fordblks)) ::malloc_trim(0);  // of all arenas
   // Repeats for ever; the system's end stops it.
-  cx.after(kLookEvery, [this](runtime::Context& then) { handle(then, LookAtMemory{}); });
+  cx.after(kLookEvery, [this](actor::Context& then) { handle(then, LookAtMemory{}); });
 }
 
 }  // namespace tandem::app

@@ -37,12 +37,12 @@ struct LookAtMemory {};  // sent once; the keeper repeats it
 class MemoryKeeper {
  public:
   using Inbox = std::variant<LookAtMemory>;
-  void handle(runtime::Context& cx, LookAtMemory);
+  void handle(actor::Context& cx, LookAtMemory);
 
  private:
   GiveBackRule rule_;
 };
 
-static_assert(runtime::Actor<MemoryKeeper>);
+static_assert(actor::Actor<MemoryKeeper>);
 
 }  // namespace tandem::app

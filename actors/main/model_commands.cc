@@ -45,7 +45,7 @@ constexpr Duration kEvaluationTimeout = std::chrono::hours(24);
 // learner's take: rounded as they would be published, so that tokens are those of a rollout.
 Result<std::unique_ptr<actors::NativeEngine>> load_engine(
     const std::filesystem::path& directory, const actors::EngineConfig& config,
-    runtime::DType dtype = runtime::DType::kF32) {
+    device::DType dtype = device::DType::kF32) {
   auto model = actors::load_model(directory, {.dtype = dtype});
   if (!model) return model.error();
   const auto weights = actors::as_published(model->config, std::move(model->weights));
@@ -80,10 +80,10 @@ struct Judge {
 };
 class Judging {
  public:
-  using Inbox = std::variant<runtime::Ask<Judge>>;
+  using Inbox = std::variant<actor::Ask<Judge>>;
   explicit Judging(std::unique_ptr<actors::Verifier> verifier) : verifier_(std::move(verifier)) {}
 
-  void handle(runtime::Context& cx, runtime::Ask<Judge> ask) {
+  void handle(actor::Context& cx, actor::Ask<Judge> ask) {
     // The replies come in any order; the last one answers the question. Shared by their callbacks.
     struct Open {
       std::size_t left = 0;
@@ -95,7 +95,7 @@ class Judging {
     for (std::size_t i = 0; i < ask.question.items.size(); ++i)
       verifier_->score(
           cx, std::move(ask.question.items[i]),
-          [open, i, reply = ask.reply](runtime::Context&, actors::TrajectoryScore score) {
+          [open, i, reply = ask.reply](actor::Context&, actors::TrajectoryScore score) {
             open->scores[i] = std::move(score);
             if (--open->left == 0) reply(std::move(open->scores));
           });
@@ -104,15 +104,15 @@ class Judging {
  private:
   std::unique_ptr<actors::Verifier> verifier_;
 };
-static_assert(runtime::Actor<Judging>);
+static_assert(actor::Actor<Judging>);
 
 // Judges all items. An error of the verifier itself, which failed its actor, is returned instead of
 // the unanswered ask.
 Result<Judge::Reply> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge judge) {
   if (judge.items.empty()) return Judge::Reply{};
   Guarded<std::optional<Error>> gave_up;
-  runtime::ThreadedExecutor executor(1, 0);
-  runtime::System system(executor, [&](const runtime::Address&, const Error& why) {
+  actor::ThreadedExecutor executor(1, 0);
+  actor::System system(executor, [&](const actor::Address&, const Error& why) {
     gave_up.with([&](std::optional<Error>& error) { error = why; });
   });
   auto kept = std::make_shared<std::unique_ptr<actors::Verifier>>(std::move(verifier));
@@ -320,8 +320,8 @@ int evaluate(const EvalCommand& command, const Console& console) {
                              command.job.string(), "name a file of held-out prompts"});
   auto records = validation_prompts(spec);
   if (!records) return console.complain(records.error());
-  runtime::IoThread io("reward");
-  auto verifier = actors::make_verifier(verifier_config(spec, ""), runtime::process_spawner(io));
+  link::IoThread io("reward");
+  auto verifier = actors::make_verifier(verifier_config(spec, ""), node::process_spawner(io));
   if (!verifier) return console.complain(verifier.error());
   // The share of 8 GiB that the job gives its rollouts is for the pages, whatever the machine has.
   actors::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);

@@ -29,9 +29,9 @@
 
 namespace tandem::app {
 
+using actor::Delivery;
 using actors::RankReady;
 using actors::StartRank;
-using runtime::Delivery;
 
 namespace {
 
@@ -40,10 +40,10 @@ std::int64_t threads_of(const JobSpec& job, const actors::Role& role) {
   return entry ? entry->demands(job).threads : 1;
 }
 
-std::uint64_t resident_mib() { return runtime::resident_bytes(getpid()).value_or(0) >> 20; }
+std::uint64_t resident_mib() { return node::resident_bytes(getpid()).value_or(0) >> 20; }
 
 void log_start(const StartRank& start, const JobSpec& job) {
-  const auto machine = runtime::read_machine_resources();
+  const auto machine = node::read_machine_resources();
   log::info(
       "event=rank_started job={} actor={} incarnation={} rank={} ranks={} resume={} model=\"{}\" "
       "threads={} memory_mib={}",
@@ -58,10 +58,10 @@ class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
 
-  RankHost(RoleHome& home, runtime::Ref<actors::RankEvents> controller)
+  RankHost(RoleHome& home, actor::Ref<actors::RankEvents> controller)
       : home_(home), controller_(std::move(controller)) {}
 
-  void handle(runtime::Context&, StartRank start) {
+  void handle(actor::Context&, StartRank start) {
     const Time began = steady_now();
     const Result<void> started = start_role(start);
     actors::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
@@ -94,14 +94,14 @@ class RankHost {
   }
 
   RoleHome& home_;
-  const runtime::Ref<actors::RankEvents> controller_;
+  const actor::Ref<actors::RankEvents> controller_;
 };
-static_assert(runtime::Actor<RankHost>);
+static_assert(actor::Actor<RankHost>);
 
 }  // namespace
 
-std::vector<std::string> rank_arguments(const runtime::RankId& id) {
-  std::vector<std::string> words = runtime::id_words(id);
+std::vector<std::string> rank_arguments(const node::RankId& id) {
+  std::vector<std::string> words = node::id_words(id);
   words.insert(words.begin(), kRankCommand);
   return words;
 }
@@ -110,22 +110,22 @@ int run_rank(std::span<const char* const> arguments) {
   const std::vector<std::string> texts(arguments.begin(), arguments.end());
   auto words = actors::parse_rank_words(texts);
   if (!words) return exit_code(ErrorCode::kInvalid);
-  runtime::Progress progress;
+  link::Progress progress;
   EngineDevice device;
   auto begun = actors::RankSession::begin(std::move(*words), [&] { return progress.report(); });
   if (!begun) return exit_code(begun.error().code);
   actors::RankSession& session = **begun;
-  const runtime::RankId& id = session.words().id;
-  runtime::IoThread bulk_io("bulk");
+  const node::RankId& id = session.words().id;
+  link::IoThread bulk_io("bulk");
   // Two threads, so that orders for a broadcast are carried out while the role trains or generates.
-  runtime::ThreadedExecutor executor(2, id.incarnation.value);
-  runtime::System system(
-      executor, [&](const runtime::Address& who, const Error& why) { session.failed(who, why); });
+  actor::ThreadedExecutor executor(2, id.incarnation.value);
+  actor::System system(
+      executor, [&](const actor::Address& who, const Error& why) { session.failed(who, why); });
   RoleHome home(system, session.directory(), bulk_io, session.words().network, device,
                 session.to_controller(), progress);
   const auto host = system.spawn<RankHost>(
       "rank", [&] { return std::make_unique<RankHost>(home, session.controller()); });
-  session.directory().expose(kRankPort, runtime::narrow<actors::RankInbox>(host));
+  session.directory().expose(kRankPort, actor::narrow<actors::RankInbox>(host));
   session.start();
   session.wait();
   log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",

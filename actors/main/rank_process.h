@@ -22,7 +22,7 @@ inline constexpr const char* kRankCommand = "rank";
 // The arguments of a rank, up to those that its agent adds (rank_words): where to dial and listen,
 // and the agent's pid, with which the rank dies. Keys for a controller that is reached by TCP are
 // not arguments, which others could read; they are inherited (SpawnSpec::secret).
-std::vector<std::string> rank_arguments(const runtime::RankId& id);
+std::vector<std::string> rank_arguments(const node::RankId& id);
 
 // Serves until the end and returns the exit code: 0 when told to end, 1 after a failure, 64 for
 // wrong arguments. `arguments` are those after "rank".

@@ -9,9 +9,9 @@
 
 namespace tandem::app {
 
-RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
-                   runtime::IoThread& bulk_io, RankNetwork network, EngineDevice& device,
-                   runtime::ParcelSender to_controller, runtime::Progress& progress)
+RoleHome::RoleHome(actor::System& system, link::Directory& directory, link::IoThread& bulk_io,
+                   RankNetwork network, EngineDevice& device, link::ParcelSender to_controller,
+                   link::Progress& progress)
     : site_{.system = system,
             .directory = directory,
             .bulk_io = bulk_io,
@@ -21,12 +21,12 @@ RoleHome::RoleHome(runtime::System& system, runtime::Directory& directory,
             .progress = progress} {}
 
 Result<void> RoleHome::build(const actors::StartRank& start, const JobSpec& job,
-                             const runtime::Ref<actors::RankEvents>& controller) {
+                             const actor::Ref<actors::RankEvents>& controller) {
   const RoleEntry* role = find_role(start.role);
   if (!role) return Error{ErrorCode::kInvalid, "this version has no role " + name(start.role)};
   auto payloads = payload_dial(start.bulk_endpoints, site_.network.controller);
   if (!payloads) return payloads.error();
-  site_.bulk = std::make_unique<runtime::BulkClient>(site_.bulk_io, std::move(*payloads));
+  site_.bulk = std::make_unique<payload::BulkClient>(site_.bulk_io, std::move(*payloads));
   auto built = role->build(site_, start, job, controller);
   if (!built) return built.error();
   built_ = std::move(*built);

@@ -25,16 +25,16 @@ class RoleHome {
   // whose actor was made and never ran is destroyed with the directory, and an engine waits for its
   // device when it is destroyed. Payloads take the same kind of socket as the controller; a gang
   // meets by TCP where other hosts may come.
-  RoleHome(runtime::System& system, runtime::Directory& directory, runtime::IoThread& bulk_io,
-           RankNetwork network, EngineDevice& device, runtime::ParcelSender to_controller,
-           runtime::Progress& progress);
+  RoleHome(actor::System& system, link::Directory& directory, link::IoThread& bulk_io,
+           RankNetwork network, EngineDevice& device, link::ParcelSender to_controller,
+           link::Progress& progress);
 
   // Called once, on the thread of the rank's actor; may take as long as loading the model does.
   // Rank 0 of a gang tells `controller` where it listens, and waits for the other ranks. Errors:
   // input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that do not
   // come in time.
   Result<void> build(const actors::StartRank& start, const JobSpec& job,
-                     const runtime::Ref<actors::RankEvents>& controller);
+                     const actor::Ref<actors::RankEvents>& controller);
   void begin();  // the actor starts work; after build() and RankReady
 
   // Ends the process, with `exit_status`, if this rank waits within a handler for another rank

@@ -11,18 +11,18 @@ constexpr Duration kKeepEvery = std::chrono::milliseconds(500);
 
 }  // namespace
 
-void SocketKeeper::handle(runtime::Context& cx, KeepNow) {
+void SocketKeeper::handle(actor::Context& cx, KeepNow) {
   const auto kept = sockets_.with([&](auto& folder) { return folder->keep(cx.now()); });
   if (!kept && !lost_)
     tell("the folder of sockets is gone, and no actor can be started before it is back: " +
          kept.error().message + ": " + kept.error().where);
-  if (kept && *kept == runtime::SocketFolder::Kept::kMadeAgain)
+  if (kept && *kept == link::SocketFolder::Kept::kMadeAgain)
     tell("another program removed the folder of sockets; it has been made again");
   else if (kept && lost_)
     tell("the folder of sockets is back");
   lost_ = !kept;
   // Repeats for ever; the system's end stops it.
-  cx.after(kKeepEvery, [this](runtime::Context& then) { handle(then, KeepNow{}); });
+  cx.after(kKeepEvery, [this](actor::Context& then) { handle(then, KeepNow{}); });
 }
 
 void SocketKeeper::tell(const std::string& message) {

@@ -20,22 +20,22 @@ struct KeepNow {};  // sent once; the keeper repeats it
 class SocketKeeper {
  public:
   using Inbox = std::variant<KeepNow>;
-  using Sockets = Guarded<std::optional<runtime::SocketFolder>>;  // the folder is set
+  using Sockets = Guarded<std::optional<link::SocketFolder>>;  // the folder is set
 
   // `sockets` outlives the keeper.
-  SocketKeeper(Sockets& sockets, runtime::Ref<actors::Controller::Inbox> controller)
+  SocketKeeper(Sockets& sockets, actor::Ref<actors::Controller::Inbox> controller)
       : sockets_(sockets), controller_(std::move(controller)) {}
 
-  void handle(runtime::Context& cx, KeepNow);
+  void handle(actor::Context& cx, KeepNow);
 
  private:
   void tell(const std::string& message);
 
   Sockets& sockets_;
-  const runtime::Ref<actors::Controller::Inbox> controller_;
+  const actor::Ref<actors::Controller::Inbox> controller_;
   bool lost_ = false;
 };
 
-static_assert(runtime::Actor<SocketKeeper>);
+static_assert(actor::Actor<SocketKeeper>);
 
 }  // namespace tandem::app

@@ -11,25 +11,25 @@
 
 namespace tandem::app {
 
-runtime::NodeNccl find_nccl() {
-  const Result<runtime::NcclApi> api = runtime::open_nccl();
-  if (!api) return {.absent = api.error().message.substr(0, runtime::kNcclTextMax)};
+node::NodeNccl find_nccl() {
+  const Result<collective::NcclApi> api = collective::open_nccl();
+  if (!api) return {.absent = api.error().message.substr(0, node::kNcclTextMax)};
   // Ranks may share a GPU only where the user asked NCCL for it and the library is new enough.
   const char* const sharing = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   return {.version = api->version,
-          .path = api->path.substr(0, runtime::kNcclTextMax),
+          .path = api->path.substr(0, node::kNcclTextMax),
           .shares_gpus = sharing != nullptr && std::string_view(sharing) == "1" &&
-                         api->version >= runtime::kNcclSharesGpusSince};
+                         api->version >= node::kNcclSharesGpusSince};
 }
 
-Result<runtime::NodeUp> describe_this_node(Incarnation incarnation) {
-  Result<runtime::NodeUp> node = runtime::describe_node(incarnation);
+Result<node::NodeUp> describe_this_node(Incarnation incarnation) {
+  Result<node::NodeUp> node = node::describe_node(incarnation);
   if (node && !node->gpus.empty()) node->nccl = find_nccl();
   return node;
 }
 
-Result<runtime::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& offer) {
-  Result<runtime::NodeUp> node = describe_this_node(incarnation);
+Result<node::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& offer) {
+  Result<node::NodeUp> node = describe_this_node(incarnation);
   if (!node) return node;
   node->cpus = offer.cpus.value_or(node->cpus);
   node->memory_bytes =

@@ -14,11 +14,11 @@ namespace tandem::app {
 // The NCCL library that open_nccl() finds here, or why there is none. Whether its ranks may share a
 // GPU depends on its version and on NCCL_MULTI_RANK_GPU_ENABLE. The library stays open for the rest
 // of the process, and no GPU is touched. Any thread.
-runtime::NodeNccl find_nccl();
+node::NodeNccl find_nccl();
 
 // All that the machine has; NCCL is looked for only if there is a GPU. Errors: the resources cannot
 // be read.
-Result<runtime::NodeUp> describe_this_node(Incarnation incarnation);
+Result<node::NodeUp> describe_this_node(Incarnation incarnation);
 
 // The part of a machine that a user lets a node offer; without a value, all that the machine has.
 struct NodeOffer {
@@ -28,6 +28,6 @@ struct NodeOffer {
   std::optional<std::int64_t> memory_bytes = {};
 };
 // describe_this_node() within `offer`. More CPUs than the machine has may be offered.
-Result<runtime::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& offer);
+Result<node::NodeUp> offered_node(Incarnation incarnation, const NodeOffer& offer);
 
 }  // namespace tandem::app

@@ -43,7 +43,7 @@ TANDEM_WIRE_EMPTY(WarmStart)
 struct TrainGroup {
   GroupId group;
   std::uint32_t attempt = 0;
-  runtime::PayloadRef payload;
+  wire::PayloadRef payload;
   std::vector<float> rewards;  // [n], in the order of the payload's trajectories
 };
 TANDEM_WIRE(TrainGroup, group, attempt, payload, rewards)
@@ -78,8 +78,8 @@ using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveChec
 // The first event of an incarnation; sent again when a restarted exchange is met.
 struct LearnerUp {
   Sender from;
-  std::optional<StepId> checkpoint;  // empty: nothing trained yet, not even the warm start
-  std::optional<runtime::WeightSource> source;  // WeightPublisher::source()
+  std::optional<StepId> checkpoint;          // empty: nothing trained yet, not even the warm start
+  std::optional<wire::WeightSource> source;  // WeightPublisher::source()
   std::vector<PolicyVersion> offered;  // WeightPublisher::offered(): those of earlier incarnations
 };
 TANDEM_WIRE(LearnerUp, from, checkpoint, source, offered)
@@ -94,7 +94,7 @@ struct Publication {
   std::uint64_t bytes = 0;
   double seconds = 0;  // that publishing took
   // Set where the learner also broadcasts the version: in which epoch, and as which broadcast.
-  std::optional<runtime::BroadcastPlace> broadcast;
+  std::optional<wire::BroadcastPlace> broadcast;
   std::vector<PolicyVersion> offered;  // all that the publisher offers now, `version` among them
 };
 TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds, broadcast, offered)

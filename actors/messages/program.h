@@ -51,6 +51,6 @@ struct DrainProgram {
 TANDEM_WIRE(DrainProgram, deadline_ms)
 
 // Every message that a user's program can get from the controller.
-using ProgramInbox = std::variant<StartActor, runtime::Ask<AskJson>, DrainProgram>;
+using ProgramInbox = std::variant<StartActor, actor::Ask<AskJson>, DrainProgram>;
 
 }  // namespace tandem::actors

@@ -22,9 +22,9 @@ namespace tandem::actors {
 // A group of the training data, under a lease of the receiver.
 struct GroupToScore {
   GroupId group;
-  std::uint32_t attempt = 0;    // the number of this lease, which the answer repeats
-  std::string data;             // the dataset's record, one JSON object, untouched
-  runtime::PayloadRef payload;  // where the reward actor fetches the texts
+  std::uint32_t attempt = 0;  // the number of this lease, which the answer repeats
+  std::string data;           // the dataset's record, one JSON object, untouched
+  wire::PayloadRef payload;   // where the reward actor fetches the texts
 };
 TANDEM_WIRE(GroupToScore, group, attempt, data, payload)
 

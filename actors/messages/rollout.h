@@ -91,9 +91,9 @@ struct NewVersion {
   PolicyVersion oldest_retained;
   // Where rollouts of other hosts fetch the version. Where other hosts are not served, the source
   // has the learner's host only. Empty where every rollout knows the place by itself.
-  std::optional<runtime::WeightSource> source;
+  std::optional<wire::WeightSource> source;
   // Set where the version also comes by a broadcast of an epoch that the receiver has joined.
-  std::optional<runtime::BroadcastPlace> broadcast;
+  std::optional<wire::BroadcastPlace> broadcast;
   std::uint64_t checksum = 0;  // checksum64 of the version's arena
 };
 TANDEM_WIRE(NewVersion, version, oldest_retained, source, broadcast, checksum)
@@ -130,7 +130,7 @@ struct GroupHeader {
   std::int32_t prompt_tokens = 0;
   std::vector<TrajectoryHeader> trajectories;  // [n]
   // Where tokens and texts lie, with the checksum by which a reader knows that they are whole.
-  runtime::PayloadRef payload;
+  wire::PayloadRef payload;
 };
 TANDEM_WIRE(GroupHeader, group, attempt, prompt_tokens, trajectories, payload)
 

@@ -14,10 +14,10 @@ namespace tandem::actors {
 
 std::string wire_build() {
   const std::string schema =
-      runtime::wire_schema<RankInbox, RankEvents, ProgramInbox, RolloutInbox, RolloutEvents,
-                           LearnerInbox, LearnerEvents, RewardInbox, RewardEvents, BroadcastInbox,
-                           BroadcastEvents, runtime::AgentInbox, runtime::AgentEvents, Error>();
-  return "tandem-wire " + std::to_string(kWireProtocol) + "/" + runtime::schema_hash(schema);
+      wire::wire_schema<RankInbox, RankEvents, ProgramInbox, RolloutInbox, RolloutEvents,
+                        LearnerInbox, LearnerEvents, RewardInbox, RewardEvents, BroadcastInbox,
+                        BroadcastEvents, node::AgentInbox, node::AgentEvents, Error>();
+  return "tandem-wire " + std::to_string(kWireProtocol) + "/" + wire::schema_hash(schema);
 }
 
 }  // namespace tandem::actors

@@ -27,10 +27,10 @@ constexpr const char* kCopiedFiles[] = {"tokenizer.json",
 // Per file. Guards against a directory in which one of these names is a huge file of another kind.
 constexpr std::uint64_t kCopiedBytesMax = 256u << 20;
 
-std::vector<NamedTensor> tensors_of(const runtime::Arena& arena) {
+std::vector<NamedTensor> tensors_of(const device::Arena& arena) {
   std::vector<NamedTensor> tensors;
-  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
-    const runtime::TensorView view = arena.view(spec.name);
+  for (const device::ParameterSpec& spec : arena.manifest().parameters) {
+    const device::TensorView view = arena.view(spec.name);
     tensors.push_back(
         {spec.name, spec.shape, {view.f32(), static_cast<std::size_t>(view.elements())}});
   }
@@ -49,7 +49,7 @@ Result<TensorFiles> open_weights(const std::filesystem::path& directory,
   if (Result<void> there = check_model_directory(directory, ModelFiles::kAll); !there)
     return there.error();
   std::vector<NamedTensor> wanted;
-  for (const runtime::ParameterSpec& spec : make_manifest(config).parameters)
+  for (const device::ParameterSpec& spec : make_manifest(config).parameters)
     wanted.push_back({spec.name, spec.shape, {}});
   const std::optional<TiedTensor> tied = tied_of(config);
   return TensorFiles::open(directory, wanted, tied ? &*tied : nullptr);
@@ -69,7 +69,7 @@ Result<void> check_vocabulary(const ModelInfo& info) {
 
 }  // namespace
 
-Result<ModelInfo> load_model_info(const std::filesystem::path& directory, runtime::DType dtype) {
+Result<ModelInfo> load_model_info(const std::filesystem::path& directory, device::DType dtype) {
   if (Result<void> usable = check_model_directory(directory, ModelFiles::kWithoutWeights); !usable)
     return usable.error();
   Result<ModelConfig> config = read_model_config(directory);
@@ -77,7 +77,7 @@ Result<ModelInfo> load_model_info(const std::filesystem::path& directory, runtim
   if (Result<void> fits = compute_in(dtype, *config); !fits) return fits.error();
   Result<Tokenizer> tokenizer = Tokenizer::read(directory / "tokenizer.json");
   if (!tokenizer) return tokenizer.error();
-  runtime::Manifest manifest = published_manifest(*config);
+  device::Manifest manifest = published_manifest(*config);
   ModelInfo info{directory, *std::move(config), *std::move(tokenizer), std::move(manifest)};
   if (Result<void> fits = check_vocabulary(info); !fits) return fits.error();
   return info;
@@ -106,8 +106,8 @@ Result<Model> load_model(const std::filesystem::path& directory, const LoadOptio
     if (!opened) return opened.error();
     files = *std::move(opened);
   }
-  Result<runtime::Arena> weights =
-      runtime::Arena::allocate(make_manifest(info->config), "the model's weights");
+  Result<device::Arena> weights =
+      device::Arena::allocate(make_manifest(info->config), "the model's weights");
   if (!weights) return weights.error();
   if (!files) {
     initialize({options.seed, info->config.initializer_range, options.threads}, *weights);

@@ -25,18 +25,18 @@ enum class InitMode : std::uint8_t {
 
 struct LoadOptions {
   InitMode init = InitMode::kPretrained;
-  std::uint64_t seed = 0;                       // of random weights
-  runtime::DType dtype = runtime::DType::kF32;  // in which the model is to compute
+  std::uint64_t seed = 0;                     // of random weights
+  device::DType dtype = device::DType::kF32;  // in which the model is to compute
   // The threads that draw random weights or read the files; null: the calling thread. Borrowed for
   // the call.
-  runtime::ThreadPool* threads = nullptr;
+  device::ThreadPool* threads = nullptr;
 };
 
 struct Model {
   std::filesystem::path directory;  // the model was read from here; save_model copies files from it
   ModelConfig config;
   Tokenizer tokenizer;
-  runtime::Arena weights;  // f32, with its manifest
+  device::Arena weights;  // f32, with its manifest
 };
 
 // Reads and checks everything: a truncated or mismatching file is an error that names file and
@@ -47,8 +47,8 @@ Result<Model> load_model(const std::filesystem::path& directory, const LoadOptio
 // checks. After an error its content is undefined.
 struct LoadWeights {
   const ModelConfig& config;
-  const runtime::Arena& weights;
-  runtime::ThreadPool* threads = nullptr;
+  const device::Arena& weights;
+  device::ThreadPool* threads = nullptr;
 };
 Result<void> load_weights(const std::filesystem::path& directory, const LoadWeights& load);
 
@@ -61,10 +61,10 @@ struct ModelInfo {
   std::filesystem::path directory;
   ModelConfig config;
   Tokenizer tokenizer;
-  runtime::Manifest manifest;  // of the published weights
+  device::Manifest manifest;  // of the published weights
 };
 Result<ModelInfo> load_model_info(const std::filesystem::path& directory,
-                                  runtime::DType dtype = runtime::DType::kF32);
+                                  device::DType dtype = device::DType::kF32);
 
 // Writes a complete directory at `directory` (created if missing): config.json, model.safetensors
 // (f32, Hugging Face names), and those files of `source` that describe its tokenizer and chat
@@ -74,7 +74,7 @@ Result<ModelInfo> load_model_info(const std::filesystem::path& directory,
 // is overwritten file by file: for an atomic checkpoint write a new directory and rename it.
 struct SaveModel {
   const ModelConfig& config;
-  const runtime::Arena& weights;
+  const device::Arena& weights;
   std::filesystem::path source;
 };
 Result<void> save_model(const std::filesystem::path& directory, const SaveModel& model);

@@ -75,10 +75,10 @@ class PagedDecoder {
  public:
   // The error means too little memory. positions_max <= config.max_position_embeddings.
   static Result<PagedDecoder> make(const ModelConfig& config, const PagedLimits& limits,
-                                   runtime::DeviceKind device);
+                                   device::DeviceKind device);
   // Bytes that make() allocates on the device. Its memory on the host is small beside them.
   static std::size_t workspace_bytes(const ModelConfig& config, const PagedLimits& limits,
-                                     runtime::DeviceKind device);
+                                     device::DeviceKind device);
   ~PagedDecoder();
   PagedDecoder(PagedDecoder&&) noexcept;
   PagedDecoder& operator=(PagedDecoder&&) noexcept;
@@ -98,9 +98,9 @@ class PagedDecoder {
   // `cache` and `drawn` by their addresses; when one of them is another object, all recordings are
   // dropped and made anew. A caller that changes the stream has waited for the work of the former
   // stream. Where the GPU has no memory for a recording, the step is computed without one.
-  runtime::TensorView forward(const runtime::Stream& stream, const Weights& weights, KvCache& cache,
-                              std::span<const PagedSlice> slices,
-                              const runtime::TensorView& drawn = {});
+  device::TensorView forward(const device::Stream& stream, const Weights& weights, KvCache& cache,
+                             std::span<const PagedSlice> slices,
+                             const device::TensorView& drawn = {});
 
   // For tests: how many sizes of decode steps are recorded at the moment.
   std::int64_t graphs_recorded() const;
@@ -159,10 +159,10 @@ class TrainDecoder {
  public:
   // The error means too little memory. positions_max <= config.max_position_embeddings.
   static Result<TrainDecoder> make(const ModelConfig& config, const TrainLimits& limits,
-                                   runtime::DeviceKind device);
+                                   device::DeviceKind device);
   // Bytes that make() allocates on the device. Its memory on the host is small beside them.
   static std::size_t workspace_bytes(const ModelConfig& config, const TrainLimits& limits,
-                                     runtime::DeviceKind device);
+                                     device::DeviceKind device);
   ~TrainDecoder();
   TrainDecoder(TrainDecoder&&) noexcept;
   TrainDecoder& operator=(TrainDecoder&&) noexcept;
@@ -170,7 +170,7 @@ class TrainDecoder {
   // Writes (=) logprob[M] and entropy[M], in nats, of the distribution softmax(logits /
   // temperature). Both are complete on return: a call begins and ends by waiting for the stream. An
   // empty `entropy` is not computed. `needed` may be empty if all weights are there.
-  void forward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
+  void forward(const device::Stream& stream, const Weights& weights, const PackedBatch& batch,
                std::span<float> logprob, std::span<float> entropy,
                const WeightsNeeded& needed = {});
 
@@ -181,9 +181,9 @@ class TrainDecoder {
   // overwrites the activations. `weights` must not have been made with WeightsUse::kInference. On a
   // GPU the call may return before the gradients are complete; `dlogprob` and `dentropy` have then
   // been read. `finished` may be empty.
-  void backward(const runtime::Stream& stream, const Weights& weights, const PackedBatch& batch,
+  void backward(const device::Stream& stream, const Weights& weights, const PackedBatch& batch,
                 std::span<const float> dlogprob, std::span<const float> dentropy,
-                const runtime::Arena& gradients, const GradientsFinished& finished = {});
+                const device::Arena& gradients, const GradientsFinished& finished = {});
 
  private:
   struct Workspace;

@@ -12,19 +12,19 @@ namespace tandem::actors {
 void* BufferCutter::take(std::size_t bytes) {
   // Computed as an integer: arithmetic on a null pointer, as for measuring, is undefined.
   const auto address = reinterpret_cast<std::uintptr_t>(block_) + used_;
-  used_ += runtime::align_up(bytes);
+  used_ += device::align_up(bytes);
   return reinterpret_cast<void*>(address);
 }
 
-runtime::TensorView BufferCutter::tensor(runtime::DType dtype,
-                                         std::initializer_list<std::int64_t> shape) {
+device::TensorView BufferCutter::tensor(device::DType dtype,
+                                        std::initializer_list<std::int64_t> shape) {
   std::size_t count = 1;
   for (const std::int64_t size : shape) count *= static_cast<std::size_t>(size);
-  return runtime::tensor(take(count * runtime::size_bytes(dtype)), dtype, shape);
+  return device::tensor(take(count * device::size_bytes(dtype)), dtype, shape);
 }
 
-runtime::TensorView BufferCutter::f32(std::initializer_list<std::int64_t> shape) {
-  return tensor(runtime::DType::kF32, shape);
+device::TensorView BufferCutter::f32(std::initializer_list<std::int64_t> shape) {
+  return tensor(device::DType::kF32, shape);
 }
 
 std::span<std::int32_t> BufferCutter::i32(std::int64_t count) {
@@ -45,39 +45,39 @@ std::size_t RotaryTable::bytes(const ModelConfig& config, std::int64_t positions
 
 // The table is computed on the host and then copied, so that every device has the same bits.
 Result<RotaryTable> RotaryTable::make(const ModelConfig& config, std::int64_t positions_max,
-                                      runtime::DeviceKind device) {
+                                      device::DeviceKind device) {
   CHECK(positions_max >= 1 && positions_max <= config.max_position_embeddings);
-  Result<runtime::Staged> memory =
-      runtime::Staged::allocate(bytes(config, positions_max), "the rotary table", device);
+  Result<device::Staged> memory =
+      device::Staged::allocate(bytes(config, positions_max), "the rotary table", device);
   if (!memory) return memory.error();
   RotaryTable table;
   table.memory = *std::move(memory);
   BufferCutter cut(table.memory.host());
-  const runtime::TensorView cos = cut.f32({positions_max, config.head_dim / 2});
-  const runtime::TensorView sin = cut.f32({positions_max, config.head_dim / 2});
+  const device::TensorView cos = cut.f32({positions_max, config.head_dim / 2});
+  const device::TensorView sin = cut.f32({positions_max, config.head_dim / 2});
   kernels::fill_rope_table(
       {.cos = cos, .sin = sin, .theta = config.rope_theta, .scaling = config.rope_scaling});
-  const runtime::Queue queue(device);
+  const device::Queue queue(device);
   table.memory.upload(queue.stream(), cut.bytes());
-  runtime::synchronize(queue.stream());
+  device::synchronize(queue.stream());
   table.cos = table.memory.on_device(cos);
   table.sin = table.memory.on_device(sin);
   return table;
 }
 
-runtime::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config, std::int64_t T) {
-  return config.qkv_bias() ? cut.tensor(config.dtype, {T, 1}) : runtime::TensorView{};
+device::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config, std::int64_t T) {
+  return config.qkv_bias() ? cut.tensor(config.dtype, {T, 1}) : device::TensorView{};
 }
 
-void fill_ones(const runtime::TensorView& ones) {
-  if (ones.dtype == runtime::DType::kF32) {
+void fill_ones(const device::TensorView& ones) {
+  if (ones.dtype == device::DType::kF32) {
     std::fill_n(ones.f32(), ones.elements(), 1.0f);
   } else {
-    std::fill_n(ones.bits16(), ones.elements(), runtime::f32_to_bf16(1.0f));
+    std::fill_n(ones.bits16(), ones.elements(), device::f32_to_bf16(1.0f));
   }
 }
 
-void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op) {
+void multiply_qkv(const device::Stream& stream, const QkvProduct& op) {
   kernels::matmul(
       stream,
       kernels::Matmul{.x = op.h, .weight = op.weights.qkv.packed, .y = op.qkv, .rows = op.rows});

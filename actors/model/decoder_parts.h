@@ -24,8 +24,8 @@ namespace tandem::actors {
 class BufferCutter {
  public:
   explicit BufferCutter(std::byte* block) : block_(block) {}
-  runtime::TensorView tensor(runtime::DType dtype, std::initializer_list<std::int64_t> shape);
-  runtime::TensorView f32(std::initializer_list<std::int64_t> shape);
+  device::TensorView tensor(device::DType dtype, std::initializer_list<std::int64_t> shape);
+  device::TensorView f32(std::initializer_list<std::int64_t> shape);
   std::span<std::int32_t> i32(std::int64_t count);
   std::size_t bytes() const { return used_; }  // cut so far, with the gaps of alignment
 
@@ -42,29 +42,29 @@ float attention_scale(const ModelConfig& config);  // 1 / sqrt(D)
 struct RotaryTable {
   // The error means too little memory. 1 <= positions_max <= config.max_position_embeddings.
   static Result<RotaryTable> make(const ModelConfig& config, std::int64_t positions_max,
-                                  runtime::DeviceKind device);
+                                  device::DeviceKind device);
   static std::size_t bytes(const ModelConfig& config, std::int64_t positions_max);
 
-  runtime::Staged memory;
-  runtime::TensorView cos, sin;  // [positions_max, D / 2]
+  device::Staged memory;
+  device::TensorView cos, sin;  // [positions_max, D / 2]
 };
 
 // A bias is treated as the weight of one more input feature that is always 1, in a product of its
 // own. The bias is therefore added when the sum over the other features is complete, which matters
 // because biases of q and k can be far larger than that sum; and its gradient is a sum over rows in
 // ascending order (matmul.h), like that of any weight.
-runtime::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config,
-                             std::int64_t T);     // [T, 1], or empty in a family without biases
-void fill_ones(const runtime::TensorView& ones);  // `ones` is host memory
+device::TensorView cut_ones(BufferCutter& cut, const ModelConfig& config,
+                            std::int64_t T);     // [T, 1], or empty in a family without biases
+void fill_ones(const device::TensorView& ones);  // `ones` is host memory
 
 // qkv = h Wqkv^T + bias
 struct QkvProduct {
   const LayerWeights& weights;
-  runtime::TensorView h;     // [T, H]
-  runtime::TensorView ones;  // [T, 1]; empty in a family without biases
-  runtime::TensorView qkv;   // [T, Q] written
+  device::TensorView h;     // [T, H]
+  device::TensorView ones;  // [T, 1]; empty in a family without biases
+  device::TensorView qkv;   // [T, Q] written
   kernels::Rows rows;
 };
-void multiply_qkv(const runtime::Stream& stream, const QkvProduct& op);
+void multiply_qkv(const device::Stream& stream, const QkvProduct& op);
 
 }  // namespace tandem::actors

@@ -17,26 +17,26 @@ constexpr std::size_t kListSides = 2;        // one is filled while the other is
 
 std::size_t KvCache::page_bytes(const ModelConfig& config, std::int64_t page_positions) {
   return static_cast<std::size_t>(2 * config.layers * page_positions * config.kv_width()) *
-         runtime::size_bytes(config.dtype);
+         device::size_bytes(config.dtype);
 }
 
 Result<KvCache> KvCache::allocate(const ModelConfig& config, std::int32_t pages,
-                                  std::int32_t page_positions, runtime::DeviceKind device) {
+                                  std::int32_t page_positions, device::DeviceKind device) {
   CHECK(page_positions > 0 && pages > 0 &&
         pages <= INT32_MAX / page_positions);  // kernels address a position by an i32 slot
   CHECK(page_positions % kernels::kChunkPositions == 0);
-  Result<runtime::Buffer> memory = runtime::Buffer::allocate(
-      static_cast<std::size_t>(pages) * page_bytes(config, page_positions), "KV pages",
-      runtime::operand_place(device));
+  Result<device::Buffer> memory =
+      device::Buffer::allocate(static_cast<std::size_t>(pages) * page_bytes(config, page_positions),
+                               "KV pages", device::operand_place(device));
   if (!memory) return memory.error();
-  Result<runtime::Staged> copies = runtime::Staged::allocate(
+  Result<device::Staged> copies = device::Staged::allocate(
       kCopiesAtOnce * sizeof(kernels::PageCopy), "lists of page copies", device, kListSides);
   if (!copies) return copies.error();
   return KvCache(config, pages, page_positions, *std::move(memory), *std::move(copies));
 }
 
 KvCache::KvCache(const ModelConfig& config, std::int32_t pages, std::int32_t page_positions,
-                 runtime::Buffer memory, runtime::Staged copies)
+                 device::Buffer memory, device::Staged copies)
     : layers_(config.layers),
       kv_heads_(config.kv_heads),
       head_dim_(config.head_dim),
@@ -46,17 +46,17 @@ KvCache::KvCache(const ModelConfig& config, std::int32_t pages, std::int32_t pag
       memory_(std::move(memory)),
       copies_(std::move(copies)) {}
 
-runtime::TensorView KvCache::pool(std::int64_t index) const {
+device::TensorView KvCache::pool(std::int64_t index) const {
   const std::int64_t elements = pages_ * kv_heads_ * page_positions_ * head_dim_;
-  const auto bytes = static_cast<std::size_t>(index * elements) * runtime::size_bytes(dtype_);
-  return runtime::tensor(memory_.data() + bytes, dtype_,
-                         {pages_, kv_heads_, page_positions_, head_dim_});
+  const auto bytes = static_cast<std::size_t>(index * elements) * device::size_bytes(dtype_);
+  return device::tensor(memory_.data() + bytes, dtype_,
+                        {pages_, kv_heads_, page_positions_, head_dim_});
 }
 
-runtime::TensorView KvCache::keys(std::int64_t layer) const { return pool(2 * layer); }
-runtime::TensorView KvCache::values(std::int64_t layer) const { return pool(2 * layer + 1); }
+device::TensorView KvCache::keys(std::int64_t layer) const { return pool(2 * layer); }
+device::TensorView KvCache::values(std::int64_t layer) const { return pool(2 * layer + 1); }
 
-void KvCache::copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies) {
+void KvCache::copy_pages(const device::Stream& stream, std::span<const kernels::PageCopy> copies) {
   for (std::size_t begin = 0; begin < copies.size(); begin += kCopiesAtOnce) {
     const auto some = copies.subspan(begin, std::min(kCopiesAtOnce, copies.size() - begin));
     // Waits only if the device has not yet read the list before the last one.

@@ -23,7 +23,7 @@ class KvCache {
  public:
   // page_positions is a multiple of kernels::kChunkPositions. The error means too little memory.
   static Result<KvCache> allocate(const ModelConfig& config, std::int32_t pages,
-                                  std::int32_t page_positions, runtime::DeviceKind device);
+                                  std::int32_t page_positions, device::DeviceKind device);
 
   // The size of one page: keys and values of all layers.
   static std::size_t page_bytes(const ModelConfig& config, std::int64_t page_positions);
@@ -32,25 +32,25 @@ class KvCache {
   std::int32_t page_positions() const { return page_positions_; }
 
   // [pages, B, page_positions, D] of one layer, in the layout of kernels/ops/kv_cache.h.
-  runtime::TensorView keys(std::int64_t layer) const;
-  runtime::TensorView values(std::int64_t layer) const;
+  device::TensorView keys(std::int64_t layer) const;
+  device::TensorView values(std::int64_t layer) const;
 
   // Copies whole pages in all layers, in the order of the list. Used when a sequence goes on from a
   // shared page that is partly filled: the sequence gets a copy, because shared pages are never
   // written. `copies` lies in the host's memory and is read before the call returns.
-  void copy_pages(const runtime::Stream& stream, std::span<const kernels::PageCopy> copies);
+  void copy_pages(const device::Stream& stream, std::span<const kernels::PageCopy> copies);
 
  private:
   KvCache(const ModelConfig& config, std::int32_t pages, std::int32_t page_positions,
-          runtime::Buffer memory, runtime::Staged copies);
-  runtime::TensorView pool(std::int64_t index) const;
+          device::Buffer memory, device::Staged copies);
+  device::TensorView pool(std::int64_t index) const;
 
   std::int64_t layers_, kv_heads_, head_dim_;
   std::int32_t pages_;
   std::int32_t page_positions_;
-  runtime::DType dtype_;
-  runtime::Buffer memory_;  // per layer the keys' pool, then the values'
-  runtime::Staged copies_;  // the list of copy_pages() on its way to the device
+  device::DType dtype_;
+  device::Buffer memory_;  // per layer the keys' pool, then the values'
+  device::Staged copies_;  // the list of copy_pages() on its way to the device
 };
 
 }  // namespace tandem::actors

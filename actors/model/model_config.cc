@@ -29,7 +29,7 @@ constexpr std::int64_t kTokenIdMax = 1 << 24;
 constexpr std::int64_t kWidthMax = 1 << 20;
 constexpr std::int64_t kLayersMax = 4096;
 // A parameter of a multiple of so many floats ends where the next one may begin, without padding.
-constexpr std::int64_t kFusedMultiple = runtime::kAlignmentBytes / sizeof(float);
+constexpr std::int64_t kFusedMultiple = device::kAlignmentBytes / sizeof(float);
 constexpr double kRopeThetaOfLlama = 1e4;  // where config.json has none, as in transformers
 constexpr const char* kRopeType = "llama3";
 
@@ -351,9 +351,9 @@ Result<ModelConfig> read_model_config(const std::filesystem::path& directory) {
   return config;
 }
 
-Result<void> compute_in(runtime::DType dtype, ModelConfig& config) {
+Result<void> compute_in(device::DType dtype, ModelConfig& config) {
   const auto multiple =
-      static_cast<std::int64_t>(runtime::kAlignmentBytes / runtime::size_bytes(dtype));
+      static_cast<std::int64_t>(device::kAlignmentBytes / device::size_bytes(dtype));
   struct Size {
     const char* what;
     std::int64_t elements;
@@ -366,7 +366,7 @@ Result<void> compute_in(runtime::DType dtype, ModelConfig& config) {
         Size{"num_key_value_heads times head_dim", bias * config.kv_width()}})
     if (size.elements % multiple != 0)
       return Error{ErrorCode::kInvalid,
-                   std::string("to compute in ") + runtime::name(dtype) + ", the model's " +
+                   std::string("to compute in ") + device::name(dtype) + ", the model's " +
                        size.what + " (" + std::to_string(size.elements) +
                        ") must be a multiple of " + std::to_string(multiple),
                    "model.dtype"};

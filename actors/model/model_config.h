@@ -52,7 +52,7 @@ struct ModelConfig {
   // The dtype of weights and activations while the model computes: f32 or bf16. The job chooses the
   // dtype, whatever the checkpoint's files hold. Sums, statistics, logits, gradients of parameters
   // and master weights are f32 in either case.
-  runtime::DType dtype = runtime::DType::kF32;
+  device::DType dtype = device::DType::kF32;
 
   bool qk_norm() const { return family == Family::kQwen3; }   // every head of q and k is normalised
   bool qkv_bias() const { return family == Family::kQwen2; }  // q|k|v has a bias [Q]
@@ -72,7 +72,7 @@ Result<ModelConfig> read_model_config(const std::filesystem::path& directory);
 // Sets `config.dtype`. The error (kInvalid) names a size of the model that is no multiple of the
 // arena's alignment in this dtype: parameters that are multiplied as one operand, such as q|k|v,
 // would then have gaps between them.
-Result<void> compute_in(runtime::DType dtype, ModelConfig& config);
+Result<void> compute_in(device::DType dtype, ModelConfig& config);
 
 // A config.json that transformers and parse_model_config read back as `config`, apart from `dtype`.
 std::string config_json(const ModelConfig& config);

@@ -28,12 +28,12 @@
 namespace tandem::actors {
 namespace {
 
+using device::columns;
+using device::rows;
+using device::split_heads;
+using device::Stream;
+using device::TensorView;
 using kernels::Output;
-using runtime::columns;
-using runtime::rows;
-using runtime::split_heads;
-using runtime::Stream;
-using runtime::TensorView;
 
 // Activations on the device, of the largest call. A layer overwrites those of the layer before it.
 struct Buffers {
@@ -62,8 +62,8 @@ constexpr std::size_t kTableSides = 2;  // one is filled while the other is on i
 
 // Whether attention with one query per sequence can compute the splits of a sequence in parallel
 // (attention.h). Only then are shared prefixes and a workspace of use.
-bool spreads_splits(const ModelConfig& config, runtime::DeviceKind device) {
-  return device == runtime::DeviceKind::kCuda && config.dtype == runtime::DType::kBF16;
+bool spreads_splits(const ModelConfig& config, device::DeviceKind device) {
+  return device == device::DeviceKind::kCuda && config.dtype == device::DType::kBF16;
 }
 
 // How many blocks of `block` positions hold `positions`, rounded up.
@@ -78,7 +78,7 @@ constexpr std::int64_t kSpreadSequences = 8;
 // Floats of attention's workspace: for either the shareable splits of every sequence or all splits
 // of kSpreadSequences sequences, whichever is more.
 std::int64_t split_sums(const ModelConfig& config, const PagedLimits& limits,
-                        runtime::DeviceKind device) {
+                        device::DeviceKind device) {
   if (!spreads_splits(config, device)) return 0;
   const auto floats = [&](std::int64_t sequences, std::int64_t splits) {
     return kernels::attention_paged_workspace(sequences, config.heads, config.head_dim, splits);
@@ -91,7 +91,7 @@ std::int64_t split_sums(const ModelConfig& config, const PagedLimits& limits,
 }
 
 Buffers cut_buffers(BufferCutter& cut, const ModelConfig& config, const PagedLimits& limits,
-                    runtime::DeviceKind device) {
+                    device::DeviceKind device) {
   const std::int64_t T = limits.rows_max, R = limits.logit_rows_max;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size;
   const auto tensor = [&](std::initializer_list<std::int64_t> shape) {
@@ -144,7 +144,7 @@ struct Recorded {
   std::int32_t pages = 0, page_positions = 0;  // of the cache
   // The graphs by padded size. An empty graph means that the GPU had no memory for the recording;
   // it is kept so that the recording is not tried again at every step.
-  std::map<std::int64_t, runtime::Graph> graphs;
+  std::map<std::int64_t, device::Graph> graphs;
 
   bool same_place(const Recorded& other) const {
     return stream == other.stream && weights == other.weights && cache == other.cache &&
@@ -155,17 +155,17 @@ struct Recorded {
 struct PagedDecoder::Workspace {
   ModelConfig config;
   PagedLimits limits;
-  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
+  device::DeviceKind device = device::DeviceKind::kCpu;
   RotaryTable rotary;
-  runtime::Buffer memory;
+  device::Buffer memory;
   Buffers all;
-  runtime::Staged staged;
+  device::Staged staged;
   Tables tables;
   Recorded recorded;
 
   // The first `count` of a table, as operators see it.
   TensorView on_device(std::span<std::int32_t> table, std::int64_t count) const {
-    return staged.on_device(runtime::tensor(table.data(), {count}));
+    return staged.on_device(device::tensor(table.data(), {count}));
   }
   TensorView ones(std::int64_t count) const {
     return config.qkv_bias() ? rows(staged.on_device(tables.ones), 0, count) : TensorView{};
@@ -193,7 +193,7 @@ PagedDecoder& PagedDecoder::operator=(PagedDecoder&&) noexcept = default;
 PagedDecoder::~PagedDecoder() = default;
 
 std::size_t PagedDecoder::workspace_bytes(const ModelConfig& config, const PagedLimits& limits,
-                                          runtime::DeviceKind device) {
+                                          device::DeviceKind device) {
   BufferCutter buffers(nullptr), tables(nullptr);
   cut_buffers(buffers, config, limits, device);
   cut_tables(tables, config, limits);
@@ -201,17 +201,17 @@ std::size_t PagedDecoder::workspace_bytes(const ModelConfig& config, const Paged
 }
 
 Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLimits& limits,
-                                        runtime::DeviceKind device) {
+                                        device::DeviceKind device) {
   Result<RotaryTable> rotary = RotaryTable::make(config, limits.positions_max, device);
   if (!rotary) return rotary.error();
   BufferCutter measure(nullptr), measure_tables(nullptr);
   cut_buffers(measure, config, limits, device);
   cut_tables(measure_tables, config, limits);
-  Result<runtime::Buffer> memory = runtime::Buffer::allocate(
-      measure.bytes(), "the decoder's workspace", runtime::operand_place(device));
+  Result<device::Buffer> memory = device::Buffer::allocate(
+      measure.bytes(), "the decoder's workspace", device::operand_place(device));
   if (!memory) return memory.error();
-  Result<runtime::Staged> staged = runtime::Staged::allocate(
-      measure_tables.bytes(), "the decoder's tables", device, kTableSides);
+  Result<device::Staged> staged =
+      device::Staged::allocate(measure_tables.bytes(), "the decoder's tables", device, kTableSides);
   if (!staged) return staged.error();
   BufferCutter cut(memory->data());
   CHECK(std::ranges::is_sorted(limits.capture_sizes));
@@ -266,7 +266,7 @@ void PagedDecoder::Workspace::add_slice(Batch& batch, const PagedSlice& slice,
 // decode step, or none that is recorded.
 std::int64_t PagedDecoder::Workspace::padded_size(const Stream& stream,
                                                   std::span<const PagedSlice> slices) const {
-  if (stream.device == runtime::DeviceKind::kCpu || slices.empty()) return 0;
+  if (stream.device == device::DeviceKind::kCpu || slices.empty()) return 0;
   for (const PagedSlice& slice : slices)
     if (slice.tokens.size() != 1 || slice.logits_last != 1) return 0;
   const auto size = std::ranges::lower_bound(limits.capture_sizes, std::ssize(slices));
@@ -352,8 +352,8 @@ void PagedDecoder::Workspace::attend(const Stream& stream, const LayerWeights& l
                   .q = q,
                   .k_pages = keys,
                   .v_pages = values,
-                  .block_tables = runtime::reshape(on_device(tables.block_tables, S * batch.blocks),
-                                                   {S, batch.blocks}),
+                  .block_tables = device::reshape(on_device(tables.block_tables, S * batch.blocks),
+                                                  {S, batch.blocks}),
                   .query_begin = on_device(tables.query_begin, S + 1),
                   .first_position = on_device(tables.first_position, S),
                   .scale = attention_scale(config),
@@ -431,7 +431,7 @@ void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weight
                .page_positions = cache.page_positions(),
                .graphs = {}};
   if (!recorded.same_place(now)) {
-    runtime::synchronize(stream);  // GR-4: a graph that still runs must not be destroyed
+    device::synchronize(stream);  // GR-4: a graph that still runs must not be destroyed
     recorded = std::move(now);
   }
   const auto found = recorded.graphs.find(batch.slices);
@@ -439,7 +439,7 @@ void PagedDecoder::Workspace::replay(const Stream& stream, const Weights& weight
   if (known && found->second) return found->second.launch(stream);
   const auto work = [&] { compute(stream, weights, cache, batch); };
   work();
-  if (!known) recorded.graphs.emplace(batch.slices, runtime::Graph::capture(stream, work));
+  if (!known) recorded.graphs.emplace(batch.slices, device::Graph::capture(stream, work));
 }
 
 TensorView PagedDecoder::forward(const Stream& stream, const Weights& weights, KvCache& cache,

@@ -21,12 +21,12 @@ float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
   return static_cast<float>(deviation * std::sqrt(-2.0 * std::log(open)) * std::cos(angle));
 }
 
-bool is_vector(const runtime::ParameterSpec& spec) { return spec.shape.size() == 1; }
-bool is_bias(const runtime::ParameterSpec& spec) { return spec.name.ends_with(".bias"); }
+bool is_vector(const device::ParameterSpec& spec) { return spec.shape.size() == 1; }
+bool is_bias(const device::ParameterSpec& spec) { return spec.name.ends_with(".bias"); }
 
 // The order of the calls of `add` is the layout that the header promises.
-runtime::Manifest manifest_in(runtime::DType dtype, const ModelConfig& config) {
-  runtime::Manifest manifest;
+device::Manifest manifest_in(device::DType dtype, const ModelConfig& config) {
+  device::Manifest manifest;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
     manifest.add(name, dtype, std::move(shape));
   };
@@ -78,12 +78,12 @@ LayerNames::LayerNames(std::int64_t layer) {
   down = at + "mlp.down_proj.weight";
 }
 
-OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& names) {
+OptionalVectors optional_vectors(const device::Arena& arena, const LayerNames& names) {
   OptionalVectors out;
   // The arena itself says which family it belongs to.
   if (arena.manifest().find(names.q_bias) != nullptr) {
-    const runtime::TensorView bias = arena.fused(names.q_bias, names.v_bias);
-    out.qkv_bias = runtime::reshape(bias, {bias.dim(0), 1});
+    const device::TensorView bias = arena.fused(names.q_bias, names.v_bias);
+    out.qkv_bias = device::reshape(bias, {bias.dim(0), 1});
   }
   if (arena.manifest().find(names.q_norm) != nullptr) {
     out.q_norm = arena.view(names.q_norm);
@@ -92,16 +92,16 @@ OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& 
   return out;
 }
 
-runtime::Manifest make_manifest(const ModelConfig& config) {
-  return manifest_in(runtime::DType::kF32, config);
+device::Manifest make_manifest(const ModelConfig& config) {
+  return manifest_in(device::DType::kF32, config);
 }
 
-runtime::Manifest published_manifest(const ModelConfig& config) {
+device::Manifest published_manifest(const ModelConfig& config) {
   return manifest_in(config.dtype, config);
 }
 
 std::vector<std::int64_t> layer_begins(const ModelConfig& config) {
-  const runtime::Manifest manifest = make_manifest(config);
+  const device::Manifest manifest = make_manifest(config);
   const auto begin_of = [&](std::string_view name) {
     return static_cast<std::int64_t>(manifest.find(name)->offset_bytes / sizeof(float));
   };
@@ -112,11 +112,11 @@ std::vector<std::int64_t> layer_begins(const ModelConfig& config) {
   return begins;
 }
 
-void initialize(const RandomInit& init, const runtime::Arena& arena) {
+void initialize(const RandomInit& init, const device::Arena& arena) {
   // Values per piece of work of a thread; the values do not depend on it.
   constexpr std::int64_t kGrain = std::int64_t{1} << 16;
-  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
-    const runtime::TensorView view = arena.view(spec.name);
+  for (const device::ParameterSpec& spec : arena.manifest().parameters) {
+    const device::TensorView view = arena.view(spec.name);
     float* values = view.f32();
     // The key is the name, so that two models with a layer in common draw the same values for it.
     const std::uint64_t key = derive_seed(init.seed, spec.name);

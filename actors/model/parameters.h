@@ -35,15 +35,15 @@ struct LayerNames {
 
 // The parameters that not every family has, as views of an arena with one of the manifests below.
 struct OptionalVectors {
-  runtime::TensorView qkv_bias;        // [Q, 1], or empty
-  runtime::TensorView q_norm, k_norm;  // [D], or empty
+  device::TensorView qkv_bias;        // [Q, 1], or empty
+  device::TensorView q_norm, k_norm;  // [D], or empty
 };
-OptionalVectors optional_vectors(const runtime::Arena& arena, const LayerNames& names);
+OptionalVectors optional_vectors(const device::Arena& arena, const LayerNames& names);
 
 // The layout of master weights and of gradients: f32.
-runtime::Manifest make_manifest(const ModelConfig& config);
+device::Manifest make_manifest(const ModelConfig& config);
 // The layout of published weights, in config.dtype. For f32 it equals make_manifest().
-runtime::Manifest published_manifest(const ModelConfig& config);
+device::Manifest published_manifest(const ModelConfig& config);
 
 // [L + 1] Where the layers of the master weights begin, in floats, ascending. The last entry is
 // where the final norm begins, behind the last layer. The embedding lies before the first layer.
@@ -55,8 +55,8 @@ std::vector<std::int64_t> layer_begins(const ModelConfig& config);
 struct RandomInit {
   std::uint64_t seed;
   double initializer_range;
-  runtime::ThreadPool* threads = nullptr;  // may be null; any number of threads draws the same
+  device::ThreadPool* threads = nullptr;  // may be null; any number of threads draws the same
 };
-void initialize(const RandomInit& init, const runtime::Arena& arena);
+void initialize(const RandomInit& init, const device::Arena& arena);
 
 }  // namespace tandem::actors

@@ -37,10 +37,10 @@ constexpr std::string_view kRotaryFrequencies = ".rotary_emb.inv_freq";  // a te
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 
-std::optional<runtime::DType> stored_dtype(const std::string& dtype) {
-  if (dtype == "F32") return runtime::DType::kF32;
-  if (dtype == "BF16") return runtime::DType::kBF16;
-  if (dtype == "F16") return runtime::DType::kF16;
+std::optional<device::DType> stored_dtype(const std::string& dtype) {
+  if (dtype == "F32") return device::DType::kF32;
+  if (dtype == "BF16") return device::DType::kBF16;
+  if (dtype == "F16") return device::DType::kF16;
   return std::nullopt;
 }
 
@@ -110,7 +110,7 @@ Result<SafetensorsFile::Entry> parse_entry(const std::filesystem::path& file,
                      "F32 that they were made of"};
   const auto count = value_count(entry.shape);
   if (!count) return bad("has an impossible shape " + shape_text(entry.shape));
-  if (entry.begin > entry.end || entry.end - entry.begin != *count * runtime::size_bytes(*dtype))
+  if (entry.begin > entry.end || entry.end - entry.begin != *count * device::size_bytes(*dtype))
     return bad("has data_offsets that do not match its shape " + shape_text(entry.shape));
   return entry;
 }
@@ -212,10 +212,10 @@ std::vector<Piece> pieces_of(std::span<const NamedTensor> tensors) {
 // Does all pieces, and returns the error of the first one in the list that failed: which one that
 // is does not depend on the number of threads.
 template <class Work>
-Result<void> for_each_piece(runtime::ThreadPool* threads, std::span<const Piece> pieces,
+Result<void> for_each_piece(device::ThreadPool* threads, std::span<const Piece> pieces,
                             const Work& work) {
   std::vector<std::optional<Error>> failed(pieces.size());
-  runtime::parallel_for(threads, std::ssize(pieces), 1, [&](std::int64_t begin, std::int64_t end) {
+  device::parallel_for(threads, std::ssize(pieces), 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
       if (Result<void> done = work(pieces[i]); !done) failed[i] = done.error();
   });
@@ -271,10 +271,10 @@ Result<void> SafetensorsFile::read_part(const std::string& name, std::size_t fir
                                         std::span<float> out) const {
   const Entry& entry = entries_.at(name);
   CHECK(first + out.size() <= *value_count(entry.shape));
-  const runtime::DType dtype = *stored_dtype(entry.dtype);
-  const std::size_t width = runtime::size_bytes(dtype);
+  const device::DType dtype = *stored_dtype(entry.dtype);
+  const std::size_t width = device::size_bytes(dtype);
   const std::uint64_t begin = data_begin_ + entry.begin + first * width;
-  if (dtype == runtime::DType::kF32)
+  if (dtype == device::DType::kF32)
     return read_at(fd_.get(), file_, begin, std::as_writable_bytes(out));
   std::vector<std::byte> chunk(std::min(kChunkValues, out.size()) * width);
   for (std::size_t at = 0; at < out.size(); at += kChunkValues) {
@@ -282,7 +282,7 @@ Result<void> SafetensorsFile::read_part(const std::string& name, std::size_t fir
     const std::span<std::byte> bytes(chunk.data(), part.size() * width);
     if (Result<void> read = read_at(fd_.get(), file_, begin + at * width, bytes); !read)
       return read;
-    runtime::to_f32(bytes, dtype, part);
+    device::to_f32(bytes, dtype, part);
   }
   return {};
 }
@@ -328,7 +328,7 @@ Result<TensorFiles> TensorFiles::open(const std::filesystem::path& directory,
 }
 
 Result<void> TensorFiles::read(std::span<const NamedTensor> tensors,
-                               runtime::ThreadPool* threads) const {
+                               device::ThreadPool* threads) const {
   CHECK(tensors.size() == holders_.size());
   for (std::size_t i = 0; i < tensors.size(); ++i)
     CHECK(value_count(holders_[i]->entries().at(tensors[i].name).shape) ==
@@ -343,7 +343,7 @@ Result<void> TensorFiles::read(std::span<const NamedTensor> tensors,
 }
 
 Result<void> TensorFiles::check_tied_copy(std::span<const NamedTensor> tensors,
-                                          runtime::ThreadPool* threads) const {
+                                          device::ThreadPool* threads) const {
   const auto original = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& t) {
     return t.name == tied_.alias_of;
   });

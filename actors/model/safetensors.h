@@ -86,12 +86,12 @@ class TensorFiles {
   // Fills `tensors`, which are those that open() was asked for, in the same order. The threads
   // share the work; null: the calling thread alone. After an error the values are undefined.
   Result<void> read(std::span<const NamedTensor> tensors,
-                    runtime::ThreadPool* threads = nullptr) const;
+                    device::ThreadPool* threads = nullptr) const;
 
  private:
   TensorFiles() = default;
   Result<void> check_tied_copy(std::span<const NamedTensor> tensors,
-                               runtime::ThreadPool* threads) const;
+                               device::ThreadPool* threads) const;
 
   std::vector<SafetensorsFile> files_;
   std::vector<const SafetensorsFile*> holders_;   // of the wanted tensors, in files_

@@ -15,13 +15,13 @@ constexpr std::int64_t kChunkRowsMin = 16;
 
 }  // namespace
 
-std::int64_t logit_rows_per_chunk(const ModelConfig& config, runtime::DeviceKind device) {
-  const bool cpu = device == runtime::DeviceKind::kCpu;
+std::int64_t logit_rows_per_chunk(const ModelConfig& config, device::DeviceKind device) {
+  const bool cpu = device == device::DeviceKind::kCpu;
   const std::int64_t logits = cpu ? kLogitsPerChunk : kLogitsPerChunkOnGpu;
   return std::max(logits / config.vocab_size, kChunkRowsMin);
 }
 
-void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::DeviceKind device,
+void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, device::DeviceKind device,
                        const TrainLimits& limits, TrainBuffers& buffers) {
   const std::int64_t T = limits.rows_max, M = limits.items_max;
   const std::int64_t H = config.hidden_size, F = config.intermediate_size, Q = config.qkv_width();
@@ -35,15 +35,15 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
   };
   // The order of the cuts is the layout of the block; it has to be the same at every size.
   const bool normal = config.qk_norm();
-  const auto rest_of_layer = [&](const runtime::TensorView& x) {
+  const auto rest_of_layer = [&](const device::TensorView& x) {
     LayerActivations layer{.x = x,
                            .inv = cut.f32({T}),
                            .h = tensor({T, H}),
                            .qkv = tensor({T, Q}),
-                           .inv_q = normal ? cut.f32({T, A}) : runtime::TensorView{},
-                           .inv_k = normal ? cut.f32({T, B}) : runtime::TensorView{},
-                           .q = normal ? tensor({T, A * D}) : runtime::TensorView{},
-                           .k = normal ? tensor({T, B * D}) : runtime::TensorView{},
+                           .inv_q = normal ? cut.f32({T, A}) : device::TensorView{},
+                           .inv_k = normal ? cut.f32({T, B}) : device::TensorView{},
+                           .q = normal ? tensor({T, A * D}) : device::TensorView{},
+                           .k = normal ? tensor({T, B * D}) : device::TensorView{},
                            .attention = tensor({T, A * D}),
                            .lse = cut.f32({T, A}),
                            .x2 = tensor({T, H}),
@@ -52,8 +52,8 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
                            .gate_up = tensor({T, 2 * F}),
                            .act = tensor({T, F})};
     if (!normal) {
-      layer.q = runtime::columns(layer.qkv, 0, config.q_width());
-      layer.k = runtime::columns(layer.qkv, config.q_width(), config.kv_width());
+      layer.q = device::columns(layer.qkv, 0, config.q_width());
+      layer.k = device::columns(layer.qkv, config.q_width(), config.kv_width());
     }
     return layer;
   };
@@ -62,11 +62,11 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
     // With checkpointing the layers after the first take only their own x, and the first layer's
     // views for the rest.
     const bool shares = limits.checkpointing && &layer != buffers.layers.data();
-    const runtime::TensorView x = tensor({T, H});
+    const device::TensorView x = tensor({T, H});
     layer = shares ? buffers.layers.front() : rest_of_layer(x);
     layer.x = x;
   }
-  const bool f32 = config.dtype == runtime::DType::kF32;
+  const bool f32 = config.dtype == device::DType::kF32;
   buffers.x = tensor({T, H});
   buffers.lse = cut.f32({M});
   buffers.picked = tensor({C, H});
@@ -85,12 +85,12 @@ void cut_train_buffers(BufferCutter& cut, const ModelConfig& config, runtime::De
   buffers.norm_sums = cut.f32(
       {std::max({norm_sums(T, H), norm_sums(T * A, D), norm_sums(T * B, D), norm_sums(C, H)})});
   buffers.attention_sums = cut.f32({kernels::attention_backward_workspace(
-      device, runtime::tensor(nullptr, config.dtype, {T, A, D}),
-      runtime::tensor(nullptr, config.dtype, {T, B, D}))});
+      device, device::tensor(nullptr, config.dtype, {T, A, D}),
+      device::tensor(nullptr, config.dtype, {T, B, D}))});
 }
 
 std::size_t train_buffer_bytes(const ModelConfig& config, const TrainLimits& limits,
-                               runtime::DeviceKind device) {
+                               device::DeviceKind device) {
   BufferCutter cut(nullptr);
   TrainBuffers buffers;
   cut_train_buffers(cut, config, device, limits, buffers);

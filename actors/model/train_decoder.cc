@@ -33,14 +33,14 @@
 namespace tandem::actors {
 namespace {
 
+using device::columns;
+using device::DeviceKind;
+using device::rows;
+using device::split_heads;
+using device::Stream;
+using device::tensor;
+using device::TensorView;
 using kernels::Output;
-using runtime::columns;
-using runtime::DeviceKind;
-using runtime::rows;
-using runtime::split_heads;
-using runtime::Stream;
-using runtime::tensor;
-using runtime::TensorView;
 
 // Backward of y = x weight^T: writes dx (=) and adds to dweight (+=).
 struct MatrixBackward {
@@ -63,7 +63,7 @@ struct LayerGradients {
   OptionalVectors vectors;
 };
 
-LayerGradients layer_gradients(const runtime::Arena& gradients, std::int64_t layer) {
+LayerGradients layer_gradients(const device::Arena& gradients, std::int64_t layer) {
   const LayerNames names(layer);
   return {.input_norm = gradients.view(names.input_norm),
           .qkv = gradients.fused(names.q, names.v),
@@ -80,7 +80,7 @@ struct Gradients {
   TensorView embedding, final_norm, head;
   std::vector<LayerGradients> layers;
 
-  void bind(const ModelConfig& config, const runtime::Arena& arena) {
+  void bind(const ModelConfig& config, const device::Arena& arena) {
     if (base == arena.flat().data) return;
     base = arena.flat().data;
     embedding = arena.view(kEmbeddingName);
@@ -103,20 +103,20 @@ Heads split_qkv(const ModelConfig& config, const TensorView& qkv) {
 }
 
 void copy(const Stream& stream, const TensorView& from, const TensorView& to) {
-  runtime::copy(stream, to.data, from.data, runtime::size_bytes(from));
+  device::copy(stream, to.data, from.data, device::size_bytes(from));
 }
 
 }  // namespace
 
 struct TrainDecoder::Workspace {
   ModelConfig config;
-  runtime::Manifest master;                // the layout of gradients and of the master weights
+  device::Manifest master;                 // the layout of gradients and of the master weights
   std::vector<std::int64_t> layer_begins;  // in that layout, in floats (parameters.h)
   TrainLimits limits;
   DeviceKind device = DeviceKind::kCpu;
   RotaryTable rotary;
-  runtime::Buffer memory;
-  runtime::Staged table_memory, score_memory, slope_memory;
+  device::Buffer memory;
+  device::Staged table_memory, score_memory, slope_memory;
   // All cut for the batch that forward() computed last.
   TrainBuffers now;
   TrainTables tables;  // host side
@@ -186,13 +186,13 @@ Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLi
                                         DeviceKind device) {
   Result<RotaryTable> rotary = RotaryTable::make(config, limits.positions_max, device);
   if (!rotary) return rotary.error();
-  Result<runtime::Buffer> memory =
-      runtime::Buffer::allocate(train_buffer_bytes(config, limits, device),
-                                "the training activations", runtime::operand_place(device));
+  Result<device::Buffer> memory =
+      device::Buffer::allocate(train_buffer_bytes(config, limits, device),
+                               "the training activations", device::operand_place(device));
   if (!memory) return memory.error();
   auto workspace = std::make_unique<Workspace>();
   struct Block {
-    runtime::Staged& memory;
+    device::Staged& memory;
     std::size_t bytes;
     const char* purpose;
   };
@@ -202,7 +202,7 @@ Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLi
               "the training batch's tables"},
         Block{workspace->score_memory, per_item, "the training batch's log-probabilities"},
         Block{workspace->slope_memory, per_item, "the gradients of log-probabilities"}}) {
-    Result<runtime::Staged> staged = runtime::Staged::allocate(block.bytes, block.purpose, device);
+    Result<device::Staged> staged = device::Staged::allocate(block.bytes, block.purpose, device);
     if (!staged) return staged.error();
     block.memory = *std::move(staged);
   }
@@ -376,7 +376,7 @@ void TrainDecoder::forward(const Stream& stream, const Weights& weights, const P
   CHECK(entropy.empty() || entropy.size() == batch.items.size());
   // A GPU may not yet have read the staged blocks of the last backward(), which are filled anew
   // here. On a CPU this wait is free.
-  runtime::synchronize(stream);
+  device::synchronize(stream);
   w.lay_out(batch);
   w.consumed = false;
   // Room for entropies is always there; without them the kernel and the download skip that half.
@@ -403,7 +403,7 @@ void TrainDecoder::forward(const Stream& stream, const Weights& weights, const P
   w.score_items(stream, weights, batch.temperature);
   const std::int64_t M = std::ssize(batch.items);
   w.score_memory.download(stream, per_item_bytes(M, w.has_entropy));
-  runtime::synchronize(stream);
+  device::synchronize(stream);
   std::copy_n(w.scores.logprob.f32(), M, logprob.data());
   if (w.has_entropy) std::copy_n(w.scores.entropy.f32(), M, entropy.data());
 }
@@ -508,7 +508,7 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
   const TensorView entropy = score_memory.on_device(scores.entropy);
   const std::int64_t M = std::ssize(tables.item_rows);
   const bool logits_kept = M <= logit_rows_per_chunk(config, device);
-  runtime::zero(stream, now.dx_sums.data, runtime::size_bytes(now.dx_sums));
+  device::zero(stream, now.dx_sums.data, device::size_bytes(now.dx_sums));
   for (std::int64_t at = 0; at < M;) {
     const Chunk part = chunk(at);
     const TensorView dpicked = rows(now.dpicked, 0, part.count);
@@ -543,15 +543,15 @@ void TrainDecoder::Workspace::head_backward(const Stream& stream, const Weights&
         stream, kernels::EmbeddingBackward{.ids = part.rows, .dy = dpicked, .dtable = now.dx_sums});
     at += part.count;
   }
-  if (now.dx.dtype == runtime::DType::kF32) return;
+  if (now.dx.dtype == device::DType::kF32) return;
   const std::int64_t count = now.dx.elements();
-  kernels::convert(stream, {.x = runtime::reshape(now.dx_sums, {count}),
-                            .y = runtime::reshape(now.dx, {count})});
+  kernels::convert(
+      stream, {.x = device::reshape(now.dx_sums, {count}), .y = device::reshape(now.dx, {count})});
 }
 
 void TrainDecoder::backward(const Stream& stream, const Weights& weights, const PackedBatch& batch,
                             std::span<const float> dlogprob, std::span<const float> dentropy,
-                            const runtime::Arena& gradients, const GradientsFinished& finished) {
+                            const device::Arena& gradients, const GradientsFinished& finished) {
   Workspace& w = *work_;
   const std::int64_t T = std::ssize(w.tables.tokens), M = std::ssize(w.tables.item_rows);
   CHECK(stream.device == w.device && !w.consumed && weights.use() != WeightsUse::kInference);

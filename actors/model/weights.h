@@ -40,18 +40,18 @@ enum class WeightsUse : std::uint8_t {
 // not tied to the head.
 struct MatrixOperand {
   kernels::PackedWeight packed;
-  runtime::TensorView plain;
+  device::TensorView plain;
 };
 
 struct LayerWeights {
-  runtime::TensorView input_norm;           // [H]
-  MatrixOperand qkv;                        // [Q, H]
-  runtime::TensorView qkv_bias;             // [Q, 1], or empty
-  runtime::TensorView q_norm, k_norm;       // [D], or empty
-  MatrixOperand o;                          // [H, A D]
-  runtime::TensorView post_attention_norm;  // [H]
-  MatrixOperand gate_up;                    // [2 F, H]
-  MatrixOperand down;                       // [H, F]
+  device::TensorView input_norm;           // [H]
+  MatrixOperand qkv;                       // [Q, H]
+  device::TensorView qkv_bias;             // [Q, 1], or empty
+  device::TensorView q_norm, k_norm;       // [D], or empty
+  MatrixOperand o;                         // [H, A D]
+  device::TensorView post_attention_norm;  // [H]
+  MatrixOperand gate_up;                   // [2 F, H]
+  MatrixOperand down;                      // [H, F]
 };
 
 // A part of an arena, in floats.
@@ -62,47 +62,47 @@ struct FloatRange {
 // Returns the weights that a learner with these master weights publishes: rounded to config.dtype,
 // or in f32 the same arena. `master` has make_manifest(config)'s layout and lies in the host's
 // memory. The only error is too little memory.
-Result<runtime::Arena> as_published(const ModelConfig& config, runtime::Arena master);
+Result<device::Arena> as_published(const ModelConfig& config, device::Arena master);
 
 class Weights {
  public:
   // The error means too little memory. The values are undefined before the first install.
   static Result<Weights> allocate(const ModelConfig& config, WeightsUse use,
-                                  runtime::DeviceKind device);
+                                  device::DeviceKind device);
   // Bytes that allocate() takes on the device.
-  static std::size_t bytes(const ModelConfig& config, WeightsUse use, runtime::DeviceKind device);
+  static std::size_t bytes(const ModelConfig& config, WeightsUse use, device::DeviceKind device);
 
   // Takes over all of `arena`, which has published_manifest(config)'s layout and lies in the host's
   // memory or the device's. The arena must stay unchanged until the stream has done this work.
-  void install(const runtime::Stream& stream, std::span<const std::byte> arena);
+  void install(const device::Stream& stream, std::span<const std::byte> arena);
   // The same from master weights, which have make_manifest(config)'s layout and lie on the device;
   // the values are rounded to config.dtype. Only the floats of `range` are read, which begins and
   // ends where a layer does (layer_begins in parameters.h) or where the arena does. Not for
   // kInference in bf16 on a CPU, which keeps no copy to round into (CHECKed).
-  void install_master(const runtime::Stream& stream, const runtime::Arena& master,
+  void install_master(const device::Stream& stream, const device::Arena& master,
                       const FloatRange& range);
 
   // Copies the parameters to `arena` in the host's memory, in the form that install() reads. Only
   // where all of them are kept (CHECKed): on a GPU, with kTraining, and with kTrainingInPlace in
   // bf16.
-  void fetch(const runtime::Stream& stream, std::span<std::byte> arena) const;
+  void fetch(const device::Stream& stream, std::span<std::byte> arena) const;
 
   WeightsUse use() const { return use_; }
   // The layout that install() reads.
-  const runtime::Manifest& manifest() const { return manifest_; }
+  const device::Manifest& manifest() const { return manifest_; }
   // [V, H]: plain, or packed where `plain` is empty.
   const MatrixOperand& embedding() const { return forms_->embedding; }
   const LayerWeights& layer(std::int64_t index) const {
     return forms_->layers[static_cast<std::size_t>(index)];
   }
-  const runtime::TensorView& final_norm() const { return forms_->final_norm; }  // [H]
-  const MatrixOperand& head() const { return forms_->head; }                    // [V, H]
+  const device::TensorView& final_norm() const { return forms_->final_norm; }  // [H]
+  const MatrixOperand& head() const { return forms_->head; }                   // [V, H]
 
  private:
-  Weights(const ModelConfig& config, WeightsUse use, runtime::Arena kept, runtime::Buffer packed);
+  Weights(const ModelConfig& config, WeightsUse use, device::Arena kept, device::Buffer packed);
   bool in_place() const { return kept_.manifest().parameters.empty(); }
   void lay_out_layer(const ModelConfig& config, std::int64_t index);
-  void place(const std::string& first, const runtime::TensorView& shape, runtime::TensorView& view);
+  void place(const std::string& first, const device::TensorView& shape, device::TensorView& view);
   void operand(const std::string& first, std::int64_t n, std::int64_t k, MatrixOperand& operand);
 
   // Bytes of an arena.
@@ -111,9 +111,9 @@ class Weights {
     // Whether the `bytes` bytes from `from` on lie in the range. A range that cuts them is a bug.
     bool holds(std::size_t from, std::size_t bytes) const;
   };
-  void install_part(const runtime::Stream& stream, const std::byte* arena, const ByteRange& part);
-  void pack_part(const runtime::Stream& stream, const std::byte* arena, const ByteRange& part);
-  void install_rounded(const runtime::Stream& stream, const runtime::Arena& master,
+  void install_part(const device::Stream& stream, const std::byte* arena, const ByteRange& part);
+  void pack_part(const device::Stream& stream, const std::byte* arena, const ByteRange& part);
+  void install_rounded(const device::Stream& stream, const device::Arena& master,
                        const ByteRange& part);
 
   // Offsets in bytes into the arena that install() reads, and into kept_.
@@ -128,20 +128,20 @@ class Weights {
   // A view that every install points at parameters in its arena (kTrainingInPlace).
   struct Borrowed {
     std::size_t from, bytes;
-    runtime::TensorView* view;  // in forms_
+    device::TensorView* view;  // in forms_
   };
   struct Forms {
     MatrixOperand embedding, head;
-    runtime::TensorView final_norm;
+    device::TensorView final_norm;
     std::vector<LayerWeights> layers;
   };
 
   WeightsUse use_;
-  runtime::Manifest manifest_;
+  device::Manifest manifest_;
   // The parameters that are read unpacked. On a CPU for kInference these are norms, biases and an
   // embedding that is not the head. Empty where all of them are borrowed (in_place()).
-  runtime::Arena kept_;
-  runtime::Buffer packed_;       // empty on a GPU
+  device::Arena kept_;
+  device::Buffer packed_;        // empty on a GPU
   std::size_t packed_used_ = 0;  // bytes
   std::vector<Copy> copies_;
   std::vector<Packing> packings_;

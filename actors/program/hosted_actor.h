@@ -27,15 +27,15 @@ struct StartMark {};
 struct DrainMark {};
 
 template <class A>
-concept Starts = requires(A actor, runtime::Context& cx) {
+concept Starts = requires(A actor, actor::Context& cx) {
   actor.start(cx);
 };
 template <class A>
-concept Drains = requires(A actor, runtime::Context& cx) {
+concept Drains = requires(A actor, actor::Context& cx) {
   actor.drain(cx);
 };
 
-template <runtime::Actor A>
+template <actor::Actor A>
 class WithMarks {
   template <class Inbox>
   struct Extended;
@@ -49,7 +49,7 @@ class WithMarks {
   explicit WithMarks(std::unique_ptr<A> actor) : actor_(std::move(actor)) {}
 
   template <class M>
-  void handle(runtime::Context& cx, M message) {
+  void handle(actor::Context& cx, M message) {
     if constexpr (Starts<A>)
       if (!std::exchange(started_, true)) actor_->start(cx);
     if constexpr (std::is_same_v<M, DrainMark>)
@@ -59,7 +59,7 @@ class WithMarks {
   }
 
  private:
-  void drain(runtime::Context& cx) {
+  void drain(actor::Context& cx) {
     if constexpr (Drains<A>)
       actor_->drain(cx);
     else
@@ -71,26 +71,26 @@ class WithMarks {
 
 // A spawned actor. Its functions may be called from any thread, and outlive the actor.
 struct HostedActor {
-  runtime::Address address;
-  std::function<void(const std::string& body, runtime::ReplyTo<AskedJson>)> ask_json;
-  std::function<void()> withdraw;            // from the peers
-  std::function<runtime::Delivery()> start;  // these two post the marks
-  std::function<runtime::Delivery()> drain;
+  actor::Address address;
+  std::function<void(const std::string& body, actor::ReplyTo<AskedJson>)> ask_json;
+  std::function<void()> withdraw;          // from the peers
+  std::function<actor::Delivery()> start;  // these two post the marks
+  std::function<actor::Delivery()> drain;
 };
 
 // Where an actor is spawned; all outlive it. `built` is called each time the class's object has
 // been made, on the thread that runs the actor.
 struct HostPlace {
-  runtime::System& system;
-  runtime::Directory& directory;
+  actor::System& system;
+  link::Directory& directory;
   std::function<void()> built;
 };
 using SpawnHosted = std::function<HostedActor(const HostPlace&, const ActorStart&)>;
 
 // A function that spawns actors of class A, made by `factory` for each incarnation in the process.
-template <runtime::Actor A>
+template <actor::Actor A>
 SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> factory,
-                         runtime::SpawnOptions options) {
+                         actor::SpawnOptions options) {
   return [factory = std::move(factory), options](const HostPlace& place, const ActorStart& start) {
     using Inbox = typename A::Inbox;
     const auto whole = place.system.spawn<WithMarks<A>>(
@@ -101,14 +101,14 @@ SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> fa
           return actor;
         },
         options);
-    const auto port = runtime::narrow<Inbox>(whole);
+    const auto port = actor::narrow<Inbox>(whole);
     const std::string name =
-        runtime::inbox_name(start.name, runtime::schema_hash(runtime::wire_schema<Inbox>()));
+        link::inbox_name(start.name, wire::schema_hash(wire::wire_schema<Inbox>()));
     place.directory.expose(name, port);
     return HostedActor{
         .address = whole.address(),
         .ask_json = [port](const std::string& body,
-                           runtime::ReplyTo<AskedJson> reply) { tell_json(port, body, reply); },
+                           actor::ReplyTo<AskedJson> reply) { tell_json(port, body, reply); },
         .withdraw = [&directory = place.directory, name] { directory.withdraw(name); },
         .start = [whole] { return whole.tell(StartMark{}); },
         .drain = [whole] { return whole.tell(DrainMark{}); }};

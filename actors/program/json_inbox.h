@@ -18,7 +18,7 @@ namespace json_detail {
 
 template <class Struct, class... Members>
 Result<void> read_message(const json& value, Struct& out,
-                          const runtime::WireFields<Struct, Members...>& fields,
+                          const wire::WireFields<Struct, Members...>& fields,
                           const std::string& at) {
   if constexpr (sizeof...(Members) == 0) {
     if (value.is_null()) return {};
@@ -36,7 +36,7 @@ struct Carried {
   using Type = M;
 };
 template <class Q>
-struct Carried<runtime::Ask<Q>> {
+struct Carried<actor::Ask<Q>> {
   using Type = Q;
 };
 
@@ -64,16 +64,16 @@ Error no_such_message(const std::string& name, const std::string& names);
 
 // Reads the message M, tells it, and answers `reply`.
 template <class M, class Inbox>
-void tell_message(const runtime::Ref<Inbox>& actor, const json& value, const std::string& name,
-                  const runtime::ReplyTo<AskedJson>& reply) {
+void tell_message(const actor::Ref<Inbox>& actor, const json& value, const std::string& name,
+                  const actor::ReplyTo<AskedJson>& reply) {
   using Carries = typename Carried<M>::Type;
   Carries carried{};
   if (auto read = read_message(value, carried, wire_fields(&carried), name); !read)
     return reply(read.error());
-  runtime::Delivery sent = runtime::Delivery::kAccepted;
-  if constexpr (runtime::AskShaped<M>) {
+  actor::Delivery sent = actor::Delivery::kAccepted;
+  if constexpr (wire::AskShaped<M>) {
     using R = typename Carries::Reply;
-    const runtime::ReplyTo<R> answer([reply](Result<R> result) {
+    const actor::ReplyTo<R> answer([reply](Result<R> result) {
       if (!result) return reply(result.error());
       if constexpr (std::is_void_v<R>)
         reply(AskedJson{"null"});
@@ -81,19 +81,18 @@ void tell_message(const runtime::Ref<Inbox>& actor, const json& value, const std
         reply(AskedJson{dump_json(write(*result))});
     });
     sent = actor.tell(Inbox(M{std::move(carried), answer}));
-    if (sent != runtime::Delivery::kAccepted)
-      answer(runtime::undelivered(actor.address().name, sent));
+    if (sent != actor::Delivery::kAccepted) answer(actor::undelivered(actor.address().name, sent));
   } else {
     sent = actor.tell(Inbox(std::move(carried)));
-    reply(sent == runtime::Delivery::kAccepted
+    reply(sent == actor::Delivery::kAccepted
               ? Result<AskedJson>(AskedJson{"null"})
-              : Result<AskedJson>(runtime::undelivered(actor.address().name, sent)));
+              : Result<AskedJson>(actor::undelivered(actor.address().name, sent)));
   }
 }
 
 template <class Inbox, class... M>
-void tell_json_of(const runtime::Ref<Inbox>& actor, const std::string& body,
-                  const runtime::ReplyTo<AskedJson>& reply,
+void tell_json_of(const actor::Ref<Inbox>& actor, const std::string& body,
+                  const actor::ReplyTo<AskedJson>& reply,
                   std::type_identity<std::variant<M...>> inbox) {
   const std::string names = names_of(inbox);
   const auto question = parse_question(body, names);
@@ -114,8 +113,8 @@ void tell_json_of(const runtime::Ref<Inbox>& actor, const std::string& body,
 // is no message of Inbox; the answer's own; kUnreachable if the actor does not take it. From any
 // thread.
 template <class Inbox>
-void tell_json(const runtime::Ref<Inbox>& actor, const std::string& body,
-               const runtime::ReplyTo<AskedJson>& reply) {
+void tell_json(const actor::Ref<Inbox>& actor, const std::string& body,
+               const actor::ReplyTo<AskedJson>& reply) {
   json_detail::tell_json_of(actor, body, reply, std::type_identity<Inbox>{});
 }
 

@@ -39,7 +39,7 @@ std::string between(Number min, Number max) {
 bool is_one_of(std::string_view name, std::string_view names) {
   const auto commas = std::count(names.begin(), names.end(), ',');
   for (std::ptrdiff_t i = 0; i <= commas; ++i)
-    if (runtime::field_name(names.data(), static_cast<std::size_t>(i)) == name) return true;
+    if (wire::field_name(names.data(), static_cast<std::size_t>(i)) == name) return true;
   return false;
 }
 

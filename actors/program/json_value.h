@@ -39,8 +39,8 @@ std::string snake_case(std::string_view type);
 namespace json_detail {
 
 using nlohmann::json;
-using runtime::wire_detail::is_a;
-using runtime::wire_detail::is_id;
+using wire::wire_detail::is_a;
+using wire::wire_detail::is_id;
 
 // "add.amount: expected an integer, got a string".
 Error mismatch(const std::string& at, const std::string& expected, const json& value);
@@ -75,14 +75,14 @@ Result<void> read_integer(const json& value, T& out, const std::string& at) {
 
 template <class Struct, class... Members>
 Result<void> read_fields(const json& value, Struct& out,
-                         const runtime::WireFields<Struct, Members...>& fields,
+                         const wire::WireFields<Struct, Members...>& fields,
                          const std::string& at) {
   if (!value.is_object()) return mismatch(at, "an object", value);
   if (auto known = only_known(value, fields.names, at); !known) return known;
   std::size_t index = 0;
   Result<void> result;
   const auto one = [&]<class Member>(Member Struct::*field) {
-    const std::string_view name = runtime::field_name(fields.names, index++);
+    const std::string_view name = wire::field_name(fields.names, index++);
     const json* const found = member(value, name);
     if (found)
       result = read(*found, out.*field, at + "." + std::string(name));
@@ -137,13 +137,13 @@ Result<void> read_map(const json& value, std::map<std::string, T>& out, const st
 // The branches of encode_to (runtime/wire/codec.h), in the same order.
 template <class T>
 Result<void> read(const json& value, T& out, const std::string& at) {
-  if constexpr (runtime::Wired<T>) {
+  if constexpr (wire::Wired<T>) {
     return read_fields(value, out, wire_fields(&out), at);
   } else if constexpr (std::is_same_v<T, bool>) {
     if (!value.is_boolean()) return mismatch(at, "true or false", value);
     out = value.get<bool>();
     return {};
-  } else if constexpr (runtime::WiredEnum<T>) {
+  } else if constexpr (wire::WiredEnum<T>) {
     std::underlying_type_t<T> number{};
     if (auto result = read_integer(value, number, at); !result) return result;
     out = static_cast<T>(number);
@@ -190,11 +190,11 @@ Result<void> read(const json& value, T& out, const std::string& at) {
 }
 
 template <class Struct, class... Members>
-json write_fields(const Struct& value, const runtime::WireFields<Struct, Members...>& fields) {
+json write_fields(const Struct& value, const wire::WireFields<Struct, Members...>& fields) {
   json object = json::object();
   std::size_t index = 0;
   const auto one = [&](auto field) {
-    object[std::string(runtime::field_name(fields.names, index++))] = write(value.*field);
+    object[std::string(wire::field_name(fields.names, index++))] = write(value.*field);
   };
   std::apply([&](auto... field) { (one(field), ...); }, fields.members);
   return object;
@@ -202,7 +202,7 @@ json write_fields(const Struct& value, const runtime::WireFields<Struct, Members
 
 template <class T>
 json write(const T& value) {
-  if constexpr (runtime::Wired<T>) {
+  if constexpr (wire::Wired<T>) {
     return write_fields(value, wire_fields(&value));
   } else if constexpr (std::is_enum_v<T>) {  // std::byte too
     return static_cast<std::underlying_type_t<T>>(value);

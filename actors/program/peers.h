@@ -26,17 +26,17 @@ class Peers {
   // Finds nobody: every message is refused.
   Peers() = default;
   // `directory` outlives the Peers and the Refs that they make; `out` leads to the controller.
-  Peers(std::string job, runtime::Directory& directory, runtime::ParcelSender out)
+  Peers(std::string job, link::Directory& directory, link::ParcelSender out)
       : job_(std::move(job)), directory_(&directory), out_(std::move(out)) {}
 
   // `name` is "board/0" or "JOB/board/0"; other jobs cannot be reached.
   template <class Inbox>
-  runtime::Ref<Inbox> find(const std::string& name) const {
+  actor::Ref<Inbox> find(const std::string& name) const {
     if (!directory_) return {};
     const std::string actor = full_name(name);
     return directory_->remote<Inbox>(
-        {runtime::inbox_name(actor, runtime::schema_hash(runtime::wire_schema<Inbox>())), {}}, out_,
-        runtime::Address{actor, {}});
+        {link::inbox_name(actor, wire::schema_hash(wire::wire_schema<Inbox>())), {}}, out_,
+        actor::Address{actor, {}});
   }
 
   // "board/0" -> "JOB/board/0"; a name with its job stays.
@@ -46,8 +46,8 @@ class Peers {
 
  private:
   std::string job_;
-  runtime::Directory* directory_ = nullptr;
-  runtime::ParcelSender out_;
+  link::Directory* directory_ = nullptr;
+  link::ParcelSender out_;
 };
 
 }  // namespace tandem

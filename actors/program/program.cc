@@ -15,14 +15,14 @@ namespace {
 constexpr std::int64_t kDrainAtSignalMs = 3'600'000;
 
 Result<actors::RankWords> words_of_this_process() {
-  const char* const text = std::getenv(runtime::kActorVariable);
+  const char* const text = std::getenv(node::kActorVariable);
   if (!text)
     return Error{ErrorCode::kInvalid,
                  "this program is started by a Tandem job, and " +
-                     std::string(runtime::kActorVariable) + " is not set",
+                     std::string(node::kActorVariable) + " is not set",
                  "", "name it below `actors:` in a job file, then: tandem run JOB.yaml"};
   const auto words = actors::split_rank_words(text);
-  unsetenv(runtime::kActorVariable);  // it is not for the children of this process
+  unsetenv(node::kActorVariable);  // it is not for the children of this process
   return actors::parse_rank_words(words);
 }
 
@@ -38,14 +38,14 @@ int Program::run() {
   if (!words) return complain(words.error());
   // An idle process never counts as hung (HT-1): how long a user's handler may take is the user's.
   auto begun = actors::RankSession::begin(std::move(*words), [] {
-    return runtime::ProgressReport{.counter = 0, .phase = "idle", .since = steady_now()};
+    return link::ProgressReport{.counter = 0, .phase = "idle", .since = steady_now()};
   });
   if (!begun) return complain(begun.error());
   actors::RankSession& session = **begun;
   // One thread for the user's actor, so that the host answers while a handler computes.
-  runtime::ThreadedExecutor executor(2, session.words().id.incarnation.value);
-  runtime::System system(
-      executor, [&](const runtime::Address& who, const Error& why) { session.failed(who, why); });
+  actor::ThreadedExecutor executor(2, session.words().id.incarnation.value);
+  actor::System system(
+      executor, [&](const actor::Address& who, const Error& why) { session.failed(who, why); });
   const auto host = system.spawn<actors::ProgramHost>("rank", [&] {
     return std::make_unique<actors::ProgramHost>(actors::ProgramHost::World{
         .system = system,
@@ -60,7 +60,7 @@ int Program::run() {
   session.wait();
   // The first signal from outside drains the actor; the second one ends it at once.
   if (!session.ending() &&
-      host.tell(actors::DrainProgram{kDrainAtSignalMs}) == runtime::Delivery::kAccepted)
+      host.tell(actors::DrainProgram{kDrainAtSignalMs}) == actor::Delivery::kAccepted)
     session.wait();
   log::info("event=program_ending exit_status={}", session.exit_status());
   executor.stop();

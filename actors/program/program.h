@@ -40,19 +40,19 @@
 namespace tandem {
 
 // The names that an actor needs, in one place.
-using runtime::Ask;
-using runtime::Context;
-using runtime::Delivery;
-using runtime::Ref;
-using runtime::ReplyTo;
-using runtime::RestartPolicy;
-using runtime::SpawnOptions;
+using actor::Ask;
+using actor::Context;
+using actor::Delivery;
+using actor::Ref;
+using actor::ReplyTo;
+using actor::RestartPolicy;
+using actor::SpawnOptions;
 
-template <runtime::Actor A>
+template <actor::Actor A>
 using ActorFactory = std::function<std::unique_ptr<A>(const ActorStart&)>;
 
 // A factory for classes that are made from an ActorStart, or from nothing.
-template <runtime::Actor A>
+template <actor::Actor A>
 ActorFactory<A> usual_factory() {
   return [](const ActorStart& start) {
     if constexpr (std::constructible_from<A, const ActorStart&>)
@@ -66,12 +66,12 @@ class Program {
  public:
   // `options.restart` is the policy within the process: a restarted object keeps the messages that
   // wait. When the policy is exhausted the process ends, and the job starts another one.
-  template <runtime::Actor A>
+  template <actor::Actor A>
   Program& actor(const std::string& role, SpawnOptions options = {}) {
     return actor<A>(role, usual_factory<A>(), options);
   }
   // `factory` may throw, which is a failure of the actor as one in a handler is.
-  template <runtime::Actor A>
+  template <actor::Actor A>
   Program& actor(const std::string& role, ActorFactory<A> factory, SpawnOptions options = {}) {
     classes_[role] = actors::spawn_hosted<A>(std::move(factory), options);
     return *this;

@@ -20,7 +20,7 @@ std::string roles_of(const std::map<std::string, SpawnHosted>& classes) {
 
 }  // namespace
 
-void ProgramHost::handle(runtime::Context& cx, StartActor start) {
+void ProgramHost::handle(actor::Context& cx, StartActor start) {
   if (actor_) {
     log::warn("event=second_start_ignored actor={}", start.actor);
     return;
@@ -34,14 +34,14 @@ void ProgramHost::handle(runtime::Context& cx, StartActor start) {
   }
 }
 
-Result<void> ProgramHost::spawn(runtime::Context& cx, const StartActor& start) {
+Result<void> ProgramHost::spawn(actor::Context& cx, const StartActor& start) {
   const auto known = world_.classes.find(start.role);
   if (known == world_.classes.end())
     return Error{ErrorCode::kInvalid, "the program has no actor class for " + start.role +
                                           "; it has classes for " + roles_of(world_.classes)};
   const auto read = actor_start(start, Peers(start.job, world_.directory, world_.out));
   if (!read) return read.error();
-  const auto ready = [this, start](runtime::Context&) {
+  const auto ready = [this, start](actor::Context&) {
     (void)actor_->start();  // a mailbox without room has a message that starts the actor as well
     if (std::exchange(ready_, true)) return;  // a restart within the process
     report(RankReady{start.actor, start.incarnation, 0});
@@ -49,7 +49,7 @@ Result<void> ProgramHost::spawn(runtime::Context& cx, const StartActor& start) {
   actor_ = known->second(
       {world_.system, world_.directory, [post = cx.turn_poster(), ready] { post(ready); }}, *read);
   // After a failure for good the system's handler has ended the process with 1 already.
-  cx.monitor(actor_->address, [this](runtime::Context&, const Error&) {
+  cx.monitor(actor_->address, [this](actor::Context&, const Error&) {
     log::info("event=actor_ended actor={}", name_);
     world_.end(0);
   });
@@ -57,33 +57,33 @@ Result<void> ProgramHost::spawn(runtime::Context& cx, const StartActor& start) {
 }
 
 void ProgramHost::report(RankEvents event) {
-  if (world_.controller.tell(std::move(event)) != runtime::Delivery::kAccepted)
+  if (world_.controller.tell(std::move(event)) != actor::Delivery::kAccepted)
     log::warn("event=rank_report_lost actor={}", name_);
 }
 
-void ProgramHost::handle(runtime::Context&, runtime::Ask<AskJson> ask) {
+void ProgramHost::handle(actor::Context&, actor::Ask<AskJson> ask) {
   if (!actor_ || !ready_)
     return ask.reply(Error{ErrorCode::kUnreachable, name_ + " has not started yet"});
   if (draining_) return ask.reply(Error{ErrorCode::kUnreachable, name_ + " is being drained"});
   actor_->ask_json(ask.question.body, ask.reply);
 }
 
-void ProgramHost::handle(runtime::Context& cx, DrainProgram drain) {
+void ProgramHost::handle(actor::Context& cx, DrainProgram drain) {
   if (!actor_) return world_.end(0);
   if (std::exchange(draining_, true)) return;
   log::info("event=draining actor={} deadline_ms={}", name_, drain.deadline_ms);
   actor_->withdraw();
   post_mark(cx);
   const std::int64_t within = std::clamp<std::int64_t>(drain.deadline_ms, 0, kDrainMsMax);
-  cx.after(std::chrono::milliseconds(within), [this](runtime::Context&) {
+  cx.after(std::chrono::milliseconds(within), [this](actor::Context&) {
     log::error("event=drain_overdue actor={}", name_);
     world_.end(1);
   });
 }
 
-void ProgramHost::post_mark(runtime::Context& cx) {
-  if (actor_->drain() != runtime::Delivery::kFull) return;
-  cx.after(kMarkRetry, [this](runtime::Context& later) { post_mark(later); });
+void ProgramHost::post_mark(actor::Context& cx) {
+  if (actor_->drain() != actor::Delivery::kFull) return;
+  cx.after(kMarkRetry, [this](actor::Context& later) { post_mark(later); });
 }
 
 }  // namespace tandem::actors

@@ -25,24 +25,24 @@ class ProgramHost {
   using Inbox = ProgramInbox;
 
   struct World {
-    runtime::System& system;
-    runtime::Directory& directory;
-    runtime::ParcelSender out;                          // to the controller
+    actor::System& system;
+    link::Directory& directory;
+    link::ParcelSender out;                             // to the controller
     const std::map<std::string, SpawnHosted>& classes;  // by role
-    runtime::Ref<RankEvents> controller;
+    actor::Ref<RankEvents> controller;
     std::function<void(int exit_status)>
         end;  // of the process; of several calls the greatest counts
   };
   explicit ProgramHost(World world) : world_(std::move(world)) {}
 
-  void handle(runtime::Context& cx, StartActor start);
-  void handle(runtime::Context& cx, runtime::Ask<AskJson> ask);
-  void handle(runtime::Context& cx, DrainProgram drain);
+  void handle(actor::Context& cx, StartActor start);
+  void handle(actor::Context& cx, actor::Ask<AskJson> ask);
+  void handle(actor::Context& cx, DrainProgram drain);
 
  private:
-  Result<void> spawn(runtime::Context& cx, const StartActor& start);
+  Result<void> spawn(actor::Context& cx, const StartActor& start);
   void report(RankEvents event);
-  void post_mark(runtime::Context& cx);
+  void post_mark(actor::Context& cx);
 
   const World world_;
   std::string name_ = "the actor";

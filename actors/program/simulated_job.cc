@@ -14,9 +14,9 @@ namespace tandem {
 using actors::ProgramHost;
 using actors::ProgramInbox;
 using actors::RankEvents;
-using runtime::Offer;
-using runtime::PeerId;
-using runtime::Sent;
+using link::Offer;
+using link::PeerId;
+using link::Sent;
 
 namespace {
 
@@ -30,7 +30,7 @@ constexpr std::int64_t kDrainMs = 60'000;
 class SimulatedJob::Lane : public std::enable_shared_from_this<Lane> {
  public:
   using Deliver = std::function<Offer(const std::string& frame)>;
-  Lane(runtime::SimulatedExecutor& executor, Deliver deliver)
+  Lane(actor::SimulatedExecutor& executor, Deliver deliver)
       : executor_(executor), deliver_(std::move(deliver)) {}
 
   Sent send(std::string frame) {
@@ -59,7 +59,7 @@ class SimulatedJob::Lane : public std::enable_shared_from_this<Lane> {
     if (!frames_.empty()) arm(frames_.front().at);
   }
 
-  runtime::SimulatedExecutor& executor_;
+  actor::SimulatedExecutor& executor_;
   const Deliver deliver_;
   std::deque<Frame> frames_;
   Time last_;
@@ -70,8 +70,8 @@ struct SimulatedJob::Peer {
   PeerId id;
   bool ready = false;
   std::shared_ptr<Lane> up, down;  // to the star, and from it
-  runtime::Directory directory;
-  std::unique_ptr<runtime::System> system;
+  link::Directory directory;
+  std::unique_ptr<actor::System> system;
 };
 
 struct SimulatedJob::Wanted {
@@ -80,7 +80,7 @@ struct SimulatedJob::Wanted {
 };
 
 // The port of the controller to which ranks report.
-class SimulatedJob::Controller final : public runtime::Target<RankEvents> {
+class SimulatedJob::Controller final : public actor::Target<RankEvents> {
  public:
   explicit Controller(SimulatedJob& job) : job_(job) {}
   Delivery post(RankEvents event) override {
@@ -128,14 +128,14 @@ std::shared_ptr<SimulatedJob::Peer> SimulatedJob::connect(const PeerId& id) {
   return peer;
 }
 
-runtime::ParcelSender SimulatedJob::to_star(const std::shared_ptr<Peer>& peer) {
+link::ParcelSender SimulatedJob::to_star(const std::shared_ptr<Peer>& peer) {
   return [weak = std::weak_ptr(peer->up)](std::string frame) {
     const auto lane = weak.lock();
     return lane ? lane->send(std::move(frame)) : Sent::kGone;
   };
 }
 
-runtime::ParcelSender SimulatedJob::to_peer(const PeerId& peer) {
+link::ParcelSender SimulatedJob::to_peer(const PeerId& peer) {
   return [this, peer](std::string frame) {
     const auto found = peers_.find(peer.name);
     if (found == peers_.end() || found->second->id != peer) return Sent::kGone;
@@ -183,8 +183,8 @@ void SimulatedJob::spawn(const std::string& full_name) {
   ++start.incarnation.value;
   const PeerId id{full_name, start.incarnation};
   const auto peer = connect(id);
-  peer->system = std::make_unique<runtime::System>(
-      executor_, [this, id](const runtime::Address&, const Error& why) {
+  peer->system = std::make_unique<actor::System>(
+      executor_, [this, id](const actor::Address&, const Error& why) {
         failures_.push_back(id.name + ": " + why.message);
         end(id.name, id.incarnation, 1);
       });
@@ -237,12 +237,12 @@ Result<nlohmann::json> SimulatedJob::ask_json(const std::string& actor,
                                               const nlohmann::json& question, Duration deadline) {
   const PeerId id{full_name(actor), wanted(actor).start.incarnation};
   const auto rank = controller_.remote<ProgramInbox>({actors::kRankInboxPort, {}}, to_peer(id),
-                                                     runtime::Address{id.name, id.incarnation});
+                                                     actor::Address{id.name, id.incarnation});
   const auto answer = std::make_shared<std::optional<Result<actors::AskedJson>>>();
   const Delivery sent = rank.tell(Ask<actors::AskJson>{
       {dump_json(question)},
       ReplyTo<actors::AskedJson>([answer](auto got) { *answer = std::move(got); })});
-  if (sent != Delivery::kAccepted) return runtime::undelivered(id.name, sent);
+  if (sent != Delivery::kAccepted) return actor::undelivered(id.name, sent);
   const auto gone = [&] {
     const auto peer = peers_.find(id.name);
     return peer == peers_.end() || peer->second->id != id;

@@ -59,7 +59,7 @@ class SimulatedJob {
     const auto answer = std::make_shared<std::optional<Result<R>>>();
     const Delivery sent = whom.tell(Ask<Q>{
         std::move(question), ReplyTo<R>([answer](Result<R> got) { *answer = std::move(got); })});
-    if (sent != Delivery::kAccepted) return runtime::undelivered(whom.address().name, sent);
+    if (sent != Delivery::kAccepted) return actor::undelivered(whom.address().name, sent);
     if (!run_until([&] { return answer->has_value(); }, deadline)) return late(whom.address().name);
     return std::move(**answer);
   }
@@ -77,7 +77,7 @@ class SimulatedJob {
   std::optional<int> exit_status(const std::string& actor) const;
   // Every report of a failure, in order: "job-1/counter/0: threw …".
   const std::vector<std::string>& failures() const { return failures_; }
-  runtime::SimulatedExecutor& executor() { return executor_; }
+  actor::SimulatedExecutor& executor() { return executor_; }
 
  private:
   class Lane;
@@ -91,16 +91,16 @@ class SimulatedJob {
   Wanted& wanted(const std::string& actor);
   void spawn(const std::string& full_name);
   void end(const std::string& full_name, Incarnation incarnation, std::optional<int> exit_status);
-  std::shared_ptr<Peer> connect(const runtime::PeerId& id);
-  runtime::ParcelSender to_star(const std::shared_ptr<Peer>& peer);
-  runtime::ParcelSender to_peer(const runtime::PeerId& peer);
-  runtime::Offer arrived(const runtime::PeerId& from, const std::string& frame);
+  std::shared_ptr<Peer> connect(const link::PeerId& id);
+  link::ParcelSender to_star(const std::shared_ptr<Peer>& peer);
+  link::ParcelSender to_peer(const link::PeerId& peer);
+  link::Offer arrived(const link::PeerId& from, const std::string& frame);
 
   const Program& program_;
   const std::string name_;
-  runtime::SimulatedExecutor executor_;
-  runtime::Forwarder forwarder_;
-  runtime::Directory controller_;                          // the ports of the controller
+  actor::SimulatedExecutor executor_;
+  link::Forwarder forwarder_;
+  link::Directory controller_;                             // the ports of the controller
   std::map<std::string, std::shared_ptr<Peer>> peers_;     // whose link is up, by name
   std::map<std::string, std::unique_ptr<Wanted>> wanted_;  // by full name
   std::shared_ptr<Peer> test_;                             // the test itself, as a peer

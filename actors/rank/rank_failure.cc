@@ -29,14 +29,14 @@ Error of_input(Error error) {
   return error;
 }
 
-RankFailed rank_failed(const runtime::RankId& id, const Error& why) {
+RankFailed rank_failed(const node::RankId& id, const Error& why) {
   const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
   const bool lasting = why.code == ErrorCode::kFailed && for_a_person(why.os_error);
   return {id.actor, id.incarnation, id.rank, why.message + where,
           lasting ? ErrorCode::kInvalid : why.code};
 }
 
-RankFailed rank_failed_at_work(const runtime::RankId& id, Error why) {
+RankFailed rank_failed_at_work(const node::RankId& id, Error why) {
   if (why.code == ErrorCode::kNotFound || why.code == ErrorCode::kInfeasible)
     why.code = ErrorCode::kFailed;
   return rank_failed(id, why);

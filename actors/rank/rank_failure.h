@@ -14,10 +14,10 @@ Error of_input(Error error);
 
 // The report for an error before RankReady. A refusal of the operating system that only a person
 // can lift, such as a full disk, becomes kInvalid; other codes stay.
-RankFailed rank_failed(const runtime::RankId& id, const Error& why);
+RankFailed rank_failed(const node::RankId& id, const Error& why);
 
 // The report for an actor that failed at work. Only a fault of the job is permanent then: a thing
 // that was there at the start and is missing now may come back.
-RankFailed rank_failed_at_work(const runtime::RankId& id, Error why);
+RankFailed rank_failed_at_work(const node::RankId& id, Error why);
 
 }  // namespace tandem::actors

@@ -13,9 +13,9 @@
 namespace tandem::actors {
 
 Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress) {
-  if (auto armed = runtime::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
+  if (auto armed = node::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
     return armed.error();
-  runtime::die_first_for_memory();
+  node::die_first_for_memory();
   init_logging(
       rank_name(words.id.actor, words.id.rank) + "#" + std::to_string(words.id.incarnation.value),
       LogLevel::kInfo);
@@ -24,43 +24,43 @@ Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportP
 
 // signals_ is made before io_, whose thread inherits the mask.
 RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std::move(words)) {
-  runtime::LinkCallbacks callbacks;
-  callbacks.on_parcel = [this](const runtime::PeerId&, std::string& frame) {
+  link::LinkCallbacks callbacks;
+  callbacks.on_parcel = [this](const link::PeerId&, std::string& frame) {
     return directory_.deliver(frame, to_controller_);
   };
-  callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
-  callbacks.on_down = [this](const runtime::PeerId&, const runtime::Down& down) {
+  callbacks.on_up = [](const link::PeerId&, const link::Hello&) {};
+  callbacks.on_down = [this](const link::PeerId&, const link::Down& down) {
     controller_lost(down);
   };
-  runtime::LinkOptions options;
+  link::LinkOptions options;
   options.progress = std::move(progress);
-  link_ = std::make_unique<runtime::LinkClient>(
+  link_ = std::make_unique<link::LinkClient>(
       io_, words_.network.controller,
-      runtime::Hello{.name = rank_name(words_.id.actor, words_.id.rank),
-                     .incarnation = words_.id.incarnation,
-                     .rank = words_.id.rank,
-                     .pid = 0,
-                     .build = wire_build(),
-                     .opaque = words_.id.actor},
+      link::Hello{.name = rank_name(words_.id.actor, words_.id.rank),
+                  .incarnation = words_.id.incarnation,
+                  .rank = words_.id.rank,
+                  .pid = 0,
+                  .build = wire_build(),
+                  .opaque = words_.id.actor},
       options, callbacks);
-  to_controller_ = runtime::to_server(*link_);
+  to_controller_ = link::to_server(*link_);
 }
 
-runtime::Ref<RankEvents> RankSession::controller() {
+actor::Ref<RankEvents> RankSession::controller() {
   return directory_.remote<RankEvents>({kControllerRanksPort, {}}, to_controller_);
 }
 
 void RankSession::start() { link_->start(); }
 
 // Nobody waits for the work of a rank without its controller; its messages have no receiver.
-void RankSession::controller_lost(const runtime::Down& down) {
-  log::error("event=controller_lost reason={} message=\"{}\"", runtime::name(down.reason),
+void RankSession::controller_lost(const link::Down& down) {
+  log::error("event=controller_lost reason={} message=\"{}\"", link::name(down.reason),
              down.error.message);
   directory_.fail_asks(down.error);
   end(1);
 }
 
-void RankSession::failed(const runtime::Address& who, const Error& why) {
+void RankSession::failed(const actor::Address& who, const Error& why) {
   log::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
   // The process ends whether or not this message arrives; without it the controller knows no more
   // than the exit code.

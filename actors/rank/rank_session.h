@@ -32,20 +32,20 @@ inline constexpr const char* kControllerRanksPort = "controller/ranks";
 
 class RankSession {
  public:
-  using ReportProgress = std::function<runtime::ProgressReport()>;
+  using ReportProgress = std::function<link::ProgressReport()>;
   // Arms the parent-death signal. Errors: the agent has ended already.
   static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress);
 
-  runtime::Directory& directory() { return directory_; }
-  const runtime::ParcelSender& to_controller() const { return to_controller_; }
+  link::Directory& directory() { return directory_; }
+  const link::ParcelSender& to_controller() const { return to_controller_; }
   const RankWords& words() const { return words_; }
-  runtime::Ref<RankEvents> controller();
+  actor::Ref<RankEvents> controller();
 
   void start();  // dials
   // The next signal: SIGINT, or SIGTERM from outside or from end() and failed().
   int wait() { return signals_.wait(); }
   // An actor has failed for good: reports it, and ends the process with 1.
-  void failed(const runtime::Address& who, const Error& why);
+  void failed(const actor::Address& who, const Error& why);
   void end(int exit_status);  // of several calls the greatest status counts
   bool ending() const { return ending_; }
   int exit_status() const { return exit_status_; }
@@ -53,16 +53,16 @@ class RankSession {
 
  private:
   RankSession(RankWords words, ReportProgress progress);
-  void controller_lost(const runtime::Down& down);
+  void controller_lost(const link::Down& down);
 
   const RankWords words_;
-  runtime::Signals signals_{SIGTERM, SIGINT};
+  node::Signals signals_{SIGTERM, SIGINT};
   std::atomic<int> exit_status_ = 0;
   std::atomic<bool> ending_ = false;
-  runtime::Directory directory_;
-  runtime::IoThread io_{"link"};
-  std::unique_ptr<runtime::LinkClient> link_;
-  runtime::ParcelSender to_controller_;
+  link::Directory directory_;
+  link::IoThread io_{"link"};
+  std::unique_ptr<link::LinkClient> link_;
+  link::ParcelSender to_controller_;
 };
 
 }  // namespace tandem::actors

@@ -28,7 +28,7 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words) {
     return wrong(std::to_string(words.size()) + " words instead of " + std::to_string(kWords));
   RankWords read;
   read.id.actor = words[0];
-  const auto endpoint = runtime::parse_endpoint(words[3]);
+  const auto endpoint = link::parse_endpoint(words[3]);
   if (!endpoint) return endpoint.error();
   if (!parse(words[1], read.id.incarnation.value) || !parse(words[2], read.id.rank) ||
       !parse(words[6], read.parent))
@@ -36,7 +36,7 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words) {
   read.network = {.controller = {*endpoint, std::nullopt}, .bind = words[4], .advertise = words[5]};
   // A Unix socket needs no keys: its folder is private to the user.
   if (endpoint->is_local()) return read;
-  auto keys = runtime::parse_curve_client(runtime::inherited_secret());
+  auto keys = link::parse_curve_client(node::inherited_secret());
   if (!keys) return keys.error();
   read.network.controller.keys = std::move(*keys);
   return read;
@@ -45,7 +45,7 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words) {
 std::vector<std::string> split_rank_words(std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0;;) {
-    const std::size_t end = text.find(runtime::kActorWordSeparator, begin);
+    const std::size_t end = text.find(node::kActorWordSeparator, begin);
     words.emplace_back(text.substr(begin, end - begin));
     if (end == text.npos) return words;
     begin = end + 1;

@@ -18,18 +18,18 @@ namespace tandem::actors {
 
 // How this rank reaches its controller, and where other hosts may reach this rank.
 struct RankNetwork {
-  runtime::Dial controller;
+  link::Dial controller;
   std::string bind;       // an address of this host; empty: other hosts' processes do not come
   std::string advertise;  // the address by which those reach `bind`; empty: `bind` itself
 };
 
 struct RankWords {
-  runtime::RankId id;
+  node::RankId id;
   RankNetwork network;
   std::int64_t parent = 0;  // the pid of the agent, with which the process dies
 };
 
-// Seven words: actor, incarnation, rank, and those of runtime::rank_words(). Reads the inherited
+// Seven words: actor, incarnation, rank, and those of node::rank_words(). Reads the inherited
 // secret where the controller is dialled by TCP, hence once per process. Errors: kInvalid.
 Result<RankWords> parse_rank_words(std::span<const std::string> words);
 

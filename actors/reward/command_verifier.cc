@@ -52,12 +52,12 @@ std::string request_line(const ScoreItem& item) {
 
 }  // namespace
 
-CommandVerifier::CommandVerifier(Config config, runtime::LineChildSpawner spawn)
+CommandVerifier::CommandVerifier(Config config, node::LineChildSpawner spawn)
     : config_(std::move(config)),
       spawn_(std::move(spawn)),
       restart_pause_(config_.restart_pause_min) {}
 
-void CommandVerifier::score(runtime::Context& cx, ScoreItem item, Done done) {
+void CommandVerifier::score(actor::Context& cx, ScoreItem item, Done done) {
   waiting_.push_back({.line = request_line(item), .done = std::move(done)});
   pump(cx);
 }
@@ -70,27 +70,27 @@ bool CommandVerifier::may_send() const {
   return in_flight_.empty() || !alone;
 }
 
-void CommandVerifier::pump(runtime::Context& cx) {
+void CommandVerifier::pump(actor::Context& cx) {
   if (pausing_ || waiting_.empty()) return;
   if (!child_) start_child(cx);
   while (child_ && may_send()) send(cx);
 }
 
-void CommandVerifier::send(runtime::Context& cx) {
+void CommandVerifier::send(actor::Context& cx) {
   Attempt attempt = std::move(waiting_.front());
   waiting_.pop_front();
   const ItemId id = ++last_id_;
   child_->write_line("{\"id\":" + std::to_string(id) + "," + attempt.line);
   attempt.allowed = config_.timeout * (std::ssize(in_flight_) + 1);
   attempt.timer =
-      cx.after(attempt.allowed, [this, id](runtime::Context& later) { timed_out(later, id); });
+      cx.after(attempt.allowed, [this, id](actor::Context& later) { timed_out(later, id); });
   in_flight_.emplace(id, std::move(attempt));
 }
 
-RewardTrouble CommandVerifier::tell(runtime::Context& cx, TroubleKind kind, std::string what,
+RewardTrouble CommandVerifier::tell(actor::Context& cx, TroubleKind kind, std::string what,
                                     int attempt) {
   RewardTrouble trouble{.kind = kind,
-                        .what = runtime::one_line(what, kTroubleBytesMax),
+                        .what = node::one_line(what, kTroubleBytesMax),
                         .attempt = attempt,
                         .attempts = attempt > 0 ? config_.retries + 1 : 0,
                         .log = config_.log};
@@ -102,21 +102,21 @@ RewardTrouble CommandVerifier::tell(runtime::Context& cx, TroubleKind kind, std:
   return trouble;
 }
 
-void CommandVerifier::start_child(runtime::Context& cx) {
+void CommandVerifier::start_child(actor::Context& cx) {
   // The child calls these from any thread. The turns that they post carry the number of this child,
   // and are dropped when the child has been given up meanwhile (CV-3).
   const std::uint64_t number = ++child_number_;
   const auto post = cx.turn_poster();
-  Result<std::unique_ptr<runtime::LineChild>> child = spawn_(
+  Result<std::unique_ptr<node::LineChild>> child = spawn_(
       config_.program, {.line =
                             [this, post, number](std::string line) {
-                              post([this, number, line = std::move(line)](runtime::Context& c) {
+                              post([this, number, line = std::move(line)](actor::Context& c) {
                                 if (number == child_number_) heard(c, line);
                               });
                             },
                         .ended =
-                            [this, post, number](runtime::ChildEnd end) {
-                              post([this, number, end = std::move(end)](runtime::Context& c) {
+                            [this, post, number](node::ChildEnd end) {
+                              post([this, number, end = std::move(end)](actor::Context& c) {
                                 if (number == child_number_) ended(c, end);
                               });
                             }});
@@ -131,7 +131,7 @@ void CommandVerifier::start_child(runtime::Context& cx) {
 
 // No item can be scored. Where the program is at fault, the first item in line is charged, so that
 // a job with a wrong command does not wait for ever.
-void CommandVerifier::not_started(runtime::Context& cx, const Error& why) {
+void CommandVerifier::not_started(actor::Context& cx, const Error& why) {
   if (why.code == ErrorCode::kOutOfMemory) {
     const RewardTrouble trouble =
         tell(cx, TroubleKind::kNotStarted,
@@ -152,7 +152,7 @@ void CommandVerifier::not_started(runtime::Context& cx, const Error& why) {
   attempt_failed(cx, std::move(first), reason_of(trouble));
 }
 
-void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
+void CommandVerifier::heard(actor::Context& cx, const std::string& bytes) {
   const std::string line = valid_utf8(bytes);
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
   const std::optional<RewardAnswer> answer = read_reward_answer(line);
@@ -161,7 +161,7 @@ void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
   // programs answer in order, and waiting for the timeout would tell their authors less.
   if (answer) item = answer->id ? in_flight_.find(*answer->id) : in_flight_.begin();
   if (item == in_flight_.end()) {
-    garbage_of_child_ = "garbage on stdout: " + runtime::one_line(line, kGarbageBytesMax);
+    garbage_of_child_ = "garbage on stdout: " + node::one_line(line, kGarbageBytesMax);
     tell(cx, TroubleKind::kGarbage, garbage_of_child_, 0);
     return;
   }
@@ -185,8 +185,7 @@ void CommandVerifier::heard(runtime::Context& cx, const std::string& bytes) {
   pump(cx);
 }
 
-void CommandVerifier::attempt_failed(runtime::Context& cx, Attempt attempt,
-                                     const std::string& why) {
+void CommandVerifier::attempt_failed(actor::Context& cx, Attempt attempt, const std::string& why) {
   ++attempt.failures;
   if (attempt.failures > config_.retries) {
     attempt.done(cx, ScoreFailed{why});
@@ -197,7 +196,7 @@ void CommandVerifier::attempt_failed(runtime::Context& cx, Attempt attempt,
 
 // Charges the item whose time has passed, and no other item in flight: these may have waited behind
 // it.
-void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
+void CommandVerifier::timed_out(actor::Context& cx, ItemId id) {
   const auto item = in_flight_.find(id);
   if (item == in_flight_.end()) return;
   Attempt attempt = std::move(item->second);
@@ -211,7 +210,7 @@ void CommandVerifier::timed_out(runtime::Context& cx, ItemId id) {
   pump(cx);
 }
 
-void CommandVerifier::ended(runtime::Context& cx, const runtime::ChildEnd& end) {
+void CommandVerifier::ended(actor::Context& cx, const node::ChildEnd& end) {
   std::string what = "the program " + end.why;
   const bool after_answers = end.clean && answers_of_child_ > 0;
   starts_of_one_line_ = end.clean && answers_of_child_ == 1 ? starts_of_one_line_ + 1 : 0;
@@ -239,7 +238,7 @@ void CommandVerifier::ended(runtime::Context& cx, const runtime::ChildEnd& end) 
   attempt_failed(cx, std::move(attempt), reason_of(trouble));
 }
 
-bool CommandVerifier::given_up(runtime::Context& cx, const RewardTrouble& last) {
+bool CommandVerifier::given_up(actor::Context& cx, const RewardTrouble& last) {
   if (ever_answered_ || ++starts_unanswered_ < kCommandStartsUnanswered) return false;
   cx.fail({ErrorCode::kInvalid,
            "the reward program was started " + std::to_string(starts_unanswered_) +
@@ -248,7 +247,7 @@ bool CommandVerifier::given_up(runtime::Context& cx, const RewardTrouble& last) 
   return true;
 }
 
-void CommandVerifier::drop_child(runtime::Context& cx) {
+void CommandVerifier::drop_child(actor::Context& cx) {
   child_.reset();
   ++child_number_;
   std::map<ItemId, Attempt> hit;
@@ -262,9 +261,9 @@ void CommandVerifier::drop_child(runtime::Context& cx) {
   pause(cx);
 }
 
-void CommandVerifier::pause(runtime::Context& cx) {
+void CommandVerifier::pause(actor::Context& cx) {
   pausing_ = true;
-  cx.after(restart_pause_, [this](runtime::Context& later) {
+  cx.after(restart_pause_, [this](actor::Context& later) {
     pausing_ = false;
     pump(later);
   });

@@ -49,16 +49,16 @@ class CommandVerifier final : public Verifier {
   // `timeout` is that of one item when no other is in flight. The pauses are those before a
   // restart.
   struct Config {
-    runtime::ChildProgram program;
+    node::ChildProgram program;
     Duration timeout{};
     int retries = 0;
     std::string log;  // the file with the program's stderr, for messages; may be empty
     Duration restart_pause_min = std::chrono::milliseconds(20);
     Duration restart_pause_max = std::chrono::seconds(1);
   };
-  CommandVerifier(Config config, runtime::LineChildSpawner spawn);
+  CommandVerifier(Config config, node::LineChildSpawner spawn);
 
-  void score(runtime::Context& cx, ScoreItem item, Done done) override;
+  void score(actor::Context& cx, ScoreItem item, Done done) override;
   void report_to(Told told) override { told_ = std::move(told); }
 
  private:
@@ -68,34 +68,34 @@ class CommandVerifier final : public Verifier {
     int failures = 0;
     bool suspect = false;  // it was in flight when a child stopped: it is tried alone
     Duration allowed{};
-    runtime::TimerId timer{};
+    actor::TimerId timer{};
   };
   using ItemId = std::uint64_t;
 
-  void pump(runtime::Context& cx);
+  void pump(actor::Context& cx);
   bool may_send() const;
-  void send(runtime::Context& cx);
-  void start_child(runtime::Context& cx);
+  void send(actor::Context& cx);
+  void start_child(actor::Context& cx);
   // The spawner returned an Error: kOutOfMemory charges no item, others charge the first one.
-  void not_started(runtime::Context& cx, const Error& why);
-  void heard(runtime::Context& cx, const std::string& bytes);
+  void not_started(actor::Context& cx, const Error& why);
+  void heard(actor::Context& cx, const std::string& bytes);
   // Charges the attempt: the item waits for its next one, or is answered by ScoreFailed.
-  void attempt_failed(runtime::Context& cx, Attempt attempt, const std::string& why);
-  void timed_out(runtime::Context& cx, ItemId id);
-  void ended(runtime::Context& cx, const runtime::ChildEnd& end);
+  void attempt_failed(actor::Context& cx, Attempt attempt, const std::string& why);
+  void timed_out(actor::Context& cx, ItemId id);
+  void ended(actor::Context& cx, const node::ChildEnd& end);
   // Counts a child that ended without an answer. True: there were too many, and the actor fails
   // with `last` as the reason.
-  bool given_up(runtime::Context& cx, const RewardTrouble& last);
+  bool given_up(actor::Context& cx, const RewardTrouble& last);
   // Ends the child. The items that are still in flight wait again, uncharged and suspect.
-  void drop_child(runtime::Context& cx);
-  void pause(runtime::Context& cx);
+  void drop_child(actor::Context& cx);
+  void pause(actor::Context& cx);
   // Reports a trouble. `attempt` is the number of the attempt that failed, 0 if no item is charged.
-  RewardTrouble tell(runtime::Context& cx, TroubleKind kind, std::string what, int attempt);
+  RewardTrouble tell(actor::Context& cx, TroubleKind kind, std::string what, int attempt);
 
   const Config config_;
-  const runtime::LineChildSpawner spawn_;
+  const node::LineChildSpawner spawn_;
   Told told_;  // may be empty
-  std::unique_ptr<runtime::LineChild> child_;
+  std::unique_ptr<node::LineChild> child_;
   std::uint64_t child_number_ = 0;  // counts children, given-up ones included (CV-3)
   std::uint64_t starts_ = 0;
   int starts_unanswered_ = 0;

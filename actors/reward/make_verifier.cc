@@ -28,7 +28,7 @@ class DirectVerifier final : public Verifier {
  public:
   using Judge = std::function<TrajectoryScore(const ScoreItem& item)>;
   explicit DirectVerifier(Judge judge) : judge_(std::move(judge)) {}
-  void score(runtime::Context& cx, ScoreItem item, Done done) override { done(cx, judge_(item)); }
+  void score(actor::Context& cx, ScoreItem item, Done done) override { done(cx, judge_(item)); }
 
  private:
   const Judge judge_;
@@ -145,11 +145,11 @@ std::string describe(const VerifierConfig& config) {
   }
   std::string command;
   for (const std::string& word : config.program.argv)
-    command += (command.empty() ? "" : " ") + runtime::one_line(word, kShownWordBytesMax);
+    command += (command.empty() ? "" : " ") + node::one_line(word, kShownWordBytesMax);
   const auto shown = [](const auto& limit) {
     return limit ? nlohmann::json(*limit).dump() : std::string("none");
   };
-  const runtime::ChildLimits& limits = config.program.limits;
+  const node::ChildLimits& limits = config.program.limits;
   return "type=command command=" + nlohmann::json(command).dump() +
          " timeout_s=" + nlohmann::json(seconds(config.timeout)).dump() +
          " retries=" + std::to_string(config.retries) + " open_files=" + shown(limits.open_files) +
@@ -180,7 +180,7 @@ bool needs_answer(VerifierType type, const std::string& pattern) {
 }
 
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
-                                                runtime::LineChildSpawner spawn) {
+                                                node::LineChildSpawner spawn) {
   const auto direct = [](DirectVerifier::Judge judge) -> std::unique_ptr<Verifier> {
     return std::make_unique<DirectVerifier>(std::move(judge));
   };

@@ -27,8 +27,8 @@ namespace tandem::actors {
 
 struct VerifierConfig {  // the reward.* keys of a job
   VerifierType type = VerifierType::kExact;
-  std::string pattern;            // of kRegex
-  runtime::ChildProgram program;  // of kCommand
+  std::string pattern;         // of kRegex
+  node::ChildProgram program;  // of kCommand
   Duration timeout = std::chrono::seconds(10);
   int retries = 2;
   std::string log;  // the file that holds the program's stderr, for messages; may be empty
@@ -40,7 +40,7 @@ std::string describe(const VerifierConfig& config);
 // Fails with kInvalid for a pattern that does not compile and for an empty command. Only kCommand
 // uses `spawn`.
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
-                                                runtime::LineChildSpawner spawn);
+                                                node::LineChildSpawner spawn);
 
 // Fails with kInvalid where the expression of a regex verifier does not compile; the message says
 // what is wrong and where.

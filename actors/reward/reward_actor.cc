@@ -50,7 +50,7 @@ RewardActor::RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> v
       connections_(std::move(connections)),
       outbox_(connections_.exchange, config.retry_interval) {
   verifier_->report_to(
-      [this](runtime::Context& cx, RewardTrouble what) { trouble(cx, std::move(what)); });
+      [this](actor::Context& cx, RewardTrouble what) { trouble(cx, std::move(what)); });
 }
 
 RewardActor::~RewardActor() {
@@ -59,21 +59,21 @@ RewardActor::~RewardActor() {
             seconds(last_score_ - up_));
 }
 
-void RewardActor::handle(runtime::Context& cx, StartReward) {
+void RewardActor::handle(actor::Context& cx, StartReward) {
   up_ = last_score_ = cx.now();
   outbox_.send(cx, RewardUp{.from = config_.self, .capacity = config_.capacity});
 }
 
-void RewardActor::handle(runtime::Context& cx, ScoreGroups work) {
+void RewardActor::handle(actor::Context& cx, ScoreGroups work) {
   if (work.groups.empty()) return;
   read(cx, std::make_shared<OpenGroups>(OpenGroups{.groups = std::move(work.groups)}));
 }
 
-void RewardActor::read(runtime::Context& cx, std::shared_ptr<OpenGroups> work) {
+void RewardActor::read(actor::Context& cx, std::shared_ptr<OpenGroups> work) {
   ++work->attempts;
-  std::vector<runtime::PayloadRef> refs;
+  std::vector<wire::PayloadRef> refs;
   for (const GroupToScore& group : work->groups) refs.push_back(group.payload);
-  const auto arrived = [this, work](runtime::Context& later,
+  const auto arrived = [this, work](actor::Context& later,
                                     const Result<std::vector<std::string>>& payloads) {
     if (payloads) {
       CHECK(payloads->size() == work->groups.size());
@@ -91,19 +91,19 @@ void RewardActor::read(runtime::Context& cx, std::shared_ptr<OpenGroups> work) {
               work->attempts, payloads.error().message);
     if (work->attempts >= kReadAttempts) return later.fail(payloads.error());
     later.after(config_.retry_interval * (1 << (work->attempts - 1)),
-                [this, work](runtime::Context& again) { read(again, work); });
+                [this, work](actor::Context& again) { read(again, work); });
   };
   connections_.read(std::move(refs),
                     [post = cx.turn_poster(), arrived](Result<std::vector<std::string>> payloads) {
-                      post([arrived, payloads = std::move(payloads)](runtime::Context& later) {
+                      post([arrived, payloads = std::move(payloads)](actor::Context& later) {
                         arrived(later, payloads);
                       });
                     });
 }
 
-void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
+void RewardActor::judge_group(actor::Context& cx, const GroupToScore& group,
                               const std::string& bytes) {
-  const Result<GroupPayload> payload = runtime::decode<GroupPayload>(bytes);
+  const Result<GroupPayload> payload = wire::decode<GroupPayload>(bytes);
   // A damaged payload does not tell how many trajectories it was to hold.
   const auto expected = static_cast<std::size_t>(config_.group_size);
   if (!payload)
@@ -128,7 +128,7 @@ void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
                       .data = record,
                       .truncated = trajectory.truncated,
                       .special_text = trajectory.special_text},
-                     [this, open, i](runtime::Context& later, TrajectoryScore score) {
+                     [this, open, i](actor::Context& later, TrajectoryScore score) {
                        count(later.now(), score);
                        open->score.scores[i] = std::move(score);
                        if (--open->left == 0) completed(later, std::move(open->score));
@@ -136,27 +136,26 @@ void RewardActor::judge_group(runtime::Context& cx, const GroupToScore& group,
   }
 }
 
-void RewardActor::fail_group(runtime::Context& cx, const GroupToScore& group,
+void RewardActor::fail_group(actor::Context& cx, const GroupToScore& group,
                              std::size_t trajectories, const std::string& why) {
   GroupScore score{.group = group.group, .attempt = group.attempt};
   score.scores.assign(trajectories, ScoreFailed{why});
   completed(cx, std::move(score));
 }
 
-void RewardActor::completed(runtime::Context& cx, GroupScore score) {
+void RewardActor::completed(actor::Context& cx, GroupScore score) {
   completed_.push_back(std::move(score));
   ++groups_;
   if (!gathering_) send_completed(cx);
 }
 
-void RewardActor::send_completed(runtime::Context& cx) {
+void RewardActor::send_completed(actor::Context& cx) {
   if (completed_.empty()) return;
   GroupsScored scored{.from = config_.self, .groups = std::exchange(completed_, {})};
-  outbox_.send_all(cx,
-                   runtime::split(std::move(scored), &GroupsScored::groups, outbox_.bytes_max()));
+  outbox_.send_all(cx, wire::split(std::move(scored), &GroupsScored::groups, outbox_.bytes_max()));
 }
 
-void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
+void RewardActor::handle(actor::Context& cx, ScoreTexts work) {
   auto open = std::make_shared<OpenTexts>();
   open->answer = {.from = config_.self, .evaluation = work.evaluation};
   open->answer.scores.resize(work.texts.size());
@@ -167,12 +166,12 @@ void RewardActor::handle(runtime::Context& cx, ScoreTexts work) {
   for (std::size_t i = 0; i < work.texts.size(); ++i) {
     TextToScore& text = work.texts[i];
     open->answer.scores[i] = {.index = text.index, .sample = text.sample};
-    const auto judged = [this, open, i](runtime::Context& later, TrajectoryScore score) {
+    const auto judged = [this, open, i](actor::Context& later, TrajectoryScore score) {
       count(later.now(), score);
       open->answer.scores[i].score = std::move(score);
       if (--open->left > 0) return;
-      outbox_.send_all(later, runtime::split(std::move(open->answer), &TextsScored::scores,
-                                             outbox_.bytes_max()));
+      outbox_.send_all(
+          later, wire::split(std::move(open->answer), &TextsScored::scores, outbox_.bytes_max()));
     };
     const json record = parse_json(text.data);
     if (!record.is_object()) {
@@ -201,7 +200,7 @@ void RewardActor::count(Time now, const TrajectoryScore& score) {
 }
 
 // Keeps the newest trouble and the count of all; tells it now, or at the end of the pause (RW-3).
-void RewardActor::trouble(runtime::Context& cx, RewardTrouble trouble) {
+void RewardActor::trouble(actor::Context& cx, RewardTrouble trouble) {
   const std::int64_t count = trouble_.count + 1;
   trouble_ = std::move(trouble);
   trouble_.from = config_.self;
@@ -210,13 +209,13 @@ void RewardActor::trouble(runtime::Context& cx, RewardTrouble trouble) {
   if (!trouble_pause_) tell_trouble(cx);
 }
 
-void RewardActor::tell_trouble(runtime::Context& cx) {
+void RewardActor::tell_trouble(actor::Context& cx) {
   trouble_told_ = true;
   log::warn("event=reward_trouble actor={} count={} what={}", config_.self.actor, trouble_.count,
             json(trouble_.what).dump());
   outbox_.send(cx, trouble_);
   trouble_pause_ = true;
-  cx.after(config_.trouble_interval, [this](runtime::Context& later) {
+  cx.after(config_.trouble_interval, [this](actor::Context& later) {
     trouble_pause_ = false;
     if (!trouble_told_) tell_trouble(later);
   });

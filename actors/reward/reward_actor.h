@@ -51,8 +51,8 @@ class RewardActor {
 
   // The actor's connections to the rest of the process.
   struct Connections {
-    runtime::Ref<RewardEvents> exchange;
-    runtime::PayloadReader read;
+    actor::Ref<RewardEvents> exchange;
+    payload::PayloadReader read;
     // Told the actor's phase ("idle", "score"); may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
@@ -60,31 +60,31 @@ class RewardActor {
               Connections connections);
   ~RewardActor();  // logs its totals
 
-  void handle(runtime::Context& cx, StartReward start);
-  void handle(runtime::Context& cx, ScoreGroups work);
-  void handle(runtime::Context& cx, ScoreTexts work);
+  void handle(actor::Context& cx, StartReward start);
+  void handle(actor::Context& cx, ScoreGroups work);
+  void handle(actor::Context& cx, ScoreTexts work);
 
  private:
   struct OpenGroups;  // one ScoreGroups message whose payloads are being fetched
   struct OpenGroup;   // one group whose trajectories are being judged
   struct OpenTexts;
 
-  void read(runtime::Context& cx, std::shared_ptr<OpenGroups> work);
-  void judge_group(runtime::Context& cx, const GroupToScore& group, const std::string& bytes);
+  void read(actor::Context& cx, std::shared_ptr<OpenGroups> work);
+  void judge_group(actor::Context& cx, const GroupToScore& group, const std::string& bytes);
   // Answers a group without judging it: `trajectories` times ScoreFailed with the reason.
-  void fail_group(runtime::Context& cx, const GroupToScore& group, std::size_t trajectories,
+  void fail_group(actor::Context& cx, const GroupToScore& group, std::size_t trajectories,
                   const std::string& why);
-  void completed(runtime::Context& cx, GroupScore score);
-  void send_completed(runtime::Context& cx);
+  void completed(actor::Context& cx, GroupScore score);
+  void send_completed(actor::Context& cx);
   void note(const char* phase, Time now) const;
   void count(Time now, const TrajectoryScore& score);
-  void trouble(runtime::Context& cx, RewardTrouble trouble);
-  void tell_trouble(runtime::Context& cx);
+  void trouble(actor::Context& cx, RewardTrouble trouble);
+  void tell_trouble(actor::Context& cx);
 
   const RewardConfig config_;
   const std::unique_ptr<Verifier> verifier_;
   const Connections connections_;
-  runtime::Outbox<RewardEvents> outbox_;
+  actor::Outbox<RewardEvents> outbox_;
   std::vector<GroupScore> completed_;  // not yet sent: the scores of one turn go together
   bool gathering_ = false;
   RewardTrouble trouble_;  // the newest
@@ -94,6 +94,6 @@ class RewardActor {
   std::int64_t groups_ = 0, scored_ = 0, failed_ = 0;  // groups answered, completions
 };
 
-static_assert(runtime::Actor<RewardActor>);
+static_assert(actor::Actor<RewardActor>);
 
 }  // namespace tandem::actors

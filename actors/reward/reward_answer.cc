@@ -62,7 +62,7 @@ std::string kind_of(const json& value) {
     case json::value_t::number_integer:
     case json::value_t::number_unsigned:
     case json::value_t::number_float:
-      return "the number " + runtime::one_line(dump_json(value), kNumberBytesMax);
+      return "the number " + node::one_line(dump_json(value), kNumberBytesMax);
     case json::value_t::binary:
     case json::value_t::discarded:
       break;
@@ -78,10 +78,10 @@ std::variant<double, std::string> score_of(const json& answer, const std::string
     return score.get<double>();
   }
   if (answer.contains("error"))
-    return "the program reported " + runtime::one_line(dump_json(answer["error"]), kQuotedBytesMax);
+    return "the program reported " + node::one_line(dump_json(answer["error"]), kQuotedBytesMax);
   if (!answer.contains("score")) return "the answer lacks a score: " + quoted;
   if (score.is_object() && score.contains(kNotFinite))
-    return not_a_score(runtime::one_line(score[kNotFinite].get<std::string>(), kNumberBytesMax));
+    return not_a_score(node::one_line(score[kNotFinite].get<std::string>(), kNumberBytesMax));
   return "score must be a number, found " + kind_of(score) + ": " + quoted;
 }
 
@@ -123,7 +123,7 @@ std::optional<RewardAnswer> read_reward_answer(std::string_view line) {
   if (answer.is_discarded()) answer = parse_json(without_infinities(line));
   const auto has = [&](const char* key) { return answer.contains(key); };
   if (!answer.is_object() || (!has("id") && !has("score") && !has("error"))) return std::nullopt;
-  const std::string quoted = runtime::one_line(line, kQuotedBytesMax);
+  const std::string quoted = node::one_line(line, kQuotedBytesMax);
   RewardAnswer read;
   if (!has("id")) {
     read.score = "the answer lacks the id of its line: " + quoted;

@@ -25,13 +25,13 @@ struct ScoreItem {
 class Verifier {
  public:
   virtual ~Verifier() = default;
-  using Done = std::function<void(runtime::Context&, TrajectoryScore)>;
+  using Done = std::function<void(actor::Context&, TrajectoryScore)>;
   // Calls `done` in the actor's turn, now or later, exactly once while the verifier exists.
-  virtual void score(runtime::Context& cx, ScoreItem item, Done done) = 0;
+  virtual void score(actor::Context& cx, ScoreItem item, Done done) = 0;
   // Sets the function that hears, in the actor's turn, of each failure of the program behind a
   // verifier to do its work. The actor fills in `from` and `count`. Call report_to() once, before
   // score().
-  using Told = std::function<void(runtime::Context&, RewardTrouble)>;
+  using Told = std::function<void(actor::Context&, RewardTrouble)>;
   virtual void report_to(Told /*told*/) {}
 };
 

@@ -9,7 +9,7 @@ std::int64_t evaluation_seqs(const EngineConfig& config) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(seqs));
 }
 
-GroupHeader header_of(const GroupPayload& payload, runtime::PayloadRef ref) {
+GroupHeader header_of(const GroupPayload& payload, wire::PayloadRef ref) {
   GroupHeader header{.group = payload.group,
                      .attempt = payload.attempt,
                      .prompt_tokens = static_cast<std::int32_t>(payload.prompt_tokens.size()),

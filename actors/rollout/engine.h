@@ -123,6 +123,6 @@ class Engine {
 };
 
 // The header by which the exchange knows a payload that is stored at `ref`.
-GroupHeader header_of(const GroupPayload& payload, runtime::PayloadRef ref);
+GroupHeader header_of(const GroupPayload& payload, wire::PayloadRef ref);
 
 }  // namespace tandem::actors

@@ -38,11 +38,11 @@ Result<void> FakeWeightSubscriber::begin(PolicyVersion version, std::span<std::b
 }
 
 // A copy that is under way holds its version, as with the real subscribers (WT-2).
-Result<runtime::UpdateProgress> FakeWeightSubscriber::progress(std::uint64_t) {
+Result<weights::UpdateProgress> FakeWeightSubscriber::progress(std::uint64_t) {
   CHECK(copying_.has_value());
-  if (--calls_left_ > 0) return runtime::UpdateProgress{};
+  if (--calls_left_ > 0) return weights::UpdateProgress{};
   installed_ = std::exchange(copying_, std::nullopt);
-  return runtime::UpdateProgress{.complete = true};
+  return weights::UpdateProgress{.complete = true};
 }
 
 }  // namespace tandem::actors

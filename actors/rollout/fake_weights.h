@@ -28,7 +28,7 @@ class FakeWeightBoard {
 };
 
 // Reads one board. begin() fails with kNotFound for a version that the board does not hold.
-class FakeWeightSubscriber : public runtime::WeightSubscriber {
+class FakeWeightSubscriber : public weights::WeightSubscriber {
  public:
   // `progress_calls` (at least 1): the number of progress() calls that a copy takes.
   FakeWeightSubscriber(std::shared_ptr<const FakeWeightBoard> board, int progress_calls);
@@ -36,7 +36,7 @@ class FakeWeightSubscriber : public runtime::WeightSubscriber {
   Result<std::optional<PolicyVersion>> newest() override { return board_->newest(); }
   bool available(PolicyVersion version) override { return board_->holds(version); }
   Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
-  Result<runtime::UpdateProgress> progress(std::uint64_t bytes_max) override;
+  Result<weights::UpdateProgress> progress(std::uint64_t bytes_max) override;
   void cancel() override { copying_.reset(); }
   std::optional<Installed> installed() const override { return installed_; }
   std::uint64_t publisher_life() override { return board_->newest() ? 1 : 0; }

@@ -136,12 +136,12 @@ struct NativeEngine::State {
 
   // The device's memory, and the operators that run on it, in the order of one stream.
   struct Device {
-    runtime::Stream stream;
+    device::Stream stream;
     PagedDecoder decoder;
     Weights weights;
     KvCache cache;
     TokenSampler sampler;
-    runtime::Buffer sink;  // one arena, or nothing yet; see weight_sink()
+    device::Buffer sink;  // one arena, or nothing yet; see weight_sink()
   };
   Device device;
 
@@ -171,10 +171,10 @@ struct NativeEngine::State {
   void refuse(const Request& request, UnservableReason reason, std::string message);
   void start_requests();
   void note_first_runs(const Sequences::Work& work);
-  runtime::TensorView compute(const Sequences::Work& work);
+  device::TensorView compute(const Sequences::Work& work);
   std::vector<Draw> next_draws(const Sequences::Work& work);
   kernels::RowSampling sampling_of(const RunningSequence& sequence) const;
-  void draw(const runtime::TensorView& logits, std::span<const Draw> draws);
+  void draw(const device::TensorView& logits, std::span<const Draw> draws);
   void take_drawn();
   void take_all_drawn();
   void take_token(const Draw& draw, PolicyVersion version, std::int32_t token, float logprob,
@@ -218,7 +218,7 @@ void NativeEngine::State::note_first_runs(const Sequences::Work& work) {
       note_first_run(latencies, sequence->times, now, sequence->open->trajectories.size());
 }
 
-runtime::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
+device::TensorView NativeEngine::State::compute(const Sequences::Work& work) {
   if (!work.copies.empty()) device.cache.copy_pages(device.stream, work.copies);
   scratch.pages.clear();
   scratch.named.clear();
@@ -289,7 +289,7 @@ kernels::RowSampling NativeEngine::State::sampling_of(const RunningSequence& seq
 
 // Draws in as many calls as the sampler's rows need. Only the results of the last call may be taken
 // later: the device keeps the tokens of one call for the next step.
-void NativeEngine::State::draw(const runtime::TensorView& logits, std::span<const Draw> draws) {
+void NativeEngine::State::draw(const device::TensorView& logits, std::span<const Draw> draws) {
   const auto at_once = static_cast<std::size_t>(device.sampler.rows_max());
   for (std::size_t begin = 0; begin < draws.size(); begin += at_once) {
     if (begin > 0) take_all_drawn();
@@ -366,11 +366,11 @@ void NativeEngine::State::finish(OpenRequest& open) {
 
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 NativeEngine::~NativeEngine() {
-  runtime::synchronize(state_->device.stream);
+  device::synchronize(state_->device.stream);
 }  // the device may still compute
 
 std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
-                                             runtime::DeviceKind device) {
+                                             device::DeviceKind device) {
   const std::size_t sink =
       config.weights_arrive_on_device ? published_manifest(model).bytes_total : std::size_t{0};
   return Weights::bytes(model, WeightsUse::kInference, device) + sink +
@@ -389,7 +389,7 @@ std::int32_t NativeEngine::pages_needed(const EngineConfig& config) {
 
 Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                                                          const EngineConfig& config,
-                                                         runtime::Stream stream,
+                                                         device::Stream stream,
                                                          std::function<Time()> clock) {
   if (Result<void> fine = check(model.config, config); !fine) return fine.error();
   Result<StopRules> rules = make_stop_rules(config, model.config);
@@ -424,7 +424,7 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
                            .weights = *std::move(weights),
                            .cache = *std::move(cache),
                            .sampler = *std::move(sampler)}})));
-  if (stream.device != runtime::DeviceKind::kCpu)
+  if (stream.device != device::DeviceKind::kCpu)
     if (auto sink = engine->weight_sink(); !sink) return sink.error();
   return engine;
 }
@@ -461,7 +461,7 @@ Duration NativeEngine::step() {
   bool queued = false;
   if (!work.parts.empty()) {  // else the plan only evicted, or all wait for their last token
     state_->note_first_runs(work);
-    const runtime::TensorView logits = state_->compute(work);
+    const device::TensorView logits = state_->compute(work);
     const std::vector<State::Draw> draws = state_->next_draws(work);
     state_->draw(logits, draws);
     queued = !draws.empty();
@@ -505,17 +505,17 @@ std::optional<PolicyVersion> NativeEngine::wants(const VersionOffer& offer) {
 }
 
 bool NativeEngine::installs_in_place() const {
-  return state_->device.stream.device == runtime::DeviceKind::kCpu;
+  return state_->device.stream.device == device::DeviceKind::kCpu;
 }
 
 Result<std::span<std::byte>> NativeEngine::weight_sink() {
-  runtime::Buffer& sink = state_->device.sink;
+  device::Buffer& sink = state_->device.sink;
   if (sink.size() == 0) {
-    const runtime::DeviceKind device = state_->device.stream.device;
-    auto made = runtime::Buffer::allocate(
+    const device::DeviceKind device = state_->device.stream.device;
+    auto made = device::Buffer::allocate(
         state_->device.weights.manifest().bytes_total, "the weights that arrive",
-        state_->config.weights_arrive_on_device ? runtime::operand_place(device)
-                                                : runtime::staging_place(device));
+        state_->config.weights_arrive_on_device ? device::operand_place(device)
+                                                : device::staging_place(device));
     if (!made) return made.error();
     sink = *std::move(made);
   }
@@ -531,7 +531,7 @@ Duration NativeEngine::finish_update(std::span<const std::byte> arena) {
   const std::optional<PolicyVersion> before = state_->queue.version();
   const PolicyVersion now = state_->queue.finish_update();
   state_->device.weights.install(state_->device.stream, arena);
-  runtime::synchronize(state_->device.stream);  // the next version may arrive in the same place
+  device::synchronize(state_->device.stream);  // the next version may arrive in the same place
   const auto pages = state_->config.kv_on_update == KvOnUpdate::kRecompute
                          ? Sequences::Pages::kRecompute
                          : Sequences::Pages::kKeep;

@@ -42,7 +42,7 @@ class NativeEngine final : public Engine {
   // names must outlive the engine. `clock` is read once or twice in a step, for stats().latencies
   // alone.
   static Result<std::unique_ptr<NativeEngine>> make(NativeModel model, const EngineConfig& config,
-                                                    runtime::Stream stream,
+                                                    device::Stream stream,
                                                     std::function<Time()> clock = steady_now);
   ~NativeEngine() override;
 
@@ -50,7 +50,7 @@ class NativeEngine final : public Engine {
   // weights and workspace, and the sink where it is the device's. On a CPU the sink, if a version
   // is ever copied into it, takes another arena of published_manifest(model).
   static std::size_t bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
-                                        runtime::DeviceKind device);
+                                        device::DeviceKind device);
   // The number of pages that make() allocates: as many as config.kv_memory_bytes holds, but no more
   // than could ever be in use. With fewer than pages_needed() pages make() fails.
   static std::int32_t pages_taken(const ModelConfig& model, const EngineConfig& config);

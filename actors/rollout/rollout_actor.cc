@@ -36,7 +36,7 @@ std::int32_t capacity_default(std::int32_t max_num_seqs, std::int32_t group_size
 }
 
 RolloutActor::RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
-                           std::shared_ptr<runtime::WeightSubscriber> weights,
+                           std::shared_ptr<weights::WeightSubscriber> weights,
                            Connections connections)
     : config_(config),
       engine_(std::move(engine)),
@@ -49,17 +49,17 @@ RolloutActor::~RolloutActor() {
   log_leases("rollout_ended");
 }
 
-void RolloutActor::handle(runtime::Context& cx, StartRollout start) {
+void RolloutActor::handle(actor::Context& cx, StartRollout start) {
   self_ = std::move(start.self);
   const std::int32_t capacity = config_.capacity > 0
                                     ? config_.capacity
                                     : capacity_default(config_.max_num_seqs, config_.group_size);
   outbox_.send(cx, RolloutUp{.from = config_.self, .capacity = capacity});
-  cx.after(config_.stats_interval, [this](runtime::Context& later) { send_stats(later); });
+  cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(runtime::Context& cx, Assign assign) {
+void RolloutActor::handle(actor::Context& cx, Assign assign) {
   for (GroupWork& work : assign.groups) {
     engine_->submit(std::move(work));
     if (log::worth_a_line(++totals_.leased)) log_leases("leases");
@@ -68,20 +68,20 @@ void RolloutActor::handle(runtime::Context& cx, Assign assign) {
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(runtime::Context& cx, Evaluate evaluate) {
+void RolloutActor::handle(actor::Context& cx, Evaluate evaluate) {
   engine_->submit(std::move(evaluate));
   collect(cx);
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(runtime::Context& cx, NewVersion offer) {
+void RolloutActor::handle(actor::Context& cx, NewVersion offer) {
   if (offer.source) weights_->look_at(*offer.source);
   if (offer.broadcast) weights_->expect(offer.version, offer.checksum, *offer.broadcast);
   offer_ = VersionOffer{offer.version, offer.oldest_retained};
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(runtime::Context& cx, HandBack hand_back) {
+void RolloutActor::handle(actor::Context& cx, HandBack hand_back) {
   const auto& groups = hand_back.groups;
   const auto named = [&](const GroupPayload& payload) {
     return groups.empty() || std::find(groups.begin(), groups.end(), payload.group) != groups.end();
@@ -98,24 +98,24 @@ void RolloutActor::handle(runtime::Context& cx, HandBack hand_back) {
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(runtime::Context& cx, Step) {
+void RolloutActor::handle(actor::Context& cx, Step) {
   advance_waits_ = false;
   advance(cx);
 }
 
-void RolloutActor::advance_later(runtime::Context& cx, Duration delay) {
+void RolloutActor::advance_later(actor::Context& cx, Duration delay) {
   if (advance_waits_ || !self_) return;
   advance_waits_ = true;
   // A Step goes through the mailbox, behind the messages that have come meanwhile. If the mailbox
   // is full, a timer takes its place, so that the engine does not stop.
-  if (delay == Duration{0} && self_.tell(Step{}) == runtime::Delivery::kAccepted) return;
-  cx.after(delay, [this](runtime::Context& later) {
+  if (delay == Duration{0} && self_.tell(Step{}) == actor::Delivery::kAccepted) return;
+  cx.after(delay, [this](actor::Context& later) {
     advance_waits_ = false;
     advance(later);
   });
 }
 
-void RolloutActor::advance(runtime::Context& cx) {
+void RolloutActor::advance(actor::Context& cx) {
   Duration delay = pull_weights(cx);
   if (engine_->can_step()) delay += step_engine(cx);
   collect(cx);
@@ -126,7 +126,7 @@ void RolloutActor::advance(runtime::Context& cx) {
   note("idle", cx.now());
 }
 
-Duration RolloutActor::step_engine(runtime::Context& cx) {
+Duration RolloutActor::step_engine(actor::Context& cx) {
   const Time before = cx.now();
   note("decode", before);
   const Duration simulated = engine_->step();
@@ -145,7 +145,7 @@ std::optional<PolicyVersion> RolloutActor::wish() {
   return wanted == updating_ ? std::nullopt : wanted;
 }
 
-void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
+void RolloutActor::begin_update(actor::Context& cx, PolicyVersion version) {
   if (copying_ || (in_place_ && !let_go_)) weights_->cancel();
   copying_ = let_go_ = false;
   updating_.reset();
@@ -170,7 +170,7 @@ void RolloutActor::begin_update(runtime::Context& cx, PolicyVersion version) {
   }
 }
 
-void RolloutActor::retry_update(runtime::Context& cx, PolicyVersion version, const Error& why) {
+void RolloutActor::retry_update(actor::Context& cx, PolicyVersion version, const Error& why) {
   if (!failed_update_ || failed_update_->version != version)
     failed_update_ = FailedUpdate{.version = version, .since = cx.now(), .message = {}};
   if (std::exchange(failed_update_->message, why.message) != why.message)
@@ -179,7 +179,7 @@ void RolloutActor::retry_update(runtime::Context& cx, PolicyVersion version, con
   copying_ = in_place_ = let_go_ = false;
   updating_.reset();
   update_waits_ = true;
-  cx.after(config_.retry_interval, [this](runtime::Context& later) {
+  cx.after(config_.retry_interval, [this](actor::Context& later) {
     update_waits_ = false;
     advance_later(later, Duration{0});
   });
@@ -188,7 +188,7 @@ void RolloutActor::retry_update(runtime::Context& cx, PolicyVersion version, con
 // A version that is read in place keeps its slot at the publisher in use. Sequences that must end
 // before the update may run for minutes, so the slot is released for as long, and the version is
 // begun again when it can be installed.
-void RolloutActor::hold_while_installable(runtime::Context& cx) {
+void RolloutActor::hold_while_installable(actor::Context& cx) {
   if (!updating_ || !in_place_ || let_go_ != engine_->may_finish_update()) return;
   if (let_go_) return begin_update(cx, PolicyVersion{*updating_});
   weights_->cancel();
@@ -196,12 +196,12 @@ void RolloutActor::hold_while_installable(runtime::Context& cx) {
   let_go_ = true;
 }
 
-Duration RolloutActor::pull_weights(runtime::Context& cx) {
+Duration RolloutActor::pull_weights(actor::Context& cx) {
   if (const auto version = wish()) begin_update(cx, *version);
   hold_while_installable(cx);
   if (copying_) {
     note("update", cx.now());
-    const Result<runtime::UpdateProgress> progress =
+    const Result<weights::UpdateProgress> progress =
         weights_->progress(config_.copy_bytes_per_step);
     if (!progress) {  // the version was withdrawn, or is damaged
       retry_update(cx, *updating_, progress.error());
@@ -221,7 +221,7 @@ std::span<const std::byte> RolloutActor::arrived() const {
   return in_place_ ? weights_->held() : std::span<const std::byte>(sink_);
 }
 
-Duration RolloutActor::install(runtime::Context& cx) {
+Duration RolloutActor::install(actor::Context& cx) {
   const std::span<const std::byte> arena = arrived();
   if (in_place_ && arena.empty()) {
     retry_update(cx, *updating_,
@@ -249,7 +249,7 @@ Duration RolloutActor::install(runtime::Context& cx) {
   return simulated;
 }
 
-void RolloutActor::collect(runtime::Context& cx) {
+void RolloutActor::collect(actor::Context& cx) {
   for (EngineEvent& event : engine_->poll()) {
     if (const auto* failed = std::get_if<EngineFailed>(&event)) return cx.fail(failed->error);
     if (auto* payload = std::get_if<GroupPayload>(&event)) {
@@ -268,13 +268,13 @@ void RolloutActor::collect(runtime::Context& cx) {
                           .completions = std::move(done.completions),
                           .unservable = std::move(done.unservable)};
       outbox_.send_all(
-          cx, runtime::split(std::move(evaluated), &Evaluated::completions, outbox_.bytes_max()));
+          cx, wire::split(std::move(evaluated), &Evaluated::completions, outbox_.bytes_max()));
     }
   }
   store_finished(cx);
 }
 
-void RolloutActor::store_finished(runtime::Context& cx) {
+void RolloutActor::store_finished(actor::Context& cx) {
   while (!finished_.empty() && writes_.size() < kWritesInFlight) {
     auto write = std::make_shared<Write>();
     while (!finished_.empty() && write->groups.size() < kGroupsPerWrite) {
@@ -286,28 +286,28 @@ void RolloutActor::store_finished(runtime::Context& cx) {
   }
 }
 
-void RolloutActor::store(runtime::Context& cx, std::shared_ptr<Write> write) {
+void RolloutActor::store(actor::Context& cx, std::shared_ptr<Write> write) {
   ++write->attempts;
   std::vector<std::string> payloads;
-  for (const GroupPayload& group : write->groups) payloads.push_back(runtime::encode(group));
+  for (const GroupPayload& group : write->groups) payloads.push_back(wire::encode(group));
   // The answer may come on any thread, and is brought into the actor's turn. The batch keeps its
   // groups until it is stored, for the attempts that may follow.
   connections_.write(std::move(payloads), [this, post = cx.turn_poster(),
-                                           write](Result<std::vector<runtime::PayloadRef>> refs) {
-    post([this, write, refs = std::move(refs)](runtime::Context& later) {
+                                           write](Result<std::vector<wire::PayloadRef>> refs) {
+    post([this, write, refs = std::move(refs)](actor::Context& later) {
       stored(later, write, refs);
     });
   });
 }
 
-void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
-                          const Result<std::vector<runtime::PayloadRef>>& refs) {
+void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
+                          const Result<std::vector<wire::PayloadRef>>& refs) {
   if (!refs) {
     log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
               write->attempts, refs.error().message);
     if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
     const Duration pause = config_.retry_interval * (1 << (write->attempts - 1));
-    cx.after(pause, [this, write](runtime::Context& later) { store(later, write); });
+    cx.after(pause, [this, write](actor::Context& later) { store(later, write); });
     return;
   }
   CHECK(refs->size() == write->groups.size());
@@ -315,14 +315,13 @@ void RolloutActor::stored(runtime::Context& cx, std::shared_ptr<Write> write,
   for (std::size_t i = 0; i < refs->size(); ++i)
     generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
   totals_.generated += refs->size();
-  outbox_.send_all(cx,
-                   runtime::split(std::move(generated), &Generated::groups, outbox_.bytes_max()));
+  outbox_.send_all(cx, wire::split(std::move(generated), &Generated::groups, outbox_.bytes_max()));
   // The slot is freed only after the groups are told of, and the next batch may use it (RO-4).
   writes_.erase(write);
   store_finished(cx);
 }
 
-void RolloutActor::send_stats(runtime::Context& cx) {
+void RolloutActor::send_stats(actor::Context& cx) {
   EngineStats stats = engine_->stats();
   // Work that waited for the version may have been cancelled since.
   if (failed_update_ && (!offer_ || engine_->wants(*offer_) != failed_update_->version))
@@ -347,7 +346,7 @@ void RolloutActor::send_stats(runtime::Context& cx) {
                                   .latencies = std::move(stats.latencies),
                                   .missing = missing,
                                   .missing_seconds = missing_seconds});
-  cx.after(config_.stats_interval, [this](runtime::Context& later) { send_stats(later); });
+  cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
 }
 
 void RolloutActor::note(const char* phase, Time now) const {

@@ -60,7 +60,7 @@ struct Step {};  // sent by the actor to itself while there is work
 // Sent once and first, by the code that spawned the actor. `self` is the actor's own mailbox, which
 // the actor cannot know before it is spawned.
 struct StartRollout {
-  runtime::Ref<std::variant<Step>> self;
+  actor::Ref<std::variant<Step>> self;
 };
 
 // Handlers run in the actor's turns, one at a time; the engine and the subscriber are called in
@@ -71,23 +71,23 @@ class RolloutActor {
 
   // The actor's connections to the rest of the process.
   struct Connections {
-    runtime::Ref<RolloutEvents> exchange;
-    runtime::PayloadWriter write;
+    actor::Ref<RolloutEvents> exchange;
+    payload::PayloadWriter write;
     // Told the actor's phase ("idle", "decode", "update") at least once per step; may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
   // `weights` is shared with the actor that leads the subscriber's part in broadcasts, if there is
   // one.
   RolloutActor(const RolloutConfig& config, std::unique_ptr<Engine> engine,
-               std::shared_ptr<runtime::WeightSubscriber> weights, Connections connections);
+               std::shared_ptr<weights::WeightSubscriber> weights, Connections connections);
   ~RolloutActor();  // logs its totals, and cancels a copy that is under way
 
-  void handle(runtime::Context& cx, StartRollout start);
-  void handle(runtime::Context& cx, Assign assign);
-  void handle(runtime::Context& cx, Evaluate evaluate);
-  void handle(runtime::Context& cx, NewVersion offer);
-  void handle(runtime::Context& cx, HandBack hand_back);
-  void handle(runtime::Context& cx, Step step);
+  void handle(actor::Context& cx, StartRollout start);
+  void handle(actor::Context& cx, Assign assign);
+  void handle(actor::Context& cx, Evaluate evaluate);
+  void handle(actor::Context& cx, NewVersion offer);
+  void handle(actor::Context& cx, HandBack hand_back);
+  void handle(actor::Context& cx, Step step);
 
  private:
   struct Write {  // a batch of finished groups on its way to the store
@@ -97,33 +97,33 @@ class RolloutActor {
 
   // One round: fetches weights, runs a step, collects its results, and plans the next round if
   // there is more to do. At most one round is planned at a time.
-  void advance(runtime::Context& cx);
-  void advance_later(runtime::Context& cx, Duration delay);
-  Duration pull_weights(runtime::Context& cx);
+  void advance(actor::Context& cx);
+  void advance_later(actor::Context& cx, Duration delay);
+  Duration pull_weights(actor::Context& cx);
   // Holds a version that is read in place only while it can be installed soon; see the source.
-  void hold_while_installable(runtime::Context& cx);
+  void hold_while_installable(actor::Context& cx);
   std::optional<PolicyVersion> wish();  // the update to begin now, if any
-  void begin_update(runtime::Context& cx, PolicyVersion version);
+  void begin_update(actor::Context& cx, PolicyVersion version);
   // Gives the update to `version` up and lets wish() ask again after retry_interval.
-  void retry_update(runtime::Context& cx, PolicyVersion version, const Error& why);
+  void retry_update(actor::Context& cx, PolicyVersion version, const Error& why);
   bool may_install() const;  // the version is whole here, and no running request forbids it
   std::span<const std::byte> arrived() const;  // empty if the version was withdrawn
-  Duration install(runtime::Context& cx);
-  Duration step_engine(runtime::Context& cx);
-  void collect(runtime::Context& cx);
-  void store_finished(runtime::Context& cx);
-  void store(runtime::Context& cx, std::shared_ptr<Write> write);
-  void stored(runtime::Context& cx, std::shared_ptr<Write> write,
-              const Result<std::vector<runtime::PayloadRef>>& refs);
-  void send_stats(runtime::Context& cx);
+  Duration install(actor::Context& cx);
+  Duration step_engine(actor::Context& cx);
+  void collect(actor::Context& cx);
+  void store_finished(actor::Context& cx);
+  void store(actor::Context& cx, std::shared_ptr<Write> write);
+  void stored(actor::Context& cx, std::shared_ptr<Write> write,
+              const Result<std::vector<wire::PayloadRef>>& refs);
+  void send_stats(actor::Context& cx);
   void note(const char* phase, Time now) const;
   void log_leases(const char* event) const;
 
   const RolloutConfig config_;
   const std::unique_ptr<Engine> engine_;
-  const std::shared_ptr<runtime::WeightSubscriber> weights_;
+  const std::shared_ptr<weights::WeightSubscriber> weights_;
   const Connections connections_;
-  runtime::Ref<std::variant<Step>> self_;
+  actor::Ref<std::variant<Step>> self_;
 
   std::optional<VersionOffer> offer_;
   std::optional<PolicyVersion> updating_;  // the update that the engine has begun
@@ -141,7 +141,7 @@ class RolloutActor {
   bool advance_waits_ = false;         // a Step or a timer that leads to advance() is under way
   std::deque<GroupPayload> finished_;  // not yet being stored
   std::set<std::shared_ptr<Write>> writes_;
-  runtime::Outbox<RolloutEvents> outbox_;
+  actor::Outbox<RolloutEvents> outbox_;
   double busy_seconds_ = 0;
   bool generated_ = false;  // the first token was logged
   struct Totals {           // for the log
@@ -149,6 +149,6 @@ class RolloutActor {
   } totals_;
 };
 
-static_assert(runtime::Actor<RolloutActor>);
+static_assert(actor::Actor<RolloutActor>);
 
 }  // namespace tandem::actors

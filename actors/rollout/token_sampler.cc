@@ -10,7 +10,7 @@ namespace tandem::actors {
 namespace {
 
 template <class T>
-T* host(const runtime::Staged& block) {
+T* host(const device::Staged& block) {
   return reinterpret_cast<T*>(block.host());
 }
 
@@ -18,21 +18,20 @@ T* host(const runtime::Staged& block) {
 
 Result<TokenSampler> TokenSampler::make(std::int64_t rows_max,
                                         std::span<const std::int32_t> bannable,
-                                        const runtime::Stream& stream) {
+                                        const device::Stream& stream) {
   const auto rows = static_cast<std::size_t>(rows_max);
   TokenSampler sampler;
   sampler.rows_max_ = rows_max;
   sampler.bannable_ = bannable.size();
   struct Part {
-    runtime::Staged* block;
+    device::Staged* block;
     std::size_t bytes, sides;
   };
   for (const Part& part :
        {Part{&sampler.ids_, bannable.size_bytes(), 1},
         Part{&sampler.rows_, rows * sizeof(kernels::RowSampling), kUntakenMax},
         Part{&sampler.drawn_, rows * (sizeof(std::int32_t) + sizeof(float)), kUntakenMax}}) {
-    auto block =
-        runtime::Staged::allocate(part.bytes, "what is sampled", stream.device, part.sides);
+    auto block = device::Staged::allocate(part.bytes, "what is sampled", stream.device, part.sides);
     if (!block) return block.error();
     *part.block = *std::move(block);
   }
@@ -41,7 +40,7 @@ Result<TokenSampler> TokenSampler::make(std::int64_t rows_max,
   return sampler;
 }
 
-void TokenSampler::draw(const runtime::Stream& stream, const runtime::TensorView& logits,
+void TokenSampler::draw(const device::Stream& stream, const device::TensorView& logits,
                         std::span<const kernels::RowSampling> rows) {
   const std::int64_t R = std::ssize(rows);
   CHECK(R <= rows_max_ && untaken_.size() < kUntakenMax);
@@ -59,14 +58,14 @@ void TokenSampler::draw(const runtime::Stream& stream, const runtime::TensorView
   auto* const log_probs = reinterpret_cast<float*>(host<std::int32_t>(drawn_) + rows_max_);
   kernels::sample(stream, {.logits = logits,
                            .rows = {rows_.on_device(list), rows.size()},
-                           .tokens = runtime::rows(drawing(), 0, R),
-                           .log_prob = drawn_.on_device(runtime::tensor(log_probs, {R}))});
+                           .tokens = device::rows(drawing(), 0, R),
+                           .log_prob = drawn_.on_device(device::tensor(log_probs, {R}))});
   drawn_.download(stream, drawn_.size());
   untaken_.push_back({drawn_.side(), rows.size()});
 }
 
-runtime::TensorView TokenSampler::drawing() const {
-  return drawn_.on_device(runtime::tensor(host<std::int32_t>(drawn_), {rows_max_}));
+device::TensorView TokenSampler::drawing() const {
+  return drawn_.on_device(device::tensor(host<std::int32_t>(drawn_), {rows_max_}));
 }
 
 TokenSampler::Drawn TokenSampler::take() {

@@ -22,7 +22,7 @@ class TokenSampler {
   // `rows_max`: the most rows of one draw(). `bannable`: the tokens that a row may ban, all of them
   // or none. The Error means that there is not enough memory.
   static Result<TokenSampler> make(std::int64_t rows_max, std::span<const std::int32_t> bannable,
-                                   const runtime::Stream& stream);
+                                   const device::Stream& stream);
 
   // One draw that computes, and one that is queued behind it.
   static constexpr std::size_t kUntakenMax = 2;
@@ -30,7 +30,7 @@ class TokenSampler {
   // Queues one draw for each row. logits: [L, V] on the device. `rows` is in the host's memory and
   // copied before the call returns; the `banned` of a row is empty or equal to `bannable`. CHECKs
   // at most rows_max rows, and at most kUntakenMax draws that were not taken.
-  void draw(const runtime::Stream& stream, const runtime::TensorView& logits,
+  void draw(const device::Stream& stream, const device::TensorView& logits,
             std::span<const kernels::RowSampling> rows);
 
   struct Drawn {
@@ -43,7 +43,7 @@ class TokenSampler {
 
   // The tokens of the last draw(), on the device, [rows_max] i32: an operand for work that is
   // queued before the next draw(). On a GPU the address is always the same, as recorded steps need.
-  runtime::TensorView drawing() const;
+  device::TensorView drawing() const;
 
   std::int64_t rows_max() const { return rows_max_; }
 
@@ -56,9 +56,9 @@ class TokenSampler {
 
   std::int64_t rows_max_ = 0;
   std::size_t bannable_ = 0;  // the number of bannable tokens
-  runtime::Staged ids_;       // the bannable tokens, uploaded once
-  runtime::Staged rows_;      // [rows_max] RowSampling
-  runtime::Staged drawn_;     // [rows_max] i32 tokens, then [rows_max] f32 log-probabilities
+  device::Staged ids_;        // the bannable tokens, uploaded once
+  device::Staged rows_;       // [rows_max] RowSampling
+  device::Staged drawn_;      // [rows_max] i32 tokens, then [rows_max] f32 log-probabilities
   std::deque<Untaken> untaken_;
 };
 

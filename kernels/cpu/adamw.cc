@@ -67,32 +67,32 @@ void adamw(const Stream& stream, const AdamW& op) {
   float *first_moment = op.m.f32(), *second_moment = op.v.f32();
   Bf16* rounded = data<Bf16>(op.rounded);
   std::int32_t* flags = op.changed_count.empty() ? nullptr : op.workspace.i32();
-  runtime::parallel_for(stream.pool, op.parameters.dim(0), kElementsPerRange,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t i = begin; i < end; i += kLanes) {
-                            const int n = lanes(end - i);
-                            const F32x16 g = load(gradients + i, n) * grad_scale;
-                            const F32x16 before = load(first_moment + i, n);
-                            const F32x16 m = fma(blend1, g - before, before);
-                            const F32x16 v = fma(blend2 * g, g, keep2 * load(second_moment + i, n));
-                            store(first_moment + i, m, n);
-                            store(second_moment + i, v, n);
-                            F32x16 p = load(parameters + i, n);
-                            if (moves) {
-                              const F32x16 update = m / (sqrt(v) / root2 + eps);
-                              p = fnma(step, update, p * keep);
-                              store(parameters + i, p, n);
-                            }
-                            if (rounded == nullptr) continue;
-                            const std::uint32_t changed = store_rounded(p, n, rounded + i);
-                            if (flags == nullptr) continue;
-                            // A word takes two vectors; the first one clears the old word.
-                            std::int32_t& word = flags[i / kChangesPerWord];
-                            word = i % kChangesPerWord == 0
-                                       ? static_cast<std::int32_t>(changed)
-                                       : word | static_cast<std::int32_t>(changed << kLanes);
-                          }
-                        });
+  device::parallel_for(stream.pool, op.parameters.dim(0), kElementsPerRange,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t i = begin; i < end; i += kLanes) {
+                           const int n = lanes(end - i);
+                           const F32x16 g = load(gradients + i, n) * grad_scale;
+                           const F32x16 before = load(first_moment + i, n);
+                           const F32x16 m = fma(blend1, g - before, before);
+                           const F32x16 v = fma(blend2 * g, g, keep2 * load(second_moment + i, n));
+                           store(first_moment + i, m, n);
+                           store(second_moment + i, v, n);
+                           F32x16 p = load(parameters + i, n);
+                           if (moves) {
+                             const F32x16 update = m / (sqrt(v) / root2 + eps);
+                             p = fnma(step, update, p * keep);
+                             store(parameters + i, p, n);
+                           }
+                           if (rounded == nullptr) continue;
+                           const std::uint32_t changed = store_rounded(p, n, rounded + i);
+                           if (flags == nullptr) continue;
+                           // A word takes two vectors; the first one clears the old word.
+                           std::int32_t& word = flags[i / kChangesPerWord];
+                           word = i % kChangesPerWord == 0
+                                      ? static_cast<std::int32_t>(changed)
+                                      : word | static_cast<std::int32_t>(changed << kLanes);
+                         }
+                       });
   if (flags != nullptr) list_changes(op);
 }
 

@@ -326,23 +326,23 @@ template <class T>
 void packed(const Stream& stream, const AttentionPacked& op) {
   const auto segments = static_cast<std::int64_t>(op.segments.size());
   const std::int64_t groups = op.k.dim(1);
-  runtime::parallel_for(stream.pool, segments * groups, kSequencesPerRange,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t i = begin; i < end; ++i) {
-                            packed_segment<T>(op, op.segments.data()[i / groups], i % groups);
-                          }
-                        });
+  device::parallel_for(stream.pool, segments * groups, kSequencesPerRange,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t i = begin; i < end; ++i) {
+                           packed_segment<T>(op, op.segments.data()[i / groups], i % groups);
+                         }
+                       });
 }
 
 template <class T>
 void paged(const Stream& stream, const AttentionPaged& op) {
   const std::int64_t sequences = op.first_position.dim(0), groups = op.k_pages.dim(1);
-  runtime::parallel_for(stream.pool, sequences * groups, kSequencesPerRange,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t i = begin; i < end; ++i) {
-                            paged_sequence<T>(op, i / groups, i % groups);
-                          }
-                        });
+  device::parallel_for(stream.pool, sequences * groups, kSequencesPerRange,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t i = begin; i < end; ++i) {
+                           paged_sequence<T>(op, i / groups, i % groups);
+                         }
+                       });
 }
 
 // Computes gradients in f32. A segment without prefix and the segments behind it that use its rows
@@ -353,37 +353,37 @@ void backward(const Stream& stream, const AttentionBackward& op) {
   const auto count = static_cast<std::int64_t>(op.segments.size());
   const Segment* segments = op.segments.data();
   const std::int64_t groups = op.k.dim(1);
-  runtime::parallel_for(stream.pool, count * groups, kSequencesPerRange,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t i = begin; i < end; ++i) {
-                            const std::int64_t g = i % groups;
-                            std::int64_t s = i / groups;
-                            if (segments[s].prefix_len > 0) continue;
-                            do {
-                              backward_segment<T>(op, segments[s], g);
-                            } while (++s < count && segments[s].prefix_len > 0);
-                          }
-                        });
+  device::parallel_for(stream.pool, count * groups, kSequencesPerRange,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t i = begin; i < end; ++i) {
+                           const std::int64_t g = i % groups;
+                           std::int64_t s = i / groups;
+                           if (segments[s].prefix_len > 0) continue;
+                           do {
+                             backward_segment<T>(op, segments[s], g);
+                           } while (++s < count && segments[s].prefix_len > 0);
+                         }
+                       });
 }
 
 void round_rows(const Stream& stream, const TensorView& from, const TensorView& to) {
   const std::int64_t width = from.row_elements();
-  runtime::parallel_for(stream.pool, from.dim(0), kRowsPerRange,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t r = begin; r < end; ++r) {
-                            const float* row = from.f32() + r * from.row_stride;
-                            Bf16* rounded = data<Bf16>(to) + r * to.row_stride;
-                            for (std::int64_t i = 0; i < width; i += kLanes)
-                              store(rounded + i, load(row + i));
-                          }
-                        });
+  device::parallel_for(stream.pool, from.dim(0), kRowsPerRange,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t r = begin; r < end; ++r) {
+                           const float* row = from.f32() + r * from.row_stride;
+                           Bf16* rounded = data<Bf16>(to) + r * to.row_stride;
+                           for (std::int64_t i = 0; i < width; i += kLanes)
+                             store(rounded + i, load(row + i));
+                         }
+                       });
 }
 
 // A dense f32 view of the same shape, on `memory`.
 TensorView sums_of(const TensorView& view, float* memory) {
   TensorView sums = view;
   sums.data = memory;
-  sums.dtype = runtime::DType::kF32;
+  sums.dtype = device::DType::kF32;
   sums.row_stride = view.row_elements();
   return sums;
 }
@@ -399,7 +399,7 @@ void attention_paged(const Stream& stream, const AttentionPaged& op) {
 }
 
 void attention_backward(const Stream& stream, const AttentionBackward& op) {
-  if (op.q.dtype == runtime::DType::kF32) return backward<float>(stream, op);
+  if (op.q.dtype == device::DType::kF32) return backward<float>(stream, op);
   // The same call with gradients in f32, which are in the workspace one behind the other.
   AttentionBackward sums = op;
   sums.dq = sums_of(op.dq, op.workspace.f32());

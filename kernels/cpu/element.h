@@ -22,23 +22,23 @@ inline constexpr std::int64_t kLineBytes = 64;  // bytes of a cache line
 
 // The dtype of a view that holds elements of type T.
 template <class T>
-inline constexpr runtime::DType kDType = runtime::DType::kF32;
+inline constexpr device::DType kDType = device::DType::kF32;
 template <>
-inline constexpr runtime::DType kDType<Bf16> = runtime::DType::kBF16;
+inline constexpr device::DType kDType<Bf16> = device::DType::kBF16;
 
 // The first element of a view; null if the view is empty. An element type other than the view's is
 // a bug.
 template <class T>
-[[gnu::always_inline]] inline T* data(const runtime::TensorView& view) {
+[[gnu::always_inline]] inline T* data(const device::TensorView& view) {
   CHECK(view.empty() || view.dtype == kDType<T>);
   return static_cast<T*>(view.data);
 }
 
 // Calls body(T{}) with the element type T of a dtype that operators compute in.
 template <class Body>
-[[gnu::always_inline]] inline void with_type(runtime::DType dtype, const Body& body) {
-  if (dtype == runtime::DType::kBF16) return body(Bf16{});
-  CHECK(dtype == runtime::DType::kF32);
+[[gnu::always_inline]] inline void with_type(device::DType dtype, const Body& body) {
+  if (dtype == device::DType::kBF16) return body(Bf16{});
+  CHECK(dtype == device::DType::kF32);
   body(float{});
 }
 

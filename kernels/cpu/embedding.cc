@@ -38,18 +38,18 @@ void take_rows(const Stream& stream, const Embedding& op) {
   const std::int64_t channels = op.y.dim(1);
   const std::int32_t* ids = op.ids.i32();
   const auto* drawn = static_cast<const std::int32_t*>(op.drawn.data);
-  runtime::parallel_for(stream.pool, op.ids.dim(0), kTokensPerRange,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t t = begin; t < end; ++t) {
-                            const std::int32_t id = ids[t] < 0 ? drawn[~ids[t]] : ids[t];
-                            T* to = y + t * op.y.row_stride;
-                            if (packed) {
-                              unpack_row(op.packed, id, to);
-                            } else {
-                              copy_row(table + id * op.table.row_stride, channels, to);
-                            }
-                          }
-                        });
+  device::parallel_for(stream.pool, op.ids.dim(0), kTokensPerRange,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t t = begin; t < end; ++t) {
+                           const std::int32_t id = ids[t] < 0 ? drawn[~ids[t]] : ids[t];
+                           T* to = y + t * op.y.row_stride;
+                           if (packed) {
+                             unpack_row(op.packed, id, to);
+                           } else {
+                             copy_row(table + id * op.table.row_stride, channels, to);
+                           }
+                         }
+                       });
 }
 
 // Threads share the channels and not the tokens: several tokens may add to one row of the table,
@@ -59,17 +59,17 @@ void add_rows(const Stream& stream, const EmbeddingBackward& op) {
   const T* dy = data<T>(op.dy);
   const std::int64_t tokens = op.ids.dim(0);
   const std::int32_t* ids = op.ids.i32();
-  runtime::parallel_for(stream.pool, op.dtable.dim(1), kChannelsPerRange,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t t = 0; t < tokens; ++t) {
-                            const T* from = dy + t * op.dy.row_stride;
-                            float* to = op.dtable.f32() + ids[t] * op.dtable.row_stride;
-                            for (std::int64_t c = begin; c < end; c += kLanes) {
-                              const int n = lanes(end - c);
-                              store(to + c, load(to + c, n) + load(from + c, n), n);
-                            }
-                          }
-                        });
+  device::parallel_for(stream.pool, op.dtable.dim(1), kChannelsPerRange,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t t = 0; t < tokens; ++t) {
+                           const T* from = dy + t * op.dy.row_stride;
+                           float* to = op.dtable.f32() + ids[t] * op.dtable.row_stride;
+                           for (std::int64_t c = begin; c < end; c += kLanes) {
+                             const int n = lanes(end - c);
+                             store(to + c, load(to + c, n) + load(from + c, n), n);
+                           }
+                         }
+                       });
 }
 
 }  // namespace

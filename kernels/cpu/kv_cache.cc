@@ -15,7 +15,7 @@ void write_slots(const Stream& stream, const KvWrite& op) {
   const std::int64_t groups = op.k.dim(1), channels = op.k.dim(2);
   const std::int64_t positions = op.k_pages.dim(2), block = positions * channels;
   const std::int32_t* slots = op.slots.i32();
-  runtime::parallel_for(
+  device::parallel_for(
       stream.pool, op.slots.dim(0), kTokensPerRange, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t t = begin; t < end; ++t) {
           if (slots[t] < 0) continue;

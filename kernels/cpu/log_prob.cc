@@ -19,21 +19,21 @@ void forward(const Stream& stream, const LogProb& op) {
   const std::int64_t vocabulary = op.logits.dim(1);
   const std::int32_t* targets = op.targets.i32();
   const float factor = 1.0f / op.temperature;
-  runtime::parallel_for(stream.pool, op.logits.dim(0), rows_per_range(vocabulary),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t r = begin; r < end; ++r) {
-                            const T* logits = data<T>(op.logits) + r * op.logits.row_stride;
-                            const SoftmaxSums sums =
-                                op.entropy.empty() ? softmax_sums<false>(logits, vocabulary, factor)
-                                                   : softmax_sums<true>(logits, vocabulary, factor);
-                            const float log_sum = log(sums.sum);
-                            op.log_prob.f32()[r] =
-                                (widened(logits[targets[r]]) * factor - sums.maximum) - log_sum;
-                            if (!op.entropy.empty())
-                              op.entropy.f32()[r] = log_sum - sums.weighted / sums.sum;
-                            if (!op.lse.empty()) op.lse.f32()[r] = sums.maximum + log_sum;
-                          }
-                        });
+  device::parallel_for(stream.pool, op.logits.dim(0), rows_per_range(vocabulary),
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t r = begin; r < end; ++r) {
+                           const T* logits = data<T>(op.logits) + r * op.logits.row_stride;
+                           const SoftmaxSums sums =
+                               op.entropy.empty() ? softmax_sums<false>(logits, vocabulary, factor)
+                                                  : softmax_sums<true>(logits, vocabulary, factor);
+                           const float log_sum = log(sums.sum);
+                           op.log_prob.f32()[r] =
+                               (widened(logits[targets[r]]) * factor - sums.maximum) - log_sum;
+                           if (!op.entropy.empty())
+                             op.entropy.f32()[r] = log_sum - sums.weighted / sums.sum;
+                           if (!op.lse.empty()) op.lse.f32()[r] = sums.maximum + log_sum;
+                         }
+                       });
 }
 
 // Lanes of logits are loaded before the same lanes of dlogits are stored: the two may be one
@@ -69,10 +69,10 @@ void backward_row(const LogProbBackward& op, std::int64_t r) {
 
 template <class T, class Out>
 void backward(const Stream& stream, const LogProbBackward& op) {
-  runtime::parallel_for(stream.pool, op.logits.dim(0), rows_per_range(op.logits.dim(1)),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t r = begin; r < end; ++r) backward_row<T, Out>(op, r);
-                        });
+  device::parallel_for(stream.pool, op.logits.dim(0), rows_per_range(op.logits.dim(1)),
+                       [&](std::int64_t begin, std::int64_t end) {
+                         for (std::int64_t r = begin; r < end; ++r) backward_row<T, Out>(op, r);
+                       });
 }
 
 }  // namespace

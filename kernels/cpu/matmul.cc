@@ -20,7 +20,7 @@ namespace tandem::kernels::TANDEM_CPU_ISA {
 
 namespace {
 
-using runtime::parallel_for;
+using device::parallel_for;
 
 constexpr std::int64_t kPanel = kPanelColumns;
 // Terms of a block: c is read and written once for each.
@@ -420,9 +420,9 @@ void multiply_part(const Part<T, Bf16>& part, bool more) {
 }
 
 // How the outputs are cut into parts. With several threads there is one part for each, or about
-// kPartsPerThread or kPartsOfGradient, of kWorkPerRange multiply-adds or more. The cut may depend on
-// the number of threads: every output is computed whole within one part, so its bits do not depend
-// on it (MM-1).
+// kPartsPerThread or kPartsOfGradient, of kWorkPerRange multiply-adds or more. The cut may depend
+// on the number of threads: every output is computed whole within one part, so its bits do not
+// depend on it (MM-1).
 struct Cut {
   std::int64_t rows, columns;
 };

@@ -103,7 +103,7 @@ void forward(const Stream& stream, const RmsNorm& op) {
   const Rows<T> more = op.add.empty() ? Rows<T>{} : rows_of<T>(op.add);
   const T* weight = data<T>(op.weight);
   float* inv_rms = data<float>(op.inv_rms);
-  runtime::parallel_for(
+  device::parallel_for(
       stream.pool, x.count, kNormRowsPerBlock, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
           if (more.first != nullptr) add_row(x.row(r), more.row(r), x.channels);
@@ -120,21 +120,21 @@ void backward(const Stream& stream, const RmsNormBackward& op) {
   const T* weight = data<T>(op.weight);
   const float* inv_rms = op.inv_rms.f32();
   float* blocks = op.workspace.f32();
-  runtime::parallel_for(stream.pool, x.count, kNormRowsPerBlock,
-                        [&](std::int64_t begin, std::int64_t end) {
-                          float* dweight = blocks + begin / kNormRowsPerBlock * channels;
-                          for (std::int64_t c = 0; c < channels; ++c) dweight[c] = 0.0f;
-                          for (std::int64_t r = begin; r < end; ++r) {
-                            row_gradient<T>({.dy = dy.row(r),
-                                             .x = x.row(r),
-                                             .weight = weight,
-                                             .inverse = inv_rms[r],
-                                             .dx = dx.row(r),
-                                             .dweight = dweight,
-                                             .channels = channels,
-                                             .accumulate = op.output == Output::kAdd});
-                          }
-                        });
+  device::parallel_for(stream.pool, x.count, kNormRowsPerBlock,
+                       [&](std::int64_t begin, std::int64_t end) {
+                         float* dweight = blocks + begin / kNormRowsPerBlock * channels;
+                         for (std::int64_t c = 0; c < channels; ++c) dweight[c] = 0.0f;
+                         for (std::int64_t r = begin; r < end; ++r) {
+                           row_gradient<T>({.dy = dy.row(r),
+                                            .x = x.row(r),
+                                            .weight = weight,
+                                            .inverse = inv_rms[r],
+                                            .dx = dx.row(r),
+                                            .dweight = dweight,
+                                            .channels = channels,
+                                            .accumulate = op.output == Output::kAdd});
+                         }
+                       });
   for (std::int64_t begin = 0; begin < x.count; begin += kNormRowsPerBlock) {
     add_row(op.dweight.f32(), blocks + begin / kNormRowsPerBlock * channels, channels);
   }

@@ -15,7 +15,7 @@ void turn(const Stream& stream, const Rope& op) {
   const std::int32_t* positions = op.positions.i32();
   // The turn by -p: cos(-a) = cos(a), sin(-a) = -sin(a).
   const F32x16 sign = set(op.direction == Direction::kForward ? 1.0f : -1.0f);
-  runtime::parallel_for(
+  device::parallel_for(
       stream.pool, op.x.dim(0), kTokensPerRange, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t t = begin; t < end; ++t) {
           const float* cosines = op.cos.f32() + positions[t] * half;

@@ -213,7 +213,7 @@ template <class T>
 void sample_rows(const Stream& stream, const Sample& op) {
   const std::int64_t vocabulary = op.logits.dim(1);
   const std::int64_t grain = vocabulary < kElementsPerRange ? kElementsPerRange / vocabulary : 1;
-  runtime::parallel_for(
+  device::parallel_for(
       stream.pool, std::ssize(op.rows), grain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) {
           const RowSampling& rules = op.rows.data()[r];

@@ -285,7 +285,7 @@ void find_means(const Stream& stream, const AttentionBackward& op) {
 }  // namespace
 
 void attention_packed(const Stream& stream, const AttentionPacked& op) {
-  if (op.q.dtype == runtime::DType::kBF16) return attention_packed_bf16(stream, op);
+  if (op.q.dtype == device::DType::kBF16) return attention_packed_bf16(stream, op);
   const std::int64_t heads = op.q.dim(1), groups = op.k.dim(1), channels = op.q.dim(2);
   const dim3 grid(pieces_max(op.q.dim(0), std::ssize(op.segments), kRows / (heads / groups)),
                   static_cast<unsigned>(groups));
@@ -297,7 +297,7 @@ void attention_packed(const Stream& stream, const AttentionPacked& op) {
 }
 
 void attention_paged(const Stream& stream, const AttentionPaged& op) {
-  if (op.q.dtype == runtime::DType::kBF16) return attention_paged_bf16(stream, op);
+  if (op.q.dtype == device::DType::kBF16) return attention_paged_bf16(stream, op);
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), channels = op.q.dim(2);
   const std::int64_t groups = op.k_pages.dim(1), sequences = op.first_position.dim(0);
   // A decode step, with one query per sequence, would leave most of four warps idle. How rows are
@@ -317,7 +317,7 @@ void attention_paged(const Stream& stream, const AttentionPaged& op) {
 
 void attention_backward(const Stream& stream, const AttentionBackward& op) {
   find_means(stream, op);
-  if (op.q.dtype == runtime::DType::kBF16) return attention_backward_bf16(stream, op);
+  if (op.q.dtype == device::DType::kBF16) return attention_backward_bf16(stream, op);
   const std::int64_t rows = op.q.dim(0), heads = op.q.dim(1), groups = op.k.dim(1);
   const std::int64_t channels = op.q.dim(2);
   const auto shape = [&](std::int64_t per_piece) {

@@ -68,12 +68,12 @@ void convert(const Stream& stream, const Convert& op) {
   // With one dtype on both sides bits are copied: a NaN keeps its payload.
   if (op.x.dtype == op.y.dtype) {
     CUDA_CHECK(cudaMemcpyAsync(op.y.data, op.x.data,
-                               static_cast<std::size_t>(count) * runtime::size_bytes(op.y.dtype),
+                               static_cast<std::size_t>(count) * device::size_bytes(op.y.dtype),
                                cudaMemcpyDefault, static_cast<cudaStream_t>(stream.native)));
     return;
   }
   with_flag(packs_align({op.x, op.y}), [&](auto vector) {
-    if (op.x.dtype == runtime::DType::kF32) {
+    if (op.x.dtype == device::DType::kF32) {
       launch(stream, over<float>(count), convert_kernel<float, Bf16, vector>, data<float>(op.x),
              data<Bf16>(op.y), count);
     } else {

@@ -64,7 +64,7 @@ void kv_write(const Stream& stream, const KvWrite& op) {
 // Pages are whole packs: a page has a multiple of 16 positions.
 void kv_copy(const Stream& stream, const KvCopy& op) {
   if (op.pages.empty()) return;
-  const auto element = static_cast<std::int64_t>(runtime::size_bytes(op.k_pages.dtype));
+  const auto element = static_cast<std::int64_t>(device::size_bytes(op.k_pages.dtype));
   const std::int64_t packs =
       op.k_pages.row_elements() * element / static_cast<std::int64_t>(sizeof(uint4));
   launch(stream, {.grid = dim3(blocks_for(packs, kThreads), 2), .block = kThreads}, kv_copy_kernel,

@@ -52,7 +52,7 @@ inline int multiprocessors() {
 
 // Queues the kernel; nothing where the grid is empty, which CUDA would take for an error.
 template <class... Parameters, class... Arguments>
-void launch(const runtime::Stream& stream, const Launch& shape, void (*kernel)(Parameters...),
+void launch(const device::Stream& stream, const Launch& shape, void (*kernel)(Parameters...),
             Arguments... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   if (shape.shared_bytes > kSharedBytesDefault) {

@@ -39,7 +39,7 @@ namespace tandem::kernels::cuda {
 
 namespace {
 
-using runtime::DType;
+using device::DType;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
 // Choices that are kept. Beyond this number those for kFastest are dropped, and made again when
@@ -154,7 +154,7 @@ cublasLtMatmulPreferenceOpaque_t preference() {
 }
 
 bool aligned(const TensorView& view) {
-  const auto size = static_cast<std::int64_t>(runtime::size_bytes(view.dtype));
+  const auto size = static_cast<std::int64_t>(device::size_bytes(view.dtype));
   return reinterpret_cast<std::uintptr_t>(view.data) % kAlignment == 0 &&
          view.row_stride * size % kAlignment == 0;
 }
@@ -261,7 +261,7 @@ class Trial {
 
  private:
   static std::int64_t bytes(DType dtype, std::int64_t elements) {
-    return elements * static_cast<std::int64_t>(runtime::size_bytes(dtype));
+    return elements * static_cast<std::int64_t>(device::size_bytes(dtype));
   }
   std::size_t c_bytes(std::int64_t rows) const {
     return static_cast<std::size_t>(bytes(shape_.out, rows * shape_.c_stride));
@@ -291,8 +291,8 @@ class Trial {
 
   // Converts and copies `values`; the copy is complete when this returns.
   void write(const Scratch& to, const std::vector<float>& values) {
-    std::vector<std::byte> stored(values.size() * runtime::size_bytes(shape_.in));
-    runtime::from_f32(values, shape_.in, stored);
+    std::vector<std::byte> stored(values.size() * device::size_bytes(shape_.in));
+    device::from_f32(values, shape_.in, stored);
     CUDA_CHECK(cudaMemcpyAsync(to.get(), stored.data(), stored.size(), cudaMemcpyDefault, stream_));
     CUDA_CHECK(cudaStreamSynchronize(stream_));
   }
@@ -372,7 +372,7 @@ class Library {
       done += product.empty() ? 0 : 1;
       return product;
     };
-    trials.element_bytes = runtime::size_bytes(shape.out);
+    trials.element_bytes = device::size_bytes(shape.out);
     const Choice choice = algorithms_by_rows(trials);
     if (!choice) {
       std::fprintf(stderr,

@@ -139,7 +139,7 @@ __global__ void copy_rows_kernel(const T* from, std::int64_t row_stride, std::in
 
 // The dense matrix that a packed weight is on a GPU.
 TensorView matrix(const PackedWeight& weight) {
-  return runtime::tensor(weight.panels.data, weight.panels.dtype, {weight.n, weight.k});
+  return device::tensor(weight.panels.data, weight.panels.dtype, {weight.n, weight.k});
 }
 
 }  // namespace

@@ -3,13 +3,13 @@
 #include "kernels/cuda/operators.h"
 #include "runtime/device/cuda_functions.h"
 
-extern "C" [[gnu::visibility("default")]] const tandem::runtime::CudaModule* tandem_cuda_module(
+extern "C" [[gnu::visibility("default")]] const tandem::device::CudaModule* tandem_cuda_module(
     std::uint32_t abi) {
   using namespace tandem;
-  if (abi != runtime::kCudaModuleAbi) return nullptr;
-  static const runtime::CudaModule kModule = [] {
-    runtime::CudaModule module = runtime::cuda_functions();
-    module.abi = runtime::kCudaModuleAbi;
+  if (abi != device::kCudaModuleAbi) return nullptr;
+  static const device::CudaModule kModule = [] {
+    device::CudaModule module = device::cuda_functions();
+    module.abi = device::kCudaModuleAbi;
     module.backend = &kernels::cuda::table();
     return module;
   }();

@@ -94,11 +94,11 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<P>& pack, std::int6
 
 // Whether every row of each view (empty ones aside) begins at a multiple of 16 bytes. In a view of
 // rank 3 the rows are its heads.
-inline bool packs_align(std::initializer_list<runtime::TensorView> views) {
-  for (const runtime::TensorView& view : views) {
+inline bool packs_align(std::initializer_list<device::TensorView> views) {
+  for (const device::TensorView& view : views) {
     if (view.empty()) continue;
     const auto address = reinterpret_cast<std::uintptr_t>(view.data);
-    const auto size = static_cast<std::int64_t>(runtime::size_bytes(view.dtype));
+    const auto size = static_cast<std::int64_t>(device::size_bytes(view.dtype));
     if (address % 16 != 0) return false;
     if (view.rank > 1 && view.row_stride * size % 16 != 0) return false;
     if (view.rank > 2 && view.dim(view.rank - 1) * size % 16 != 0) return false;
@@ -108,22 +108,22 @@ inline bool packs_align(std::initializer_list<runtime::TensorView> views) {
 
 // The first element in device memory, which the host must not read; null if the view is empty.
 template <class T>
-T* data(const runtime::TensorView& view) {
+T* data(const device::TensorView& view) {
   return static_cast<T*>(view.data);
 }
 
 // Calls body(T{}) with the C++ type of a floating dtype, f32 or bf16. Operators compute on no other
 // dtype; one is a bug.
 template <class Body>
-void with_type(runtime::DType dtype, const Body& body) {
+void with_type(device::DType dtype, const Body& body) {
   switch (dtype) {
-    case runtime::DType::kF32:
+    case device::DType::kF32:
       return body(float{});
-    case runtime::DType::kBF16:
+    case device::DType::kBF16:
       return body(Bf16{});
-    case runtime::DType::kF16:
-    case runtime::DType::kI32:
-    case runtime::DType::kU8:
+    case device::DType::kF16:
+    case device::DType::kI32:
+    case device::DType::kU8:
       break;
   }
   CHECK(false);

@@ -12,7 +12,7 @@ namespace {
 bool lists_changes(const AdamW& op) {
   const std::int64_t elements = op.parameters.dim(0);
   return elements <= std::numeric_limits<std::int32_t>::max() &&
-         is(runtime::DType::kBF16, op.rounded, {elements}) && is_i32(op.changed, {elements}) &&
+         is(device::DType::kBF16, op.rounded, {elements}) && is_i32(op.changed, {elements}) &&
          is_i32(op.changed_count, {1}) && is_i32(op.workspace, {adamw_workspace(elements)});
 }
 
@@ -29,7 +29,7 @@ void adamw(const Stream& stream, const AdamW& op) {
   const std::int64_t elements = op.parameters.dim(0);
   CHECK(is_f32(op.parameters, {elements}) && is_f32(op.gradients, {elements}));
   CHECK(is_f32(op.m, {elements}) && is_f32(op.v, {elements}));
-  CHECK(op.rounded.empty() || is(runtime::DType::kBF16, op.rounded, {elements}));
+  CHECK(op.rounded.empty() || is(device::DType::kBF16, op.rounded, {elements}));
   CHECK(op.changed_count.empty() ? op.changed.empty() && op.workspace.empty() : lists_changes(op));
   // Step 0 would divide by 1 - beta^0 = 0.
   CHECK(op.step >= 1);

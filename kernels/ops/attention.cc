@@ -14,7 +14,7 @@ void check_heads(const TensorView& q, std::int64_t groups, std::int64_t channels
 // Checks the segments of a CPU's call. Those of a GPU are in its memory, which the host cannot
 // read. Segments that overlap are not found if their lengths add up to the number of rows.
 void check_segments(const Stream& stream, std::span<const Segment> segments, std::int64_t rows) {
-  if (stream.device != runtime::DeviceKind::kCpu) return;
+  if (stream.device != device::DeviceKind::kCpu) return;
   const Segment* root = nullptr;  // the latest segment without a prefix
   std::int64_t own_rows = 0;
   for (const Segment& segment : segments) {
@@ -33,10 +33,10 @@ void check_segments(const Stream& stream, std::span<const Segment> segments, std
 }  // namespace
 
 // The GPU's number per row and head is the mean that cuda/attention.cu computes first.
-std::int64_t attention_backward_workspace(runtime::DeviceKind device, const TensorView& q,
+std::int64_t attention_backward_workspace(device::DeviceKind device, const TensorView& q,
                                           const TensorView& k) {
-  if (device == runtime::DeviceKind::kCuda) return q.dim(0) * q.dim(1);
-  return q.dtype == runtime::DType::kBF16 ? q.elements() + 2 * k.elements() : 0;
+  if (device == device::DeviceKind::kCuda) return q.dim(0) * q.dim(1);
+  return q.dtype == device::DType::kBF16 ? q.elements() + 2 * k.elements() : 0;
 }
 
 void attention(const Stream& stream, const AttentionPacked& op) {

@@ -84,7 +84,7 @@ struct AttentionBackward {
 // Elements of the workspace, from the views of q [T, H, D] and k [T, G, D], whose memory is not
 // read. A GPU needs one number for each row and head. A CPU needs room for the f32 sums of dq, dk
 // and dv in bf16, and nothing in f32.
-std::int64_t attention_backward_workspace(runtime::DeviceKind device, const TensorView& q,
+std::int64_t attention_backward_workspace(device::DeviceKind device, const TensorView& q,
                                           const TensorView& k);
 
 // Says that the first `positions` positions of a sequence lie on the same pages as those of its

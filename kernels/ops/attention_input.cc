@@ -22,7 +22,7 @@ void turn_and_write(const Stream& stream, const AttentionInput& op) {
 }  // namespace
 
 void attention_input(const Stream& stream, const AttentionInput& op) {
-  const runtime::DType dtype = op.q.dtype;
+  const device::DType dtype = op.q.dtype;
   const std::int64_t tokens = op.q.dim(0), channels = op.q.dim(2);
   const std::int64_t groups = op.k_pages.dim(1);
   CHECK(computes(dtype) && is(dtype, op.q, {tokens, op.q.dim(1), channels}));

@@ -7,7 +7,7 @@ namespace tandem::kernels {
 namespace {
 
 bool is_f32_or_bf16(const TensorView& view, std::int64_t elements) {
-  return is_f32(view, {elements}) || is(runtime::DType::kBF16, view, {elements});
+  return is_f32(view, {elements}) || is(device::DType::kBF16, view, {elements});
 }
 
 }  // namespace

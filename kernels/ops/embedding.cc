@@ -14,7 +14,7 @@ void embedding(const Stream& stream, const Embedding& op) {
     // The view that panels of [n, channels] must be, to compare shapes with.
     const TensorView shape = packed_weight(panels.data, op.y.dtype, op.packed.n, channels).panels;
     // A GPU's packed weight has a layout of its own (matmul.h), which forward does not read.
-    CHECK(stream.device == runtime::DeviceKind::kCpu && panels.dense());
+    CHECK(stream.device == device::DeviceKind::kCpu && panels.dense());
     CHECK(is(op.y.dtype, panels, {shape.dim(0), shape.dim(1), shape.dim(2)}));
   } else {
     CHECK(is(op.y.dtype, op.table, {op.table.dim(0), channels}));

@@ -8,7 +8,7 @@ namespace {
 
 // The pages as the host can check them: a GPU's list is in its memory, and none of it is readable.
 std::span<const PageCopy> readable(const Stream& stream, std::span<const PageCopy> pages) {
-  return stream.device == runtime::DeviceKind::kCpu ? pages : std::span<const PageCopy>{};
+  return stream.device == device::DeviceKind::kCpu ? pages : std::span<const PageCopy>{};
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void log_prob(const Stream& stream, const LogProbBackward& op) {
   // The result may overwrite the logits only where both have one dtype: a bf16 result would
   // overwrite half of an f32 logit that may still have to be read.
   if (op.dlogits.dtype != op.logits.dtype) {
-    CHECK(computes(op.dlogits.dtype) && op.logits.dtype == runtime::DType::kF32);
+    CHECK(computes(op.dlogits.dtype) && op.logits.dtype == device::DType::kF32);
     CHECK(op.dlogits.empty() || op.dlogits.data != op.logits.data);
   }
   CHECK(vocabulary > 0);

@@ -10,33 +10,33 @@ namespace {
 std::int64_t panels(std::int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
 
 // The terms of a panel with those that fill it up: bf16 takes terms in pairs.
-std::int64_t terms(runtime::DType dtype, std::int64_t k) {
-  return dtype == runtime::DType::kBF16 ? (k + 1) / 2 * 2 : k;
+std::int64_t terms(device::DType dtype, std::int64_t k) {
+  return dtype == device::DType::kBF16 ? (k + 1) / 2 * 2 : k;
 }
 
 // The alignment is that of a cache line: a step of a panel is read in whole lines.
 bool is_packed(const PackedWeight& weight) {
   const auto address = reinterpret_cast<std::uintptr_t>(weight.panels.data);
-  const runtime::DType dtype = weight.panels.dtype;
+  const device::DType dtype = weight.panels.dtype;
   return is(dtype, weight.panels, {panels(weight.n), terms(dtype, weight.k), kPanelColumns}) &&
          weight.panels.dense() && address % 64 == 0;
 }
 
 // Whether a view can hold the product of operands of `dtype`: in that dtype, or as f32 sums.
-bool is_product(runtime::DType dtype, const TensorView& view,
+bool is_product(device::DType dtype, const TensorView& view,
                 std::initializer_list<std::int64_t> shape) {
   return is(dtype, view, shape) || is_f32(view, shape);
 }
 
 }  // namespace
 
-std::int64_t packed_elements(runtime::DType dtype, std::int64_t n, std::int64_t k) {
+std::int64_t packed_elements(device::DType dtype, std::int64_t n, std::int64_t k) {
   return panels(n) * terms(dtype, k) * kPanelColumns;
 }
 
-PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k) {
+PackedWeight packed_weight(void* memory, device::DType dtype, std::int64_t n, std::int64_t k) {
   const auto shape = {panels(n), terms(dtype, k), kPanelColumns};
-  return {.panels = runtime::tensor(memory, dtype, shape), .n = n, .k = k};
+  return {.panels = device::tensor(memory, dtype, shape), .n = n, .k = k};
 }
 
 void pack_weight(const Stream& stream, const PackWeight& op) {

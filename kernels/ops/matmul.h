@@ -63,10 +63,10 @@ struct PackedWeight {
 };
 
 // Elements that a packed [N, K] weight takes.
-std::int64_t packed_elements(runtime::DType dtype, std::int64_t n, std::int64_t k);
+std::int64_t packed_elements(device::DType dtype, std::int64_t n, std::int64_t k);
 // A PackedWeight on memory of the caller: packed_elements(dtype, n, k) elements, aligned to 64
 // bytes. The memory is neither read nor written.
-PackedWeight packed_weight(void* memory, runtime::DType dtype, std::int64_t n, std::int64_t k);
+PackedWeight packed_weight(void* memory, device::DType dtype, std::int64_t n, std::int64_t k);
 
 // Fills a packed weight from the dense one.
 struct PackWeight {

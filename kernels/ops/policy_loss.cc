@@ -11,7 +11,7 @@ namespace {
 bool are_sequences(const Stream& stream, const TensorView& begin, std::int64_t tokens) {
   const std::int64_t sequences = begin.dim(0) - 1;
   if (sequences < 0 || !is_i32(begin, {sequences + 1})) return false;
-  if (stream.device != runtime::DeviceKind::kCpu) return true;  // the host cannot read its memory
+  if (stream.device != device::DeviceKind::kCpu) return true;  // the host cannot read its memory
   const std::int32_t* at = begin.i32();
   for (std::int64_t s = 0; s < sequences; ++s) {
     if (at[s] > at[s + 1]) return false;

@@ -22,10 +22,10 @@ bool is_per_row(const TensorView& view, const TensorView& x) {
 
 }  // namespace
 
-std::int64_t rms_norm_workspace(runtime::DeviceKind device, std::int64_t rows,
+std::int64_t rms_norm_workspace(device::DeviceKind device, std::int64_t rows,
                                 std::int64_t channels) {
   const std::int64_t per_block =
-      device == runtime::DeviceKind::kCpu ? kNormRowsPerBlock : norm_rows_on_gpu(channels);
+      device == device::DeviceKind::kCpu ? kNormRowsPerBlock : norm_rows_on_gpu(channels);
   return (rows + per_block - 1) / per_block * channels;
 }
 

@@ -48,7 +48,7 @@ constexpr std::int64_t norm_rows_on_gpu(std::int64_t channels) {
   return channels <= kNormNarrowChannels ? 32 : 8;
 }
 // Elements of the backward workspace: a dweight for each block of rows.
-std::int64_t rms_norm_workspace(runtime::DeviceKind device, std::int64_t rows,
+std::int64_t rms_norm_workspace(device::DeviceKind device, std::int64_t rows,
                                 std::int64_t channels);
 
 void rms_norm(const Stream& stream, const RmsNorm& op);

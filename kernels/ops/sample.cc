@@ -11,7 +11,7 @@ void sample(const Stream& stream, const Sample& op) {
   CHECK(computes(op.logits.dtype) && is(op.logits.dtype, op.logits, {logit_rows, vocabulary}));
   CHECK(is_i32(op.tokens, {rows}) && is_f32(op.log_prob, {rows}));
   for (const RowSampling& row : op.rows) {
-    if (stream.device != runtime::DeviceKind::kCpu) break;  // the host cannot read their memory
+    if (stream.device != device::DeviceKind::kCpu) break;  // the host cannot read their memory
     CHECK(row.logits_row < logit_rows && row.logits_row >= kOwnRow);
     // A draw of its own row needs that row to exist: there may be more draws than rows of logits.
     CHECK(row.logits_row != kOwnRow || &row - op.rows.data() < logit_rows);

@@ -1,14 +1,14 @@
 // An actor is a plain class with `using Inbox = std::variant<M…>` and one `handle(Context&, M)` per
 // message. No base class. Handlers run to completion, one at a time, so an actor needs no lock of
 // its own; a handler must not block. A forgotten handler is a compile error at
-// `static_assert(runtime::Actor<MyActor>)`. How an actor is started and restarted: system.h.
+// `static_assert(actor::Actor<MyActor>)`. How an actor is started and restarted: system.h.
 #pragma once
 
 #include <concepts>
 #include <utility>
 #include <variant>
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 class Context;
 
@@ -37,4 +37,4 @@ void deliver(A& actor, Context& cx, typename A::Inbox message) {
   std::visit([&](auto&& m) { actor.handle(cx, std::move(m)); }, std::move(message));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

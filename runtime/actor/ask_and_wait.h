@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 template <class Q, class Inbox>
 Result<typename Q::Reply> ask_and_wait(const Ref<Inbox>& whom, Q question, Duration deadline) {
@@ -34,4 +34,4 @@ Result<typename Q::Reply> ask_and_wait(const Ref<Inbox>& whom, Q question, Durat
   return std::move(*slot->reply);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

@@ -14,7 +14,7 @@
 #include "runtime/actor/waiting_ask.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 class Context;
 
@@ -82,4 +82,4 @@ class Context {
   virtual void expect(const std::shared_ptr<detail::WaitingAsk>& ask, Duration deadline) = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

@@ -14,7 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 using TimerId = Id<struct TimerTag>;
 
@@ -43,4 +43,4 @@ class Executor {
   virtual std::uint64_t draw_seed() = 0;  // for the Rng of a new actor
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

@@ -13,7 +13,7 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 template <class Inbox>
 class Outbox {
@@ -59,4 +59,4 @@ class Outbox {
   bool retry_waits_ = false;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

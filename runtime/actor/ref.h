@@ -25,7 +25,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 // Names are "controller", "exchange/arith-1", "arith-1/rollout/0", "node/vm". Incarnation 0 stands
 // for the one that is running, whichever that is.
@@ -171,4 +171,4 @@ struct Ask {
   ReplyTo<typename Q::Reply> reply;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

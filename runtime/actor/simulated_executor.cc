@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 TimerId SimulatedExecutor::at(Time when, std::function<void()> function) {
   const TimerId id{++timer_last_};
@@ -50,4 +50,4 @@ bool SimulatedExecutor::run_until(const std::function<bool()>& done, Duration li
   return true;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

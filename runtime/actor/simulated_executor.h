@@ -16,7 +16,7 @@
 #include "runtime/actor/executor.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 class SimulatedExecutor final : public Executor {
  public:
@@ -49,4 +49,4 @@ class SimulatedExecutor final : public Executor {
   std::uint64_t steps_ = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <exception>
 
-namespace tandem::runtime {
+namespace tandem::actor {
 namespace detail {
 
 // The Context of one cell, made anew for each run().
@@ -291,4 +291,4 @@ std::shared_ptr<detail::CellBase> System::find(const std::string& name) const {
   return it == cells_.end() ? nullptr : it->second;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

@@ -29,7 +29,7 @@
 #include "runtime/actor/executor.h"
 #include "runtime/actor/ref.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 // At most `restarts_max` restarts within any `period`; 0: the first failure ends the actor.
 struct RestartPolicy {
@@ -244,6 +244,6 @@ class System {
 template <class Q, class Inbox>
 Result<typename Q::Reply> ask_and_wait(const Ref<Inbox>& whom, Q question, Duration deadline);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor
 
 #include "runtime/actor/ask_and_wait.h"

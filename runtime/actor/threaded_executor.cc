@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::actor {
 namespace {
 
 // Of one actor, before the next runnable actor has its turn: an actor with a full mailbox delays
@@ -116,4 +116,4 @@ void ThreadedExecutor::work() {
   }
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

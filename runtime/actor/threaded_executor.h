@@ -13,7 +13,7 @@
 #include "runtime/actor/executor.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 class ThreadedExecutor final : public Executor {
  public:
@@ -50,4 +50,4 @@ class ThreadedExecutor final : public Executor {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

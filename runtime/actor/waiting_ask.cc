@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem::runtime::detail {
+namespace tandem::actor::detail {
 namespace {
 
 // Entries of answered asks are dropped from the front of a queue as they get there. Behind an ask
@@ -72,4 +72,4 @@ void AskDeadlines::clear() {
   entries_ = open_ = 0;
 }
 
-}  // namespace tandem::runtime::detail
+}  // namespace tandem::actor::detail

@@ -18,7 +18,7 @@
 #include "runtime/actor/executor.h"
 #include "runtime/actor/ref.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 
 class Context;
 
@@ -117,4 +117,4 @@ class AskDeadlines {
 
 }  // namespace detail
 
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

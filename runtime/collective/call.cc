@@ -1,6 +1,6 @@
 #include "runtime/collective/call.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 std::string describe(const Call& call) {
   const std::string bytes = std::to_string(call.bytes) + " bytes";
@@ -44,4 +44,4 @@ Error rank_gone(const Call& call, int rank) {
           .help = {}};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

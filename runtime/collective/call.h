@@ -8,7 +8,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // The numbers travel in frame headers (connection.h).
 enum class Operation : std::uint32_t {
@@ -36,4 +36,4 @@ Error ranks_disagree(int rank, const Call& its_call, int our_rank, const Call& o
 Error timed_out(const Call& call, int awaited_rank);
 Error rank_gone(const Call& call, int rank);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -26,7 +26,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 inline constexpr int kRanksMax = 256;
 inline constexpr std::size_t kBlobBytesMax = std::size_t{256} << 10;     // of one rank's all_gather
@@ -70,4 +70,4 @@ inline constexpr Duration kLocalAwaitMax = std::chrono::minutes(15);
 std::vector<std::unique_ptr<Collective>> make_local_collectives(
     int size, AddFloats add = add_floats, Duration await_max = kLocalAwaitMax);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

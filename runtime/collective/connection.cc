@@ -24,10 +24,10 @@
 #include "runtime/base/secret.h"
 #include "runtime/base/text.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
-Error socket_error(std::string_view action, const Endpoint& at) {
+Error socket_error(std::string_view action, const link::Endpoint& at) {
   Error error = file_error(action, to_string(at));
   error.code = ErrorCode::kUnreachable;
   return error;
@@ -41,12 +41,12 @@ struct SocketName {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-Result<SocketName> look_up(const Endpoint& at) {
+Result<SocketName> look_up(const link::Endpoint& at) {
   SocketName name;
   if (at.is_local()) {
     sockaddr_un local{};
     local.sun_family = AF_UNIX;
-    CHECK(at.path.size() <= kSocketPathMax);
+    CHECK(at.path.size() <= link::kSocketPathMax);
     std::memcpy(local.sun_path, at.path.c_str(), at.path.size() + 1);
     std::memcpy(&name.storage, &local, sizeof local);
     name.length = sizeof local;
@@ -94,7 +94,7 @@ void fill_nonce(char (&nonce)[kNonceBytes]) {
 
 }  // namespace
 
-Result<OwnedFd> listen_stream(const Endpoint& at, Endpoint* bound) {
+Result<OwnedFd> listen_stream(const link::Endpoint& at, link::Endpoint* bound) {
   Result<SocketName> name = look_up(at);
   if (!name) return name.error();
   OwnedFd fd = make_socket(name->family());
@@ -108,7 +108,7 @@ Result<OwnedFd> listen_stream(const Endpoint& at, Endpoint* bound) {
   return fd;
 }
 
-Result<OwnedFd> dial_stream(const Endpoint& to, Time deadline) {
+Result<OwnedFd> dial_stream(const link::Endpoint& to, Time deadline) {
   Result<SocketName> name = look_up(to);
   if (!name) return name.error();
   OwnedFd fd = make_socket(name->family());
@@ -267,4 +267,4 @@ Error receive_abort(int fd, const FrameHeader& header, Time deadline) {
   return {.code = code, .message = std::move(text), .where = {}, .help = {}};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

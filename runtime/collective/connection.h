@@ -17,7 +17,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // kData: part of a call. kAbort: why the sender gives up; the last frame. kWelcome: rank 0 accepts
 // a rank. kHeartbeat: rank 0's progress.
@@ -93,8 +93,8 @@ std::string welcome_proof(std::string_view secret, const Hello& hello, const Cha
 
 // Listens at `at`; `bound` gets the address, in which a port 0 is replaced by the one that was
 // chosen. Errors: kUnreachable, with the address, as of dial_stream().
-Result<OwnedFd> listen_stream(const Endpoint& at, Endpoint* bound);
-Result<OwnedFd> dial_stream(const Endpoint& to, Time deadline);
+Result<OwnedFd> listen_stream(const link::Endpoint& at, link::Endpoint* bound);
+Result<OwnedFd> dial_stream(const link::Endpoint& to, Time deadline);
 void prepare_stream(int fd);  // of an accepted socket: no delay, where it is TCP
 
 // Milliseconds for poll(), rounded up, at least 0.
@@ -126,4 +126,4 @@ Error no_frame_of_ours(int rank);  // the rank sent something that is not plausi
 // and replaced by a general one if it does not come by the deadline.
 Error receive_abort(int fd, const FrameHeader& header, Time deadline);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -2,7 +2,7 @@
 
 #include <sys/socket.h>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 Result<Transfer> FrameWriter::write(const FrameHeader& header, std::span<const std::byte> payload,
                                     const std::function<Result<void>()>& until_writable) {
@@ -46,4 +46,4 @@ void FrameWriter::abort(const Error& error) {
   closed_ = true;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -13,7 +13,7 @@
 #include "runtime/base/result.h"
 #include "runtime/collective/connection.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 class FrameWriter {
  public:
@@ -41,4 +41,4 @@ class FrameWriter {
   std::span<const std::byte> beat_rest_;  // … and the part of it that the next writer owes
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -11,7 +11,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/link/progress.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // CO-5: how rank 0 shows that it runs, and when the other ranks take it for hung. All ranks need
 // the same heartbeat_every.
@@ -21,7 +21,7 @@ struct GangLiveness {
   // Of rank 0: the progress of its process, called on a thread of the collective. A wait of rank 0
   // in a call of the gang counts as progress too, because that call has its own timeout. Empty:
   // only the number of such waits is told, in the phase "idle".
-  std::function<ProgressReport()> progress = {};
+  std::function<link::ProgressReport()> progress = {};
   // Of rank 0, called on the thread that makes the calls, at least once per heartbeat_every while a
   // call waits: such a wait is no hang of this process.
   std::function<void()> beat = {};
@@ -40,4 +40,4 @@ struct GangSpec {
   GangLiveness liveness = {};
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 // "61 s", "0.25 s"
@@ -76,4 +76,4 @@ std::optional<Error> RankZeroWatch::verdict(int rank, const std::string& awaited
   return error;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -21,7 +21,7 @@
 #include "runtime/collective/frame_writer.h"
 #include "runtime/collective/gang_spec.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // The thread of rank 0 that sends heartbeats. The destructor joins it; it never waits for a socket.
 class HeartbeatSender {
@@ -71,4 +71,4 @@ class RankZeroWatch {
   Duration unmoved_{};  // listened since the last heartbeat that differed from the one before it
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

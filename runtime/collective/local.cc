@@ -12,7 +12,7 @@
 #include "runtime/collective/call.h"
 #include "runtime/collective/collective.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 class LocalGang {
@@ -200,4 +200,4 @@ std::vector<std::unique_ptr<Collective>> make_local_collectives(int size, AddFlo
   return ranks;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

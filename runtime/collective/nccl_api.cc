@@ -16,7 +16,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 namespace fs = std::filesystem;
@@ -164,4 +164,4 @@ Result<NcclApi> open_nccl(const std::string& path) {
   return api;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

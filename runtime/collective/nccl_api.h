@@ -15,7 +15,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 inline constexpr std::size_t kNcclUniqueIdBytes = 128;
 
@@ -58,7 +58,7 @@ inline constexpr int kNcclVersionMin = 21900;  // 2.19.0, coded as NCCL does
 // The functions of one opened library, by NCCL's own names and with its own arguments. Only NCCL's
 // thread may call them (NH-1). Any thread may copy the table.
 struct NcclApi {
-  using Comm = void*;    // ncclComm_t
+  using Comm = void*;             // ncclComm_t
   using Stream = void*;  // cudaStream_t
 
   std::string path;  // of the library that was opened
@@ -107,4 +107,4 @@ std::string describe_nccl_failure(const NcclApi& api, const char* function, Nccl
 // it is older than kNcclVersionMin, or lacks a function, which the message names.
 Result<NcclApi> open_nccl(const std::string& path = {});
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -7,7 +7,7 @@
 #include "runtime/collective/nccl_question.h"
 #include "runtime/collective/nccl_state.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 std::uint64_t NcclTicket::sequence() const { return submitted_->sequence; }
 
@@ -75,4 +75,4 @@ Result<NcclUniqueId> make_nccl_unique_id(const NcclProcess& process, Duration ti
       });
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

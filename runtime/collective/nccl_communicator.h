@@ -29,7 +29,7 @@
 #include "runtime/collective/nccl_operation.h"
 #include "runtime/collective/nccl_process.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // Makes the meeting place of a new communicator: one rank calls this and all ranks are given the
 // result. The process that made it must run until the communicator has started on every rank.
@@ -90,4 +90,4 @@ class NcclCommunicator {
   std::shared_ptr<CommunicatorState> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -7,7 +7,7 @@
 #include "runtime/collective/nccl_operation.h"
 #include "runtime/collective/nccl_question.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 const std::string kOwner = "this process";
@@ -62,4 +62,4 @@ std::uint64_t nccl_memory_taken(std::uint64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -12,7 +12,7 @@
 #include "runtime/base/result.h"
 #include "runtime/collective/nccl_process.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // Any thread. The process's NcclThread must outlive it.
 class NcclMemory {
@@ -43,4 +43,4 @@ class NcclMemory {
 // switches), else 2 MiB. 0 for no bytes.
 std::uint64_t nccl_memory_taken(std::uint64_t bytes);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

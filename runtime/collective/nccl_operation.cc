@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 std::string describe_transfer(const NcclTransfer& transfer) {
@@ -89,4 +89,4 @@ std::string text_of_seconds(Duration duration) {
   return text.data();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

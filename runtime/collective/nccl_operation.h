@@ -11,7 +11,7 @@
 #include "runtime/base/result.h"
 #include "runtime/collective/nccl_process.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // One broadcast, send or receive of this rank, as part of an operation.
 struct NcclTransfer {
@@ -54,4 +54,4 @@ Error nccl_failure(const NcclApi& api, const char* function, NcclResult result, 
 
 std::string text_of_seconds(Duration duration);  // "2.5 s"
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -11,7 +11,7 @@
 #include "runtime/collective/nccl_records.h"
 #include "runtime/collective/nccl_thread.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // The functions of runtime/device's CudaModule for events, which mark places in a stream's work.
 // Called on NCCL's thread alone.
@@ -43,4 +43,4 @@ struct NcclEpoch {
   std::vector<std::shared_ptr<NcclMemory>> memory = {};
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

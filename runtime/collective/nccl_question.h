@@ -11,7 +11,7 @@
 
 #include "runtime/collective/nccl_process.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // The same moment as the standard library's waits take it.
 inline std::chrono::steady_clock::time_point steady_point(Time time) {
@@ -49,4 +49,4 @@ Result<Answer> ask_nccl(const NcclProcess& process, const char* function, Durati
                .help = {}};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 const char* name(NcclKind kind) {
   constexpr std::array kNames{"start", "broadcast", "send", "receive", "group", "finish", "abort"};
   return kNames[static_cast<std::size_t>(kind)];
@@ -68,4 +68,4 @@ nlohmann::json to_json(std::span<const NcclRecord> records, Time now) {
   return list;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

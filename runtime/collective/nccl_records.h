@@ -18,7 +18,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 inline constexpr std::size_t kNcclRecordsMax = 1024;
 
@@ -74,4 +74,4 @@ class NcclRecords {
 // A list of objects; times are in seconds before `now`.
 nlohmann::json to_json(std::span<const NcclRecord> records, Time now);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

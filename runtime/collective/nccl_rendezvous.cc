@@ -5,14 +5,14 @@
 
 #include "runtime/collective/collective.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 Error unlike(const std::string& message) {
   return {.code = ErrorCode::kInvalid, .message = message, .where = {}, .help = {}};
 }
 
-std::string describe_parameter(const ParameterSpec& spec) {
+std::string describe_parameter(const device::ParameterSpec& spec) {
   std::string shape;
   for (const std::int64_t extent : spec.shape)
     shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
@@ -36,7 +36,7 @@ Result<void> check_rendezvous(const NcclRendezvous& offered, int rank, std::uint
   return {};
 }
 
-Result<void> check_layouts(const Manifest& ours, const Manifest& theirs) {
+Result<void> check_layouts(const device::Manifest& ours, const device::Manifest& theirs) {
   // The first difference is named; the rest mostly follows from it, since offsets shift.
   const std::size_t both = std::min(ours.parameters.size(), theirs.parameters.size());
   for (std::size_t i = 0; i < both; ++i)
@@ -56,4 +56,4 @@ Result<void> check_layouts(const Manifest& ours, const Manifest& theirs) {
   return {};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

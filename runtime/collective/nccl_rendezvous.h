@@ -13,7 +13,7 @@
 #include "runtime/collective/nccl_api.h"
 #include "runtime/device/manifest.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 struct NcclRendezvous {
   std::uint64_t epoch = 0;
@@ -28,6 +28,6 @@ Result<void> check_rendezvous(const NcclRendezvous& offered, int rank, std::uint
 
 // Compares two layouts whose hashes differ, for the text of the error: kInvalid names the first
 // tensor in which they differ, and how.
-Result<void> check_layouts(const Manifest& ours, const Manifest& theirs);
+Result<void> check_layouts(const device::Manifest& ours, const device::Manifest& theirs);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -8,7 +8,7 @@
 #include "runtime/collective/nccl_question.h"
 #include "runtime/collective/nccl_state.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 CommunicatorState::CommunicatorState(const NcclProcess& process, const NcclEpoch& epoch,
                                      Time deadline)
@@ -120,4 +120,4 @@ std::optional<Error> CommunicatorState::failure() {
   return shared_.error;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

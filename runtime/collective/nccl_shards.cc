@@ -23,7 +23,7 @@
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 struct ShardCall {
@@ -32,37 +32,40 @@ struct ShardCall {
   bool turns = false;  // the call before it is of the other kind
   float* bucket = nullptr;
   std::int64_t floats = 0;
-  Event ready;  // the producer's work at the time of the call
+  device::Event ready;  // the producer's work at the time of the call
   Time deadline;
 };
 
 struct ShardLane {
-  ShardLane(Buffer room, DeviceKind device) : staging(std::move(room)), queue(device) {}
+  ShardLane(device::Buffer room, device::DeviceKind device)
+      : staging(std::move(room)), queue(device) {}
 
   // A CPU has no streams. The NCCL of the tests takes a lane's address for one.
   void* native() { return queue.stream().native == nullptr ? this : queue.stream().native; }
 
-  Buffer staging;
-  Queue queue;
-  Event done;                   // behind the last call that succeeded; guarded as `calls` is
+  device::Buffer staging;
+  device::Queue queue;
+  device::Event done;           // behind the last call that succeeded; guarded as `calls` is
   std::deque<ShardCall> calls;  // the first one is under way; guarded by the exchange's mutex
   std::thread thread;
 };
 
 class NcclShards : public ShardExchange {
  public:
-  NcclShards(NcclShardsConfig config, std::array<Buffer, 2> staging);
+  NcclShards(NcclShardsConfig config, std::array<device::Buffer, 2> staging);
   ~NcclShards() override;
 
   int rank() const override { return config_.rank; }
   int size() const override { return config_.size; }
-  Result<void> reduce_scatter(const TensorView& bucket, const Stream& producer) override {
+  Result<void> reduce_scatter(const device::TensorView& bucket,
+                              const device::Stream& producer) override {
     return queue(Operation::kReduceScatter, bucket, producer);
   }
-  Result<void> all_gather(const TensorView& bucket, const Stream& producer) override {
+  Result<void> all_gather(const device::TensorView& bucket,
+                          const device::Stream& producer) override {
     return queue(Operation::kGatherShards, bucket, producer);
   }
-  Result<void> hold_back(const Stream& consumer, std::uint64_t calls) override;
+  Result<void> hold_back(const device::Stream& consumer, std::uint64_t calls) override;
   Result<void> wait() override;
 
   static std::int64_t piece_floats_max(const NcclShardsConfig& config) {
@@ -70,7 +73,8 @@ class NcclShards : public ShardExchange {
   }
 
  private:
-  Result<void> queue(Operation operation, const TensorView& bucket, const Stream& producer);
+  Result<void> queue(Operation operation, const device::TensorView& bucket,
+                     const device::Stream& producer);
   void run(ShardLane& lane);
   bool may_begin(const ShardLane& lane) const;
   bool await_turn(std::unique_lock<std::mutex>& lock, const ShardLane& lane);
@@ -102,7 +106,7 @@ class NcclShards : public ShardExchange {
   std::optional<Error> error_;
 };
 
-NcclShards::NcclShards(NcclShardsConfig config, std::array<Buffer, 2> staging)
+NcclShards::NcclShards(NcclShardsConfig config, std::array<device::Buffer, 2> staging)
     : config_(std::move(config)) {
   for (std::size_t i = 0; i < lanes_.size(); ++i)
     lanes_[i] = std::make_unique<ShardLane>(std::move(staging[i]), config_.device);
@@ -119,8 +123,8 @@ NcclShards::~NcclShards() {
   for (const auto& lane : lanes_) lane->thread.join();
 }
 
-Result<void> NcclShards::queue(Operation operation, const TensorView& bucket,
-                               const Stream& producer) {
+Result<void> NcclShards::queue(Operation operation, const device::TensorView& bucket,
+                               const device::Stream& producer) {
   CHECK(bucket.rank == 1 && bucket.dense() && bucket.elements() <= config_.bucket_floats_max);
   ShardCall call{.operation = operation,
                  .bucket = bucket.f32(),
@@ -262,7 +266,7 @@ Result<void> NcclShards::await_calls(std::unique_lock<std::mutex>& lock, std::ui
 
 // `done` of a lane may stand behind later calls as well. Their transfers are over, so waiting for
 // them costs nothing.
-Result<void> NcclShards::hold_back(const Stream& consumer, std::uint64_t calls) {
+Result<void> NcclShards::hold_back(const device::Stream& consumer, std::uint64_t calls) {
   std::unique_lock lock(mutex_);
   CHECK(error_ || waited_ + calls <= made_);
   if (!await_calls(lock, waited_ + calls)) {
@@ -289,9 +293,10 @@ Result<std::unique_ptr<ShardExchange>> make_nccl_shards(NcclShardsConfig config)
                    "not 1 to " + std::to_string(kShardRanksMax));
   CHECK(config.communicator && config.rank >= 0 && config.rank < config.size);
   const auto floats = NcclShards::piece_floats_max(config) * (config.size - 1);
-  std::array<Buffer, 2> staging;
-  for (Buffer& room : staging) {
-    auto made = Buffer::allocate(static_cast<std::size_t>(floats) * sizeof(float),
+  std::array<device::Buffer, 2> staging;
+  for (device::Buffer& room : staging) {
+    auto made =
+        device::Buffer::allocate(static_cast<std::size_t>(floats) * sizeof(float),
                                  "received pieces of gradients", operand_place(config.device));
     if (!made) return made.error();
     room = std::move(*made);
@@ -300,4 +305,4 @@ Result<std::unique_ptr<ShardExchange>> make_nccl_shards(NcclShardsConfig config)
       std::make_unique<NcclShards>(std::move(config), std::move(staging)));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -20,7 +20,7 @@
 #include "runtime/collective/nccl_communicator.h"
 #include "runtime/collective/shard_exchange.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 inline constexpr int kShardRanksMax = 64;
 
@@ -30,11 +30,11 @@ struct NcclShardsConfig {
   int size = 1;
   std::int64_t bucket_floats_max = 0;  // a larger bucket is a bug
   Duration timeout{};                  // of each call, from when it is made
-  DeviceKind device = DeviceKind::kCuda;
+  device::DeviceKind device = device::DeviceKind::kCuda;
   SumPieces sum = sum_on_host;  // on the device
 };
 
 // Errors: kOutOfMemory; kInvalid for more than kShardRanksMax ranks.
 Result<std::unique_ptr<ShardExchange>> make_nccl_shards(NcclShardsConfig config);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

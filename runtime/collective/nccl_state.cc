@@ -16,7 +16,7 @@
 #include "runtime/collective/nccl_memory.h"
 #include "runtime/collective/nccl_operation.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 bool CommunicatorState::broken() {
   const std::lock_guard lock(mutex_);
@@ -396,4 +396,4 @@ void CommunicatorState::close(NcclCalls& calls) {
   changed_.notify_all();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

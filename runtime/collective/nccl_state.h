@@ -17,7 +17,7 @@
 #include "runtime/collective/nccl_operation.h"
 #include "runtime/collective/nccl_process.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 class CommunicatorState;
 
@@ -131,4 +131,4 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   SharedState shared_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

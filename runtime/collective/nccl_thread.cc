@@ -19,7 +19,7 @@
 
 #include "runtime/base/log.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 constexpr Duration kPollEvery = std::chrono::microseconds(200);  // while a poll waits for NCCL
@@ -180,4 +180,4 @@ std::string NcclThread::under_way() const {
          std::to_string(seconds(steady_now() - state_->call->since)) + " s";
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -19,7 +19,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/collective/nccl_api.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // How much later than its deadline a call of ours may end when NCCL itself holds it up. Generous:
 // the first call of NCCL creates CUDA's context.
@@ -97,4 +97,4 @@ class NcclThread {
   std::shared_ptr<NcclCalls::State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -2,7 +2,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 ShardRange shard_of(std::int64_t floats, int rank, int ranks) {
   CHECK(floats >= 0 && rank >= 0 && rank < ranks);
@@ -15,7 +15,7 @@ ShardRange shard_of(std::int64_t floats, int rank, int ranks) {
   return {.begin = border(rank), .end = border(rank + 1)};
 }
 
-void sum_on_host(const Stream&, std::span<const float* const> pieces, float* out,
+void sum_on_host(const device::Stream&, std::span<const float* const> pieces, float* out,
                  std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     // SH-1: in the order of the pieces, in a single f32; `out` may be one of them, so it is written
@@ -26,4 +26,4 @@ void sum_on_host(const Stream&, std::span<const float* const> pieces, float* out
   }
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -32,7 +32,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 inline constexpr std::int64_t kShardAlignFloats = 64;
 
@@ -44,9 +44,10 @@ ShardRange shard_of(std::int64_t floats, int rank, int ranks);
 
 // out[i] = ((p0[i] + p1[i]) + p2[i]) + … for i < count, each a single f32 addition, as work of the
 // stream. `out` may be one of the pieces; there is at least one.
-using SumPieces = std::function<void(const Stream& stream, std::span<const float* const> pieces,
-                                     float* out, std::int64_t count)>;
-void sum_on_host(const Stream& stream, std::span<const float* const> pieces, float* out,
+using SumPieces =
+    std::function<void(const device::Stream& stream, std::span<const float* const> pieces,
+                       float* out, std::int64_t count)>;
+void sum_on_host(const device::Stream& stream, std::span<const float* const> pieces, float* out,
                  std::int64_t count);  // the plain loop, of a host's memory
 
 // One thread at a time. Buckets must stay where they are until wait() has returned.
@@ -58,19 +59,21 @@ class ShardExchange {
 
   // `bucket` [n] f32 on the device. This rank's shard of it holds the sum afterwards; the rest is
   // unspecified. The call waits for the work that `producer` holds when it is made.
-  virtual Result<void> reduce_scatter(const TensorView& bucket, const Stream& producer) = 0;
+  virtual Result<void> reduce_scatter(const device::TensorView& bucket,
+                                      const device::Stream& producer) = 0;
   // `bucket` [n] f32 on the device. Each rank's own shard is copied to all ranks, so that the
   // buckets are equal afterwards. The call waits for its producer as above.
-  virtual Result<void> all_gather(const TensorView& bucket, const Stream& producer) = 0;
+  virtual Result<void> all_gather(const device::TensorView& bucket,
+                                  const device::Stream& producer) = 0;
 
   // Work that `consumer` is given from now on waits for the first `calls` calls that were made
   // since the last wait(), and for no later call that is still under way. The caller itself may be
   // held for as long as ranks wait for each other, at most until these calls' own deadlines. Errors
   // as wait().
-  virtual Result<void> hold_back(const Stream& consumer, std::uint64_t calls) = 0;
+  virtual Result<void> hold_back(const device::Stream& consumer, std::uint64_t calls) = 0;
   // Until everything that was queued is done, or failed; at most the calls' own deadlines. An error
   // names the call and the ranks that it waited for.
   virtual Result<void> wait() = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -19,7 +19,7 @@
 #include "runtime/collective/socket_hub.h"
 #include "runtime/collective/socket_spoke.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 // After the deadline a rank that is connected still has this time to say who it is.
@@ -167,8 +167,8 @@ void Rendezvous::seat(Candidate& candidate) {
 
 }  // namespace
 
-Result<GangListener> GangListener::listen(const Endpoint& at) {
-  Endpoint bound;
+Result<GangListener> GangListener::listen(const link::Endpoint& at) {
+  link::Endpoint bound;
   Result<OwnedFd> fd = listen_stream(at, &bound);
   if (!fd) return fd.error();
   return GangListener(std::move(*fd), std::move(bound));
@@ -183,8 +183,8 @@ Result<std::unique_ptr<Collective>> GangListener::accept(const GangSpec& spec,
   return std::unique_ptr<Collective>(std::make_unique<SocketHub>(std::move(*seats), spec));
 }
 
-Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, const GangSpec& spec,
-                                              Duration timeout) {
+Result<std::unique_ptr<Collective>> dial_gang(const link::Endpoint& to, int rank,
+                                              const GangSpec& spec, Duration timeout) {
   CHECK(rank >= 1 && rank < spec.size && spec.size <= kRanksMax);
   const Time deadline = steady_now() + timeout;
   Result<OwnedFd> fd = dial_stream(to, deadline);
@@ -224,4 +224,4 @@ Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, cons
   return std::unique_ptr<Collective>(std::make_unique<SocketSpoke>(std::move(*fd), rank, spec));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

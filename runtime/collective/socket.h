@@ -10,29 +10,29 @@
 #include "runtime/collective/gang_spec.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // Rank 0's side: listen, tell endpoint() to the other ranks, then accept.
 class GangListener {
  public:
   // By default any free port of the loopback address. Errors: kUnreachable.
-  static Result<GangListener> listen(const Endpoint& at = {});
+  static Result<GangListener> listen(const link::Endpoint& at = {});
 
-  const Endpoint& endpoint() const { return endpoint_; }
+  const link::Endpoint& endpoint() const { return endpoint_; }
 
   // Waits until all ranks are there; kTimedOut names those that are missing.
   Result<std::unique_ptr<Collective>> accept(const GangSpec& spec, Duration timeout) &&;
 
  private:
-  GangListener(OwnedFd fd, Endpoint endpoint)
+  GangListener(OwnedFd fd, link::Endpoint endpoint)
       : fd_(std::move(fd)), endpoint_(std::move(endpoint)) {}
 
   OwnedFd fd_;
-  Endpoint endpoint_;
+  link::Endpoint endpoint_;
 };
 
 // The side of ranks 1 … size-1. kUnauthorised if either side does not know the other's secret.
-Result<std::unique_ptr<Collective>> dial_gang(const Endpoint& to, int rank, const GangSpec& spec,
-                                              Duration timeout);
+Result<std::unique_ptr<Collective>> dial_gang(const link::Endpoint& to, int rank,
+                                              const GangSpec& spec, Duration timeout);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 SocketHub::SocketHub(std::vector<OwnedFd> peers, const GangSpec& spec)
     : add_(spec.add), liveness_(spec.liveness) {
@@ -28,8 +28,8 @@ SocketHub::SocketHub(std::vector<OwnedFd> peers, const GangSpec& spec)
 
 // Either kind of progress changes the sum: both counters only grow.
 Heartbeat SocketHub::heartbeat() const {
-  const ProgressReport report =
-      liveness_.progress ? liveness_.progress() : ProgressReport{.phase = "idle"};
+  const link::ProgressReport report =
+      liveness_.progress ? liveness_.progress() : link::ProgressReport{.phase = "idle"};
   return make_heartbeat(report.counter + waits_, report.phase);
 }
 
@@ -220,4 +220,4 @@ Result<void> SocketHub::wait(int rank, short events) {
   return {};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -16,7 +16,7 @@
 #include "runtime/collective/gang_spec.h"
 #include "runtime/collective/heartbeat.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 class SocketHub : public Collective {
  public:
@@ -74,4 +74,4 @@ class SocketHub : public Collective {
   std::optional<HeartbeatSender> sender_;  // last: it uses peers_ and waits_
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 // Heartbeats read in a row before this rank looks at its own sending and at the time again: more
@@ -203,4 +203,4 @@ Result<void> SocketSpoke::open_frame(const Answer& answer) {
   return {};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -14,7 +14,7 @@
 #include "runtime/collective/gang_spec.h"
 #include "runtime/collective/heartbeat.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 class SocketSpoke : public Collective {
  public:
@@ -86,4 +86,4 @@ class SocketSpoke : public Collective {
   bool moved_ = false;  // data went either way since this rank last listened
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 Result<Arena> Arena::allocate(Manifest manifest, const char* purpose, Place place) {
   Result<Buffer> buffer = Buffer::allocate(manifest.bytes_total, purpose, place);
@@ -37,4 +37,4 @@ TensorView Arena::fused(std::string_view first, std::string_view last) const {
   return fused_view(manifest_, first, last, buffer_.data());
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

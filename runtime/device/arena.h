@@ -11,7 +11,7 @@
 #include "runtime/device/manifest.h"
 #include "runtime/device/memory.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 class Arena {
  public:
@@ -36,4 +36,4 @@ class Arena {
   Buffer buffer_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -7,7 +7,7 @@
 
 #include <source_location>
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 [[noreturn]] void cuda_failed(const char* expression, cudaError_t error,
                               const std::source_location& where);
@@ -17,6 +17,6 @@ inline void cuda_check(cudaError_t error, const char* expression,
   if (error != cudaSuccess) cuda_failed(expression, error, where);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device
 
-#define CUDA_CHECK(expression) ::tandem::runtime::cuda_check((expression), #expression)
+#define CUDA_CHECK(expression) ::tandem::device::cuda_check((expression), #expression)

@@ -10,7 +10,7 @@
 
 #include "runtime/device/cuda_check.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 void cuda_failed(const char* expression, cudaError_t error, const std::source_location& where) {
   std::fprintf(stderr, "CUDA error: %s (%s): %s at %s:%u\n", cudaGetErrorName(error),
@@ -214,4 +214,4 @@ CudaModule cuda_functions() {
           .destroy_graph = destroy_graph};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

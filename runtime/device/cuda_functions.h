@@ -4,9 +4,9 @@
 
 #include "runtime/device/cuda_module.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 // All functions of CudaModule. The caller fills in `abi` and `backend`.
 CudaModule cuda_functions();
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 namespace {
 
@@ -95,4 +95,4 @@ const Result<const CudaModule*>& cuda_module() {
   return module;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -16,7 +16,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 // Raised whenever CudaModule or an operator's struct changes: binary and module must be of one
 // build.
@@ -100,4 +100,4 @@ std::string cuda_module_path();
 // may call; the error of a first call that failed is kept as well.
 const Result<const CudaModule*>& cuda_module();
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -9,7 +9,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 std::size_t size_bytes(DType dtype) {
   switch (dtype) {
@@ -145,4 +145,4 @@ void from_f32(std::span<const float> from, DType dtype, std::span<std::byte> to)
   CHECK(false);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 enum class DType : std::uint8_t { kF32, kBF16, kF16, kI32, kU8 };
 
@@ -27,4 +27,4 @@ std::uint16_t f32_to_f16(float value);
 void to_f32(std::span<const std::byte> from, DType dtype, std::span<float> to);
 void from_f32(std::span<const float> from, DType dtype, std::span<std::byte> to);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -5,7 +5,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/cuda_module.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 Graph Graph::capture(const Stream& stream, const std::function<void()>& work) {
   CHECK(stream.device == DeviceKind::kCuda);
@@ -34,4 +34,4 @@ void Graph::launch(const Stream& stream) const {
   cuda_module().value()->launch_graph(native_, stream.native);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

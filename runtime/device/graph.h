@@ -22,7 +22,7 @@
 
 #include "runtime/device/stream.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 class Graph {
  public:
@@ -41,4 +41,4 @@ class Graph {
   void* native_ = nullptr;  // cudaGraphExec_t
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -5,7 +5,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/memory.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 void Manifest::add(std::string name, DType dtype, std::vector<std::int64_t> shape) {
   CHECK(find(name) == nullptr);
@@ -63,4 +63,4 @@ TensorView fused_view(const Manifest& manifest, std::string_view first, std::str
   return view;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -17,7 +17,7 @@
 #include "runtime/device/dtype.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 struct ParameterSpec {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
@@ -50,4 +50,4 @@ TensorView parameter_view(const ParameterSpec& spec, std::byte* base);
 TensorView fused_view(const Manifest& manifest, std::string_view first, std::string_view last,
                       std::byte* base);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -15,7 +15,7 @@
 
 #include "runtime/device/queue.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 namespace {
 
@@ -157,4 +157,4 @@ MemoryInfo memory_info(DeviceKind device) {
           .total_bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * page};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

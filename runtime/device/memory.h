@@ -16,7 +16,7 @@
 #include "runtime/device/cuda_module.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 inline constexpr std::size_t kAlignmentBytes = 64;
 inline constexpr std::size_t kMappedBytesMin = std::size_t{1} << 20;
@@ -92,4 +92,4 @@ void reset_host_blocks_peak();
 // is available.
 MemoryInfo memory_info(DeviceKind device);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

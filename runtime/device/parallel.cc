@@ -17,7 +17,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 namespace {
 
@@ -121,4 +121,4 @@ void ThreadPool::run(std::int64_t count, void (*body)(void*, std::int64_t), void
   }
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

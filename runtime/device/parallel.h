@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 // Bounds the threads of one pool.
 inline constexpr int kPoolThreadsMax = 256;
@@ -62,4 +62,4 @@ template <class Body>
       const_cast<void*>(static_cast<const void*>(&range)));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -8,7 +8,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/cuda_module.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 Queue::Queue(DeviceKind device, ThreadPool* pool) : stream_{.device = device, .pool = pool} {
   if (device == DeviceKind::kCuda) stream_.native = cuda_module().value()->create_stream();
@@ -79,4 +79,4 @@ void Event::hold_back(const Stream& stream) const {
   cuda_module().value()->stream_waits_for(stream.native, native_);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

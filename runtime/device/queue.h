@@ -10,7 +10,7 @@
 
 #include "runtime/device/stream.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 // Owns a queue; operators take `stream()`, which must not be used after the queue has ended. On a
 // CPU operators run on the threads of `pool`, which outlives the queue; null: on the caller's
@@ -62,4 +62,4 @@ class Event {
   void* native_ = nullptr;  // cudaEvent_t, made when first recorded on a GPU's stream
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 Result<BlockName> share(const Buffer& block) {
   CHECK(block.place() == Place::kDevice);
@@ -36,4 +36,4 @@ SharedBlock& SharedBlock::operator=(SharedBlock&& other) noexcept {
   return *this;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

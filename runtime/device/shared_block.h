@@ -13,7 +13,7 @@
 #include "runtime/device/cuda_module.h"
 #include "runtime/device/memory.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 // The name under which other processes open a block. Plain bytes: it may be copied into shared
 // memory or a message.
@@ -43,4 +43,4 @@ class SharedBlock {
   std::byte* data_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 // Bytes; a multiple of the alignment that any dtype needs, so that every side can hold any table.
@@ -52,4 +52,4 @@ void Staged::download(const Stream& stream, std::size_t bytes) {
   move(stream, host(), device_.data(), bytes);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -21,7 +21,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 class Staged {
  public:
@@ -71,4 +71,4 @@ class Staged {
   std::vector<Event> moved_;  // by side: behind its last move; recorded only with several sides
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 class ThreadPool;
 
@@ -18,4 +18,4 @@ struct Stream {
   ThreadPool* pool = nullptr;  // a CPU's threads; null: the caller alone
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -1,6 +1,6 @@
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 TensorView tensor(void* data, DType dtype, std::initializer_list<std::int64_t> shape) {
   CHECK(shape.size() <= kRankMax);
@@ -68,4 +68,4 @@ TensorView reshape(const TensorView& view, std::initializer_list<std::int64_t> s
   return other;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -16,7 +16,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/dtype.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 inline constexpr int kRankMax = 4;
 
@@ -86,4 +86,4 @@ std::size_t size_bytes(const TensorView& view);
 // (CHECKed).
 TensorView reshape(const TensorView& view, std::initializer_list<std::int64_t> shape);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -12,7 +12,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-namespace tandem::runtime {
+namespace tandem::http {
 namespace {
 
 constexpr ErrorCode kCodes[] = {ErrorCode::kInvalid,     ErrorCode::kFailed,
@@ -175,4 +175,4 @@ Error error_of(const HttpResponse& response) {
   return error;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::http

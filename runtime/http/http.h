@@ -9,7 +9,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::http {
 
 // Names are in lower case. A header that repeats a name has the values joined by ", ".
 using HttpHeaders = std::map<std::string, std::string>;
@@ -49,4 +49,4 @@ HttpResponse error_response(const Error& error);
 HttpResponse error_response(int status, const Error& error);
 Error error_of(const HttpResponse& response);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::http

@@ -27,7 +27,7 @@
 
 #include "runtime/http/http_fields.h"
 
-namespace tandem::runtime {
+namespace tandem::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -39,7 +39,7 @@ using Message = http::request<http::string_body>;
 
 constexpr std::size_t kReadBytes = 64 << 10;
 
-Error error_from(const Endpoint& server, const error_code& error) {
+Error error_from(const link::Endpoint& server, const error_code& error) {
   const std::string where = "http://" + to_string(server);
   if (error == beast::error::timeout) {
     return {ErrorCode::kTimedOut, "the server did not answer in time", where};
@@ -52,7 +52,7 @@ Error error_from(const Endpoint& server, const error_code& error) {
   return {ErrorCode::kUnreachable, "cannot reach the server: " + error.message(), where};
 }
 
-Message message_of(const Endpoint& server, http::verb verb, const std::string& target,
+Message message_of(const link::Endpoint& server, http::verb verb, const std::string& target,
                    std::string body, const HttpHeaders& headers) {
   Message message(verb, target, 11);
   message.set(http::field::host, to_string(server));
@@ -66,7 +66,7 @@ Message message_of(const Endpoint& server, http::verb verb, const std::string& t
 using Addresses = tcp::resolver::results_type;
 
 // The addresses of the server; none and `error` where there are none by `deadline`.
-Addresses look_up(const Endpoint& server, std::chrono::steady_clock::time_point deadline,
+Addresses look_up(const link::Endpoint& server, std::chrono::steady_clock::time_point deadline,
                   error_code& error) {
   const std::string port = std::to_string(server.port);
   if (const auto address = asio::ip::make_address(server.host, error); !error)
@@ -96,7 +96,7 @@ Addresses look_up(const Endpoint& server, std::chrono::steady_clock::time_point 
 // response.
 class Exchange {
  public:
-  explicit Exchange(Endpoint server) : server_(std::move(server)), stream_(loop_) {}
+  explicit Exchange(link::Endpoint server) : server_(std::move(server)), stream_(loop_) {}
 
   Result<void> send(const Message& message, Duration timeout) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
@@ -132,7 +132,7 @@ class Exchange {
     return {};
   }
 
-  const Endpoint& server() const { return server_; }
+  const link::Endpoint& server() const { return server_; }
   asio::io_context& loop() { return loop_; }
   beast::tcp_stream& stream() { return stream_; }
   beast::flat_buffer& buffer() { return buffer_; }
@@ -142,14 +142,15 @@ class Exchange {
     loop_.restart();
     loop_.run();
   }
-  const Endpoint server_;
+  const link::Endpoint server_;
   asio::io_context loop_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
 };
 
-Result<HttpResponse> exchange(const Endpoint& server, http::verb verb, const std::string& target,
-                              std::string body, Duration timeout, const HttpHeaders& headers) {
+Result<HttpResponse> exchange(const link::Endpoint& server, http::verb verb,
+                              const std::string& target, std::string body, Duration timeout,
+                              const HttpHeaders& headers) {
   Exchange call(server);
   if (auto sent = call.send(message_of(server, verb, target, std::move(body), headers), timeout);
       !sent) {
@@ -167,23 +168,23 @@ Result<HttpResponse> exchange(const Endpoint& server, http::verb verb, const std
 
 }  // namespace
 
-Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
-                              const HttpHeaders& headers) {
+Result<HttpResponse> http_get(const link::Endpoint& server, const std::string& target,
+                              Duration timeout, const HttpHeaders& headers) {
   return exchange(server, http::verb::get, target, "", timeout, headers);
 }
 
-Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
-                               Duration timeout, const HttpHeaders& headers) {
+Result<HttpResponse> http_post(const link::Endpoint& server, const std::string& target,
+                               std::string body, Duration timeout, const HttpHeaders& headers) {
   return exchange(server, http::verb::post, target, std::move(body), timeout, headers);
 }
 
-Result<HttpResponse> http_delete(const Endpoint& server, const std::string& target,
+Result<HttpResponse> http_delete(const link::Endpoint& server, const std::string& target,
                                  Duration timeout, const HttpHeaders& headers) {
   return exchange(server, http::verb::delete_, target, "", timeout, headers);
 }
 
 struct HttpLines::State {
-  explicit State(Endpoint server) : call(std::move(server)) {
+  explicit State(link::Endpoint server) : call(std::move(server)) {
     parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // a stream has no end
   }
 
@@ -236,7 +237,7 @@ HttpLines::HttpLines(std::unique_ptr<State> state) : state_(std::move(state)) {}
 HttpLines::HttpLines(HttpLines&&) noexcept = default;
 HttpLines::~HttpLines() = default;
 
-Result<HttpLines> HttpLines::open(const Endpoint& server, const std::string& target,
+Result<HttpLines> HttpLines::open(const link::Endpoint& server, const std::string& target,
                                   Duration timeout, const HttpHeaders& headers) {
   auto state = std::make_unique<State>(server);
   Exchange& call = state->call;
@@ -274,4 +275,4 @@ Result<std::optional<std::string>> HttpLines::next(Duration timeout) {
   }
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::http

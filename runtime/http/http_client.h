@@ -13,7 +13,7 @@
 #include "runtime/http/http.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::runtime {
+namespace tandem::http {
 
 inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;  // of a body; a longer one: kFailed
 inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;       // of a streamed line; likewise
@@ -21,19 +21,19 @@ inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;       // of a streame
 // `target` is path and query with %-escapes made. `timeout` covers all of a call: looking up the
 // host's name, the connection, the request and the whole response. Each call has a connection of
 // its own.
-Result<HttpResponse> http_get(const Endpoint& server, const std::string& target, Duration timeout,
-                              const HttpHeaders& headers = {});
-Result<HttpResponse> http_post(const Endpoint& server, const std::string& target, std::string body,
-                               Duration timeout, const HttpHeaders& headers = {});
-Result<HttpResponse> http_delete(const Endpoint& server, const std::string& target,
+Result<HttpResponse> http_get(const link::Endpoint& server, const std::string& target,
+                              Duration timeout, const HttpHeaders& headers = {});
+Result<HttpResponse> http_post(const link::Endpoint& server, const std::string& target,
+                               std::string body, Duration timeout, const HttpHeaders& headers = {});
+Result<HttpResponse> http_delete(const link::Endpoint& server, const std::string& target,
                                  Duration timeout, const HttpHeaders& headers = {});
 
 // A streamed response, line by line. One thread at a time.
 class HttpLines {
  public:
   // Returns when the response's header has come; an error status becomes its Error.
-  static Result<HttpLines> open(const Endpoint& server, const std::string& target, Duration timeout,
-                                const HttpHeaders& headers = {});
+  static Result<HttpLines> open(const link::Endpoint& server, const std::string& target,
+                                Duration timeout, const HttpHeaders& headers = {});
   HttpLines(HttpLines&&) noexcept;
   ~HttpLines();
 
@@ -47,4 +47,4 @@ class HttpLines {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::http

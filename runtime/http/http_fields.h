@@ -7,7 +7,7 @@
 
 #include "runtime/http/http.h"
 
-namespace tandem::runtime {
+namespace tandem::http {
 
 // Fields is a request, response or field list of Beast: a range of fields, each with name_string()
 // and value(). Fields without a well-known name are kept as well. The order of different names is
@@ -26,4 +26,4 @@ HttpHeaders headers_of(const Fields& fields) {
   return headers;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::http

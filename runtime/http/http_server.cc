@@ -32,7 +32,7 @@
 #include "runtime/base/log.h"
 #include "runtime/http/http_fields.h"
 
-namespace tandem::runtime {
+namespace tandem::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -369,18 +369,18 @@ struct HttpServer::State {
         acceptor(loop),
         again(loop) {}
 
-  error_code open(const Endpoint& at);
+  error_code open(const link::Endpoint& at);
   void accept();
 
   const std::shared_ptr<Shared> shared;
   asio::io_context loop;
   tcp::acceptor acceptor;
   asio::steady_timer again;
-  Endpoint bound;
+  link::Endpoint bound;
   std::vector<std::thread> threads;
 };
 
-error_code HttpServer::State::open(const Endpoint& at) {
+error_code HttpServer::State::open(const link::Endpoint& at) {
   error_code error;
   const auto address = asio::ip::make_address(at.host, error);
   if (error) return error;
@@ -416,7 +416,7 @@ void HttpServer::State::accept() {
 
 HttpServer::HttpServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(Endpoint at, HttpLimits limits,
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(link::Endpoint at, HttpLimits limits,
                                                        HttpHandler handler) {
   CHECK(limits.threads > 0);
   auto state = std::make_shared<State>(limits, std::move(handler));
@@ -438,6 +438,6 @@ HttpServer::~HttpServer() {
   for (Connection* connection : open) connection->part_from_givers();
 }
 
-Endpoint HttpServer::endpoint() const { return state_->bound; }
+link::Endpoint HttpServer::endpoint() const { return state_->bound; }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::http

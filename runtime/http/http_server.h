@@ -19,7 +19,7 @@
 #include "runtime/http/http.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::runtime {
+namespace tandem::http {
 
 // Beyond a limit: a body is answered with 413, a header with 431; a connection on which a request
 // comes too slowly, or one connection too many, is closed.
@@ -73,11 +73,11 @@ class HttpServer {
  public:
   // `at.host` is an address of this machine, no name; port 0: any free port. Errors: the place is
   // taken or not of this machine.
-  static Result<std::unique_ptr<HttpServer>> listen(Endpoint at, HttpLimits limits,
+  static Result<std::unique_ptr<HttpServer>> listen(link::Endpoint at, HttpLimits limits,
                                                     HttpHandler handler);
   // Whatever the handler refers to must outlive the server.
   ~HttpServer();  // drops connections, waits for handlers that run
-  Endpoint endpoint() const;
+  link::Endpoint endpoint() const;
 
  private:
   struct State;
@@ -85,4 +85,4 @@ class HttpServer {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::http

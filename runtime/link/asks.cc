@@ -4,14 +4,14 @@
 #include <utility>
 #include <vector>
 
-namespace tandem::runtime::remote_detail {
+namespace tandem::link::remote_detail {
 namespace {
 
 constexpr std::size_t kSpareNodesMax = 8'192;  // after a burst the rest is freed
 
 }  // namespace
 
-std::uint64_t Asks::await(const std::shared_ptr<const Address>& to, Asker asker) {
+std::uint64_t Asks::await(const std::shared_ptr<const actor::Address>& to, Asker asker) {
   std::optional<Waiting> oldest;
   std::uint64_t ask = 0;
   {
@@ -54,7 +54,7 @@ void Asks::forget(std::uint64_t ask) {
   if (found != waiting_.end()) forgotten = take(found);
 }
 
-bool Asks::answer(std::uint64_t ask, WireReader& body) {
+bool Asks::answer(std::uint64_t ask, wire::WireReader& body) {
   std::optional<Waiting> asked;
   {
     const std::lock_guard lock(mutex_);
@@ -101,4 +101,4 @@ void AnswerGate::open() {
   if (early && back_(std::move(*early)) != Sent::kAccepted) ++*lost_;
 }
 
-}  // namespace tandem::runtime::remote_detail
+}  // namespace tandem::link::remote_detail

@@ -24,9 +24,11 @@
 #include "runtime/link/session.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
-
+namespace tandem::actor {
 TANDEM_WIRE(Address, name, incarnation)
+}  // namespace tandem::actor
+
+namespace tandem::link {
 
 // The way to a peer: hands one frame to the link and says whether the link took it. Cheap to copy.
 // A sender that was made from nothing or from nullptr answers kGone.
@@ -52,7 +54,7 @@ inline constexpr std::size_t kAsksMax = 65'536;
 
 // The beginning of every parcel; the body of the message, or of the answer, follows it.
 struct ParcelHead {
-  Address to;                 // of a message; incarnation 0: any incarnation of that name
+  actor::Address to;          // of a message; incarnation 0: any incarnation of that name
   std::uint64_t ask = 0;      // the number of an ask, or 0
   std::uint64_t answers = 0;  // the number of the ask that this answers, or 0
 };
@@ -68,22 +70,22 @@ class Asks {
   // the answer's body, valid during the call alone, or the Error with which the ask ends.
   struct Asker {
     std::shared_ptr<void> who;  // null: the asker does not want the answer
-    void (*hear)(void* who, Result<WireReader*> answer) = nullptr;
+    void (*hear)(void* who, Result<wire::WireReader*> answer) = nullptr;
   };
   // Remembers an ask to `to` and returns its number, from 1, which travels in ParcelHead::ask.
-  std::uint64_t await(const std::shared_ptr<const Address>& to, Asker asker);
+  std::uint64_t await(const std::shared_ptr<const actor::Address>& to, Asker asker);
   // The question was not sent, so no answer can come; `hear` is not called.
   void forget(std::uint64_t ask);
   // Delivers an answer to its asker. False: no such ask waits, for example because it has ended.
-  bool answer(std::uint64_t ask, WireReader& body);
+  bool answer(std::uint64_t ask, wire::WireReader& body);
   // Ends the asks to this name, or all of them, with the Error.
   void fail(const std::optional<std::string>& to, const Error& error);
 
  private:
   struct Waiting {
-    std::shared_ptr<const Address> to;
+    std::shared_ptr<const actor::Address> to;
     Asker asker;
-    void hear(Result<WireReader*> answer) const {
+    void hear(Result<wire::WireReader*> answer) const {
       if (asker.who) asker.hear(asker.who.get(), std::move(answer));
     }
   };
@@ -112,7 +114,7 @@ class AnswerGate {
   void answer(const Body& encode_body) {
     std::string frame;
     frame.reserve(kAnswerBytesUsual);
-    WireWriter out(frame);
+    wire::WireWriter out(frame);
     encode_to(out, ParcelHead{.answers = ask_});
     encode_body(out);
     put(std::move(frame));
@@ -136,4 +138,4 @@ class AnswerGate {
 
 }  // namespace remote_detail
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -7,7 +7,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/secret.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ Result<CurveClient> parse_curve_client(const std::string& text) {
   return keys;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -16,7 +16,7 @@
 #include "runtime/base/result.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 struct CurveKeys {
   std::string public_key, secret_key;
@@ -58,4 +58,4 @@ Result<CurveClient> node_keys(const std::filesystem::path& home);
 std::string to_text(const CurveClient& keys);
 Result<CurveClient> parse_curve_client(const std::string& text);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <charconv>
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 namespace {
 
@@ -66,4 +66,4 @@ Error listen_error(const Endpoint& at, int error_number) {
                                         : "choose a free port with --port, or 0 for any"};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -8,7 +8,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 inline constexpr const char* kLoopback = "127.0.0.1";
 inline constexpr std::size_t kSocketPathMax = 107;  // sockaddr_un, without the zero at its end
@@ -34,4 +34,4 @@ Result<std::string> local_address_towards(const Endpoint& to);
 // "cannot listen: Address already in use", with the address and what to do.
 Error listen_error(const Endpoint& at, int error_number);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -7,7 +7,7 @@
 #include "runtime/link/remote_target.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 constexpr std::uint64_t kForwarded = std::uint64_t{1} << 63;  // in the numbers of forwarded asks
@@ -19,7 +19,7 @@ std::string peer_of(const std::string& port) { return port.substr(0, port.find(k
 
 std::string frame_of(const ParcelHead& head, std::string_view body) {
   std::string frame;
-  WireWriter out(frame);
+  wire::WireWriter out(frame);
   encode_to(out, head);
   return frame.append(body);
 }
@@ -51,7 +51,7 @@ void Forwarder::down(const PeerId& peer) {
 }
 
 std::optional<Offer> Forwarder::offer(const PeerId& from, std::string_view frame) {
-  WireReader in(frame, {});
+  wire::WireReader in(frame, {});
   ParcelHead head;
   if (!decode_from(in, head)) return std::nullopt;  // RM-1 is the Directory's
   if ((head.answers & kForwarded) != 0) {
@@ -115,7 +115,7 @@ Offer Forwarder::refuse(const PeerId& from, const ParcelHead& head, Error error)
 
 void Forwarder::send_error(const PeerId& asker, std::uint64_t ask, Error error) {
   std::string frame;
-  WireWriter out(frame);
+  wire::WireWriter out(frame);
   encode_to(out, ParcelHead{.answers = ask});
   remote_detail::encode_result(out, Result<void>(std::move(error)));
   (void)send_(asker, std::move(frame));
@@ -148,4 +148,4 @@ Forwarder::UnderWay Forwarder::take(Asks::iterator found) {
   return taken;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -27,7 +27,7 @@
 #include "runtime/link/asks.h"
 #include "runtime/link/link.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // The name of the port by which other processes reach the inbox of an actor. The hash of the
 // inbox's schema (runtime/wire/schema.h) is part of it, so that a peer with another idea of the
@@ -80,4 +80,4 @@ class Forwarder {
   ForwarderCounters counters_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

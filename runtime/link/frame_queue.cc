@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 constexpr std::size_t kChunkBytes = 32 << 10;
@@ -56,4 +56,4 @@ void FrameQueue::pop() {
   frames_.pop_front();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

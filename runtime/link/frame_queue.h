@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 class FrameQueue {
  public:
@@ -47,4 +47,4 @@ class FrameQueue {
   std::uint64_t first_chunk_ = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

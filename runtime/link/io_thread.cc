@@ -13,7 +13,7 @@
 #include "runtime/base/check.h"
 #include "runtime/link/key_gate.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 struct IoThread::State {
   boost::asio::io_context loop{1};
@@ -66,4 +66,4 @@ KeyGate& IoThread::key_gate() {
   return *state_->key_gate;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

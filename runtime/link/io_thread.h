@@ -18,7 +18,7 @@ namespace zmq {
 class context_t;
 }
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 class KeyGate;
 
@@ -45,4 +45,4 @@ class IoThread {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

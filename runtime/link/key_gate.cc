@@ -14,7 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";
@@ -118,4 +118,4 @@ std::string KeyGate::make_domain(const std::vector<std::string>& client_keys) {
   return domain;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

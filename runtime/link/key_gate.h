@@ -15,7 +15,7 @@ namespace zmq {
 class context_t;
 }
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 class KeyGate {
  public:
@@ -36,4 +36,4 @@ class KeyGate {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

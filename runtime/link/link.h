@@ -40,7 +40,7 @@
 #include "runtime/link/session.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 struct PeerId {
   std::string name;
@@ -186,4 +186,4 @@ class LinkClient {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

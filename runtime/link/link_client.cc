@@ -21,7 +21,7 @@
 #include "runtime/link/link_traffic.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 // An introduction without an answer is repeated after this time; either may have been lost.
@@ -95,7 +95,8 @@ bool LinkClient::State::flush(Time now) {
   if (given_up) return false;
   if (server) return traffic.flush_dirty(now);
   if (introduced_at || close_at) return false;
-  const std::string hello = packet_of(PacketKind::kHello, encode(Introduction{self, attempt}));
+  const std::string hello =
+      packet_of(PacketKind::kHello, wire::encode(Introduction{self, attempt}));
   if (traffic.socket->write({}, hello) != Wrote::kSent) return false;
   introduced_at = now;
   return true;
@@ -136,7 +137,7 @@ void LinkClient::State::take_frames(std::string_view packet, Time now) {
 }
 
 void LinkClient::State::take_welcome(std::string_view body, Time now) {
-  const auto welcome = decode<Welcome>(body, {.message_bytes_max = kControlBytesMax});
+  const auto welcome = wire::decode<Welcome>(body, {.message_bytes_max = kControlBytesMax});
   if (!welcome || server || welcome->attempt != attempt) return;
   const Epoch epoch{welcome->hello.incarnation.value};
   if (epoch < newest) return;  // an earlier controller that still runs
@@ -151,7 +152,7 @@ void LinkClient::State::take_welcome(std::string_view body, Time now) {
 }
 
 void LinkClient::State::take_refusal(std::string_view body) {
-  auto refusal = decode<Refusal>(body, {.message_bytes_max = kControlBytesMax});
+  auto refusal = wire::decode<Refusal>(body, {.message_bytes_max = kControlBytesMax});
   if (!refusal || server) return;
   give_up({.reason = Down::Reason::kRefused, .error = std::move(refusal->error)});
 }
@@ -172,7 +173,7 @@ void LinkClient::State::take_fence(std::string_view packet) {
 
 void LinkClient::State::take_unknown(std::string_view body) {
   // The server does not know this client: it has started anew, or has taken the client for lost.
-  const auto epoch = decode<Epoch>(body, {.message_bytes_max = kControlBytesMax});
+  const auto epoch = wire::decode<Epoch>(body, {.message_bytes_max = kControlBytesMax});
   if (!epoch) return;
   if (server) {
     down(*epoch > newest ? Down::Reason::kSuperseded : Down::Reason::kDisconnected);
@@ -280,4 +281,4 @@ bool LinkClient::close(Duration flush_within) {
       [state = state_, flush_within] { state->begin_close(flush_within); });
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

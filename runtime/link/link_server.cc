@@ -24,7 +24,7 @@
 #include "runtime/link/link_traffic.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 constexpr std::size_t kNamesMax = 65'536;  // names whose floor is remembered
@@ -170,7 +170,7 @@ void LinkServer::State::stranger(std::string_view from) {
     traffic.socket->write(from, Session::fence({epoch(), name->second.floor, 0}));
     return;
   }
-  reply(from, PacketKind::kUnknown, encode(epoch()));
+  reply(from, PacketKind::kUnknown, wire::encode(epoch()));
 }
 
 bool LinkServer::State::acceptable(std::string_view from, const Introduction& who) {
@@ -213,12 +213,12 @@ bool LinkServer::State::refuse(std::string_view from, const Hello& hello, Error 
   log::warn("link refused peer={} reason=\"{}\"", peer, why.message);
   why.message = self.name + " refused " + peer + ": " + why.message;
   why.where = to_string(bound.front());
-  reply(from, PacketKind::kRefusal, encode(Refusal{std::move(why)}));
+  reply(from, PacketKind::kRefusal, wire::encode(Refusal{std::move(why)}));
   return false;
 }
 
 void LinkServer::State::introduce(std::string_view from, std::string_view body, Time now) {
-  const auto who = decode<Introduction>(body, {.message_bytes_max = kControlBytesMax});
+  const auto who = wire::decode<Introduction>(body, {.message_bytes_max = kControlBytesMax});
   if (!who || close_at || !acceptable(from, *who)) return count(&LinkCounters::hellos_refused);
   const auto name = names.find(who->hello.name);
   if (name != names.end() && name->second.up) {
@@ -254,7 +254,7 @@ void LinkServer::State::up(std::string_view from, const Introduction& who, Time 
 }
 
 void LinkServer::State::welcome(const LinkPeer& peer) {
-  reply(peer.route, PacketKind::kWelcome, encode(Welcome{self, peer.session.key().attempt}));
+  reply(peer.route, PacketKind::kWelcome, wire::encode(Welcome{self, peer.session.key().attempt}));
 }
 
 void LinkServer::State::down(std::shared_ptr<LinkPeer> peer, Down::Reason reason) {
@@ -376,4 +376,4 @@ bool LinkServer::close(Duration flush_within) {
       [state = state_, flush_within] { state->begin_close(flush_within); });
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

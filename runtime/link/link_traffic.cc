@@ -18,7 +18,7 @@
 #include "runtime/base/check.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 // More messages than any window allows: a full socket queue then means that there is no connection.
@@ -185,7 +185,7 @@ void LinkTraffic::offer(LinkPeer& peer, Time now) {
 
 void LinkTraffic::take_heartbeat(LinkPeer& peer, std::string_view body, Time now) {
   heard(peer, now);
-  auto beat = decode<Heartbeat>(body, {.message_bytes_max = kControlBytesMax});
+  auto beat = wire::decode<Heartbeat>(body, {.message_bytes_max = kControlBytesMax});
   const std::lock_guard lock(mutex);
   if (!beat) {
     ++counters.packets_malformed;
@@ -203,7 +203,7 @@ void LinkTraffic::beat(LinkPeer& peer, Time now) {
     ProgressReport report = options.progress();
     beat = {report.counter, std::move(report.phase), now - report.since};
   }
-  write(peer, packet_of(PacketKind::kHeartbeat, encode(beat)), now);
+  write(peer, packet_of(PacketKind::kHeartbeat, wire::encode(beat)), now);
   peer.beat_at = now + options.heartbeat_interval;
 }
 
@@ -279,4 +279,4 @@ PeerStatus LinkTraffic::status(const LinkPeer& peer) const {
           .session = peer.session.counters()};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -18,7 +18,7 @@
 #include "runtime/link/ticker.h"
 #include "runtime/link/zmq_socket.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // The bodies of the packets that do not belong to a session (packet.h).
 // Body of a kHello. `attempt` numbers the introductions of one client; each begins a new session.
@@ -164,4 +164,4 @@ inline constexpr Duration kStall = 10 * kLinkTick;  // a longer pause between ti
 // How long a closed socket may take to write its last words.
 inline constexpr Duration kByeLinger = std::chrono::milliseconds(100);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // All peers of a link have the same Hello::build, which whoever changes these numbers must change
 // too. A number that is none of these is counted as malformed.
@@ -28,4 +28,4 @@ inline std::string packet_of(PacketKind kind, std::string_view body = {}) {
   return packet;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -10,7 +10,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 struct ProgressReport {
   // Grows with each piece of work that begins or ends; only a change means anything.
@@ -45,4 +45,4 @@ class Progress {  // one writer, any readers
   std::atomic<std::int64_t> since_ns_{0};
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -2,7 +2,7 @@
 
 #include "runtime/base/log.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 ParcelSender to_server(LinkClient& link) {
   return [&link](std::string frame) { return link.send(std::move(frame)); };
@@ -16,22 +16,23 @@ ParcelSender to_peer(LinkServer& link, PeerId peer) {
 
 namespace remote_detail {
 
-Delivery send_to(const Address& to, const ParcelSender& sender, std::string frame) {
+actor::Delivery send_to(const actor::Address& to, const ParcelSender& sender, std::string frame) {
   switch (sender(std::move(frame))) {
     case Sent::kAccepted:
-      return Delivery::kAccepted;
+      return actor::Delivery::kAccepted;
     case Sent::kFull:
-      return Delivery::kFull;
+      return actor::Delivery::kFull;
     case Sent::kGone:
-      return Delivery::kGone;
+      return actor::Delivery::kGone;
     case Sent::kTooLarge:
       log::error("parcel too large to={}", to.name);
-      return Delivery::kTooLarge;
+      return actor::Delivery::kTooLarge;
   }
-  return Delivery::kGone;
+  return actor::Delivery::kGone;
 }
 
-Error too_large(const char* type, const Address& to, std::uint64_t bytes, std::uint64_t bytes_max) {
+Error too_large(const char* type, const actor::Address& to, std::uint64_t bytes,
+                std::uint64_t bytes_max) {
   return {ErrorCode::kInvalid,
           "a message " + std::string(type) + " takes " + std::to_string(bytes) +
               " bytes, and a link carries at most " + std::to_string(bytes_max) + " at once",
@@ -61,7 +62,7 @@ void Directory::withdraw(const std::string& name) {
 }
 
 Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const PeerId& from) {
-  WireReader in(frame, {});
+  wire::WireReader in(frame, {});
   ParcelHead head;
   if (!decode_from(in, head)) {
     // Without a head there is no ask to answer; the refusal is only logged and counted.
@@ -75,7 +76,7 @@ Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const
   return Offer::kTaken;
 }
 
-Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, WireReader& body,
+Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, wire::WireReader& body,
                                  const ParcelSender& back) {
   std::shared_ptr<const Port> port;
   {
@@ -93,7 +94,7 @@ Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, Wir
   }
   // The port is used without the lock: a door or a full mailbox may take a while.
   const auto gate = std::make_shared<remote_detail::AnswerGate>(head.ask, back, answers_lost_);
-  const Result<Delivery> delivery = port->post(from, body, gate);
+  const Result<actor::Delivery> delivery = port->post(from, body, gate);
   if (!delivery) {
     refuse(head, back, delivery.error());
     // RM-2: a port with a door lets no peer try again; without a door one bad parcel is forgiven.
@@ -102,9 +103,9 @@ Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, Wir
     ++counters_.refused;
     return Offer::kRefused;
   }
-  if (*delivery == Delivery::kFull) {
+  if (*delivery == actor::Delivery::kFull) {
     return Offer::kLater;
-  } else if (*delivery == Delivery::kGone) {
+  } else if (*delivery == actor::Delivery::kGone) {
     refuse(head, back, gone);
   } else {
     // The mailbox has the question, so an answer may travel, also one that was given meanwhile.
@@ -123,8 +124,9 @@ void Directory::refuse(const ParcelHead& head, const ParcelSender& back, Error e
   // The refusal travels as the answer to the ask, so that the asker does not wait for its deadline.
   remote_detail::AnswerGate gate(head.ask, back, answers_lost_);
   gate.open();
-  gate.answer(
-      [&](WireWriter& out) { remote_detail::encode_result(out, Result<void>(std::move(error))); });
+  gate.answer([&](wire::WireWriter& out) {
+    remote_detail::encode_result(out, Result<void>(std::move(error)));
+  });
 }
 
 void Directory::fail_asks(const std::string& to, const Error& error) { asks_->fail(to, error); }
@@ -137,4 +139,4 @@ RemoteCounters Directory::counters() const {
   return counters;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

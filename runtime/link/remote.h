@@ -39,7 +39,7 @@
 #include "runtime/link/remote_target.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // A door decides whether `from` may send this message to the port; it is asked on the link's
 // thread, before the message is posted. The Error says what is wrong.
@@ -68,10 +68,10 @@ class Directory {
   // for another incarnation than port.address()'s is refused. Without a door every peer may send
   // every message of the Inbox.
   template <class Inbox>
-  void expose(const std::string& name, Ref<Inbox> port, Door<Inbox> door = nullptr) {
+  void expose(const std::string& name, actor::Ref<Inbox> port, Door<Inbox> door = nullptr) {
     const Incarnation incarnation = port.address().incarnation;
-    const auto post = [port, door](const PeerId& from, WireReader& body,
-                                   const Gate& gate) -> Result<Delivery> {
+    const auto post = [port, door](const PeerId& from, wire::WireReader& body,
+                                   const Gate& gate) -> Result<actor::Delivery> {
       auto message = remote_detail::decode_message<Inbox>(
           body, gate, std::make_index_sequence<std::variant_size_v<Inbox>>());
       if (!message) return body.error();
@@ -88,11 +88,12 @@ class Directory {
   // peer answers an ask, or counts an unknown port. `shown` is the address that errors name, where
   // that of the port is not one for people.
   template <class Inbox>
-  Ref<Inbox> remote(Address to, ParcelSender sender, std::optional<Address> shown = {}) {
-    Address address = shown ? std::move(*shown) : to;
-    return Ref<Inbox>(std::move(address),
-                      std::make_shared<remote_detail::RemoteTarget<Inbox>>(
-                          std::move(to), std::move(sender), asks_, frame_bytes_max_));
+  actor::Ref<Inbox> remote(actor::Address to, ParcelSender sender,
+                           std::optional<actor::Address> shown = {}) {
+    actor::Address address = shown ? std::move(*shown) : to;
+    return actor::Ref<Inbox>(std::move(address),
+                             std::make_shared<remote_detail::RemoteTarget<Inbox>>(
+                                 std::move(to), std::move(sender), asks_, frame_bytes_max_));
   }
 
   // Takes a parcel from a link. `back` leads to its sender; a door is asked about `from`. The
@@ -108,15 +109,15 @@ class Directory {
   using Gate = std::shared_ptr<remote_detail::AnswerGate>;
   // Decodes a body and posts the message, a type-erased expose(). An Error: the body did not
   // decode, or the door refused it.
-  using Post =
-      std::function<Result<Delivery>(const PeerId& from, WireReader& body, const Gate& gate)>;
+  using Post = std::function<Result<actor::Delivery>(const PeerId& from, wire::WireReader& body,
+                                                     const Gate& gate)>;
   struct Port {
     Incarnation incarnation;
     Post post;
     bool guarded = false;  // it has a door
   };
   void add(const std::string& name, Port port);
-  Offer deliver_to_port(const PeerId& from, const ParcelHead& head, WireReader& body,
+  Offer deliver_to_port(const PeerId& from, const ParcelHead& head, wire::WireReader& body,
                         const ParcelSender& back);
   void refuse(const ParcelHead& head, const ParcelSender& back, Error error);
 
@@ -128,4 +129,4 @@ class Directory {
   RemoteCounters counters_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

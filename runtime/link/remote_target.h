@@ -22,7 +22,7 @@
 #include "runtime/link/asks.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 namespace remote_detail {
 
@@ -33,7 +33,7 @@ struct Asked {
   static constexpr bool kIsAsk = false;
 };
 template <class Q>
-struct Asked<Ask<Q>> {
+struct Asked<actor::Ask<Q>> {
   static constexpr bool kIsAsk = true;
   using Question = Q;
   // The type of the answer's value, as the question names it.
@@ -42,7 +42,7 @@ struct Asked<Ask<Q>> {
 
 // An answer as it travels; decode_result() reads it back.
 template <class R>
-void encode_result(WireWriter& out, const Result<R>& result) {
+void encode_result(wire::WireWriter& out, const Result<R>& result) {
   out.boolean(result.has_value());
   if (!result) return encode_to(out, result.error());
   if constexpr (!std::is_void_v<R>) encode_to(out, *result);
@@ -51,7 +51,7 @@ void encode_result(WireWriter& out, const Result<R>& result) {
 // The answer, or the Error that it carries, or the Error of a body that does not decode. finish()
 // makes sure that nothing follows: a longer body is of another type.
 template <class R>
-Result<R> decode_result(WireReader& in) {
+Result<R> decode_result(wire::WireReader& in) {
   bool has_value = false;
   if (!in.boolean(has_value)) return in.error();
   if (!has_value) {
@@ -71,7 +71,7 @@ Result<R> decode_result(WireReader& in) {
 // alternative of the Inbox, and `in` has the Error (RM-1). The ReplyTo of an ask answers through
 // `gate`, which it keeps alive.
 template <class Inbox, std::size_t... I>
-std::optional<Inbox> decode_message(WireReader& in, const std::shared_ptr<AnswerGate>& gate,
+std::optional<Inbox> decode_message(wire::WireReader& in, const std::shared_ptr<AnswerGate>& gate,
                                     std::index_sequence<I...>) {
   std::uint64_t index = 0;
   if (!in.enter_struct("message", 2) || !in.unsigned_integer(index)) return std::nullopt;
@@ -85,8 +85,8 @@ std::optional<Inbox> decode_message(WireReader& in, const std::shared_ptr<Answer
       typename Asked<M>::Question question{};
       if (!decode_from(in, question) || !in.finish()) return;
       using R = typename Asked<M>::Reply;
-      ReplyTo<R> reply([gate](Result<R> result) {
-        gate->answer([&](WireWriter& out) { encode_result(out, result); });
+      actor::ReplyTo<R> reply([gate](Result<R> result) {
+        gate->answer([&](wire::WireWriter& out) { encode_result(out, result); });
       });
       message.emplace(std::in_place_index<i>, M{std::move(question), std::move(reply)});
     } else {
@@ -102,16 +102,17 @@ std::optional<Inbox> decode_message(WireReader& in, const std::shared_ptr<Answer
 }
 
 // Sends a parcel, and says in the words of a Ref how that ended.
-Delivery send_to(const Address& to, const ParcelSender& sender, std::string frame);
+actor::Delivery send_to(const actor::Address& to, const ParcelSender& sender, std::string frame);
 // kInvalid, with the message's type, its size and the limit in bytes.
-Error too_large(const char* type, const Address& to, std::uint64_t bytes, std::uint64_t bytes_max);
+Error too_large(const char* type, const actor::Address& to, std::uint64_t bytes,
+                std::uint64_t bytes_max);
 
 // The name of a message's type for errors; of an ask that of its question.
 template <class M>
 const char* wire_name() {
   if constexpr (Asked<M>::kIsAsk) {
     return wire_fields(static_cast<const typename Asked<M>::Question*>(nullptr)).type;
-  } else if constexpr (Wired<M>) {
+  } else if constexpr (wire::Wired<M>) {
     return wire_fields(static_cast<const M*>(nullptr)).type;
   } else {
     return "a message";
@@ -120,18 +121,18 @@ const char* wire_name() {
 
 // The end of a Ref to an actor elsewhere. Any thread; never blocks.
 template <class Inbox>
-class RemoteTarget final : public Target<Inbox> {
+class RemoteTarget final : public actor::Target<Inbox> {
  public:
   // `to` is encoded into every parcel; `asks` and `sender` are shared with the Directory.
-  RemoteTarget(Address to, ParcelSender sender, std::shared_ptr<Asks> asks,
+  RemoteTarget(actor::Address to, ParcelSender sender, std::shared_ptr<Asks> asks,
                std::uint64_t frame_bytes_max)
-      : to_(std::make_shared<const Address>(std::move(to))),
+      : to_(std::make_shared<const actor::Address>(std::move(to))),
         sender_(std::move(sender)),
         asks_(std::move(asks)),
         frame_bytes_max_(frame_bytes_max) {}
 
   // kFull and kGone are the link's words; kTooLarge is found out here, before anything is sent.
-  Delivery post(Inbox message) override {
+  actor::Delivery post(Inbox message) override {
     const std::size_t index = message.index();
     return std::visit([&](auto& m) { return post_one(index, m); }, message);
   }
@@ -139,7 +140,7 @@ class RemoteTarget final : public Target<Inbox> {
   // The bytes that a parcel leaves for the encoding of one message, next to the largest possible
   // head.
   std::uint64_t bytes_max() const override {
-    const std::uint64_t head = encode(ParcelHead{.to = *to_}).size() + kBodyHeadBytesMax;
+    const std::uint64_t head = wire::encode(ParcelHead{.to = *to_}).size() + kBodyHeadBytesMax;
     return frame_bytes_max_ - std::min(frame_bytes_max_, head);
   }
 
@@ -166,7 +167,7 @@ class RemoteTarget final : public Target<Inbox> {
   static std::string frame_of(const ParcelHead& head, std::size_t index, const M& message) {
     std::string frame;
     frame.reserve(kFrameBytesUsual);
-    WireWriter out(frame);
+    wire::WireWriter out(frame);
     encode_to(out, head);
     out.array(2);
     out.unsigned_integer(index);
@@ -179,28 +180,28 @@ class RemoteTarget final : public Target<Inbox> {
   }
 
   template <class M>
-  Delivery post_one(std::size_t index, M& message) {
+  actor::Delivery post_one(std::size_t index, M& message) {
     ParcelHead head{.to = *to_};
     if constexpr (Asked<M>::kIsAsk) {
       using R = typename Asked<M>::Reply;
       // The ask waits before it is sent, because its answer may come on another thread at once.
       head.ask =
           asks_->await(to_, {message.reply.state(), [](void* who, auto answer) {
-                               static_cast<Answerable<R>*>(who)->answer(
+                               static_cast<actor::Answerable<R>*>(who)->answer(
                                    answer ? decode_result<R>(**answer) : Result<R>(answer.error()));
                              }});
     }
     std::string frame = frame_of(head, index, message);
-    const Delivery delivery = frame.size() > frame_bytes_max_
-                                  ? Delivery::kTooLarge
-                                  : send_to(*to_, sender_, std::move(frame));
+    const actor::Delivery delivery = frame.size() > frame_bytes_max_
+                                         ? actor::Delivery::kTooLarge
+                                         : send_to(*to_, sender_, std::move(frame));
     // Not sent: the caller of tell() learns that, and the asker from it.
-    if (head.ask != 0 && delivery != Delivery::kAccepted) asks_->forget(head.ask);
+    if (head.ask != 0 && delivery != actor::Delivery::kAccepted) asks_->forget(head.ask);
     return delivery;
   }
 
   // Shared with the asks that wait for this address.
-  const std::shared_ptr<const Address> to_;
+  const std::shared_ptr<const actor::Address> to_;
   const ParcelSender sender_;
   const std::shared_ptr<Asks> asks_;
   const std::uint64_t frame_bytes_max_;
@@ -208,4 +209,4 @@ class RemoteTarget final : public Target<Inbox> {
 
 }  // namespace remote_detail
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

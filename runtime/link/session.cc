@@ -19,7 +19,7 @@
 #include "runtime/base/check.h"
 #include "runtime/link/packet.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // The header of a packet, little endian. Frames follow, each as a 32-bit length and its bytes.
 struct Session::Head {
@@ -149,4 +149,4 @@ std::optional<SessionKey> Session::fence_key(std::string_view packet) {
   return SessionKey{{head.epoch}, {head.incarnation}, head.attempt};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

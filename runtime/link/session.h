@@ -37,7 +37,7 @@
 #include "runtime/link/session_receiver.h"
 #include "runtime/link/session_sender.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // Names one session: the server's epoch, the client's incarnation, and which of that client's
 // sessions.
@@ -102,4 +102,4 @@ class Session {
   SessionReceiver receiver_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

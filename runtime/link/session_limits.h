@@ -5,7 +5,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 struct SessionLimits {
   std::uint32_t queue_frames_max = 65'536;      // accepted and not yet taken by the peer's user
@@ -34,4 +34,4 @@ struct SessionCounters {
   std::uint64_t packets_stale = 0, packets_malformed = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

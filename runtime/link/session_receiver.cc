@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 void SessionReceiver::take_frames(std::string_view frames, std::uint64_t first, std::uint32_t count,
                                   Time now, std::vector<std::string>& delivered,
@@ -59,4 +59,4 @@ void SessionReceiver::told() {
   tell_now_ = false;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -11,7 +11,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/link/session_limits.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 class SessionReceiver {
  public:
@@ -47,4 +47,4 @@ class SessionReceiver {
   bool tell_now_ = false;           // … or as soon as possible
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 SessionSender::SessionSender(const SessionLimits& limits)
     : limits_(limits), granted_(limits.window_frames_max), resend_after_(limits.resend_after) {}
@@ -97,4 +97,4 @@ void SessionSender::reconnected() {
   resend_at_.reset();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

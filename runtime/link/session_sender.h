@@ -11,7 +11,7 @@
 #include "runtime/link/frame_queue.h"
 #include "runtime/link/session_limits.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // The state of the peer as a receiver, as a packet's header tells it: sequence numbers from 0 that
 // only grow.
@@ -66,4 +66,4 @@ class SessionSender {
   bool probe_ = false;             // ask the peer how far it is, even without a frame to send
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -14,7 +14,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 namespace fs = std::filesystem;
@@ -168,4 +168,4 @@ Endpoint SocketFolder::next() {
   return {.path = (path_ / ("s" + std::to_string(++used_))).string()};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -16,7 +16,7 @@
 #include "runtime/base/result.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 class SocketFolder {
  public:
@@ -63,4 +63,4 @@ class SocketFolder {
 // enter.
 bool is_private_directory(const std::filesystem::path& path);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -4,7 +4,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 struct Ticker::State : std::enable_shared_from_this<State> {
   State(IoThread& io, Duration e, std::function<void(Time)> t)
@@ -43,4 +43,4 @@ void Ticker::stop() {
   state_->timer.cancel();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

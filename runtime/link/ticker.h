@@ -9,7 +9,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/link/io_thread.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 class Ticker {
  public:
@@ -28,4 +28,4 @@ class Ticker {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

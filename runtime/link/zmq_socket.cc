@@ -19,7 +19,7 @@
 #include "runtime/link/socket_folder.h"
 #include "runtime/link/ticker.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 constexpr int kMessagesPerTurn = 256;  // then other work of the loop gets its turn
@@ -270,4 +270,4 @@ void ZmqSocket::close(Duration linger) {
   state_->socket.close();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -21,7 +21,7 @@
 #include "runtime/link/curve.h"
 #include "runtime/link/io_thread.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // How an attempt to send ended. Only kSent took anything.
 enum class Wrote {
@@ -70,4 +70,4 @@ class ZmqSocket {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

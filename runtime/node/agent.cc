@@ -13,7 +13,7 @@
 #include "runtime/base/log.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 std::vector<std::string> rank_words(const AgentConfig& config) {
   return {config.controller, config.bind, config.advertise, std::to_string(getpid())};
@@ -45,7 +45,7 @@ void run_own_binary(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config
 
 // A rank would dial a socket that is gone until it is ended for having said nothing.
 Result<void> can_dial(const std::string& controller) {
-  const auto at = parse_endpoint(controller);
+  const auto at = link::parse_endpoint(controller);
   std::error_code ignored;
   if (!at || !at->is_local() || std::filesystem::exists(at->path, ignored)) return {};
   return Error{.message = "the controller's socket is gone: " + at->path +
@@ -54,18 +54,18 @@ Result<void> can_dial(const std::string& controller) {
 
 }  // namespace
 
-Agent::Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller)
+Agent::Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller)
     : config_(std::move(config)), host_(host), controller_(std::move(controller)) {
   introduce();
 }
 
 void Agent::introduce() {
   ++introductions_;
-  if (controller_.tell(config_.node) != Delivery::kAccepted)
+  if (controller_.tell(config_.node) != actor::Delivery::kAccepted)
     log::warn("event=node_up_not_sent node={}", config_.node.node);
 }
 
-void Agent::handle(Context& cx, SpawnRank spawn) {
+void Agent::handle(actor::Context& cx, SpawnRank spawn) {
   SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
   spawn.program.empty() ? run_own_binary(spec, spawn, config_) : run_program(spec, spawn, config_);
   spec.secret = config_.secret;
@@ -80,7 +80,7 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
       may_start ? host_.spawn(
                       std::move(spec),
                       [this, post = cx.turn_poster(), id = spawn.id](ProcessId, ExitStatus status) {
-                        post([this, id, status](Context&) { exited(id, status); });
+                        post([this, id, status](actor::Context&) { exited(id, status); });
                       })
                 : may_start.error();
   AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
@@ -89,23 +89,23 @@ void Agent::handle(Context& cx, SpawnRank spawn) {
     if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
     event = RankSpawned{spawn.id, started->pid};
   }
-  if (controller_.tell(std::move(event)) != Delivery::kAccepted)
+  if (controller_.tell(std::move(event)) != actor::Delivery::kAccepted)
     log::warn("event=spawn_report_lost actor={}", spawn.id.actor);
 }
 
-void Agent::handle(Context&, StopRankProcess stop) {
+void Agent::handle(actor::Context&, StopRankProcess stop) {
   const auto it = ranks_.find(stop.id);
   if (it != ranks_.end()) host_.stop(it->second.process, std::chrono::milliseconds(stop.grace_ms));
 }
 
-void Agent::handle(Context& cx, NodeRefused refused) {
+void Agent::handle(actor::Context& cx, NodeRefused refused) {
   // The other agent may have ended without its link's end being known yet: ask again for a while.
   if (introductions_ >= kNameAttemptsMax) {
     CHECK(config_.on_refused && "an agent that may be refused must say what follows");
     return config_.on_refused(refused);
   }
   log::info("event=node_name_in_use node={} by_pid={}", config_.node.node, refused.pid);
-  cx.after(kNameRetryDelay, [this](Context&) { introduce(); });
+  cx.after(kNameRetryDelay, [this](actor::Context&) { introduce(); });
 }
 
 void Agent::exited(const RankId& id, const ExitStatus& status) {
@@ -121,13 +121,13 @@ void Agent::exited(const RankId& id, const ExitStatus& status) {
   log::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\" memory_peak_mib={}",
             id.actor, id.incarnation.value, id.rank, event.description,
             event.memory_peak_bytes >> 20);
-  if (controller_.tell(std::move(event)) != Delivery::kAccepted)
+  if (controller_.tell(std::move(event)) != actor::Delivery::kAccepted)
     log::warn("event=exit_report_lost actor={}", id.actor);
 }
 
 // A report that does not arrive is no loss: the next one has the newer figures. The timer ends with
 // the last rank, and the next spawn sets it again.
-void Agent::report_usage(Context& cx) {
+void Agent::report_usage(actor::Context& cx) {
   UsageReport report;
   for (auto& [id, rank] : ranks_)
     if (const auto usage = rank.usage.sample(cx.now()))
@@ -135,7 +135,7 @@ void Agent::report_usage(Context& cx) {
   if (!report.ranks.empty()) (void)controller_.tell(std::move(report));
   usage_reported_ = !ranks_.empty();
   if (!usage_reported_) return;
-  cx.after(config_.usage_interval, [this](Context& then) { report_usage(then); });
+  cx.after(config_.usage_interval, [this](actor::Context& then) { report_usage(then); });
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

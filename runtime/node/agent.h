@@ -21,7 +21,7 @@
 #include "runtime/node/process_host.h"
 #include "runtime/node/process_usage.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 inline constexpr Duration kUsageInterval = std::chrono::seconds(1);  // of real agents
 
@@ -53,11 +53,11 @@ class Agent {
   using Inbox = AgentInbox;
 
   // Introduces itself to the controller at once. `host` must outlive the agent.
-  Agent(AgentConfig config, ProcessHost& host, Ref<AgentEvents> controller);
+  Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller);
 
-  void handle(Context& cx, SpawnRank spawn);
-  void handle(Context& cx, StopRankProcess stop);
-  void handle(Context& cx, NodeRefused refused);
+  void handle(actor::Context& cx, SpawnRank spawn);
+  void handle(actor::Context& cx, StopRankProcess stop);
+  void handle(actor::Context& cx, NodeRefused refused);
 
  private:
   // A rank process that has started and whose end has not been reported.
@@ -68,16 +68,16 @@ class Agent {
 
   void introduce();
   void exited(const RankId& id, const ExitStatus& status);
-  void report_usage(Context& cx);  // and again after the interval, while a rank runs
+  void report_usage(actor::Context& cx);  // and again after the interval, while a rank runs
 
   const AgentConfig config_;
   ProcessHost& host_;
-  const Ref<AgentEvents> controller_;
+  const actor::Ref<AgentEvents> controller_;
   std::map<RankId, Running> ranks_;
   bool usage_reported_ = false;  // a timer is set for the next report
   int introductions_ = 0;        // NodeUps that were sent
 };
 
-static_assert(Actor<Agent>);
+static_assert(actor::Actor<Agent>);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -17,7 +17,7 @@
 #include "runtime/node/memory_kills.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 TANDEM_WIRE_ENUM(MemoryKill, kNone, kProven, kHinted)
 
@@ -140,4 +140,4 @@ TANDEM_WIRE(UsageReport, ranks)
 
 using AgentEvents = std::variant<NodeUp, RankSpawned, RankSpawnFailed, RankExited, UsageReport>;
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

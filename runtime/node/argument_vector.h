@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 inline std::vector<char*> argument_vector(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -14,4 +14,4 @@ inline std::vector<char*> argument_vector(std::vector<std::string>& strings) {
   return pointers;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

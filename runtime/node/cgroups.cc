@@ -5,7 +5,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 // "/a/b" below the mount M: M/a/b, M/a, M.
@@ -47,4 +47,4 @@ std::vector<Cgroup> read_cgroups(const std::filesystem::path& own_cgroups,
   return cgroups;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 // One hierarchy, as one line of /proc/self/cgroup names it.
 struct Cgroup {
@@ -23,4 +23,4 @@ struct Cgroup {
 std::vector<Cgroup> read_cgroups(const std::filesystem::path& own_cgroups,
                                  const std::filesystem::path& mount);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -11,7 +11,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 constexpr std::array<std::string_view, 5> kVisible{"PATH", "HOME", "LANG", "TZ", "TMPDIR"};
@@ -74,4 +74,4 @@ std::optional<std::string> UsageWatch::judge(const ChildUsage& usage) {
   return std::nullopt;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

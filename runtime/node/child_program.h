@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 struct ChildLimits {  // nullopt: no limit
   std::optional<std::uint64_t> open_files;
@@ -59,4 +59,4 @@ class UsageWatch {
   double cpu_seconds_before_ = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -19,7 +19,7 @@
 
 extern char** environ;
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 // The daemon finds its end of the socket at this descriptor. The variable says that it is there: a
@@ -129,4 +129,4 @@ bool ProcessEnd::wait_until(Time deadline) const {
   return poll_until({&end, 1}, deadline);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

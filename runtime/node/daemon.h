@@ -18,7 +18,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 struct DaemonSpec {
   std::string name;               // for errors: "the controller"
@@ -75,4 +75,4 @@ class ProcessEnd {
   OwnedFd pidfd_;  // none: there was no such process
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

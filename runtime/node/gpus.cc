@@ -19,7 +19,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 // The part of NVML's interface that is used, written down from its documented, stable ABI: NVML's
@@ -280,4 +280,4 @@ std::string absence_of(const GpuListing& gpus) {
   return "no usable GPU: " + all;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -11,7 +11,7 @@
 #include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 // How near two GPUs are, nearest first, as `nvidia-smi topo -m` names it.
 enum class GpuLink : std::uint8_t {
@@ -62,4 +62,4 @@ Result<GpuListing> read_gpus(const std::string& library = "libnvidia-ml.so.1");
 // one.
 std::string absence_of(const GpuListing& gpus);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

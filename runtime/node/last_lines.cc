@@ -5,7 +5,7 @@
 
 #include "runtime/base/text.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 std::string one_line(std::string_view text, std::size_t bytes_max) {
   return visible(cut_utf8(text, bytes_max), Lines::kOne);
@@ -36,4 +36,4 @@ std::vector<std::string> LastLines::lines() const {
   return lines;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 inline constexpr std::size_t kLastLines = 8;
 inline constexpr std::size_t kLastLineBytesMax = 200;
@@ -31,4 +31,4 @@ class LastLines {
   std::string open_;               // raw bytes; at most one more than kLastLineBytesMax
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

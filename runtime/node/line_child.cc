@@ -31,7 +31,7 @@
 #include "runtime/node/argument_vector.h"
 #include "runtime/node/last_lines.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 namespace asio = boost::asio;
@@ -136,8 +136,8 @@ Result<pid_t> spawn_process(const ChildProgram& program, const Pipes3& pipes) {
   if (!failure) return failure.error();
   std::vector<std::string> argv = program.argv;
   std::vector<std::string> environment = child_environment(environ, program.env);
-  const std::vector<char*> arguments = runtime::argument_vector(argv);
-  std::vector<char*> variables = runtime::argument_vector(environment);
+  const std::vector<char*> arguments = node::argument_vector(argv);
+  std::vector<char*> variables = node::argument_vector(environment);
   const Becoming what{.argv = arguments.data(),
                       .environment = variables.data(),
                       .input = pipes.input.read.get(),
@@ -336,7 +336,7 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
 
 class ProcessChild final : public LineChild {
  public:
-  ProcessChild(IoThread& io, pid_t pid, std::shared_ptr<Pipes> pipes)
+  ProcessChild(link::IoThread& io, pid_t pid, std::shared_ptr<Pipes> pipes)
       : io_(io), pid_(pid), pipes_(std::move(pipes)) {}
   ~ProcessChild() override {
     io_.run([this] { pipes_->kill_and_close(); });
@@ -353,14 +353,14 @@ class ProcessChild final : public LineChild {
   }
 
  private:
-  IoThread& io_;
+  link::IoThread& io_;
   const pid_t pid_;
   const std::shared_ptr<Pipes> pipes_;
 };
 
 }  // namespace
 
-LineChildSpawner process_spawner(IoThread& io) {
+LineChildSpawner process_spawner(link::IoThread& io) {
   return [&io](const ChildProgram& program,
                LineChildEvents events) -> Result<std::unique_ptr<LineChild>> {
     Result<Pipes3> pipes = make_pipes();
@@ -377,4 +377,4 @@ LineChildSpawner process_spawner(IoThread& io) {
   };
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

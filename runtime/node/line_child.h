@@ -14,7 +14,7 @@
 #include "runtime/link/io_thread.h"
 #include "runtime/node/child_program.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 inline constexpr std::size_t kChildLineBytesMax = std::size_t{1} << 20;  // of what it writes
 
@@ -48,6 +48,6 @@ using LineChildSpawner = std::function<Result<std::unique_ptr<LineChild>>(
 // its stderr is copied to ours. When our process ends in any way, the child sees the end of its
 // input and is killed, unless it runs with another user's rights (sudo): for such a child Linux
 // drops the request to be killed.
-LineChildSpawner process_spawner(IoThread& io);
+LineChildSpawner process_spawner(link::IoThread& io);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -17,7 +17,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 std::string dotted(std::string_view actor) {
@@ -177,4 +177,4 @@ Result<LogChunk> read_log(const std::filesystem::path& path, std::uint64_t offse
   return LogChunk{.text = *text, .offset = offset, .next_offset = offset + text->size()};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -15,7 +15,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 inline constexpr std::size_t kLogReadBytesMax = std::size_t{1} << 20;  // of one answer
 
@@ -65,4 +65,4 @@ std::size_t lines_since(std::string_view text, std::int64_t unix_ms);
 // within a line. An offset beyond the end means that the file was truncated: reads from its start.
 Result<LogChunk> read_log(const std::filesystem::path& path, std::uint64_t offset);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

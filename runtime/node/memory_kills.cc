@@ -12,7 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/node/cgroups.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 // The number of kept rises that explain no end yet. The count of the machine may rise for processes
@@ -122,4 +122,4 @@ bool MemoryKillWatch::take(Counter& counter, Time now, Time lived_on) {
   return true;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -22,7 +22,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 enum class MemoryKill {
   kNone,  // no sign of a kill for want of memory
@@ -91,4 +91,4 @@ class MemoryKillWatch {
   Counter machine_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

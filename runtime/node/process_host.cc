@@ -39,7 +39,7 @@
 #include "runtime/base/log.h"
 #include "runtime/node/argument_vector.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 constexpr std::size_t kProcessesMax = 4096;  // of one host
@@ -483,4 +483,4 @@ std::string describe(const ExitStatus& status) {
          (status.memory_kill == MemoryKill::kProven ? " for want of memory" : "");
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -28,7 +28,7 @@
 #include "runtime/base/result.h"
 #include "runtime/node/memory_kills.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 using ProcessId = Id<struct ProcessTag>;  // within one host; never reused, unlike a pid; 0 = none
 
@@ -120,4 +120,4 @@ Result<void> arm_parent_death_signal(pid_t expected_parent);
 // kSecretFd: call it once, and before another file can have that number.
 std::string inherited_secret();
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,4 +81,4 @@ std::optional<ProcessUsage> UsageMeter::sample(Time now) {
                       .memory_bytes = pages * ::sysconf(_SC_PAGESIZE)};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

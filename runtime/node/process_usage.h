@@ -14,7 +14,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 struct ProcessUsage {
   double cpu_percent = 0;  // of one core, since the last sample; may exceed 100
@@ -42,4 +42,4 @@ class UsageMeter {
   std::optional<Time> sampled_;           // when that was; none: never
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

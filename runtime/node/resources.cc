@@ -25,7 +25,7 @@
 #include "runtime/base/file.h"
 #include "runtime/node/cgroups.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 // The numbers in a file of one line such as "150000 100000". A word ("max") is left out, and a file
@@ -198,4 +198,4 @@ Result<std::uint64_t> free_disk_bytes(const std::filesystem::path& path) {
   return std::uint64_t{facts.f_bavail} * facts.f_frsize;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -12,7 +12,7 @@
 #include "runtime/base/result.h"
 #include "runtime/node/agent_messages.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 struct MachineResources {
   double cpus = 0;  // usable cores; a fraction where a quota says so
@@ -46,4 +46,4 @@ Result<NodeUp> describe_node(Incarnation incarnation);
 // Bytes that this user can still write below `path`, which must exist.
 Result<std::uint64_t> free_disk_bytes(const std::filesystem::path& path);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

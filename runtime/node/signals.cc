@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 Signals::Signals(std::initializer_list<int> chosen) {
   sigemptyset(&set_);
@@ -29,4 +29,4 @@ int Signals::wait_for(Duration timeout) {
 // To the process and not to this thread: whichever thread waits takes it, and the others block it.
 void Signals::raise() { kill(getpid(), SIGTERM); }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -9,7 +9,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 
 class Signals {
  public:
@@ -24,4 +24,4 @@ class Signals {
   sigset_t set_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::node

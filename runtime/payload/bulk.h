@@ -24,7 +24,7 @@
 #include "runtime/payload/payload_io.h"
 #include "runtime/payload/segment_store.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 
 inline constexpr std::size_t kBulkChunkBytesMax = 1 << 20;
 inline constexpr std::uint32_t kBulkChunksInFlight = 4;
@@ -46,10 +46,10 @@ class BulkServer {
   // Listens on all of `at` (port 0: any) with an IoThread of its own. `node` is the node's name in
   // the refs that it makes. The store must outlive the server. Errors: a place is taken; TCP
   // without keys.
-  static Result<std::unique_ptr<BulkServer>> listen(const std::vector<Binding>& at,
+  static Result<std::unique_ptr<BulkServer>> listen(const std::vector<link::Binding>& at,
                                                     std::string node, SegmentStore& store);
   ~BulkServer();
-  const std::vector<Endpoint>& endpoints() const;  // in the order of `at`
+  const std::vector<link::Endpoint>& endpoints() const;  // in the order of `at`
   BulkCounters counters() const;
 
  private:
@@ -60,7 +60,7 @@ class BulkServer {
 
 class BulkClient {
  public:
-  BulkClient(IoThread& io, Dial server);
+  BulkClient(link::IoThread& io, link::Dial server);
   // `io` must outlive the client.
   ~BulkClient();  // requests under way end with an Error
 
@@ -69,17 +69,18 @@ class BulkClient {
   // kNotFound (no such segment), kFailed (checksum, no room at the server, too many requests wait),
   // kInvalid (over a limit; a put of an empty payload).
   void put_many(std::vector<std::string> payloads, Duration timeout, WriteDone done);
-  void get_many(std::vector<PayloadRef> refs, Duration timeout, ReadDone done);
+  void get_many(std::vector<wire::PayloadRef> refs, Duration timeout, ReadDone done);
 
   // Block until the answer or the deadline. CHECKed: not on the IoThread, which brings the answer.
-  Result<std::vector<PayloadRef>> put_many(std::vector<std::string> payloads, Duration timeout);
-  Result<std::vector<std::string>> get_many(std::vector<PayloadRef> refs, Duration timeout);
-  Result<PayloadRef> put(std::string payload, Duration timeout);
-  Result<std::string> get(PayloadRef ref, Duration timeout);
+  Result<std::vector<wire::PayloadRef>> put_many(std::vector<std::string> payloads,
+                                                 Duration timeout);
+  Result<std::vector<std::string>> get_many(std::vector<wire::PayloadRef> refs, Duration timeout);
+  Result<wire::PayloadRef> put(std::string payload, Duration timeout);
+  Result<std::string> get(wire::PayloadRef ref, Duration timeout);
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

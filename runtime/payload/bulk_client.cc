@@ -23,7 +23,7 @@
 #include "runtime/payload/bulk.h"
 #include "runtime/payload/bulk_messages.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 namespace {
 
 constexpr std::size_t kOpenMax = 16;        // requests that travel at the same time
@@ -38,7 +38,7 @@ struct Request {
   StreamCursor stream;  // at the first byte that was not sent (put) or not received (get)
   std::vector<std::string> payloads;  // put: to send; get: filled as chunks come
   std::vector<std::uint64_t> checksums;
-  std::vector<PayloadRef> refs;
+  std::vector<wire::PayloadRef> refs;
   bool is_put = false;
   Time deadline;
   bool opened = false;        // its first message was taken by the socket
@@ -58,7 +58,7 @@ struct Request {
 }  // namespace
 
 struct BulkClient::State {
-  State(IoThread& thread, Dial address) : io(thread), dial(std::move(address)) {}
+  State(link::IoThread& thread, link::Dial address) : io(thread), dial(std::move(address)) {}
 
   void start();
   void submit(Request request);
@@ -74,24 +74,24 @@ struct BulkClient::State {
   void tick(Time now);
   void close();
   std::string next_chunk(Request& request);
-  Wrote send(BulkMessage message, std::string_view body = {}) {
-    return socket->write({}, encode(message), body);
+  link::Wrote send(BulkMessage message, std::string_view body = {}) {
+    return socket->write({}, wire::encode(message), body);
   }
 
-  IoThread& io;
-  const Dial dial;
+  link::IoThread& io;
+  const link::Dial dial;
   // Only on the IoThread.
-  std::unique_ptr<ZmqSocket> socket;
-  std::optional<Ticker> ticker;
+  std::unique_ptr<link::ZmqSocket> socket;
+  std::optional<link::Ticker> ticker;
   std::map<BulkRequest, Request> open;
   std::deque<Request> waiting;
   std::uint64_t last_request = 0;
 };
 
 void BulkClient::State::start() {
-  socket = std::make_unique<ZmqSocket>(
+  socket = std::make_unique<link::ZmqSocket>(
       io, zmq::socket_type::dealer,
-      ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
+      link::ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
   socket->connect(dial, "");
   socket->start([this](std::string_view, std::span<zmq::message_t> parts) { on_message(parts); },
                 [this] { return flush(); });
@@ -133,7 +133,7 @@ bool BulkClient::State::send_some(BulkRequest id, Request& request) {
   while (request.is_put && request.stream.left() > 0 && request.unacked < kBulkChunksInFlight) {
     const StreamCursor before = request.stream;
     const std::string chunk = next_chunk(request);
-    if (send(Chunk{id, before.position()}, chunk) != Wrote::kSent) {
+    if (send(Chunk{id, before.position()}, chunk) != link::Wrote::kSent) {
       request.stream = before;
       return wrote;
     }
@@ -148,16 +148,16 @@ bool BulkClient::State::send_open(BulkRequest id, Request& request) {
     const StreamCursor before = request.stream;
     PutOpen put{id, before.sizes(), request.checksums};
     const std::string chunk = next_chunk(request);
-    request.opened = send(std::move(put), chunk) == Wrote::kSent;
+    request.opened = send(std::move(put), chunk) == link::Wrote::kSent;
     if (request.opened) {
       request.unacked = 1;
     } else {
       request.stream = before;
     }
   } else {
-    request.opened = send(GetOpen{id, request.refs}) == Wrote::kSent;
+    request.opened = send(GetOpen{id, request.refs}) == link::Wrote::kSent;
     // Room for the answer is made only when the request travels: requests that wait hold none.
-    for (const PayloadRef& ref : request.refs) {
+    for (const wire::PayloadRef& ref : request.refs) {
       if (request.opened) request.payloads.emplace_back(ref.bytes, '\0');
     }
   }
@@ -174,7 +174,7 @@ std::string BulkClient::State::next_chunk(Request& request) {
 }
 
 void BulkClient::State::on_message(std::span<zmq::message_t> parts) {
-  auto message = decode<BulkMessage>(parts[0].to_string_view());
+  auto message = wire::decode<BulkMessage>(parts[0].to_string_view());
   if (!message) return;  // not of a server of ours; the request ends by its deadline
   const std::string_view body = parts.size() > 1 ? parts[1].to_string_view() : std::string_view();
   if (const auto* chunk = std::get_if<Chunk>(&*message)) {
@@ -277,7 +277,7 @@ void BulkClient::State::close() {
   }
 }
 
-BulkClient::BulkClient(IoThread& io, Dial server)
+BulkClient::BulkClient(link::IoThread& io, link::Dial server)
     : state_(std::make_shared<State>(io, std::move(server))) {
   io.run([this] { state_->start(); });
 }
@@ -303,7 +303,7 @@ void BulkClient::put_many(std::vector<std::string> payloads, Duration timeout, W
   state_->io.post([state = state_, put] { state->submit(std::move(*put)); });
 }
 
-void BulkClient::get_many(std::vector<PayloadRef> refs, Duration timeout, ReadDone done) {
+void BulkClient::get_many(std::vector<wire::PayloadRef> refs, Duration timeout, ReadDone done) {
   auto get = std::make_shared<Request>(Request{.stream = StreamCursor(sizes_of(refs)),
                                                .refs = std::move(refs),
                                                .deadline = steady_now() + timeout,
@@ -311,15 +311,15 @@ void BulkClient::get_many(std::vector<PayloadRef> refs, Duration timeout, ReadDo
   state_->io.post([state = state_, get] { state->submit(std::move(*get)); });
 }
 
-Result<std::vector<PayloadRef>> BulkClient::put_many(std::vector<std::string> payloads,
-                                                     Duration timeout) {
+Result<std::vector<wire::PayloadRef>> BulkClient::put_many(std::vector<std::string> payloads,
+                                                           Duration timeout) {
   CHECK(!state_->io.on_this_thread());
-  std::promise<Result<std::vector<PayloadRef>>> answer;
+  std::promise<Result<std::vector<wire::PayloadRef>>> answer;
   put_many(std::move(payloads), timeout, [&](auto result) { answer.set_value(std::move(result)); });
   return answer.get_future().get();
 }
 
-Result<std::vector<std::string>> BulkClient::get_many(std::vector<PayloadRef> refs,
+Result<std::vector<std::string>> BulkClient::get_many(std::vector<wire::PayloadRef> refs,
                                                       Duration timeout) {
   CHECK(!state_->io.on_this_thread());
   std::promise<Result<std::vector<std::string>>> answer;
@@ -327,7 +327,7 @@ Result<std::vector<std::string>> BulkClient::get_many(std::vector<PayloadRef> re
   return answer.get_future().get();
 }
 
-Result<PayloadRef> BulkClient::put(std::string payload, Duration timeout) {
+Result<wire::PayloadRef> BulkClient::put(std::string payload, Duration timeout) {
   std::vector<std::string> one;
   one.push_back(std::move(payload));
   auto refs = put_many(std::move(one), timeout);
@@ -335,10 +335,10 @@ Result<PayloadRef> BulkClient::put(std::string payload, Duration timeout) {
   return std::move(refs->front());
 }
 
-Result<std::string> BulkClient::get(PayloadRef ref, Duration timeout) {
+Result<std::string> BulkClient::get(wire::PayloadRef ref, Duration timeout) {
   auto payloads = get_many({std::move(ref)}, timeout);
   if (!payloads) return payloads.error();
   return std::move(payloads->front());
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

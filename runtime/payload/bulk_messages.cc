@@ -2,7 +2,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 
 StreamCursor::StreamCursor(std::vector<std::uint64_t> sizes) : sizes_(std::move(sizes)) {
   for (const std::uint64_t size : sizes_) total_ += size;
@@ -42,15 +42,15 @@ Result<void> check_bulk_sizes(const std::vector<std::uint64_t>& sizes) {
                                         std::to_string(kBulkRequestBytesMax) + " bytes"};
 }
 
-std::vector<std::uint64_t> sizes_of(const std::vector<PayloadRef>& refs) {
+std::vector<std::uint64_t> sizes_of(const std::vector<wire::PayloadRef>& refs) {
   std::vector<std::uint64_t> sizes;
-  for (const PayloadRef& ref : refs) sizes.push_back(ref.bytes);
+  for (const wire::PayloadRef& ref : refs) sizes.push_back(ref.bytes);
   return sizes;
 }
 
-std::string to_string(const PayloadRef& ref) {
+std::string to_string(const wire::PayloadRef& ref) {
   return ref.node + "/segment " + std::to_string(ref.segment) + " at " +
          std::to_string(ref.offset) + " (" + std::to_string(ref.bytes) + " bytes)";
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

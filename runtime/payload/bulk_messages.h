@@ -19,7 +19,7 @@
 #include "runtime/payload/bulk.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 
 // Numbers the requests of one client's connection; the server tells clients apart by routing id.
 using BulkRequest = Id<struct BulkRequestTag>;
@@ -36,14 +36,14 @@ TANDEM_WIRE(PutOpen, request, sizes, checksums)
 // Ends a put: all payloads are committed. The refs are in the order of the sizes.
 struct Stored {
   BulkRequest request;
-  std::vector<PayloadRef> refs;
+  std::vector<wire::PayloadRef> refs;
 };
 TANDEM_WIRE(Stored, request, refs)
 
 // Opens a get; the refs' own sizes say how long the stream is.
 struct GetOpen {
   BulkRequest request;
-  std::vector<PayloadRef> refs;
+  std::vector<wire::PayloadRef> refs;
 };
 TANDEM_WIRE(GetOpen, request, refs)
 
@@ -118,7 +118,7 @@ class StreamCursor {
 // kInvalid where a request of payloads of these sizes is over kBulkPayloadsMax or
 // kBulkRequestBytesMax. Safe on any numbers of a peer: no sum overflows.
 Result<void> check_bulk_sizes(const std::vector<std::uint64_t>& sizes);
-std::vector<std::uint64_t> sizes_of(const std::vector<PayloadRef>& refs);
-std::string to_string(const PayloadRef& ref);  // "vm/segment 3 at 4096 (17 bytes)"
+std::vector<std::uint64_t> sizes_of(const std::vector<wire::PayloadRef>& refs);
+std::string to_string(const wire::PayloadRef& ref);  // "vm/segment 3 at 4096 (17 bytes)"
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

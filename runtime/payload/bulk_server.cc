@@ -23,7 +23,7 @@
 #include "runtime/payload/bulk.h"
 #include "runtime/payload/bulk_messages.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 namespace {
 
 constexpr Duration kTransferIdleMax = std::chrono::seconds(60);  // then its client counts as gone
@@ -71,7 +71,7 @@ struct BulkServer::State {
   State(std::string name, SegmentStore& segments)
       : io("bulk"), node(std::move(name)), store(segments) {}
 
-  Result<void> start(const std::vector<Binding>& at);
+  Result<void> start(const std::vector<link::Binding>& at);
   void on_message(std::string_view from, std::span<zmq::message_t> parts);
   void open_put(const std::string& from, PutOpen open, std::string_view body);
   void open_get(const std::string& from, const GetOpen& open);
@@ -87,33 +87,33 @@ struct BulkServer::State {
   bool admit(const TransferKey& key);
   void tick(Time now);
   template <class M>
-  Wrote reply(const TransferKey& key, M message, std::string_view body = {}) {
-    return socket->write(key.first, encode(BulkMessage(std::move(message))), body);
+  link::Wrote reply(const TransferKey& key, M message, std::string_view body = {}) {
+    return socket->write(key.first, wire::encode(BulkMessage(std::move(message))), body);
   }
   void count(std::uint64_t BulkCounters::*counter, std::uint64_t by) {
     const std::lock_guard lock(mutex);
     counters.*counter += by;
   }
 
-  IoThread io;
+  link::IoThread io;
   const std::string node;
   SegmentStore& store;
-  std::vector<Endpoint> bound;
+  std::vector<link::Endpoint> bound;
   // Only on the IoThread.
-  std::unique_ptr<ZmqSocket> socket;
-  std::optional<Ticker> ticker;
+  std::unique_ptr<link::ZmqSocket> socket;
+  std::optional<link::Ticker> ticker;
   std::map<TransferKey, Transfer> transfers;
 
   mutable std::mutex mutex;
   BulkCounters counters;  // guarded by mutex
 };
 
-Result<void> BulkServer::State::start(const std::vector<Binding>& at) {
+Result<void> BulkServer::State::start(const std::vector<link::Binding>& at) {
   CHECK(!at.empty());
-  socket = std::make_unique<ZmqSocket>(
+  socket = std::make_unique<link::ZmqSocket>(
       io, zmq::socket_type::router,
-      ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
-  for (const Binding& binding : at) {
+      link::ZmqOptions{.message_bytes_max = kBulkMessageBytesMax, .queue_messages = 64});
+  for (const link::Binding& binding : at) {
     auto endpoint = socket->bind(binding);
     if (!endpoint) {
       socket.reset();
@@ -129,7 +129,7 @@ Result<void> BulkServer::State::start(const std::vector<Binding>& at) {
 }
 
 void BulkServer::State::on_message(std::string_view from, std::span<zmq::message_t> parts) {
-  auto message = decode<BulkMessage>(parts[0].to_string_view());
+  auto message = wire::decode<BulkMessage>(parts[0].to_string_view());
   if (!message) return count(&BulkCounters::messages_malformed, 1);
   const std::string client(from);
   const std::string_view body = parts.size() > 1 ? parts[1].to_string_view() : std::string_view();
@@ -243,7 +243,7 @@ void BulkServer::State::open_get(const std::string& from, const GetOpen& open) {
   if (!admit(key)) return;
   if (auto fits = check_bulk_sizes(sizes_of(open.refs)); !fits) return fail(key, fits.error());
   Transfer get{.stream = StreamCursor(sizes_of(open.refs)), .active = steady_now()};
-  for (const PayloadRef& ref : open.refs) {
+  for (const wire::PayloadRef& ref : open.refs) {
     // The store itself refuses an extent that it does not hold (kNotFound).
     if (ref.node != node) {
       return fail(key, {ErrorCode::kNotFound, to_string(ref) + " is not of this node, " + node});
@@ -274,9 +274,9 @@ bool BulkServer::State::send_chunks(const TransferKey& key, Transfer& get) {
       fail(key, chunk.error());
       return true;  // `get` no longer exists
     }
-    const Wrote wrote = reply(key, Chunk{key.second, before.position()}, *chunk);
-    if (wrote == Wrote::kUnreachable) return false;
-    if (wrote == Wrote::kBusy) {  // the next tick, or an Ack, tries again
+    const link::Wrote wrote = reply(key, Chunk{key.second, before.position()}, *chunk);
+    if (wrote == link::Wrote::kUnreachable) return false;
+    if (wrote == link::Wrote::kBusy) {  // the next tick, or an Ack, tries again
       get.stream = before;
       return true;
     }
@@ -337,7 +337,7 @@ void BulkServer::State::tick(Time now) {
 
 BulkServer::BulkServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Result<std::unique_ptr<BulkServer>> BulkServer::listen(const std::vector<Binding>& at,
+Result<std::unique_ptr<BulkServer>> BulkServer::listen(const std::vector<link::Binding>& at,
                                                        std::string node, SegmentStore& store) {
   auto state = std::make_unique<State>(std::move(node), store);
   Result<void> started;
@@ -355,11 +355,11 @@ BulkServer::~BulkServer() {
   });
 }
 
-const std::vector<Endpoint>& BulkServer::endpoints() const { return state_->bound; }
+const std::vector<link::Endpoint>& BulkServer::endpoints() const { return state_->bound; }
 
 BulkCounters BulkServer::counters() const {
   const std::lock_guard lock(state_->mutex);
   return state_->counters;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

@@ -10,13 +10,13 @@
 #include "runtime/base/result.h"
 #include "runtime/wire/payload_ref.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 
 // Stores payloads and passes on their refs; one Error for the whole request.
-using WriteDone = std::function<void(Result<std::vector<PayloadRef>>)>;
+using WriteDone = std::function<void(Result<std::vector<wire::PayloadRef>>)>;
 using PayloadWriter = std::function<void(std::vector<std::string> payloads, WriteDone done)>;
 // Fetches the payloads of refs; one Error for the whole request.
 using ReadDone = std::function<void(Result<std::vector<std::string>>)>;
-using PayloadReader = std::function<void(std::vector<PayloadRef> refs, ReadDone done)>;
+using PayloadReader = std::function<void(std::vector<wire::PayloadRef> refs, ReadDone done)>;
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

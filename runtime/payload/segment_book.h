@@ -13,7 +13,7 @@
 
 #include "runtime/wire/payload_ref.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 
 // A place in the store, in bytes, that reserve() gave to one payload.
 struct Extent {
@@ -42,10 +42,10 @@ class SegmentBook {
   void commit(const Extent& extent, std::uint64_t checksum);
   void abandon(const Extent& extent);
   // As SegmentStore's functions of these names; `node` of the reference is not looked at.
-  bool holds(const PayloadRef& payload) const;
+  bool holds(const wire::PayloadRef& payload) const;
   // Ignored where the segment does not exist.
-  void retain(const PayloadRef& payload);
-  bool release(const PayloadRef& payload);
+  void retain(const wire::PayloadRef& payload);
+  bool release(const wire::PayloadRef& payload);
   // The segments that SS-2 allows to be deleted.
   std::vector<std::uint32_t> reclaimable(std::uint32_t below) const;
   // Whatever is live in it; the number is not used again. False: no such segment.
@@ -75,4 +75,4 @@ class SegmentBook {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

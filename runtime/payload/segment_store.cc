@@ -23,7 +23,7 @@
 #include "runtime/base/file.h"
 #include "runtime/payload/segment_book.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 
 void SegmentBook::found(std::uint32_t segment, std::uint64_t bytes) {
   segments_[segment].bytes = bytes;
@@ -65,19 +65,19 @@ void SegmentBook::abandon(const Extent& extent) {
   --segment.writing;
 }
 
-bool SegmentBook::holds(const PayloadRef& payload) const {
+bool SegmentBook::holds(const wire::PayloadRef& payload) const {
   const auto found = segments_.find(payload.segment);
   return found != segments_.end() &&
          found->second.live.contains({payload.offset, payload.bytes, payload.checksum});
 }
 
-void SegmentBook::retain(const PayloadRef& payload) {
+void SegmentBook::retain(const wire::PayloadRef& payload) {
   const auto found = segments_.find(payload.segment);
   if (found == segments_.end()) return;
   found->second.live.insert({payload.offset, payload.bytes, payload.checksum});
 }
 
-bool SegmentBook::release(const PayloadRef& payload) {
+bool SegmentBook::release(const wire::PayloadRef& payload) {
   if (!holds(payload)) return false;
   segments_.at(payload.segment).live.erase({payload.offset, payload.bytes, payload.checksum});
   return true;
@@ -207,15 +207,15 @@ class FileSegments final : public SegmentStore {
     const std::lock_guard lock(mutex_);
     book_.abandon(extent);
   }
-  bool holds(const PayloadRef& payload) const override {
+  bool holds(const wire::PayloadRef& payload) const override {
     const std::lock_guard lock(mutex_);
     return book_.holds(payload);
   }
-  bool release(const PayloadRef& payload) override {
+  bool release(const wire::PayloadRef& payload) override {
     const std::lock_guard lock(mutex_);
     return book_.release(payload);
   }
-  void retain(const PayloadRef& payload) override {
+  void retain(const wire::PayloadRef& payload) override {
     const std::lock_guard lock(mutex_);
     book_.retain(payload);
   }
@@ -308,4 +308,4 @@ Result<std::unique_ptr<SegmentStore>> open_file_segments(std::filesystem::path d
   return std::unique_ptr<SegmentStore>(std::move(store));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

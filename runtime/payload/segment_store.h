@@ -23,7 +23,7 @@
 #include "runtime/payload/segment_book.h"
 #include "runtime/wire/payload_ref.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 
 class SegmentStore {
  public:
@@ -47,10 +47,11 @@ class SegmentStore {
 
   // The next three are about one payload. All fields of the reference but `node` must be those with
   // which it was committed: a made-up or stale reference frees nothing.
-  virtual bool holds(const PayloadRef& payload) const = 0;  // whether it is live
-  virtual bool release(const PayloadRef& payload) = 0;      // ends that; false: it was not live
+  virtual bool holds(const wire::PayloadRef& payload) const = 0;  // whether it is live
+  virtual bool release(const wire::PayloadRef& payload) = 0;  // ends that; false: it was not live
   virtual void retain(
-      const PayloadRef& payload) = 0;  // after a restart: declares it live, if its segment is found
+      const wire::PayloadRef&
+          payload) = 0;  // after a restart: declares it live, if its segment is found
   // Deletes what SS-2 allows among the segments before `below_segment`.
   virtual Result<void> reclaim(std::uint32_t below_segment) = 0;
   // Deletes one segment, whatever is live in it. kNotFound: no such segment.
@@ -65,4 +66,4 @@ class SegmentStore {
 Result<std::unique_ptr<SegmentStore>> open_file_segments(std::filesystem::path directory,
                                                          SegmentLimits limits);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

@@ -2,8 +2,8 @@
 // knowing SQLite.
 #pragma once
 
-namespace tandem::runtime {
+namespace tandem::sqlite {
 
 enum class Durability { kKill, kPowerCut };  // the worst event that a record survives
 
-}  // namespace tandem::runtime
+}  // namespace tandem::sqlite

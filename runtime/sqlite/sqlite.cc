@@ -10,7 +10,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/text.h"
 
-namespace tandem::runtime {
+namespace tandem::sqlite {
 namespace {
 
 void bind(sqlite3_stmt* statement, int index, const Sqlite::Value& value) {
@@ -178,4 +178,4 @@ std::string text_of(const Sqlite::Value& value, const std::string& otherwise) {
   return held ? *held : otherwise;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::sqlite

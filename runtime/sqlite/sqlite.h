@@ -18,7 +18,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace tandem::runtime {
+namespace tandem::sqlite {
 
 // Owns a connection and one prepared statement, that of the last insert().
 class Sqlite {
@@ -67,4 +67,4 @@ class Sqlite {
 std::int64_t number_of(const Sqlite::Value& value, std::int64_t otherwise = 0);
 std::string text_of(const Sqlite::Value& value, const std::string& otherwise = "");
 
-}  // namespace tandem::runtime
+}  // namespace tandem::sqlite

@@ -5,7 +5,7 @@
 #include "runtime/weights/tcp.h"
 #include "runtime/weights/weight_family.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 // Owns the subscriber that fits the publisher's host, and replaces it when the publisher moves
@@ -17,7 +17,7 @@ class AutoSubscriber final : public WeightSubscriber {
     become(first);
   }
 
-  void look_at(const WeightSource& source) override {
+  void look_at(const wire::WeightSource& source) override {
     const WeightsType fitting =
         source.host == host_identity() ? WeightsType::kShm : WeightsType::kTcp;
     if (fitting != config_.type) become(fitting);
@@ -88,4 +88,4 @@ std::unique_ptr<WeightSubscriber> make_auto_subscriber(const WeightsConfig& conf
   return std::make_unique<AutoSubscriber>(config, fallback);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -32,14 +32,14 @@
 #include "runtime/device/stream.h"
 #include "runtime/wire/broadcast_place.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // The part of WeightsConfig that kNccl needs. `nccl` and the NCCL thread that it names outlive
 // publishers and subscribers.
 struct Broadcasting {
-  const NcclProcess* nccl = nullptr;
+  const collective::NcclProcess* nccl = nullptr;
   // The device of the staging buffers and the spare arena. kCpu is for tests with the fake library.
-  DeviceKind device = DeviceKind::kCuda;
+  device::DeviceKind device = device::DeviceKind::kCuda;
   std::string name;  // of the communicators, for errors and records: "job/weights"
 };
 
@@ -53,8 +53,8 @@ struct BroadcastEvent {
   };
   Kind kind = Kind::kOpened;
   std::uint64_t epoch = 0;
-  NcclUniqueId unique_id;  // of kOpened
-  std::string message;     // of kFailed: what was attempted, with whom, and why it ended
+  collective::NcclUniqueId unique_id;  // of kOpened
+  std::string message;  // of kFailed: what was attempted, with whom, and why it ended
 };
 
 // One rank's part in the epochs of a job's weights. It belongs to a WeightPublisher (rank 0) or a
@@ -73,7 +73,7 @@ class BroadcastRank {
 
   // Subscriber: starts rank `rank`. kJoined or kFailed follow; kFailed at once where
   // check_rendezvous() refuses.
-  virtual void join(const NcclRendezvous& rendezvous, int rank) = 0;
+  virtual void join(const collective::NcclRendezvous& rendezvous, int rank) = 0;
 
   // Ends the epoch on this rank, whatever its state; epochs that this rank does not know are
   // answered too. kLeft follows.
@@ -91,4 +91,4 @@ struct WeightsConfig;
 std::uint64_t broadcast_bytes_of_publisher(const WeightsConfig& config);
 std::uint64_t broadcast_bytes_of_subscriber(const WeightsConfig& config);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

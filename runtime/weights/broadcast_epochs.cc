@@ -14,10 +14,10 @@
 
 #include "runtime/base/log.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 struct BroadcastEpochs::Epoch {
-  NcclEpoch nccl;
+  collective::NcclEpoch nccl;
   bool opens = false;  // this rank makes the unique id: the publisher
   std::thread thread;
 
@@ -31,7 +31,7 @@ struct BroadcastEpochs::Epoch {
   bool finished = false;           // the thread is about to end, and can be joined
   std::uint64_t sequence = 0;      // of the last job
   std::deque<BroadcastJob> jobs;   // the first one may be being carried
-  std::unique_ptr<NcclCommunicator> communicator;
+  std::unique_ptr<collective::NcclCommunicator> communicator;
 };
 
 BroadcastEpochs::~BroadcastEpochs() {
@@ -83,7 +83,7 @@ void BroadcastEpochs::open(std::uint64_t number, int size) {
   begin(epoch);
 }
 
-void BroadcastEpochs::join(const NcclRendezvous& rendezvous, int rank) {
+void BroadcastEpochs::join(const collective::NcclRendezvous& rendezvous, int rank) {
   const auto epoch = std::make_shared<Epoch>();
   epoch->nccl.epoch = rendezvous.epoch;
   epoch->nccl.unique_id = rendezvous.unique_id;
@@ -137,7 +137,7 @@ void BroadcastEpochs::tell(BroadcastEvent event) {
   if (wake) wake();
 }
 
-std::optional<BroadcastPlace> BroadcastEpochs::send(BroadcastJob job) {
+std::optional<wire::BroadcastPlace> BroadcastEpochs::send(BroadcastJob job) {
   const std::lock_guard lock(mutex_);
   Epoch* const epoch = find(in_use_);
   if (epoch == nullptr || !epoch->at_work || ending(*epoch)) return std::nullopt;
@@ -219,7 +219,7 @@ Result<void> BroadcastEpochs::prepare(Epoch& epoch, std::unique_ptr<BroadcastSta
 }
 
 Result<void> BroadcastEpochs::start(Epoch& epoch) {
-  const NcclProcess& process = *config_.broadcasting->nccl;
+  const collective::NcclProcess& process = *config_.broadcasting->nccl;
   if (epoch.opens && !ends(epoch)) {
     const auto made = make_nccl_unique_id(process, process.thread->grace() / 2);
     if (!made) return made.error();
@@ -229,11 +229,11 @@ Result<void> BroadcastEpochs::start(Epoch& epoch) {
           .unique_id = *made,
           .message = {}});
   }
-  NcclCommunicator* communicator = nullptr;
+  collective::NcclCommunicator* communicator = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (ending(epoch)) return {};
-    auto started = NcclCommunicator::start(process, epoch.nccl, config_.stall_max);
+    auto started = collective::NcclCommunicator::start(process, epoch.nccl, config_.stall_max);
     if (!started) return started.error();
     communicator = started->get();
     epoch.communicator = *std::move(started);
@@ -271,7 +271,7 @@ std::optional<BroadcastJob> BroadcastEpochs::next(Epoch& epoch) {
 }
 
 void BroadcastEpochs::end(Epoch& epoch, const Result<void>& outcome) {
-  std::unique_ptr<NcclCommunicator> communicator;
+  std::unique_ptr<collective::NcclCommunicator> communicator;
   std::deque<BroadcastJob> dropped;
   std::optional<Error> failure;
   {
@@ -308,4 +308,4 @@ void BroadcastEpochs::end(Epoch& epoch, const Result<void>& outcome) {
         .message = {}});
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -22,11 +22,11 @@
 #include "runtime/weights/broadcast_staging.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // One broadcast that is queued or under way.
 struct BroadcastJob {
-  BroadcastPlace place;
+  wire::BroadcastPlace place;
   PolicyVersion version;
   std::uint64_t checksum = 0;
   std::size_t slot = 0;  // of a publisher: the slot that holds the version, pinned until over()
@@ -40,8 +40,8 @@ class BroadcastCarrier {
   // Called before an epoch starts on this rank, to allocate memory. An error ends the epoch.
   virtual Result<void> prepare() = 0;
   // Carries one broadcast to its end. An error ends the epoch.
-  virtual Result<void> carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
-                             const BroadcastJob& job) = 0;
+  virtual Result<void> carry(collective::NcclCommunicator& communicator,
+                             const BroadcastStaging& staging, const BroadcastJob& job) = 0;
   // The job was carried, or its epoch ended before that. Called once for each job.
   virtual void over(const BroadcastJob& job) = 0;
 };
@@ -56,7 +56,7 @@ class BroadcastEpochs final : public BroadcastRank {
 
   void open(std::uint64_t epoch, int size) override;
   void use(std::uint64_t epoch) override;
-  void join(const NcclRendezvous& rendezvous, int rank) override;
+  void join(const collective::NcclRendezvous& rendezvous, int rank) override;
   void leave(std::uint64_t epoch, const std::string& why) override;
   std::vector<BroadcastEvent> take_events() override;
   void on_event(std::function<void()> wake) override;
@@ -64,7 +64,7 @@ class BroadcastEpochs final : public BroadcastRank {
   // Publisher: queues the job in the epoch of the last use(), at the next place, and returns that
   // place; none if that epoch has not started or is ending. The job's slot then stays with the
   // caller.
-  std::optional<BroadcastPlace> send(BroadcastJob job);
+  std::optional<wire::BroadcastPlace> send(BroadcastJob job);
   // Subscriber: queues the job in the epoch of its place. A job of an epoch that is unknown or
   // over, and a job that was queued before, is ignored. A gap before the place ends the epoch,
   // because the ranks no longer agree on the order.
@@ -103,4 +103,4 @@ class BroadcastEpochs final : public BroadcastRank {
   std::function<void()> wake_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

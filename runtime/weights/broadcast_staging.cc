@@ -5,7 +5,7 @@
 
 #include "runtime/device/memory.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 // Two, so that one is filled or emptied while NCCL works on the other.
@@ -19,13 +19,13 @@ std::uint64_t bytes_of_bucket(const WeightsConfig& config) {
 }
 
 std::uint64_t bytes_of_epoch(const WeightsConfig& config) {
-  return kBuckets * align_up(bytes_of_bucket(config));
+  return kBuckets * device::align_up(bytes_of_bucket(config));
 }
 
 }  // namespace
 
 std::uint64_t broadcast_bytes_of_publisher(const WeightsConfig& config) {
-  return kEpochsAtATime * nccl_memory_taken(bytes_of_epoch(config));
+  return kEpochsAtATime * collective::nccl_memory_taken(bytes_of_epoch(config));
 }
 
 std::uint64_t broadcast_bytes_of_subscriber(const WeightsConfig& config) {
@@ -33,15 +33,16 @@ std::uint64_t broadcast_bytes_of_subscriber(const WeightsConfig& config) {
 }
 
 Result<std::unique_ptr<BroadcastStaging>> BroadcastStaging::make(const WeightsConfig& config) {
-  const NcclProcess& process = *config.broadcasting->nccl;
-  auto memory =
-      NcclMemory::allocate(process, bytes_of_epoch(config), "the buckets of broadcasts of weights",
-                           process.thread->grace() / 2);
+  const collective::NcclProcess& process = *config.broadcasting->nccl;
+  auto memory = collective::NcclMemory::allocate(process, bytes_of_epoch(config),
+                                                 "the buckets of broadcasts of weights",
+                                                 process.thread->grace() / 2);
   if (!memory) return memory.error();
   return std::make_unique<BroadcastStaging>(config, *std::move(memory));
 }
 
-BroadcastStaging::BroadcastStaging(const WeightsConfig& config, std::shared_ptr<NcclMemory> memory)
+BroadcastStaging::BroadcastStaging(const WeightsConfig& config,
+                                   std::shared_ptr<collective::NcclMemory> memory)
     : arena_bytes_(config.layout.arena_bytes),
       bucket_bytes_(bytes_of_bucket(config)),
       timeout_(config.stall_max),
@@ -49,7 +50,7 @@ BroadcastStaging::BroadcastStaging(const WeightsConfig& config, std::shared_ptr<
       queue_(config.broadcasting->device) {}
 
 std::byte* BroadcastStaging::bucket(std::size_t part) const {
-  return memory_->data() + part % kBuckets * align_up(bucket_bytes_);
+  return memory_->data() + part % kBuckets * device::align_up(bucket_bytes_);
 }
 
 std::size_t BroadcastStaging::bytes(std::size_t part) const {
@@ -57,14 +58,16 @@ std::size_t BroadcastStaging::bytes(std::size_t part) const {
 }
 
 // Without a GPU there is no stream; the fake library takes any address for one.
-Result<NcclTicket> BroadcastStaging::submit(NcclCommunicator& communicator, PolicyVersion version,
-                                            std::size_t part) const {
+Result<collective::NcclTicket> BroadcastStaging::submit(collective::NcclCommunicator& communicator,
+                                                        PolicyVersion version,
+                                                        std::size_t part) const {
   void* const stream = queue_.stream().native;
-  return communicator.submit({.label = "version " + std::to_string(version.value) + ", bucket " +
-                                       std::to_string(part + 1) + " of " + std::to_string(parts()),
-                              .transfers = {{NcclKind::kBroadcast, bucket(part), bytes(part), 0}},
-                              .stream = stream != nullptr ? stream : memory_->data(),
-                              .timeout = timeout_});
+  return communicator.submit(
+      {.label = "version " + std::to_string(version.value) + ", bucket " +
+                std::to_string(part + 1) + " of " + std::to_string(parts()),
+       .transfers = {{collective::NcclKind::kBroadcast, bucket(part), bytes(part), 0}},
+       .stream = stream != nullptr ? stream : memory_->data(),
+       .timeout = timeout_});
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -15,17 +15,17 @@
 #include "runtime/device/queue.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class BroadcastStaging {
  public:
   // Has NCCL allocate the buckets, within half of the grace of its thread. The error is
   // NcclMemory's.
   static Result<std::unique_ptr<BroadcastStaging>> make(const WeightsConfig& config);
-  BroadcastStaging(const WeightsConfig& config, std::shared_ptr<NcclMemory> memory);
+  BroadcastStaging(const WeightsConfig& config, std::shared_ptr<collective::NcclMemory> memory);
 
   // For the epoch to register with its communicator; all ranks have equally many bytes.
-  const std::shared_ptr<NcclMemory>& memory() const { return memory_; }
+  const std::shared_ptr<collective::NcclMemory>& memory() const { return memory_; }
 
   // A version is sent in parts, counted from 0; each but the last one fills a whole bucket. Offsets
   // and sizes are in bytes. Parts with even numbers pass through one bucket and odd ones through
@@ -37,15 +37,15 @@ class BroadcastStaging {
 
   // Queues the broadcast of the part's bucket from rank 0 to the others, within
   // WeightsConfig::stall_max. The bucket must not be touched until the ticket is done.
-  Result<NcclTicket> submit(NcclCommunicator& communicator, PolicyVersion version,
-                            std::size_t part) const;
+  Result<collective::NcclTicket> submit(collective::NcclCommunicator& communicator,
+                                        PolicyVersion version, std::size_t part) const;
 
  private:
   const std::size_t arena_bytes_;
   const std::size_t bucket_bytes_;
   const Duration timeout_;
-  const std::shared_ptr<NcclMemory> memory_;  // both buckets
-  const Queue queue_;  // for NCCL alone, so that no other work runs between its operations
+  const std::shared_ptr<collective::NcclMemory> memory_;  // both buckets
+  const device::Queue queue_;  // for NCCL alone, so that no other work runs between its operations
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -29,7 +29,7 @@
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/version_copy.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 namespace fs = std::filesystem;
@@ -493,4 +493,4 @@ Result<void> remove_disk_weights(const WeightsConfig& config) {
   return {};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -17,11 +17,11 @@
 #include "runtime/weights/weight_ends.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // As make_publisher(), make_subscriber() and remove_weights() of weight_family.h, for kDisk.
 Result<std::unique_ptr<WeightPublisher>> make_disk_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_disk_subscriber(const WeightsConfig& config);
 Result<void> remove_disk_weights(const WeightsConfig& config);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

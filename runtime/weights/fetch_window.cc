@@ -5,7 +5,7 @@
 #include "runtime/base/check.h"
 #include "runtime/weights/tcp_messages.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 FetchWindow::FetchWindow(std::uint64_t bytes_total, std::uint64_t bucket_bytes)
     : bytes_total_(bytes_total),
@@ -42,4 +42,4 @@ void FetchWindow::answered(std::uint64_t probe) {
 
 void FetchWindow::lose_all() { asked_.clear(); }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -12,7 +12,7 @@
 #include <deque>
 #include <optional>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class FetchWindow {
  public:
@@ -53,4 +53,4 @@ class FetchWindow {
   std::deque<Asked> asked_;  // adjacent chunks on their way, the first at due_
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -14,7 +14,7 @@
 #include "runtime/weights/weight_ends.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // Broadcasts read a version where the publisher left it, so there are two places more than
 // WeightsConfig::slots: for the version that is being broadcast, and for the one that waits. Hence
@@ -25,4 +25,4 @@ inline constexpr int kBroadcastSlots = 2;
 Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_nccl_subscriber(const WeightsConfig& config);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -12,7 +12,7 @@
 #include "runtime/weights/shared_pins.h"
 #include "runtime/weights/tcp.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 class NcclPublisher final : public WeightPublisher, private BroadcastCarrier {
@@ -30,13 +30,13 @@ class NcclPublisher final : public WeightPublisher, private BroadcastCarrier {
   void retain(PolicyVersion oldest) override { store_->retain(oldest); }
   void forget_after(PolicyVersion last) override { store_->forget_after(last); }
   std::vector<PolicyVersion> offered() override { return store_->offered(); }
-  std::optional<WeightSource> source() const override { return store_->source(); }
+  std::optional<wire::WeightSource> source() const override { return store_->source(); }
   BroadcastRank* broadcasts() override { return &epochs_; }
 
  private:
-  std::optional<BroadcastPlace> send(PolicyVersion version, std::uint64_t checksum);
+  std::optional<wire::BroadcastPlace> send(PolicyVersion version, std::uint64_t checksum);
   Result<void> prepare() override { return {}; }
-  Result<void> carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
+  Result<void> carry(collective::NcclCommunicator& communicator, const BroadcastStaging& staging,
                      const BroadcastJob& job) override;
   void over(const BroadcastJob& job) override;
 
@@ -44,10 +44,10 @@ class NcclPublisher final : public WeightPublisher, private BroadcastCarrier {
   const std::unique_ptr<WeightPublisher> store_;  // the TCP publisher
   std::mutex mutex_;                              // guards the next two
   SharedPins pins_;
-  int pinned_ = 0;          // broadcasts under way or waiting; at most kBroadcastSlots
-  bool skipping_ = false;   // the last version was not broadcast, because too many wait
-  const Queue copies_;      // used only by the thread that carries
-  BroadcastEpochs epochs_;  // destroyed first: its threads use the others
+  int pinned_ = 0;              // broadcasts under way or waiting; at most kBroadcastSlots
+  bool skipping_ = false;       // the last version was not broadcast, because too many wait
+  const device::Queue copies_;  // used only by the thread that carries
+  BroadcastEpochs epochs_;      // destroyed first: its threads use the others
 };
 
 // A version that was there already (bytes == 0) was offered before, and perhaps broadcast.
@@ -58,7 +58,8 @@ Result<PublishStats> NcclPublisher::publish(PolicyVersion version, std::span<con
   return published;
 }
 
-std::optional<BroadcastPlace> NcclPublisher::send(PolicyVersion version, std::uint64_t checksum) {
+std::optional<wire::BroadcastPlace> NcclPublisher::send(PolicyVersion version,
+                                                        std::uint64_t checksum) {
   BroadcastJob job{.place = {}, .version = version, .checksum = checksum};
   {
     const std::lock_guard lock(mutex_);
@@ -82,12 +83,12 @@ std::optional<BroadcastPlace> NcclPublisher::send(PolicyVersion version, std::ui
 
 // Fills one bucket while NCCL sends the other. A bucket is filled again only after its last send
 // has ended.
-Result<void> NcclPublisher::carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
-                                  const BroadcastJob& job) {
+Result<void> NcclPublisher::carry(collective::NcclCommunicator& communicator,
+                                  const BroadcastStaging& staging, const BroadcastJob& job) {
   const std::byte* const from = pins_.bytes(job.slot).data();
-  std::optional<NcclTicket> sent[2];
+  std::optional<collective::NcclTicket> sent[2];
   for (std::size_t part = 0; part < staging.parts(); ++part) {
-    std::optional<NcclTicket>& before = sent[part % 2];
+    std::optional<collective::NcclTicket>& before = sent[part % 2];
     if (before)
       if (auto done = before->wait(); !done) return done;
     copy(copies_.stream(), staging.bucket(part), from + staging.offset(part), staging.bytes(part));
@@ -96,7 +97,7 @@ Result<void> NcclPublisher::carry(NcclCommunicator& communicator, const Broadcas
     if (!ticket) return ticket.error();
     before = *std::move(ticket);
   }
-  for (const std::optional<NcclTicket>& last : sent)
+  for (const std::optional<collective::NcclTicket>& last : sent)
     if (last)
       if (auto done = last->wait(); !done) return done;
   return {};
@@ -116,8 +117,8 @@ Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig
   // Pinned versions occupy slots, which must not come out of those that the configuration asks for.
   stored.slots += kBroadcastSlots;
   CHECK(stored.slots <= static_cast<int>(kSlotsMax));
-  if (config.broadcasting->device == DeviceKind::kCuda)
-    if (const auto& module = cuda_module(); !module) return module.error();
+  if (config.broadcasting->device == device::DeviceKind::kCuda)
+    if (const auto& module = device::cuda_module(); !module) return module.error();
   auto store = make_tcp_publisher(stored);
   if (!store) return store.error();
   auto pins = SharedPins::open(stored);
@@ -126,4 +127,4 @@ Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig
       std::make_unique<NcclPublisher>(config, *std::move(store), *std::move(pins)));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

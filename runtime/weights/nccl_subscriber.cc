@@ -18,7 +18,7 @@
 #include "runtime/weights/read_back.h"
 #include "runtime/weights/tcp.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 // The configuration of the fetching subscriber. The publisher's segment has kBroadcastSlots more
@@ -42,7 +42,7 @@ class SpareArena final : public BroadcastCarrier {
   }
   // Copies the wanted version to `to` if the arena holds it. The mutex is held throughout, so that
   // the next broadcast cannot overwrite the version meanwhile.
-  bool take(const Content& wanted, const Stream& stream, std::span<std::byte> to) const {
+  bool take(const Content& wanted, const device::Stream& stream, std::span<std::byte> to) const {
     const std::lock_guard lock(mutex_);
     if (!holds(wanted)) return false;
     copy(stream, to.data(), arena_.data(), to.size());
@@ -61,7 +61,7 @@ class SpareArena final : public BroadcastCarrier {
   }
 
   Result<void> prepare() override;
-  Result<void> carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
+  Result<void> carry(collective::NcclCommunicator& communicator, const BroadcastStaging& staging,
                      const BroadcastJob& job) override;
   void over(const BroadcastJob&) override {}
 
@@ -69,13 +69,13 @@ class SpareArena final : public BroadcastCarrier {
   bool holds(const Content& wanted) const {
     return content_ && content_->version == wanted.version && content_->checksum == wanted.checksum;
   }
-  Result<std::uint64_t> receive(NcclCommunicator& communicator, const BroadcastStaging& staging,
-                                PolicyVersion version);
+  Result<std::uint64_t> receive(collective::NcclCommunicator& communicator,
+                                const BroadcastStaging& staging, PolicyVersion version);
 
   const WeightsConfig config_;
   mutable std::mutex mutex_;
   std::unique_ptr<ReadBack> copies_;
-  Buffer arena_;                    // written by carry() alone, and only while content_ is empty
+  device::Buffer arena_;            // written by carry() alone, and only while content_ is empty
   std::optional<Content> content_;  // set once arena_ is whole and verified
   PolicyVersion carried_;           // the version on its way, or the last that was
   std::uint64_t arrived_ = 0;       // bytes of carried_
@@ -85,9 +85,9 @@ Result<void> SpareArena::prepare() {
   const std::lock_guard lock(mutex_);
   // The arena is allocated with the first epoch, and later epochs use it too.
   if (copies_) return {};
-  const Place place = operand_place(config_.broadcasting->device);
-  auto arena =
-      Buffer::allocate(config_.layout.arena_bytes, "weights that are being broadcast", place);
+  const device::Place place = operand_place(config_.broadcasting->device);
+  auto arena = device::Buffer::allocate(config_.layout.arena_bytes,
+                                        "weights that are being broadcast", place);
   if (!arena) return arena.error();
   auto copies = ReadBack::make(config_.broadcasting->device, config_.layout.arena_bytes);
   if (!copies) return copies.error();
@@ -96,8 +96,8 @@ Result<void> SpareArena::prepare() {
   return {};
 }
 
-Result<void> SpareArena::carry(NcclCommunicator& communicator, const BroadcastStaging& staging,
-                               const BroadcastJob& job) {
+Result<void> SpareArena::carry(collective::NcclCommunicator& communicator,
+                               const BroadcastStaging& staging, const BroadcastJob& job) {
   {
     const std::lock_guard lock(mutex_);
     carried_ = job.version;
@@ -118,9 +118,9 @@ Result<void> SpareArena::carry(NcclCommunicator& communicator, const BroadcastSt
 
 // Receives a version into the arena and returns the checksum of its bytes. While one bucket is
 // emptied, the other is filled by NCCL.
-Result<std::uint64_t> SpareArena::receive(NcclCommunicator& communicator,
+Result<std::uint64_t> SpareArena::receive(collective::NcclCommunicator& communicator,
                                           const BroadcastStaging& staging, PolicyVersion version) {
-  std::optional<NcclTicket> coming[2];
+  std::optional<collective::NcclTicket> coming[2];
   Checksum64 checksum;
   const auto ask = [&](std::size_t part) -> Result<void> {
     if (part >= staging.parts()) return {};
@@ -164,8 +164,9 @@ class NcclSubscriber final : public WeightSubscriber {
         spare_(config),
         epochs_(config, spare_) {}
 
-  void look_at(const WeightSource& source) override { fetches_->look_at(source); }
-  void expect(PolicyVersion version, std::uint64_t checksum, const BroadcastPlace& place) override;
+  void look_at(const wire::WeightSource& source) override { fetches_->look_at(source); }
+  void expect(PolicyVersion version, std::uint64_t checksum,
+              const wire::BroadcastPlace& place) override;
   BroadcastRank* broadcasts() override { return &epochs_; }
   Result<std::optional<PolicyVersion>> newest() override { return fetches_->newest(); }
   bool available(PolicyVersion version) override { return fetches_->available(version); }
@@ -185,12 +186,12 @@ class NcclSubscriber final : public WeightSubscriber {
 
   const WeightsConfig config_;
   const std::unique_ptr<WeightSubscriber> fetches_;
-  const Queue copies_;
+  const device::Queue copies_;
 
   std::span<std::byte> buffer_;      // of the copy that is under way
   std::optional<Installed> coming_;  // set while the version is expected by broadcast
   PolicyVersion version_;            // the version of begin()
-  Buffer fetched_;                   // on the host: a fetched version on its way to a GPU
+  device::Buffer fetched_;           // on the host: a fetched version on its way to a GPU
   std::optional<Installed> installed_;
   std::uint64_t taken_ = 0;  // versions that came by broadcast; for the log
 
@@ -199,7 +200,7 @@ class NcclSubscriber final : public WeightSubscriber {
 };
 
 void NcclSubscriber::expect(PolicyVersion version, std::uint64_t checksum,
-                            const BroadcastPlace& place) {
+                            const wire::BroadcastPlace& place) {
   spare_.forget_other({.version = version, .checksum = checksum});
   epochs_.receive({.place = place, .version = version, .checksum = checksum});
 }
@@ -232,8 +233,9 @@ Result<void> NcclSubscriber::begin(PolicyVersion version, std::span<std::byte> b
 // The fetching families write into host memory alone, so a GPU's buffer is filled from a host
 // buffer.
 Result<void> NcclSubscriber::begin_fetch() {
-  if (config_.broadcasting->device == DeviceKind::kCpu) return fetches_->begin(version_, buffer_);
-  auto host = Buffer::allocate(buffer_.size(), "weights that are fetched");
+  if (config_.broadcasting->device == device::DeviceKind::kCpu)
+    return fetches_->begin(version_, buffer_);
+  auto host = device::Buffer::allocate(buffer_.size(), "weights that are fetched");
   if (!host) return host.error();
   auto begun = fetches_->begin(version_, host->bytes());
   if (begun) fetched_ = *std::move(host);
@@ -287,4 +289,4 @@ std::unique_ptr<WeightSubscriber> make_nccl_subscriber(const WeightsConfig& conf
   return std::make_unique<NcclSubscriber>(config);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -2,18 +2,19 @@
 
 #include <algorithm>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr std::size_t kReadBackBytes = std::size_t{8} << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<ReadBack>> ReadBack::make(DeviceKind device, std::size_t arena_bytes) {
-  Buffer pinned;
-  if (device == DeviceKind::kCuda) {
-    auto allocated = Buffer::allocate(std::min(arena_bytes, kReadBackBytes),
-                                      "weights that are read back", Place::kPinned);
+Result<std::unique_ptr<ReadBack>> ReadBack::make(device::DeviceKind device,
+                                                 std::size_t arena_bytes) {
+  device::Buffer pinned;
+  if (device == device::DeviceKind::kCuda) {
+    auto allocated = device::Buffer::allocate(std::min(arena_bytes, kReadBackBytes),
+                                              "weights that are read back", device::Place::kPinned);
     if (!allocated) return allocated.error();
     pinned = *std::move(allocated);
   }
@@ -21,14 +22,15 @@ Result<std::unique_ptr<ReadBack>> ReadBack::make(DeviceKind device, std::size_t 
 }
 
 std::span<const std::byte> ReadBack::copy_part(const std::byte* from, std::span<std::byte> part) {
-  const Stream& stream = queue_.stream();
-  if (stream.device == DeviceKind::kCuda) part = part.first(std::min(part.size(), pinned_.size()));
+  const device::Stream& stream = queue_.stream();
+  if (stream.device == device::DeviceKind::kCuda)
+    part = part.first(std::min(part.size(), pinned_.size()));
   copy(stream, part.data(), from, part.size());
-  if (stream.device == DeviceKind::kCpu) return part;
+  if (stream.device == device::DeviceKind::kCpu) return part;
   // Read back from `part` and not from `from`: the checksum is to cover the bytes that arrived.
   copy(stream, pinned_.data(), part.data(), part.size());
   synchronize(stream);
   return pinned_.bytes().first(part.size());
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -13,14 +13,15 @@
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class ReadBack {
  public:
   // For arenas of `arena_bytes`. On a GPU the CUDA module must have been found; kOutOfMemory where
   // the host can pin no more memory.
-  static Result<std::unique_ptr<ReadBack>> make(DeviceKind device, std::size_t arena_bytes);
-  ReadBack(DeviceKind device, Buffer pinned) : pinned_(std::move(pinned)), queue_(device) {}
+  static Result<std::unique_ptr<ReadBack>> make(device::DeviceKind device, std::size_t arena_bytes);
+  ReadBack(device::DeviceKind device, device::Buffer pinned)
+      : pinned_(std::move(pinned)), queue_(device) {}
 
   // Copies the first bytes of `from` to the beginning of `part`, at least one, and returns them for
   // the host to read, as they arrived: the result's size is their number. The returned bytes stay
@@ -28,8 +29,8 @@ class ReadBack {
   std::span<const std::byte> copy_part(const std::byte* from, std::span<std::byte> part);
 
  private:
-  const Buffer pinned_;  // bytes read back from a GPU; empty on a CPU
-  const Queue queue_;
+  const device::Buffer pinned_;  // bytes read back from a GPU; empty on a CPU
+  const device::Queue queue_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
                                           std::optional<PolicyVersion> retained,
@@ -24,4 +24,4 @@ std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
   return lowest ? lowest : ahead;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -8,7 +8,7 @@
 
 #include "runtime/base/ids.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 struct VersionPlace {
   std::optional<PolicyVersion> version;  // none: no version is offered there
@@ -24,4 +24,4 @@ std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
                                           std::optional<PolicyVersion> retained,
                                           PolicyVersion publishing);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

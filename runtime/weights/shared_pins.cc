@@ -5,7 +5,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 Result<SharedPins> SharedPins::open(const WeightsConfig& config) {
   auto opened = ShmSegment::open(config, ShmSegment::Access::kReadSlots);
@@ -83,4 +83,4 @@ std::vector<SlotOffer> SharedPins::offers() const {
   return all;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -16,7 +16,7 @@
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class SharedPins {
  public:
@@ -56,4 +56,4 @@ class SharedPins {
   std::vector<Pin> pins_;  // as many as the segment has slots
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -22,7 +22,7 @@
 #include "runtime/weights/slot_memory.h"
 #include "runtime/weights/version_copy.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 // A subscriber that dies does not wake a publisher that waits for its pin, so the publisher looks
@@ -44,9 +44,9 @@ class ShmPublisher : public WeightPublisher {
   void forget_after(PolicyVersion last) override;
   std::vector<PolicyVersion> offered() override;
   // For kAuto: subscribers of other hosts learn that this publisher does not serve them.
-  std::optional<WeightSource> source() const override {
+  std::optional<wire::WeightSource> source() const override {
     if (config_.type != WeightsType::kAuto) return std::nullopt;
-    return WeightSource{.host = host_identity()};
+    return wire::WeightSource{.host = host_identity()};
   }
 
  private:
@@ -431,4 +431,4 @@ std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& confi
   return std::make_unique<ShmSubscriber>(config);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -9,10 +9,10 @@
 #include "runtime/weights/weight_ends.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // As make_publisher() and make_subscriber() of weight_family.h.
 Result<std::unique_ptr<WeightPublisher>> make_shm_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& config);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 // A version can look absent while a publisher takes a claim back; after so many looks it is absent.
@@ -48,4 +48,4 @@ void ShmReader::unpin() const {
   segment_->tell_release();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

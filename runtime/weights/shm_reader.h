@@ -12,7 +12,7 @@
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class ShmReader {
  public:
@@ -36,4 +36,4 @@ class ShmReader {
   std::uint32_t entry_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -24,7 +24,7 @@
 
 #include "runtime/device/shared_block.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x54414e44454d5732;  // "TANDEMW2"; changes with the layout
@@ -44,7 +44,7 @@ constexpr std::size_t kHeaderBytes = round_up(sizeof(SegmentHeader));
 bool on_gpu(const WeightsConfig& config) { return config.type == WeightsType::kCudaIpc; }
 
 std::size_t slots_bytes(const WeightsConfig& config) {
-  const std::size_t bytes = on_gpu(config) ? sizeof(BlockName) : config.layout.arena_bytes;
+  const std::size_t bytes = on_gpu(config) ? sizeof(device::BlockName) : config.layout.arena_bytes;
   return static_cast<std::size_t>(config.slots) * round_up(bytes);
 }
 
@@ -239,7 +239,8 @@ SegmentHeader& ShmSegment::header() const {
 }
 
 std::span<std::byte> ShmSegment::slot_bytes(std::size_t slot) const {
-  const std::uint64_t bytes = header().on_gpu == 1 ? sizeof(BlockName) : header().arena_bytes;
+  const std::uint64_t bytes =
+      header().on_gpu == 1 ? sizeof(device::BlockName) : header().arena_bytes;
   return {slots_.data() + slot * round_up(bytes), bytes};
 }
 
@@ -298,4 +299,4 @@ int remove_abandoned_segments(std::string_view name_prefix) {
   return removed;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -25,7 +25,7 @@
 #include "runtime/base/file.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 inline constexpr std::uint32_t kSlotsMax = 64;
 inline constexpr std::uint32_t kReadersMax = 256;
@@ -140,4 +140,4 @@ Result<void> remove_segment(const std::string& name);
 // many were removed.
 int remove_abandoned_segments(std::string_view name_prefix);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -17,7 +17,7 @@
 #include "runtime/weights/read_back.h"
 #include "runtime/weights/stream_copy.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 class ShmSlotWriter final : public SlotWriter {
@@ -67,19 +67,19 @@ class GpuSlotWriter final : public SlotWriter {
  public:
   static Result<std::unique_ptr<SlotWriter>> make(const WeightsConfig& config,
                                                   const ShmSegment& segment) {
-    std::vector<Buffer> blocks;
+    std::vector<device::Buffer> blocks;
     for (std::size_t slot = 0; slot < static_cast<std::size_t>(config.slots); ++slot) {
-      Result<Buffer> block = Buffer::allocate(config.layout.arena_bytes,
-                                              "a published version of the weights", Place::kDevice);
+      Result<device::Buffer> block = device::Buffer::allocate(
+          config.layout.arena_bytes, "a published version of the weights", device::Place::kDevice);
       if (!block) return block.error();
-      const Result<BlockName> name = share(*block);
+      const Result<device::BlockName> name = share(*block);
       if (!name) return name.error();
-      std::memcpy(segment.slot_bytes(slot).data(), &*name, sizeof(BlockName));
+      std::memcpy(segment.slot_bytes(slot).data(), &*name, sizeof(device::BlockName));
       blocks.push_back(*std::move(block));
     }
     return std::unique_ptr<SlotWriter>(std::make_unique<GpuSlotWriter>(std::move(blocks)));
   }
-  explicit GpuSlotWriter(std::vector<Buffer> blocks) : blocks_(std::move(blocks)) {}
+  explicit GpuSlotWriter(std::vector<device::Buffer> blocks) : blocks_(std::move(blocks)) {}
 
   std::uint64_t write(std::size_t slot, std::span<const std::byte> arena) override {
     copy(queue_.stream(), blocks_[slot].data(), arena.data(), arena.size());
@@ -89,8 +89,8 @@ class GpuSlotWriter final : public SlotWriter {
   }
 
  private:
-  std::vector<Buffer> blocks_;
-  const Queue queue_{DeviceKind::kCuda};
+  std::vector<device::Buffer> blocks_;
+  const device::Queue queue_{device::DeviceKind::kCuda};
 };
 
 // Opens the block of a pinned slot for the time of a copy.
@@ -100,9 +100,9 @@ class GpuSlotReader final : public SlotReader {
       : segment_(segment), copies_(std::move(copies)) {}
 
   Result<void> open(std::size_t slot) override {
-    BlockName name;
+    device::BlockName name;
     std::memcpy(&name, segment_.slot_bytes(slot).data(), sizeof name);
-    Result<SharedBlock> block = SharedBlock::open(name);
+    Result<device::SharedBlock> block = device::SharedBlock::open(name);
     if (!block) return block.error();
     from_.emplace(*std::move(block));
     return {};
@@ -116,7 +116,7 @@ class GpuSlotReader final : public SlotReader {
  private:
   const ShmSegment& segment_;
   const std::unique_ptr<ReadBack> copies_;
-  std::optional<SharedBlock> from_;
+  std::optional<device::SharedBlock> from_;
 };
 
 }  // namespace
@@ -126,7 +126,7 @@ Result<std::unique_ptr<SlotWriter>> make_slot_writer(const WeightsConfig& config
   if (config.type != WeightsType::kCudaIpc)
     return std::unique_ptr<SlotWriter>(std::make_unique<ShmSlotWriter>(segment));
   for (SegmentSlot& slot : segment.header().slot) slot.offered = 0;
-  if (const auto& module = cuda_module(); !module) return module.error();
+  if (const auto& module = device::cuda_module(); !module) return module.error();
   return GpuSlotWriter::make(config, segment);
 }
 
@@ -134,10 +134,10 @@ Result<std::unique_ptr<SlotReader>> make_slot_reader(const WeightsConfig& config
                                                      const ShmSegment& segment) {
   if (config.type != WeightsType::kCudaIpc)
     return std::unique_ptr<SlotReader>(std::make_unique<ShmSlotReader>(segment));
-  if (const auto& module = cuda_module(); !module) return module.error();
-  auto copies = ReadBack::make(DeviceKind::kCuda, config.layout.arena_bytes);
+  if (const auto& module = device::cuda_module(); !module) return module.error();
+  auto copies = ReadBack::make(device::DeviceKind::kCuda, config.layout.arena_bytes);
   if (!copies) return copies.error();
   return std::unique_ptr<SlotReader>(std::make_unique<GpuSlotReader>(segment, *std::move(copies)));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

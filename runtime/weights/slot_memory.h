@@ -12,7 +12,7 @@
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // The publisher's side. Borrows the segment, which outlives the writer.
 class SlotWriter {
@@ -46,4 +46,4 @@ Result<std::unique_ptr<SlotWriter>> make_slot_writer(const WeightsConfig& config
 Result<std::unique_ptr<SlotReader>> make_slot_reader(const WeightsConfig& config,
                                                      const ShmSegment& segment);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -20,7 +20,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr std::size_t kLineBytes = 64;
@@ -65,4 +65,4 @@ std::size_t stream_block(std::span<std::byte> to, std::span<const std::byte> fro
 
 void stream_end() { _mm_sfence(); }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

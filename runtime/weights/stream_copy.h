@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 inline constexpr std::size_t kStreamBlockBytes = std::size_t{16} << 10;
 
@@ -20,4 +20,4 @@ std::size_t stream_block(std::span<std::byte> to, std::span<const std::byte> fro
 // the blocks.
 void stream_end();
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

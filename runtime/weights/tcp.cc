@@ -5,7 +5,7 @@
 #include "runtime/weights/shm.h"
 #include "runtime/weights/tcp_server.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 // Publishes into shared memory, and tells the server whenever the offered versions change.
@@ -26,7 +26,7 @@ class TcpPublisher final : public WeightPublisher {
     server_->announce();
   }
   std::vector<PolicyVersion> offered() override { return store_->offered(); }
-  std::optional<WeightSource> source() const override { return server_->source(); }
+  std::optional<wire::WeightSource> source() const override { return server_->source(); }
 
  private:
   const std::unique_ptr<WeightPublisher> store_;
@@ -45,4 +45,4 @@ Result<std::unique_ptr<WeightPublisher>> make_tcp_publisher(const WeightsConfig&
       std::make_unique<TcpPublisher>(*std::move(store), *std::move(server)));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

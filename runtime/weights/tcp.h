@@ -12,7 +12,7 @@
 #include "runtime/weights/weight_ends.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // Serves as config.serving says, and on loopback where it is not set.
 Result<std::unique_ptr<WeightPublisher>> make_tcp_publisher(const WeightsConfig& config);
@@ -23,4 +23,4 @@ std::unique_ptr<WeightSubscriber> make_tcp_subscriber(const WeightsConfig& confi
 std::unique_ptr<WeightSubscriber> make_auto_subscriber(const WeightsConfig& config,
                                                        WeightsType fallback);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

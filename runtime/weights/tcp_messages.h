@@ -19,7 +19,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 struct WeightWatch {
   std::uint64_t probe = 0;  // number of this probe, from 1
@@ -76,4 +76,4 @@ inline constexpr std::size_t kWeightChunksMax = 64;  // per subscriber: asked fo
 // Bytes of a message without its second part.
 inline constexpr std::uint64_t kWeightHeadBytesMax = 16 << 10;
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -23,7 +23,7 @@
 #include "runtime/weights/tcp_messages.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr std::size_t kSubscribersMax = 256;
@@ -31,8 +31,8 @@ constexpr int kAnswersQueued = 8;  // in ZeroMQ, per subscriber; so at most 8 Mi
 // An honest subscriber waits for at most kWeightChunksMax chunks, with a probe behind each.
 constexpr std::size_t kRequestsMax = 2 * kWeightChunksMax + 2;
 constexpr Duration kServerTick = std::chrono::milliseconds(100);
-constexpr WireLimits kRequestLimits{.message_bytes_max = kWeightHeadBytesMax,
-                                    .decoded_bytes_max = kWeightHeadBytesMax};
+constexpr wire::WireLimits kRequestLimits{.message_bytes_max = kWeightHeadBytesMax,
+                                          .decoded_bytes_max = kWeightHeadBytesMax};
 
 struct ServedSubscriber {
   std::uint64_t copy = 0;           // number of the newest copy that it asked for
@@ -60,21 +60,21 @@ struct WeightServer::State {
   void end(ServedSubscriber& subscriber, const char* why);
   bool flush();
   bool flush(const std::string& to, ServedSubscriber& subscriber);
-  Wrote answer(const std::string& to, ServedSubscriber& subscriber, const WeightWatch& watch);
-  Wrote answer(const std::string& to, ServedSubscriber& subscriber, const WeightFetch& fetch);
-  Wrote send(const std::string& to, WeightReply reply, std::string_view body = {}) {
-    return socket->write(to, encode(reply), body);
+  link::Wrote answer(const std::string& to, ServedSubscriber& subscriber, const WeightWatch& watch);
+  link::Wrote answer(const std::string& to, ServedSubscriber& subscriber, const WeightFetch& fetch);
+  link::Wrote send(const std::string& to, WeightReply reply, std::string_view body = {}) {
+    return socket->write(to, wire::encode(reply), body);
   }
   void tick(Time now);
 
   const WeightsConfig config;
   const Duration silence_max;
-  WeightSource source;
-  IoThread io{"weights"};
+  wire::WeightSource source;
+  link::IoThread io{"weights"};
   // Only on the IoThread.
   SharedPins pins;
-  std::unique_ptr<ZmqSocket> socket;
-  std::optional<Ticker> ticker;
+  std::unique_ptr<link::ZmqSocket> socket;
+  std::optional<link::Ticker> ticker;
   std::map<std::string, ServedSubscriber, std::less<>> subscribers;
   Time ticked = steady_now();
   std::uint64_t turned_away = 0;
@@ -82,14 +82,14 @@ struct WeightServer::State {
 };
 
 Result<void> WeightServer::State::start(const Serving& serving) {
-  const CurveKeys own = make_curve_keys();
-  const CurveKeys client = make_curve_keys();
-  socket = std::make_unique<ZmqSocket>(
+  const link::CurveKeys own = link::make_curve_keys();
+  const link::CurveKeys client = link::make_curve_keys();
+  socket = std::make_unique<link::ZmqSocket>(
       io, zmq::socket_type::router,
-      ZmqOptions{.message_bytes_max = kWeightHeadBytesMax, .queue_messages = kAnswersQueued});
-  auto bound =
-      socket->bind({Endpoint{.host = serving.bind},
-                    CurveServer{.secret_key = own.secret_key, .clients = {client.public_key}}});
+      link::ZmqOptions{.message_bytes_max = kWeightHeadBytesMax, .queue_messages = kAnswersQueued});
+  auto bound = socket->bind(
+      {link::Endpoint{.host = serving.bind},
+       link::CurveServer{.secret_key = own.secret_key, .clients = {client.public_key}}});
   if (!bound) {
     socket.reset();
     return bound.error();
@@ -192,41 +192,41 @@ bool WeightServer::State::flush() {
 // answer: the subscriber asks again.
 bool WeightServer::State::flush(const std::string& to, ServedSubscriber& subscriber) {
   bool wrote = false;
-  Wrote last = Wrote::kSent;
-  while (last == Wrote::kSent && !subscriber.waiting.empty()) {
+  link::Wrote last = link::Wrote::kSent;
+  while (last == link::Wrote::kSent && !subscriber.waiting.empty()) {
     last = std::visit([&](const auto& request) { return answer(to, subscriber, request); },
                       subscriber.waiting.front());
-    if (last == Wrote::kSent) subscriber.waiting.pop_front();
-    wrote |= last == Wrote::kSent;
+    if (last == link::Wrote::kSent) subscriber.waiting.pop_front();
+    wrote |= last == link::Wrote::kSent;
   }
-  if (last == Wrote::kSent && subscriber.offers_due) {
+  if (last == link::Wrote::kSent && subscriber.offers_due) {
     last = answer(to, subscriber, WeightWatch{.probe = subscriber.probe});
-    wrote |= last == Wrote::kSent;
+    wrote |= last == link::Wrote::kSent;
   }
-  if (last == Wrote::kUnreachable) {
+  if (last == link::Wrote::kUnreachable) {
     subscriber.waiting.clear();
     subscriber.offers_due = false;
   }
   return wrote;
 }
 
-Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
-                                  const WeightWatch& watch) {
+link::Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
+                                        const WeightWatch& watch) {
   WeightOffers offers{.probe = watch.probe,
                       .publisher_life = pins.publisher_life(),
                       .arena_bytes = config.layout.arena_bytes,
                       .layout_hash = config.layout.hash};
   for (const SlotOffer& offer : pins.offers())
     offers.versions.push_back({.version = offer.version, .checksum = offer.checksum});
-  const Wrote wrote = send(to, std::move(offers));
-  if (wrote != Wrote::kSent) return wrote;
+  const link::Wrote wrote = send(to, std::move(offers));
+  if (wrote != link::Wrote::kSent) return wrote;
   subscriber.probe = watch.probe;
   subscriber.offers_due = false;
   return wrote;
 }
 
-Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
-                                  const WeightFetch& fetch) {
+link::Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
+                                        const WeightFetch& fetch) {
   // Asked for each chunk: the version may have been forgotten since the copy began.
   if (!subscriber.slot || !pins.offered(*subscriber.slot))
     return send(to, WeightGone{.copy = fetch.copy});
@@ -276,7 +276,7 @@ WeightServer::~WeightServer() {
   });
 }
 
-const WeightSource& WeightServer::source() const { return state_->source; }
+const wire::WeightSource& WeightServer::source() const { return state_->source; }
 
 void WeightServer::announce() {
   state_->io.post([state = state_.get()] {
@@ -285,4 +285,4 @@ void WeightServer::announce() {
   });
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -13,7 +13,7 @@
 #include "runtime/weights/weights_config.h"
 #include "runtime/wire/weight_source.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class WeightServer {
  public:
@@ -24,7 +24,7 @@ class WeightServer {
   ~WeightServer();
 
   // Where subscribers dial, and with which keys; does not change. Any thread may call.
-  const WeightSource& source() const;
+  const wire::WeightSource& source() const;
   void announce();  // tells all subscribers the versions on offer; returns at once
 
  private:
@@ -33,4 +33,4 @@ class WeightServer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

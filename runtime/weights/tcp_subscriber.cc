@@ -29,7 +29,7 @@
 #include "runtime/weights/version_copy.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr Duration kSubscriberTick = std::chrono::milliseconds(50);
@@ -41,16 +41,16 @@ constexpr Duration kProbeAfter = std::chrono::milliseconds(200);
 constexpr Duration kRedialAfter = std::chrono::seconds(3);
 constexpr Duration kFarewell = std::chrono::milliseconds(500);  // longest wait for a last message
 constexpr Duration kSilenceWorthALine = std::chrono::seconds(10);
-constexpr WireLimits kReplyLimits{.message_bytes_max = kWeightHeadBytesMax,
-                                  .decoded_bytes_max = kWeightHeadBytesMax};
+constexpr wire::WireLimits kReplyLimits{.message_bytes_max = kWeightHeadBytesMax,
+                                        .decoded_bytes_max = kWeightHeadBytesMax};
 
 // Checks a publisher's source before it is dialled: the source is another process's text, and
 // libzmq throws at impossible host names and keys.
-Result<Dial> dial_of(const WeightSource& source) {
+Result<link::Dial> dial_of(const wire::WeightSource& source) {
   if (source.endpoint.empty())
     return Error{ErrorCode::kInvalid, "the learner serves weights to its own host alone",
                  source.host, "start its node with --bind and an address that this host reaches"};
-  const auto to = parse_endpoint(source.endpoint);
+  const auto to = link::parse_endpoint(source.endpoint);
   if (!to) return to.error();
   const bool plain = std::isalnum(static_cast<unsigned char>(to->host.front())) != 0 &&
                      std::ranges::all_of(to->host, [](unsigned char c) {
@@ -58,9 +58,9 @@ Result<Dial> dial_of(const WeightSource& source) {
                      });
   if (to->is_local() || !plain || to->port == 0)
     return Error{ErrorCode::kInvalid, "weights are not served at '" + source.endpoint + "'"};
-  const auto keys = parse_curve_client(source.server_key + "\n" + source.client_key + "\n");
+  const auto keys = link::parse_curve_client(source.server_key + "\n" + source.client_key + "\n");
   if (!keys) return keys.error();
-  return Dial{.to = *to, .keys = *keys};
+  return link::Dial{.to = *to, .keys = *keys};
 }
 
 std::optional<std::uint64_t> checksum_in(const WeightOffers& offers, PolicyVersion version) {
@@ -85,7 +85,7 @@ class WeightLink {
   explicit WeightLink(const WeightsConfig& config) : config_(config) {}
   ~WeightLink();
 
-  void look_at(const Dial& source);
+  void look_at(const link::Dial& source);
   void begin(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer);
   void cancel() {
     io_.run([this] { end_copy(); });
@@ -115,7 +115,9 @@ class WeightLink {
   void look_for_silence(Time now);
   Error stalled(Time now) const;
   bool complete() const { return copy_->bytes.progress().complete; }
-  bool send(WeightRequest request) { return socket_->write({}, encode(request)) == Wrote::kSent; }
+  bool send(WeightRequest request) {
+    return socket_->write({}, wire::encode(request)) == link::Wrote::kSent;
+  }
 
   const WeightsConfig& config_;
 
@@ -127,11 +129,11 @@ class WeightLink {
   std::atomic<CopyState> state_ = CopyState::kUnderWay;  // kFailed: failure_ says why
   std::atomic<std::uint64_t> bytes_done_ = 0;
 
-  IoThread io_{"weights"};
+  link::IoThread io_{"weights"};
   // Only on the IoThread.
-  std::unique_ptr<ZmqSocket> socket_;
-  std::optional<Ticker> ticker_;
-  Dial source_;
+  std::unique_ptr<link::ZmqSocket> socket_;
+  std::optional<link::Ticker> ticker_;
+  link::Dial source_;
   std::string endpoint_;
   std::optional<TcpCopy> copy_;
   std::uint64_t copies_ = 0;
@@ -143,7 +145,7 @@ class WeightLink {
   std::uint64_t dropped_ = 0;
 };
 
-void WeightLink::look_at(const Dial& source) {
+void WeightLink::look_at(const link::Dial& source) {
   io_.run([&] {
     source_ = source;
     endpoint_ = to_string(source.to);
@@ -157,10 +159,10 @@ void WeightLink::look_at(const Dial& source) {
 
 void WeightLink::dial() {
   socket_.reset();
-  socket_ = std::make_unique<ZmqSocket>(
+  socket_ = std::make_unique<link::ZmqSocket>(
       io_, zmq::socket_type::dealer,
-      ZmqOptions{.message_bytes_max = kWeightChunkBytesMax + kWeightHeadBytesMax,
-                 .queue_messages = 2 * static_cast<int>(kWeightChunksMax)});
+      link::ZmqOptions{.message_bytes_max = kWeightChunkBytesMax + kWeightHeadBytesMax,
+                       .queue_messages = 2 * static_cast<int>(kWeightChunksMax)});
   // A new name each time: the publisher's server then sees a new subscriber, and requests of the
   // former socket do not count against this one.
   socket_->connect(source_, random_secret());
@@ -342,7 +344,7 @@ class TcpSubscriber final : public WeightSubscriber {
  public:
   explicit TcpSubscriber(const WeightsConfig& config) : config_(config) {}
 
-  void look_at(const WeightSource& source) override;
+  void look_at(const wire::WeightSource& source) override;
   Result<std::optional<PolicyVersion>> newest() override;
   bool available(PolicyVersion version) override;
   Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
@@ -356,7 +358,7 @@ class TcpSubscriber final : public WeightSubscriber {
   Result<WeightOffers> offers() const;
 
   const WeightsConfig config_;
-  std::optional<WeightSource> source_;
+  std::optional<wire::WeightSource> source_;
   std::optional<Error> bad_source_;   // why the last source cannot be dialled
   std::optional<Installed> copying_;  // begun, and not yet complete, failed or cancelled
   std::optional<Installed> installed_;
@@ -364,11 +366,11 @@ class TcpSubscriber final : public WeightSubscriber {
 };
 
 // A source that cannot be dialled is remembered as an error and leaves the link as it is.
-void TcpSubscriber::look_at(const WeightSource& source) {
+void TcpSubscriber::look_at(const wire::WeightSource& source) {
   if (source_ == source) return;
   source_ = source;
   bad_source_.reset();
-  const Result<Dial> dial = dial_of(source);
+  const Result<link::Dial> dial = dial_of(source);
   if (!dial) {
     bad_source_ = dial.error();
     return;
@@ -452,4 +454,4 @@ std::unique_ptr<WeightSubscriber> make_tcp_subscriber(const WeightsConfig& confi
   return std::make_unique<TcpSubscriber>(config);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

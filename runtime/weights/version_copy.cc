@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 VersionCopy::VersionCopy(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer)
     : version_(version), checksum_(checksum), buffer_(buffer), bytes_total_(buffer.size()) {}
@@ -35,4 +35,4 @@ Result<void> VersionCopy::verify(const std::string& family) const {
                .help = {}};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

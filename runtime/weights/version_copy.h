@@ -13,7 +13,7 @@
 #include "runtime/base/result.h"
 #include "runtime/weights/weight_ends.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class VersionCopy {
  public:
@@ -51,4 +51,4 @@ class VersionCopy {
   Checksum64 arrived_;  // of the first done_ bytes
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -32,13 +32,14 @@
 #include "runtime/weights/broadcast.h"
 #include "runtime/wire/weight_source.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 struct PublishStats {
   std::uint64_t bytes = 0;     // copied; 0 if this version was already there with the same content
   double seconds = 0;          // all of publish(), waiting included
   std::uint64_t checksum = 0;  // checksum64 of the arena
-  std::optional<BroadcastPlace> broadcast = {};  // set where the version is being broadcast as well
+  std::optional<wire::BroadcastPlace> broadcast =
+      {};  // set where the version is being broadcast as well
 };
 
 // The end that publishes. One thread at a time may call.
@@ -69,7 +70,7 @@ class WeightPublisher {
   // The place where subscribers fetch, to be told to them (look_at). For a kAuto publisher that
   // serves only its own host the source names this host alone. None where subscribers need not be
   // told. Never changes.
-  virtual std::optional<WeightSource> source() const { return std::nullopt; }
+  virtual std::optional<wire::WeightSource> source() const { return std::nullopt; }
 
   // Rank 0 of the broadcasts; null where versions are only fetched.
   virtual BroadcastRank* broadcasts() { return nullptr; }
@@ -91,12 +92,12 @@ class WeightSubscriber {
   // Tells where the publisher is. The same source again has no effect. Of kTcp no version is
   // offered before the first call. A copy that is under way goes on from the new place if the
   // version is offered there with the same content; else the copy fails with kNotFound.
-  virtual void look_at(const WeightSource&) {}
+  virtual void look_at(const wire::WeightSource&) {}
 
   // Tells that `version`, of this checksum, is being broadcast at `place`. A begin() of that
   // version then waits for the broadcast as long as this rank takes part in it, and fetches the
   // version otherwise.
-  virtual void expect(PolicyVersion, std::uint64_t /*checksum*/, const BroadcastPlace&) {}
+  virtual void expect(PolicyVersion, std::uint64_t /*checksum*/, const wire::BroadcastPlace&) {}
   // This subscriber's part in the broadcasts; null where versions are only fetched.
   virtual BroadcastRank* broadcasts() { return nullptr; }
 
@@ -144,4 +145,4 @@ class WeightSubscriber {
   virtual std::uint64_t publisher_life() = 0;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

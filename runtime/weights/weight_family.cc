@@ -7,7 +7,7 @@
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/tcp.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 void check_config(const WeightsConfig& config) {
@@ -52,4 +52,4 @@ int reclaim_stale_weights(std::string_view name_prefix) {
   return remove_abandoned_segments(name_prefix);
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -9,7 +9,7 @@
 #include "runtime/weights/weight_ends.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // Fails if a live publisher has the name (its pid is in the message) or there is no room. kCudaIpc
 // takes `slots` times the arena of the GPU's memory, and needs the CUDA module. A publisher that is
@@ -28,4 +28,4 @@ Result<void> remove_weights(const WeightsConfig& config);
 // publisher or subscriber uses (all of them were killed); returns how many were removed.
 int reclaim_stale_weights(std::string_view name_prefix);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

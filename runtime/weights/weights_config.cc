@@ -13,29 +13,30 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
-std::optional<DType> dtype_named(const nlohmann::json& text) {
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32, DType::kU8})
+std::optional<device::DType> dtype_named(const nlohmann::json& text) {
+  for (const device::DType dtype : {device::DType::kF32, device::DType::kBF16, device::DType::kF16,
+                                    device::DType::kI32, device::DType::kU8})
     if (text == name(dtype)) return dtype;
   return std::nullopt;
 }
 
 // Reads one tensor of a manifest_json; none where `one` is something else. The text may come from
 // another process, so every key and type is checked first.
-std::optional<ParameterSpec> parameter_in(const nlohmann::json& one) {
+std::optional<device::ParameterSpec> parameter_in(const nlohmann::json& one) {
   for (const char* key : {"name", "dtype", "shape", "offset_bytes", "bytes"})
     if (!one.is_object() || !one.contains(key)) return std::nullopt;
   const auto dtype = dtype_named(one["dtype"]);
   if (!dtype || !one["name"].is_string() || !one["shape"].is_array() ||
       !one["offset_bytes"].is_number_unsigned() || !one["bytes"].is_number_unsigned())
     return std::nullopt;
-  ParameterSpec spec{.name = one["name"],
-                     .dtype = *dtype,
-                     .shape = {},
-                     .offset_bytes = one["offset_bytes"],
-                     .bytes = one["bytes"]};
+  device::ParameterSpec spec{.name = one["name"],
+                             .dtype = *dtype,
+                             .shape = {},
+                             .offset_bytes = one["offset_bytes"],
+                             .bytes = one["bytes"]};
   for (const nlohmann::json& extent : one["shape"]) {
     if (!extent.is_number_integer()) return std::nullopt;
     spec.shape.push_back(extent);
@@ -44,12 +45,12 @@ std::optional<ParameterSpec> parameter_in(const nlohmann::json& one) {
 }
 
 // Reads a text of layout_of(); none where `text` is something else.
-std::optional<Manifest> manifest_in(const std::string& text) {
+std::optional<device::Manifest> manifest_in(const std::string& text) {
   const nlohmann::json whole = parse_json(text);
   if (!whole.is_object() || !whole.contains("parameters") || !whole["parameters"].is_array() ||
       !whole.contains("bytes_total") || !whole["bytes_total"].is_number_unsigned())
     return std::nullopt;
-  Manifest manifest;
+  device::Manifest manifest;
   for (const nlohmann::json& one : whole["parameters"]) {
     auto spec = parameter_in(one);
     if (!spec) return std::nullopt;
@@ -61,9 +62,9 @@ std::optional<Manifest> manifest_in(const std::string& text) {
 
 }  // namespace
 
-WeightsLayout layout_of(const Manifest& manifest) {
+WeightsLayout layout_of(const device::Manifest& manifest) {
   nlohmann::json parameters = nlohmann::json::array();
-  for (const ParameterSpec& parameter : manifest.parameters) {
+  for (const device::ParameterSpec& parameter : manifest.parameters) {
     parameters.push_back({{"name", parameter.name},
                           {"dtype", name(parameter.dtype)},
                           {"shape", parameter.shape},
@@ -81,7 +82,7 @@ WeightsLayout layout_of(const Manifest& manifest) {
 std::string layout_difference(const std::string& ours, const std::string& theirs) {
   const auto here = manifest_in(ours), there = manifest_in(theirs);
   if (!here || !there) return "one of the two cannot be read";
-  const auto same = check_layouts(*here, *there);
+  const auto same = collective::check_layouts(*here, *there);
   return same ? "they differ in their hashes alone" : same.error().message;
 }
 
@@ -109,4 +110,4 @@ std::string host_identity() {
   return fmt::format("{}/{}", boot, known ? std::to_string(facts.st_dev) : "no shared memory");
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -16,7 +16,7 @@
 #include "runtime/weights/broadcast.h"
 #include "runtime/weights/weights_type.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 // The layout of an arena's bytes; publisher and subscribers must agree on it.
 struct WeightsLayout {
@@ -24,7 +24,7 @@ struct WeightsLayout {
   std::uint64_t hash = 0;     // of the manifest
   std::string manifest_json;  // names, dtypes, shapes, offsets; written beside each version on disk
 };
-WeightsLayout layout_of(const Manifest& manifest);
+WeightsLayout layout_of(const device::Manifest& manifest);
 // The first difference of two manifest_json, in words: "tensor 1 is norm.weight (f32, [16], at byte
 // 2048) here and … there".
 std::string layout_difference(const std::string& ours, const std::string& theirs);
@@ -35,8 +35,8 @@ std::string host_identity();
 
 // How a publisher serves its shared memory over TCP, on any free port.
 struct Serving {
-  std::string bind = kLoopback;  // an address of this host, or 0.0.0.0 for all of them
-  std::string advertise = {};    // the host that subscribers dial; empty: what `bind` says
+  std::string bind = link::kLoopback;  // an address of this host, or 0.0.0.0 for all of them
+  std::string advertise = {};          // the host that subscribers dial; empty: what `bind` says
   // After so long without a message a subscriber's version may be replaced.
   Duration silence_max = std::chrono::seconds(20);
 };
@@ -70,4 +70,4 @@ std::string weights_name(std::string_view job, const std::filesystem::path& run_
 // The type that kAuto stands for, the same in every process of a host; other types are unchanged.
 WeightsType resolve(const WeightsConfig& config);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 enum class WeightsType : std::uint8_t {
   kAuto,  // shm where `slots` arenas fit into half of the file system of /dev/shm, else disk
@@ -24,4 +24,4 @@ enum class WeightsType : std::uint8_t {
   kNccl,
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -8,7 +8,7 @@
 
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 struct BroadcastPlace {
   std::uint64_t epoch = 0;
@@ -17,4 +17,4 @@ struct BroadcastPlace {
 };
 TANDEM_WIRE(BroadcastPlace, epoch, sequence)
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

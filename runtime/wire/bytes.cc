@@ -22,7 +22,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 namespace {
 
 // The library's packer writes to any object with such a write().
@@ -246,4 +246,4 @@ void copy_bytes(void* to, std::string_view from) {
   if (!from.empty()) std::memcpy(to, from.data(), from.size());
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

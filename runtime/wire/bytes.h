@@ -12,7 +12,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 // Limits on a message whose sender is not trusted. A message over one of them is an error.
 struct WireLimits {
@@ -114,4 +114,4 @@ class WireReader {
 // memcpy that may be called with an empty view, whose pointers may be null.
 void copy_bytes(void* to, std::string_view from);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

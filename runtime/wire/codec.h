@@ -52,7 +52,7 @@ TANDEM_WIRE(FurtherError, message, where, help)
 TANDEM_WIRE(Error, code, message, where, help, os_error, further, further_left_out)
 }  // namespace tandem
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 // The bytes of one value.
 template <class T>
@@ -178,4 +178,4 @@ bool decode_from(WireReader& in, T& value) {
   }
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

@@ -20,7 +20,7 @@
 #include "runtime/wire/bytes.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 // T is a struct with a TANDEM_WIRE beside it.
 template <class T>
@@ -197,4 +197,4 @@ bool decode_enum(WireReader& in, T& value) {
 
 }  // namespace wire_detail
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

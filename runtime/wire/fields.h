@@ -17,7 +17,7 @@
 
 #include <tuple>
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 // The fields of one struct: their names, for errors, and pointers to the members.
 template <class Struct, class... Members>
@@ -34,7 +34,7 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
   return {type, names, std::tuple<Members Struct::*...>(members...)};
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire
 
 // TANDEM_WIRE_MEMBERS expands to `, &Type::a, &Type::b, …` for up to 39 fields. A macro cannot call
 // itself; TANDEM_WIRE_STEP leaves a call behind that becomes one only when its text is scanned
@@ -61,12 +61,12 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
 // the one by which it knows an enum. The pointer only selects the overload; it may be null.
 #define TANDEM_WIRE(Type, ...)                                       \
   [[maybe_unused]] constexpr auto wire_fields(const Type*) {         \
-    return ::tandem::runtime::wire_fields_of<Type>(                  \
+    return ::tandem::wire::wire_fields_of<Type>(                     \
         #Type, #__VA_ARGS__ TANDEM_WIRE_MEMBERS(Type, __VA_ARGS__)); \
   }
-#define TANDEM_WIRE_EMPTY(Type)                                \
-  [[maybe_unused]] constexpr auto wire_fields(const Type*) {   \
-    return ::tandem::runtime::wire_fields_of<Type>(#Type, ""); \
+#define TANDEM_WIRE_EMPTY(Type)                              \
+  [[maybe_unused]] constexpr auto wire_fields(const Type*) { \
+    return ::tandem::wire::wire_fields_of<Type>(#Type, "");  \
   }
 #define TANDEM_WIRE_ENUM(Type, ...)                           \
   [[maybe_unused]] constexpr bool wire_has(Type value) {      \

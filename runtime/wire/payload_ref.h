@@ -9,7 +9,7 @@
 
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 struct PayloadRef {
   std::string node;  // whose store has the payload
@@ -21,4 +21,4 @@ struct PayloadRef {
 };
 TANDEM_WIRE(PayloadRef, node, segment, offset, bytes, checksum)
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

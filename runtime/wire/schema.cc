@@ -6,10 +6,10 @@
 
 #include "runtime/base/digest.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 std::string schema_hash(std::string_view schema) {
   return fmt::format("{:016x}", checksum64(std::as_bytes(std::span(schema))));
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

@@ -25,7 +25,7 @@
 #include "runtime/wire/codec_parts.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 // M is an Ask<Q> (runtime/actor/ref.h), of which this folder knows only the form.
 template <class M>
@@ -129,4 +129,4 @@ std::string wire_schema() {
   return schema;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

@@ -10,7 +10,7 @@
 
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 // `list` points to the list's member, such as &Generated::groups. Gives at least one part, also for
 // an empty list. The encoding of a part has at most `bytes_max` bytes, unless the part holds a
@@ -38,4 +38,4 @@ std::vector<M> split(M whole, std::vector<Item> M::*list, std::uint64_t bytes_ma
   return parts;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

@@ -8,7 +8,7 @@
 
 #include "runtime/wire/fields.h"
 
-namespace tandem::runtime {
+namespace tandem::wire {
 
 inline constexpr std::size_t kSourceTextMax = 512;  // bytes of each field; a longer one is refused
 
@@ -24,4 +24,4 @@ struct WeightSource {
 };
 TANDEM_WIRE(WeightSource, host, endpoint, server_key, client_key)
 
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

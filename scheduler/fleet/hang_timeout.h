@@ -15,7 +15,7 @@ inline constexpr Duration kHungAfter = std::chrono::seconds(60);
 // A checkpoint may be tens of gigabytes and its disk slow.
 inline constexpr Duration kHungAfterInSave = std::chrono::minutes(15);
 
-// How long a process may make no progress in a phase, named as runtime::Progress names it: "idle",
+// How long a process may make no progress in a phase, named as link::Progress names it: "idle",
 // "save", or another, each of which is work. nullopt: without limit.
 std::optional<Duration> hang_timeout(std::string_view phase);
 

@@ -65,9 +65,9 @@ void one_caller(benchmark::State& state, const Shape& shape, Rates& rates, int a
   const auto refs = caller.actors();
   measure(state, shape, rates, [&] {
     if (shape.calls == 1)
-      must(runtime::ask_and_wait(refs[0], SmallValue{}, kPatience));
+      must(actor::ask_and_wait(refs[0], SmallValue{}, kPatience));
     else
-      must(runtime::ask_and_wait(caller.driver(), RunCalls{shape.calls}, kPatience));
+      must(actor::ask_and_wait(caller.driver(), RunCalls{shape.calls}, kPatience));
   });
 }
 

@@ -11,12 +11,12 @@
 
 namespace tandem::bench {
 
-using runtime::Ask;
-using runtime::Context;
-using runtime::Delivery;
-using runtime::Hello;
-using runtime::PeerId;
-using runtime::Ref;
+using actor::Ask;
+using actor::Context;
+using actor::Delivery;
+using actor::Ref;
+using link::Hello;
+using link::PeerId;
 
 namespace {
 
@@ -51,7 +51,7 @@ class Driver {
  private:
   const std::function<std::vector<Ref<EchoInbox>>()> actors_;
   std::int64_t waiting_ = 0;
-  runtime::ReplyTo<void> done_;
+  actor::ReplyTo<void> done_;
 };
 
 // Waits for SIGTERM, which is blocked in every thread.
@@ -72,22 +72,22 @@ sigset_t block_signals() {
 
 FrameSizes frame_sizes() {
   FrameSizes sizes;
-  struct Answers final : runtime::Target<EchoInbox> {
+  struct Answers final : actor::Target<EchoInbox> {
     Delivery post(EchoInbox message) override {
       std::get<Ask<SmallValue>>(message).reply(std::string(kAnswer));
       return Delivery::kAccepted;
     }
   };
-  runtime::Directory there, here;
+  link::Directory there, here;
   there.expose(kEchoPort, Ref<EchoInbox>({kEchoPort, {1}}, std::make_shared<Answers>()));
   const auto back = [&](std::string frame) {
     sizes.reply = frame.size();
-    return runtime::Sent::kAccepted;
+    return link::Sent::kAccepted;
   };
   const auto away = [&](std::string frame) {
     sizes.request = frame.size();
-    CHECK(there.deliver(frame, back) == runtime::Offer::kTaken);
-    return runtime::Sent::kAccepted;
+    CHECK(there.deliver(frame, back) == link::Offer::kTaken);
+    return link::Sent::kAccepted;
   };
   const auto echo = here.remote<EchoInbox>({kEchoPort, {}}, away);
   CHECK(echo.tell(Ask<SmallValue>{}) == Delivery::kAccepted);
@@ -98,17 +98,16 @@ Caller::Caller(std::size_t actors_expected, Transport transport)
     : actors_expected_(actors_expected), place_(transport) {
   driver_ = system_.spawn<Driver>(
       "driver", [this] { return std::make_unique<Driver>([this] { return actors(); }); });
-  auto callbacks = callbacks_of(
-      directory_, [this](const PeerId& peer) { return runtime::to_peer(*link_, peer); });
+  auto callbacks =
+      callbacks_of(directory_, [this](const PeerId& peer) { return link::to_peer(*link_, peer); });
   callbacks.on_up = [this](const PeerId& peer, const Hello&) {
     const std::lock_guard lock(mutex_);
-    actors_.push_back(
-        directory_.remote<EchoInbox>({kEchoPort, {}}, runtime::to_peer(*link_, peer)));
+    actors_.push_back(directory_.remote<EchoInbox>({kEchoPort, {}}, link::to_peer(*link_, peer)));
     changed_.notify_all();
   };
-  link_ = must(runtime::LinkServer::listen(io_, {place_.binding()},
-                                           {.name = "caller", .incarnation = {1}, .build = kBuild},
-                                           {}, callbacks));
+  link_ = must(link::LinkServer::listen(io_, {place_.binding()},
+                                        {.name = "caller", .incarnation = {1}, .build = kBuild}, {},
+                                        callbacks));
   link_->start();
 }
 
@@ -129,10 +128,10 @@ std::vector<Ref<EchoInbox>> Caller::actors() {
 int run_echo(std::span<const char* const> words) {
   sigset_t signals = block_signals();
   die_with_parent(words[0]);
-  runtime::Directory directory;
-  runtime::IoThread io("link");
-  runtime::ThreadedExecutor executor(1, 1);
-  runtime::System system(executor, {});
+  link::Directory directory;
+  link::IoThread io("link");
+  actor::ThreadedExecutor executor(1, 1);
+  actor::System system(executor, {});
   directory.expose(kEchoPort, system.spawn<Echo>("echo", [] { return std::make_unique<Echo>(); }));
   std::vector<std::unique_ptr<Dialled>> links;
   for (const char* place : words.subspan(2))
@@ -149,8 +148,8 @@ int run_caller(std::span<const char* const> words) {
   die_with_parent(words[0]);
   Caller caller(std::stoul(words[3]),
                 words[4] == std::string_view("tcp") ? Transport::kTcpCurve : Transport::kUnix);
-  runtime::Directory directory;
-  runtime::IoThread io("control");
+  link::Directory directory;
+  link::IoThread io("control");
   directory.expose(kCallerPort, caller.driver());
   Dialled control(io, directory, dial_of(words[2]), words[1], caller.place());
   serve(signals);
@@ -158,18 +157,18 @@ int run_caller(std::span<const char* const> words) {
 }
 
 RemoteCallers::RemoteCallers(Children& children, int callers, int actors, Transport transport) {
-  auto callbacks = callbacks_of(
-      directory_, [this](const PeerId& peer) { return runtime::to_peer(*link_, peer); });
+  auto callbacks =
+      callbacks_of(directory_, [this](const PeerId& peer) { return link::to_peer(*link_, peer); });
   callbacks.on_up = [this](const PeerId& peer, const Hello& hello) {
     const std::lock_guard lock(mutex_);
     endpoints_.push_back(hello.opaque);
     callers_.push_back(
-        directory_.remote<CallerInbox>({kCallerPort, {}}, runtime::to_peer(*link_, peer)));
+        directory_.remote<CallerInbox>({kCallerPort, {}}, link::to_peer(*link_, peer)));
     changed_.notify_all();
   };
-  link_ = must(runtime::LinkServer::listen(io_, {place_.binding()},
-                                           {.name = "control", .incarnation = {1}, .build = kBuild},
-                                           {}, callbacks));
+  link_ = must(link::LinkServer::listen(io_, {place_.binding()},
+                                        {.name = "control", .incarnation = {1}, .build = kBuild},
+                                        {}, callbacks));
   link_->start();
   children.spawn("caller", callers,
                  {place_.text(link_->endpoint()), std::to_string(actors),
@@ -183,7 +182,7 @@ RemoteCallers::RemoteCallers(Children& children, int callers, int actors, Transp
   }
   children.spawn("echo", actors, endpoints);
   for (const auto& caller : callers_)  // answers once all actors have come: a first, short batch
-    must(runtime::ask_and_wait(caller, RunCalls{actors}, kPatience));
+    must(actor::ask_and_wait(caller, RunCalls{actors}, kPatience));
 }
 
 RemoteCallers::~RemoteCallers() { link_->close(Duration::zero()); }
@@ -191,11 +190,11 @@ RemoteCallers::~RemoteCallers() { link_->close(Duration::zero()); }
 void RemoteCallers::run(std::int64_t calls_each) {
   std::latch done(static_cast<std::ptrdiff_t>(callers_.size()));
   for (const auto& caller : callers_) {
-    const Delivery sent = caller.tell(
-        Ask<RunCalls>{{calls_each}, runtime::ReplyTo<void>([&done](Result<void> answer) {
-                        must(std::move(answer));
-                        done.count_down();
-                      })});
+    const Delivery sent =
+        caller.tell(Ask<RunCalls>{{calls_each}, actor::ReplyTo<void>([&done](Result<void> answer) {
+                                    must(std::move(answer));
+                                    done.count_down();
+                                  })});
     CHECK(sent == Delivery::kAccepted);
   }
   done.wait();

@@ -37,8 +37,8 @@ struct RunCalls {  // submit so many calls, in turn to each actor, and collect t
 };
 TANDEM_WIRE(RunCalls, calls)
 
-using EchoInbox = std::variant<runtime::Ask<SmallValue>>;
-using CallerInbox = std::variant<runtime::Ask<RunCalls>>;
+using EchoInbox = std::variant<actor::Ask<SmallValue>>;
+using CallerInbox = std::variant<actor::Ask<RunCalls>>;
 
 // The bytes of one call's two frames, as the link's user hands them over.
 struct FrameSizes {
@@ -52,22 +52,22 @@ class Caller {
  public:
   Caller(std::size_t actors_expected, Transport transport);
   ~Caller();
-  std::string place() const;                      // for dial_of()
-  std::vector<runtime::Ref<EchoInbox>> actors();  // waits until all have come
-  const runtime::Ref<CallerInbox>& driver() const { return driver_; }
+  std::string place() const;                    // for dial_of()
+  std::vector<actor::Ref<EchoInbox>> actors();  // waits until all have come
+  const actor::Ref<CallerInbox>& driver() const { return driver_; }
 
  private:
   const std::size_t actors_expected_;
   Place place_;
-  runtime::Directory directory_;
-  runtime::IoThread io_{"link"};
-  runtime::ThreadedExecutor executor_{1, 1};
-  runtime::System system_{executor_, {}};
+  link::Directory directory_;
+  link::IoThread io_{"link"};
+  actor::ThreadedExecutor executor_{1, 1};
+  actor::System system_{executor_, {}};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<runtime::Ref<EchoInbox>> actors_;  // guarded by mutex_
-  runtime::Ref<CallerInbox> driver_;
-  std::unique_ptr<runtime::LinkServer> link_;
+  std::vector<actor::Ref<EchoInbox>> actors_;  // guarded by mutex_
+  actor::Ref<CallerInbox> driver_;
+  std::unique_ptr<link::LinkServer> link_;
 };
 
 // The roles; `words` are argv behind the role's name.
@@ -83,13 +83,13 @@ class RemoteCallers {
 
  private:
   Place place_{Transport::kUnix};
-  runtime::Directory directory_;
-  runtime::IoThread io_{"control"};
+  link::Directory directory_;
+  link::IoThread io_{"control"};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> endpoints_;              // guarded by mutex_, as is:
-  std::vector<runtime::Ref<CallerInbox>> callers_;  // until all have come
-  std::unique_ptr<runtime::LinkServer> link_;
+  std::vector<std::string> endpoints_;            // guarded by mutex_, as is:
+  std::vector<actor::Ref<CallerInbox>> callers_;  // until all have come
+  std::unique_ptr<link::LinkServer> link_;
 };
 
 }  // namespace tandem::bench

@@ -16,12 +16,12 @@ void Children::spawn(const std::string& role, int count, std::vector<std::string
                                   role + "/" + std::to_string(i)};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     must(host_.spawn({.name = role, .argv = std::move(argv), .log_path = log},
-                     [](runtime::ProcessId, const runtime::ExitStatus&) {}));
+                     [](node::ProcessId, const node::ExitStatus&) {}));
   }
 }
 
 void die_with_parent(const char* parent_pid) {
-  must(runtime::arm_parent_death_signal(static_cast<pid_t>(std::stol(parent_pid))));
+  must(node::arm_parent_death_signal(static_cast<pid_t>(std::stol(parent_pid))));
 }
 
 }  // namespace tandem::bench

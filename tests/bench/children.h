@@ -19,7 +19,7 @@ class Children {
   void spawn(const std::string& role, int count, std::vector<std::string> arguments);
 
  private:
-  runtime::PosixProcessHost host_;
+  node::PosixProcessHost host_;
 };
 
 // Called in a child with the parent's pid: the child ends when its parent does.

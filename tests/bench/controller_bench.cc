@@ -114,7 +114,7 @@ std::int64_t start_fleet(actors::ControllerCore& core, std::int64_t actors) {
   constexpr double kCpusOfNode = 100;
   const auto nodes = static_cast<std::int64_t>(static_cast<double>(actors + 2) / kCpusOfNode) + 1;
   std::int64_t events = 0;
-  std::vector<runtime::RankId> spawned;
+  std::vector<node::RankId> spawned;
   const auto take = [&](const actors::ControllerEvent& event) {
     ++events;
     for (const auto& effect : must(core.step(event, Time{events})))
@@ -122,10 +122,10 @@ std::int64_t start_fleet(actors::ControllerCore& core, std::int64_t actors) {
         spawned.push_back(spawn->id);
   };
   for (std::int64_t i = 0; i < nodes; ++i)
-    take(runtime::NodeUp{.node = "n" + std::to_string(i),
-                         .incarnation = {1},
-                         .cpus = kCpusOfNode,
-                         .memory_bytes = 1LL << 40});
+    take(node::NodeUp{.node = "n" + std::to_string(i),
+                      .incarnation = {1},
+                      .cpus = kCpusOfNode,
+                      .memory_bytes = 1LL << 40});
   actors::JobShape shape{.name = "big", .total_steps = 1};
   shape.replicas = {
       {Role::kRollout, static_cast<std::int32_t>(actors)}, {Role::kLearner, 1}, {Role::kReward, 1}};
@@ -133,8 +133,8 @@ std::int64_t start_fleet(actors::ControllerCore& core, std::int64_t actors) {
     shape.per_rank[role] = scheduler::resources({.cpus = 1});
   take(actors::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."});
   for (std::size_t i = 0; i < spawned.size(); ++i) {  // all at once; more may be spawned meanwhile
-    const runtime::RankId id = spawned[i];
-    take(runtime::RankSpawned{id, 1});
+    const node::RankId id = spawned[i];
+    take(node::RankSpawned{id, 1});
     take(actors::RankConnected{id});
     take(actors::RankReady{id.actor, id.incarnation, id.rank});
   }
@@ -165,10 +165,10 @@ BENCHMARK(core)
 actors::ControllerCore fleet(std::int64_t nodes, double cpus_of_node) {
   actors::ControllerCore core(1);
   for (std::int64_t i = 0; i < nodes; ++i)
-    must(core.step(runtime::NodeUp{.node = "n" + std::to_string(i),
-                                   .incarnation = {1},
-                                   .cpus = cpus_of_node,
-                                   .memory_bytes = 1LL << 40},
+    must(core.step(node::NodeUp{.node = "n" + std::to_string(i),
+                                .incarnation = {1},
+                                .cpus = cpus_of_node,
+                                .memory_bytes = 1LL << 40},
                    Time{}));
   actors::JobShape shape{.name = "big", .total_steps = 1};
   shape.replicas = {{actors::Role::kRollout, 1}, {actors::Role::kReward, 1}};

@@ -82,26 +82,26 @@ Sizes tiny_sizes() {
 // Random bytes that operands are filled from, in the device's memory.
 constexpr std::int64_t kPatternElements = std::int64_t{1} << 22;
 
-runtime::Buffer pattern(DType dtype, Operands::Values values) {
+device::Buffer pattern(DType dtype, Operands::Values values) {
   const std::int64_t count = emulated() ? 1 << 14 : kPatternElements;
   Rng rng(7);
   std::vector<float> drawn(static_cast<std::size_t>(count));
   for (float& value : drawn)
     value =
         static_cast<float>(values == Operands::Values::kSigned ? rng.unit() - 0.5 : 1 - rng.unit());
-  std::vector<std::byte> bytes(drawn.size() * runtime::size_bytes(dtype));
-  runtime::from_f32(drawn, dtype, bytes);
-  runtime::Buffer there =
-      must(runtime::Buffer::allocate(bytes.size(), "random numbers", runtime::Place::kDevice));
-  runtime::copy(gpu(), there.data(), bytes.data(), bytes.size());
-  runtime::synchronize(gpu());
+  std::vector<std::byte> bytes(drawn.size() * device::size_bytes(dtype));
+  device::from_f32(drawn, dtype, bytes);
+  device::Buffer there =
+      must(device::Buffer::allocate(bytes.size(), "random numbers", device::Place::kDevice));
+  device::copy(gpu(), there.data(), bytes.data(), bytes.size());
+  device::synchronize(gpu());
   return there;
 }
 
-const runtime::Buffer& pattern_of(DType dtype, Operands::Values values) {
-  static const runtime::Buffer f32 = pattern(DType::kF32, Operands::Values::kSigned);
-  static const runtime::Buffer bf16 = pattern(DType::kBF16, Operands::Values::kSigned);
-  static const runtime::Buffer positive = pattern(DType::kF32, Operands::Values::kPositive);
+const device::Buffer& pattern_of(DType dtype, Operands::Values values) {
+  static const device::Buffer f32 = pattern(DType::kF32, Operands::Values::kSigned);
+  static const device::Buffer bf16 = pattern(DType::kBF16, Operands::Values::kSigned);
+  static const device::Buffer positive = pattern(DType::kF32, Operands::Values::kPositive);
   CHECK(dtype == DType::kF32 || (dtype == DType::kBF16 && values == Operands::Values::kSigned));
   if (dtype == DType::kBF16) return bf16;
   return values == Operands::Values::kSigned ? f32 : positive;
@@ -112,7 +112,7 @@ double copy_rate() {
   const auto bytes = static_cast<std::size_t>(sizes().copy_bytes);
   const TensorView from = operands.random(DType::kF32, {sizes().copy_bytes / 4});
   const TensorView to = operands.random(DType::kF32, {sizes().copy_bytes / 4});
-  const auto call = [&](std::size_t) { runtime::copy(gpu(), to.data, from.data, bytes); };
+  const auto call = [&](std::size_t) { device::copy(gpu(), to.data, from.data, bytes); };
   return 2 * static_cast<double>(bytes) / seconds_per_call(call, 1);
 }
 
@@ -133,7 +133,7 @@ double gemm_rate() {
 
 bool emulated() {
   static const bool is =
-      std::strcmp(runtime::cuda_module().value()->devices().name, "emulated") == 0;
+      std::strcmp(device::cuda_module().value()->devices().name, "emulated") == 0;
   return is;
 }
 
@@ -143,31 +143,31 @@ const Sizes& sizes() {
 }
 
 const Stream& gpu() {
-  static const runtime::Queue queue(runtime::DeviceKind::kCuda);
+  static const device::Queue queue(device::DeviceKind::kCuda);
   return queue.stream();
 }
 
 std::byte* Operands::allocate(std::size_t bytes) {
-  blocks_.push_back(must(runtime::Buffer::allocate(bytes, "operands", runtime::Place::kDevice)));
+  blocks_.push_back(must(device::Buffer::allocate(bytes, "operands", device::Place::kDevice)));
   return blocks_.back().data();
 }
 
 std::byte* Operands::put(std::span<const std::byte> bytes) {
   std::byte* const there = allocate(bytes.size());
-  runtime::copy(gpu(), there, bytes.data(), bytes.size());
-  runtime::synchronize(gpu());
+  device::copy(gpu(), there, bytes.data(), bytes.size());
+  device::synchronize(gpu());
   return there;
 }
 
 TensorView Operands::random(DType dtype, std::initializer_list<std::int64_t> shape, Values values) {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) count *= extent;
-  const std::size_t bytes = static_cast<std::size_t>(count) * runtime::size_bytes(dtype);
-  const runtime::Buffer& source = pattern_of(dtype, values);
+  const std::size_t bytes = static_cast<std::size_t>(count) * device::size_bytes(dtype);
+  const device::Buffer& source = pattern_of(dtype, values);
   std::byte* const there = allocate(bytes);
   for (std::size_t done = 0; done < bytes; done += source.size())
-    runtime::copy(gpu(), there + done, source.data(), std::min(source.size(), bytes - done));
-  return runtime::tensor(there, dtype, shape);
+    device::copy(gpu(), there + done, source.data(), std::min(source.size(), bytes - done));
+  return device::tensor(there, dtype, shape);
 }
 
 TensorView Operands::ids(std::int64_t count, std::int64_t bound) {
@@ -179,7 +179,7 @@ TensorView Operands::ids(std::int64_t count, std::int64_t bound) {
 }
 
 TensorView Operands::ints(std::span<const std::int32_t> values) {
-  return runtime::tensor(put(std::as_bytes(values)), DType::kI32, {std::ssize(values)});
+  return device::tensor(put(std::as_bytes(values)), DType::kI32, {std::ssize(values)});
 }
 
 double now() {
@@ -200,10 +200,10 @@ std::size_t sets_of(double bytes) {
 double seconds_per_call(const std::function<void(std::size_t set)>& call, std::size_t sets) {
   std::size_t next = 0;
   const auto batch = [&](int calls) {
-    runtime::synchronize(gpu());
+    device::synchronize(gpu());
     const double began = now();
     for (int i = 0; i < calls; ++i) call(next++ % sets);
-    runtime::synchronize(gpu());
+    device::synchronize(gpu());
     return (now() - began) / calls;
   };
   constexpr double kCallsMax = 1000;
@@ -284,7 +284,7 @@ void add_limits() {
 }  // namespace tandem::bench
 
 int main(int argc, char** argv) {
-  if (const auto& module = tandem::runtime::cuda_module(); !module) {
+  if (const auto& module = tandem::device::cuda_module(); !module) {
     std::printf("no GPU to test on: %s\n", module.error().message.c_str());
     return 0;
   }

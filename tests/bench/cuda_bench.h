@@ -23,9 +23,9 @@
 
 namespace tandem::bench {
 
+using device::DType;
 using kernels::Stream;
 using kernels::TensorView;
-using runtime::DType;
 
 // Letters as in actors/model/model_config.h.
 struct DecoderShape {
@@ -80,7 +80,7 @@ class Operands {
   std::byte* allocate(std::size_t bytes);
   std::byte* put(std::span<const std::byte> bytes);
 
-  std::vector<runtime::Buffer> blocks_;
+  std::vector<device::Buffer> blocks_;
 };
 
 double now();  // seconds of a steady clock

@@ -24,7 +24,7 @@ namespace {
 
 using actors::TrainBatch;
 using actors::TrainerConfig;
-using runtime::DeviceKind;
+using device::DeviceKind;
 
 constexpr std::int64_t kGroup = 8;
 
@@ -60,8 +60,8 @@ TrainerConfig trainer_config() {
   return config;
 }
 
-runtime::Arena host_weights(const actors::ModelConfig& config, const runtime::Manifest& manifest) {
-  runtime::Arena arena = must(runtime::Arena::allocate(manifest, "the model's weights"));
+device::Arena host_weights(const actors::ModelConfig& config, const device::Manifest& manifest) {
+  device::Arena arena = must(device::Arena::allocate(manifest, "the model's weights"));
   fill_weights(config, manifest, arena.bytes());
   return arena;
 }
@@ -78,14 +78,14 @@ void report_training(benchmark::State& state, const DecoderShape& shape, double 
 void pass(benchmark::State& state, const DecoderShape& shape) {
   const actors::ModelConfig model = model_config(shape);
   const TrainerConfig config = trainer_config();
-  const runtime::Arena weights = host_weights(model, actors::published_manifest(model));
-  const runtime::Arena gradients = must(
-      runtime::Arena::allocate(actors::make_manifest(model), "gradients", runtime::Place::kDevice));
+  const device::Arena weights = host_weights(model, actors::published_manifest(model));
+  const device::Arena gradients = must(
+      device::Arena::allocate(actors::make_manifest(model), "gradients", device::Place::kDevice));
   actors::Weights policy =
       must(actors::Weights::allocate(model, actors::WeightsUse::kTraining, DeviceKind::kCuda));
   actors::LossPass loss = must(actors::LossPass::make(model, config, DeviceKind::kCuda, {}));
   policy.install(gpu(), weights.bytes());
-  runtime::synchronize(gpu());
+  device::synchronize(gpu());
 
   const TrainBatch batch = batch_of(shape, StepId{0}, 1);
   const actors::BatchAdvantages advantages =

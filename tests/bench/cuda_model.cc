@@ -29,26 +29,25 @@ actors::ModelConfig model_config(const DecoderShape& shape) {
   return config;
 }
 
-void fill_weights(const actors::ModelConfig& config, const runtime::Manifest& manifest,
+void fill_weights(const actors::ModelConfig& config, const device::Manifest& manifest,
                   std::span<std::byte> arena) {
   constexpr std::int64_t kPiece = 4096;
-  runtime::ThreadPool pool(
-      std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16));
+  device::ThreadPool pool(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16));
   const float width = static_cast<float>(config.initializer_range * std::sqrt(12.0));
-  for (const runtime::ParameterSpec& spec : manifest.parameters) {
-    const std::size_t size = runtime::size_bytes(spec.dtype);
+  for (const device::ParameterSpec& spec : manifest.parameters) {
+    const std::size_t size = device::size_bytes(spec.dtype);
     const auto count = static_cast<std::int64_t>(spec.bytes / size);
     const bool norm = spec.shape.size() == 1;
     const std::uint64_t seed = derive_seed(1, spec.name);
-    runtime::parallel_for(&pool, count, kPiece, [&](std::int64_t begin, std::int64_t end) {
+    device::parallel_for(&pool, count, kPiece, [&](std::int64_t begin, std::int64_t end) {
       std::array<float, kPiece> drawn;
       const auto piece = std::span(drawn).first(static_cast<std::size_t>(end - begin));
       Rng rng(derive_seed(seed, {static_cast<std::uint64_t>(begin)}));
       for (float& value : piece)
         value = norm ? 1.0f : (static_cast<float>(rng.unit()) - 0.5f) * width;
-      runtime::from_f32(piece, spec.dtype,
-                        arena.subspan(spec.offset_bytes + static_cast<std::size_t>(begin) * size,
-                                      piece.size() * size));
+      device::from_f32(piece, spec.dtype,
+                       arena.subspan(spec.offset_bytes + static_cast<std::size_t>(begin) * size,
+                                     piece.size() * size));
     });
   }
 }
@@ -60,7 +59,7 @@ double layer_elements(const DecoderShape& s) {
 
 double weight_bytes_read(const DecoderShape& s) {
   const double head = static_cast<double>(s.vocab * s.hidden);
-  return (layer_elements(s) + head) * static_cast<double>(runtime::size_bytes(sizes().model_dtype));
+  return (layer_elements(s) + head) * static_cast<double>(device::size_bytes(sizes().model_dtype));
 }
 
 }  // namespace tandem::bench

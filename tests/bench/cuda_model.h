@@ -15,7 +15,7 @@ namespace tandem::bench {
 actors::ModelConfig model_config(const DecoderShape& shape);
 
 // Fills an arena of the model's parameters, in whatever dtype, on all of the machine's cores.
-void fill_weights(const actors::ModelConfig& config, const runtime::Manifest& manifest,
+void fill_weights(const actors::ModelConfig& config, const device::Manifest& manifest,
                   std::span<std::byte> arena);
 
 // What a decoded token reads of the weights: every matrix once, the head as well, of the embedding

@@ -66,7 +66,7 @@ void add_norms() {
     return [=] { rms_norm(gpu(), op); };
   });
   add_memory("rms_norm_backward", 4 * x, [=](Operands& o) {
-    const std::int64_t workspace = kernels::rms_norm_workspace(runtime::DeviceKind::kCuda, T, H);
+    const std::int64_t workspace = kernels::rms_norm_workspace(device::DeviceKind::kCuda, T, H);
     const kernels::RmsNormBackward op{.dy = o.random(kBF16, {T, H}),
                                       .x = o.random(kBF16, {T, H}),
                                       .weight = o.random(kBF16, {H}),
@@ -81,7 +81,7 @@ void add_norms() {
 // The queries inside of q|k|v, as the model has them.
 TensorView queries(Operands& o) {
   const TensorView qkv = o.random(kBF16, {sizes().rows, shape().qkv_width()});
-  return runtime::split_heads(runtime::columns(qkv, 0, shape().q_width()), shape().heads);
+  return device::split_heads(device::columns(qkv, 0, shape().q_width()), shape().heads);
 }
 
 void add_heads() {
@@ -244,7 +244,7 @@ void add_kv_cache() {
   add_memory("attention_input", 2 * kHalf * product({T, A + 2 * G, D}), [=](Operands& o) {
     const TensorView qkv = o.random(kBF16, {T, shape().qkv_width()});
     const auto part = [&](std::int64_t first, std::int64_t heads) {
-      return runtime::split_heads(runtime::columns(qkv, first * D, heads * D), heads);
+      return device::split_heads(device::columns(qkv, first * D, heads * D), heads);
     };
     const kernels::AttentionInput op{.q = part(0, A),
                                      .k = part(A, G),

@@ -21,7 +21,7 @@ struct Weight {  // [N, K]
   DType y = kBF16;  // the dtype of the output
 
   double y_bytes(std::int64_t rows) const {
-    return static_cast<double>(rows * n) * static_cast<double>(runtime::size_bytes(y));
+    return static_cast<double>(rows * n) * static_cast<double>(device::size_bytes(y));
   }
 };
 
@@ -79,8 +79,8 @@ void measure_recorded(benchmark::State& state, const Memory& each, const MakeCal
     for (const auto& call : calls) call();
   };
   all();
-  runtime::synchronize(gpu());
-  const runtime::Graph graph = runtime::Graph::capture(gpu(), all);
+  device::synchronize(gpu());
+  const device::Graph graph = device::Graph::capture(gpu(), all);
   const Memory together{each.bytes * static_cast<double>(calls.size()), each.aim};
   measure(state, together, 1, [&](std::size_t) {
     if (graph) return graph.launch(gpu());
@@ -142,7 +142,7 @@ struct Attended {
 
 kernels::AttentionPacked forward(const DecoderShape& s, const Attended& a) {
   const auto part = [&](std::int64_t first_head, std::int64_t heads) {
-    return split_heads(runtime::columns(a.qkv, first_head * s.head_dim, heads * s.head_dim), heads);
+    return split_heads(device::columns(a.qkv, first_head * s.head_dim, heads * s.head_dim), heads);
   };
   return {.q = part(0, s.heads),
           .k = part(s.heads, s.kv_heads),
@@ -178,7 +178,7 @@ void attention_backward(benchmark::State& state, const DecoderShape& s, const Pa
     attention(gpu(), f);
     const kernels::AttentionPacked d = forward(s, attended(o, s, packed));  // where gradients go
     const std::int64_t workspace =
-        kernels::attention_backward_workspace(runtime::DeviceKind::kCuda, f.q, f.k);
+        kernels::attention_backward_workspace(device::DeviceKind::kCuda, f.q, f.k);
     const kernels::AttentionBackward op{.dout = d.out,
                                         .q = f.q,
                                         .k = f.k,

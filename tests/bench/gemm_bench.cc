@@ -35,7 +35,7 @@ namespace tandem::kernels {
 namespace {
 
 using Kind = bench::ProductKind;
-using runtime::DType;
+using device::DType;
 
 struct Shape {
   std::int64_t m, k, n;
@@ -56,9 +56,9 @@ struct Operands {
         dw(fill(s.n * s.k, DType::kF32)),
         panels(fill(packed_elements(dtype, s.n, s.k), dtype)) {}
 
-  static runtime::Buffer fill(std::int64_t elements, DType dtype) {
-    const std::size_t bytes = static_cast<std::size_t>(elements) * runtime::size_bytes(dtype);
-    auto buffer = runtime::Buffer::allocate(bytes, "a benchmark");
+  static device::Buffer fill(std::int64_t elements, DType dtype) {
+    const std::size_t bytes = static_cast<std::size_t>(elements) * device::size_bytes(dtype);
+    auto buffer = device::Buffer::allocate(bytes, "a benchmark");
     std::uint32_t state = 1;
     const auto value = [&state] {
       state = state * 1664525u + 1013904223u;
@@ -73,7 +73,7 @@ struct Operands {
     return *std::move(buffer);
   }
 
-  runtime::Buffer x, w, y, dw, panels;
+  device::Buffer x, w, y, dw, panels;
 };
 
 // One call of ours for a shape and kind.
@@ -82,10 +82,10 @@ class Ours {
   Ours(const Shape& s, const Product& product, Operands& o)
       : kind_(product.kind), pool_(product.threads) {
     const DType dtype = product.dtype;
-    x_ = runtime::tensor(o.x.as<std::byte>().data(), dtype, {s.m, s.k});
-    w_ = runtime::tensor(o.w.as<std::byte>().data(), dtype, {s.n, s.k});
-    y_ = runtime::tensor(o.y.as<std::byte>().data(), dtype, {s.m, s.n});
-    dw_ = runtime::tensor(o.dw.as<float>().data(), {s.n, s.k});
+    x_ = device::tensor(o.x.as<std::byte>().data(), dtype, {s.m, s.k});
+    w_ = device::tensor(o.w.as<std::byte>().data(), dtype, {s.n, s.k});
+    y_ = device::tensor(o.y.as<std::byte>().data(), dtype, {s.m, s.n});
+    dw_ = device::tensor(o.dw.as<float>().data(), {s.n, s.k});
     packed_ = packed_weight(o.panels.as<std::byte>().data(), dtype, s.n, s.k);
     pack_weight(stream_, {.weight = w_, .packed = packed_});
   }
@@ -102,7 +102,7 @@ class Ours {
 
  private:
   Kind kind_;
-  runtime::ThreadPool pool_;
+  device::ThreadPool pool_;
   Stream stream_{.pool = &pool_};
   TensorView x_, w_, y_, dw_;
   PackedWeight packed_;

@@ -14,9 +14,8 @@ namespace tandem::bench {
 inline constexpr const char* kBuild = "bench";  // what both ends say in their Hello
 
 // Parcels go to `directory`; `back` is the way back to a peer.
-runtime::LinkCallbacks callbacks_of(
-    runtime::Directory& directory,
-    std::function<runtime::ParcelSender(const runtime::PeerId&)> back);
+link::LinkCallbacks callbacks_of(link::Directory& directory,
+                                 std::function<link::ParcelSender(const link::PeerId&)> back);
 
 enum class Transport { kUnix, kTcpCurve };
 
@@ -24,26 +23,26 @@ enum class Transport { kUnix, kTcpCurve };
 class Place {
  public:
   explicit Place(Transport transport);
-  runtime::Binding binding();
+  link::Binding binding();
   // "ipc://PATH", or "HOST:PORT SERVER_KEY SECRET_KEY": keys of this benchmark alone.
-  std::string text(const runtime::Endpoint& bound) const;
+  std::string text(const link::Endpoint& bound) const;
 
  private:
-  std::optional<runtime::SocketFolder> folder_;  // none: TCP with the keys
-  runtime::CurveKeys server_;
-  runtime::CurveClient client_;
+  std::optional<link::SocketFolder> folder_;  // none: TCP with the keys
+  link::CurveKeys server_;
+  link::CurveClient client_;
 };
-runtime::Dial dial_of(const std::string& text);
+link::Dial dial_of(const std::string& text);
 
 // A client's link, made together with the sender that its callbacks need.
 class Dialled {
  public:
-  Dialled(runtime::IoThread& io, runtime::Directory& directory, runtime::Dial server,
+  Dialled(link::IoThread& io, link::Directory& directory, link::Dial server,
           const std::string& name, const std::string& opaque = "");
-  runtime::ParcelSender sender();
+  link::ParcelSender sender();
 
  private:
-  std::optional<runtime::LinkClient> link_;
+  std::optional<link::LinkClient> link_;
 };
 
 }  // namespace tandem::bench

@@ -55,8 +55,8 @@ using actors::Model;
 using actors::ModelConfig;
 using actors::NativeEngine;
 using actors::NativeTrainer;
-using runtime::DType;
-using runtime::ThreadPool;
+using device::DType;
+using device::ThreadPool;
 
 constexpr int kRepetitions = 3;
 constexpr std::int32_t kDecodePrompt = 32, kDecodeTokens = 64, kPrefillPrompt = 512,
@@ -132,7 +132,7 @@ bool parse_option(std::string_view name, std::string_view value, Options& option
   if (name == "--what") return parse_what(value, options);
   if (name == "--batch") return parse_batches(value, options);
   if (name == "--threads") {
-    const auto threads = number(value, runtime::kPoolThreadsMax);
+    const auto threads = number(value, device::kPoolThreadsMax);
     options.threads = threads.value_or(0);
     return threads.has_value();
   }
@@ -165,8 +165,8 @@ const char* dtype_name(DType dtype) { return dtype == DType::kF32 ? "float32" : 
 Model random_model(const std::filesystem::path& file, DType dtype, ThreadPool& threads) {
   ModelConfig config = must(actors::parse_model_config(must(read_file(file)), file.string()));
   must(actors::compute_in(dtype, config));
-  runtime::Arena weights =
-      must(runtime::Arena::allocate(actors::make_manifest(config), "the model's weights"));
+  device::Arena weights =
+      must(device::Arena::allocate(actors::make_manifest(config), "the model's weights"));
   actors::initialize(
       {.seed = 1, .initializer_range = config.initializer_range, .threads = &threads}, weights);
   return {.directory = {},
@@ -215,7 +215,7 @@ double read_bandwidth(ThreadPool& threads) {
   return repeated([&](std::uint64_t) {
     std::vector<std::uint64_t> sums(kWords / kGrain);
     const Time began = steady_now();
-    runtime::parallel_for(&threads, kWords, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    device::parallel_for(&threads, kWords, kGrain, [&](std::int64_t begin, std::int64_t end) {
       sums[static_cast<std::size_t>(begin / kGrain)] = sum(std::span(words).subspan(
           static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
     });
@@ -232,7 +232,7 @@ double weight_bytes(const ModelConfig& config) {
   auto elements = static_cast<double>(actors::make_manifest(config).elements());
   if (!config.tie_word_embeddings)
     elements -= static_cast<double>(config.vocab_size * config.hidden_size);
-  return elements * static_cast<double>(runtime::size_bytes(config.dtype));
+  return elements * static_cast<double>(device::size_bytes(config.dtype));
 }
 
 class Engine {
@@ -243,12 +243,12 @@ class Engine {
             engine_config(model.config, options), {.pool = &threads}))) {
     engine_->begin_update(PolicyVersion{0});
     const std::span<const float> floats = model.weights.f32();
-    const runtime::Manifest master = model.weights.manifest();
-    const runtime::Manifest published = actors::published_manifest(model.config);
+    const device::Manifest master = model.weights.manifest();
+    const device::Manifest published = actors::published_manifest(model.config);
     std::vector<std::byte> version(published.bytes_total);
     for (std::size_t i = 0; i < master.parameters.size(); ++i) {
-      const runtime::ParameterSpec &from = master.parameters[i], &to = published.parameters[i];
-      runtime::from_f32(
+      const device::ParameterSpec &from = master.parameters[i], &to = published.parameters[i];
+      device::from_f32(
           floats.subspan(from.offset_bytes / sizeof(float), from.bytes / sizeof(float)), to.dtype,
           std::span(version).subspan(to.offset_bytes, to.bytes));
     }
@@ -347,7 +347,7 @@ std::unique_ptr<NativeTrainer> make_trainer(Model model, std::int32_t threads) {
   config.algorithm.adv_estimator = actors::AdvantageEstimator::kReinforcePlusPlus;
   config.batch.response_length_max = kTrainCompletion;
   config.optimizer.lr = 1e-6;
-  config.rows_max = actors::rows_target(runtime::DeviceKind::kCpu, config.rows_max);
+  config.rows_max = actors::rows_target(device::DeviceKind::kCpu, config.rows_max);
   config.positions_max = kTrainPrompt + kTrainCompletion;
   config.checkpoints.resume = actors::ResumeMode::kDisable;
   return must(NativeTrainer::make({.config = config,

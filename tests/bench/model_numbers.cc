@@ -41,8 +41,8 @@ namespace tandem::actors {
 namespace {
 
 using bench::must;
-using runtime::DeviceKind;
-using runtime::Stream;
+using device::DeviceKind;
+using device::Stream;
 using Tokens = std::vector<std::int32_t>;
 
 constexpr std::int32_t kPagePositions = 16;
@@ -53,7 +53,7 @@ struct Request {
   float dlogprob;
   std::vector<std::string> prompts;
   std::int32_t completion_tokens;
-  runtime::DType dtype;
+  device::DType dtype;
 };
 
 Request read_request(const std::filesystem::path& file) {
@@ -64,7 +64,7 @@ Request read_request(const std::filesystem::path& file) {
       .dlogprob = json.at("dlogprob"),
       .prompts = json.at("prompts"),
       .completion_tokens = json.at("completion_tokens"),
-      .dtype = json.at("dtype") == "bfloat16" ? runtime::DType::kBF16 : runtime::DType::kF32};
+      .dtype = json.at("dtype") == "bfloat16" ? device::DType::kBF16 : device::DType::kF32};
   CHECK(request.sequences.size() == request.prompt_lengths.size());
   return request;
 }
@@ -83,7 +83,7 @@ class Numbers {
   std::vector<NamedTensor> tensors_;
 };
 
-std::span<const float> all_of(const runtime::TensorView& view) {
+std::span<const float> all_of(const device::TensorView& view) {
   return {view.f32(), static_cast<std::size_t>(view.elements())};
 }
 
@@ -115,7 +115,7 @@ void add_logits(const Model& model, const Request& request, Numbers& numbers) {
     const Tokens& tokens = request.sequences[i];
     const auto length = static_cast<std::int32_t>(tokens.size());
     const PagedSlice slice{.tokens = tokens, .position = 0, .pages = table, .logits_last = length};
-    const runtime::TensorView logits = decoder.forward(Stream{}, weights, cache, {&slice, 1});
+    const device::TensorView logits = decoder.forward(Stream{}, weights, cache, {&slice, 1});
     numbers.add("logits." + std::to_string(i), {length, model.config.vocab_size}, all_of(logits));
   }
 }
@@ -153,11 +153,11 @@ void add_gradients(const Model& model, const Request& request, Numbers& numbers)
   std::vector<float> logprob(packed.items.size());
   decoder.forward(Stream{}, weights, batch, logprob, {});
   numbers.add("logprob", {items}, logprob);
-  const runtime::Arena gradients =
-      must(runtime::Arena::allocate(make_manifest(model.config), "the gradients"));
+  const device::Arena gradients =
+      must(device::Arena::allocate(make_manifest(model.config), "the gradients"));
   const std::vector<float> dlogprob(packed.items.size(), request.dlogprob);
   decoder.backward(Stream{}, weights, batch, dlogprob, {}, gradients);
-  for (const runtime::ParameterSpec& spec : gradients.manifest().parameters)
+  for (const device::ParameterSpec& spec : gradients.manifest().parameters)
     numbers.add("grad." + spec.name, spec.shape, all_of(gradients.view(spec.name)));
 }
 

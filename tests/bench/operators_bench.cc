@@ -19,7 +19,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 constexpr std::int64_t kTokens = 256;
 
@@ -27,8 +27,8 @@ constexpr std::int64_t kTokens = 256;
 class Values {
  public:
   explicit Values(std::int64_t count)
-      : memory_(*runtime::Buffer::allocate(static_cast<std::size_t>(count) * sizeof(float),
-                                           "a benchmark")) {
+      : memory_(*device::Buffer::allocate(static_cast<std::size_t>(count) * sizeof(float),
+                                          "a benchmark")) {
     std::uint32_t state = 1;
     for (float& value : memory_.as<float>()) {
       state = state * 1664525u + 1013904223u;
@@ -38,7 +38,7 @@ class Values {
   float* data() { return memory_.as<float>().data(); }
 
  private:
-  runtime::Buffer memory_;
+  device::Buffer memory_;
 };
 
 void measure(benchmark::State& state, std::int64_t written, const std::function<void()>& call) {
@@ -75,7 +75,7 @@ void run_rms_norm(benchmark::State& state, std::int64_t channels) {
 }
 
 void run_rms_norm_backward(benchmark::State& state, std::int64_t channels) {
-  const std::int64_t scratch = rms_norm_workspace(runtime::DeviceKind::kCpu, kTokens, channels);
+  const std::int64_t scratch = rms_norm_workspace(device::DeviceKind::kCpu, kTokens, channels);
   Values dy(kTokens * channels), x(kTokens * channels), dx(kTokens * channels);
   Values weight(channels), dweight(channels), inv_rms(kTokens), workspace(scratch);
   measure(state, kTokens * channels, [&] {

@@ -25,8 +25,8 @@ zmq::socket_t make_stream_socket(zmq::context_t& context) {
 RawStream::RawStream(Encryption encryption) : socket_(make_stream_socket(context_)) {
   std::vector<std::string> keys;
   if (encryption == Encryption::kCurve) {
-    const runtime::CurveKeys server = runtime::make_curve_keys();
-    const runtime::CurveKeys client = runtime::make_curve_keys();
+    const link::CurveKeys server = link::make_curve_keys();
+    const link::CurveKeys client = link::make_curve_keys();
     socket_.set(zmq::sockopt::curve_server, true);
     socket_.set(zmq::sockopt::curve_secretkey, server.secret_key);
     keys = {server.public_key, client.public_key, client.secret_key};

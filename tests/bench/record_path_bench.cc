@@ -30,8 +30,8 @@ namespace tandem::bench {
 namespace {
 
 namespace fs = std::filesystem;
+using actor::Ref;
 using actors::GroupPayload;
-using runtime::Ref;
 
 constexpr int kGroups = 64, kGroupSize = 8, kTokens = 512, kGroupsPerMessage = 8;
 constexpr Duration kPatience = std::chrono::seconds(30);
@@ -50,15 +50,15 @@ GroupPayload make_payload(std::uint64_t group) {
 
 // One process of the real thing: a link, a bulk client, an actor.
 struct Peer {
-  Peer(const std::string& name, const runtime::Endpoint& link_server,
-       const runtime::Endpoint& bulk_server)
+  Peer(const std::string& name, const link::Endpoint& link_server,
+       const link::Endpoint& bulk_server)
       : link(link_io, directory, {link_server, {}}, name), bulk(bulk_io, {bulk_server, {}}) {}
-  runtime::Directory directory;
-  runtime::IoThread link_io{"link"}, bulk_io{"bulk"};
-  runtime::ThreadedExecutor executor{1, 1};
-  runtime::System system{executor, {}};
+  link::Directory directory;
+  link::IoThread link_io{"link"}, bulk_io{"bulk"};
+  actor::ThreadedExecutor executor{1, 1};
+  actor::System system{executor, {}};
   Dialled link;
-  runtime::BulkClient bulk;
+  payload::BulkClient bulk;
 };
 
 // What the two outer peers say; the reward says all of RewardEvents.
@@ -73,24 +73,24 @@ class Relay {
   Relay(Ref<actors::RewardInbox> reward, Ref<actors::LearnerInbox> learner, std::latch*& committed)
       : reward_(std::move(reward)), learner_(std::move(learner)), committed_(committed) {}
 
-  void handle(runtime::Context&, actors::Generated generated) {
+  void handle(actor::Context&, actors::Generated generated) {
     actors::ScoreGroups work;
     for (auto& group : generated.groups) {
       work.groups.push_back({group.group, group.attempt, kRecord, group.payload});
       step_.groups.push_back({group.group, group.attempt, std::move(group.payload), {}});
     }
-    CHECK(reward_.tell(std::move(work)) == runtime::Delivery::kAccepted);
+    CHECK(reward_.tell(std::move(work)) == actor::Delivery::kAccepted);
   }
-  void handle(runtime::Context&, actors::GroupsScored scored) {
+  void handle(actor::Context&, actors::GroupsScored scored) {
     scored_ += static_cast<int>(scored.groups.size());
     if (scored_ < kGroups) return;
     scored_ = 0;
-    CHECK(learner_.tell(std::exchange(step_, {})) == runtime::Delivery::kAccepted);
+    CHECK(learner_.tell(std::exchange(step_, {})) == actor::Delivery::kAccepted);
   }
-  void handle(runtime::Context&, actors::StepCommitted) { committed_->count_down(); }
-  void handle(runtime::Context&, actors::RewardUp) {}
-  void handle(runtime::Context&, actors::TextsScored) {}
-  void handle(runtime::Context&, actors::RewardTrouble) {}
+  void handle(actor::Context&, actors::StepCommitted) { committed_->count_down(); }
+  void handle(actor::Context&, actors::RewardUp) {}
+  void handle(actor::Context&, actors::TextsScored) {}
+  void handle(actor::Context&, actors::RewardTrouble) {}
 
  private:
   const Ref<actors::RewardInbox> reward_;
@@ -104,30 +104,30 @@ class Relay {
 class Puller {
  public:
   using Inbox = actors::LearnerInbox;
-  Puller(runtime::BulkClient& bulk, Ref<LearnerSays> exchange)
+  Puller(payload::BulkClient& bulk, Ref<LearnerSays> exchange)
       : bulk_(bulk), exchange_(std::move(exchange)) {}
 
-  void handle(runtime::Context&, actors::TrainStep step) {
-    std::vector<runtime::PayloadRef> refs;
+  void handle(actor::Context&, actors::TrainStep step) {
+    std::vector<wire::PayloadRef> refs;
     for (auto& group : step.groups) refs.push_back(std::move(group.payload));
     for (const std::string& bytes : must(bulk_.get_many(std::move(refs), kPatience)))
-      benchmark::DoNotOptimize(must(runtime::decode<GroupPayload>(bytes)));
-    CHECK(exchange_.tell(actors::StepCommitted{}) == runtime::Delivery::kAccepted);
+      benchmark::DoNotOptimize(must(wire::decode<GroupPayload>(bytes)));
+    CHECK(exchange_.tell(actors::StepCommitted{}) == actor::Delivery::kAccepted);
   }
-  void handle(runtime::Context&, actors::PublishInitial) {}
-  void handle(runtime::Context&, actors::WarmStart) {}
-  void handle(runtime::Context&, actors::SaveCheckpoint) {}
+  void handle(actor::Context&, actors::PublishInitial) {}
+  void handle(actor::Context&, actors::WarmStart) {}
+  void handle(actor::Context&, actors::SaveCheckpoint) {}
 
  private:
-  runtime::BulkClient& bulk_;
+  payload::BulkClient& bulk_;
   const Ref<LearnerSays> exchange_;
 };
 
 class Fleet {
  public:
   explicit Fleet(const fs::path& directory)
-      : store_(must(runtime::open_file_segments(directory, {}))),
-        bulk_(must(runtime::BulkServer::listen({places_.binding()}, "bench", *store_))),
+      : store_(must(payload::open_file_segments(directory, {}))),
+        bulk_(must(payload::BulkServer::listen({places_.binding()}, "bench", *store_))),
         link_(listen()),
         rollout_("rollout", link_->endpoint(), bulk_->endpoints().front()),
         reward_("reward", link_->endpoint(), bulk_->endpoints().front()),
@@ -145,9 +145,9 @@ class Fleet {
           directory_.remote<actors::RewardInbox>({kRole, {}}, to("reward")),
           directory_.remote<actors::LearnerInbox>({kRole, {}}, to("learner")), committed_);
     });
-    directory_.expose("rollout_events", runtime::narrow<RolloutSays>(relay));
-    directory_.expose("reward_events", runtime::narrow<actors::RewardEvents>(relay));
-    directory_.expose("learner_events", runtime::narrow<LearnerSays>(relay));
+    directory_.expose("rollout_events", actor::narrow<RolloutSays>(relay));
+    directory_.expose("reward_events", actor::narrow<actors::RewardEvents>(relay));
+    directory_.expose("learner_events", actor::narrow<LearnerSays>(relay));
   }
   ~Fleet() {
     link_->close(Duration::zero());
@@ -158,13 +158,13 @@ class Fleet {
   void run(const std::vector<GroupPayload>& payloads) {
     std::latch committed(1);
     committed_ = &committed;
-    std::vector<runtime::PayloadRef> stored;
+    std::vector<wire::PayloadRef> stored;
     const auto exchange =
         rollout_.directory.remote<RolloutSays>({"rollout_events", {}}, rollout_.link.sender());
     for (std::size_t at = 0; at < payloads.size(); at += kGroupsPerMessage) {
       std::vector<std::string> encoded;
       for (std::size_t i = at; i < at + kGroupsPerMessage; ++i)
-        encoded.push_back(runtime::encode(payloads[i]));
+        encoded.push_back(wire::encode(payloads[i]));
       auto refs = must(rollout_.bulk.put_many(std::move(encoded), kPatience));
       actors::Generated generated;
       stored.insert(stored.end(), refs.begin(), refs.end());
@@ -174,34 +174,30 @@ class Fleet {
              .prompt_tokens = 1,
              .trajectories = std::vector<actors::TrajectoryHeader>(kGroupSize),
              .payload = std::move(refs[i])});
-      CHECK(exchange.tell(std::move(generated)) == runtime::Delivery::kAccepted);
+      CHECK(exchange.tell(std::move(generated)) == actor::Delivery::kAccepted);
     }
     committed.wait();
     for (const auto& payload : stored) CHECK(store_->release(payload));
     must(store_->reclaim(store_->open_segment()));
   }
-  runtime::BulkCounters counters() const { return bulk_->counters(); }
+  payload::BulkCounters counters() const { return bulk_->counters(); }
 
  private:
-  std::unique_ptr<runtime::LinkServer> listen() {
+  std::unique_ptr<link::LinkServer> listen() {
     auto callbacks = callbacks_of(
-        directory_, [this](const runtime::PeerId& peer) { return runtime::to_peer(*link_, peer); });
-    callbacks.on_up = [this](const runtime::PeerId&, const runtime::Hello&) {
-      all_up_.count_down();
-    };
-    return must(runtime::LinkServer::listen(
+        directory_, [this](const link::PeerId& peer) { return link::to_peer(*link_, peer); });
+    callbacks.on_up = [this](const link::PeerId&, const link::Hello&) { all_up_.count_down(); };
+    return must(link::LinkServer::listen(
         io_, {places_.binding()}, {.name = "controller", .incarnation = {1}, .build = kBuild}, {},
         callbacks));
   }
-  runtime::ParcelSender to(const std::string& peer) {
-    return runtime::to_peer(*link_, {peer, {1}});
-  }
+  link::ParcelSender to(const std::string& peer) { return link::to_peer(*link_, {peer, {1}}); }
   void expose_reward() {
     const auto reward = reward_.system.spawn<actors::RewardActor>("reward", [this] {
       actors::RewardActor::Connections connections;
       connections.exchange = reward_.directory.remote<actors::RewardEvents>({"reward_events", {}},
                                                                             reward_.link.sender());
-      connections.read = [this](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
+      connections.read = [this](std::vector<wire::PayloadRef> refs, payload::ReadDone done) {
         reward_.bulk.get_many(std::move(refs), kPatience, std::move(done));
       };
       return std::make_unique<actors::RewardActor>(
@@ -209,19 +205,19 @@ class Fleet {
           must(actors::make_verifier({.type = actors::VerifierType::kExact}, nullptr)),
           std::move(connections));
     });
-    reward_.directory.expose(kRole, runtime::narrow<actors::RewardInbox>(reward));
+    reward_.directory.expose(kRole, actor::narrow<actors::RewardInbox>(reward));
   }
 
-  runtime::Directory directory_;
-  runtime::IoThread io_{"link"};
-  runtime::ThreadedExecutor executor_{1, 1};
-  runtime::System system_{executor_, {}};
+  link::Directory directory_;
+  link::IoThread io_{"link"};
+  actor::ThreadedExecutor executor_{1, 1};
+  actor::System system_{executor_, {}};
   std::latch all_up_{3};
   std::latch* committed_ = nullptr;
   Place places_{Transport::kUnix};
-  std::unique_ptr<runtime::SegmentStore> store_;
-  std::unique_ptr<runtime::BulkServer> bulk_;
-  std::unique_ptr<runtime::LinkServer> link_;
+  std::unique_ptr<payload::SegmentStore> store_;
+  std::unique_ptr<payload::BulkServer> bulk_;
+  std::unique_ptr<link::LinkServer> link_;
   Peer rollout_, reward_, learner_;
 };
 

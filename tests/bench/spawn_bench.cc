@@ -22,30 +22,30 @@ namespace {
 void spawn(benchmark::State& state) {
   const auto log = std::filesystem::temp_directory_path() /
                    ("tandem-spawn-bench-" + std::to_string(getpid()) + ".log");
-  runtime::IoThread io("link");
+  link::IoThread io("link");
   std::latch* up = nullptr;
-  const runtime::LinkCallbacks callbacks{
-      .on_parcel = [](const runtime::PeerId&, std::string&) { return runtime::Offer::kTaken; },
-      .on_up = [&](const runtime::PeerId&, const runtime::Hello&) { up->count_down(); },
-      .on_down = [](const runtime::PeerId&, const runtime::Down&) {}};
+  const link::LinkCallbacks callbacks{
+      .on_parcel = [](const link::PeerId&, std::string&) { return link::Offer::kTaken; },
+      .on_up = [&](const link::PeerId&, const link::Hello&) { up->count_down(); },
+      .on_down = [](const link::PeerId&, const link::Down&) {}};
   Place place(Transport::kUnix);
-  const auto server = must(runtime::LinkServer::listen(
+  const auto server = must(link::LinkServer::listen(
       io, {place.binding()},
       {.name = "controller", .incarnation = {1}, .build = actors::wire_build()}, {}, callbacks));
   server->start();
-  runtime::PosixProcessHost host;
+  node::PosixProcessHost host;
   std::uint64_t life = 0;
   for (auto _ : state) {
     std::latch introduced(1), ended(1);
     io.run([&] { up = &introduced; });
     std::vector<std::string> argv = app::rank_arguments({"bench/rollout/0", {++life}, 0});
     argv.insert(argv.begin(), "/proc/self/exe");
-    for (std::string& word : runtime::rank_words({.controller = to_string(server->endpoint())}))
+    for (std::string& word : node::rank_words({.controller = to_string(server->endpoint())}))
       argv.push_back(std::move(word));
     const Time begin = steady_now();
-    const auto rank = must(
-        host.spawn({.name = "rank", .argv = std::move(argv), .log_path = log},
-                   [&](runtime::ProcessId, const runtime::ExitStatus&) { ended.count_down(); }));
+    const auto rank =
+        must(host.spawn({.name = "rank", .argv = std::move(argv), .log_path = log},
+                        [&](node::ProcessId, const node::ExitStatus&) { ended.count_down(); }));
     introduced.wait();
     state.SetIterationTime(seconds(steady_now() - begin));
     host.stop(rank.id, std::chrono::seconds(1));

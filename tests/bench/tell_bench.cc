@@ -22,8 +22,8 @@ struct Last {
 class Adder {
  public:
   using Inbox = std::variant<Number, Last>;
-  void handle(runtime::Context&, Number number) { sum_ += number.value; }
-  void handle(runtime::Context&, Last last) {
+  void handle(actor::Context&, Number number) { sum_ += number.value; }
+  void handle(actor::Context&, Last last) {
     benchmark::DoNotOptimize(sum_);
     last.handled->count_down();
   }
@@ -33,14 +33,14 @@ class Adder {
 };
 
 void tell(benchmark::State& state) {
-  runtime::ThreadedExecutor executor(1, 1);
-  runtime::System system(executor, {});
+  actor::ThreadedExecutor executor(1, 1);
+  actor::System system(executor, {});
   const auto adder = system.spawn<Adder>("adder", [] { return std::make_unique<Adder>(); });
   for (auto _ : state) {
     for (std::int64_t i = 1; i < kBatch; ++i)
-      CHECK(adder.tell(Number{i}) == runtime::Delivery::kAccepted);
+      CHECK(adder.tell(Number{i}) == actor::Delivery::kAccepted);
     std::latch handled(1);
-    CHECK(adder.tell(Last{&handled}) == runtime::Delivery::kAccepted);
+    CHECK(adder.tell(Last{&handled}) == actor::Delivery::kAccepted);
     handled.wait();
   }
   state.SetItemsProcessed(state.iterations() * kBatch);

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Runs the binary with these arguments to its end, which must be good.
-void run_tandem(runtime::PosixProcessHost& host, const fs::path& home,
+void run_tandem(node::PosixProcessHost& host, const fs::path& home,
                 std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), TANDEM_BINARY);
   std::latch ended(1);
@@ -28,7 +28,7 @@ void run_tandem(runtime::PosixProcessHost& host, const fs::path& home,
                    .argv = std::move(arguments),
                    .environment = {{"TANDEM_HOME", home.string()}},
                    .log_path = home / "bench.log"},
-                  [&](runtime::ProcessId, const runtime::ExitStatus& status) {
+                  [&](node::ProcessId, const node::ExitStatus& status) {
                     CHECK(status.code == 0);
                     ended.count_down();
                   }));
@@ -37,7 +37,7 @@ void run_tandem(runtime::PosixProcessHost& host, const fs::path& home,
 
 void up(benchmark::State& state) {
   const fs::path home = fs::temp_directory_path() / ("tandem-up-bench-" + std::to_string(getpid()));
-  runtime::PosixProcessHost host;
+  node::PosixProcessHost host;
   for (auto _ : state) {
     fs::remove_all(home);
     fs::create_directories(home);
@@ -54,19 +54,18 @@ constexpr const char* kJob = "arithmetic-grpo-1";
 
 // When the newest incarnation of the second rollout logged its first token; none if it did not.
 std::optional<std::int64_t> first_token_ms(const fs::path& logs) {
-  const auto incarnations = runtime::log_incarnations(logs, "rollout/1");
+  const auto incarnations = node::log_incarnations(logs, "rollout/1");
   if (incarnations.empty()) return std::nullopt;
-  const std::string text =
-      must(read_file(runtime::log_path(logs, "rollout/1", incarnations.back())));
+  const std::string text = must(read_file(node::log_path(logs, "rollout/1", incarnations.back())));
   const auto at = text.find("event=first_token");
   if (at == std::string::npos) return std::nullopt;
-  return runtime::line_time_ms(std::string_view(text).substr(text.rfind('\n', at) + 1));
+  return node::line_time_ms(std::string_view(text).substr(text.rfind('\n', at) + 1));
 }
 
 void scale_first_token(benchmark::State& state) {
   const fs::path home =
       fs::temp_directory_path() / ("tandem-scale-bench-" + std::to_string(getpid()));
-  runtime::PosixProcessHost host;
+  node::PosixProcessHost host;
   fs::remove_all(home);
   fs::create_directories(home);
   run_tandem(host, home, {"up", "--port", "0"});

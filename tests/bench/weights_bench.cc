@@ -59,8 +59,8 @@ void measure(benchmark::State& state, std::uint64_t bytes, const std::function<v
   if (beside) state.counters["ratio"] = median(others) / median(own);
 }
 
-runtime::Buffer filled(std::uint64_t bytes) {
-  runtime::Buffer buffer = must(runtime::Buffer::allocate(bytes, "a benchmark's weights"));
+device::Buffer filled(std::uint64_t bytes) {
+  device::Buffer buffer = must(device::Buffer::allocate(bytes, "a benchmark's weights"));
   const auto words = buffer.as<std::uint64_t>();
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = i * 0x9e3779b97f4a7c15u;
   return buffer;
@@ -69,7 +69,7 @@ runtime::Buffer filled(std::uint64_t bytes) {
 // What memcpy does in the place of a publisher: as many warm copies, one after the other.
 class Copies {
  public:
-  explicit Copies(const runtime::Buffer& arena) : arena_(arena) {
+  explicit Copies(const device::Buffer& arena) : arena_(arena) {
     for (int i = 0; i < kSlots; ++i) copies_.push_back(filled(arena.size()));
   }
   void next() {
@@ -79,36 +79,36 @@ class Copies {
   }
 
  private:
-  const runtime::Buffer& arena_;
-  std::vector<runtime::Buffer> copies_;
+  const device::Buffer& arena_;
+  std::vector<device::Buffer> copies_;
   std::size_t at_ = 0;
 };
 
 // A publisher whose slots have all been written once.
 class Family {
  public:
-  Family(const runtime::Buffer& arena, runtime::WeightsType type)
+  Family(const device::Buffer& arena, weights::WeightsType type)
       : arena_(arena),
         config_{.type = type,
-                .name = runtime::weights_name("bench", std::to_string(getpid())),
+                .name = weights::weights_name("bench", std::to_string(getpid())),
                 .slots = kSlots,
                 .layout = {.arena_bytes = arena.size(), .hash = 1, .manifest_json = "{}\n"}},
-        publisher_(must(runtime::make_publisher(config_))) {
+        publisher_(must(weights::make_publisher(config_))) {
     for (int i = 0; i < kSlots; ++i) publish();
   }
   ~Family() {
     publisher_.reset();
-    must(runtime::remove_weights(config_));
+    must(weights::remove_weights(config_));
   }
   void publish() { must(publisher_->publish({++newest_}, arena_.bytes(), kPatience)); }
   PolicyVersion newest() const { return {newest_}; }
-  const runtime::WeightsConfig& config() const { return config_; }
-  std::optional<runtime::WeightSource> source() const { return publisher_->source(); }
+  const weights::WeightsConfig& config() const { return config_; }
+  std::optional<wire::WeightSource> source() const { return publisher_->source(); }
 
  private:
-  const runtime::Buffer& arena_;
-  const runtime::WeightsConfig config_;
-  std::unique_ptr<runtime::WeightPublisher> publisher_;
+  const device::Buffer& arena_;
+  const weights::WeightsConfig config_;
+  std::unique_ptr<weights::WeightPublisher> publisher_;
   std::int64_t newest_ = 0;
 };
 
@@ -116,18 +116,18 @@ class Family {
 class Installer {
  public:
   explicit Installer(const Family& family)
-      : family_(family), subscriber_(runtime::make_subscriber(family.config())) {
-    for (runtime::Buffer& buffer : buffers_) buffer = filled(family.config().layout.arena_bytes);
+      : family_(family), subscriber_(weights::make_subscriber(family.config())) {
+    for (device::Buffer& buffer : buffers_) buffer = filled(family.config().layout.arena_bytes);
     if (const auto source = family.source()) subscriber_->look_at(*source);
     while (!subscriber_->available(family_.newest())) look_later();
     for (int slot = 0; slot < kSlots; ++slot) next();  // this process' first look at each slot
   }
   void next() {
     const PolicyVersion version{family_.newest().value - installed_ % kSlots};
-    const runtime::Buffer& buffer = buffers_[installed_ % 2];
+    const device::Buffer& buffer = buffers_[installed_ % 2];
     must(subscriber_->begin(version, buffer.bytes()));
     for (;;) {
-      const runtime::UpdateProgress progress = must(subscriber_->progress(kBytesPerStep));
+      const weights::UpdateProgress progress = must(subscriber_->progress(kBytesPerStep));
       if (progress.complete) break;
       if (progress.arrives_by_itself) look_later();
     }
@@ -139,8 +139,8 @@ class Installer {
   static void look_later() { ::poll(nullptr, 0, 1); }
 
   const Family& family_;
-  std::unique_ptr<runtime::WeightSubscriber> subscriber_;
-  runtime::Buffer buffers_[2];
+  std::unique_ptr<weights::WeightSubscriber> subscriber_;
+  device::Buffer buffers_[2];
   std::int64_t installed_ = 0;
 };
 
@@ -149,31 +149,31 @@ std::uint64_t bytes_of(const benchmark::State& state) {
 }
 
 void memcpy_alone(benchmark::State& state) {
-  const runtime::Buffer arena = filled(bytes_of(state));
+  const device::Buffer arena = filled(bytes_of(state));
   Copies copies(arena);
   measure(state, arena.size(), [&] { copies.next(); }, {});
 }
 
 void shm_publish(benchmark::State& state) {
-  const runtime::Buffer arena = filled(bytes_of(state));
+  const device::Buffer arena = filled(bytes_of(state));
   Copies copies(arena);
-  Family family(arena, runtime::WeightsType::kShm);
+  Family family(arena, weights::WeightsType::kShm);
   measure(
       state, arena.size(), [&] { family.publish(); }, [&] { copies.next(); });
 }
 
 void shm_install(benchmark::State& state) {
-  const runtime::Buffer arena = filled(bytes_of(state));
+  const device::Buffer arena = filled(bytes_of(state));
   Copies copies(arena);
-  Family family(arena, runtime::WeightsType::kShm);
+  Family family(arena, weights::WeightsType::kShm);
   Installer installer(family);
   measure(
       state, arena.size(), [&] { installer.next(); }, [&] { copies.next(); });
 }
 
 void tcp_fetch(benchmark::State& state) {
-  const runtime::Buffer arena = filled(bytes_of(state));
-  Family family(arena, runtime::WeightsType::kTcp);
+  const device::Buffer arena = filled(bytes_of(state));
+  Family family(arena, weights::WeightsType::kTcp);
   Installer installer(family);
   RawStream curve(Encryption::kCurve);
   measure(

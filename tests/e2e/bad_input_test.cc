@@ -261,14 +261,14 @@ TEST_F(BadInput, SeveralErrorsOfAJobFileAreInOneAnswer) {
   EXPECT_EQ(submit.err, run.err);
 
   const json controller = parse_json(read_file(home.path() / "controller.json").value());
-  const auto server = runtime::parse_endpoint(controller["http"].get<std::string>());
+  const auto server = link::parse_endpoint(controller["http"].get<std::string>());
   ASSERT_TRUE(server) << render(server.error());
-  const auto answer = runtime::http_post(
-      *server, "/api/v1/jobs", read_file(job).value(), kPatience,
-      {{"authorization", "Bearer " + read_secret(home.path() / "token").value()}});
+  const auto answer =
+      http::http_post(*server, "/api/v1/jobs", read_file(job).value(), kPatience,
+                      {{"authorization", "Bearer " + read_secret(home.path() / "token").value()}});
   ASSERT_TRUE(answer) << render(answer.error());
   EXPECT_EQ(answer->status, 400);
-  std::string told = render(runtime::error_of(*answer)) + "\n";
+  std::string told = render(http::error_of(*answer)) + "\n";
   const std::string origin = "the submitted job";
   for (std::size_t i = 0; (i = told.find(origin, i)) != std::string::npos;)
     told.replace(i, origin.size(), job.string());

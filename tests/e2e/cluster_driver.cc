@@ -229,7 +229,7 @@ std::vector<std::string> Home::shared_memory() const {
   std::vector<std::string> found;
   std::error_code none;  // a state folder without runs
   for (const auto& run : fs::directory_iterator(path_ / "runs", none)) {
-    const std::string name = runtime::weights_name(run.path().filename().string(), run.path());
+    const std::string name = weights::weights_name(run.path().filename().string(), run.path());
     const std::string file = "/dev/shm/tandem-weights." + name;
     if (fs::exists(file)) found.push_back(file);
   }
@@ -282,13 +282,13 @@ void run_and_kill(const Home& home, const Words& words, int step) {
 }
 
 std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {
-  auto journal = runtime::Sqlite::open((run_dir / "journal.sqlite").string(), "");
+  auto journal = sqlite::Sqlite::open((run_dir / "journal.sqlite").string(), "");
   if (!journal) {
     ADD_FAILURE() << journal.error().message;
     return -1;
   }
   std::optional<std::int64_t> value;
-  const auto done = (*journal)->query(query, [&](const runtime::Sqlite::Row& row) {
+  const auto done = (*journal)->query(query, [&](const sqlite::Sqlite::Row& row) {
     EXPECT_FALSE(value.has_value()) << query;
     if (const auto* number = std::get_if<std::int64_t>(&row.at(0))) value = *number;
   });

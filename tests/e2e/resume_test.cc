@@ -263,8 +263,8 @@ TEST(Resume, ACheckpointOfAnotherJobIsRefusedAndKept) {
 TEST(Resume, ARunOfAnotherVersionIsRefusedBeforeAnythingBegins) {
   const Home home;
   ASSERT_TRUE(fs::create_directories(home.run_dir(kSmallId)));
-  ASSERT_TRUE(runtime::Sqlite::open((home.run_dir(kSmallId) / "journal.sqlite").string(),
-                                    "CREATE TABLE journal(seq INTEGER, kind TEXT)"));
+  ASSERT_TRUE(sqlite::Sqlite::open((home.run_dir(kSmallId) / "journal.sqlite").string(),
+                                   "CREATE TABLE journal(seq INTEGER, kind TEXT)"));
   const Finished old = home.run(resume(home, small_job(kSteps)));
   EXPECT_EQ(old.code, 64) << old.text();
   EXPECT_NE(old.err.find("schema 1"), std::string::npos) << old.text();

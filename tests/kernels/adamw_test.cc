@@ -9,7 +9,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 struct State {
   Floats p, g, m, v;

@@ -7,7 +7,7 @@
 
 namespace tandem::kernels {
 
-using runtime::tensor;
+using device::tensor;
 
 TensorView Batch::whole(const Floats& buffer) const {
   return tensor(buffer.data(), {rows, width()});

@@ -7,7 +7,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 class AttentionInputIn : public testing::TestWithParam<DType> {};
 

@@ -12,7 +12,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 struct Packed {
   Floats out, lse;
@@ -246,7 +246,7 @@ TEST_P(AttentionHeads, InBf16GradientsAreRoundedOnce) {
         const Stored to = Stored::poisoned(dtype, {batch.rows, batch.width()});
         const Stored douts(dtype, {batch.rows, h, d}, dout), outs(dtype, {batch.rows, h, d}, out);
         const std::int64_t needed =
-            attention_backward_workspace(runtime::DeviceKind::kCpu, batch.q(qkv), batch.k(qkv));
+            attention_backward_workspace(device::DeviceKind::kCpu, batch.q(qkv), batch.k(qkv));
         Floats workspace = poison(needed);
         backend.attention_backward(stream, {.dout = douts,
                                             .q = batch.q(qkv),
@@ -357,7 +357,7 @@ TEST(KvCache, PagesInBf16LieAsThoseInF32) {
         const Stored keys(dtype, {pages, g, kPage, d}, Floats(pages * g * kPage * d, 7.0f));
         const Stored values(dtype, {pages, g, kPage, d}, Floats(pages * g * kPage * d, 8.0f));
         const auto heads = [&](std::int64_t first) {
-          return runtime::split_heads(runtime::columns(all, first * d, g * d), g);
+          return device::split_heads(device::columns(all, first * d, g * d), g);
         };
         backend.kv_write(stream, {.k = heads(0),
                                   .v = heads(g),

@@ -10,7 +10,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 TEST(Elementwise, AddAndScale) {
   for (const std::int64_t n : {1, 16, 17, 1000, 70000}) {
@@ -61,7 +61,7 @@ TEST(Elementwise, ConvertsBetweenStorageAndArithmetic) {
       backend.convert(stream, {.x = bf16(narrow), .y = bf16(copy)});
       backend.convert(stream, {.x = bf16(copy), .y = tensor(wide.data(), {n})});
       backend.convert(stream, {.x = tensor(x.data(), {n}), .y = tensor(same.data(), {n})});
-      for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(narrow[i], runtime::f32_to_bf16(x[i]));
+      for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(narrow[i], device::f32_to_bf16(x[i]));
       EXPECT_EQ(narrow, copy);
       EXPECT_TRUE(same_bits(same, x));
       return wide;

@@ -8,7 +8,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 TEST(Embedding, TakesRowsAndAddsGradientsInTheOrderOfTokens) {
   const std::int64_t tokens = 700, vocabulary = 11;
@@ -54,7 +54,7 @@ TEST(Embedding, TakesRowsOutOfAPackedTable) {
       const std::int64_t V = vocabulary, C = channels;
       const Floats taken = same_everywhere([&](const Backend& backend, const Stream& stream) {
         const auto bytes = static_cast<std::size_t>(packed_elements(dtype, V, C)) * 4;
-        const auto memory = runtime::Buffer::allocate(bytes, "a packed table");
+        const auto memory = device::Buffer::allocate(bytes, "a packed table");
         const PackedWeight packed = packed_weight(memory->data(), dtype, V, C);
         const Stored plain(dtype, {V, C}, table), y = Stored::poisoned(dtype, {tokens, C});
         backend.pack_weight(stream, {.weight = plain, .packed = packed});
@@ -72,12 +72,12 @@ TEST(Embedding, TakesRowsOutOfAPackedTable) {
 
 TEST(Embedding, APackedTableOfAnotherShapeIsABug) {
   const std::vector<std::int32_t> ids{0};
-  const auto memory = runtime::Buffer::allocate(4096, "a packed table");
+  const auto memory = device::Buffer::allocate(4096, "a packed table");
   Floats y(20);
   Embedding op{.ids = tensor(ids.data(), {1}),
                .table = {},
                .y = tensor(y.data(), {1, 20}),
-               .packed = packed_weight(memory->data(), runtime::DType::kF32, 32, 20)};
+               .packed = packed_weight(memory->data(), device::DType::kF32, 32, 20)};
   embedding(Stream{}, op);
   op.packed.k = 19;
   EXPECT_DEATH(embedding(Stream{}, op), "panels");

@@ -9,7 +9,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 TEST(GlobalNorm, IsTheSumOfSquares) {
   for (const std::int64_t n : {0, 1, 9, 4096, 30001}) {

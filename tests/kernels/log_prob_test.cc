@@ -9,7 +9,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 struct Forward {
   Floats log_prob, entropy, lse;

@@ -13,8 +13,8 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::rows;
-using runtime::tensor;
+using device::rows;
+using device::tensor;
 
 struct Shape {
   std::int64_t m, k, n;
@@ -40,9 +40,9 @@ std::vector<Shape> shapes(std::uint64_t seed) {
 class Packed {
  public:
   Packed(const Backend& backend, const TensorView& weight)
-      : memory_(*runtime::Buffer::allocate(
+      : memory_(*device::Buffer::allocate(
             static_cast<std::size_t>(packed_elements(weight.dtype, weight.dim(0), weight.dim(1))) *
-                runtime::size_bytes(weight.dtype),
+                device::size_bytes(weight.dtype),
             "a test")) {
     const std::span<std::byte> panels = memory_.as<std::byte>();
     std::fill(panels.begin(), panels.end(), std::byte{0xff});  // NaN
@@ -52,7 +52,7 @@ class Packed {
   const PackedWeight& weight() const { return weight_; }
 
  private:
-  runtime::Buffer memory_;
+  device::Buffer memory_;
   PackedWeight weight_;
 };
 
@@ -189,7 +189,7 @@ void expect_sums_of_chains(const Sums& s) {
 class MatmulTypes : public testing::TestWithParam<Types> {};
 
 std::string types_name(const testing::TestParamInfo<Types>& info) {
-  return std::string(runtime::name(info.param.operand)) + "_to_" + runtime::name(info.param.output);
+  return std::string(device::name(info.param.operand)) + "_to_" + device::name(info.param.output);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, MatmulTypes, testing::ValuesIn(kTypes), types_name);
@@ -374,7 +374,7 @@ TEST(Matmul, AnOddNumberOfBf16TermsIsFilledWithZeros) {
     const Stored y = Stored::poisoned(DType::kF32, {m, n}),
                  same = Stored::poisoned(DType::kF32, {m, n});
     backend.matmul_plain(stream, {.x = xs, .weight = ws, .y = y});
-    backend.matmul_plain(stream, {.x = runtime::columns(inside, 0, k), .weight = ws, .y = same});
+    backend.matmul_plain(stream, {.x = device::columns(inside, 0, k), .weight = ws, .y = same});
     EXPECT_FALSE(has_nan(y.values()));
     EXPECT_TRUE(same_bits(y.values(), same.values()));
     return y.values();
@@ -416,9 +416,9 @@ TEST(Matmul, StridedOperandsLeaveTheirNeighboursAlone) {
     backend.matmul(stream, {.x = tensor(dense.data(), {s.m, s.k}),
                             .weight = packed.weight(),
                             .y = tensor(y.data(), {s.m, s.n})});
-    backend.matmul(stream, {.x = runtime::columns(tensor(wide.data(), {s.m, s.k + 5}), 2, s.k),
+    backend.matmul(stream, {.x = device::columns(tensor(wide.data(), {s.m, s.k + 5}), 2, s.k),
                             .weight = packed.weight(),
-                            .y = runtime::columns(tensor(out.data(), {s.m, s.n + 4}), 1, s.n)});
+                            .y = device::columns(tensor(out.data(), {s.m, s.n + 4}), 1, s.n)});
     for (std::int64_t r = 0; r < s.m; ++r) {
       const float* row = out.data() + r * (s.n + 4);
       EXPECT_TRUE(same_bits({row + 1, static_cast<std::size_t>(s.n)},

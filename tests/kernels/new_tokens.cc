@@ -4,7 +4,7 @@
 
 namespace tandem::kernels {
 
-using runtime::tensor;
+using device::tensor;
 
 std::span<const TokenShape> token_shapes() {
   static constexpr TokenShape kShapes[] = {

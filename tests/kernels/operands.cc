@@ -25,36 +25,36 @@ Floats poison(std::int64_t count) {
 }
 
 Floats rounded(Floats values, DType dtype) {
-  runtime::to_f32(stored(dtype, values), dtype, values);
+  device::to_f32(stored(dtype, values), dtype, values);
   return values;
 }
 
 std::vector<std::byte> stored(DType dtype, std::span<const float> values) {
-  std::vector<std::byte> bytes(values.size() * runtime::size_bytes(dtype));
-  runtime::from_f32(values, dtype, bytes);
+  std::vector<std::byte> bytes(values.size() * device::size_bytes(dtype));
+  device::from_f32(values, dtype, bytes);
   return bytes;
 }
 
 std::string dtype_name(const testing::TestParamInfo<DType>& info) {
-  return runtime::name(info.param);
+  return device::name(info.param);
 }
 
 Stored::Stored(DType dtype, std::initializer_list<std::int64_t> shape,
                std::span<const float> values)
-    : memory_(*runtime::Buffer::allocate(values.size() * runtime::size_bytes(dtype), "a test")),
-      view_(runtime::tensor(static_cast<void*>(memory_.data()), dtype, shape)) {
+    : memory_(*device::Buffer::allocate(values.size() * device::size_bytes(dtype), "a test")),
+      view_(device::tensor(static_cast<void*>(memory_.data()), dtype, shape)) {
   CHECK(view_.elements() == std::ssize(values));
-  runtime::from_f32(values, dtype, memory_.as<std::byte>());
+  device::from_f32(values, dtype, memory_.as<std::byte>());
 }
 
 Stored Stored::poisoned(DType dtype, std::initializer_list<std::int64_t> shape) {
-  const TensorView view = runtime::tensor(static_cast<void*>(nullptr), dtype, shape);
+  const TensorView view = device::tensor(static_cast<void*>(nullptr), dtype, shape);
   return Stored(dtype, shape, poison(view.elements()));
 }
 
 Floats Stored::values() const {
   Floats values(static_cast<std::size_t>(view_.elements()));
-  runtime::to_f32(memory_.as<std::byte>(), view_.dtype, values);
+  device::to_f32(memory_.as<std::byte>(), view_.dtype, values);
   return values;
 }
 
@@ -90,7 +90,7 @@ std::vector<Isa> isas() {
 }
 
 Floats same_everywhere(const Body& body) {
-  runtime::ThreadPool pool(2);
+  device::ThreadPool pool(2);
   std::vector<Floats> results;
   for (const Isa isa : isas()) {
     results.push_back(body(cpu_backend(isa), Stream{}));

@@ -36,7 +36,7 @@
 namespace tandem::kernels {
 
 using Floats = std::vector<float>;
-using runtime::DType;
+using device::DType;
 
 Floats normals(Rng& rng, std::int64_t count, float deviation = 1.0f);
 Floats poison(std::int64_t count);  // NaN everywhere: proves that an output is written
@@ -59,7 +59,7 @@ class Stored {
   Floats values() const;
 
  private:
-  runtime::Buffer memory_;
+  device::Buffer memory_;
   TensorView view_;
 };
 

@@ -9,7 +9,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 constexpr float kEps = 0.05f;  // large, so that differences of a small row stay smooth
 
@@ -58,7 +58,7 @@ TEST_P(RmsNormShapes, BackwardMatchesFiniteDifferences) {
   };
   const Floats both = same_everywhere([&](const Backend& backend, const Stream& stream) {
     Floats y = poison(r * c), inv = poison(r),
-           space = poison(rms_norm_workspace(runtime::DeviceKind::kCpu, r, c));
+           space = poison(rms_norm_workspace(device::DeviceKind::kCpu, r, c));
     Floats dx(static_cast<std::size_t>(r * c), 0.0f), dw(static_cast<std::size_t>(c), 0.0f);
     forward(backend, stream, y, inv);
     RmsNormBackward op{.dy = tensor(dy.data(), {r, c}),
@@ -153,7 +153,7 @@ TEST_P(RmsNormShapes, InBf16ItRoundsOnce) {
         const Stored y = Stored::poisoned(dtype, {r, c}), inv = Stored::poisoned(f32, {r});
         const Stored added(dtype, {r, c}, branch), dw(f32, {c}, dw_before);
         const Stored space =
-            Stored::poisoned(f32, {rms_norm_workspace(runtime::DeviceKind::kCpu, r, c)});
+            Stored::poisoned(f32, {rms_norm_workspace(device::DeviceKind::kCpu, r, c)});
         backend.rms_norm(stream, {.x = xs, .weight = ws, .y = y, .inv_rms = inv, .eps = kEps});
         RmsNormBackward op{.dy = dys,
                            .x = xs,

@@ -9,7 +9,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 struct Table {
   Table(std::int64_t positions, std::int64_t channels)
@@ -115,7 +115,7 @@ TEST(Rope, InBf16ItRoundsOnce) {
       expect_rounded_once(
           {DType::kBF16}, [&](DType dtype, const Backend& backend, const Stream& stream) {
             const Stored x(dtype, {t, width}, before);
-            backend.rope(stream, {.x = runtime::split_heads(runtime::columns(x, 2, h * d), h),
+            backend.rope(stream, {.x = device::split_heads(device::columns(x, 2, h * d), h),
                                   .positions = tensor(positions.data(), {t}),
                                   .cos = table.cosines,
                                   .sin = table.sines,

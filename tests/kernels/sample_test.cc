@@ -15,7 +15,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 using Tokens = std::vector<std::int32_t>;
 
 struct Draws {

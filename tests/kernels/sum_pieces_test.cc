@@ -7,7 +7,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 std::vector<Floats> some_pieces(std::int64_t count, std::int64_t n) {
   Rng rng(static_cast<std::uint64_t>(count * 100000 + n));

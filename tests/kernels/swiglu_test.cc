@@ -9,7 +9,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 TEST(Swiglu, ForwardIsSiluTimesUp) {
   for (const std::int64_t f : {1, 17, 192}) {

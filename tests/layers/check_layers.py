@@ -15,7 +15,11 @@ LA-8  an invariant that a header declares is cited by a test, so that somebody p
 LA-9  files do not include each other in a circle. A header and the source of its name are one file
       here, so that a part can be read, and tested, without the parts that are built on it. Nor do
       folders: a room within a folder includes no file that is built on the room;
-LA-10 a class with state has at most 20 fields (class_sizes.py says what counts).
+LA-10 a class with state has at most 20 fields (class_sizes.py says what counts);
+LA-11 a file opens the namespace of its folder (NAMESPACES), or one within it. A type of a lower
+      folder may have its fields listed (TANDEM_WIRE) in a block of its own namespace;
+LA-12 no two types have one qualified name, not even in files that never meet: the linker would
+      take one for the other.
 """
 import pathlib
 import re
@@ -55,6 +59,24 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/main/cli": ["runtime", "scheduler", "kernels", "actors/messages", "actors/main/job"],
     "actors/main/job": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
                         "actors/learner", "actors/reward", "actors/rollout"],
+}
+NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those of the one above
+    "runtime/base": ["tandem", "tandem::log"],
+    "runtime/device": ["tandem::device"],
+    "runtime/wire": ["tandem::wire"],
+    "runtime/sqlite": ["tandem::sqlite"],
+    "runtime/actor": ["tandem::actor"],
+    "runtime/link": ["tandem::link"],
+    "runtime/payload": ["tandem::payload"],
+    "runtime/http": ["tandem::http"],
+    "runtime/node": ["tandem::node"],
+    "runtime/collective": ["tandem::collective"],
+    "runtime/weights": ["tandem::weights"],
+    "kernels": ["tandem::kernels"],
+    "scheduler": ["tandem::scheduler"],
+    "actors": ["tandem::actors"],
+    "actors/program": ["tandem::actors", "tandem"],  # users write tandem::Program
+    "actors/main": ["tandem::app"],
 }
 CUDA = ["kernels/cuda", "runtime/device"]  # the sources of the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
@@ -101,6 +123,9 @@ SHARED_ARITHMETIC = {
     "attention_bf16", "attention_bf16_backward", "attention_chunk", "backend", "table", "tile"}
 
 
+TYPE = re.compile(r"(?:struct|class|union|enum class) (?:alignas\(\w+\) )?([\w:]*\w)(?=[ {]|$)[^;{]*(?:\{.*)?$")
+
+
 def inside(path, folders):
     return any(path.startswith(folder + "/") for folder in folders)
 
@@ -142,6 +167,7 @@ def check_file(root, path):
     text = path.read_text()
     if product:
         yield from check_classes(name, text)
+        yield from check_namespaces(name, text)
     lines = text.splitlines()
     if len(lines) > LINES_MAX[path.suffix]:
         yield f"{name}: LA-6: {len(lines)} lines, more than {LINES_MAX[path.suffix]}"
@@ -232,13 +258,64 @@ def check_classes(name, text):
                    f"more than {FIELDS_MAX}")
 
 
+def namespaces(text):
+    """(number of the first line, name, lines) of each block of a named namespace in column 0."""
+    opened = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r"(?:inline )?namespace ([\w:]+) \{", line)
+        if match and f"}}  // namespace {match[1]}\n" in text:  # others declare foreign names
+            opened.append((number, match[1], []))
+        elif opened and line.startswith(f"}}  // namespace {opened[-1][1]}"):
+            number, name, lines = opened.pop()
+            yield number, "::".join([outer for _, outer, _ in opened] + [name]), lines
+        for _, _, lines in opened[-1:]:
+            lines.append((number, line))
+
+
+def check_namespaces(name, text):
+    folder = max((f for f in NAMESPACES if inside(name, [f])), key=len, default=None)
+    for number, namespace, lines in namespaces(text):
+        fields = all(re.match(r"\s|TANDEM_WIRE|namespace |//|$", line) for _, line in lines)
+        at_home = any(namespace == home or (home != "tandem" and namespace.startswith(home + "::"))
+                      for home in NAMESPACES[folder])
+        if not fields and not at_home:
+            yield f"{name}:{number}: LA-11: {namespace} in {folder}"
+
+
+def types(text):
+    """(line, qualified name) of each type that a file defines in a named namespace."""
+    anonymous = False
+    hidden = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        anonymous = line == "namespace {" or (anonymous and line != "}  // namespace")
+        if anonymous:
+            hidden.add(number)
+    for _, namespace, lines in namespaces(text):
+        for number, line in lines:
+            match = TYPE.match(line)
+            # Each instruction set is a namespace of its own, with one file of several.
+            if match and number not in hidden and "TANDEM_CPU_ISA" not in namespace:
+                yield number, f"{namespace}::{match[1]}"
+
+
+def check_names(root, files):
+    defined = {}
+    for path in files:
+        if path.is_relative_to(root / "tests"):
+            continue
+        for number, name in types(path.read_text()):
+            at = f"{path.relative_to(root).as_posix()}:{number}"
+            if defined.setdefault(name, at) != at:
+                yield f"{at}: LA-12: {name} is defined at {defined[name]} as well"
+
+
 def check(root):
     """All errors of the tree at root, as lines of text."""
     files = [path for top in ("runtime", "kernels", "scheduler", "actors", "tests")
              for path in sorted((root / top).rglob("*")) if path.suffix in CODE]
     errors = [error for path in files for error in check_file(root, path)]
     return (errors + list(check_operators(root)) + list(check_invariants(root, files))
-            + list(check_circles(root, files)))
+            + list(check_circles(root, files)) + list(check_names(root, files)))
 
 
 def main():

@@ -9,7 +9,7 @@
 
 #include "runtime/base/clock.h"
 
-namespace tandem::runtime {
+namespace tandem {
 
 // Runs `trial` with one patience after another, 60 ms to 15 s, each four times the last, until it
 // finds no fault. Returns the last fault, "" for none: a fault that shows with every patience is
@@ -25,4 +25,4 @@ inline std::string with_growing_patience(const std::function<std::string(Duratio
   return complaint;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem

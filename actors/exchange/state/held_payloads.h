@@ -13,15 +13,13 @@ namespace tandem::actors {
 
 class HeldPayloads {
  public:
-  bool contains(const runtime::PayloadRef& payload) const { return held_.contains(place(payload)); }
-  void hold(const runtime::PayloadRef& payload) { held_.insert(place(payload)); }
-  void forget(const runtime::PayloadRef& payload) { held_.erase(place(payload)); }
+  bool contains(const wire::PayloadRef& payload) const { return held_.contains(place(payload)); }
+  void hold(const wire::PayloadRef& payload) { held_.insert(place(payload)); }
+  void forget(const wire::PayloadRef& payload) { held_.erase(place(payload)); }
 
  private:
   using Place = std::pair<std::uint32_t, std::uint64_t>;  // segment and offset
-  static Place place(const runtime::PayloadRef& payload) {
-    return {payload.segment, payload.offset};
-  }
+  static Place place(const wire::PayloadRef& payload) { return {payload.segment, payload.offset}; }
 
   std::set<Place> held_;
 };

@@ -112,7 +112,7 @@ StateImage image_of(const RunFacts& facts) {
 }
 
 std::uint64_t hash_of(const StateImage& image) {
-  const std::string bytes = runtime::encode(image);
+  const std::string bytes = wire::encode(image);
   return checksum64(std::as_bytes(std::span(bytes)));
 }
 

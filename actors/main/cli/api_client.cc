@@ -40,24 +40,24 @@ std::string known_token() {
 }
 
 Result<ApiAddress> parse_from(const std::string& text, std::string from) {
-  auto endpoint = runtime::parse_endpoint(text);
+  auto endpoint = link::parse_endpoint(text);
   if (endpoint) return ApiAddress{*endpoint, known_token(), std::move(from)};
   Error error = endpoint.error();
   error.where = std::move(from);
   return error;
 }
 
-Result<std::string> body_of(Result<runtime::HttpResponse> response) {
+Result<std::string> body_of(Result<http::HttpResponse> response) {
   if (!response) return response.error();
-  if (response->status >= 400) return runtime::error_of(*response);
+  if (response->status >= 400) return http::error_of(*response);
   return std::move(response->body);
 }
 
-Result<runtime::HttpResponse> asked(const runtime::HttpHandler& local, const std::string& target) {
-  runtime::HttpRequest request{.method = "GET"};
-  if (const auto split = runtime::split_target(target, request); !split) return split.error();
-  runtime::HttpAnswer answer = local(request);
-  if (auto* whole = std::get_if<runtime::HttpResponse>(&answer)) return std::move(*whole);
+Result<http::HttpResponse> asked(const http::HttpHandler& local, const std::string& target) {
+  http::HttpRequest request{.method = "GET"};
+  if (const auto split = http::split_target(target, request); !split) return split.error();
+  http::HttpAnswer answer = local(request);
+  if (auto* whole = std::get_if<http::HttpResponse>(&answer)) return std::move(*whole);
   return no_controller();
 }
 
@@ -114,13 +114,13 @@ Error ApiClient::explain(const Error& error) const {
   Error explained = error;
   if (error.code != ErrorCode::kUnreachable) return explained;
   explained.message =
-      "no controller answers at " + runtime::to_string(address_.endpoint) + ": " + error.message;
+      "no controller answers at " + link::to_string(address_.endpoint) + ": " + error.message;
   explained.where = address_.from;
   explained.help = kHowToStart;
   return explained;
 }
 
-runtime::HttpHeaders ApiClient::headers() const {
+http::HttpHeaders ApiClient::headers() const {
   if (address_.token.empty()) return {};
   return {{"authorization", "Bearer " + address_.token}};
 }
@@ -129,13 +129,13 @@ Result<json> ApiClient::get(const std::string& path) const { return to_json(get_
 
 Result<std::string> ApiClient::get_text(const std::string& path) const {
   if (local_) return body_of(asked(local_, kRoot + path));
-  auto body = body_of(runtime::http_get(address_.endpoint, kRoot + path, timeout_, headers()));
+  auto body = body_of(http::http_get(address_.endpoint, kRoot + path, timeout_, headers()));
   return body ? std::move(body) : explain(body.error());
 }
 
 Result<json> ApiClient::post(const std::string& path, const std::string& body) const {
   if (local_) return no_controller();
-  auto response = runtime::http_post(address_.endpoint, kRoot + path, body, timeout_, headers());
+  auto response = http::http_post(address_.endpoint, kRoot + path, body, timeout_, headers());
   // The controller may say of another process that it cannot be reached.
   if (!response) return explain(response.error());
   return to_json(body_of(std::move(response)));
@@ -143,13 +143,13 @@ Result<json> ApiClient::post(const std::string& path, const std::string& body) c
 
 Result<void> ApiClient::remove(const std::string& path) const {
   if (local_) return no_controller();
-  auto answer = body_of(runtime::http_delete(address_.endpoint, kRoot + path, timeout_, headers()));
+  auto answer = body_of(http::http_delete(address_.endpoint, kRoot + path, timeout_, headers()));
   return answer ? Result<void>() : explain(answer.error());
 }
 
-Result<runtime::HttpLines> ApiClient::lines(const std::string& path) const {
+Result<http::HttpLines> ApiClient::lines(const std::string& path) const {
   if (local_) return no_controller();
-  auto opened = runtime::HttpLines::open(address_.endpoint, kRoot + path, timeout_, headers());
+  auto opened = http::HttpLines::open(address_.endpoint, kRoot + path, timeout_, headers());
   return opened ? std::move(opened) : explain(opened.error());
 }
 

@@ -22,7 +22,7 @@ namespace tandem::app {
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
 
 struct ApiAddress {
-  runtime::Endpoint endpoint;
+  link::Endpoint endpoint;
   std::string token;  // sent with every call; empty: none was found
   std::string from;   // "--address", "TANDEM_ADDRESS" or the path of controller.json, for messages
 };
@@ -46,7 +46,7 @@ class ApiClient {
       : address_(std::move(address)), timeout_(timeout) {}
 
   // Asks a handler of this process, which answers GET with whole responses.
-  explicit ApiClient(runtime::HttpHandler local) : local_(std::move(local)) {}
+  explicit ApiClient(http::HttpHandler local) : local_(std::move(local)) {}
 
   // `path` starts after /api/v1 and may carry a query: "/jobs/arith-1/samples?step=3". An error
   // status is the Error that its body describes; no answer is kUnreachable with help.
@@ -56,7 +56,7 @@ class ApiClient {
   Result<void> remove(const std::string& path) const;  // DELETE
 
   // An answer that comes line by line, which the caller reads at its own pace.
-  Result<runtime::HttpLines> lines(const std::string& path) const;
+  Result<http::HttpLines> lines(const std::string& path) const;
 
   // Calls `on_line` for each line of such an answer, until the server ends it or on_line returns
   // false. With `tick` > 0 on_line also gets nullopt whenever `tick` has passed without a line;
@@ -69,11 +69,11 @@ class ApiClient {
  private:
   // Adds the address and help to an error of kind kUnreachable.
   Error explain(const Error& error) const;
-  runtime::HttpHeaders headers() const;
+  http::HttpHeaders headers() const;
 
   ApiAddress address_;
   Duration timeout_ = kRequestTimeout;
-  runtime::HttpHandler local_;  // empty: the controller at `address_` is asked
+  http::HttpHandler local_;  // empty: the controller at `address_` is asked
 };
 
 }  // namespace tandem::app

@@ -24,7 +24,7 @@ struct Console {
 };
 
 // Makes a handler that answers from the runs of this TANDEM_HOME, in this process.
-using HomeAnswers = std::function<runtime::HttpHandler()>;
+using HomeAnswers = std::function<http::HttpHandler()>;
 
 // Whether the files of runs alone can answer the command: it looks at runs, their events, logs or
 // samples, and follows nothing.

@@ -72,7 +72,7 @@ class Lookup {
   void append_recorded(const std::string& prefix, Words& words) {
     for (const json& run : items("runs")) {
       if (words.size() >= kWordsMax || steady_now() >= end_) return;
-      for (const runtime::ActorLogs& logs : runtime::logs_in(field(run, "run_dir") + "/logs"))
+      for (const node::ActorLogs& logs : node::logs_in(field(run, "run_dir") + "/logs"))
         words.push_back(prefix + field(run, "id") + "/" + logs.actor);
     }
   }

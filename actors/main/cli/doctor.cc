@@ -101,7 +101,7 @@ Finding examine_memory() {
 
 Finding examine_space(const std::string& subject, const fs::path& path, double useful,
                       const std::string& help) {
-  const auto bytes = runtime::free_disk_bytes(path);
+  const auto bytes = node::free_disk_bytes(path);
   if (!bytes) return {subject, Health::kBad, path.string() + ": " + bytes.error().message, help};
   const auto free = static_cast<double>(*bytes);
   const bool enough = free >= useful;
@@ -169,9 +169,10 @@ Finding examine_libraries() {
 
 // NCCL is useful only to groups of GPUs: without several of them its absence is no warning.
 Finding examine_nccl(bool is_useful) {
-  const Result<runtime::NcclApi> nccl = runtime::open_nccl();
+  const Result<collective::NcclApi> nccl = collective::open_nccl();
   if (nccl)
-    return {"nccl", Health::kOk, runtime::nccl_version_text(nccl->version) + ", " + nccl->path, ""};
+    return {"nccl", Health::kOk, collective::nccl_version_text(nccl->version) + ", " + nccl->path,
+            ""};
   const Error& error = nccl.error();
   if (is_useful) return {"nccl", Health::kWarning, error.message, error.help};
   return {"nccl", Health::kOk,
@@ -181,20 +182,20 @@ Finding examine_nccl(bool is_useful) {
 // A machine without a GPU is healthy. A GPU that could not be used is a warning.
 std::vector<Finding> examine_gpus() {
   constexpr const char* kSeeDriver = "see nvidia-smi and the kernel's log (dmesg | grep NVRM)";
-  const Result<runtime::GpuListing> gpus = runtime::read_gpus();
+  const Result<node::GpuListing> gpus = node::read_gpus();
   if (!gpus)
     return {{"gpus", Health::kOk, gpus.error().message + ": CPU only", ""}, examine_nccl(false)};
   std::vector<Finding> findings;
   for (const std::string& trouble : gpus->unusable)
     findings.push_back({"gpu", Health::kWarning, trouble, kSeeDriver});
-  for (const runtime::Gpu& gpu : gpus->usable)
+  for (const node::Gpu& gpu : gpus->usable)
     findings.push_back({"gpu", Health::kOk,
                         gpu.name + ", " + short_bytes(static_cast<double>(gpu.memory_free_bytes)) +
                             " of " + short_bytes(static_cast<double>(gpu.memory_bytes)) +
                             " free, " + gpu.uuid,
                         ""});
-  if (const auto& module = runtime::cuda_module(); module)
-    findings.push_back({"cuda module", Health::kOk, runtime::cuda_module_path(), ""});
+  if (const auto& module = device::cuda_module(); module)
+    findings.push_back({"cuda module", Health::kOk, device::cuda_module_path(), ""});
   else
     findings.push_back(
         {"cuda module", Health::kWarning, module.error().message, module.error().help});

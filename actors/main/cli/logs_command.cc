@@ -177,7 +177,7 @@ class JobFollower {
 
   // Returns whether the stream has ended. At most kLinesInTurn lines, so that a busy actor does not
   // hide the others.
-  Result<bool> print_lines_of(const ActorName& actor, runtime::HttpLines& stream, Duration wait) {
+  Result<bool> print_lines_of(const ActorName& actor, http::HttpLines& stream, Duration wait) {
     for (int printed = 0; printed < kLinesInTurn; ++printed) {
       auto line = stream.next(wait);
       if (!line && line.error().code == ErrorCode::kTimedOut) break;
@@ -203,7 +203,7 @@ class JobFollower {
   bool ended_ = false;
   std::vector<std::string> names_;
   std::set<ActorIncarnation> followed_;
-  std::map<ActorIncarnation, runtime::HttpLines> streams_;
+  std::map<ActorIncarnation, http::HttpLines> streams_;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string status_lines(const json& status, const ApiClient& api, int width) {
   // The controller names its own address; the one that was dialled stands in for it.
   const json& http = at(status, {"http"});
   const std::string address =
-      http.is_string() ? http.get<std::string>() : runtime::to_string(api.address().endpoint);
+      http.is_string() ? http.get<std::string>() : link::to_string(api.address().endpoint);
   const std::vector<Row> rows{
       {"controller", (address.starts_with("http") ? "" : "http://") + address + ", pid " +
                          text(at(status, {"pid"})) + ", version " + text(at(status, {"version"}))},

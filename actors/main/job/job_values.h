@@ -33,7 +33,7 @@ using actors::KvOnUpdate;
 using actors::ResumeMode;       // a job file does not take kPath
 using actors::WarmStartMetric;  // nor kLoss
 using AdvEstimator = actors::AdvantageEstimator;
-using BroadcastType = runtime::WeightsType;
+using BroadcastType = weights::WeightsType;
 using LossAggMode = actors::LossAggregation;
 using LossMode = kernels::LossMode;
 using LrScheduler = actors::LrSchedule;

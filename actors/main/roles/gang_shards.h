@@ -22,18 +22,19 @@ namespace tandem::app {
 struct GangShardsConfig {
   std::string name;               // of the communicator: "job/learner"
   std::uint64_t epoch = 0;        // the incarnation of the gang
-  runtime::WeightsLayout layout;  // of this rank's weights
+  weights::WeightsLayout layout;  // of this rank's weights
   // The largest bucket that will be summed, in floats: bounds the buffers.
   std::int64_t bucket_floats_max = 0;
   Duration timeout{};  // for each agreement, the start, and each call later
-  runtime::DeviceKind device = runtime::DeviceKind::kCuda;
+  device::DeviceKind device = device::DeviceKind::kCuda;
 };
 
 // Called by all ranks of `gang`; blocks until all have called it or `timeout` passes. kInvalid,
 // before any rank has called NCCL's start, where this rank's layout is not that of rank 0, with the
 // first tensor that differs; kFailed where another rank refused or has gone. `process` outlives the
 // result.
-Result<std::unique_ptr<runtime::ShardExchange>> make_gang_shards(
-    const GangShardsConfig& config, runtime::Collective& gang, const runtime::NcclProcess& process);
+Result<std::unique_ptr<collective::ShardExchange>> make_gang_shards(
+    const GangShardsConfig& config, collective::Collective& gang,
+    const collective::NcclProcess& process);
 
 }  // namespace tandem::app

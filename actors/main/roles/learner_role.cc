@@ -31,7 +31,7 @@ namespace tandem::app {
 namespace {
 
 using actors::StartRank;
-using runtime::DeviceKind;
+using device::DeviceKind;
 using scheduler::MemoryDemand;
 using scheduler::MemoryUse;
 
@@ -90,8 +90,8 @@ MemoryDemand learner_memory(const JobSpec& job, const PlannedModel& model, Hosts
   const DeviceKind device = planned_device(job.pools.learner.gpus_per_actor);
   actors::TrainerConfig config = trainer_config(job, {"job", "run"}, false);
   config.rows_max = forward_rows(job, device);
-  const runtime::Manifest master = actors::make_manifest(model.config);
-  const runtime::Manifest published_layout = actors::published_manifest(model.config);
+  const device::Manifest master = actors::make_manifest(model.config);
+  const device::Manifest published_layout = actors::published_manifest(model.config);
   const std::int64_t arena = learner_bytes(master.bytes_total);
   const std::int64_t published = learner_bytes(published_layout.bytes_total);
   const bool on_gpu = device != DeviceKind::kCpu;
@@ -129,7 +129,7 @@ class Follower {
   Follower(std::unique_ptr<actors::NativeTrainer> trainer,
            std::shared_ptr<std::atomic<bool>> follows)
       : trainer_(std::move(trainer)), follows_(std::move(follows)) {}
-  void handle(runtime::Context& cx, Follow) {
+  void handle(actor::Context& cx, Follow) {
     const Result<void> ended = trainer_->follow();
     *follows_ = false;
     if (!ended) cx.fail(ended.error());
@@ -139,19 +139,19 @@ class Follower {
   std::unique_ptr<actors::NativeTrainer> trainer_;
   const std::shared_ptr<std::atomic<bool>> follows_;
 };
-static_assert(runtime::Actor<Follower>);
+static_assert(actor::Actor<Follower>);
 
 // How a rank meets its gang: rank 0 has a listener, the others dial.
 struct GangMeeting {
-  runtime::GangSpec spec;
-  std::optional<runtime::GangListener> listener;
+  collective::GangSpec spec;
+  std::optional<collective::GangListener> listener;
 };
 
 // Rank 0 of a gang listens at `place` and tells the controller where, before it loads: the other
 // ranks get their StartRank after that message and load meanwhile.
 Result<GangMeeting> prepare_meeting(const StartRank& start,
-                                    const runtime::Ref<actors::RankEvents>& controller,
-                                    const std::function<Result<runtime::Endpoint>()>& place,
+                                    const actor::Ref<actors::RankEvents>& controller,
+                                    const std::function<Result<link::Endpoint>()>& place,
                                     const std::string& advertise) {
   const bool leads = start.ranks > 1 && start.rank == 0;
   GangMeeting meeting{
@@ -160,45 +160,45 @@ Result<GangMeeting> prepare_meeting(const StartRank& start,
   if (!leads) return meeting;
   const auto at = place();
   if (!at) return at.error();
-  auto listener = runtime::GangListener::listen(*at);
+  auto listener = collective::GangListener::listen(*at);
   if (!listener) return listener.error();
-  runtime::Endpoint told = listener->endpoint();
+  link::Endpoint told = listener->endpoint();
   if (!told.is_local() && !advertise.empty()) told.host = advertise;
   if (controller.tell(actors::RankListening{start.actor, start.incarnation, to_string(told),
-                                            meeting.spec.secret}) != runtime::Delivery::kAccepted)
+                                            meeting.spec.secret}) != actor::Delivery::kAccepted)
     return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
   meeting.listener = std::move(*listener);
   return meeting;
 }
 
 // Waits for the gang. Null for a gang of one.
-Result<std::unique_ptr<runtime::Collective>> meet(GangMeeting meeting, const StartRank& start) {
-  if (start.ranks == 1) return std::unique_ptr<runtime::Collective>();
+Result<std::unique_ptr<collective::Collective>> meet(GangMeeting meeting, const StartRank& start) {
+  if (start.ranks == 1) return std::unique_ptr<collective::Collective>();
   if (meeting.listener) return std::move(*meeting.listener).accept(meeting.spec, kGangTimeout);
-  const auto at = runtime::parse_endpoint(start.gang_endpoint);
+  const auto at = link::parse_endpoint(start.gang_endpoint);
   if (!at) return at.error();
-  return runtime::dial_gang(*at, start.rank, meeting.spec, kGangTimeout);
+  return collective::dial_gang(*at, start.rank, meeting.spec, kGangTimeout);
 }
 
 // The place where rank 0 of a gang listens: TCP where other hosts may come, else a Unix socket.
-Result<runtime::Endpoint> gang_place(RankSite& site) {
-  const runtime::Dial& dial = site.network.controller;
+Result<link::Endpoint> gang_place(RankSite& site) {
+  const link::Dial& dial = site.network.controller;
   if (!dial.to.is_local() || !site.network.bind.empty())
-    return runtime::Endpoint{.host = site.listening_address()};
+    return link::Endpoint{.host = site.listening_address()};
   // Beside the folder of the controller's sockets, which lasts as long as this rank may.
   const auto controllers = std::filesystem::path(dial.to.path).parent_path();
-  auto folder = runtime::SocketFolder::make(controllers.parent_path());
+  auto folder = link::SocketFolder::make(controllers.parent_path());
   if (!folder) return folder.error();
   return site.sockets.emplace(std::move(*folder)).next();
 }
 
 // Starts the exchange of shards by NCCL. Null for a gang that is not on GPUs, whose sockets carry
 // everything. All ranks of a gang on GPUs call it, once they have met.
-Result<std::unique_ptr<runtime::ShardExchange>> share(RankSite& site, const StartRank& start,
-                                                      const actors::NativeTrainerSetup& setup,
-                                                      const runtime::WeightsLayout& layout) {
-  if (!setup.gang || setup.device != runtime::DeviceKind::kCuda)
-    return std::unique_ptr<runtime::ShardExchange>();
+Result<std::unique_ptr<collective::ShardExchange>> share(RankSite& site, const StartRank& start,
+                                                         const actors::NativeTrainerSetup& setup,
+                                                         const weights::WeightsLayout& layout) {
+  if (!setup.gang || setup.device != device::DeviceKind::kCuda)
+    return std::unique_ptr<collective::ShardExchange>();
   if (const auto ready = site.open_nccl(); !ready) return ready.error();
   return make_gang_shards({.name = start.job + "/learner",
                            .epoch = start.incarnation.value,
@@ -209,7 +209,7 @@ Result<std::unique_ptr<runtime::ShardExchange>> share(RankSite& site, const Star
 }
 
 Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const JobSpec& job,
-                                const runtime::Ref<actors::RankEvents>& controller) {
+                                const actor::Ref<actors::RankEvents>& controller) {
   const auto device = device_of(job.pools.learner.gpus_per_actor);
   if (!device) return device.error();
   auto meeting = prepare_meeting(
@@ -240,8 +240,8 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const Jo
                                    .threads = std::move(threads),
                                    .beat = [progress = &site.progress] { progress->beat(); }};
   // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
-  if (weights.type == runtime::WeightsType::kNccl && start.rank == 0)
-    setup.config.broadcast_bytes = runtime::broadcast_bytes_of_publisher(weights);
+  if (weights.type == weights::WeightsType::kNccl && start.rank == 0)
+    setup.config.broadcast_bytes = weights::broadcast_bytes_of_publisher(weights);
   auto met = meet(std::move(*meeting), start);
   if (!met) return met.error();
   setup.gang = std::move(*met);
@@ -253,14 +253,14 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const Jo
   if (start.rank > 0) {
     const auto follows = std::make_shared<std::atomic<bool>>(true);
     auto ref = spawn_made(site.system, std::make_unique<Follower>(std::move(*trainer), follows));
-    return BuiltRole{.begin = [ref] { CHECK(ref.tell(Follow{}) == runtime::Delivery::kAccepted); },
+    return BuiltRole{.begin = [ref] { CHECK(ref.tell(Follow{}) == actor::Delivery::kAccepted); },
                      .waits = follows};
   }
   weights.serving = site.serving_of(weights);
   if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
-  auto made = runtime::make_publisher(weights);
+  auto made = weights::make_publisher(weights);
   if (!made) return made.error();
-  const std::shared_ptr<runtime::WeightPublisher> publisher = *std::move(made);
+  const std::shared_ptr<weights::WeightPublisher> publisher = *std::move(made);
   site.take_part_in_broadcasts(start, weights, {publisher, publisher->broadcasts()});
   auto exchange = site.directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
                                                                site.to_controller);
@@ -270,9 +270,9 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const Jo
                                                   .publish_timeout = weights.stall_max,
                                                   .progress = site.phase_reporter()},
                        std::move(*trainer), publisher, site.payload_reader(), std::move(exchange)));
-  site.directory.expose(kRolePort, runtime::narrow<actors::LearnerInbox>(ref));
+  site.directory.expose(kRolePort, actor::narrow<actors::LearnerInbox>(ref));
   return BuiltRole{
-      .begin = [ref] { CHECK(ref.tell(actors::MeetExchange{}) == runtime::Delivery::kAccepted); }};
+      .begin = [ref] { CHECK(ref.tell(actors::MeetExchange{}) == actor::Delivery::kAccepted); }};
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::pa
   return {std::move(config), absent ? 0 : static_cast<std::int64_t>(bytes)};
 }
 
-runtime::DeviceKind planned_device(double gpus_per_actor) {
-  return gpus_per_actor > 0 ? runtime::DeviceKind::kCuda : runtime::DeviceKind::kCpu;
+device::DeviceKind planned_device(double gpus_per_actor) {
+  return gpus_per_actor > 0 ? device::DeviceKind::kCuda : device::DeviceKind::kCpu;
 }
 
 void add_row(scheduler::MemoryDemand& demand, const char* name, std::int64_t bytes,

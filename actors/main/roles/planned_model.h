@@ -34,7 +34,7 @@ PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::pa
 enum class Hosts : std::uint8_t { kOne, kSeveral };
 
 // The device of a rank of a pool with so many GPUs.
-runtime::DeviceKind planned_device(double gpus_per_actor);
+device::DeviceKind planned_device(double gpus_per_actor);
 // Adds a row, unless it is of no bytes.
 void add_row(scheduler::MemoryDemand& demand, const char* name, std::int64_t bytes,
              scheduler::MemoryUse use = scheduler::MemoryUse::kLasting);

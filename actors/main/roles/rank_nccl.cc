@@ -19,21 +19,21 @@ Error with_help(Error error) {
 }  // namespace
 
 Result<std::unique_ptr<RankNccl>> RankNccl::open() {
-  const Result<const runtime::CudaModule*>& module = runtime::cuda_module();
+  const Result<const device::CudaModule*>& module = device::cuda_module();
   if (!module) return with_help(module.error());
-  Result<runtime::NcclApi> api = runtime::open_nccl();
+  Result<collective::NcclApi> api = collective::open_nccl();
   if (!api) return with_help(api.error());
   log::info("event=nccl_opened path=\"{}\" version={}", api->path,
-            runtime::nccl_version_text(api->version));
-  runtime::NcclProcess process{.api = *std::move(api),
-                               .streams = {.create_event = (*module)->create_event,
-                                           .record_event = (*module)->record_event,
-                                           .event_done = (*module)->event_done,
-                                           .destroy_event = (*module)->destroy_event}};
+            collective::nccl_version_text(api->version));
+  collective::NcclProcess process{.api = *std::move(api),
+                                  .streams = {.create_event = (*module)->create_event,
+                                              .record_event = (*module)->record_event,
+                                              .event_done = (*module)->event_done,
+                                              .destroy_event = (*module)->destroy_event}};
   return std::make_unique<RankNccl>(std::move(process));
 }
 
-RankNccl::RankNccl(runtime::NcclProcess process) : process_(std::move(process)) {
+RankNccl::RankNccl(collective::NcclProcess process) : process_(std::move(process)) {
   // A pointer into this object, which is therefore neither copied nor moved.
   process_.thread = &thread_;
 }

@@ -19,12 +19,12 @@ class RankNccl {
   // message says what was looked for and what to do.
   static Result<std::unique_ptr<RankNccl>> open();
 
-  explicit RankNccl(runtime::NcclProcess process);
-  const runtime::NcclProcess& process() const { return process_; }
+  explicit RankNccl(collective::NcclProcess process);
+  const collective::NcclProcess& process() const { return process_; }
 
  private:
-  runtime::NcclThread thread_;
-  runtime::NcclProcess process_;
+  collective::NcclThread thread_;
+  collective::NcclProcess process_;
 };
 
 }  // namespace tandem::app

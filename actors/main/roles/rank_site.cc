@@ -16,32 +16,32 @@ constexpr Duration kSubscriberSilenceMax = std::chrono::seconds(20);
 
 }  // namespace
 
-runtime::PayloadReader RankSite::payload_reader() {
-  return [client = bulk.get()](std::vector<runtime::PayloadRef> refs, auto done) {
+payload::PayloadReader RankSite::payload_reader() {
+  return [client = bulk.get()](std::vector<wire::PayloadRef> refs, auto done) {
     client->get_many(std::move(refs), kPayloadTimeout, std::move(done));
   };
 }
 
 std::string RankSite::listening_address() const {
-  return network.bind.empty() ? runtime::kLoopback : network.bind;
+  return network.bind.empty() ? link::kLoopback : network.bind;
 }
 
 // Half of stall_max leaves the learner time after a silent subscriber has been given up.
-std::optional<runtime::Serving> RankSite::serving_of(const runtime::WeightsConfig& weights) const {
+std::optional<weights::Serving> RankSite::serving_of(const weights::WeightsConfig& weights) const {
   const bool always =
-      weights.type == runtime::WeightsType::kTcp || weights.type == runtime::WeightsType::kNccl;
-  const bool others_may_come = weights.type == runtime::WeightsType::kAuto && !network.bind.empty();
+      weights.type == weights::WeightsType::kTcp || weights.type == weights::WeightsType::kNccl;
+  const bool others_may_come = weights.type == weights::WeightsType::kAuto && !network.bind.empty();
   if (!always && !others_may_come) return std::nullopt;
-  return runtime::Serving{.bind = listening_address(),
+  return weights::Serving{.bind = listening_address(),
                           .advertise = network.advertise,
                           .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
 }
 
-Result<void> RankSite::prepare_broadcasts(runtime::WeightsConfig& weights, const std::string& job) {
-  if (weights.type != runtime::WeightsType::kNccl) return {};
+Result<void> RankSite::prepare_broadcasts(weights::WeightsConfig& weights, const std::string& job) {
+  if (weights.type != weights::WeightsType::kNccl) return {};
   if (const auto ready = open_nccl(); !ready) return ready.error();
   weights.broadcasting = {.nccl = &device.nccl->process(),
-                          .device = runtime::DeviceKind::kCuda,
+                          .device = device::DeviceKind::kCuda,
                           .name = job + "/weights"};
   return {};
 }
@@ -55,10 +55,10 @@ Result<void> RankSite::open_nccl() {
 }
 
 void RankSite::take_part_in_broadcasts(const actors::StartRank& start,
-                                       const runtime::WeightsConfig& weights,
-                                       std::shared_ptr<runtime::BroadcastRank> rank) {
+                                       const weights::WeightsConfig& weights,
+                                       std::shared_ptr<weights::BroadcastRank> rank) {
   if (!rank) return;
-  const runtime::NcclProcess& nccl = *weights.broadcasting->nccl;
+  const collective::NcclProcess& nccl = *weights.broadcasting->nccl;
   auto ref =
       spawn_made(system,
                  std::make_unique<actors::BroadcastActor>(
@@ -71,9 +71,9 @@ void RankSite::take_part_in_broadcasts(const actors::StartRank& start,
                      directory.remote<actors::BroadcastEvents>({broadcast_port(start.job), {}},
                                                                to_controller)),
                  "broadcast");
-  directory.expose(kBroadcastPort, runtime::narrow<actors::BroadcastInbox>(ref));
+  directory.expose(kBroadcastPort, actor::narrow<actors::BroadcastInbox>(ref));
   begin_broadcasts = [ref] {
-    CHECK(ref.tell(actors::StartBroadcast{}) == runtime::Delivery::kAccepted);
+    CHECK(ref.tell(actors::StartBroadcast{}) == actor::Delivery::kAccepted);
   };
 }
 
@@ -81,25 +81,24 @@ std::function<void(const char*, Time)> RankSite::phase_reporter() {
   return [p = &progress](const char* phase, Time now) { p->enter(phase, now); };
 }
 
-std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads) {
+std::unique_ptr<device::ThreadPool> make_threads(std::int64_t threads) {
   if (threads <= 1) return nullptr;
-  return std::make_unique<runtime::ThreadPool>(static_cast<int>(threads));
+  return std::make_unique<device::ThreadPool>(static_cast<int>(threads));
 }
 
-Result<runtime::DeviceKind> device_of(double gpus_per_actor) {
-  if (gpus_per_actor <= 0) return runtime::DeviceKind::kCpu;
-  if (const auto& module = runtime::cuda_module(); !module) return actors::of_input(module.error());
-  return runtime::DeviceKind::kCuda;
+Result<device::DeviceKind> device_of(double gpus_per_actor) {
+  if (gpus_per_actor <= 0) return device::DeviceKind::kCpu;
+  if (const auto& module = device::cuda_module(); !module) return actors::of_input(module.error());
+  return device::DeviceKind::kCuda;
 }
 
-Result<runtime::Dial> payload_dial(const std::vector<std::string>& offered,
-                                   const runtime::Dial& dial) {
+Result<link::Dial> payload_dial(const std::vector<std::string>& offered, const link::Dial& dial) {
   for (const std::string& text : offered) {
-    auto endpoint = runtime::parse_endpoint(text);
+    auto endpoint = link::parse_endpoint(text);
     if (!endpoint) return endpoint.error();
     if (endpoint->is_local() != dial.to.is_local()) continue;
     if (!endpoint->is_local()) endpoint->host = dial.to.host;
-    return runtime::Dial{std::move(*endpoint), dial.keys};
+    return link::Dial{std::move(*endpoint), dial.keys};
   }
   return Error{ErrorCode::kUnreachable, "the controller has no payload socket for this host",
                to_string(dial.to)};

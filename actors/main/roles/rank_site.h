@@ -30,57 +30,56 @@ inline constexpr Duration kPayloadTimeout = std::chrono::seconds(30);
 // built; a member is null where the role does not need it.
 struct EngineDevice {
   std::unique_ptr<RankNccl> nccl;  // only if the rank uses NCCL
-  std::unique_ptr<runtime::ThreadPool> threads;
-  std::unique_ptr<runtime::Queue> queue;
+  std::unique_ptr<device::ThreadPool> threads;
+  std::unique_ptr<device::Queue> queue;
 };
 
 using actors::RankNetwork;
 
 struct RankSite {
-  runtime::System& system;
-  runtime::Directory& directory;
-  runtime::IoThread& bulk_io;
+  actor::System& system;
+  link::Directory& directory;
+  link::IoThread& bulk_io;
   const RankNetwork network;
   EngineDevice& device;
-  runtime::ParcelSender to_controller;
-  runtime::Progress& progress;
-  std::optional<runtime::SocketFolder> sockets;  // of rank 0 of a gang: where it listens
-  std::unique_ptr<runtime::BulkClient> bulk;
+  link::ParcelSender to_controller;
+  link::Progress& progress;
+  std::optional<link::SocketFolder> sockets;  // of rank 0 of a gang: where it listens
+  std::unique_ptr<payload::BulkClient> bulk;
   std::function<void()> begin_broadcasts = [] {};
 
-  runtime::PayloadReader payload_reader();
+  payload::PayloadReader payload_reader();
   std::string listening_address() const;
   // How the publisher of `weights` serves other hosts; nullopt where their processes do not come.
-  std::optional<runtime::Serving> serving_of(const runtime::WeightsConfig& weights) const;
+  std::optional<weights::Serving> serving_of(const weights::WeightsConfig& weights) const;
   // Opens NCCL for weights that are broadcast; does nothing for other types.
-  Result<void> prepare_broadcasts(runtime::WeightsConfig& weights, const std::string& job);
+  Result<void> prepare_broadcasts(weights::WeightsConfig& weights, const std::string& job);
   Result<void> open_nccl();
   // Spawns the actor for broadcasts. Does nothing where `rank` is null: those weights are only
   // fetched.
   void take_part_in_broadcasts(const actors::StartRank& start,
-                               const runtime::WeightsConfig& weights,
-                               std::shared_ptr<runtime::BroadcastRank> rank);
+                               const weights::WeightsConfig& weights,
+                               std::shared_ptr<weights::BroadcastRank> rank);
   std::function<void(const char*, Time)> phase_reporter();
 };
 
 // Spawns an actor that has been made already. The factory can be called once, which is enough: the
 // actors of a rank are never restarted within their process.
 template <class A>
-runtime::Ref<typename A::Inbox> spawn_made(runtime::System& system, std::unique_ptr<A> made,
-                                           const std::string& name = "role") {
+actor::Ref<typename A::Inbox> spawn_made(actor::System& system, std::unique_ptr<A> made,
+                                         const std::string& name = "role") {
   auto kept = std::make_shared<std::unique_ptr<A>>(std::move(made));
   return system.spawn<A>(name, [kept] { return std::move(*kept); });
 }
 
 // Without a pool an operator runs on the thread that calls it: null for one thread.
-std::unique_ptr<runtime::ThreadPool> make_threads(std::int64_t threads);
+std::unique_ptr<device::ThreadPool> make_threads(std::int64_t threads);
 // The device of a rank whose pool has so many GPUs. A rank that was given a GPU must find one: the
 // error says what is missing.
-Result<runtime::DeviceKind> device_of(double gpus_per_actor);
+Result<device::DeviceKind> device_of(double gpus_per_actor);
 // The payload socket of the controller that `dial` reaches, among those that are offered: the one
 // of the same kind, Unix or TCP. Over TCP the host of `dial` is used, which is known to lead to the
 // controller.
-Result<runtime::Dial> payload_dial(const std::vector<std::string>& offered,
-                                   const runtime::Dial& dial);
+Result<link::Dial> payload_dial(const std::vector<std::string>& offered, const link::Dial& dial);
 
 }  // namespace tandem::app

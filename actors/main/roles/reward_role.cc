@@ -27,13 +27,13 @@ scheduler::MemoryDemand reward_memory(const JobSpec&, const PlannedModel&, Hosts
 }
 
 Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const JobSpec& job,
-                               const runtime::Ref<actors::RankEvents>&) {
+                               const actor::Ref<actors::RankEvents>&) {
   // The verifier names the log in the troubles that it reports: the program's stderr is in it.
-  const auto log = runtime::log_path(start.run_dir + "/logs",
-                                     start.actor.substr(start.job.size() + 1), start.incarnation);
+  const auto log = node::log_path(start.run_dir + "/logs", start.actor.substr(start.job.size() + 1),
+                                  start.incarnation);
   const actors::VerifierConfig judging = verifier_config(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
-  auto verifier = actors::make_verifier(judging, runtime::process_spawner(site.bulk_io));
+  auto verifier = actors::make_verifier(judging, node::process_spawner(site.bulk_io));
   if (!verifier) return actors::of_input(verifier.error());
   actors::RewardActor::Connections connections;
   connections.exchange =
@@ -47,9 +47,9 @@ Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const Job
                                             .prompt_key = job.data.prompt_key,
                                             .answer_key = job.data.answer_key},
                        std::move(*verifier), std::move(connections)));
-  site.directory.expose(kRolePort, runtime::narrow<actors::RewardInbox>(ref));
+  site.directory.expose(kRolePort, actor::narrow<actors::RewardInbox>(ref));
   return BuiltRole{
-      .begin = [ref] { CHECK(ref.tell(actors::StartReward{}) == runtime::Delivery::kAccepted); }};
+      .begin = [ref] { CHECK(ref.tell(actors::StartReward{}) == actor::Delivery::kAccepted); }};
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ bool arrives_on_device(const JobSpec& job) {
 
 }  // namespace
 
-runtime::DType dtype_of(const ModelSpec& model) {
-  return model.dtype == ModelDtype::kBfloat16 ? runtime::DType::kBF16 : runtime::DType::kF32;
+device::DType dtype_of(const ModelSpec& model) {
+  return model.dtype == ModelDtype::kBfloat16 ? device::DType::kBF16 : device::DType::kF32;
 }
 
 kernels::Rows products_of(const ModelSpec& model) {
@@ -95,9 +95,9 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
   return config;
 }
 
-runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
-  runtime::WeightsConfig config{.type = job.weight_broadcast.type,
-                                .name = runtime::weights_name(run.job, run.run_dir),
+weights::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
+  weights::WeightsConfig config{.type = job.weight_broadcast.type,
+                                .name = weights::weights_name(run.job, run.run_dir),
                                 .directory = run.run_dir + "/weights",
                                 .slots = static_cast<int>(job.async.max_staleness) + 2};
   config.stall_max = std::chrono::duration_cast<Duration>(
@@ -106,10 +106,10 @@ runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run) {
   return config;
 }
 
-runtime::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
-                                      const runtime::Manifest& manifest) {
-  runtime::WeightsConfig config = weights_family(job, run);
-  config.layout = runtime::layout_of(manifest);
+weights::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
+                                      const device::Manifest& manifest) {
+  weights::WeightsConfig config = weights_family(job, run);
+  config.layout = weights::layout_of(manifest);
   return config;
 }
 

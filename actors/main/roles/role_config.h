@@ -26,7 +26,7 @@ struct RunPlace {
   std::string run_dir;
 };
 
-runtime::DType dtype_of(const ModelSpec& model);
+device::DType dtype_of(const ModelSpec& model);
 // K, L, m, B and the number of steps.
 scheduler::Budget budget_of(const JobSpec& job);
 // kv_memory_bytes is this rollout's share of `machine_memory_bytes`; a caller that knows better
@@ -38,10 +38,10 @@ actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bo
 actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& log);
 // How the learner publishes and rollouts fetch. Publisher and subscribers must be given the same
 // values.
-runtime::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
-                                      const runtime::Manifest& manifest);
+weights::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
+                                      const device::Manifest& manifest);
 // The same without the layout: enough to remove the published versions of a run, or to count them.
-runtime::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
+weights::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 // Gives the prompts of `files` to `take`, as read_dataset() does; without those that are too long

@@ -44,7 +44,7 @@ struct RoleEntry {
   // Errors: input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that
   // do not come in time. `controller` hears where rank 0 of a gang listens.
   Result<BuiltRole> (*build)(RankSite& site, const actors::StartRank& start, const JobSpec& job,
-                             const runtime::Ref<actors::RankEvents>& controller);
+                             const actor::Ref<actors::RankEvents>& controller);
 };
 
 }  // namespace tandem::app

@@ -27,7 +27,7 @@ namespace {
 
 using actors::NativeEngine;
 using actors::StartRank;
-using runtime::DeviceKind;
+using device::DeviceKind;
 using scheduler::MemoryDemand;
 
 std::int64_t rollout_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
@@ -97,12 +97,12 @@ MemoryDemand rollout_memory(const JobSpec& job, const PlannedModel& model, Hosts
 // The memory for the engine's pages. On a GPU: the share gpu_memory_utilization of its memory, as
 // in vLLM, less weights, their broadcasts and workspace. On a CPU: the memory that was reserved for
 // `pages_planned` pages, where the controller planned any.
-Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const JobSpec& job,
+Result<actors::EngineConfig> engine_config_on(device::DeviceKind device, const JobSpec& job,
                                               const actors::ModelConfig& model,
-                                              const runtime::WeightsConfig& weights,
+                                              const weights::WeightsConfig& weights,
                                               std::int64_t pages_planned) {
-  if (device == runtime::DeviceKind::kCpu) {
-    const auto machine = runtime::read_machine_resources();
+  if (device == device::DeviceKind::kCpu) {
+    const auto machine = node::read_machine_resources();
     if (!machine) return machine.error();
     actors::EngineConfig config = engine_config(job, machine->memory_bytes);
     if (pages_planned > 0)
@@ -111,15 +111,15 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
     return config;
   }
   actors::EngineConfig config = engine_config(job, 0);
-  const runtime::MemoryInfo gpu = runtime::memory_info(device);
+  const device::MemoryInfo gpu = device::memory_info(device);
   const auto wanted = static_cast<std::size_t>(job.rollout.gpu_memory_utilization *
                                                static_cast<double>(gpu.total_bytes));
   // Less than the share may be free, when other processes use the GPU; a reserve is left for CUDA
   // itself.
   const std::size_t share =
-      std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, runtime::kGpuReserveBytes));
+      std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, device::kGpuReserveBytes));
   std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
-  if (weights.broadcasting) beside += runtime::broadcast_bytes_of_subscriber(weights);
+  if (weights.broadcasting) beside += weights::broadcast_bytes_of_subscriber(weights);
   if (beside >= share)
     return Error{
         ErrorCode::kOutOfMemory,
@@ -132,7 +132,7 @@ Result<actors::EngineConfig> engine_config_on(runtime::DeviceKind device, const 
 }
 
 Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const JobSpec& job,
-                                const runtime::Ref<actors::RankEvents>&) {
+                                const actor::Ref<actors::RankEvents>&) {
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
   auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
@@ -141,7 +141,7 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const Jo
   if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
   site.device.threads = make_threads(job.pools.rollout.threads_per_actor);
   auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
-  site.device.queue = std::make_unique<runtime::Queue>(*device, site.device.threads.get());
+  site.device.queue = std::make_unique<device::Queue>(*device, site.device.threads.get());
   const auto make_engine = [&]() -> Result<std::unique_ptr<actors::NativeEngine>> {
     const auto config = engine_config_on(*device, job, info->config, weights, start.pages);
     if (!config) return config.error();
@@ -163,27 +163,27 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const Jo
       .max_num_seqs = static_cast<std::int32_t>(job.rollout.args.max_num_seqs)};
   // Models on a GPU are larger: in pieces of the size that suits a CPU a version would take
   // hundreds of steps.
-  if (*device == runtime::DeviceKind::kCuda) config.copy_bytes_per_step = std::uint64_t{64} << 20;
+  if (*device == device::DeviceKind::kCuda) config.copy_bytes_per_step = std::uint64_t{64} << 20;
   if (job.async.max_concurrent_rollouts)
     config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
   actors::RolloutActor::Connections connections;
   connections.exchange = site.directory.remote<actors::RolloutEvents>({rollout_port(start.job), {}},
                                                                       site.to_controller);
   connections.write = [bulk = site.bulk.get()](std::vector<std::string> payloads,
-                                               runtime::WriteDone done) {
+                                               payload::WriteDone done) {
     bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
   };
   connections.progress = site.phase_reporter();
   // One object has two roles, and both actors keep it: subscriber and rank of the broadcasts.
-  const std::shared_ptr<runtime::WeightSubscriber> subscriber = runtime::make_subscriber(weights);
+  const std::shared_ptr<weights::WeightSubscriber> subscriber = weights::make_subscriber(weights);
   site.take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
   auto ref =
       spawn_made(site.system, std::make_unique<actors::RolloutActor>(
                                   config, std::move(*engine), subscriber, std::move(connections)));
-  site.directory.expose(kRolePort, runtime::narrow<actors::RolloutInbox>(ref));
+  site.directory.expose(kRolePort, actor::narrow<actors::RolloutInbox>(ref));
   return BuiltRole{.begin = [ref] {
-    CHECK(ref.tell(actors::StartRollout{runtime::narrow<std::variant<actors::Step>>(ref)}) ==
-          runtime::Delivery::kAccepted);
+    CHECK(ref.tell(actors::StartRollout{actor::narrow<std::variant<actors::Step>>(ref)}) ==
+          actor::Delivery::kAccepted);
   }};
 }
 

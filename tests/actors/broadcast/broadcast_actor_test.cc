@@ -15,18 +15,18 @@ namespace tandem::actors {
 namespace {
 
 using namespace std::chrono_literals;
-using runtime::BroadcastEvent;
-using runtime::Delivery;
-using runtime::NcclKind;
-using runtime::NcclState;
+using actor::Delivery;
+using collective::NcclKind;
+using collective::NcclState;
+using weights::BroadcastEvent;
 using Kind = BroadcastEvent::Kind;
 
 // Notes the calls that it gets, and reports the events that the test gives it.
-class NotingRank final : public runtime::BroadcastRank {
+class NotingRank final : public weights::BroadcastRank {
  public:
   void open(std::uint64_t epoch, int size) override { note("open", epoch, size); }
   void use(std::uint64_t epoch) override { note("use", epoch, 0); }
-  void join(const runtime::NcclRendezvous& rendezvous, int rank) override {
+  void join(const collective::NcclRendezvous& rendezvous, int rank) override {
     joined = rendezvous;
     note("join", rendezvous.epoch, rank);
   }
@@ -43,7 +43,7 @@ class NotingRank final : public runtime::BroadcastRank {
 
   std::vector<std::string> calls;
   std::vector<BroadcastEvent> events;
-  runtime::NcclRendezvous joined;
+  collective::NcclRendezvous joined;
 
  private:
   void note(const std::string& call, std::uint64_t epoch, int number) {
@@ -53,7 +53,7 @@ class NotingRank final : public runtime::BroadcastRank {
 };
 
 // Keeps the messages to the exchange; a test can make it refuse them as a full mailbox does.
-struct Exchange final : runtime::Target<BroadcastEvents> {
+struct Exchange final : actor::Target<BroadcastEvents> {
   Delivery post(BroadcastEvents event) override {
     if (refusals_left > 0) {
       --refusals_left;
@@ -93,15 +93,15 @@ std::string text_of(const BroadcastEvent& event) {
          std::to_string(event.epoch);
 }
 
-runtime::WeightsLayout layout_of_norm(std::int64_t width) {
-  runtime::Manifest manifest;
-  manifest.add("norm.weight", runtime::DType::kF32, {width});
-  return runtime::layout_of(manifest);
+weights::WeightsLayout layout_of_norm(std::int64_t width) {
+  device::Manifest manifest;
+  manifest.add("norm.weight", device::DType::kF32, {width});
+  return weights::layout_of(manifest);
 }
 
 JoinEpoch invitation(std::uint64_t epoch) {
   return {.epoch = epoch,
-          .unique_id = std::string(runtime::kNcclUniqueIdBytes, 'u'),
+          .unique_id = std::string(collective::kNcclUniqueIdBytes, 'u'),
           .rank = 2,
           .size = 3,
           .layout_hash = layout_of_norm(16).hash,
@@ -117,7 +117,7 @@ struct World {
                                .nccl_version = 22809,
                                .layout = layout_of_norm(16),
                                .communicator = "job/weights"},
-          rank, records, runtime::Ref<BroadcastEvents>({"exchange/job", Incarnation{1}}, exchange));
+          rank, records, actor::Ref<BroadcastEvents>({"exchange/job", Incarnation{1}}, exchange));
     });
     tell(StartBroadcast{});
   }
@@ -134,8 +134,8 @@ struct World {
     for (const BroadcastEvents& event : exchange->heard) texts.push_back(text_of(event));
     return texts;
   }
-  runtime::NcclRecords::Id begin(std::uint64_t epoch, std::uint64_t sequence,
-                                 const std::string& communicator = "job/weights") {
+  collective::NcclRecords::Id begin(std::uint64_t epoch, std::uint64_t sequence,
+                                    const std::string& communicator = "job/weights") {
     return records->add({.communicator = communicator,
                          .epoch = epoch,
                          .rank = 2,
@@ -150,15 +150,15 @@ struct World {
                          .ended_at = {}});
   }
 
-  runtime::SimulatedExecutor executor;
+  actor::SimulatedExecutor executor;
   std::vector<std::string> failures;
-  runtime::System system{executor, [this](const runtime::Address&, const Error& error) {
-                           failures.push_back(error.message);
-                         }};
+  actor::System system{executor, [this](const actor::Address&, const Error& error) {
+                         failures.push_back(error.message);
+                       }};
   std::shared_ptr<NotingRank> rank = std::make_shared<NotingRank>();
-  std::shared_ptr<runtime::NcclRecords> records = std::make_shared<runtime::NcclRecords>();
+  std::shared_ptr<collective::NcclRecords> records = std::make_shared<collective::NcclRecords>();
   std::shared_ptr<Exchange> exchange = std::make_shared<Exchange>();
-  runtime::Ref<BroadcastActor::Inbox> actor;
+  actor::Ref<BroadcastActor::Inbox> actor;
 };
 
 TEST(BroadcastActor, TheLearnerOpensAnEpochAndUsesIt) {
@@ -169,7 +169,7 @@ TEST(BroadcastActor, TheLearnerOpensAnEpochAndUsesIt) {
   EXPECT_EQ(world.rank->calls, (std::vector<std::string>{"open 9 3"}));
   BroadcastEvent opened{.kind = Kind::kOpened, .epoch = 9, .unique_id = {}, .message = {}};
   opened.unique_id.internal[0] = 'a';
-  opened.unique_id.internal[runtime::kNcclUniqueIdBytes - 1] = 'z';
+  opened.unique_id.internal[collective::kNcclUniqueIdBytes - 1] = 'z';
   world.rank->happen(opened);
   world.rank->happen({.kind = Kind::kJoined, .epoch = 9, .unique_id = {}, .message = {}});
   world.pass(0s);
@@ -179,7 +179,7 @@ TEST(BroadcastActor, TheLearnerOpensAnEpochAndUsesIt) {
   EXPECT_EQ(told.from.incarnation, Incarnation{4});
   EXPECT_EQ(told.layout_hash, layout_of_norm(16).hash);
   EXPECT_EQ(told.layout, layout_of_norm(16).manifest_json);
-  EXPECT_EQ(told.unique_id, std::string(opened.unique_id.internal, runtime::kNcclUniqueIdBytes));
+  EXPECT_EQ(told.unique_id, std::string(opened.unique_id.internal, collective::kNcclUniqueIdBytes));
   world.tell(UseEpoch{.epoch = 9});
   world.rank->happen({.kind = Kind::kInUse, .epoch = 9, .unique_id = {}, .message = {}});
   world.pass(0s);

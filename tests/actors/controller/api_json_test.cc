@@ -71,9 +71,9 @@ TEST(ApiJson, AnActorUsesWhatItsLivingRanksUse) {
   ActorRecord actor{.name = "arith-1/learner/0", .job = "arith-1", .role = Role::kLearner};
   actor.ranks.resize(3);
   EXPECT_TRUE(actor_json(actor, nullptr, 0, Time{})["cpu_percent"].is_null());
-  actor.ranks[0].usage = runtime::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
-  actor.ranks[1].usage = runtime::RankUsage{.cpu_percent = 25.5, .memory_bytes = 24};
-  actor.ranks[2].usage = runtime::RankUsage{.cpu_percent = 100, .memory_bytes = 1};
+  actor.ranks[0].usage = node::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
+  actor.ranks[1].usage = node::RankUsage{.cpu_percent = 25.5, .memory_bytes = 24};
+  actor.ranks[2].usage = node::RankUsage{.cpu_percent = 100, .memory_bytes = 1};
   actor.ranks[0].alive = actor.ranks[1].alive = true;  // the third is gone
   const auto shown = actor_json(actor, nullptr, 0, Time{});
   EXPECT_EQ(shown["cpu_percent"], 75.5);
@@ -86,7 +86,7 @@ TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
                                   .uuid = "GPU-1",
                                   .cpu_affinity = "0-15",
                                   .numa_affinity = "0",
-                                  .links = {runtime::GpuLink::kSelf, runtime::GpuLink::kNvlink}},
+                                  .links = {node::GpuLink::kSelf, node::GpuLink::kNvlink}},
                        .free_milli = 500});
   node.gpus_unusable = {"GPU 2: GPU is lost"};
   const auto shown = node_json(node, Time{});

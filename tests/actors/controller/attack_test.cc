@@ -22,11 +22,11 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::Address;
-using runtime::Down;
-using runtime::Hello;
-using runtime::LinkCallbacks;
-using runtime::PeerId;
+using actor::Address;
+using link::Down;
+using link::Hello;
+using link::LinkCallbacks;
+using link::PeerId;
 
 constexpr auto kPatience = std::chrono::seconds(100);  // ends a hang; never measured
 constexpr const char* kRole = "role";
@@ -35,8 +35,8 @@ constexpr const char* kLearnerPort = "exchange/job-1/learner";
 const PeerId kHonest{"job-1/rollout/0", {1}}, kAttacker{"job-1/rollout/1", {7}};
 const PeerId kLearner{"job-1/learner/0", {3}};
 
-runtime::LinkOptions patient() {
-  runtime::LinkOptions options;
+link::LinkOptions patient() {
+  link::LinkOptions options;
   options.peer_timeout = std::chrono::seconds(60);  // a stalled machine loses no peer
   options.disconnect_grace = std::chrono::seconds(60);
   return options;
@@ -64,15 +64,15 @@ class Changes {
 
 class StoredPayloads final : public PayloadStore {
  public:
-  explicit StoredPayloads(runtime::SegmentStore& store) : store_(store) {}
-  bool holds(const runtime::PayloadRef& payload) const override { return store_.holds(payload); }
-  void release(const runtime::PayloadRef& payload) override { CHECK(store_.release(payload)); }
-  Result<std::string> read(const runtime::PayloadRef&) override {
+  explicit StoredPayloads(payload::SegmentStore& store) : store_(store) {}
+  bool holds(const wire::PayloadRef& payload) const override { return store_.holds(payload); }
+  void release(const wire::PayloadRef& payload) override { CHECK(store_.release(payload)); }
+  Result<std::string> read(const wire::PayloadRef&) override {
     return Error{ErrorCode::kNotFound, "not read"};
   }
 
  private:
-  runtime::SegmentStore& store_;
+  payload::SegmentStore& store_;
 };
 
 // The controller's process, without a controller.
@@ -94,16 +94,16 @@ struct Cluster {
     callbacks.admit = [this](const Hello& hello) {
       return roster.with([&](Roster& r) { return r.admit(hello); });
     };
-    server = std::move(runtime::LinkServer::listen(io, {runtime::here()},
-                                                   {.name = "controller", .incarnation = {1}},
-                                                   patient(), callbacks)
+    server = std::move(link::LinkServer::listen(io, {link::here()},
+                                                {.name = "controller", .incarnation = {1}},
+                                                patient(), callbacks)
                            .value());
     exchange = system.spawn<Exchange>("exchange/job-1", [this] {
       return std::make_unique<Exchange>(exchange_config(plain_job(1), "job-1", false), links(),
                                         record, payload_store);
     });
-    directory.expose(kRolloutPort, runtime::narrow<RolloutEvents>(exchange), rollout_door("job-1"));
-    directory.expose(kLearnerPort, runtime::narrow<LearnerEvents>(exchange), learner_door("job-1"));
+    directory.expose(kRolloutPort, actor::narrow<RolloutEvents>(exchange), rollout_door("job-1"));
+    directory.expose(kLearnerPort, actor::narrow<LearnerEvents>(exchange), learner_door("job-1"));
     server->start();
   }
   ~Cluster() {
@@ -112,14 +112,14 @@ struct Cluster {
     std::filesystem::remove_all(payloads);
   }
   template <class Inbox>
-  std::function<runtime::Ref<Inbox>(const Address&)> dial() {
+  std::function<actor::Ref<Inbox>(const Address&)> dial() {
     return [this](const Address& to) {
       return directory.remote<Inbox>({kRole, {}}, to_peer(*server, {to.name, to.incarnation}));
     };
   }
   ExchangeLinks links() {
-    struct Deaf final : runtime::Target<ExchangeNotices> {
-      runtime::Delivery post(ExchangeNotices) override { return runtime::Delivery::kAccepted; }
+    struct Deaf final : actor::Target<ExchangeNotices> {
+      actor::Delivery post(ExchangeNotices) override { return actor::Delivery::kAccepted; }
     };
     return {.rollout = dial<RolloutInbox>(),
             .reward = dial<RewardInbox>(),
@@ -132,7 +132,7 @@ struct Cluster {
   bool await_version(std::int64_t version) {
     const Time end = steady_now() + kPatience;
     while (steady_now() < end) {
-      const auto report = runtime::ask_and_wait(exchange, GetExchangeReport{}, kPatience);
+      const auto report = actor::ask_and_wait(exchange, GetExchangeReport{}, kPatience);
       if (report.value().status.policy_version == version) return true;
     }
     return false;
@@ -140,16 +140,16 @@ struct Cluster {
   bool await_state(GroupId group, const std::string& state) {
     const Time end = steady_now() + kPatience;
     while (steady_now() < end) {
-      const auto groups = runtime::ask_and_wait(exchange, GetGroups{}, kPatience);
+      const auto groups = actor::ask_and_wait(exchange, GetGroups{}, kPatience);
       for (const GroupView& view : groups.value())
         if (view.group == group.value && view.state == state) return true;
     }
     return false;
   }
   bool is_up(const PeerId& peer) { return server->status(peer).has_value(); }
-  runtime::PayloadRef put() {  // as the payload socket does for a rollout
+  wire::PayloadRef put() {  // as the payload socket does for a rollout
     const std::uint64_t bytes = 1;
-    const runtime::Extent extent = store->reserve({&bytes, 1}).value()[0];
+    const payload::Extent extent = store->reserve({&bytes, 1}).value()[0];
     CHECK(store->write(extent, 0, std::as_bytes(std::span("x", 1))));
     store->commit(extent, ++checksums);
     return {"job-1", extent.segment, extent.offset, extent.bytes, checksums};
@@ -161,16 +161,16 @@ struct Cluster {
   MemoryRecord record;
   const std::filesystem::path payloads =
       std::filesystem::temp_directory_path() / ("tandem-attack-test-" + std::to_string(::getpid()));
-  std::unique_ptr<runtime::SegmentStore> store =
-      std::move(runtime::open_file_segments(payloads, {})).value();
+  std::unique_ptr<payload::SegmentStore> store =
+      std::move(payload::open_file_segments(payloads, {})).value();
   std::uint64_t checksums = 0;
   StoredPayloads payload_store{*store};
-  runtime::Directory directory;
-  runtime::IoThread io{"server"};
-  std::unique_ptr<runtime::LinkServer> server;
-  runtime::ThreadedExecutor executor{1, 1};
-  runtime::Ref<Exchange::Inbox> exchange;
-  runtime::System system{executor, [](const Address&, const Error& why) { FAIL() << why.message; }};
+  link::Directory directory;
+  link::IoThread io{"server"};
+  std::unique_ptr<link::LinkServer> server;
+  actor::ThreadedExecutor executor{1, 1};
+  actor::Ref<Exchange::Inbox> exchange;
+  actor::System system{executor, [](const Address&, const Error& why) { FAIL() << why.message; }};
 };
 
 // A rank's process: it keeps what it is sent.
@@ -181,21 +181,21 @@ class Rank {
       : link_(io_, {cluster.server->endpoint(), {}},
               Hello{.name = self.name, .incarnation = self.incarnation, .opaque = self.name},
               patient(), callbacks()),
-        exchange_(directory_.remote<Events>({port, {}}, runtime::to_server(link_))) {
-    struct Box final : runtime::Target<Inbox> {
+        exchange_(directory_.remote<Events>({port, {}}, link::to_server(link_))) {
+    struct Box final : actor::Target<Inbox> {
       explicit Box(Rank& rank) : owner(rank) {}
-      runtime::Delivery post(Inbox message) override {
+      actor::Delivery post(Inbox message) override {
         owner.changes_.make([&] { owner.heard_.push_back(std::move(message)); });
-        return runtime::Delivery::kAccepted;
+        return actor::Delivery::kAccepted;
       }
       Rank& owner;
     };
-    directory_.expose(kRole, runtime::Ref<Inbox>({kRole, {}}, std::make_shared<Box>(*this)));
+    directory_.expose(kRole, actor::Ref<Inbox>({kRole, {}}, std::make_shared<Box>(*this)));
     link_.start();
   }
   ~Rank() { link_.close(Duration{0}); }
   void say(Events message) {
-    ASSERT_EQ(exchange_.tell(std::move(message)), runtime::Delivery::kAccepted);
+    ASSERT_EQ(exchange_.tell(std::move(message)), actor::Delivery::kAccepted);
   }
   template <class M>
   M hear() {
@@ -226,7 +226,7 @@ class Rank {
       changes_.make([&] { down_ = down; });
     };
     callbacks.on_parcel = [this](const PeerId&, std::string& frame) {
-      return directory_.deliver(frame, runtime::to_server(link_));
+      return directory_.deliver(frame, link::to_server(link_));
     };
     return callbacks;
   }
@@ -235,10 +235,10 @@ class Rank {
   bool up_ = false;
   std::optional<Down> down_;
   std::vector<Inbox> heard_;
-  runtime::Directory directory_;
-  runtime::IoThread io_{"rank"};
-  runtime::LinkClient link_;
-  const runtime::Ref<Events> exchange_;
+  link::Directory directory_;
+  link::IoThread io_{"rank"};
+  link::LinkClient link_;
+  const actor::Ref<Events> exchange_;
 };
 using RolloutRank = Rank<RolloutInbox, RolloutEvents>;
 using LearnerRank = Rank<LearnerInbox, LearnerEvents>;

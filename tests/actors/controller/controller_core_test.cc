@@ -252,12 +252,12 @@ TEST(ControllerCore, OnlyAJobThatHasEndedIsForgotten) {
   const auto refused = world.take(ForgetJob{job});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
-  const runtime::RankId rank = world.alive.begin()->first;
+  const node::RankId rank = world.alive.begin()->first;
   world.must(JobEnded{job, JobOutcome::kSucceeded, "done"});
   world.obey();
   world.must(ForgetJob{job});
   EXPECT_TRUE(world.core.jobs().empty());
-  world.must(runtime::RankExited{.id = rank, .signal = 9});  // said twice, and of no job now
+  world.must(node::RankExited{.id = rank, .signal = 9});  // said twice, and of no job now
   world.must(ForgetJob{job});
 }
 
@@ -266,7 +266,7 @@ TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
   world.node("a", 4);
   const std::string job = world.submit(shape_of(1));
   const std::string rollout = job + "/rollout/0";
-  const runtime::RankId dead{rollout, world.record(rollout).incarnation, 0};
+  const node::RankId dead{rollout, world.record(rollout).incarnation, 0};
   world.ready(rollout);
   world.die(rollout);
   world.must(RankHung{dead, 0});  // its link goes down after its process
@@ -274,10 +274,10 @@ TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
   world.now = *world.record(rollout).restart_at;
   world.must(Tick{});
   world.must(RankHung{dead, 0});
-  world.must(runtime::RankExited{.id = dead, .code = 0});
+  world.must(node::RankExited{.id = dead, .code = 0});
   world.must(RankReady{rollout, dead.incarnation, 0});
   EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
-  const runtime::RankId living{rollout, world.record(rollout).incarnation, 0};
+  const node::RankId living{rollout, world.record(rollout).incarnation, 0};
   world.core.note_usage({{{living, 50, 2}, {dead, 100, 1}, {{"nobody", {1}, 0}, 1, 1}}});
   EXPECT_EQ(world.record(rollout).ranks[0].usage->memory_bytes, 2);
   world.ready(rollout);
@@ -475,23 +475,23 @@ class Storm {
     const std::uint64_t drawn = rng_.below(4);
     return drawn == 3 ? Role{"counter"} : kTrainingRoles[drawn];
   }
-  std::optional<runtime::RankId> any_rank() {
+  std::optional<node::RankId> any_rank() {
     if (world.alive.empty()) return std::nullopt;
     return std::next(world.alive.begin(),
                      static_cast<std::ptrdiff_t>(rng_.below(world.alive.size())))
         ->first;
   }
-  void dies(const runtime::RankId& rank) {
+  void dies(const node::RankId& rank) {
     if (rng_.below(4) == 0) return world.end({.id = rank, .code = static_cast<int>(rng_.below(2))});
-    world.end({.id = rank,
-               .signal = 9,
-               .out_of_memory =
-                   rng_.below(4) ? runtime::MemoryKill::kNone : runtime::MemoryKill::kProven});
+    world.end(
+        {.id = rank,
+         .signal = 9,
+         .out_of_memory = rng_.below(4) ? node::MemoryKill::kNone : node::MemoryKill::kProven});
   }
-  void spawn_fails(const runtime::RankId& rank) {
+  void spawn_fails(const node::RankId& rank) {
     world.alive.erase(rank);
     world.told_to_end.erase(rank);
-    world.must(runtime::RankSpawnFailed{rank, "no room for a process"});
+    world.must(node::RankSpawnFailed{rank, "no room for a process"});
   }
   void node_goes_or_comes() {
     const std::string name = rng_.below(2) ? "a" : "b";

@@ -23,7 +23,7 @@ struct Failures : testing::Test {
   void killed_for_memory(const std::string& actor) {
     world.end({.id = {actor, world.record(actor).incarnation, 0},
                .signal = 9,
-               .out_of_memory = runtime::MemoryKill::kProven,
+               .out_of_memory = node::MemoryKill::kProven,
                .memory_peak_bytes = 22 * kGib,
                .memory_last_bytes = 21 * kGib});
   }
@@ -75,7 +75,7 @@ TEST_F(Failures, AHintIsToldAndConvictsNobody) {  // RB-6
   for (int i = 0; i < 3; ++i) {
     world.end({.id = {learner, world.record(learner).incarnation, 0},
                .signal = 9,
-               .out_of_memory = runtime::MemoryKill::kHinted});
+               .out_of_memory = node::MemoryKill::kHinted});
     const auto* why = std::get_if<scheduler::Backoff>(&world.record(learner).status.reason);
     ASSERT_NE(why, nullptr);
     EXPECT_NE(why->cause.find("perhaps for want of memory"), std::string::npos) << why->cause;
@@ -200,7 +200,7 @@ TEST_F(GangFailures, TheRankThatTheKernelKilledIsTheRootCause) {
   world.must(RankFailed{learner, life, 0, "the gang broke: rank 1 is gone"});
   world.end({.id = {learner, life, 1},
              .signal = 9,
-             .out_of_memory = runtime::MemoryKill::kProven,
+             .out_of_memory = node::MemoryKill::kProven,
              .memory_peak_bytes = kGib});
   world.obey();
   const auto* why = std::get_if<scheduler::Backoff>(&world.record(learner).status.reason);

@@ -48,7 +48,7 @@ TEST(ControllerCore, AJobOfOneGpuIsNotScaledOverItsEdge) {
 
 TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
   World world;
-  runtime::NodeUp up{"a", Incarnation{1}, 8, std::int64_t{1} << 40, 1};
+  node::NodeUp up{"a", Incarnation{1}, 8, std::int64_t{1} << 40, 1};
   up.gpus_absent = "no GPU: no NVIDIA driver";
   world.must(up);
   JobShape shape = shape_of(0.5);
@@ -60,8 +60,8 @@ TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
   EXPECT_EQ(verdict.error().help, "with pools.learner.gpus_per_actor=0.0 it would fit");
 }
 
-const runtime::NodeNccl kOlder{.version = 22809, .path = "libnccl.so.2"};
-const runtime::NodeNccl kNewer{.version = 23003, .path = "libnccl.so.2"};
+const node::NodeNccl kOlder{.version = 22809, .path = "libnccl.so.2"};
+const node::NodeNccl kNewer{.version = 23003, .path = "libnccl.so.2"};
 
 // A learner of `ranks` ranks and a rollout, each rank with a GPU, that meet by NCCL.
 JobShape nccl_shape(std::int32_t ranks) {

@@ -118,7 +118,7 @@ TEST(ControllerMemory, ScaleIsRefusedWithTheCountThatFitsAndWaitsWhereOthersAreI
 
 TEST(ControllerMemory, ANodeThatAnnouncesNoneTakesAJobOfAnySize) {
   World world;
-  runtime::NodeUp up{"a", Incarnation{1}, 16, 0, 1};
+  node::NodeUp up{"a", Incarnation{1}, 16, 0, 1};
   ASSERT_TRUE(world.core.step(up, world.now));
   EXPECT_TRUE(world.core.accepted(planned_shape(3)));
 }

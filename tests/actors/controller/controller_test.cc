@@ -14,12 +14,12 @@ namespace tandem::actors {
 namespace {
 
 // The mailbox of an exchange, full for as long as the test says.
-class FullMailbox final : public runtime::Target<ExchangeControl> {
+class FullMailbox final : public actor::Target<ExchangeControl> {
  public:
-  runtime::Delivery post(ExchangeControl message) override {
-    if (full) return runtime::Delivery::kFull;
+  actor::Delivery post(ExchangeControl message) override {
+    if (full) return actor::Delivery::kFull;
     taken.push_back(std::move(message));
-    return runtime::Delivery::kAccepted;
+    return actor::Delivery::kAccepted;
   }
   bool full = true;
   std::vector<ExchangeControl> taken;
@@ -27,16 +27,16 @@ class FullMailbox final : public runtime::Target<ExchangeControl> {
 
 ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
   ControllerActions actions;
-  actions.expect = [](const std::string&, const runtime::RankId&) {};
+  actions.expect = [](const std::string&, const node::RankId&) {};
   actions.agent = [](const std::string&, Incarnation) {  // gone: no rank can be started
-    return runtime::Ref<runtime::AgentInbox>();
+    return actor::Ref<node::AgentInbox>();
   };
-  actions.rank_arguments = [](const runtime::RankId&) { return std::vector<std::string>(); };
+  actions.rank_arguments = [](const node::RankId&) { return std::vector<std::string>(); };
   actions.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
     return RunDirectory{"job-1", "runs/job-1"};
   };
-  actions.open_exchange = [exchange](const JobRecord&) -> Result<runtime::Ref<ExchangeControl>> {
-    return runtime::Ref<ExchangeControl>({"exchange/job-1", Incarnation{1}}, exchange);
+  actions.open_exchange = [exchange](const JobRecord&) -> Result<actor::Ref<ExchangeControl>> {
+    return actor::Ref<ExchangeControl>({"exchange/job-1", Incarnation{1}}, exchange);
   };
   actions.close_exchange = [](const std::string&) {};
   actions.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
@@ -44,19 +44,19 @@ ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
 }
 
 TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
-  runtime::SimulatedExecutor executor(1);
-  runtime::System system(executor, nullptr);
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
   const auto exchange = std::make_shared<FullMailbox>();
   const auto controller = system.spawn<Controller>(
       "controller", [exchange] { return std::make_unique<Controller>(1, actions_to(exchange)); });
   const auto tell = [&](Controller::Inbox message) {
-    ASSERT_EQ(controller.tell(std::move(message)), runtime::Delivery::kAccepted);
+    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
     executor.at(executor.now() + std::chrono::milliseconds(50), [] {});
     executor.run_until([] { return false; }, std::chrono::milliseconds(50));
   };
-  tell(runtime::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
-  tell(runtime::Ask<Submit>{{shape_of(1)}, {}});
-  tell(runtime::Ask<Cancel>{{"job-1"}, {}});
+  tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  tell(actor::Ask<Submit>{{shape_of(1)}, {}});
+  tell(actor::Ask<Cancel>{{"job-1"}, {}});
   EXPECT_TRUE(exchange->taken.empty());
   exchange->full = false;
   executor.run_until([&] { return exchange->taken.size() == 4; }, std::chrono::seconds(1));
@@ -67,48 +67,48 @@ TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
 }
 
 // A user's program, as far as the controller sees it.
-class Program final : public runtime::Target<ProgramInbox> {
+class Program final : public actor::Target<ProgramInbox> {
  public:
-  runtime::Delivery post(ProgramInbox message) override {
-    if (gone) return runtime::Delivery::kGone;
-    if (auto* ask = std::get_if<runtime::Ask<AskJson>>(&message)) asked.push_back(std::move(*ask));
-    return runtime::Delivery::kAccepted;
+  actor::Delivery post(ProgramInbox message) override {
+    if (gone) return actor::Delivery::kGone;
+    if (auto* ask = std::get_if<actor::Ask<AskJson>>(&message)) asked.push_back(std::move(*ask));
+    return actor::Delivery::kAccepted;
   }
   bool gone = false;
-  std::vector<runtime::Ask<AskJson>> asked;
+  std::vector<actor::Ask<AskJson>> asked;
 };
 
 TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
-  runtime::SimulatedExecutor executor(1);
-  runtime::System system(executor, nullptr);
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
   const auto program = std::make_shared<Program>();
-  class Agent final : public runtime::Target<runtime::AgentInbox> {
-    runtime::Delivery post(runtime::AgentInbox) override { return runtime::Delivery::kAccepted; }
+  class Agent final : public actor::Target<node::AgentInbox> {
+    actor::Delivery post(node::AgentInbox) override { return actor::Delivery::kAccepted; }
   };
   ControllerActions actions = actions_to(nullptr);
   actions.agent = [agent = std::make_shared<Agent>()](const std::string& node, Incarnation life) {
-    return runtime::Ref<runtime::AgentInbox>({node, life}, agent);
+    return actor::Ref<node::AgentInbox>({node, life}, agent);
   };
-  actions.program = [program](const runtime::RankId& id) {
-    return runtime::Ref<ProgramInbox>({id.actor, id.incarnation}, program);
+  actions.program = [program](const node::RankId& id) {
+    return actor::Ref<ProgramInbox>({id.actor, id.incarnation}, program);
   };
   const auto controller = system.spawn<Controller>(
       "controller", [actions] { return std::make_unique<Controller>(1, actions); });
   const auto tell = [&](Controller::Inbox message) {
-    ASSERT_EQ(controller.tell(std::move(message)), runtime::Delivery::kAccepted);
+    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
     executor.at(executor.now() + std::chrono::milliseconds(50), [] {});
     executor.run_until([] { return false; }, std::chrono::milliseconds(50));
   };
   std::vector<Result<AskedJson>> answers;
   const auto ask = [&](const std::string& actor) {
-    tell(runtime::Ask<AskProgram>{
+    tell(actor::Ask<AskProgram>{
         {actor, R"({"add": 2})", std::chrono::seconds(5)},
-        runtime::ReplyTo<AskedJson>([&](Result<AskedJson> answer) { answers.push_back(answer); })});
+        actor::ReplyTo<AskedJson>([&](Result<AskedJson> answer) { answers.push_back(answer); })});
   };
-  tell(runtime::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
-  tell(runtime::Ask<Submit>{{actors_alone(1)}, {}});
+  tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  tell(actor::Ask<Submit>{{actors_alone(1)}, {}});
   const std::string counter = "job-1/counter/0";
-  const runtime::RankId id{counter, Incarnation{1}, 0};
+  const node::RankId id{counter, Incarnation{1}, 0};
   ask(counter);
   ask("job-1/counter/1");
   ASSERT_EQ(answers.size(), 2u);
@@ -133,7 +133,7 @@ TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
   program->asked[1].reply(AskedJson{"late"});
 
   ask(counter);
-  tell(runtime::RankExited{.id = id, .signal = 9});
+  tell(node::RankExited{.id = id, .signal = 9});
   ASSERT_EQ(answers.size(), 5u) << "the late answer is dropped";
   EXPECT_EQ(answers[4].error().code, ErrorCode::kUnreachable);
   EXPECT_EQ(answers[4].error().message,

@@ -60,8 +60,8 @@ class World {
   }
 
   void node(const std::string& name, double cpus, int gpu_count = 0,
-            const runtime::NodeNccl& nccl = {}, std::int64_t memory_bytes = std::int64_t{1} << 40) {
-    runtime::NodeUp up{name, Incarnation{++node_lives}, cpus, memory_bytes, 1};
+            const node::NodeNccl& nccl = {}, std::int64_t memory_bytes = std::int64_t{1} << 40) {
+    node::NodeUp up{name, Incarnation{++node_lives}, cpus, memory_bytes, 1};
     for (int i = 0; i < gpu_count; ++i)
       up.gpus.push_back({.name = "GPU", .uuid = name + "-" + std::to_string(i)});
     up.nccl = nccl;
@@ -80,7 +80,7 @@ class World {
     for (const auto& [id, node] : std::map(alive))
       if (id.actor == actor && id.incarnation == record(actor).incarnation) connect_and_ready(id);
   }
-  void connect_and_ready(const runtime::RankId& id) {
+  void connect_and_ready(const node::RankId& id) {
     must(RankConnected{id});
     if (id.rank == 0) must(RankListening{id.actor, id.incarnation, "tcp://a:1"});
     must(RankReady{id.actor, id.incarnation, id.rank});
@@ -88,8 +88,8 @@ class World {
   void all_ready(const std::string& job) {
     for (const auto& [name, actor] : std::map(core.jobs().at(job).actors)) ready(name);
   }
-  void die(const runtime::RankId& id) { end({.id = id, .signal = 9}); }
-  void end(const runtime::RankExited& exited) {
+  void die(const node::RankId& id) { end({.id = id, .signal = 9}); }
+  void end(const node::RankExited& exited) {
     alive.erase(exited.id);
     told_to_end.erase(exited.id);
     must(exited);
@@ -104,7 +104,7 @@ class World {
   }
   void obey() {  // everything that was told to end does
     while (!told_to_end.empty()) {
-      const runtime::RankId id = *told_to_end.begin();
+      const node::RankId id = *told_to_end.begin();
       alive.contains(id) ? die(id) : void(told_to_end.erase(id));
     }
   }
@@ -124,12 +124,12 @@ class World {
     scheduler::Resources total;
   };
   std::map<std::string, Node> nodes;
-  std::map<runtime::RankId, std::string> alive;          // and its node
+  std::map<node::RankId, std::string> alive;             // and its node
   std::map<std::string, std::vector<std::string>> gpus;  // that an actor's last rank was given
-  std::set<runtime::RankId> told_to_end;
+  std::set<node::RankId> told_to_end;
   std::vector<StartRank> started;
   std::vector<StartActor> programs_started;
-  std::set<runtime::RankId> told_to_drain;
+  std::set<node::RankId> told_to_drain;
   std::vector<FailAsks> asks_failed;
   std::set<std::string> results;                          // jobs whose result.json was written
   std::map<std::string, std::vector<TellExchange>> told;  // by job

@@ -10,15 +10,15 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::AgentEvents;
-using runtime::Hello;
-using runtime::NodeUp;
-using runtime::PeerId;
-using runtime::RankExited;
-using runtime::RankId;
-using runtime::RankSpawned;
-using runtime::RankSpawnFailed;
-using runtime::UsageReport;
+using link::Hello;
+using link::PeerId;
+using node::AgentEvents;
+using node::NodeUp;
+using node::RankExited;
+using node::RankId;
+using node::RankSpawned;
+using node::RankSpawnFailed;
+using node::UsageReport;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -34,7 +34,7 @@ GroupHeader group(std::vector<TrajectoryHeader> trajectories, std::int32_t promp
 }
 
 template <class Events>
-void expect_all(const runtime::Door<Events>& door, const PeerId& from,
+void expect_all(const link::Door<Events>& door, const PeerId& from,
                 const std::vector<Events>& messages, bool pass) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Result<void> result = door(from, messages[i]);
@@ -127,8 +127,8 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
   expect_all<LearnerEvents>(
       door, kLearnerPeer,
       {LearnerUp{me, {}}, LearnerUp{me, StepId{4}},
-       LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
-       LearnerUp{me, {}, runtime::WeightSource{.host = "host"}},
+       LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
+       LearnerUp{me, {}, wire::WeightSource{.host = "host"}},
        LearnerUp{me, StepId{4}, {}, {kInitialWeights, PolicyVersion{4}}}, Published{me, third},
        WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first}, committed,
        StepCommitted{.from = me}, CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
@@ -142,11 +142,11 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
       door, kLearnerPeer,
       {LearnerUp{me, StepId{-1}},
        LearnerUp{me, huge},
-       LearnerUp{me, {}, runtime::WeightSource{"host", "10.0.0.1:7", "a", ""}},
-       LearnerUp{me, {}, runtime::WeightSource{"host", "", "a", "b"}},
-       LearnerUp{me, {}, runtime::WeightSource{}},
-       LearnerUp{me, {}, runtime::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
-       LearnerUp{me, {}, runtime::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
+       LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", ""}},
+       LearnerUp{me, {}, wire::WeightSource{"host", "", "a", "b"}},
+       LearnerUp{me, {}, wire::WeightSource{}},
+       LearnerUp{me, {}, wire::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
+       LearnerUp{me, {}, wire::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
        LearnerUp{me, {}, {}, {PolicyVersion{-2}}},
        LearnerUp{me, {}, {}, std::vector<PolicyVersion>(kOfferedMax + 1)},
        Published{me, {.version = {-2}, .oldest_retained = {-2}, .offered = {{-2}}}},
@@ -194,9 +194,9 @@ TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
   }
   const Sender me = self(kLearnerPeer);
   Publication publication{.version = {3}, .oldest_retained = {1}, .offered = {PolicyVersion{3}}};
-  for (const auto& [place, fine] : {std::pair{runtime::BroadcastPlace{1, 1}, true},
-                                    std::pair{runtime::BroadcastPlace{0, 1}, false},
-                                    std::pair{runtime::BroadcastPlace{1, 0}, false}}) {
+  for (const auto& [place, fine] :
+       {std::pair{wire::BroadcastPlace{1, 1}, true}, std::pair{wire::BroadcastPlace{0, 1}, false},
+        std::pair{wire::BroadcastPlace{1, 0}, false}}) {
     publication.broadcast = place;
     expect_all<LearnerEvents>(learner_door("j-1"), kLearnerPeer, {Published{me, publication}},
                               fine);
@@ -286,10 +286,10 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   as([](NodeUp& n) { n.nccl = {.version = 23003, .path = std::string(5000, 'p')}; });
   as([](NodeUp& n) { n.nccl.absent = std::string(5000, 'a'); });
   expect_all<AgentEvents>(door, a, wrong, false);
-  for (const runtime::NodeNccl& nccl :
-       {runtime::NodeNccl{.version = 22809, .path = "p"},
-        runtime::NodeNccl{.version = 23003, .path = "p", .shares_gpus = true},
-        runtime::NodeNccl{.absent = "no NCCL library"}}) {
+  for (const node::NodeNccl& nccl :
+       {node::NodeNccl{.version = 22809, .path = "p"},
+        node::NodeNccl{.version = 23003, .path = "p", .shares_gpus = true},
+        node::NodeNccl{.absent = "no NCCL library"}}) {
     NodeUp told = up;
     told.nccl = nccl;
     EXPECT_TRUE(door(a, told)) << nccl.version;

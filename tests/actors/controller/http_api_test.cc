@@ -16,13 +16,13 @@
 namespace tandem::actors {
 namespace {
 
+using http::HttpResponse;
 using nlohmann::json;
-using runtime::HttpResponse;
 
 constexpr auto kPatience = std::chrono::seconds(100);  // ends a hang; never measured
 
 // Keeps the lines of a stream, or throws at the first one.
-class Lines final : public runtime::HttpStream {
+class Lines final : public http::HttpStream {
  public:
   explicit Lines(bool throws = false) : throws_(throws) {}
   bool write(std::string line) override {
@@ -86,7 +86,7 @@ struct Api {
   Api() {
     const auto actions = [] {
       ControllerActions made;
-      made.expect = [](const std::string&, const runtime::RankId&) {};
+      made.expect = [](const std::string&, const node::RankId&) {};
       made.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
         return RunDirectory{"job-1", "runs/job-1"};
       };
@@ -142,17 +142,17 @@ struct Api {
                                  .segments = {"api", "v1", "events"},
                                  .query = {{"watch", "1"}},
                                  .body = {}});
-    std::get<runtime::HttpStreaming>(answer).start(into);
+    std::get<http::HttpStreaming>(answer).start(into);
   }
   void node(const std::string& name) const {
-    ASSERT_EQ(controller.tell(runtime::NodeUp{.node = name, .incarnation = {1}, .cpus = 0.1}),
-              runtime::Delivery::kAccepted);
+    ASSERT_EQ(controller.tell(node::NodeUp{.node = name, .incarnation = {1}, .cpus = 0.1}),
+              actor::Delivery::kAccepted);
   }
 
-  runtime::ThreadedExecutor executor{3, 1};
-  runtime::System system{executor, nullptr};
-  runtime::Ref<Controller::Inbox> controller;
-  runtime::HttpHandler handler;
+  actor::ThreadedExecutor executor{3, 1};
+  actor::System system{executor, nullptr};
+  actor::Ref<Controller::Inbox> controller;
+  http::HttpHandler handler;
 };
 
 TEST(HttpApi, ScaleTakesWhatTheJobFileTakesAndNothingElse) {

@@ -6,8 +6,8 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::HttpRequest;
-using runtime::HttpResponse;
+using http::HttpRequest;
+using http::HttpResponse;
 
 constexpr Time kStart{1'000'000'000};
 constexpr const char* kHost = "127.0.0.1:7422";
@@ -15,9 +15,9 @@ constexpr const char* kHost = "127.0.0.1:7422";
 class Door : public testing::Test {
  protected:
   HttpRequest request(const std::string& method, const std::string& target,
-                      const runtime::HttpHeaders& headers = {}) const {
+                      const http::HttpHeaders& headers = {}) const {
     HttpRequest made{.method = method, .headers = {{"host", kHost}}};
-    EXPECT_TRUE(runtime::split_target(target, made));
+    EXPECT_TRUE(http::split_target(target, made));
     for (const auto& [name, value] : headers) made.headers[name] = value;
     return made;
   }
@@ -36,7 +36,7 @@ class Door : public testing::Test {
   }
 
   HttpDoor door_{{.token = "the-token", .hosts = {"cluster.example"}}};
-  const runtime::HttpHeaders bearer_{{"authorization", "Bearer the-token"}};
+  const http::HttpHeaders bearer_{{"authorization", "Bearer the-token"}};
 };
 
 TEST_F(Door, HD1WithoutTheTokenOnlyHealthIsAnswered) {
@@ -74,7 +74,7 @@ TEST_F(Door, OnlyNamesOfThisMachineAreServed) {
 TEST_F(Door, APageOfAnotherOriginIsRefusedEvenWithTheToken) {
   for (const char* origin : {"http://evil.example", "null", "https://127.0.0.1:7422",
                              "http://127.0.0.1:7423", "http://127.0.0.1"}) {
-    runtime::HttpHeaders headers = bearer_;
+    http::HttpHeaders headers = bearer_;
     headers["origin"] = origin;
     EXPECT_EQ(status(request("GET", "/api/v1/jobs", headers)), 403) << origin;
     EXPECT_EQ(status(request("POST", "/api/v1/jobs", headers)), 403) << origin;

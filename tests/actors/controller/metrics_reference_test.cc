@@ -50,7 +50,7 @@ std::string prometheus_page() {
   const std::string id = "arith-1", actor = "arith-1/rollout/0";
   JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
   RankRecord rank{.alive = true};
-  rank.usage = runtime::RankUsage{.cpu_percent = 1, .memory_bytes = 1};
+  rank.usage = node::RankUsage{.cpu_percent = 1, .memory_bytes = 1};
   job.actors[actor] =
       ActorRecord{.name = actor, .job = id, .role = Role::kRollout, .ranks = {rank}};
   ClusterView cluster{};

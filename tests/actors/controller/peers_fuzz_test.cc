@@ -14,7 +14,7 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::PeerId;
+using link::PeerId;
 
 constexpr int kMessages = 300;  // of a seed
 
@@ -41,7 +41,7 @@ class Draw {
                           std::numeric_limits<T>::quiet_NaN(),
                           std::numeric_limits<T>::infinity()};
       value = values[rng.below(std::size(values))];
-    } else if constexpr (runtime::wire_detail::is_id<T>) {
+    } else if constexpr (wire::wire_detail::is_id<T>) {
       fill(value.value);
     } else if constexpr (std::is_same_v<T, std::string>) {
       const char* const texts[] = {"job-1/rollout/0",
@@ -54,12 +54,12 @@ class Draw {
                                    "\xff\xfe",
                                    "x"};
       value = texts[rng.below(std::size(texts))];
-    } else if constexpr (runtime::wire_detail::is_a<T, std::optional>) {
+    } else if constexpr (wire::wire_detail::is_a<T, std::optional>) {
       if (rng.below(2) == 0) fill(value.emplace());
-    } else if constexpr (runtime::wire_detail::is_a<T, std::vector>) {
+    } else if constexpr (wire::wire_detail::is_a<T, std::vector>) {
       value.resize(rng.below(4));
       for (auto& element : value) fill(element);
-    } else if constexpr (runtime::wire_detail::is_a<T, std::variant>) {
+    } else if constexpr (wire::wire_detail::is_a<T, std::variant>) {
       fill_variant(value, std::make_index_sequence<std::variant_size_v<T>>());
     } else {
       const auto fields = wire_fields(static_cast<const T*>(nullptr));
@@ -94,11 +94,11 @@ class Draw {
 
 template <class Events>
 std::string parcel(const std::string& port, const Events& events) {
-  std::string frame = runtime::encode(runtime::ParcelHead{.to = {port, {}}});
-  runtime::WireWriter out(frame);
+  std::string frame = wire::encode(link::ParcelHead{.to = {port, {}}});
+  wire::WireWriter out(frame);
   out.array(2);
   out.unsigned_integer(events.index());
-  std::visit([&](const auto& message) { runtime::encode_to(out, message); }, events);
+  std::visit([&](const auto& message) { wire::encode_to(out, message); }, events);
   return frame;
 }
 
@@ -112,10 +112,10 @@ const std::vector<PeerId> kPeers = {{"job-1/rollout/0", {1}},
 class Fuzzed {
  public:
   explicit Fuzzed(std::uint64_t seed) : draw_(seed), stage_(fuzzed_job()) {
-    directory_.expose("rollout", runtime::narrow<RolloutEvents>(stage_.ref), rollout_door("job-1"));
-    directory_.expose("reward", runtime::narrow<RewardEvents>(stage_.ref), reward_door("job-1"));
-    directory_.expose("learner", runtime::narrow<LearnerEvents>(stage_.ref), learner_door("job-1"));
-    directory_.expose("broadcast", runtime::narrow<BroadcastEvents>(stage_.ref),
+    directory_.expose("rollout", actor::narrow<RolloutEvents>(stage_.ref), rollout_door("job-1"));
+    directory_.expose("reward", actor::narrow<RewardEvents>(stage_.ref), reward_door("job-1"));
+    directory_.expose("learner", actor::narrow<LearnerEvents>(stage_.ref), learner_door("job-1"));
+    directory_.expose("broadcast", actor::narrow<BroadcastEvents>(stage_.ref),
                       broadcast_door("job-1"));
     stage_.begin();
     stage_.tell(RolloutUp{{"job-1/rollout/1", {7}}, 8});
@@ -130,7 +130,7 @@ class Fuzzed {
                         : draw_.rng.below(2) == 0 ? frame_of<LearnerEvents>("learner", from)
                                                   : frame_of<RolloutEvents>("rollout", from);
     if (draw_.rng.below(3) == 0) turn_bits(frame);
-    const auto back = [](std::string) { return runtime::Sent::kAccepted; };
+    const auto back = [](std::string) { return link::Sent::kAccepted; };
     (void)directory_.deliver(frame, back, from);
     stage_.run();
   }
@@ -155,7 +155,7 @@ class Fuzzed {
     if constexpr (std::is_same_v<M, Installed>)
       message.checksum = Stage::checksum_of(message.version);  // EX-I
     if constexpr (std::is_same_v<M, EpochOpened>)
-      message.unique_id.resize(runtime::kNcclUniqueIdBytes);
+      message.unique_id.resize(collective::kNcclUniqueIdBytes);
   }
   static SimulatedJob fuzzed_job() {
     SimulatedJob job = plain_job(1);
@@ -169,7 +169,7 @@ class Fuzzed {
 
   Draw draw_;
   Stage stage_;
-  runtime::Directory directory_;
+  link::Directory directory_;
 };
 
 TEST(PeersFuzz, AnExchangeOutlivesEverything) {
@@ -196,7 +196,7 @@ TEST(PeersFuzz, AControllerOutlivesEverything) {
         if (const auto* spawn = std::get_if<SpawnRankOn>(&effect))
           roster.started(spawn->node, spawn->id);
     };
-    step(runtime::NodeUp{
+    step(node::NodeUp{
         .node = "a", .incarnation = {5}, .cpus = 16, .memory_bytes = std::int64_t{64} << 30});
     step(SubmitJob{shape_of(plain_job(1)), "job-1", "runs/job-1"});
     const auto agents = agent_door([&](const auto& rank) { return roster.node_of(rank); });
@@ -205,7 +205,7 @@ TEST(PeersFuzz, AControllerOutlivesEverything) {
       now = now + std::chrono::milliseconds(draw.rng.below(2000));
       const PeerId from = kPeers[draw.rng.below(kPeers.size())];
       RankEvents rank;
-      runtime::AgentEvents agent;
+      node::AgentEvents agent;
       draw.fill(rank);
       draw.fill(agent);
       const bool both = draw.rng.below(2) == 0;

@@ -44,7 +44,7 @@ TEST(ProgramsSimulation, AreAskedScaledKilledAndFinish) {
     EXPECT_EQ(cluster.ask_program(first, R"({"add": 3})")->body, "5");
     ASSERT_TRUE(cluster.scale(*job, {kUsersProgram}, 4));
     ASSERT_TRUE(all_ready(cluster, *job, 4));
-    for (const runtime::RankId& rank : cluster.ranks_running())
+    for (const node::RankId& rank : cluster.ranks_running())
       if (rank.actor == first) cluster.kill(rank);
     const auto lost = cluster.ask_program(first, R"({"add": 1})");
     ASSERT_FALSE(lost);

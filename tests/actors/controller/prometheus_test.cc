@@ -99,7 +99,7 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
       .all = {.mean = 0.25, .pass = {{1, 0.25}, {8, 0.75}}, .scored = 8},
       .sources = {{"math", {.mean = 0.5, .pass = {{8, 1}}}}, {"code", {.failed = 3}}}};
   RankRecord rank{.alive = true};
-  rank.usage = runtime::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
+  rank.usage = node::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
   cluster.jobs[0].actors.begin()->second.ranks = {rank, rank, {}};
   const std::string after = prometheus_text(cluster, reports);
   read_exposition(after);
@@ -180,12 +180,12 @@ TEST(Prometheus, IsTrueOfARunWhoseActorsDie) {  // ST-1, ST-2
       ExchangeReports reports;
       for (const auto& [job, exchange] : view.exchanges) {
         bool answered = false;
-        const runtime::ReplyTo<ExchangeReport> reply([&](Result<ExchangeReport> answer) {
+        const actor::ReplyTo<ExchangeReport> reply([&](Result<ExchangeReport> answer) {
           answered = true;
           if (answer) reports[job] = *std::move(answer);
         });
-        ASSERT_EQ(exchange.tell(runtime::Ask<GetExchangeReport>{{}, reply}),
-                  runtime::Delivery::kAccepted);
+        ASSERT_EQ(exchange.tell(actor::Ask<GetExchangeReport>{{}, reply}),
+                  actor::Delivery::kAccepted);
         ASSERT_TRUE(cluster->run_until([&] { return answered; }, std::chrono::seconds(1)));
         if (!reports.contains(job)) continue;  // its run has just ended
         expect_line(*cluster->run_of(job), reports[job]);

@@ -22,11 +22,11 @@ class RunEventsTest : public testing::Test {
   // Events as the controllers of one state folder have left them: two epochs, three jobs.
   void announce_all() const {
     auto journal =
-        runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
-                              "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
-                              "kind TEXT, subject TEXT, message TEXT)");
+        sqlite::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                             "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
+                             "kind TEXT, subject TEXT, message TEXT)");
     ASSERT_TRUE(journal.has_value());
-    std::vector<runtime::Sqlite::Row> rows;
+    std::vector<sqlite::Sqlite::Row> rows;
     const auto add = [&](std::int64_t seq, std::int64_t epoch, const char* subject,
                          const char* message) {
       rows.push_back(
@@ -136,8 +136,8 @@ TEST_F(RunEventsTest, LevelsAreKeptAndOlderJournalsHaveNone) {
   announce_all();
   EXPECT_EQ(levels(*kept_events(folder_.home, "sums-1", {})),
             (Messages{"info", "info", "info", "info"}));
-  auto journal = runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
-                                       "ALTER TABLE events ADD COLUMN level TEXT");
+  auto journal = sqlite::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                                      "ALTER TABLE events ADD COLUMN level TEXT");
   ASSERT_TRUE(journal.has_value());
   ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(7,2,7000,'job','sums-1','x',?)",
                                  {{std::string("error")}}));

@@ -28,9 +28,9 @@ class RunJournalTest : public testing::Test {
     EXPECT_TRUE(journal.has_value()) << journal.error().message;
     return std::move(*journal);
   }
-  std::vector<runtime::Sqlite::Row> rows(const std::string& query) {
-    auto database = runtime::Sqlite::open_to_read((run_ / "journal.sqlite").string());
-    std::vector<runtime::Sqlite::Row> found;
+  std::vector<sqlite::Sqlite::Row> rows(const std::string& query) {
+    auto database = sqlite::Sqlite::open_to_read((run_ / "journal.sqlite").string());
+    std::vector<sqlite::Sqlite::Row> found;
     const auto asked = (*database)->query(query, [&](const auto& row) { found.push_back(row); });
     EXPECT_TRUE(asked.has_value()) << asked.error().message;
     return found;
@@ -50,20 +50,20 @@ TEST_F(RunJournalTest, EveryEventComesBackAsItWas) {
   const auto read = open().read([&](const JournalEntry& entry) {
     ASSERT_LT(at, events.size());
     EXPECT_EQ(entry.time_ms, 1234);
-    EXPECT_EQ(runtime::encode(entry.event), runtime::encode(events[at])) << "event " << at;
+    EXPECT_EQ(wire::encode(entry.event), wire::encode(events[at])) << "event " << at;
     ++at;
   });
   EXPECT_TRUE(read.has_value());
   EXPECT_EQ(at, events.size());
 }
 
-runtime::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
-  return number ? runtime::Sqlite::Value{*number} : runtime::Sqlite::Value{};
+sqlite::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? sqlite::Sqlite::Value{*number} : sqlite::Sqlite::Value{};
 }
-runtime::Sqlite::Value value_of(const std::string& text) {
-  return text.empty() ? runtime::Sqlite::Value{} : runtime::Sqlite::Value{text};
+sqlite::Sqlite::Value value_of(const std::string& text) {
+  return text.empty() ? sqlite::Sqlite::Value{} : sqlite::Sqlite::Value{text};
 }
-runtime::Sqlite::Row as_row(const JournalRow& row) {
+sqlite::Sqlite::Row as_row(const JournalRow& row) {
   return {row.kind,           value_of(row.group),   value_of(row.lease),    value_of(row.holder),
           value_of(row.step), value_of(row.version), value_of(row.position), value_of(row.detail)};
 }
@@ -74,10 +74,10 @@ TEST_F(RunJournalTest, TheViewHasTheRowsOfEveryEvent) {
     ASSERT_TRUE(open().append(std::span(&event, 1), 1, Durability::kKill));
     ++seq;
     const JournalRows expected = rows_of(event);
-    std::multiset<runtime::Sqlite::Row> wanted, found;
+    std::multiset<sqlite::Sqlite::Row> wanted, found;
     if (!expected.of_event.kind.empty()) wanted.insert(as_row(expected.of_event));
     for (const JournalRow& row : expected.of_groups) wanted.insert(as_row(row));
-    for (const runtime::Sqlite::Row& row :
+    for (const sqlite::Sqlite::Row& row :
          rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal "
               "WHERE seq = " +
               std::to_string(seq)))
@@ -108,15 +108,15 @@ TEST_F(RunJournalTest, TheLastRowOfAGroupTellsWhatBecameOfIt) {
   const auto counts = rows(
       "select kind, count(*) from (select kind, max(seq) from journal where kind in ('admitted', "
       "'trained', 'discarded') group by group_id) group by kind order by kind");
-  const std::vector<runtime::Sqlite::Row> wanted = {{std::string("discarded"), std::int64_t{1}},
-                                                    {std::string("trained"), std::int64_t{3}}};
+  const std::vector<sqlite::Sqlite::Row> wanted = {{std::string("discarded"), std::int64_t{1}},
+                                                   {std::string("trained"), std::int64_t{3}}};
   EXPECT_EQ(counts, wanted);
 }
 
 TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
   const std::string path = (run_ / "journal.sqlite").string();
   ASSERT_TRUE(
-      runtime::Sqlite::open(path, "CREATE TABLE journal(seq INTEGER, kind TEXT)").has_value());
+      sqlite::Sqlite::open(path, "CREATE TABLE journal(seq INTEGER, kind TEXT)").has_value());
   for (const auto& refused :
        {RunJournal::open(run_.string()), RunJournal::open_to_read(run_.string())}) {
     ASSERT_FALSE(refused.has_value());
@@ -157,16 +157,16 @@ TEST_F(RunJournalTest, GroupsThatTakeAStepTogetherAreStoredTogether) {
   const std::vector<JournalEvent> events = trips(1, 64);
   ASSERT_TRUE(open().append(events, 5, Durability::kKill));
   EXPECT_EQ(rows("SELECT seq FROM events").size(), 4u) << "one for each step of the trip";
-  std::multiset<runtime::Sqlite::Row> wanted, found;
+  std::multiset<sqlite::Sqlite::Row> wanted, found;
   for (const JournalEvent& event : events) wanted.insert(as_row(rows_of(event).of_event));
-  for (const runtime::Sqlite::Row& row :
+  for (const sqlite::Sqlite::Row& row :
        rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal"))
     found.insert(row);
   EXPECT_EQ(found, wanted);
   std::size_t at = 0;
   ASSERT_TRUE(open().read([&](const JournalEntry& entry) {
     ASSERT_LT(at, events.size());
-    EXPECT_EQ(runtime::encode(entry.event), runtime::encode(events[at])) << "event " << at;
+    EXPECT_EQ(wire::encode(entry.event), wire::encode(events[at])) << "event " << at;
     ++at;
   }));
   EXPECT_EQ(at, events.size());
@@ -184,8 +184,8 @@ TEST_F(RunJournalTest, AGroupsTripTakesFewBytes) {
 
 TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
   ASSERT_TRUE(open().append(every_event(), 1, Durability::kKill));
-  ASSERT_TRUE(runtime::Sqlite::open((run_ / "journal.sqlite").string(),
-                                    "UPDATE events SET body = x'c1' WHERE seq = 3")
+  ASSERT_TRUE(sqlite::Sqlite::open((run_ / "journal.sqlite").string(),
+                                   "UPDATE events SET body = x'c1' WHERE seq = 3")
                   .has_value());
   int taken = 0;
   const auto read = open().read([&](const JournalEntry&) { ++taken; });

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 // Collects the lines of a stream until it is closed.
-class CollectedStream final : public runtime::HttpStream {
+class CollectedStream final : public http::HttpStream {
  public:
   bool write(std::string line) override {
     const std::lock_guard lock(mutex_);
@@ -65,11 +65,9 @@ class RunsApiTest : public testing::Test {
  protected:
   RunsApiTest() {
     ControllerActions actions;
-    actions.expect = [](const std::string&, const runtime::RankId&) {};
-    actions.agent = [](const std::string&, Incarnation) {
-      return runtime::Ref<runtime::AgentInbox>();
-    };
-    actions.rank = [](const runtime::RankId&) { return runtime::Ref<RankInbox>(); };
+    actions.expect = [](const std::string&, const node::RankId&) {};
+    actions.agent = [](const std::string&, Incarnation) { return actor::Ref<node::AgentInbox>(); };
+    actions.rank = [](const node::RankId&) { return actor::Ref<RankInbox>(); };
     actions.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
       const std::string id = shape.name + "-1";
       return RunDirectory{id, folder_.run(id).string()};
@@ -106,18 +104,18 @@ class RunsApiTest : public testing::Test {
       shape.per_rank[role] = scheduler::resources({.cpus = 1});
     return shape;
   }
-  runtime::HttpAnswer ask(const std::string& method, const std::string& target,
-                          const std::string& body = "") const {
-    runtime::HttpRequest request{.method = method, .body = body};
-    EXPECT_TRUE(runtime::split_target(target, request)) << target;
+  http::HttpAnswer ask(const std::string& method, const std::string& target,
+                       const std::string& body = "") const {
+    http::HttpRequest request{.method = method, .body = body};
+    EXPECT_TRUE(http::split_target(target, request)) << target;
     return handler_(request);
   }
-  runtime::HttpResponse response(const std::string& target, const std::string& method = "GET",
-                                 const std::string& body = "") const {
+  http::HttpResponse response(const std::string& target, const std::string& method = "GET",
+                              const std::string& body = "") const {
     auto answer = ask(method, target, body);
-    auto* whole = std::get_if<runtime::HttpResponse>(&answer);
+    auto* whole = std::get_if<http::HttpResponse>(&answer);
     EXPECT_NE(whole, nullptr) << target;
-    return whole ? std::move(*whole) : runtime::HttpResponse{.status = 0};
+    return whole ? std::move(*whole) : http::HttpResponse{.status = 0};
   }
   json got(const std::string& target) const {
     const auto answer = response("/api/v1" + target);
@@ -127,7 +125,7 @@ class RunsApiTest : public testing::Test {
   std::shared_ptr<CollectedStream> stream(const std::string& target) const {
     auto answer = ask("GET", "/api/v1" + target);
     auto collected = std::make_shared<CollectedStream>();
-    if (auto* streaming = std::get_if<runtime::HttpStreaming>(&answer))
+    if (auto* streaming = std::get_if<http::HttpStreaming>(&answer))
       streaming->start(collected);
     else
       ADD_FAILURE() << target << " is no stream";
@@ -141,10 +139,10 @@ class RunsApiTest : public testing::Test {
   }
 
   const RunFolder folder_;
-  runtime::ThreadedExecutor executor_{2, 1};
-  runtime::System system_{executor_, {}};
-  runtime::Ref<Controller::Inbox> controller_;
-  runtime::HttpHandler handler_;
+  actor::ThreadedExecutor executor_{2, 1};
+  actor::System system_{executor_, {}};
+  actor::Ref<Controller::Inbox> controller_;
+  http::HttpHandler handler_;
 };
 
 TEST_F(RunsApiTest, RunsOfAllControllersAreListed) {
@@ -306,12 +304,12 @@ TEST_F(RunsApiTest, EventsOfEndedRunsAndOfThisController) {
   EXPECT_EQ(got("/events?limit=1").size(), 1U);
   EXPECT_TRUE(got("/events?job=ne").empty());  // no beginning of a name is one
   auto journal =
-      runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
-                            "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
-                            "kind TEXT, subject TEXT, message TEXT)");
+      sqlite::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                           "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
+                           "kind TEXT, subject TEXT, message TEXT)");
   ASSERT_TRUE(journal.has_value());
   ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(7, 1, 5, 'job', 'old-1', 'submitted')",
-                                 {runtime::Sqlite::Row{}}));
+                                 {sqlite::Sqlite::Row{}}));
   folder_.run("old-1");
   for (const char* const target : {"/runs/old-1/events", "/events?job=old-1", "/events?job=old"}) {
     events = got(target);
@@ -349,11 +347,11 @@ TEST_F(RunsApiTest, EventsOfARunThatNoControllerHereHasHad) {
     EXPECT_EQ(events[2]["message"], "ended all steps are trained");
   }
   auto journal =
-      runtime::Sqlite::open((folder_.home / "controller.sqlite").string(),
-                            "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
-                            "kind TEXT, subject TEXT, message TEXT)");
+      sqlite::Sqlite::open((folder_.home / "controller.sqlite").string(),
+                           "CREATE TABLE events(seq INTEGER, epoch INTEGER, time_ms INTEGER, "
+                           "kind TEXT, subject TEXT, message TEXT)");
   ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(7, 1, ?, 'job', 'old-1', 'resumed')",
-                                 {runtime::Sqlite::Row{unix_ms() + 60'000}}));
+                                 {sqlite::Sqlite::Row{unix_ms() + 60'000}}));
   EXPECT_EQ(got("/events?job=old-1").size(), 4U);
   EXPECT_EQ(got("/events?job=old-1").back()["message"], "resumed");
 }

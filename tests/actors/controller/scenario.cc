@@ -138,12 +138,12 @@ Kills::Kills(SimulatedCluster& cluster, std::uint64_t seed, const Plan& plan)
 }
 
 void Kills::kill_one() {
-  std::vector<runtime::RankId> ranks = cluster_.ranks_running();
-  std::erase_if(ranks, [this](const runtime::RankId& rank) {
+  std::vector<node::RankId> ranks = cluster_.ranks_running();
+  std::erase_if(ranks, [this](const node::RankId& rank) {
     return of_actor_[rank.actor] >= kKillsOfActorMax;
   });
   if (ranks.empty()) return;
-  const runtime::RankId& victim = ranks[rng_.below(ranks.size())];
+  const node::RankId& victim = ranks[rng_.below(ranks.size())];
   ++of_actor_[victim.actor];
   ++done_;
   cluster_.kill(victim);
@@ -151,7 +151,7 @@ void Kills::kill_one() {
 
 void strike(SimulatedCluster& cluster, Disaster disaster) {
   const auto kill_ranks = [&](const std::set<std::string>& roles) {
-    for (const runtime::RankId& rank : cluster.ranks_running()) {
+    for (const node::RankId& rank : cluster.ranks_running()) {
       const std::size_t last = rank.actor.rfind('/');
       const std::string role = rank.actor.substr(0, last);
       if (roles.contains(role.substr(role.rfind('/') + 1))) cluster.kill(rank);
@@ -200,7 +200,7 @@ std::string run_job(SimulatedCluster& cluster, const SimulatedJob& job) {
 
 void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const std::string& state) {
   EXPECT_EQ(cluster.final_state(job), state);
-  for (const runtime::RankId& rank : cluster.ranks_running())
+  for (const node::RankId& rank : cluster.ranks_running())
     EXPECT_FALSE(rank.actor.starts_with(job + "/")) << rank.actor << " is left running";
   const auto run = cluster.run_of(job);
   EXPECT_EQ(run->epochs->wrong, std::vector<std::string>{}) << "BG-3, EX-P";

@@ -10,19 +10,19 @@ namespace {
 constexpr std::uint64_t kLayoutHash = 7;
 constexpr int kNcclVersion = 22809;
 
-Duration draw(runtime::Context& cx, Duration max) {
+Duration draw(actor::Context& cx, Duration max) {
   return Duration(cx.rng().below(static_cast<std::uint64_t>(max.count()) + 1));
 }
 
 }  // namespace
 
-std::optional<runtime::BroadcastPlace> SimulatedEpochs::next_place() {
+std::optional<wire::BroadcastPlace> SimulatedEpochs::next_place() {
   if (!in_use) return std::nullopt;
-  return runtime::BroadcastPlace{*in_use, ++sequence};
+  return wire::BroadcastPlace{*in_use, ++sequence};
 }
 
 void SimulatedEpochs::check(const Sender& rollout, PolicyVersion version,
-                            const runtime::BroadcastPlace& place) {
+                            const wire::BroadcastPlace& place) {
   const std::string what = rollout.actor + " is told of version " + std::to_string(version.value) +
                            " in epoch " + std::to_string(place.epoch);
   if (!joined.contains({rollout.incarnation, place.epoch}))
@@ -32,7 +32,7 @@ void SimulatedEpochs::check(const Sender& rollout, PolicyVersion version,
 
 SimulatedBroadcast::SimulatedBroadcast(Sender self, const SimulatedBroadcasts& faults,
                                        std::shared_ptr<SimulatedEpochs> shared,
-                                       runtime::Ref<BroadcastEvents> exchange,
+                                       actor::Ref<BroadcastEvents> exchange,
                                        std::function<void(std::uint64_t epoch)> wake)
     : self_(std::move(self)),
       faults_(faults),
@@ -40,7 +40,7 @@ SimulatedBroadcast::SimulatedBroadcast(Sender self, const SimulatedBroadcasts& f
       exchange_(std::move(exchange)),
       wake_(std::move(wake)) {}
 
-bool SimulatedBroadcast::happens(runtime::Context& cx, double fraction) const {
+bool SimulatedBroadcast::happens(actor::Context& cx, double fraction) const {
   return fraction > 0 && cx.rng().unit() < fraction;
 }
 
@@ -48,32 +48,32 @@ void SimulatedBroadcast::expect(bool fine, const std::string& what) {
   if (!fine) shared_->wrong.push_back(self_.actor + ": " + what);
 }
 
-void SimulatedBroadcast::answer(runtime::Context& cx, BroadcastEvents event) {
+void SimulatedBroadcast::answer(actor::Context& cx, BroadcastEvents event) {
   if (hung_) return;
   const Duration wait = draw(cx, happens(cx, faults_.late) ? faults_.late_max : faults_.answer_max);
-  cx.after(wait, [this, event = std::move(event)](runtime::Context&) {
+  cx.after(wait, [this, event = std::move(event)](actor::Context&) {
     if (!hung_) (void)exchange_.tell(event);
   });
 }
 
-void SimulatedBroadcast::handle(runtime::Context&, Begin) {
+void SimulatedBroadcast::handle(actor::Context&, Begin) {
   (void)exchange_.tell(BroadcastUp{self_, kNcclVersion});
 }
 
-void SimulatedBroadcast::handle(runtime::Context& cx, OpenEpoch open) {
+void SimulatedBroadcast::handle(actor::Context& cx, OpenEpoch open) {
   expect(open.epoch > newest_, "is asked to open an epoch that is not new");
   expect(open.size >= 2, "opens an epoch for nobody");
   newest_ = open.epoch;
   inside_.insert(open.epoch);
   auto& epoch = shared_->epochs[open.epoch];
-  epoch.unique_id.assign(runtime::kNcclUniqueIdBytes, static_cast<char>('a' + open.epoch % 26));
+  epoch.unique_id.assign(collective::kNcclUniqueIdBytes, static_cast<char>('a' + open.epoch % 26));
   epoch.size = open.size;
   if (!hung_)  // in order before what start() may say, and not lost by its delay
     (void)exchange_.tell(EpochOpened{self_, open.epoch, epoch.unique_id, kLayoutHash});
   start(cx, open.epoch);
 }
 
-void SimulatedBroadcast::handle(runtime::Context& cx, JoinEpoch join) {
+void SimulatedBroadcast::handle(actor::Context& cx, JoinEpoch join) {
   const auto epoch = shared_->epochs.find(join.epoch);
   const bool known = epoch != shared_->epochs.end() && epoch->second.unique_id == join.unique_id &&
                      epoch->second.size == join.size && join.layout_hash == kLayoutHash;
@@ -84,7 +84,7 @@ void SimulatedBroadcast::handle(runtime::Context& cx, JoinEpoch join) {
   start(cx, join.epoch);
 }
 
-void SimulatedBroadcast::start(runtime::Context& cx, std::uint64_t epoch) {
+void SimulatedBroadcast::start(actor::Context& cx, std::uint64_t epoch) {
   if (hung_) return;
   if (happens(cx, faults_.hangs)) {
     hung_ = true;
@@ -92,7 +92,7 @@ void SimulatedBroadcast::start(runtime::Context& cx, std::uint64_t epoch) {
     return;
   }
   if (happens(cx, faults_.dies) && shared_->died.insert(self_.actor).second) {
-    cx.after(draw(cx, faults_.late_max), [](runtime::Context& then) {
+    cx.after(draw(cx, faults_.late_max), [](actor::Context& then) {
       then.fail({ErrorCode::kFailed, "it dies in the midst of an epoch"});
     });
     return;
@@ -108,14 +108,14 @@ void SimulatedBroadcast::start(runtime::Context& cx, std::uint64_t epoch) {
   for (const auto& [actor, tell] : shared.there) tell();
 }
 
-void SimulatedBroadcast::handle(runtime::Context& cx, AllThere all) {
+void SimulatedBroadcast::handle(actor::Context& cx, AllThere all) {
   if (hung_ || !inside_.contains(all.epoch)) return;
   shared_->joined.insert({self_.incarnation, all.epoch});
   answer(cx, EpochJoined{self_, all.epoch});
   answer(cx, EpochProgress{self_, all.epoch, {{1, "version 1, bucket 0", 64}}});
 }
 
-void SimulatedBroadcast::handle(runtime::Context& cx, UseEpoch use) {
+void SimulatedBroadcast::handle(actor::Context& cx, UseEpoch use) {
   expect(inside_.contains(use.epoch), "is to use an epoch that it is not in");
   expect(shared_->joined.contains({self_.incarnation, use.epoch}), "is to use what is not formed");
   if (hung_) return;
@@ -125,12 +125,12 @@ void SimulatedBroadcast::handle(runtime::Context& cx, UseEpoch use) {
 }
 
 // What it has still to say of the epoch may come after this: the exchange has to bear it (BC-1).
-void SimulatedBroadcast::handle(runtime::Context& cx, LeaveEpoch leave) {
+void SimulatedBroadcast::handle(actor::Context& cx, LeaveEpoch leave) {
   expect(inside_.erase(leave.epoch) == 1, "is told to leave an epoch that it is not in");
   ++shared_->asked_to_leave;
   if (shared_->in_use == leave.epoch) shared_->in_use.reset();
   if (hung_) return;
-  cx.after(draw(cx, faults_.answer_max), [this, leave](runtime::Context&) {
+  cx.after(draw(cx, faults_.answer_max), [this, leave](actor::Context&) {
     ++shared_->left;
     (void)exchange_.tell(EpochLeft{self_, leave.epoch});
   });

@@ -46,8 +46,8 @@ struct SimulatedEpochs {
   std::vector<std::string> wrong;  // orders that no exchange may give
 
   // Of the version that is published now.
-  std::optional<runtime::BroadcastPlace> next_place();
-  void check(const Sender& rollout, PolicyVersion version, const runtime::BroadcastPlace& place);
+  std::optional<wire::BroadcastPlace> next_place();
+  void check(const Sender& rollout, PolicyVersion version, const wire::BroadcastPlace& place);
 };
 
 class SimulatedBroadcast {
@@ -59,32 +59,31 @@ class SimulatedBroadcast {
   using Inbox = std::variant<Begin, AllThere, OpenEpoch, JoinEpoch, UseEpoch, LeaveEpoch>;
   // `wake(epoch)` tells this rank AllThere, while it lives.
   SimulatedBroadcast(Sender self, const SimulatedBroadcasts& faults,
-                     std::shared_ptr<SimulatedEpochs> shared,
-                     runtime::Ref<BroadcastEvents> exchange,
+                     std::shared_ptr<SimulatedEpochs> shared, actor::Ref<BroadcastEvents> exchange,
                      std::function<void(std::uint64_t epoch)> wake);
 
-  void handle(runtime::Context& cx, Begin);
-  void handle(runtime::Context& cx, AllThere all);
-  void handle(runtime::Context& cx, OpenEpoch open);
-  void handle(runtime::Context& cx, JoinEpoch join);
-  void handle(runtime::Context& cx, UseEpoch use);
-  void handle(runtime::Context& cx, LeaveEpoch leave);
+  void handle(actor::Context& cx, Begin);
+  void handle(actor::Context& cx, AllThere all);
+  void handle(actor::Context& cx, OpenEpoch open);
+  void handle(actor::Context& cx, JoinEpoch join);
+  void handle(actor::Context& cx, UseEpoch use);
+  void handle(actor::Context& cx, LeaveEpoch leave);
 
  private:
-  void answer(runtime::Context& cx, BroadcastEvents event);
-  void start(runtime::Context& cx, std::uint64_t epoch);
-  bool happens(runtime::Context& cx, double fraction) const;
+  void answer(actor::Context& cx, BroadcastEvents event);
+  void start(actor::Context& cx, std::uint64_t epoch);
+  bool happens(actor::Context& cx, double fraction) const;
   void expect(bool fine, const std::string& what);
 
   const Sender self_;
   const SimulatedBroadcasts faults_;
   const std::shared_ptr<SimulatedEpochs> shared_;
-  const runtime::Ref<BroadcastEvents> exchange_;
+  const actor::Ref<BroadcastEvents> exchange_;
   const std::function<void(std::uint64_t epoch)> wake_;
   std::set<std::uint64_t> inside_;  // asked into, and not to leave
   std::uint64_t newest_ = 0;
   bool hung_ = false;
 };
-static_assert(runtime::Actor<SimulatedBroadcast>);
+static_assert(actor::Actor<SimulatedBroadcast>);
 
 }  // namespace tandem::actors

@@ -8,10 +8,10 @@
 
 namespace tandem::actors {
 
-using runtime::Down;
-using runtime::Offer;
-using runtime::PeerId;
-using runtime::Sent;
+using link::Down;
+using link::Offer;
+using link::PeerId;
+using link::Sent;
 
 namespace {
 
@@ -19,11 +19,11 @@ constexpr Duration kOfferAgainAfter = std::chrono::milliseconds(1);
 
 }  // namespace
 
-SimulatedNetwork::SimulatedNetwork(runtime::SimulatedExecutor& executor,
+SimulatedNetwork::SimulatedNetwork(actor::SimulatedExecutor& executor,
                                    const NetworkConditions& conditions)
     : executor_(executor), conditions_(conditions), rng_(executor.draw_seed()) {}
 
-void SimulatedNetwork::serve(runtime::LinkCallbacks callbacks) { server_ = std::move(callbacks); }
+void SimulatedNetwork::serve(link::LinkCallbacks callbacks) { server_ = std::move(callbacks); }
 
 Duration SimulatedNetwork::draw(Duration min, Duration max) {
   return min + Duration(rng_.below(static_cast<std::uint64_t>((max - min).count()) + 1));
@@ -34,9 +34,9 @@ SimulatedNetwork::Shared SimulatedNetwork::find(const PeerId& peer) const {
   return it == connections_.end() ? nullptr : it->second;
 }
 
-void SimulatedNetwork::dial(const runtime::Hello& hello, runtime::LinkCallbacks callbacks) {
+void SimulatedNetwork::dial(const link::Hello& hello, link::LinkCallbacks callbacks) {
   const PeerId peer{hello.name, hello.incarnation};
-  const runtime::SessionKey key{.epoch = Epoch{1}, .incarnation = hello.incarnation, .attempt = 1};
+  const link::SessionKey key{.epoch = Epoch{1}, .incarnation = hello.incarnation, .attempt = 1};
   const auto connection = std::make_shared<Connection>(
       Connection{peer, hello, std::move(callbacks), {End(key), End(key)}});
   CHECK(connections_.emplace(peer, connection).second);
@@ -139,7 +139,7 @@ void SimulatedNetwork::arrive(const Shared& connection, Side side, const std::st
   std::vector<std::string> delivered;
   std::optional<std::string> answer;
   const auto received = end.session.receive(packet, executor_.now(), delivered, answer);
-  CHECK(received == runtime::Received::kAccepted);
+  CHECK(received == link::Received::kAccepted);
   for (std::string& frame : delivered) end.delivered.push_back(std::move(frame));
   if (!end.offering) offer(connection, side);
   pump(connection, side);

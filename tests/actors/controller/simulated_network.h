@@ -30,32 +30,32 @@ struct NetworkConditions {
 
 class SimulatedNetwork {
  public:
-  SimulatedNetwork(runtime::SimulatedExecutor& executor, const NetworkConditions& conditions);
+  SimulatedNetwork(actor::SimulatedExecutor& executor, const NetworkConditions& conditions);
 
-  void serve(runtime::LinkCallbacks callbacks);  // once, before anybody dials
-  void dial(const runtime::Hello& hello, runtime::LinkCallbacks callbacks);
+  void serve(link::LinkCallbacks callbacks);  // once, before anybody dials
+  void dial(const link::Hello& hello, link::LinkCallbacks callbacks);
   // The client's process is gone, at once: what it had sent arrives, what is sent to it is lost.
-  void cut(const runtime::PeerId& client);
+  void cut(const link::PeerId& client);
 
-  runtime::Sent to_server(const runtime::PeerId& from, std::string frame);
-  runtime::Sent to_client(const runtime::PeerId& to, std::string frame);
+  link::Sent to_server(const link::PeerId& from, std::string frame);
+  link::Sent to_client(const link::PeerId& to, std::string frame);
   std::size_t clients_up() const;
   std::uint64_t packets_sent() const { return packets_sent_; }
 
  private:
   enum class Side : std::size_t { kServer, kClient };
   struct End {
-    explicit End(const runtime::SessionKey& key) : session(key, {}) {}
-    runtime::Session session;
+    explicit End(const link::SessionKey& key) : session(key, {}) {}
+    link::Session session;
     std::deque<std::string> delivered;  // not yet taken by the user
     bool offering = false;              // later, by a timer
     std::optional<Time> deadline;       // a timer is set for it
     Time last_arrival;                  // of a packet on its way to this end
   };
   struct Connection {
-    runtime::PeerId peer;
-    runtime::Hello hello;
-    runtime::LinkCallbacks callbacks;  // the client's
+    link::PeerId peer;
+    link::Hello hello;
+    link::LinkCallbacks callbacks;  // the client's
     std::array<End, 2> ends;
     bool up = false;
     bool alive = true;  // the client's process is
@@ -65,22 +65,22 @@ class SimulatedNetwork {
   using Shared = std::shared_ptr<Connection>;
 
   void connected(const Shared& connection);
-  void down(const Shared& connection, runtime::Down::Reason reason);
-  runtime::Sent send(const Shared& connection, Side from, std::string frame);
+  void down(const Shared& connection, link::Down::Reason reason);
+  link::Sent send(const Shared& connection, Side from, std::string frame);
   void pump(const Shared& connection, Side side);
   void transmit(const Shared& connection, Side to, std::string packet);
   void arrive(const Shared& connection, Side side, const std::string& packet);
   void offer(const Shared& connection, Side side);
   bool listens(const Connection& connection, Side side) const;
-  Shared find(const runtime::PeerId& peer) const;
+  Shared find(const link::PeerId& peer) const;
   Duration draw(Duration min, Duration max);
   bool happens(double fraction) { return fraction > 0 && rng_.unit() < fraction; }
 
-  runtime::SimulatedExecutor& executor_;
+  actor::SimulatedExecutor& executor_;
   const NetworkConditions conditions_;
   Rng rng_;
-  runtime::LinkCallbacks server_;
-  std::map<runtime::PeerId, Shared> connections_;
+  link::LinkCallbacks server_;
+  std::map<link::PeerId, Shared> connections_;
   std::uint64_t packets_sent_ = 0;
 };
 

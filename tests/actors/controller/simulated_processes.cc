@@ -7,8 +7,8 @@
 
 namespace tandem::actors {
 
-using runtime::ExitStatus;
-using runtime::ProcessId;
+using node::ExitStatus;
+using node::ProcessId;
 
 namespace {
 
@@ -16,12 +16,12 @@ constexpr pid_t kFirstPid = 1000;
 
 // The words of a rank behind the program: arguments of our binary, or of a user's program the
 // content of its variable.
-std::vector<std::string> argv_of(const runtime::SpawnSpec& spec) {
+std::vector<std::string> argv_of(const node::SpawnSpec& spec) {
   for (const auto& [name, value] : spec.environment) {
-    if (name != runtime::kActorVariable) continue;
+    if (name != node::kActorVariable) continue;
     std::vector<std::string> argv{spec.argv.front(), ""};
     for (const char c : value)
-      c == runtime::kActorWordSeparator ? void(argv.emplace_back()) : argv.back().push_back(c);
+      c == node::kActorWordSeparator ? void(argv.emplace_back()) : argv.back().push_back(c);
     return argv;
   }
   return spec.argv;
@@ -29,7 +29,7 @@ std::vector<std::string> argv_of(const runtime::SpawnSpec& spec) {
 
 }  // namespace
 
-SimulatedProcessHost::SimulatedProcessHost(runtime::SimulatedExecutor& executor,
+SimulatedProcessHost::SimulatedProcessHost(actor::SimulatedExecutor& executor,
                                            const ProcessTimes& times, SimulatedProgram program)
     : executor_(executor),
       times_(times),
@@ -43,8 +43,8 @@ Duration SimulatedProcessHost::draw(Duration max) {
   return Duration(rng_.below(static_cast<std::uint64_t>(max.count()) + 1));
 }
 
-Result<runtime::SpawnedProcess> SimulatedProcessHost::spawn(runtime::SpawnSpec spec,
-                                                            runtime::ExitHandler on_exit) {
+Result<node::SpawnedProcess> SimulatedProcessHost::spawn(node::SpawnSpec spec,
+                                                         node::ExitHandler on_exit) {
   if (times_.spawns_fail > 0 && rng_.unit() < times_.spawns_fail)
     return Error{ErrorCode::kFailed, "cannot start " + spec.name + ": no room for a process"};
   const ProcessId id{++id_last_};
@@ -58,7 +58,7 @@ Result<runtime::SpawnedProcess> SimulatedProcessHost::spawn(runtime::SpawnSpec s
                    if (weak.lock()) end_at(executor_.now(), id, {.code = code});
                  });
                });
-  return runtime::SpawnedProcess{id, kFirstPid + static_cast<pid_t>(id.value)};
+  return node::SpawnedProcess{id, kFirstPid + static_cast<pid_t>(id.value)};
 }
 
 void SimulatedProcessHost::end_at(Time when, ProcessId process, const ExitStatus& status) {

@@ -32,19 +32,18 @@ using ExitSelf = std::function<void(int code)>;
 using SimulatedProgram = std::function<std::unique_ptr<SimulatedProcess>(
     const std::vector<std::string>& argv, ExitSelf exit)>;
 
-class SimulatedProcessHost final : public runtime::ProcessHost {
+class SimulatedProcessHost final : public node::ProcessHost {
  public:
-  SimulatedProcessHost(runtime::SimulatedExecutor& executor, const ProcessTimes& times,
+  SimulatedProcessHost(actor::SimulatedExecutor& executor, const ProcessTimes& times,
                        SimulatedProgram program);
   ~SimulatedProcessHost() override;  // every process ends, and nobody is told
 
-  Result<runtime::SpawnedProcess> spawn(runtime::SpawnSpec spec,
-                                        runtime::ExitHandler on_exit) override;
-  void signal(runtime::ProcessId process, int signal_number) override;
-  void stop(runtime::ProcessId process, Duration grace) override;
+  Result<node::SpawnedProcess> spawn(node::SpawnSpec spec, node::ExitHandler on_exit) override;
+  void signal(node::ProcessId process, int signal_number) override;
+  void stop(node::ProcessId process, Duration grace) override;
 
   struct Running {
-    runtime::ProcessId id;
+    node::ProcessId id;
     std::vector<std::string> argv;
   };
   std::vector<Running> running() const;
@@ -52,15 +51,15 @@ class SimulatedProcessHost final : public runtime::ProcessHost {
  private:
   struct Process {
     std::vector<std::string> argv;
-    runtime::ExitHandler on_exit;
+    node::ExitHandler on_exit;
     std::unique_ptr<SimulatedProcess> body;  // once it runs
   };
-  using Table = std::map<runtime::ProcessId, Process>;
+  using Table = std::map<node::ProcessId, Process>;
 
-  void end_at(Time when, runtime::ProcessId process, const runtime::ExitStatus& status);
+  void end_at(Time when, node::ProcessId process, const node::ExitStatus& status);
   Duration draw(Duration max);
 
-  runtime::SimulatedExecutor& executor_;
+  actor::SimulatedExecutor& executor_;
   const ProcessTimes times_;
   const SimulatedProgram program_;
   Rng rng_;

@@ -14,13 +14,13 @@
 
 namespace tandem::actors {
 
-using runtime::Delivery;
+using actor::Delivery;
 
 namespace {
 
 constexpr int kSubscriberCalls = 3;  // progress() calls that a copy takes
 
-Duration draw(runtime::SimulatedExecutor& executor, Duration max) {
+Duration draw(actor::SimulatedExecutor& executor, Duration max) {
   return Duration(executor.rng().below(static_cast<std::uint64_t>(max.count()) + 1));
 }
 
@@ -28,24 +28,24 @@ Duration draw(runtime::SimulatedExecutor& executor, Duration max) {
 struct Process {
   explicit Process(const RankSurroundings& around) : surroundings(around) {}
   const RankSurroundings surroundings;
-  runtime::RankId id;
-  runtime::PeerId peer;
+  node::RankId id;
+  link::PeerId peer;
   std::shared_ptr<SimulatedRun> run;
-  runtime::Directory directory;
-  std::unique_ptr<runtime::System> system;
-  runtime::Ref<SimulatedBroadcast::Inbox> broadcast;  // in a job with broadcasts
+  link::Directory directory;
+  std::unique_ptr<actor::System> system;
+  actor::Ref<SimulatedBroadcast::Inbox> broadcast;  // in a job with broadcasts
   bool alive = true;
 
   // The way to the controller's process.
-  static runtime::ParcelSender out(const std::weak_ptr<Process>& self) {
+  static link::ParcelSender out(const std::weak_ptr<Process>& self) {
     return [self](std::string frame) {
       const auto process = self.lock();
-      if (!process || !process->alive) return runtime::Sent::kGone;
+      if (!process || !process->alive) return link::Sent::kGone;
       return process->surroundings.network.to_server(process->peer, std::move(frame));
     };
   }
   template <class Inbox>
-  runtime::Ref<Inbox> remote(const std::string& port, const std::weak_ptr<Process>& self) {
+  actor::Ref<Inbox> remote(const std::string& port, const std::weak_ptr<Process>& self) {
     return directory.remote<Inbox>({port, {}}, out(self));
   }
 };
@@ -66,27 +66,27 @@ void carry(const std::weak_ptr<Process>& weak, Work work, Done done) {
               });
 }
 
-runtime::PayloadWriter writer_of(const std::weak_ptr<Process>& process) {
-  return [process](std::vector<std::string> payloads, runtime::WriteDone done) {
+payload::PayloadWriter writer_of(const std::weak_ptr<Process>& process) {
+  return [process](std::vector<std::string> payloads, payload::WriteDone done) {
     carry(
         process,
         [payloads = std::move(payloads)](SimulatedRun& run) {
-          std::vector<runtime::PayloadRef> refs;
+          std::vector<wire::PayloadRef> refs;
           for (const std::string& payload : payloads)
             refs.push_back(run.payload_store.put(payload));
-          return Result<std::vector<runtime::PayloadRef>>(std::move(refs));
+          return Result<std::vector<wire::PayloadRef>>(std::move(refs));
         },
         std::move(done));
   };
 }
 
-runtime::PayloadReader reader_of(const std::weak_ptr<Process>& process) {
-  return [process](std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
+payload::PayloadReader reader_of(const std::weak_ptr<Process>& process) {
+  return [process](std::vector<wire::PayloadRef> refs, payload::ReadDone done) {
     carry(
         process,
         [refs = std::move(refs)](SimulatedRun& run) -> Result<std::vector<std::string>> {
           std::vector<std::string> payloads;
-          for (const runtime::PayloadRef& ref : refs) {
+          for (const wire::PayloadRef& ref : refs) {
             auto payload = run.payload_store.read(ref);
             if (!payload) return payload.error();
             payloads.push_back(std::move(*payload));
@@ -101,7 +101,7 @@ runtime::PayloadReader reader_of(const std::weak_ptr<Process>& process) {
 class TextVerifier final : public Verifier {
  public:
   explicit TextVerifier(const SimulatedScorer& scorer) : scorer_(scorer) {}
-  void score(runtime::Context& cx, ScoreItem item, Done done) override {
+  void score(actor::Context& cx, ScoreItem item, Done done) override {
     Rng rng(derive_seed(0, item.completion));
     const std::uint64_t value = rng.below(scorer_.values);
     TrajectoryScore score = Scored{static_cast<double>(value)};
@@ -111,7 +111,7 @@ class TextVerifier final : public Verifier {
     if (rng.unit() < scorer_.fails) score = ScoreFailed{"the simulated scorer cannot judge it"};
     const auto max = static_cast<std::uint64_t>(scorer_.score_max.count());
     cx.after(Duration(cx.rng().below(max + 1)), [done = std::move(done), score = std::move(score)](
-                                                    runtime::Context& then) { done(then, score); });
+                                                    actor::Context& then) { done(then, score); });
   }
 
  private:
@@ -125,7 +125,7 @@ class SimulatedSubscriber final : public FakeWeightSubscriber {
         run_(std::move(run)),
         self_(std::move(self)) {}
   void expect(PolicyVersion version, std::uint64_t checksum,
-              const runtime::BroadcastPlace& place) override {
+              const wire::BroadcastPlace& place) override {
     run_->epochs->check(self_, version, place);
     const auto content = run_->weights.contents.find(version);
     if (content != run_->weights.contents.end() && content->second != checksum)
@@ -151,7 +151,7 @@ std::function<void()> build_broadcast(const SharedProcess& process, const StartR
         return std::make_unique<SimulatedBroadcast>(name, *run->job.broadcasts, run->epochs,
                                                     exchange, wake);
       });
-  process->directory.expose(kBroadcastPort, runtime::narrow<BroadcastInbox>(process->broadcast));
+  process->directory.expose(kBroadcastPort, actor::narrow<BroadcastInbox>(process->broadcast));
   return [self = process->broadcast] {
     CHECK(self.tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted);
   };
@@ -174,11 +174,10 @@ std::function<void()> build_rollout(const SharedProcess& process, const StartRan
                                           std::make_unique<SimulatedSubscriber>(run, config.self),
                                           connections);
   });
-  process->directory.expose(kRolePort, runtime::narrow<RolloutInbox>(role));
+  process->directory.expose(kRolePort, actor::narrow<RolloutInbox>(role));
   return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
-    CHECK(role.tell(StartRollout{runtime::narrow<std::variant<Step>>(role)}) ==
-          Delivery::kAccepted);
+    CHECK(role.tell(StartRollout{actor::narrow<std::variant<Step>>(role)}) == Delivery::kAccepted);
   };
 }
 
@@ -197,7 +196,7 @@ std::function<void()> build_learner(const SharedProcess& process, const StartRan
             config, std::make_unique<FakeTrainer>(trainer, run->checkpoints),
             make_publisher(run, node), read, exchange);
       });
-  process->directory.expose(kRolePort, runtime::narrow<LearnerInbox>(role));
+  process->directory.expose(kRolePort, actor::narrow<LearnerInbox>(role));
   process->run->epochs->in_use.reset();  // an earlier incarnation's
   return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
@@ -215,17 +214,17 @@ std::function<void()> build_reward(const SharedProcess& process, const StartRank
     return std::make_unique<RewardActor>(config, std::make_unique<TextVerifier>(run->job.scorer),
                                          connections);
   });
-  process->directory.expose(kRolePort, runtime::narrow<RewardInbox>(role));
+  process->directory.expose(kRolePort, actor::narrow<RewardInbox>(role));
   return [role] { CHECK(role.tell(StartReward{}) == Delivery::kAccepted); };
 }
 
 class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
-  RankHost(std::weak_ptr<Process> process, runtime::Ref<RankEvents> controller)
+  RankHost(std::weak_ptr<Process> process, actor::Ref<RankEvents> controller)
       : process_(std::move(process)), controller_(std::move(controller)) {}
 
-  void handle(runtime::Context& cx, StartRank start) {
+  void handle(actor::Context& cx, StartRank start) {
     const SharedProcess process = process_.lock();
     CHECK(process && start.actor == process->id.actor &&
           start.incarnation == process->id.incarnation);
@@ -234,7 +233,7 @@ class RankHost {
       report(RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
     const auto load_max = static_cast<std::uint64_t>(process->run->job.load_max.count());
     cx.after(Duration(cx.rng().below(load_max + 1)),
-             [this, start](runtime::Context&) { begin(start); });
+             [this, start](actor::Context&) { begin(start); });
   }
 
  private:
@@ -251,49 +250,49 @@ class RankHost {
   }
 
   const std::weak_ptr<Process> process_;
-  const runtime::Ref<RankEvents> controller_;
+  const actor::Ref<RankEvents> controller_;
 };
-static_assert(runtime::Actor<RankHost>);
+static_assert(actor::Actor<RankHost>);
 
 class ProgramHost {
  public:
   using Inbox = ProgramInbox;
-  ProgramHost(runtime::Ref<RankEvents> controller, ExitSelf exit)
+  ProgramHost(actor::Ref<RankEvents> controller, ExitSelf exit)
       : controller_(std::move(controller)), exit_(std::move(exit)) {}
 
-  void handle(runtime::Context&, StartActor start) {
+  void handle(actor::Context&, StartActor start) {
     CHECK(controller_.tell(RankReady{start.actor, start.incarnation, 0}) == Delivery::kAccepted);
   }
-  void handle(runtime::Context&, runtime::Ask<AskJson> ask) {
+  void handle(actor::Context&, actor::Ask<AskJson> ask) {
     const nlohmann::json question = parse_json(ask.question.body);
     if (question.contains("end")) return exit_(question["end"].get<int>());
     sum_ += question.value("add", 0);
     ask.reply(AskedJson{std::to_string(sum_)});
   }
-  void handle(runtime::Context&, DrainProgram) { exit_(0); }
+  void handle(actor::Context&, DrainProgram) { exit_(0); }
 
  private:
-  const runtime::Ref<RankEvents> controller_;
+  const actor::Ref<RankEvents> controller_;
   const ExitSelf exit_;
   int sum_ = 0;
 };
-static_assert(runtime::Actor<ProgramHost>);
+static_assert(actor::Actor<ProgramHost>);
 
 class RankProcess final : public SimulatedProcess {
  public:
   enum class Of { kOurs, kUsers };
-  RankProcess(const RankSurroundings& surroundings, const runtime::RankId& id, Of of, ExitSelf exit)
+  RankProcess(const RankSurroundings& surroundings, const node::RankId& id, Of of, ExitSelf exit)
       : process_(std::make_shared<Process>(surroundings)) {
     process_->id = id;
     process_->peer = {rank_name(id.actor, id.rank), id.incarnation};
-    process_->system = std::make_unique<runtime::System>(
-        surroundings.executor, [exit](const runtime::Address&, const Error&) { exit(1); });
+    process_->system = std::make_unique<actor::System>(
+        surroundings.executor, [exit](const actor::Address&, const Error&) { exit(1); });
     const std::weak_ptr<Process> weak = process_;
     const auto controller = process_->remote<RankEvents>(kRankEventsPort, weak);
     if (of == Of::kOurs)
       process_->directory.expose(
           kRankPort,
-          runtime::narrow<RankInbox>(process_->system->spawn<RankHost>("rank", [weak, controller] {
+          actor::narrow<RankInbox>(process_->system->spawn<RankHost>("rank", [weak, controller] {
             return std::make_unique<RankHost>(weak, controller);
           })));
     else
@@ -301,12 +300,11 @@ class RankProcess final : public SimulatedProcess {
                                  process_->system->spawn<ProgramHost>("rank", [controller, exit] {
                                    return std::make_unique<ProgramHost>(controller, exit);
                                  }));
-    runtime::LinkCallbacks callbacks;
-    callbacks.on_up = [](const runtime::PeerId&, const runtime::Hello&) {};
-    callbacks.on_parcel = [weak](const runtime::PeerId&, std::string& frame) {
+    link::LinkCallbacks callbacks;
+    callbacks.on_up = [](const link::PeerId&, const link::Hello&) {};
+    callbacks.on_parcel = [weak](const link::PeerId&, std::string& frame) {
       const SharedProcess process = weak.lock();
-      return process ? process->directory.deliver(frame, Process::out(weak))
-                     : runtime::Offer::kTaken;
+      return process ? process->directory.deliver(frame, Process::out(weak)) : link::Offer::kTaken;
     };
     surroundings.network.dial({.name = process_->peer.name,
                                .incarnation = id.incarnation,
@@ -333,11 +331,11 @@ std::string exchange_port(const std::string& job, const Role& role) {
 
 std::string broadcast_port(const std::string& job) { return exchange_name(job) + "/broadcast"; }
 
-std::vector<std::string> rank_arguments(const runtime::RankId& id) {
+std::vector<std::string> rank_arguments(const node::RankId& id) {
   return {id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
 }
 
-runtime::RankId rank_of_arguments(const std::vector<std::string>& argv) {
+node::RankId rank_of_arguments(const std::vector<std::string>& argv) {
   return {argv.at(1), Incarnation{std::stoull(argv.at(2))}, std::stoi(argv.at(3))};
 }
 

@@ -33,13 +33,13 @@ std::string broadcast_port(const std::string& job);
 
 struct RankSurroundings {
   std::string node;
-  runtime::SimulatedExecutor& executor;
+  actor::SimulatedExecutor& executor;
   SimulatedNetwork& network;
   std::function<std::shared_ptr<SimulatedRun>(const std::string& job)> run_of;
 };
 
-std::vector<std::string> rank_arguments(const runtime::RankId& id);
-runtime::RankId rank_of_arguments(const std::vector<std::string>& argv);  // argv[0]: the program
+std::vector<std::string> rank_arguments(const node::RankId& id);
+node::RankId rank_of_arguments(const std::vector<std::string>& argv);  // argv[0]: the program
 
 std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
                                              const std::vector<std::string>& argv, ExitSelf exit);

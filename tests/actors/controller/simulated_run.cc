@@ -28,7 +28,7 @@ ExchangeRecords prompts_of(const SimulatedJob& job, const char* kind, std::int32
   return records;
 }
 
-class SimulatedPublisher final : public runtime::WeightPublisher {
+class SimulatedPublisher final : public weights::WeightPublisher {
  public:
   SimulatedPublisher(std::shared_ptr<SimulatedRun> run, const std::string& node)
       : run_(std::move(run)) {
@@ -41,7 +41,7 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
   }
 
   // Everything that is not retained goes at once, so that whoever counts on it is found out.
-  Result<runtime::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+  Result<weights::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                         Duration) override {
     auto& board = run_->weights.board;
     auto& contents = run_->weights.contents;
@@ -57,7 +57,7 @@ class SimulatedPublisher final : public runtime::WeightPublisher {
     board->forget_after({std::min(version, contents.begin()->first).value - 1});
     for (const auto& [held, content] : contents)
       board->publish(held, contents.begin()->first, content);
-    return runtime::PublishStats{
+    return weights::PublishStats{
         .bytes = arena.size(), .checksum = checksum, .broadcast = run_->epochs->next_place()};
   }
   void retain(PolicyVersion oldest) override { oldest_ = oldest; }
@@ -158,22 +158,22 @@ Result<void> MemoryRecord::replay(const std::function<void(const JournalEntry&)>
   return {};
 }
 
-runtime::PayloadRef MemoryPayloads::put(std::string bytes) {
-  runtime::PayloadRef ref{.node = "simulated", .offset = ++last_, .bytes = bytes.size()};
+wire::PayloadRef MemoryPayloads::put(std::string bytes) {
+  wire::PayloadRef ref{.node = "simulated", .offset = ++last_, .bytes = bytes.size()};
   payloads_.emplace(last_, std::move(bytes));
   return ref;
 }
 
-bool MemoryPayloads::holds(const runtime::PayloadRef& payload) const {
+bool MemoryPayloads::holds(const wire::PayloadRef& payload) const {
   const auto found = payloads_.find(payload.offset);
   return found != payloads_.end() && payload.segment == 0 && payload.bytes == found->second.size();
 }
 
-void MemoryPayloads::release(const runtime::PayloadRef& payload) {
+void MemoryPayloads::release(const wire::PayloadRef& payload) {
   CHECK(payloads_.erase(payload.offset) == 1);  // once each
 }
 
-Result<std::string> MemoryPayloads::read(const runtime::PayloadRef& payload) {
+Result<std::string> MemoryPayloads::read(const wire::PayloadRef& payload) {
   const auto it = payloads_.find(payload.offset);
   if (it != payloads_.end()) return it->second;
   return Error{ErrorCode::kNotFound, "no payload at " + std::to_string(payload.offset)};
@@ -210,7 +210,7 @@ ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, b
   return config;
 }
 
-std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
+std::unique_ptr<weights::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
                                                          const std::string& node) {
   return std::make_unique<SimulatedPublisher>(std::move(run), node);
 }

@@ -100,10 +100,10 @@ class MemoryRecord final : public RunRecord {
 
 class MemoryPayloads final : public PayloadStore {
  public:
-  runtime::PayloadRef put(std::string bytes);
-  bool holds(const runtime::PayloadRef& payload) const override;
-  void release(const runtime::PayloadRef& payload) override;
-  Result<std::string> read(const runtime::PayloadRef& payload) override;
+  wire::PayloadRef put(std::string bytes);
+  bool holds(const wire::PayloadRef& payload) const override;
+  void release(const wire::PayloadRef& payload) override;
+  Result<std::string> read(const wire::PayloadRef& payload) override;
   std::size_t size() const { return payloads_.size(); }
   void clear() { payloads_.clear(); }
 
@@ -137,7 +137,7 @@ inline constexpr const char* kUnservablePrompt = "a prompt beyond every limit";
 
 JobShape shape_of(const SimulatedJob& job);
 ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, bool resume);
-std::unique_ptr<runtime::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
+std::unique_ptr<weights::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
                                                          const std::string& node);
 
 // What became of the groups of a journal, counted over distinct groups (LG-1), and the staleness of

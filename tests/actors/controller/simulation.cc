@@ -8,7 +8,7 @@
 
 namespace tandem::actors {
 
-using runtime::Delivery;
+using actor::Delivery;
 
 namespace {
 
@@ -18,7 +18,7 @@ constexpr const char* kRunFolder = "runs/";
 
 std::string simulated_agent(const std::string& node) { return node_peer(node, 0); }
 
-runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello) {
+node::RankId rank_of(const link::PeerId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
@@ -26,25 +26,24 @@ runtime::RankId rank_of(const runtime::PeerId& peer, const runtime::Hello& hello
 
 // A node's agent process and the host of its ranks.
 struct SimulatedCluster::Node {
-  runtime::PeerId peer;
-  runtime::Directory directory;
+  link::PeerId peer;
+  link::Directory directory;
   std::unique_ptr<SimulatedProcessHost> host;
-  std::unique_ptr<runtime::System> system;
+  std::unique_ptr<actor::System> system;
 };
 
 SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions)
     : executor_(seed),
       network_(executor_, conditions.network),
       conditions_(conditions),
-      system_(std::make_unique<runtime::System>(
-          executor_, [](const runtime::Address&, const Error&) { CHECK(false); })) {
+      system_(std::make_unique<actor::System>(
+          executor_, [](const actor::Address&, const Error&) { CHECK(false); })) {
   controller_ = system_->spawn<Controller>("controller", [this, seed] {
     return std::make_unique<Controller>(derive_seed(seed, "controller"), actions());
   });
-  directory_.expose(kRankEventsPort, runtime::narrow<RankEvents>(controller_), rank_door());
-  directory_.expose(
-      kAgentEventsPort, runtime::narrow<runtime::AgentEvents>(controller_),
-      agent_door([this](const runtime::RankId& rank) { return roster_.node_of(rank); }));
+  directory_.expose(kRankEventsPort, actor::narrow<RankEvents>(controller_), rank_door());
+  directory_.expose(kAgentEventsPort, actor::narrow<node::AgentEvents>(controller_),
+                    agent_door([this](const node::RankId& rank) { return roster_.node_of(rank); }));
   network_.serve(link_callbacks());
 }
 
@@ -65,8 +64,8 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
   const auto node = std::make_shared<Node>();
   nodes_[name] = node;
   node->peer = {simulated_agent(name), Incarnation{++node_lives_}};
-  node->system = std::make_unique<runtime::System>(
-      executor_, [](const runtime::Address&, const Error&) { CHECK(false); });
+  node->system = std::make_unique<actor::System>(
+      executor_, [](const actor::Address&, const Error&) { CHECK(false); });
   const RankSurroundings around{name, executor_, network_,
                                 [this](const std::string& job) { return run_of(job); }};
   node->host = std::make_unique<SimulatedProcessHost>(
@@ -74,28 +73,28 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
       [around](const std::vector<std::string>& argv, ExitSelf exit) {
         return start_rank(around, argv, std::move(exit));
       });
-  const runtime::NodeUp introduction{.node = name,
-                                     .incarnation = node->peer.incarnation,
-                                     .cpus = cpus,
-                                     .memory_bytes = kNodeMemoryBytes};
-  runtime::LinkCallbacks callbacks;
-  callbacks.on_up = [this, introduction, weak = std::weak_ptr(node)](const runtime::PeerId&,
-                                                                     const runtime::Hello&) {
+  const node::NodeUp introduction{.node = name,
+                                  .incarnation = node->peer.incarnation,
+                                  .cpus = cpus,
+                                  .memory_bytes = kNodeMemoryBytes};
+  link::LinkCallbacks callbacks;
+  callbacks.on_up = [this, introduction, weak = std::weak_ptr(node)](const link::PeerId&,
+                                                                     const link::Hello&) {
     const auto up = weak.lock();
     const auto to_controller = [this, peer = up->peer](std::string frame) {
       return network_.to_server(peer, std::move(frame));
     };
     const auto controller =
-        up->directory.remote<runtime::AgentEvents>({kAgentEventsPort, {}}, to_controller);
-    const auto agent = up->system->spawn<runtime::Agent>("agent", [=, host = up->host.get()] {
-      return std::make_unique<runtime::Agent>(
-          runtime::AgentConfig{.node = introduction, .program = "tandem"}, *host, controller);
+        up->directory.remote<node::AgentEvents>({kAgentEventsPort, {}}, to_controller);
+    const auto agent = up->system->spawn<node::Agent>("agent", [=, host = up->host.get()] {
+      return std::make_unique<node::Agent>(
+          node::AgentConfig{.node = introduction, .program = "tandem"}, *host, controller);
     });
     up->directory.expose(kAgentPort, agent);
   };
-  callbacks.on_parcel = [weak = std::weak_ptr(node)](const runtime::PeerId&, std::string& frame) {
+  callbacks.on_parcel = [weak = std::weak_ptr(node)](const link::PeerId&, std::string& frame) {
     const auto up = weak.lock();
-    return up ? up->directory.deliver(frame, nullptr) : runtime::Offer::kTaken;
+    return up ? up->directory.deliver(frame, nullptr) : link::Offer::kTaken;
   };
   network_.dial({.name = node->peer.name, .incarnation = node->peer.incarnation, .opaque = name},
                 std::move(callbacks));
@@ -114,35 +113,35 @@ void SimulatedCluster::end_node(const std::string& name) {
     if (run && run->weights.node == name) run->weights.lose();
 }
 
-std::vector<runtime::RankId> SimulatedCluster::ranks_running() const {
-  std::vector<runtime::RankId> ranks;
+std::vector<node::RankId> SimulatedCluster::ranks_running() const {
+  std::vector<node::RankId> ranks;
   for (const auto& [name, node] : nodes_)
     for (const auto& process : node->host->running())
       ranks.push_back(rank_of_arguments(process.argv));
   return ranks;
 }
 
-void SimulatedCluster::kill(const runtime::RankId& rank) {
+void SimulatedCluster::kill(const node::RankId& rank) {
   for (const auto& [name, node] : nodes_)
     for (const auto& process : node->host->running())
       if (rank_of_arguments(process.argv) == rank) node->host->signal(process.id, SIGKILL);
 }
 
-void SimulatedCluster::report_hung(const runtime::RankId& rank) {
+void SimulatedCluster::report_hung(const node::RankId& rank) {
   CHECK(controller_.tell(RankHung{rank, 60}) == Delivery::kAccepted);
 }
 
-runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
-  runtime::LinkCallbacks callbacks;
-  callbacks.on_up = [this](const runtime::PeerId& peer, const runtime::Hello& hello) {
+link::LinkCallbacks SimulatedCluster::link_callbacks() {
+  link::LinkCallbacks callbacks;
+  callbacks.on_up = [this](const link::PeerId& peer, const link::Hello& hello) {
     if (is_node_peer(peer.name))
-      agents_[hello.opaque] = directory_.remote<runtime::AgentInbox>(
+      agents_[hello.opaque] = directory_.remote<node::AgentInbox>(
           {kAgentPort, {}},
           [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
     else
       CHECK(controller_.tell(RankConnected{rank_of(peer, hello)}) == Delivery::kAccepted);
   };
-  callbacks.on_down = [this](const runtime::PeerId& peer, const runtime::Down&) {
+  callbacks.on_down = [this](const link::PeerId& peer, const link::Down&) {
     if (is_node_peer(peer.name)) {
       (void)controller_.tell(NodeDown{node_of_peer(peer.name), peer.incarnation});
       return;
@@ -151,9 +150,9 @@ runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
     const int rank = at == std::string::npos ? 0 : std::stoi(peer.name.substr(at + 1));
     (void)controller_.tell(RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
-  callbacks.on_parcel = [this](const runtime::PeerId& peer, std::string& frame) {
-    const runtime::Offer offer = directory_.deliver(frame, nullptr, peer);
-    CHECK(offer != runtime::Offer::kRefused);  // all of these peers are honest
+  callbacks.on_parcel = [this](const link::PeerId& peer, std::string& frame) {
+    const link::Offer offer = directory_.deliver(frame, nullptr, peer);
+    CHECK(offer != link::Offer::kRefused);  // all of these peers are honest
     return offer;
   };
   return callbacks;
@@ -164,14 +163,14 @@ runtime::LinkCallbacks SimulatedCluster::link_callbacks() {
 ControllerActions SimulatedCluster::actions() {
   ControllerActions actions;
   actions.agent = [this](const std::string& node, Incarnation) { return agents_[node]; };
-  actions.rank = [this](const runtime::RankId& id) {
-    const runtime::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
+  actions.rank = [this](const node::RankId& id) {
+    const link::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
     return directory_.remote<RankInbox>({kRankPort, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
   };
-  actions.program = [this](const runtime::RankId& id) {
-    const runtime::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
+  actions.program = [this](const node::RankId& id) {
+    const link::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
     return directory_.remote<ProgramInbox>({kRankPort, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
@@ -180,7 +179,7 @@ ControllerActions SimulatedCluster::actions() {
     trace_.push_back(now_text() + " result of " + job.id + ": " + json);
     return {};
   };
-  actions.expect = [this](const std::string& node, const runtime::RankId& rank) {
+  actions.expect = [this](const std::string& node, const node::RankId& rank) {
     roster_.started(node, rank);
   };
   actions.rank_arguments = rank_arguments;
@@ -206,15 +205,15 @@ ControllerActions SimulatedCluster::actions() {
   return actions;
 }
 
-Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRecord& job) {
+Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRecord& job) {
   if (fail_to_open_exchanges) return Error{ErrorCode::kFailed, "no room for the payloads"};
   const auto run = runs_.at(job.id);
   run->record.now_ms = [this] { return executor_.now().ns / 1'000'000; };
   run->record.on_events = [this, id = job.id, run = run.get()](
                               std::span<const JournalledRow> events) { record(id, *run, events); };
-  const auto dial = [this]<class Inbox>(const runtime::Address& address,
+  const auto dial = [this]<class Inbox>(const actor::Address& address,
                                         const char* port = kRolePort) {
-    const runtime::PeerId peer{address.name, address.incarnation};
+    const link::PeerId peer{address.name, address.incarnation};
     return directory_.remote<Inbox>({port, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
@@ -227,9 +226,9 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
           [dial](const auto& a) {
             return dial.template operator()<BroadcastInbox>(a, kBroadcastPort);
           },
-      .controller = runtime::narrow<ExchangeNotices>(controller_),
+      .controller = actor::narrow<ExchangeNotices>(controller_),
       .refuse =
-          [](const runtime::Address&, const std::string& why) {
+          [](const actor::Address&, const std::string& why) {
             log::error("{}", why);
             CHECK(false);  // all of these peers are honest
           }};
@@ -239,15 +238,15 @@ Result<runtime::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobR
     run->exchange = made.get();
     return made;
   });
-  directory_.expose(exchange_port(job.id, Role::kRollout), runtime::narrow<RolloutEvents>(exchange),
+  directory_.expose(exchange_port(job.id, Role::kRollout), actor::narrow<RolloutEvents>(exchange),
                     rollout_door(job.id));
-  directory_.expose(exchange_port(job.id, Role::kReward), runtime::narrow<RewardEvents>(exchange),
+  directory_.expose(exchange_port(job.id, Role::kReward), actor::narrow<RewardEvents>(exchange),
                     reward_door(job.id));
-  directory_.expose(exchange_port(job.id, Role::kLearner), runtime::narrow<LearnerEvents>(exchange),
+  directory_.expose(exchange_port(job.id, Role::kLearner), actor::narrow<LearnerEvents>(exchange),
                     learner_door(job.id));
-  directory_.expose(broadcast_port(job.id), runtime::narrow<BroadcastEvents>(exchange),
+  directory_.expose(broadcast_port(job.id), actor::narrow<BroadcastEvents>(exchange),
                     broadcast_door(job.id));
-  return runtime::narrow<ExchangeControl>(exchange);
+  return actor::narrow<ExchangeControl>(exchange);
 }
 
 void SimulatedCluster::close_exchange(const std::string& job) {
@@ -278,9 +277,9 @@ template <class Q>
 Result<typename Q::Reply> SimulatedCluster::ask(Q question) {
   using Reply = Result<typename Q::Reply>;
   const auto answer = std::make_shared<std::optional<Reply>>();
-  const runtime::ReplyTo<typename Q::Reply> reply(
+  const actor::ReplyTo<typename Q::Reply> reply(
       [answer](Reply given) { answer->emplace(std::move(given)); });
-  CHECK(controller_.tell(runtime::Ask<Q>{std::move(question), reply}) == Delivery::kAccepted);
+  CHECK(controller_.tell(actor::Ask<Q>{std::move(question), reply}) == Delivery::kAccepted);
   CHECK(executor_.run_until([&] { return answer->has_value(); }, kAnswerWithin));
   return std::move(**answer);
 }

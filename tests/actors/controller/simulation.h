@@ -50,9 +50,9 @@ class SimulatedCluster {
   ClusterView view();
 
   // SIGKILL at this moment of virtual time.
-  void kill(const runtime::RankId& rank);
-  void report_hung(const runtime::RankId& rank);  // as a watchdog does
-  std::vector<runtime::RankId> ranks_running() const;
+  void kill(const node::RankId& rank);
+  void report_hung(const node::RankId& rank);  // as a watchdog does
+  std::vector<node::RankId> ranks_running() const;
 
   // Runs until `done`, or until `limit` of virtual time has passed; returns done().
   bool run_until(const std::function<bool()>& done, Duration limit);
@@ -61,11 +61,11 @@ class SimulatedCluster {
   std::string final_state(const std::string& job) const;  // "Succeeded"; "" before
 
   std::shared_ptr<SimulatedRun> run_of(const std::string& job) const;
-  runtime::SimulatedExecutor& executor() { return executor_; }
+  actor::SimulatedExecutor& executor() { return executor_; }
   SimulatedNetwork& network() { return network_; }
   // Every journalled event of every job and every announcement, in order, with virtual times.
   const std::vector<std::string>& trace() const { return trace_; }
-  runtime::RemoteCounters counters() const { return directory_.counters(); }
+  link::RemoteCounters counters() const { return directory_.counters(); }
 
   // Heard in the midst of an exchange's flush, whose ledger has just been recounted: kill() later.
   std::function<void(const std::string& job, const JournalledRow&)> on_event;
@@ -75,22 +75,22 @@ class SimulatedCluster {
   struct Node;
   void end_node(const std::string& name);
   ControllerActions actions();
-  runtime::LinkCallbacks link_callbacks();
-  Result<runtime::Ref<ExchangeControl>> open_exchange(const JobRecord& job);
+  link::LinkCallbacks link_callbacks();
+  Result<actor::Ref<ExchangeControl>> open_exchange(const JobRecord& job);
   void close_exchange(const std::string& job);
   void record(const std::string& job, SimulatedRun& run, std::span<const JournalledRow> events);
   template <class Q>
   Result<typename Q::Reply> ask(Q question);
   std::string now_text() const;
 
-  runtime::SimulatedExecutor executor_;
+  actor::SimulatedExecutor executor_;
   SimulatedNetwork network_;
   const ClusterConditions conditions_;
-  runtime::Directory directory_;  // of the controller's process
-  std::unique_ptr<runtime::System> system_;
-  runtime::Ref<Controller::Inbox> controller_;
+  link::Directory directory_;  // of the controller's process
+  std::unique_ptr<actor::System> system_;
+  actor::Ref<Controller::Inbox> controller_;
   std::map<std::string, std::shared_ptr<Node>> nodes_;
-  std::map<std::string, runtime::Ref<runtime::AgentInbox>> agents_;
+  std::map<std::string, actor::Ref<node::AgentInbox>> agents_;
   Roster roster_;
   std::uint64_t node_lives_ = 0;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller

@@ -404,7 +404,7 @@ TEST(Simulation, ActorThatAlwaysDiesFailsTheJobWithTheRootCause) {
     const auto id = cluster->submit(job);
     const std::string victim = actor_name(*id, role, 0);
     const auto dies_again = [&] {
-      for (const runtime::RankId& rank : cluster->ranks_running())
+      for (const node::RankId& rank : cluster->ranks_running())
         if (rank.actor == victim) cluster->kill(rank);
       return cluster->final(*id);
     };

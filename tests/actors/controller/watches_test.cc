@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-class Lines final : public runtime::HttpStream {
+class Lines final : public http::HttpStream {
  public:
   bool write(std::string line) override {
     lines.push_back(std::move(line));

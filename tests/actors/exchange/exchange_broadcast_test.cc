@@ -10,7 +10,7 @@ namespace tandem::actors {
 namespace {
 
 using namespace std::chrono_literals;
-using runtime::BroadcastPlace;
+using wire::BroadcastPlace;
 
 const Sender kSecond{"job-1/rollout/1", Incarnation{7}};
 const std::string kUniqueId(128, 'u');
@@ -69,9 +69,9 @@ struct Broadcasting : Stage {
   std::vector<NewVersion> offers() { return only<NewVersion>(to_rollout); }
   std::vector<Wait> waits() {
     std::optional<ExchangeReport> report;
-    const runtime::ReplyTo<ExchangeReport> reply(
+    const actor::ReplyTo<ExchangeReport> reply(
         [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-    tell(runtime::Ask<GetExchangeReport>{{}, reply});
+    tell(actor::Ask<GetExchangeReport>{{}, reply});
     return report ? report->status.waits : std::vector<Wait>{};
   }
   void commit_one() {
@@ -120,7 +120,7 @@ TEST(ExchangeBroadcast, APlaceIsToldOnceToThoseWhomTheBroadcastReaches_EXP) {
   stage.to_rollout.clear();
   stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
   LearnerUp next = stage.learner_up({kLearner.actor, Incarnation{4}}, StepId{0});
-  next.source = runtime::WeightSource{"host", "10.0.0.1:2", "a", "b"};
+  next.source = wire::WeightSource{"host", "10.0.0.1:2", "a", "b"};
   stage.tell(next);
   offers = stage.offers();
   ASSERT_EQ(offers.size(), 2u);

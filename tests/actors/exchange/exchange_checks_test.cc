@@ -58,8 +58,8 @@ TEST(ExchangeChecks, PayloadsOfOtherGroupsAreNotFreedByALateAnswer) {
 }
 
 // As a rollout stores one for `work`.
-runtime::PayloadRef stored(Stage& stage, const GroupWork& work) {
-  return stage.payload_store.put(runtime::encode(
+wire::PayloadRef stored(Stage& stage, const GroupWork& work) {
+  return stage.payload_store.put(wire::encode(
       GroupPayload{.group = work.group, .attempt = work.attempt, .prompt_tokens = {1}}));
 }
 
@@ -203,7 +203,7 @@ TEST(ExchangeChecks, APayloadsOwnCountIsNotBelieved) {
   payload.trajectories.resize(500, {.tokens = {1}, .logprobs = {-1}, .text = "t"});
   for (const GroupWork& work : stage.works) {
     GroupHeader header = header_of(stage, work);
-    header.payload = stage.payload_store.put(runtime::encode(payload));
+    header.payload = stage.payload_store.put(wire::encode(payload));
     stage.tell(Generated{kRollout, {header}});
   }
   stage.score_everything();
@@ -263,7 +263,7 @@ TEST(ExchangeOutgoing, ASplitStepKeepsItsOrder) {
       for (const TrainGroup& group : part.groups) groups.push_back(group.group);
     return groups;
   };
-  EXPECT_EQ(trained(80), trained(runtime::kBytesUnlimited));
+  EXPECT_EQ(trained(80), trained(actor::kBytesUnlimited));
   EXPECT_EQ(trained(80).size(), 4u);
 }
 

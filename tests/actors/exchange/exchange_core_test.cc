@@ -29,13 +29,13 @@ std::vector<Kind> only(const std::vector<ExchangeEffect>& effects) {
 std::string text(const ExchangeEffect& effect) {
   std::string words = std::to_string(effect.index());
   const auto add_message = [&](const auto& inbox) {
-    std::visit([&](const auto& message) { words += " " + runtime::encode(message); }, inbox);
+    std::visit([&](const auto& message) { words += " " + wire::encode(message); }, inbox);
   };
   if (const auto* to = std::get_if<ToRollout>(&effect)) add_message(to->message);
   if (const auto* to = std::get_if<ToReward>(&effect)) add_message(to->message);
   if (const auto* to = std::get_if<ToLearner>(&effect)) add_message(to->message);
   if (const auto* journal = std::get_if<Journal>(&effect))
-    for (const JournalEvent& event : journal->events) words += " " + runtime::encode(event);
+    for (const JournalEvent& event : journal->events) words += " " + wire::encode(event);
   return words;
 }
 

@@ -21,7 +21,7 @@
 
 namespace tandem::actors {
 
-using runtime::Address;
+using actor::Address;
 
 inline const Sender kRollout{"job-1/rollout/0", Incarnation{1}};
 inline const Sender kReward{"job-1/reward/0", Incarnation{2}};
@@ -30,22 +30,22 @@ inline const Sender kLearner{"job-1/learner/0", Incarnation{3}};
 inline constexpr std::int32_t kCapacity =
     24;  // the twelve groups of plain_job that may be admitted
 
-struct StageLinks {                                    // as all links of the stage are now
-  std::uint64_t bytes_max = runtime::kBytesUnlimited;  // of a message
+struct StageLinks {                                  // as all links of the stage are now
+  std::uint64_t bytes_max = actor::kBytesUnlimited;  // of a message
   bool full = false;
 };
 
 // Takes what the exchange sends to one address and keeps it.
 template <class Inbox>
-class Mailbag final : public runtime::Target<Inbox> {
+class Mailbag final : public actor::Target<Inbox> {
  public:
   Mailbag(const StageLinks& link, std::function<void(const Inbox&)> take)
       : link_(link), take_(std::move(take)) {}
-  runtime::Delivery post(Inbox message) override {
-    if (link_.full) return runtime::Delivery::kFull;
-    if (bytes(message) > link_.bytes_max) return runtime::Delivery::kTooLarge;
+  actor::Delivery post(Inbox message) override {
+    if (link_.full) return actor::Delivery::kFull;
+    if (bytes(message) > link_.bytes_max) return actor::Delivery::kTooLarge;
     take_(message);
-    return runtime::Delivery::kAccepted;
+    return actor::Delivery::kAccepted;
   }
   std::uint64_t bytes_max() const override { return link_.bytes_max; }
   Error too_large(const Inbox& message) const override {
@@ -57,7 +57,7 @@ class Mailbag final : public runtime::Target<Inbox> {
     if constexpr (std::is_same_v<Inbox, ExchangeNotices>)
       return 0;
     else
-      return std::visit([](const auto& m) { return runtime::encode(m).size(); }, message);
+      return std::visit([](const auto& m) { return wire::encode(m).size(); }, message);
   }
   const StageLinks& link_;
   const std::function<void(const Inbox&)> take_;
@@ -84,7 +84,7 @@ class Stage {
   }
 
   void tell(Exchange::Inbox message) {
-    ASSERT_EQ(ref.tell(std::move(message)), runtime::Delivery::kAccepted);
+    ASSERT_EQ(ref.tell(std::move(message)), actor::Delivery::kAccepted);
     run();
   }
   void run(Duration time = Duration{0}) {
@@ -193,35 +193,35 @@ class Stage {
   std::set<PolicyVersion> offered;
   std::size_t works_done = 0;  // of assigned(), by train()
   const SimulatedJob job;
-  runtime::SimulatedExecutor executor{1};
+  actor::SimulatedExecutor executor{1};
   MemoryRecord record;
   MemoryPayloads payload_store;
   std::vector<RolloutInbox> to_rollout;
   std::vector<RewardInbox> to_reward;
   std::vector<LearnerInbox> to_learner;
   std::vector<std::pair<Address, BroadcastInbox>> to_broadcast;
-  std::optional<runtime::BroadcastPlace> place;  // of what is published from now on
+  std::optional<wire::BroadcastPlace> place;  // of what is published from now on
   std::vector<ExchangeNotices> to_controller;
   std::vector<std::string> refused;  // "job-1/rollout/0: Generated: …"
   StageLinks link;
-  runtime::System system{executor, nullptr};
-  runtime::Ref<Exchange::Inbox> ref;
+  actor::System system{executor, nullptr};
+  actor::Ref<Exchange::Inbox> ref;
   Exchange* exchange = nullptr;
 
  private:
   template <class Inbox>
-  std::function<runtime::Ref<Inbox>(const Address&)> keep(std::vector<Inbox>& kept) {
+  std::function<actor::Ref<Inbox>(const Address&)> keep(std::vector<Inbox>& kept) {
     return [this, &kept](const Address& to) {
-      return runtime::Ref<Inbox>(
+      return actor::Ref<Inbox>(
           to, std::make_shared<Mailbag<Inbox>>(link, [this, &kept](const Inbox& m) {
             check_journalled(m);
             kept.push_back(m);
           }));
     };
   }
-  std::function<runtime::Ref<BroadcastInbox>(const Address&)> keep_broadcast() {
+  std::function<actor::Ref<BroadcastInbox>(const Address&)> keep_broadcast() {
     return [this](const Address& to) {
-      return runtime::Ref<BroadcastInbox>(
+      return actor::Ref<BroadcastInbox>(
           to, std::make_shared<Mailbag<BroadcastInbox>>(
                   link, [this, to](const BroadcastInbox& m) { to_broadcast.emplace_back(to, m); }));
     };

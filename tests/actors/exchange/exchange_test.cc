@@ -110,8 +110,8 @@ TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
 
 // Also to rollouts that have the newest version: one may be copying it from the former place.
 TEST(Exchange, TheSourceOfALearnersNextIncarnationIsToldToAllRollouts) {
-  const runtime::WeightSource former{"host", "10.0.0.1:1", "key", "other key"};
-  runtime::WeightSource later = former;
+  const wire::WeightSource former{"host", "10.0.0.1:1", "key", "other key"};
+  wire::WeightSource later = former;
   later.endpoint = "10.0.0.1:2";
   Stage stage;
   stage.tell(LearnerUp{kLearner, {}, former});
@@ -248,9 +248,9 @@ TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
   EXPECT_NE(events[0].message.find("NameError: x"), std::string::npos) << events[0].message;
 
   std::optional<ExchangeReport> report;
-  const runtime::ReplyTo<ExchangeReport> reply(
+  const actor::ReplyTo<ExchangeReport> reply(
       [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-  stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+  stage.tell(actor::Ask<GetExchangeReport>{{}, reply});
   ASSERT_TRUE(report.has_value());
   ASSERT_EQ(report->status.troubles.size(), 1u);
   EXPECT_TRUE(std::ranges::any_of(report->status.waits, [](const Wait& wait) {
@@ -401,9 +401,9 @@ TEST(Exchange, TheNewestStepsFiguresAreReported) {
   stage.begin();
   std::optional<ExchangeReport> report;
   const auto ask = [&] {
-    const runtime::ReplyTo<ExchangeReport> reply(
+    const actor::ReplyTo<ExchangeReport> reply(
         [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-    stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+    stage.tell(actor::Ask<GetExchangeReport>{{}, reply});
   };
   ask();
   ASSERT_TRUE(report);
@@ -460,9 +460,9 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
             "row: 2, in all: 3");
   const auto ask = [&] {
     std::optional<ExchangeReport> report;
-    const runtime::ReplyTo<ExchangeReport> reply(
+    const actor::ReplyTo<ExchangeReport> reply(
         [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-    stage.tell(runtime::Ask<GetExchangeReport>{{}, reply});
+    stage.tell(actor::Ask<GetExchangeReport>{{}, reply});
     return report.value();
   };
   const auto waits_for_gradient = [](const ExchangeReport& report) {

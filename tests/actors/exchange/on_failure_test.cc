@@ -25,7 +25,7 @@ void score_all(Stage& stage, const std::vector<TrajectoryScore>& scores) {
     payload.trajectories.assign(static_cast<std::size_t>(work.n), {.text = "said"});
     GroupHeader header{.group = work.group,
                        .attempt = work.attempt,
-                       .payload = stage.payload_store.put(runtime::encode(payload))};
+                       .payload = stage.payload_store.put(wire::encode(payload))};
     const PolicyVersion version{stage.exchange->core().ledger().next_commit().value};
     header.trajectories.assign(static_cast<std::size_t>(work.n),
                                {.oldest = version, .newest = version, .completion_tokens = 3});

@@ -32,13 +32,13 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::DeviceKind;
-using runtime::DType;
-using LearnerOnAGpu = runtime::CudaCase;
+using device::DeviceKind;
+using device::DType;
+using LearnerOnAGpu = device::CudaCase;
 
-class LearnerOnAGpuIn : public runtime::CudaCase, public ::testing::WithParamInterface<DType> {};
+class LearnerOnAGpuIn : public device::CudaCase, public ::testing::WithParamInterface<DType> {};
 INSTANTIATE_TEST_SUITE_P(Of, LearnerOnAGpuIn, ::testing::Values(DType::kF32, DType::kBF16),
-                         [](const auto& test) { return runtime::name(test.param); });
+                         [](const auto& test) { return device::name(test.param); });
 using testing::furthest;
 using testing::kBf16GradientTolerance;
 using testing::kBf16LogprobTolerance;
@@ -116,7 +116,7 @@ TEST_F(LearnerOnAGpu, FastestProductsDifferByRoundings) {
       pass_on(DeviceKind::kCuda, batch, DType::kF32, true, kernels::Rows::kFastest);
   EXPECT_LE(furthest(fastest.logprobs, invariant.logprobs), kLogprobTolerance);
   EXPECT_LE(relative_error(fastest.gradients, invariant.gradients), kGradientTolerance);
-  if (!runtime::emulated()) return;  // a real library may find the same algorithms fastest
+  if (!device::emulated()) return;  // a real library may find the same algorithms fastest
   EXPECT_NE(fastest.logprobs, invariant.logprobs);
   EXPECT_NE(fastest.gradients, invariant.gradients);
 }
@@ -139,7 +139,7 @@ std::vector<TrainedStep> train_to(NativeTrainer& trainer, std::int64_t end) {
 std::string fingerprint(const std::vector<TrainedStep>& steps) {
   std::string prints;
   for (const TrainedStep& step : steps)
-    prints += runtime::encode(step.report) + std::to_string(step.checksum);
+    prints += wire::encode(step.report) + std::to_string(step.checksum);
   return prints;
 }
 
@@ -256,7 +256,7 @@ constexpr BucketLimits kBuckets{.floats_min = 1000, .floats_max = 2500};
 
 testing::GangShape two_ranks(DeviceKind device, DType dtype) {
   return {.ranks = 2,
-          .shards = runtime::make_local_shards(2),
+          .shards = collective::make_local_shards(2),
           .buckets = kBuckets,
           .device = device,
           .dtype = dtype};
@@ -314,32 +314,32 @@ TEST_P(LearnerOnAGpuIn, APassWaitsForEachPartOfItsWeights_DE5) {
   ModelConfig model = testing::learner_model();
   ASSERT_TRUE(compute_in(GetParam(), model));
   const TrainerConfig config = one_pass_config("unused");
-  const runtime::Arena host = testing::random_weights(model, 3);
+  const device::Arena host = testing::random_weights(model, 3);
   const auto on_gpu = [&](const char* purpose) {
-    return must(runtime::Arena::allocate(make_manifest(model), purpose,
-                                         runtime::operand_place(DeviceKind::kCuda)));
+    return must(device::Arena::allocate(make_manifest(model), purpose,
+                                        device::operand_place(DeviceKind::kCuda)));
   };
-  const runtime::Arena master = on_gpu("weights"), sums = on_gpu("gradients");
+  const device::Arena master = on_gpu("weights"), sums = on_gpu("gradients");
   const std::size_t bytes = host.bytes().size();
   Weights weights = must(Weights::allocate(model, WeightsUse::kTraining, DeviceKind::kCuda));
   LossPass pass = must(LossPass::make(model, config, DeviceKind::kCuda, {}));
-  const runtime::Queue queue(DeviceKind::kCuda);
+  const device::Queue queue(DeviceKind::kCuda);
   const TrainBatch batch = random_batch(11, StepId{4}, kShape);
   const auto micro = must(
       pack(share_of(batch, compute_advantages(config.algorithm, config.batch, batch).learns, 0, 1),
            config.rows_max));
   const auto gradients_of = [&](const WeightsNeeded& needed) {
-    runtime::zero(queue.stream(), sums.flat().data, bytes);
+    device::zero(queue.stream(), sums.flat().data, bytes);
     pass.add_supervised(queue.stream(), weights, micro.front(), 10, sums, {.needed = needed});
     std::vector<float> gradients(bytes / sizeof(float));
-    runtime::copy(queue.stream(), gradients.data(), sums.flat().data, bytes);
-    runtime::synchronize(queue.stream());
+    device::copy(queue.stream(), gradients.data(), sums.flat().data, bytes);
+    device::synchronize(queue.stream());
     return gradients;
   };
   const auto put = [&](std::span<const std::byte> from, std::int64_t begin, std::int64_t end) {
-    runtime::copy(queue.stream(), master.flat().f32() + begin,
-                  from.data() + static_cast<std::size_t>(begin) * sizeof(float),
-                  static_cast<std::size_t>(end - begin) * sizeof(float));
+    device::copy(queue.stream(), master.flat().f32() + begin,
+                 from.data() + static_cast<std::size_t>(begin) * sizeof(float),
+                 static_cast<std::size_t>(end - begin) * sizeof(float));
     weights.install_master(queue.stream(), master, {.begin = begin, .end = end});
   };
   const auto floats = static_cast<std::int64_t>(bytes / sizeof(float));
@@ -386,7 +386,7 @@ TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
   TrainerConfig config = one_pass_config(folder);
   testing::write_model_folder(folder / "model", testing::learner_model());
   config.rows_max = 1 << 30;
-  const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  const std::size_t before = device::memory_info(DeviceKind::kCuda).free_bytes;
   const auto made =
       NativeTrainer::make({.config = config,
                            .model = must(load_model(folder / "model", {InitMode::kRandom, 3})),
@@ -396,7 +396,7 @@ TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
   EXPECT_EQ(made.error().where, "learner.max_token_len");
   for (const char* part : {"weights ", "gradients ", "moments ", "activations ", " are free"})
     EXPECT_NE(made.error().message.find(part), std::string::npos) << made.error().message;
-  EXPECT_EQ(runtime::memory_info(DeviceKind::kCuda).free_bytes, before) << "nothing was taken";
+  EXPECT_EQ(device::memory_info(DeviceKind::kCuda).free_bytes, before) << "nothing was taken";
 }
 
 std::size_t told(const ModelConfig& model, const TrainerConfig& config, int sharing = 1) {
@@ -415,16 +415,16 @@ TEST(TrainerMemory, CountsWhatBroadcastsTake) {
 
 // The memory that is allocated is the memory that was planned, except for tables.
 TEST_P(LearnerOnAGpuIn, TakesTheMemoryThatWasTold) {
-  if (!runtime::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
+  if (!device::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
   const auto folder = scratch_folder("told");
   ModelConfig model = testing::learner_model();
   ASSERT_TRUE(compute_in(GetParam(), model));
   TrainerConfig config = one_pass_config(folder);
   for (const bool checkpointing : {false, true}) {
     config.enable_gradient_checkpointing = checkpointing;
-    const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
+    const std::size_t before = device::memory_info(DeviceKind::kCuda).free_bytes;
     const auto trainer = make_trainer(folder, config, nullptr, {}, DeviceKind::kCuda, GetParam());
-    const std::size_t taken = before - runtime::memory_info(DeviceKind::kCuda).free_bytes;
+    const std::size_t taken = before - device::memory_info(DeviceKind::kCuda).free_bytes;
     EXPECT_GE(taken, told(model, config));
     EXPECT_LE(static_cast<double>(taken), 1.1 * static_cast<double>(told(model, config)));
   }
@@ -435,18 +435,18 @@ TEST_P(LearnerOnAGpuIn, TakesTheMemoryThatWasTold) {
 }
 
 TEST_F(LearnerOnAGpu, RanksThatShareTheUpdateTakeTheMemoryThatWasTold) {
-  if (!runtime::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
+  if (!device::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
   const auto folder = scratch_folder("told");
   const TrainerConfig config = one_pass_config(folder);
-  auto collectives = runtime::make_local_collectives(2);
-  auto shards = runtime::make_local_shards(2);
-  const std::size_t before = runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  auto collectives = collective::make_local_collectives(2);
+  auto shards = collective::make_local_shards(2);
+  const std::size_t before = device::memory_info(DeviceKind::kCuda).free_bytes;
   std::vector<std::unique_ptr<NativeTrainer>> ranks;
   for (std::size_t rank = 0; rank < 2; ++rank)
     ranks.push_back(make_trainer(folder, config, std::move(collectives[rank]), {},
                                  DeviceKind::kCuda, DType::kF32,
                                  {.shards = std::move(shards[rank]), .buckets = kBuckets}));
-  const std::size_t taken = before - runtime::memory_info(DeviceKind::kCuda).free_bytes;
+  const std::size_t taken = before - device::memory_info(DeviceKind::kCuda).free_bytes;
   const ModelConfig model = testing::learner_model();
   EXPECT_GE(taken, 2 * told(model, config, 2));
   EXPECT_LE(static_cast<double>(taken), 1.1 * 2 * static_cast<double>(told(model, config, 2)));

@@ -24,25 +24,25 @@ class Listener {
   using Inbox = LearnerEvents;
   explicit Listener(std::vector<LearnerEvents>* heard) : heard_(heard) {}
   template <class M>
-  void handle(runtime::Context&, M message) {
+  void handle(actor::Context&, M message) {
     heard_->push_back(std::move(message));
   }
 
  private:
   std::vector<LearnerEvents>* heard_;
 };
-static_assert(runtime::Actor<Listener>);
+static_assert(actor::Actor<Listener>);
 
-class MapPublisher final : public runtime::WeightPublisher {
+class MapPublisher final : public weights::WeightPublisher {
  public:
   MapPublisher(std::map<PolicyVersion, std::uint64_t>* versions, std::vector<PolicyVersion>* order)
       : versions_(versions), order_(order) {}
-  Result<runtime::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
+  Result<weights::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                         Duration) override {
     const std::uint64_t checksum = checksum64(arena);
     (*versions_)[version] = checksum;
     order_->push_back(version);
-    runtime::PublishStats stats{.bytes = arena.size(), .checksum = checksum};
+    weights::PublishStats stats{.bytes = arena.size(), .checksum = checksum};
     if (version.value >= 0)  // the untrained weights come before any group has formed
       stats.broadcast = {.epoch = 5, .sequence = static_cast<std::uint64_t>(version.value) + 1};
     return stats;
@@ -90,14 +90,14 @@ struct World {
                                                           .nonfinite_steps_max = 2},
                                         store),
           std::make_unique<MapPublisher>(&published, &published_in_order),
-          [this](std::vector<runtime::PayloadRef> refs, auto done) {
+          [this](std::vector<wire::PayloadRef> refs, auto done) {
             if (reads_fail > 0) {
               --reads_fail;
               return done(Error{.message = "the bulk socket is gone"});
             }
             std::vector<std::string> bytes;
-            for (const runtime::PayloadRef& ref : refs)
-              bytes.push_back(runtime::encode(payload_of(ref.offset)));
+            for (const wire::PayloadRef& ref : refs)
+              bytes.push_back(wire::encode(payload_of(ref.offset)));
             done(std::move(bytes));
           },
           exchange);
@@ -111,7 +111,7 @@ struct World {
   }
 
   void tell(LearnerActor::Inbox message) {
-    EXPECT_EQ(learner.tell(std::move(message)), runtime::Delivery::kAccepted);
+    EXPECT_EQ(learner.tell(std::move(message)), actor::Delivery::kAccepted);
     run();
   }
   void run() {
@@ -142,11 +142,11 @@ struct World {
     return found;
   }
 
-  runtime::SimulatedExecutor executor{7};
+  actor::SimulatedExecutor executor{7};
   std::vector<std::string> failures;
-  runtime::System system{executor, [this](const runtime::Address&, const Error& error) {
-                           failures.push_back(error.message);
-                         }};
+  actor::System system{executor, [this](const actor::Address&, const Error& error) {
+                         failures.push_back(error.message);
+                       }};
   std::vector<LearnerEvents> heard;
   std::map<PolicyVersion, std::uint64_t> published;
   std::vector<PolicyVersion> published_in_order;
@@ -155,8 +155,8 @@ struct World {
   int reads_fail = 0;
   std::int64_t older_versions = 0;
   std::set<StepId> nonfinite;  // steps whose gradient is not finite
-  runtime::Ref<LearnerEvents> exchange;
-  runtime::Ref<LearnerActor::Inbox> learner;
+  actor::Ref<LearnerEvents> exchange;
+  actor::Ref<LearnerActor::Inbox> learner;
 };
 
 TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
@@ -199,10 +199,10 @@ TEST(LearnerActor, APublicationTellsWhereItsVersionIsBroadcast) {
   world.warm_up();
   world.tell(world.step(0));
   EXPECT_FALSE(world.all<Published>()[0].publication.broadcast);
-  EXPECT_EQ(world.all<WarmStarted>()[0].publication.broadcast, (runtime::BroadcastPlace{5, 1}));
+  EXPECT_EQ(world.all<WarmStarted>()[0].publication.broadcast, (wire::BroadcastPlace{5, 1}));
   const auto committed = world.all<StepCommitted>();
   ASSERT_TRUE(committed.size() == 1 && committed[0].publication);
-  EXPECT_EQ(committed[0].publication->broadcast, (runtime::BroadcastPlace{5, 2}));
+  EXPECT_EQ(committed[0].publication->broadcast, (wire::BroadcastPlace{5, 2}));
   EXPECT_EQ(committed[0].publication->checksum, world.published.at(PolicyVersion{1}));
 }
 
@@ -298,8 +298,8 @@ TEST(LearnerActor, ARestoredLearnerPublishesTheOlderVersionsFirst_TR4) {
 TEST(LearnerActor, ANewMeetingAbandonsTheStepUnderWay) {
   World world;
   world.warm_up();
-  ASSERT_EQ(world.learner.tell(world.step(0)), runtime::Delivery::kAccepted);
-  ASSERT_EQ(world.learner.tell(MeetExchange{}), runtime::Delivery::kAccepted);
+  ASSERT_EQ(world.learner.tell(world.step(0)), actor::Delivery::kAccepted);
+  ASSERT_EQ(world.learner.tell(MeetExchange{}), actor::Delivery::kAccepted);
   world.run();
   EXPECT_TRUE(world.all<StepCommitted>().empty());
   EXPECT_EQ(world.all<LearnerUp>().back().checkpoint, StepId{0});

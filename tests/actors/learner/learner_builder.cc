@@ -71,9 +71,9 @@ TrainerConfig trainer_config(const std::filesystem::path& folder) {
 
 std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
-                                            std::unique_ptr<runtime::Collective> gang,
+                                            std::unique_ptr<collective::Collective> gang,
                                             std::vector<WarmStartRecord> records,
-                                            runtime::DeviceKind device, runtime::DType dtype,
+                                            device::DeviceKind device, device::DType dtype,
                                             Sharing sharing) {
   const std::filesystem::path model_folder = folder / "model";
   if (!std::filesystem::exists(model_folder)) write_model_folder(model_folder, learner_model());
@@ -92,12 +92,12 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
   return *std::move(trainer);
 }
 
-void expect_publishes_its_checkpoint(NativeTrainer& trainer, runtime::DType dtype) {
+void expect_publishes_its_checkpoint(NativeTrainer& trainer, device::DType dtype) {
   const auto saved = trainer.save();
   ASSERT_TRUE(saved) << saved.error().message;
   const auto model = load_model(saved->directory, {.dtype = dtype});
   ASSERT_TRUE(model) << model.error().message;
-  const runtime::Arena expected = published(model->config, model->weights);
+  const device::Arena expected = published(model->config, model->weights);
   EXPECT_TRUE(std::ranges::equal(trainer.weights(), expected.bytes()))
       << "step " << trainer.step().value;
 }
@@ -106,7 +106,7 @@ std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const Trainer
                               GangShape shape, const std::function<void(NativeTrainer&)>& drive) {
   // Before the threads, as in every process of a rank.
   init_logging("gang", LogLevel::kWarnings);
-  auto collectives = runtime::make_local_collectives(shape.ranks);
+  auto collectives = collective::make_local_collectives(shape.ranks);
   const auto make = [&](std::size_t rank) {
     Sharing sharing{.shards = nullptr, .buckets = shape.buckets};
     if (!shape.shards.empty()) sharing.shards = std::move(shape.shards[rank]);

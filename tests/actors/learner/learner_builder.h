@@ -30,30 +30,30 @@ TrainerConfig trainer_config(const std::filesystem::path& folder);
 
 // How a trainer shares the optimizer's work with the other ranks; null: it does not.
 struct Sharing {
-  std::unique_ptr<runtime::ShardExchange> shards = nullptr;
+  std::unique_ptr<collective::ShardExchange> shards = nullptr;
   BucketLimits buckets = {};
 };
 
 // A trainer of the tiny model with random weights of the seed; `gang` may be null.
 std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
-                                            std::unique_ptr<runtime::Collective> gang = nullptr,
+                                            std::unique_ptr<collective::Collective> gang = nullptr,
                                             std::vector<WarmStartRecord> records = {},
-                                            runtime::DeviceKind device = runtime::DeviceKind::kCpu,
-                                            runtime::DType dtype = runtime::DType::kF32,
+                                            device::DeviceKind device = device::DeviceKind::kCpu,
+                                            device::DType dtype = device::DType::kF32,
                                             Sharing sharing = {});
 
 // Saves a checkpoint and returns the weights that the trainer publishes: those of the checkpoint,
 // rounded to `dtype`.
-void expect_publishes_its_checkpoint(NativeTrainer& trainer, runtime::DType dtype);
+void expect_publishes_its_checkpoint(NativeTrainer& trainer, device::DType dtype);
 
 struct GangShape {
   int ranks = 2;
-  std::vector<std::unique_ptr<runtime::ShardExchange>> shards = {};  // one a rank, or none
+  std::vector<std::unique_ptr<collective::ShardExchange>> shards = {};  // one a rank, or none
   BucketLimits buckets = {};
   std::vector<WarmStartRecord> records = {};
-  runtime::DeviceKind device = runtime::DeviceKind::kCpu;
-  runtime::DType dtype = runtime::DType::kF32;
+  device::DeviceKind device = device::DeviceKind::kCpu;
+  device::DType dtype = device::DType::kF32;
 };
 
 struct RankEnd {

@@ -27,11 +27,11 @@ class Rig {
       : config_(config),
         model_(testing::learner_model(family)),
         weights(testing::random_weights(model_, 3)),
-        gradients(must(runtime::Arena::allocate(weights.manifest(), "gradients"))),
-        policy_(must(Weights::allocate(model_, WeightsUse::kTraining, runtime::DeviceKind::kCpu))),
+        gradients(must(device::Arena::allocate(weights.manifest(), "gradients"))),
+        policy_(must(Weights::allocate(model_, WeightsUse::kTraining, device::DeviceKind::kCpu))),
         reference_(
-            must(Weights::allocate(model_, WeightsUse::kInference, runtime::DeviceKind::kCpu))),
-        pass_(must(LossPass::make(model_, config, runtime::DeviceKind::kCpu, {}))),
+            must(Weights::allocate(model_, WeightsUse::kInference, device::DeviceKind::kCpu))),
+        pass_(must(LossPass::make(model_, config, device::DeviceKind::kCpu, {}))),
         batch(testing::random_batch(11, StepId{4})) {
     reference_.install(stream_, testing::random_weights(model_, 4).bytes());
     set_behaviour(behaviour_noise, shift);
@@ -85,11 +85,11 @@ class Rig {
 
   const TrainerConfig config_;
   const ModelConfig model_;
-  const runtime::Stream stream_{};
+  const device::Stream stream_{};
 
  public:
-  runtime::Arena weights;
-  runtime::Arena gradients;
+  device::Arena weights;
+  device::Arena gradients;
 
  private:
   Weights policy_, reference_;
@@ -160,7 +160,7 @@ TEST(LossPass, GradientOfEveryFamily) {
   for (const Family family : {Family::kQwen2, Family::kLlama}) {
     Rig rig(config_with({}), 0.15, 0, family);
     expect_gradient(rig, architecture(family));
-    const runtime::TensorView bias = optional_vectors(rig.gradients, LayerNames(0)).qkv_bias;
+    const device::TensorView bias = optional_vectors(rig.gradients, LayerNames(0)).qkv_bias;
     EXPECT_EQ(bias.empty(), family == Family::kLlama);
     if (bias.empty()) continue;
     EXPECT_GT(norm({bias.f32(), static_cast<std::size_t>(bias.dim(0))}), 1e-3);
@@ -268,16 +268,16 @@ TEST(LossPass, AtEqualWeightsEveryDifferenceIsZero_NT2) {
 
 // On the CPU, for every family; a pass that computes the layers twice has the same bits.
 TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
-  constexpr auto kCpu = runtime::DeviceKind::kCpu;
+  constexpr auto kCpu = device::DeviceKind::kCpu;
   constexpr auto kProducts = kernels::Rows::kInvariant;
   const TrainBatch batch = testing::random_batch(11, StepId{4});
   for (const Family family : testing::kFamilies) {
     SCOPED_TRACE(architecture(family));
-    const auto pass = [&](runtime::DType dtype, bool checkpointing) {
+    const auto pass = [&](device::DType dtype, bool checkpointing) {
       return testing::pass_on(kCpu, batch, dtype, checkpointing, kProducts, family);
     };
-    const testing::Pass f32 = pass(runtime::DType::kF32, false);
-    const testing::Pass bf16 = pass(runtime::DType::kBF16, false);
+    const testing::Pass f32 = pass(device::DType::kF32, false);
+    const testing::Pass bf16 = pass(device::DType::kBF16, false);
     ASSERT_FALSE(f32.logprobs.empty());
     // Scores that no norm of q and k bounds are larger, and a rounding moves them further.
     const double allowed = (family == Family::kQwen3 ? 1 : 2) * testing::kBf16LogprobTolerance;
@@ -285,7 +285,7 @@ TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
     EXPECT_GT(testing::furthest(bf16.logprobs, f32.logprobs), 1e-4) << "was it computed in bf16?";
     EXPECT_LE(testing::relative_error(bf16.gradients, f32.gradients),
               testing::kBf16GradientTolerance);
-    const testing::Pass again = pass(runtime::DType::kBF16, true);
+    const testing::Pass again = pass(device::DType::kBF16, true);
     EXPECT_EQ(again.logprobs, bf16.logprobs);
     EXPECT_EQ(again.gradients, bf16.gradients);
   }

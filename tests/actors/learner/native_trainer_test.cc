@@ -24,7 +24,7 @@ using testing::trainer_config;
 
 // All that a step shows: its report and the weights.
 std::string fingerprint(const TrainedStep& step) {
-  return runtime::encode(step.report) + std::to_string(step.checksum);
+  return wire::encode(step.report) + std::to_string(step.checksum);
 }
 
 std::string train_to(NativeTrainer& trainer, std::int64_t end) {
@@ -49,15 +49,15 @@ void with_gang(const std::filesystem::path& folder, const TrainerConfig& config,
     EXPECT_EQ(end.error, "");
 }
 
-class NativeTrainerIn : public ::testing::TestWithParam<runtime::DType> {
+class NativeTrainerIn : public ::testing::TestWithParam<device::DType> {
  protected:
   static std::unique_ptr<NativeTrainer> trainer_of(const std::filesystem::path& folder,
                                                    const TrainerConfig& config) {
-    return make_trainer(folder, config, nullptr, {}, runtime::DeviceKind::kCpu, GetParam());
+    return make_trainer(folder, config, nullptr, {}, device::DeviceKind::kCpu, GetParam());
   }
 };
 INSTANTIATE_TEST_SUITE_P(Of, NativeTrainerIn, ::testing::ValuesIn(testing::kDTypes),
-                         [](const auto& test) { return runtime::name(test.param); });
+                         [](const auto& test) { return device::name(test.param); });
 
 TEST(NativeTrainer, ReportsWhatItTrainedOn) {
   const auto folder = scratch_folder("report");
@@ -190,7 +190,7 @@ TEST(NativeTrainer, TwoRanksRepeatAndAgreeWithOne_TR1) {
 
 TEST(NativeTrainer, AGangWithoutItsRankZeroEndsWithAnError) {
   const auto folder = scratch_folder("widow");
-  auto collectives = runtime::make_local_collectives(2);
+  auto collectives = collective::make_local_collectives(2);
   auto follower = make_trainer(folder, trainer_config(folder), std::move(collectives[1]));
   collectives[0].reset();
   const auto ended = follower->follow();
@@ -202,7 +202,7 @@ TEST(NativeTrainer, AGangWithoutItsRankZeroEndsWithAnError) {
 TEST(NativeTrainer, AGangWhoseRankZeroHangsEndsWithAnErrorThatNamesIt) {
   const auto folder = scratch_folder("hung");
   auto collectives =
-      runtime::make_local_collectives(2, runtime::add_floats, std::chrono::milliseconds(50));
+      collective::make_local_collectives(2, collective::add_floats, std::chrono::milliseconds(50));
   auto follower = make_trainer(folder, trainer_config(folder), std::move(collectives[1]));
   const auto ended = follower->follow();
   ASSERT_FALSE(ended);
@@ -219,7 +219,7 @@ TEST(NativeTrainer, RanksThatStartFromDifferentWeightsAreRefused) {
   ASSERT_TRUE(saved->save());
   TrainerConfig fresh = config;
   fresh.checkpoints.resume = ResumeMode::kDisable;
-  auto collectives = runtime::make_local_collectives(2);
+  auto collectives = collective::make_local_collectives(2);
   auto leader = make_trainer(folder, config, std::move(collectives[0]));
   auto follower = make_trainer(folder, fresh, std::move(collectives[1]));
   std::thread following([&] { EXPECT_FALSE(follower->follow()); });
@@ -255,7 +255,7 @@ TEST_P(NativeTrainerIn, PublishesItsMasterWeights) {
 // The reference and the older versions are kept as they were published, so a job that has one of
 // them goes on in its own dtype; a job without them goes on in either.
 TEST_P(NativeTrainerIn, PublishedWeightsOfAnotherDtypeAreRefused) {
-  using runtime::DType;
+  using device::DType;
   const DType other = GetParam() == DType::kF32 ? DType::kBF16 : DType::kF32;
   struct Published {
     bool reference;
@@ -272,7 +272,7 @@ TEST_P(NativeTrainerIn, PublishedWeightsOfAnotherDtypeAreRefused) {
     train_to(*trained, 1);
     ASSERT_TRUE(trained->save());
     const auto restored =
-        make_trainer(folder, config, nullptr, {}, runtime::DeviceKind::kCpu, other)->restore();
+        make_trainer(folder, config, nullptr, {}, device::DeviceKind::kCpu, other)->restore();
     EXPECT_EQ(restored.has_value(), !held.reference && held.older_versions == 0);
     if (restored) continue;
     EXPECT_EQ(restored.error().code, ErrorCode::kInvalid);

@@ -81,7 +81,7 @@ TEST(ObservedGroups, ChangeNoWeight_OG1) {
     config.batch.mini_batch_groups = 6;
     testing::GangShape shape{.ranks = ranks};
     if (shares) {
-      shape.shards = runtime::make_local_shards(ranks);
+      shape.shards = collective::make_local_shards(ranks);
       shape.buckets = {.floats_min = 1000, .floats_max = 2500};
     }
     return testing::run_gang(folder, config, std::move(shape),

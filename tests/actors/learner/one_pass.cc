@@ -14,8 +14,8 @@
 namespace tandem::actors::testing {
 namespace {
 
-runtime::Arena round_to_bf16(runtime::Arena weights) {
-  for (float& w : weights.f32()) w = runtime::bf16_to_f32(runtime::f32_to_bf16(w));
+device::Arena round_to_bf16(device::Arena weights) {
+  for (float& w : weights.f32()) w = device::bf16_to_f32(device::f32_to_bf16(w));
   return weights;
 }
 
@@ -38,21 +38,21 @@ TrainerConfig one_pass_config(const std::filesystem::path& folder) {
   return config;
 }
 
-Pass pass_on(runtime::DeviceKind device, const TrainBatch& batch, runtime::DType dtype,
+Pass pass_on(device::DeviceKind device, const TrainBatch& batch, device::DType dtype,
              bool checkpointing, kernels::Rows products, Family family) {
   TrainerConfig config = one_pass_config("unused");
   config.enable_gradient_checkpointing = checkpointing;
   config.products = products;
   ModelConfig model = learner_model(family);
   EXPECT_TRUE(compute_in(dtype, model));
-  const runtime::Arena weights = published(model, round_to_bf16(random_weights(model, 3)));
-  const runtime::Arena other = published(model, round_to_bf16(random_weights(model, 4)));
-  const runtime::Arena gradients = must(
-      runtime::Arena::allocate(make_manifest(model), "gradients", runtime::operand_place(device)));
+  const device::Arena weights = published(model, round_to_bf16(random_weights(model, 3)));
+  const device::Arena other = published(model, round_to_bf16(random_weights(model, 4)));
+  const device::Arena gradients = must(
+      device::Arena::allocate(make_manifest(model), "gradients", device::operand_place(device)));
   Weights policy = must(Weights::allocate(model, WeightsUse::kTraining, device));
   Weights reference = must(Weights::allocate(model, WeightsUse::kInference, device));
   LossPass loss_pass = must(LossPass::make(model, config, device, {}));
-  const runtime::Queue queue(device);
+  const device::Queue queue(device);
   policy.install(queue.stream(), weights.bytes());
   reference.install(queue.stream(), other.bytes());
 
@@ -67,9 +67,9 @@ Pass pass_on(runtime::DeviceKind device, const TrainBatch& batch, runtime::DType
   }
   result.loss = loss_pass.objective().sums().loss;
   result.gradients.resize(static_cast<std::size_t>(gradients.flat().elements()));
-  runtime::copy(queue.stream(), result.gradients.data(), gradients.flat().data,
-                result.gradients.size() * sizeof(float));
-  runtime::synchronize(queue.stream());
+  device::copy(queue.stream(), result.gradients.data(), gradients.flat().data,
+               result.gradients.size() * sizeof(float));
+  device::synchronize(queue.stream());
   return result;
 }
 

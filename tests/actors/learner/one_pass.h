@@ -29,8 +29,8 @@ struct Pass {
 
 // Computes one micro-batch after another with weights and a reference that are far apart. All
 // weights are numbers that bf16 has, whatever `dtype` is.
-Pass pass_on(runtime::DeviceKind device, const TrainBatch& batch,
-             runtime::DType dtype = runtime::DType::kF32, bool checkpointing = false,
+Pass pass_on(device::DeviceKind device, const TrainBatch& batch,
+             device::DType dtype = device::DType::kF32, bool checkpointing = false,
              kernels::Rows products = kernels::Rows::kInvariant, Family family = Family::kQwen3);
 
 // The largest difference of two elements; a NaN where there is one.

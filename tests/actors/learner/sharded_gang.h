@@ -24,7 +24,7 @@ namespace tandem::actors::testing {
 constexpr BucketLimits kSmall{.floats_min = 1000, .floats_max = 2500};
 
 inline GangShape sharing(int ranks, const BucketLimits& buckets = kSmall) {
-  return {.ranks = ranks, .shards = runtime::make_local_shards(ranks), .buckets = buckets};
+  return {.ranks = ranks, .shards = collective::make_local_shards(ranks), .buckets = buckets};
 }
 
 inline GangShape replicated(int ranks) { return {.ranks = ranks}; }
@@ -87,30 +87,30 @@ inline std::vector<WarmStartRecord> few_records() {
 
 // Another exchange with an ear to its calls. From call number `cut_at` on they fail, and with them
 // those of the other ranks.
-class Watched final : public runtime::ShardExchange {
+class Watched final : public collective::ShardExchange {
  public:
   struct Ear {
     std::optional<int> cut_at = {};
     std::function<void()> on_sum = [] {};
     std::function<void()> on_wait = [] {};
   };
-  Watched(std::unique_ptr<runtime::ShardExchange> of, Ear ear)
+  Watched(std::unique_ptr<collective::ShardExchange> of, Ear ear)
       : exchange_(std::move(of)),
         ear_(std::move(ear)),
         rank_(exchange_->rank()),
         size_(exchange_->size()) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  Result<void> reduce_scatter(const runtime::TensorView& bucket,
-                              const runtime::Stream& producer) override {
+  Result<void> reduce_scatter(const device::TensorView& bucket,
+                              const device::Stream& producer) override {
     ear_.on_sum();
     return call() ? exchange_->reduce_scatter(bucket, producer) : cut();
   }
-  Result<void> all_gather(const runtime::TensorView& bucket,
-                          const runtime::Stream& producer) override {
+  Result<void> all_gather(const device::TensorView& bucket,
+                          const device::Stream& producer) override {
     return call() ? exchange_->all_gather(bucket, producer) : cut();
   }
-  Result<void> hold_back(const runtime::Stream& consumer, std::uint64_t calls) override {
+  Result<void> hold_back(const device::Stream& consumer, std::uint64_t calls) override {
     return exchange_ ? exchange_->hold_back(consumer, calls) : cut();
   }
   Result<void> wait() override {
@@ -125,7 +125,7 @@ class Watched final : public runtime::ShardExchange {
   }
   static Result<void> cut() { return Error{.message = "the test's link is cut"}; }
 
-  std::unique_ptr<runtime::ShardExchange> exchange_;
+  std::unique_ptr<collective::ShardExchange> exchange_;
   const Ear ear_;
   const int rank_, size_;
   int calls_ = 0;

@@ -27,28 +27,28 @@ using testing::Watched;
 // An exchange of shards whose first `held_max` gathers begin as late as possible: each when it is
 // waited for. Counts how many gathers wait() has waited for, how many hold_back(), and how often
 // hold_back() came back before the others had begun.
-class Late final : public runtime::ShardExchange {
+class Late final : public collective::ShardExchange {
  public:
   struct Counts {
     int all = 0, part = 0, early_returns = 0;
   };
-  Late(std::unique_ptr<runtime::ShardExchange> of, int held_max, Counts& counts)
+  Late(std::unique_ptr<collective::ShardExchange> of, int held_max, Counts& counts)
       : exchange_(std::move(of)), left_(held_max), counts_(counts) {}
   int rank() const override { return exchange_->rank(); }
   int size() const override { return exchange_->size(); }
-  Result<void> reduce_scatter(const runtime::TensorView& bucket,
-                              const runtime::Stream& producer) override {
+  Result<void> reduce_scatter(const device::TensorView& bucket,
+                              const device::Stream& producer) override {
     EXPECT_TRUE(held_.empty());
     return exchange_->reduce_scatter(bucket, producer);
   }
-  Result<void> all_gather(const runtime::TensorView& bucket,
-                          const runtime::Stream& producer) override {
+  Result<void> all_gather(const device::TensorView& bucket,
+                          const device::Stream& producer) override {
     if (left_ == 0) return exchange_->all_gather(bucket, producer);
     --left_;
     held_.push_back({bucket, producer});
     return {};
   }
-  Result<void> hold_back(const runtime::Stream& consumer, std::uint64_t calls) override {
+  Result<void> hold_back(const device::Stream& consumer, std::uint64_t calls) override {
     while (made_ < calls && !held_.empty())
       if (auto sent = send(counts_.part); !sent) return sent;
     counts_.early_returns += !held_.empty();
@@ -63,8 +63,8 @@ class Late final : public runtime::ShardExchange {
 
  private:
   struct Gather {
-    runtime::TensorView bucket;
-    runtime::Stream producer;
+    device::TensorView bucket;
+    device::Stream producer;
   };
   Result<void> send(int& count) {
     const Gather gather = held_.front();
@@ -74,7 +74,7 @@ class Late final : public runtime::ShardExchange {
     return exchange_->all_gather(gather.bucket, gather.producer);
   }
 
-  std::unique_ptr<runtime::ShardExchange> exchange_;
+  std::unique_ptr<collective::ShardExchange> exchange_;
   int left_;
   Counts& counts_;
   std::deque<Gather> held_;
@@ -83,25 +83,25 @@ class Late final : public runtime::ShardExchange {
 
 // An exchange of shards whose gathers are complete as soon as they are asked for, so that nothing
 // overlaps.
-class Early final : public runtime::ShardExchange {
+class Early final : public collective::ShardExchange {
  public:
-  explicit Early(std::unique_ptr<runtime::ShardExchange> of) : exchange_(std::move(of)) {}
+  explicit Early(std::unique_ptr<collective::ShardExchange> of) : exchange_(std::move(of)) {}
   int rank() const override { return exchange_->rank(); }
   int size() const override { return exchange_->size(); }
-  Result<void> reduce_scatter(const runtime::TensorView& bucket,
-                              const runtime::Stream& producer) override {
+  Result<void> reduce_scatter(const device::TensorView& bucket,
+                              const device::Stream& producer) override {
     return exchange_->reduce_scatter(bucket, producer);
   }
-  Result<void> all_gather(const runtime::TensorView& bucket,
-                          const runtime::Stream& producer) override {
+  Result<void> all_gather(const device::TensorView& bucket,
+                          const device::Stream& producer) override {
     if (auto queued = exchange_->all_gather(bucket, producer); !queued) return queued;
     return exchange_->wait();
   }
-  Result<void> hold_back(const runtime::Stream&, std::uint64_t) override { return {}; }
+  Result<void> hold_back(const device::Stream&, std::uint64_t) override { return {}; }
   Result<void> wait() override { return exchange_->wait(); }
 
  private:
-  std::unique_ptr<runtime::ShardExchange> exchange_;
+  std::unique_ptr<collective::ShardExchange> exchange_;
 };
 
 // Warm start, RL, and a checkpoint right after a step. Gathers that begin as late as can be show

@@ -21,7 +21,7 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::ShardRange;
+using collective::ShardRange;
 using testing::config_of;
 using testing::expect_one_end;
 using testing::few_records;
@@ -100,7 +100,7 @@ TEST(ShardedUpdate, BucketsTileTheArenaFromItsEnd_SU1) {
 
 TEST(ShardedUpdate, BucketsEndWhereLayersDo) {
   const ModelConfig model = testing::learner_model();
-  const runtime::Manifest manifest = make_manifest(model);
+  const device::Manifest manifest = make_manifest(model);
   std::vector<std::int64_t> borders{0};
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     borders.push_back(static_cast<std::int64_t>(
@@ -115,10 +115,10 @@ TEST(ShardedUpdate, ABucketLeavesAsSoonAsItIsFinished) {
   const std::vector<ShardRange> buckets = cut_buckets(model, kSmall);
   ASSERT_GE(buckets.size(), 4u);
   std::size_t sums = 0;
-  ShardedUpdate update(std::make_unique<Watched>(std::move(runtime::make_local_shards(1)[0]),
+  ShardedUpdate update(std::make_unique<Watched>(std::move(collective::make_local_shards(1)[0]),
                                                  Watched::Ear{.on_sum = [&] { ++sums; }}),
                        buckets);
-  const auto gradients = runtime::Arena::allocate(make_manifest(model), "gradients");
+  const auto gradients = device::Arena::allocate(make_manifest(model), "gradients");
   ASSERT_TRUE(gradients);
   update.begin();
   for (std::size_t i = 0; i < buckets.size(); ++i) {
@@ -131,23 +131,23 @@ TEST(ShardedUpdate, ABucketLeavesAsSoonAsItIsFinished) {
 
 TEST(Optimizer, AnyCutGivesTheSameBits_OP1) {
   const ModelConfig model = testing::learner_model();
-  const runtime::Manifest manifest = make_manifest(model);
+  const device::Manifest manifest = make_manifest(model);
   const auto floats = static_cast<std::int64_t>(manifest.bytes_total / sizeof(float));
   struct State {
     std::vector<float> weights, m, v;
     bool operator==(const State&) const = default;
   };
   const auto after = [&](std::vector<ShardRange> parts) {
-    auto optimizer = Optimizer::allocate(floats, std::move(parts), runtime::DeviceKind::kCpu);
+    auto optimizer = Optimizer::allocate(floats, std::move(parts), device::DeviceKind::kCpu);
     EXPECT_TRUE(optimizer);
-    const runtime::Arena weights = testing::random_weights(model, 1);
-    auto moments = runtime::Arena::allocate(manifest, "moments");
+    const device::Arena weights = testing::random_weights(model, 1);
+    auto moments = device::Arena::allocate(manifest, "moments");
     EXPECT_TRUE(moments);
-    const auto copy = [](const runtime::Arena& arena) {
+    const auto copy = [](const device::Arena& arena) {
       return std::vector<float>(arena.f32().begin(), arena.f32().end());
     };
     for (std::uint64_t step = 0; step < 3; ++step) {
-      const runtime::Arena gradients = testing::random_weights(model, 2 + step);
+      const device::Arena gradients = testing::random_weights(model, 2 + step);
       EXPECT_TRUE(optimizer->begin_step({.weight_decay = 0.1, .grad_clip = 1}, 1e-2, 25));
       for (std::size_t i = 0; i < optimizer->parts(); ++i)
         optimizer->update({}, i, weights, gradients);
@@ -436,7 +436,7 @@ TEST(ShardedTrainer, IsToldToNeedItsShareOfTheMoments) {
   const auto moments = [](int sharing) {
     for (const MemoryPart& part :
          trainer_memory(testing::learner_model(), testing::trainer_config("unused"),
-                        runtime::DeviceKind::kCuda, sharing))
+                        device::DeviceKind::kCuda, sharing))
       if (std::string_view(part.name) == "moments") return part.bytes;
     return std::size_t{0};
   };

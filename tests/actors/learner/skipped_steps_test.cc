@@ -51,7 +51,7 @@ GangShape replicated(int ranks) { return {.ranks = ranks}; }
 
 GangShape sharing(int ranks) {
   return {.ranks = ranks,
-          .shards = runtime::make_local_shards(ranks),
+          .shards = collective::make_local_shards(ranks),
           .buckets = {.floats_min = 1000, .floats_max = 2500}};
 }
 

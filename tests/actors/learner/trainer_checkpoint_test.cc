@@ -158,7 +158,7 @@ TEST_F(TrainerCheckpoint, OneOfFormat2HasSkippedNoStep) {
                               .v_checksum = sum,
                               .older_checksums = {1, 2}};
   ASSERT_TRUE(write_file_atomic(config_.directory / "step-6/trainer/state.bin",
-                                std::string_view(runtime::encode(former))));
+                                std::string_view(wire::encode(former))));
   const auto state = read();
   ASSERT_TRUE(state);
   EXPECT_EQ(state->step, StepId{6});

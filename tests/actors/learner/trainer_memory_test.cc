@@ -35,7 +35,7 @@ std::atomic<std::size_t> heap_block_max = 0;
 namespace tandem::actors {
 namespace {
 
-constexpr auto kCpu = runtime::DeviceKind::kCpu;
+constexpr auto kCpu = device::DeviceKind::kCpu;
 
 // The learner's model with matrices that outweigh everything else.
 ModelConfig wide_model() {
@@ -47,7 +47,7 @@ ModelConfig wide_model() {
 
 std::unique_ptr<NativeTrainer> wide_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
-                                            runtime::DType dtype = runtime::DType::kF32) {
+                                            device::DType dtype = device::DType::kF32) {
   if (!std::filesystem::exists(folder / "model"))
     testing::write_model_folder(folder / "model", wide_model());
   return testing::make_trainer(folder, config, nullptr, {}, kCpu, dtype);
@@ -55,12 +55,12 @@ std::unique_ptr<NativeTrainer> wide_trainer(const std::filesystem::path& folder,
 
 TEST(TrainerMemory, MasterAndPackedWeightsAndNoThirdCopy) {
   const ModelConfig model = wide_model();
-  const std::size_t before = runtime::host_blocks().bytes_now;
+  const std::size_t before = device::host_blocks().bytes_now;
   const auto weights = TrainerWeights::allocate(
       {.model = model, .device = kCpu, .reference = false}, testing::random_weights(model, 3));
   ASSERT_TRUE(weights);
   const std::size_t arena = make_manifest(model).bytes_total;
-  const std::size_t held = runtime::host_blocks().bytes_now - before;
+  const std::size_t held = device::host_blocks().bytes_now - before;
   EXPECT_EQ(held, arena + Weights::bytes(model, WeightsUse::kTrainingInPlace, kCpu));
   EXPECT_LT(held, arena * 5 / 2);
 }
@@ -70,33 +70,33 @@ TEST(TrainerMemory, MasterAndPackedWeightsAndNoThirdCopy) {
 TEST(TrainerMemory, ThePartsAreWhatIsAllocated) {
   const auto folder = testing::scratch_folder("parts");
   const TrainerConfig config = testing::trainer_config(folder);
-  for (const runtime::DType dtype : testing::kDTypes) {
+  for (const device::DType dtype : testing::kDTypes) {
     ModelConfig model = wide_model();
     ASSERT_TRUE(compute_in(dtype, model));
-    const std::size_t before = runtime::host_blocks().bytes_now;
+    const std::size_t before = device::host_blocks().bytes_now;
     const auto trainer = wide_trainer(folder, config, dtype);
-    const std::size_t held = runtime::host_blocks().bytes_now - before;
-    std::size_t sum = dtype == runtime::DType::kF32 ? 0 : published_manifest(model).bytes_total;
+    const std::size_t held = device::host_blocks().bytes_now - before;
+    std::size_t sum = dtype == device::DType::kF32 ? 0 : published_manifest(model).bytes_total;
     for (const MemoryPart& part : trainer_memory(model, config, kCpu)) sum += part.bytes;
-    EXPECT_GE(held, sum) << runtime::name(dtype);
-    EXPECT_LT(held, sum + make_manifest(model).bytes_total / 4) << runtime::name(dtype);
+    EXPECT_GE(held, sum) << device::name(dtype);
+    EXPECT_LT(held, sum + make_manifest(model).bytes_total / 4) << device::name(dtype);
   }
 }
 
 TEST(TrainerMemory, RestoreAndCheckpointsTakeNoSecondModel) {
   const std::size_t arena = make_manifest(wide_model()).bytes_total;
-  for (const runtime::DType dtype : testing::kDTypes) {
-    SCOPED_TRACE(runtime::name(dtype));
-    const auto folder = testing::scratch_folder(std::string("peaks_") + runtime::name(dtype));
+  for (const device::DType dtype : testing::kDTypes) {
+    SCOPED_TRACE(device::name(dtype));
+    const auto folder = testing::scratch_folder(std::string("peaks_") + device::name(dtype));
     const auto trainer = wide_trainer(folder, testing::trainer_config(folder), dtype);
     const auto expect_no_model = [&](const char* what) {
-      const runtime::HostBlocks blocks = runtime::host_blocks();
+      const device::HostBlocks blocks = device::host_blocks();
       EXPECT_LT(blocks.bytes_peak, blocks.bytes_now + arena / 2) << what;
       EXPECT_LT(heap_block_max.load(), arena / 2) << what;
-      runtime::reset_host_blocks_peak();
+      device::reset_host_blocks_peak();
       heap_block_max = 0;
     };
-    runtime::reset_host_blocks_peak();
+    device::reset_host_blocks_peak();
     heap_block_max = 0;
     const auto saved = trainer->save();
     ASSERT_TRUE(saved);
@@ -109,9 +109,9 @@ TEST(TrainerMemory, RestoreAndCheckpointsTakeNoSecondModel) {
 // In the order of the manifest, without the gaps.
 TEST(TrainerMemory, TheDigestIsOfTheParametersBytes) {
   const ModelConfig model = testing::learner_model();
-  const runtime::Arena arena = testing::random_weights(model, 3);
+  const device::Arena arena = testing::random_weights(model, 3);
   std::vector<std::byte> bytes;
-  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
+  for (const device::ParameterSpec& spec : arena.manifest().parameters) {
     const auto part = arena.bytes().subspan(spec.offset_bytes, spec.bytes);
     bytes.insert(bytes.end(), part.begin(), part.end());
   }

@@ -119,12 +119,12 @@ void expect_figures(const StepReport& report, const nlohmann::json& wanted) {
 }
 
 // The largest share of a parameter's movement by which ours differs from the golden one.
-void expect_movement(const runtime::Manifest& manifest, std::span<const float> moved,
+void expect_movement(const device::Manifest& manifest, std::span<const float> moved,
                      const std::filesystem::path& file) {
   const auto golden = SafetensorsFile::open(file);
   ASSERT_TRUE(golden);
   double squares = 0, errors = 0;
-  for (const runtime::ParameterSpec& tensor : manifest.parameters) {
+  for (const device::ParameterSpec& tensor : manifest.parameters) {
     std::vector<float> wanted(tensor.bytes / sizeof(float));
     ASSERT_TRUE(golden->read(tensor.name, wanted)) << tensor.name;
     const float* own = moved.data() + tensor.offset_bytes / sizeof(float);
@@ -156,7 +156,7 @@ TEST_P(Updates, AreThoseOfPyTorch_NT5) {
                       .eps = options["eps"],
                       .grad_clip = options["grad_clip"]};
   const std::vector<float> start(model->weights.f32().begin(), model->weights.f32().end());
-  const runtime::Manifest manifest = model->weights.manifest();
+  const device::Manifest manifest = model->weights.manifest();
   const auto trainer = NativeTrainer::make({.config = config,
                                             .model = *std::move(model),
                                             .records = {},

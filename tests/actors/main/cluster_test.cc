@@ -35,8 +35,8 @@ class Down : public testing::Test {
     EXPECT_EQ(::posix_spawn(&controller_, "/bin/sleep", nullptr, nullptr, const_cast<char**>(argv),
                             environ),
               0);
-    server_ = runtime::HttpServer::listen({}, {}, [this](const runtime::HttpRequest& request) {
-                return runtime::HttpResponse{
+    server_ = http::HttpServer::listen({}, {}, [this](const http::HttpRequest& request) {
+                return http::HttpResponse{
                     .body = (request.segments[2] == "nodes" ? nodes_ : jobs_).dump()};
               }).value();
     std::ofstream(home_ / "controller.json")
@@ -65,7 +65,7 @@ class Down : public testing::Test {
   fs::path home_;
   pid_t controller_ = 0;
   json nodes_ = json::array(), jobs_ = json::array();
-  std::unique_ptr<runtime::HttpServer> server_;
+  std::unique_ptr<http::HttpServer> server_;
 };
 
 TEST_F(Down, WaitsForNoProcessThatOnlySharesItsPidWithANodeElsewhere) {

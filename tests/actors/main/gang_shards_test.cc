@@ -13,7 +13,7 @@
 namespace tandem::app {
 namespace {
 
-using runtime::ShardExchange;
+using collective::ShardExchange;
 
 constexpr int kRanks = 3;
 
@@ -25,7 +25,7 @@ struct Gang {
   Gang() {
     EXPECT_EQ(kOneGpu, 0);
     for (int rank = 0; rank < kRanks; ++rank) {
-      threads.push_back(std::make_unique<runtime::NcclThread>());
+      threads.push_back(std::make_unique<collective::NcclThread>());
       processes.push_back(
           {.api = fake.api, .streams = fake.streams, .thread = threads.back().get()});
     }
@@ -37,14 +37,14 @@ struct Gang {
     std::vector<std::thread> ranks;
     for (std::size_t rank = 0; rank < kRanks; ++rank)
       ranks.emplace_back([&, rank] {
-        runtime::Manifest manifest;
-        manifest.add("norm.weight", runtime::DType::kF32, {widths[rank]});
+        device::Manifest manifest;
+        manifest.add("norm.weight", device::DType::kF32, {widths[rank]});
         met[rank] = make_gang_shards({.name = "job/learner",
                                       .epoch = 4,
-                                      .layout = runtime::layout_of(manifest),
+                                      .layout = weights::layout_of(manifest),
                                       .bucket_floats_max = 1024,
-                                      .timeout = runtime::kNcclPatience,
-                                      .device = runtime::DeviceKind::kCpu},
+                                      .timeout = collective::kNcclPatience,
+                                      .device = device::DeviceKind::kCpu},
                                      *gang[rank], processes[rank]);
         if (!met[rank]) gang[rank].reset();  // as the end of its process does
       });
@@ -52,10 +52,11 @@ struct Gang {
     return met;
   }
 
-  runtime::FakeNccl fake = runtime::open_fake_nccl();
-  std::vector<std::unique_ptr<runtime::NcclThread>> threads;
-  std::vector<runtime::NcclProcess> processes;
-  std::vector<std::unique_ptr<runtime::Collective>> gang = runtime::make_local_collectives(kRanks);
+  collective::FakeNccl fake = collective::open_fake_nccl();
+  std::vector<std::unique_ptr<collective::NcclThread>> threads;
+  std::vector<collective::NcclProcess> processes;
+  std::vector<std::unique_ptr<collective::Collective>> gang =
+      collective::make_local_collectives(kRanks);
 };
 
 TEST(GangShards, RanksOfOneLayoutShare) {

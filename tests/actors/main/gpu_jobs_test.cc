@@ -19,7 +19,7 @@ namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
-using runtime::DeviceKind;
+using device::DeviceKind;
 
 const fs::path kConfigs = fs::path(TANDEM_SOURCE_DIR) / "configs";
 
@@ -48,7 +48,7 @@ TEST_P(GpuJobs, AreOfTheShapeAndFitOneGpu) {
   EXPECT_EQ(model->manifest.elements(), GetParam().parameters);
   EXPECT_EQ(model->config.hidden_size, GetParam().hidden);
   EXPECT_EQ(model->config.intermediate_size, GetParam().intermediate);
-  EXPECT_EQ(model->config.dtype, runtime::DType::kBF16);
+  EXPECT_EQ(model->config.dtype, device::DType::kBF16);
   EXPECT_EQ(model->config.layers, 28);
   EXPECT_EQ(model->config.vocab_size, 151936);
 
@@ -105,7 +105,7 @@ TEST(NcclJobs, AreToldToTheControllerAndToTheActors) {
   job.weight_broadcast.type = BroadcastType::kNccl;
   EXPECT_EQ(job_shape(job).nccl_roles, (std::set{actors::Role::kLearner, actors::Role::kRollout}));
   EXPECT_TRUE(engine_config(job, 1 << 30).weights_arrive_on_device);
-  EXPECT_EQ(weights_family(job, {"job", "run"}).type, runtime::WeightsType::kNccl);
+  EXPECT_EQ(weights_family(job, {"job", "run"}).type, weights::WeightsType::kNccl);
   EXPECT_EQ(trainer_config(job, {"job", "run"}, false).versions_on_device,
             actors::TrainerConfig{}.versions_on_device);
   job.pools.learner.gpus_per_actor = 0;

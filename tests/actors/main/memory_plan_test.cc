@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using actors::Role;
-using runtime::DeviceKind;
+using device::DeviceKind;
 using scheduler::MemoryDemand;
 using scheduler::MemoryUse;
 
@@ -200,7 +200,7 @@ TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
   add_memory_plan(job, model_of(job), Hosts::kSeveral, shape);
   const auto verdict_on = [&shape](std::int64_t bytes) {
     actors::ControllerCore core(1);
-    const runtime::NodeUp node{
+    const node::NodeUp node{
         .node = "a", .incarnation = {1}, .cpus = 8, .memory_bytes = bytes, .pid = 1};
     EXPECT_TRUE(core.step(node, Time{}).has_value());
     return core.accepted(shape);

@@ -18,7 +18,7 @@ class ThisNode : public testing::Test {
 };
 
 TEST_F(ThisNode, SaysWhichNcclItHas) {
-  const runtime::NodeNccl found = find_nccl();
+  const node::NodeNccl found = find_nccl();
   EXPECT_EQ(found.version, 22809);
   EXPECT_EQ(found.path, TANDEM_FAKE_NCCL);
   EXPECT_FALSE(found.shares_gpus);
@@ -35,13 +35,13 @@ TEST_F(ThisNode, SharesGpusWhereNcclCanAndIsToldTo) {
 }
 
 TEST_F(ThisNode, SaysWhyItHasNone) {
-  ::setenv("TANDEM_NCCL_LIBRARY",
-           ("/nowhere/" + std::string(2 * runtime::kNcclTextMax, 'x')).c_str(), 1);
-  const runtime::NodeNccl found = find_nccl();
+  ::setenv("TANDEM_NCCL_LIBRARY", ("/nowhere/" + std::string(2 * node::kNcclTextMax, 'x')).c_str(),
+           1);
+  const node::NodeNccl found = find_nccl();
   EXPECT_EQ(found.version, 0);
   EXPECT_EQ(found.path, "");
   EXPECT_TRUE(found.absent.starts_with("no NCCL library: /nowhere/xxx")) << found.absent;
-  EXPECT_LE(found.absent.size(), runtime::kNcclTextMax) << "the controller takes no more";
+  EXPECT_LE(found.absent.size(), node::kNcclTextMax) << "the controller takes no more";
 }
 
 TEST_F(ThisNode, LooksForNoneWithoutGpus) {

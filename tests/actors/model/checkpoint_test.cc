@@ -16,7 +16,7 @@
 namespace tandem::actors {
 namespace {
 
-bool same_bytes(const runtime::Arena& a, const runtime::Arena& b) {
+bool same_bytes(const device::Arena& a, const device::Arena& b) {
   return a.manifest() == b.manifest() &&
          std::memcmp(a.bytes().data(), b.bytes().data(), a.bytes().size()) == 0;
 }
@@ -31,11 +31,11 @@ TEST(Manifest, FusedOperandsAreViews) {
   for (const bool tied : {false, true}) {
     ModelConfig config = testing::tiny_config();
     config.tie_word_embeddings = tied;
-    const runtime::Arena arena = testing::random_weights(config, 1);
+    const device::Arena arena = testing::random_weights(config, 1);
     EXPECT_EQ(arena.manifest().find(kHeadName) == nullptr, tied);
     for (std::int64_t layer = 0; layer < config.layers; ++layer) {
       const LayerNames names(layer);
-      const runtime::TensorView qkv = arena.fused(names.q, names.v);
+      const device::TensorView qkv = arena.fused(names.q, names.v);
       EXPECT_EQ(qkv.dim(0), config.qkv_width());
       EXPECT_EQ(qkv.f32() + config.q_width() * config.hidden_size, arena.view(names.k).f32());
       EXPECT_EQ(arena.fused(names.gate, names.up).dim(0), 2 * config.intermediate_size);
@@ -76,15 +76,15 @@ TEST(Checkpoint, RandomWeightsDependOnSeedAndNameAlone) {
   large.layers = 5;
   large.tie_word_embeddings = false;
   const auto init = [](const ModelConfig& config, std::uint64_t seed) {
-    Result<runtime::Arena> arena = runtime::Arena::allocate(make_manifest(config), "test");
+    Result<device::Arena> arena = device::Arena::allocate(make_manifest(config), "test");
     initialize({.seed = seed, .initializer_range = config.initializer_range}, *arena);
     return *std::move(arena);
   };
-  const runtime::Arena a = init(small, 7), again = init(small, 7), b = init(large, 7);
+  const device::Arena a = init(small, 7), again = init(small, 7), b = init(large, 7);
   EXPECT_TRUE(same_bytes(a, again));
   EXPECT_FALSE(same_bytes(a, init(small, 8)));
   double sum = 0, squares = 0, count = 0;
-  for (const runtime::ParameterSpec& spec : a.manifest().parameters) {
+  for (const device::ParameterSpec& spec : a.manifest().parameters) {
     const float* values = a.view(spec.name).f32();
     EXPECT_EQ(std::memcmp(values, b.view(spec.name).f32(), spec.bytes), 0) << spec.name;
     for (std::int64_t i = 0; i < a.view(spec.name).elements(); ++i) {
@@ -104,10 +104,10 @@ TEST(Checkpoint, RandomWeightsDependOnSeedAndNameAlone) {
 // Transformers begins so too: the biases of random weights are zero.
 TEST(Checkpoint, RandomBiasesAreZero) {
   const ModelConfig config = testing::tiny_config(Family::kQwen2);
-  Result<runtime::Arena> arena = runtime::Arena::allocate(make_manifest(config), "test");
+  Result<device::Arena> arena = device::Arena::allocate(make_manifest(config), "test");
   initialize({.seed = 7, .initializer_range = 0.02}, *arena);
   const LayerNames names(1);
-  const runtime::TensorView bias = optional_vectors(*arena, names).qkv_bias;
+  const device::TensorView bias = optional_vectors(*arena, names).qkv_bias;
   ASSERT_EQ(bias.dim(0), config.qkv_width());
   EXPECT_EQ(bias.f32() + config.q_width(), arena->view(names.k_bias).f32());
   for (std::int64_t i = 0; i < bias.dim(0); ++i) EXPECT_EQ(bias.f32()[i], 0.0f);
@@ -118,12 +118,12 @@ TEST(Checkpoint, RandomBiasesAreZero) {
 TEST(Checkpoint, AnyNumberOfThreadsDrawsTheSame) {
   ModelConfig config = testing::tiny_config();
   config.vocab_size = (3 << 16) / config.hidden_size + 5;  // several pieces of a thread's
-  const auto init = [&](runtime::ThreadPool* threads) {
-    Result<runtime::Arena> arena = runtime::Arena::allocate(make_manifest(config), "test");
+  const auto init = [&](device::ThreadPool* threads) {
+    Result<device::Arena> arena = device::Arena::allocate(make_manifest(config), "test");
     initialize({.seed = 7, .initializer_range = 0.02, .threads = threads}, *arena);
     return *std::move(arena);
   };
-  runtime::ThreadPool threads(3);
+  device::ThreadPool threads(3);
   EXPECT_TRUE(same_bytes(init(&threads), init(nullptr)));
 }
 
@@ -132,22 +132,22 @@ TEST(Checkpoint, LoadsIntoOneArena) {
   const ModelConfig config = testing::tiny_config();
   const auto folder = testing::scratch_folder("one-arena");
   testing::write_model_folder(folder, config);
-  const runtime::Arena saved = testing::random_weights(config, 4);
+  const device::Arena saved = testing::random_weights(config, 4);
   ASSERT_TRUE(save_model(folder, {.config = config, .weights = saved, .source = folder}));
-  const std::size_t arena = saved.bytes().size(), before = runtime::host_blocks().bytes_now;
-  runtime::reset_host_blocks_peak();
-  runtime::ThreadPool threads(2);
+  const std::size_t arena = saved.bytes().size(), before = device::host_blocks().bytes_now;
+  device::reset_host_blocks_peak();
+  device::ThreadPool threads(2);
   const Model model = must_load(folder, {.threads = &threads});
   EXPECT_TRUE(same_bytes(model.weights, saved));
-  EXPECT_EQ(runtime::host_blocks().bytes_peak, before + arena);
-  const runtime::Arena there = testing::random_weights(config, 5);
-  runtime::reset_host_blocks_peak();
-  const std::size_t now = runtime::host_blocks().bytes_now;
+  EXPECT_EQ(device::host_blocks().bytes_peak, before + arena);
+  const device::Arena there = testing::random_weights(config, 5);
+  device::reset_host_blocks_peak();
+  const std::size_t now = device::host_blocks().bytes_now;
   const Result<void> loaded =
       load_weights(folder, {.config = config, .weights = there, .threads = &threads});
   ASSERT_TRUE(loaded.has_value()) << render(loaded.error());
   EXPECT_TRUE(same_bytes(there, saved));
-  EXPECT_EQ(runtime::host_blocks().bytes_peak, now);
+  EXPECT_EQ(device::host_blocks().bytes_peak, now);
   ModelConfig other = config;
   other.layers = 1;
   EXPECT_FALSE(load_weights(folder, {.config = other, .weights = there}));

@@ -17,7 +17,7 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::Stream;
+using device::Stream;
 using testing::must;
 
 // Largest difference allowed, as a fraction of the golden tensor's largest magnitude. Both sides
@@ -86,7 +86,7 @@ void expect_close(std::span<const float> ours, const std::vector<float>& golden,
 }
 
 Weights installed(const Model& model, WeightsUse use) {
-  Result<Weights> weights = Weights::allocate(model.config, use, runtime::DeviceKind::kCpu);
+  Result<Weights> weights = Weights::allocate(model.config, use, device::DeviceKind::kCpu);
   weights->install(Stream{}, model.weights.bytes());
   return *std::move(weights);
 }
@@ -99,8 +99,8 @@ TEST_P(DecoderGolden, Logits) {
   const Weights weights = installed(golden.model(), WeightsUse::kInference);
   PagedDecoder decoder = *PagedDecoder::make(
       config, {.rows_max = 64, .slices_max = 4, .logit_rows_max = 64, .positions_max = 64},
-      runtime::DeviceKind::kCpu);
-  KvCache cache = *KvCache::allocate(config, 16, 16, runtime::DeviceKind::kCpu);
+      device::DeviceKind::kCpu);
+  KvCache cache = *KvCache::allocate(config, 16, 16, device::DeviceKind::kCpu);
   std::vector<std::vector<std::int32_t>> pages;
   std::vector<PagedSlice> slices;
   for (std::int32_t i = 0; i < std::ssize(golden.sequences); ++i)
@@ -110,11 +110,11 @@ TEST_P(DecoderGolden, Logits) {
                       .position = 0,
                       .pages = pages[i],
                       .logits_last = static_cast<std::int32_t>(golden.sequences[i].size())});
-  const runtime::TensorView logits = decoder.forward(Stream{}, weights, cache, slices);
+  const device::TensorView logits = decoder.forward(Stream{}, weights, cache, slices);
   std::int64_t row = 0;
   for (std::size_t i = 0; i < pages.size(); ++i) {
     const auto length = static_cast<std::int64_t>(golden.sequences[i].size());
-    const runtime::TensorView own = runtime::rows(logits, row, length);
+    const device::TensorView own = device::rows(logits, row, length);
     expect_close({own.f32(), static_cast<std::size_t>(own.elements())},
                  golden.tensor("logits." + std::to_string(i)), kLogitsTolerance,
                  "sequence " + std::to_string(i));
@@ -127,7 +127,7 @@ TEST_P(DecoderGolden, LogProbabilitiesAndEveryGradient) {
   const ModelConfig& config = golden.model().config;
   const Weights weights = installed(golden.model(), WeightsUse::kTraining);
   TrainDecoder decoder = *TrainDecoder::make(
-      config, {.rows_max = 64, .items_max = 64, .positions_max = 64}, runtime::DeviceKind::kCpu);
+      config, {.rows_max = 64, .items_max = 64, .positions_max = 64}, device::DeviceKind::kCpu);
   std::vector<std::int32_t> tokens;
   std::vector<kernels::Segment> segments;
   std::vector<LogprobItem> items;
@@ -144,12 +144,11 @@ TEST_P(DecoderGolden, LogProbabilitiesAndEveryGradient) {
   expect_close(logprob, golden.tensor("logprob"), kLogprobTolerance, "logprob");
   expect_close(entropy, golden.tensor("entropy"), kEntropyTolerance, "entropy");
 
-  const runtime::Arena gradients =
-      *runtime::Arena::allocate(make_manifest(config), "test gradients");
+  const device::Arena gradients = *device::Arena::allocate(make_manifest(config), "test gradients");
   decoder.backward(Stream{}, weights, batch, golden.tensor("dlogprob"), golden.tensor("dentropy"),
                    gradients);
-  for (const runtime::ParameterSpec& spec : gradients.manifest().parameters) {
-    const runtime::TensorView view = gradients.view(spec.name);
+  for (const device::ParameterSpec& spec : gradients.manifest().parameters) {
+    const device::TensorView view = gradients.view(spec.name);
     expect_close({view.f32(), static_cast<std::size_t>(view.elements())},
                  golden.tensor("grad." + spec.name), kGradientTolerance, spec.name);
   }

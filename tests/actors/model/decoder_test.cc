@@ -36,8 +36,8 @@ std::atomic<std::int64_t> allocations{0};
 namespace tandem::actors {
 namespace {
 
-using runtime::Arena;
-using runtime::Stream;
+using device::Arena;
+using device::Stream;
 using Tokens = std::vector<std::int32_t>;
 
 constexpr std::int64_t kRowsMax = 2048;
@@ -128,7 +128,7 @@ Packed pack(const std::vector<Group>& groups, Prefix prefix) {
 
 Weights installed(const ModelConfig& config, const Arena& arena,
                   WeightsUse use = WeightsUse::kTraining) {
-  Result<Weights> weights = Weights::allocate(config, use, runtime::DeviceKind::kCpu);
+  Result<Weights> weights = Weights::allocate(config, use, device::DeviceKind::kCpu);
   weights->install(Stream{}, testing::published(config, arena).bytes());
   return *std::move(weights);
 }
@@ -141,7 +141,7 @@ TrainLimits train_limits(bool checkpointing = false) {
 }
 
 TrainDecoder train_decoder(const ModelConfig& config, bool checkpointing = false) {
-  return *TrainDecoder::make(config, train_limits(checkpointing), runtime::DeviceKind::kCpu);
+  return *TrainDecoder::make(config, train_limits(checkpointing), device::DeviceKind::kCpu);
 }
 
 struct Scores {
@@ -167,13 +167,13 @@ class Engine {
   Engine(const ModelConfig& config, std::int32_t page_positions, Draw& draw)
       : config_(config),
         draw_(draw),
-        cache_(*KvCache::allocate(config, kPages, page_positions, runtime::DeviceKind::kCpu)),
+        cache_(*KvCache::allocate(config, kPages, page_positions, device::DeviceKind::kCpu)),
         decoder_(*PagedDecoder::make(config,
                                      {.rows_max = kRowsMax,
                                       .slices_max = 64,
                                       .logit_rows_max = 64,
                                       .positions_max = kPositionsMax},
-                                     runtime::DeviceKind::kCpu)),
+                                     device::DeviceKind::kCpu)),
         free_(kPages) {
     std::iota(free_.begin(), free_.end(), 0);
     shuffle(std::span(free_), draw.rng());
@@ -237,11 +237,11 @@ class Engine {
 
   float logprob_of(const std::vector<float>& logits, std::int32_t target) const {
     float out = 0;
-    kernels::log_prob(Stream{}, kernels::LogProb{.logits = runtime::tensor(logits.data(),
-                                                                           {1, config_.vocab_size}),
-                                                 .targets = runtime::tensor(&target, {1}),
-                                                 .temperature = kTemperature,
-                                                 .log_prob = runtime::tensor(&out, {1})});
+    kernels::log_prob(
+        Stream{}, kernels::LogProb{.logits = device::tensor(logits.data(), {1, config_.vocab_size}),
+                                   .targets = device::tensor(&target, {1}),
+                                   .temperature = kTemperature,
+                                   .log_prob = device::tensor(&out, {1})});
     return out;
   }
 
@@ -270,13 +270,13 @@ class Engine {
            .logits_last = wanted ? 1 : 0});
       chosen.push_back(&sequence);
     }
-    const runtime::TensorView logits = decoder_.forward(Stream{}, weights, cache_, slices);
+    const device::TensorView logits = decoder_.forward(Stream{}, weights, cache_, slices);
     std::int64_t row = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
       Sequence& sequence = *chosen[i];
       sequence.done += slices[i].tokens.size();
       if (slices[i].logits_last == 0) continue;
-      const float* values = runtime::rows(logits, row++, 1).f32();
+      const float* values = device::rows(logits, row++, 1).f32();
       const std::vector<float> own(values, values + config_.vocab_size);
       if (sequence.done < sequence.tokens.size())
         sequence.logprob.push_back(logprob_of(own, sequence.tokens[sequence.done]));
@@ -294,7 +294,7 @@ class Engine {
 };
 
 // Every family in every dtype.
-class Families : public ::testing::TestWithParam<std::tuple<Family, runtime::DType>> {
+class Families : public ::testing::TestWithParam<std::tuple<Family, device::DType>> {
  protected:
   static ModelConfig model() { return std::apply(testing::tiny_config, GetParam()); }
 };
@@ -303,11 +303,11 @@ INSTANTIATE_TEST_SUITE_P(Decoder, Families,
                                             ::testing::ValuesIn(testing::kDTypes)),
                          [](const auto& test) {
                            return std::string(architecture(std::get<0>(test.param))) + "_" +
-                                  runtime::name(std::get<1>(test.param));
+                                  device::name(std::get<1>(test.param));
                          });
 
 TEST(Decoder, EngineAndTrainingAgreeToTheBit) {  // DE-1, DE-2
-  using runtime::DType;
+  using device::DType;
   for (const auto& [family, dtype, tied] : {std::tuple{Family::kQwen3, DType::kF32, true},
                                             {Family::kQwen3, DType::kF32, false},
                                             {Family::kQwen2, DType::kF32, true},
@@ -315,7 +315,7 @@ TEST(Decoder, EngineAndTrainingAgreeToTheBit) {  // DE-1, DE-2
                                             {Family::kQwen3, DType::kBF16, false},
                                             {Family::kQwen2, DType::kBF16, true},
                                             {Family::kLlama, DType::kBF16, true}}) {
-    SCOPED_TRACE(std::string(architecture(family)) + " in " + runtime::name(dtype));
+    SCOPED_TRACE(std::string(architecture(family)) + " in " + device::name(dtype));
     ModelConfig config = testing::tiny_config(family, dtype);
     config.tie_word_embeddings = tied;
     const Arena arena = testing::random_weights(config, 5);
@@ -363,7 +363,7 @@ TEST_P(Families, OneChangedWeightChangesTheLogProbabilities) {
   const auto install = [&] {
     weights.install(Stream{}, testing::published(config, arena).bytes());
   };
-  for (const runtime::ParameterSpec& spec : arena.manifest().parameters) {
+  for (const device::ParameterSpec& spec : arena.manifest().parameters) {
     float& value = arena.view(spec.name).f32()[packed.tokens[0] == 0 ? 0 : 1];
     const float old = value;
     value = old + 0.25f;
@@ -415,7 +415,7 @@ void add_gradients(const ModelConfig& config, const Weights& weights, const Pack
 
 // Sums in another order: a few roundings of the dtype apart.
 double reordered_tolerance(const ModelConfig& config) {
-  return config.dtype == runtime::DType::kF32 ? 1e-5 : 2e-2;
+  return config.dtype == device::DType::kF32 ? 1e-5 : 2e-2;
 }
 
 TEST_P(Families, GradientsThatItSaysAreFinishedDoNotChange_DE4) {
@@ -481,7 +481,7 @@ TEST_P(Families, BackwardAccumulatesAndRepeatsOnAnyNumberOfThreads) {
   add_gradients(config, weights, packed, upstream, once);
   for (int i = 0; i < 2; ++i) add_gradients(config, weights, packed, upstream, twice);
   EXPECT_LE(largest_difference(twice, once, 2.0), reordered_tolerance(config) * largest(once));
-  runtime::ThreadPool pool(3);
+  device::ThreadPool pool(3);
   add_gradients(config, weights, packed, upstream, threaded, Stream{.pool = &pool});
   EXPECT_EQ(std::memcmp(threaded.bytes().data(), once.bytes().data(), once.bytes().size()), 0);
   EXPECT_TRUE(same_bits(score(config, weights, packed, Stream{.pool = &pool}).logprob,
@@ -509,19 +509,19 @@ TEST_P(Families, CheckpointingChangesNoBit) {
   }
   const auto bytes = [&](bool checkpointing) {
     return TrainDecoder::workspace_bytes(config, train_limits(checkpointing),
-                                         runtime::DeviceKind::kCpu);
+                                         device::DeviceKind::kCpu);
   };
   EXPECT_LT(2 * bytes(true), bytes(false)) << "of six layers";
 }
 
 TEST(Decoder, AnEngineInBf16NeedsLessMemoryThanInF32) {
-  const auto bytes = [](runtime::DType dtype) {
+  const auto bytes = [](device::DType dtype) {
     return PagedDecoder::workspace_bytes(
         testing::tiny_config(Family::kQwen3, dtype),
         {.rows_max = 64, .slices_max = 4, .logit_rows_max = 4, .positions_max = kPositionsMax},
-        runtime::DeviceKind::kCpu);
+        device::DeviceKind::kCpu);
   };
-  EXPECT_LT(bytes(runtime::DType::kBF16), bytes(runtime::DType::kF32));
+  EXPECT_LT(bytes(device::DType::kBF16), bytes(device::DType::kF32));
 }
 
 // A vocabulary so large that logits are made in several chunks, and again in backward.
@@ -563,8 +563,8 @@ TEST_P(Families, StepsAllocateNothing) {  // DE-3
   PagedDecoder engine = *PagedDecoder::make(
       config,
       {.rows_max = 64, .slices_max = 4, .logit_rows_max = 4, .positions_max = kPositionsMax},
-      runtime::DeviceKind::kCpu);
-  KvCache cache = *KvCache::allocate(config, 8, 16, runtime::DeviceKind::kCpu);
+      device::DeviceKind::kCpu);
+  KvCache cache = *KvCache::allocate(config, 8, 16, device::DeviceKind::kCpu);
   Draw draw(5);
   const Packed packed = pack(draw.groups(config.vocab_size), Prefix::kShared);
   const Upstream upstream{draw.normals(packed.items.size()), draw.normals(packed.items.size())};

@@ -147,15 +147,15 @@ TEST(ModelConfig, RefusesADtypeThatLeavesGapsInTheBias) {
   ModelConfig config = testing::tiny_config();
   config.family = Family::kQwen2;
   config.hidden_size = 32;
-  ASSERT_TRUE(compute_in(runtime::DType::kBF16, config).has_value());
+  ASSERT_TRUE(compute_in(device::DType::kBF16, config).has_value());
   config.kv_heads = 1;
-  const Result<void> refused = compute_in(runtime::DType::kBF16, config);
+  const Result<void> refused = compute_in(device::DType::kBF16, config);
   ASSERT_FALSE(refused.has_value());
   EXPECT_NE(refused.error().message.find("num_key_value_heads times head_dim (16)"),
             std::string::npos)
       << refused.error().message;
   config.family = Family::kLlama;
-  EXPECT_TRUE(compute_in(runtime::DType::kBF16, config).has_value());
+  EXPECT_TRUE(compute_in(device::DType::kBF16, config).has_value());
 }
 
 TEST(ModelConfig, TakesOneEosOrSeveralOrNone) {

@@ -226,20 +226,20 @@ TEST(Safetensors, AnyNumberOfThreadsReadsTheSame) {
   const auto folder = testing::scratch_folder("threads");
   constexpr std::size_t kValues = (std::size_t{1} << 20) * 2 + 77;
   for (const auto& [name, dtype] :
-       {std::pair("F32", runtime::DType::kF32), std::pair("BF16", runtime::DType::kBF16),
-        std::pair("F16", runtime::DType::kF16)}) {
+       {std::pair("F32", device::DType::kF32), std::pair("BF16", device::DType::kBF16),
+        std::pair("F16", device::DType::kF16)}) {
     SCOPED_TRACE(name);
-    const std::size_t width = runtime::size_bytes(dtype);
+    const std::size_t width = device::size_bytes(dtype);
     std::vector<std::byte> stored(kValues * width);
     std::vector<float> expected(kValues);
     for (std::size_t i = 0; i < kValues; ++i) expected[i] = static_cast<float>(i % 2039) - 1000;
-    runtime::from_f32(expected, dtype, stored);
-    runtime::to_f32(stored, dtype, expected);
+    device::from_f32(expected, dtype, stored);
+    device::to_f32(stored, dtype, expected);
     std::string file = file_bytes(json{{"x", entry(name, {kValues}, 0, stored.size())}}.dump(), 0);
     file.append(reinterpret_cast<const char*>(stored.data()), stored.size());
     testing::write_text(folder / "model.safetensors", file);
     for (const int count : {1, 3}) {
-      runtime::ThreadPool threads(count);
+      device::ThreadPool threads(count);
       std::vector<float> read(kValues);
       const NamedTensor wanted[] = {{"x", {static_cast<std::int64_t>(kValues)}, read}};
       const auto files = TensorFiles::open(folder, wanted, nullptr);
@@ -258,7 +258,7 @@ TEST(Safetensors, AFileThatIsTruncatedWhileItIsReadIsAnError) {
   const auto files = TensorFiles::open(folder, wanted, nullptr);
   ASSERT_TRUE(files.has_value());
   std::filesystem::resize_file(folder / "model.safetensors", 10'000'000);
-  runtime::ThreadPool threads(2);
+  device::ThreadPool threads(2);
   const Result<void> read = files->read(wanted, &threads);
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().message.find("ended while it was read"), std::string::npos);

@@ -12,7 +12,7 @@
 
 namespace tandem::actors::testing {
 
-ModelConfig tiny_config(Family family, runtime::DType dtype) {
+ModelConfig tiny_config(Family family, device::DType dtype) {
   ModelConfig config;
   config.family = family;
   if (family == Family::kLlama)
@@ -45,12 +45,12 @@ Model arithmetic_model(std::uint64_t seed) {
   return *std::move(model);
 }
 
-runtime::Arena random_weights(const ModelConfig& config, std::uint64_t seed) {
-  Result<runtime::Arena> arena = runtime::Arena::allocate(make_manifest(config), "test weights");
+device::Arena random_weights(const ModelConfig& config, std::uint64_t seed) {
+  Result<device::Arena> arena = device::Arena::allocate(make_manifest(config), "test weights");
   CHECK(arena.has_value());
   Rng rng(seed);
-  for (const runtime::ParameterSpec& spec : arena->manifest().parameters) {
-    const runtime::TensorView view = arena->view(spec.name);
+  for (const device::ParameterSpec& spec : arena->manifest().parameters) {
+    const device::TensorView view = arena->view(spec.name);
     const double mean = spec.shape.size() == 1 && !spec.name.ends_with(".bias") ? 1.0 : 0.0;
     for (std::int64_t i = 0; i < view.elements(); ++i)
       view.f32()[i] = static_cast<float>(mean + 0.3 * rng.normal());
@@ -100,14 +100,13 @@ void write_model_folder(const std::filesystem::path& folder, const ModelConfig& 
   write_text(folder / "tokenizer.json", character_tokenizer("0123456789+= abc"));
 }
 
-runtime::Arena published(const ModelConfig& config, const runtime::Arena& weights) {
-  Result<runtime::Arena> arena =
-      runtime::Arena::allocate(published_manifest(config), "test weights");
+device::Arena published(const ModelConfig& config, const device::Arena& weights) {
+  Result<device::Arena> arena = device::Arena::allocate(published_manifest(config), "test weights");
   CHECK(arena.has_value());
-  for (const runtime::ParameterSpec& spec : arena->manifest().parameters) {
-    const runtime::TensorView from = weights.view(spec.name);
-    runtime::from_f32({from.f32(), static_cast<std::size_t>(from.elements())}, spec.dtype,
-                      arena->bytes().subspan(spec.offset_bytes, spec.bytes));
+  for (const device::ParameterSpec& spec : arena->manifest().parameters) {
+    const device::TensorView from = weights.view(spec.name);
+    device::from_f32({from.f32(), static_cast<std::size_t>(from.elements())}, spec.dtype,
+                     arena->bytes().subspan(spec.offset_bytes, spec.bytes));
   }
   return *std::move(arena);
 }

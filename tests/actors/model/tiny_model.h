@@ -14,16 +14,15 @@
 namespace tandem::actors::testing {
 
 // Two layers, grouped heads, head_dim unlike hidden / heads, tied. Llama with scaled positions.
-ModelConfig tiny_config(Family family = Family::kQwen3,
-                        runtime::DType dtype = runtime::DType::kF32);
-inline constexpr runtime::DType kDTypes[] = {runtime::DType::kF32, runtime::DType::kBF16};
+ModelConfig tiny_config(Family family = Family::kQwen3, device::DType dtype = device::DType::kF32);
+inline constexpr device::DType kDTypes[] = {device::DType::kF32, device::DType::kBF16};
 inline constexpr Family kFamilies[] = {Family::kQwen3, Family::kQwen2, Family::kLlama};
 
 // The quickstart's model with random weights of the seed.
 Model arithmetic_model(std::uint64_t seed);
 
 // Weights wide enough that logits are far from uniform: norms about 1, the rest with deviation 0.3.
-runtime::Arena random_weights(const ModelConfig& config, std::uint64_t seed);
+device::Arena random_weights(const ModelConfig& config, std::uint64_t seed);
 
 // An empty folder of this test process, removed when it ends.
 std::filesystem::path scratch_folder(const std::string& name);
@@ -39,6 +38,6 @@ std::string character_tokenizer(std::string_view characters);
 void write_model_folder(const std::filesystem::path& folder, const ModelConfig& config);
 
 // The arena that a trainer of a model with these weights publishes: rounded to config.dtype.
-runtime::Arena published(const ModelConfig& config, const runtime::Arena& weights);
+device::Arena published(const ModelConfig& config, const device::Arena& weights);
 
 }  // namespace tandem::actors::testing

@@ -18,8 +18,8 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::Arena;
-using runtime::Stream;
+using device::Arena;
+using device::Stream;
 
 // One sequence, and every token's log-probability and entropy.
 struct Scored {
@@ -43,7 +43,7 @@ Scored score(const ModelConfig& config, const Weights& weights, const WeightsNee
   }
   const std::vector<kernels::Segment> segments{{.begin = 0, .len = 20}};
   auto decoder = TrainDecoder::make(config, {.rows_max = 32, .items_max = 32, .positions_max = 32},
-                                    runtime::DeviceKind::kCpu);
+                                    device::DeviceKind::kCpu);
   Scored scored{std::vector<float>(items.size()), std::vector<float>(items.size()), {}};
   const PackedBatch batch{tokens, segments, items};
   decoder->forward(Stream{}, weights, batch, scored.logprob, scored.entropy, needed);
@@ -57,7 +57,7 @@ Scored score(const ModelConfig& config, const Weights& weights, const WeightsNee
 
 std::size_t matrix_bytes(const ModelConfig& config, std::int64_t n, std::int64_t k) {
   return static_cast<std::size_t>(kernels::packed_elements(config.dtype, n, k)) *
-         runtime::size_bytes(config.dtype);
+         device::size_bytes(config.dtype);
 }
 
 std::size_t packed_bytes(const ModelConfig& config) {
@@ -75,9 +75,9 @@ Arena not_there(const ModelConfig& config) {
   return *std::move(arena);
 }
 
-class WeightsIn : public ::testing::TestWithParam<runtime::DType> {};
+class WeightsIn : public ::testing::TestWithParam<device::DType> {};
 INSTANTIATE_TEST_SUITE_P(Of, WeightsIn, ::testing::ValuesIn(testing::kDTypes),
-                         [](const auto& test) { return runtime::name(test.param); });
+                         [](const auto& test) { return device::name(test.param); });
 
 // A part holds NaN until it is needed, and again when the next part is needed, except an embedding
 // that is the head as well.
@@ -93,7 +93,7 @@ TEST_P(WeightsIn, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
     const Arena master = testing::random_weights(config, 8), none = not_there(config);
     const Arena rounded = testing::published(config, master);
     const Arena rounded_none = testing::published(config, none);
-    Weights weights = *Weights::allocate(config, use, runtime::DeviceKind::kCpu);
+    Weights weights = *Weights::allocate(config, use, device::DeviceKind::kCpu);
     weights.install(Stream{}, rounded.bytes());
     Scored whole = score(config, weights);
     whole.gradients.clear();
@@ -121,7 +121,7 @@ TEST_P(WeightsIn, ForwardReadsEachPartOnlyOnceItNeedsIt_DE5) {
 TEST_P(WeightsIn, PartsThatCutAParameterAreABug) {
   const ModelConfig config = testing::tiny_config(Family::kQwen3, GetParam());
   const Arena master = testing::random_weights(config, 8);
-  Weights weights = *Weights::allocate(config, WeightsUse::kTraining, runtime::DeviceKind::kCpu);
+  Weights weights = *Weights::allocate(config, WeightsUse::kTraining, device::DeviceKind::kCpu);
   const std::int64_t layer = layer_begins(config).front();
   EXPECT_DEATH(weights.install_master(Stream{}, master, {.begin = 0, .end = 10}), "inside");
   EXPECT_DEATH(weights.install_master(Stream{}, master, {.begin = 1, .end = layer}), "inside");
@@ -133,10 +133,10 @@ TEST_P(WeightsIn, BytesAreWhatIsAllocated) {
          {WeightsUse::kInference, WeightsUse::kTraining, WeightsUse::kTrainingInPlace}) {
       ModelConfig config = testing::tiny_config(Family::kQwen3, GetParam());
       config.tie_word_embeddings = tied;
-      const std::size_t before = runtime::host_blocks().bytes_now;
-      const Weights weights = *Weights::allocate(config, use, runtime::DeviceKind::kCpu);
-      EXPECT_EQ(runtime::host_blocks().bytes_now - before,
-                Weights::bytes(config, use, runtime::DeviceKind::kCpu));
+      const std::size_t before = device::host_blocks().bytes_now;
+      const Weights weights = *Weights::allocate(config, use, device::DeviceKind::kCpu);
+      EXPECT_EQ(device::host_blocks().bytes_now - before,
+                Weights::bytes(config, use, device::DeviceKind::kCpu));
     }
 }
 
@@ -146,9 +146,9 @@ TEST_P(WeightsIn, ATiedEmbeddingExistsOnce) {
     const ModelConfig config = testing::tiny_config(family, GetParam());
     const Arena arena = testing::published(config, testing::random_weights(config, 8));
     std::size_t vectors = 0;
-    for (const runtime::ParameterSpec& spec : arena.manifest().parameters)
-      if (spec.shape.size() == 1) vectors += runtime::align_up(spec.bytes);
-    const auto device = runtime::DeviceKind::kCpu;
+    for (const device::ParameterSpec& spec : arena.manifest().parameters)
+      if (spec.shape.size() == 1) vectors += device::align_up(spec.bytes);
+    const auto device = device::DeviceKind::kCpu;
     EXPECT_EQ(Weights::bytes(config, WeightsUse::kInference, device),
               packed_bytes(config) + vectors);
     Weights inference = *Weights::allocate(config, WeightsUse::kInference, device);
@@ -165,12 +165,12 @@ TEST_P(WeightsIn, ATiedEmbeddingExistsOnce) {
 // Beside the master weights a learner on a CPU has the packed ones and no third copy; in bf16 it
 // has the rounded ones as well.
 TEST_P(WeightsIn, InPlaceReadsTheMasterWeightsOrTheirRoundedCopy) {
-  const bool reads_master = GetParam() == runtime::DType::kF32;
+  const bool reads_master = GetParam() == device::DType::kF32;
   for (const Family family : testing::kFamilies)
     for (const bool tied : {false, true}) {
       ModelConfig config = testing::tiny_config(family, GetParam());
       config.tie_word_embeddings = tied;
-      const auto device = runtime::DeviceKind::kCpu;
+      const auto device = device::DeviceKind::kCpu;
       EXPECT_EQ(Weights::bytes(config, WeightsUse::kTrainingInPlace, device),
                 packed_bytes(config) + (reads_master ? 0 : published_manifest(config).bytes_total));
       const Arena master = testing::random_weights(config, 8);
@@ -197,7 +197,7 @@ TEST_P(WeightsIn, ArePublishedRounded) {
   const Result<Arena> published = as_published(config, std::move(master));
   ASSERT_TRUE(published);
   EXPECT_TRUE(std::ranges::equal(published->bytes(), expected.bytes()));
-  EXPECT_EQ(published->flat().data == before, GetParam() == runtime::DType::kF32) << "no copy";
+  EXPECT_EQ(published->flat().data == before, GetParam() == device::DType::kF32) << "no copy";
 }
 
 }  // namespace

@@ -79,6 +79,6 @@ class Counter {
   const tandem::Peers peers_;
   std::int64_t total_ = 0;
 };
-static_assert(tandem::runtime::Actor<Counter>);
+static_assert(tandem::actor::Actor<Counter>);
 
 }  // namespace counter_example

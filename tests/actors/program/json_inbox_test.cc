@@ -12,7 +12,7 @@ namespace {
 
 using namespace counter_example;
 
-class Mailbox final : public runtime::Target<Counter::Inbox> {
+class Mailbox final : public actor::Target<Counter::Inbox> {
  public:
   Delivery post(Counter::Inbox message) override {
     if (!takes) return Delivery::kFull;

@@ -22,7 +22,7 @@ namespace tandem::actors {
 namespace {
 
 using namespace counter_example;
-using runtime::PeerId;
+using link::PeerId;
 
 constexpr auto kPatience = std::chrono::seconds(60);  // ends a hang; never measured
 
@@ -31,8 +31,8 @@ struct Events {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<RankEvents> reports;
-  std::optional<runtime::ExitStatus> exit;  // of the process that ended last
-  std::set<std::string> up;                 // names of peers
+  std::optional<node::ExitStatus> exit;  // of the process that ended last
+  std::set<std::string> up;              // names of peers
   template <class Change>
   void set(Change change) {
     const std::lock_guard lock(mutex);
@@ -46,7 +46,7 @@ struct Events {
   }
 };
 
-class Reports final : public runtime::Target<RankEvents> {
+class Reports final : public actor::Target<RankEvents> {
  public:
   explicit Reports(Events& events) : events_(events) {}
   Delivery post(RankEvents event) override {
@@ -63,24 +63,24 @@ class ProgramProcess : public testing::Test {
   void SetUp() override {
     directory_.expose(kControllerRanksPort,
                       Ref<RankEvents>({"controller", {1}}, std::make_shared<Reports>(events_)));
-    runtime::LinkCallbacks callbacks;
+    link::LinkCallbacks callbacks;
     // As the controller's process does it.
     callbacks.on_parcel = [this](const PeerId& peer, std::string& frame) {
       if (const auto forwarded = forwarder_.offer(peer, frame)) return *forwarded;
-      return directory_.deliver(frame, runtime::to_peer(*server_, peer), peer);
+      return directory_.deliver(frame, link::to_peer(*server_, peer), peer);
     };
-    callbacks.on_up = [this](const PeerId& peer, const runtime::Hello&) {
+    callbacks.on_up = [this](const PeerId& peer, const link::Hello&) {
       forwarder_.up(peer);
       events_.set([&] { events_.up.insert(peer.name); });
     };
-    callbacks.on_down = [this](const PeerId& peer, const runtime::Down&) {
+    callbacks.on_down = [this](const PeerId& peer, const link::Down&) {
       forwarder_.down(peer);
       events_.set([&] { events_.up.erase(peer.name); });
     };
-    auto folder = runtime::SocketFolder::make(std::filesystem::path());
+    auto folder = link::SocketFolder::make(std::filesystem::path());
     ASSERT_TRUE(folder) << folder.error().message;
     sockets_.emplace(std::move(*folder));
-    auto server = runtime::LinkServer::listen(
+    auto server = link::LinkServer::listen(
         io_, {{sockets_->next(), std::nullopt}},
         {.name = "controller", .incarnation = {1}, .build = wire_build()}, {}, callbacks);
     ASSERT_TRUE(server) << server.error().message;
@@ -92,19 +92,18 @@ class ProgramProcess : public testing::Test {
 
   // Without an actor the program is started as by hand.
   void spawn(const std::string& actor = kActor) {
-    runtime::SpawnSpec spec{.name = actor, .argv = {"/proc/self/exe"}, .log_path = log_};
+    node::SpawnSpec spec{.name = actor, .argv = {"/proc/self/exe"}, .log_path = log_};
     if (!actor.empty()) {
-      std::string words =
-          actor + runtime::kActorWordSeparator + "1" + runtime::kActorWordSeparator + "0";
+      std::string words = actor + node::kActorWordSeparator + "1" + node::kActorWordSeparator + "0";
       for (const std::string& word :
-           runtime::rank_words({.controller = to_string(server_->endpoint())}))
-        words += runtime::kActorWordSeparator + word;
-      spec.environment.emplace_back(runtime::kActorVariable, words);
+           node::rank_words({.controller = to_string(server_->endpoint())}))
+        words += node::kActorWordSeparator + word;
+      spec.environment.emplace_back(node::kActorVariable, words);
     } else {
       spec.environment.emplace_back("TANDEM_TEST_PROGRAM", "1");
     }
     const auto started =
-        host_.spawn(std::move(spec), [this](runtime::ProcessId, const runtime::ExitStatus& status) {
+        host_.spawn(std::move(spec), [this](node::ProcessId, const node::ExitStatus& status) {
           events_.set([&] { events_.exit = status; });
         });
     ASSERT_TRUE(started) << started.error().message;
@@ -114,7 +113,7 @@ class ProgramProcess : public testing::Test {
   Ref<ProgramInbox> introduced(const std::string& actor = kActor) {
     EXPECT_TRUE(events_.wait([&] { return events_.up.contains(actor); })) << log();
     return directory_.remote<ProgramInbox>({kRankInboxPort, {}},
-                                           runtime::to_peer(*server_, {actor, {1}}));
+                                           link::to_peer(*server_, {actor, {1}}));
   }
   StartActor start_of(const std::string& role, const std::string& actor = kActor) {
     return {.job = "job-1",
@@ -134,7 +133,7 @@ class ProgramProcess : public testing::Test {
     return events_.exit ? events_.exit->code : std::nullopt;
   }
   std::string ask(const Ref<ProgramInbox>& program, const std::string& body) {
-    const auto answer = runtime::ask_and_wait(program, AskJson{body}, kPatience);
+    const auto answer = actor::ask_and_wait(program, AskJson{body}, kPatience);
     return answer ? answer->body : answer.error().message;
   }
   std::string log() {
@@ -146,14 +145,14 @@ class ProgramProcess : public testing::Test {
   const std::filesystem::path log_ = std::filesystem::path(testing::TempDir()) /
                                      ("tandem-program-" + std::to_string(getpid()) + ".log");
   Events events_;
-  runtime::Directory directory_;
-  runtime::Forwarder forwarder_{
+  link::Directory directory_;
+  link::Forwarder forwarder_{
       [this](const PeerId& to, std::string frame) { return server_->send(to, std::move(frame)); }};
-  runtime::IoThread io_{"link"};
-  std::optional<runtime::SocketFolder> sockets_;
-  std::unique_ptr<runtime::LinkServer> server_;
-  runtime::PosixProcessHost host_;
-  std::map<std::string, runtime::ProcessId> processes_;
+  link::IoThread io_{"link"};
+  std::optional<link::SocketFolder> sockets_;
+  std::unique_ptr<link::LinkServer> server_;
+  node::PosixProcessHost host_;
+  std::map<std::string, node::ProcessId> processes_;
 };
 
 TEST_F(ProgramProcess, serves_its_actor_and_drains_at_sigterm) {

@@ -26,7 +26,7 @@ TEST(RankFailure, InputThatIsWrongOrMissingIsPermanent) {
 }
 
 TEST(RankFailure, ADiskThatFailsMayWorkAgain) {
-  const runtime::RankId id{"job-1/learner/0", {3}, 1};
+  const node::RankId id{"job-1/learner/0", {3}, 1};
   for (const int os_error : {EIO, ESTALE, EMFILE, ETIMEDOUT}) {
     const actors::RankFailed failed = rank_failed(id, of_input(refused(os_error)));
     EXPECT_EQ(class_of(failed.code), FailureClass::kMendable) << os_error;
@@ -39,7 +39,7 @@ TEST(RankFailure, ADiskThatFailsMayWorkAgain) {
 }
 
 TEST(RankFailure, AtWorkOnlyAFaultOfTheJobIsPermanent) {
-  const runtime::RankId id{"job-1/learner/0", {3}, 0};
+  const node::RankId id{"job-1/learner/0", {3}, 0};
   for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kInfeasible, ErrorCode::kTimedOut})
     EXPECT_EQ(class_of(rank_failed_at_work(id, Error{.code = code}).code), FailureClass::kMendable);
   EXPECT_EQ(rank_failed_at_work(id, Error{.code = ErrorCode::kInvalid}).code, ErrorCode::kInvalid);

@@ -35,12 +35,12 @@ struct Judge {
   std::function<void(std::string completion, TrajectoryScore)> told;
   std::function<void(RewardTrouble)> troubled = [](auto) {};
   bool listens = false;
-  void handle(runtime::Context& cx, ScoreItem item) {
+  void handle(actor::Context& cx, ScoreItem item) {
     if (!std::exchange(listens, true))
       verifier->report_to([this](auto&, RewardTrouble trouble) { troubled(std::move(trouble)); });
     std::string completion = item.completion;
     verifier->score(cx, std::move(item),
-                    [this, completion](runtime::Context&, TrajectoryScore score) {
+                    [this, completion](actor::Context&, TrajectoryScore score) {
                       told(completion, std::move(score));
                     });
   }
@@ -54,18 +54,18 @@ struct Judge {
 //   "late"   a score and its end, when its time has passed
 //   "{…}"    this line, with the item's id in the place of ID
 //   a number                 its score, after a millisecond
-class FakeChild final : public runtime::LineChild {
+class FakeChild final : public node::LineChild {
  public:
   struct Shared {
-    runtime::SimulatedExecutor* executor;
+    actor::SimulatedExecutor* executor;
     int lives = 0;
     int alive = 0;
     std::size_t in_hand = 0, in_hand_max = 0;
     std::map<std::string, int> seen;
     std::vector<std::string> stderr_tail;
   };
-  FakeChild(Shared& shared, runtime::LineChildEvents events)
-      : shared_(shared), events_(std::make_shared<runtime::LineChildEvents>(std::move(events))) {
+  FakeChild(Shared& shared, node::LineChildEvents events)
+      : shared_(shared), events_(std::make_shared<node::LineChildEvents>(std::move(events))) {
     ++shared_.lives;
     ++shared_.alive;
     shared_.in_hand = 0;
@@ -119,7 +119,7 @@ class FakeChild final : public runtime::LineChild {
 
  private:
   Shared& shared_;
-  const std::shared_ptr<runtime::LineChildEvents> events_;
+  const std::shared_ptr<node::LineChildEvents> events_;
   bool hangs_ = false;
 };
 
@@ -127,13 +127,13 @@ struct Simulation {
   Simulation() {
     child.executor = &executor;
     ref = system.spawn<Judge>("judge", [this] {
-      const runtime::LineChildSpawner spawn =
+      const node::LineChildSpawner spawn =
           [this](const auto&,
-                 runtime::LineChildEvents events) -> Result<std::unique_ptr<runtime::LineChild>> {
+                 node::LineChildEvents events) -> Result<std::unique_ptr<node::LineChild>> {
         if (starts_refused > 0 && starts_refused-- > 0)
           return Error{ErrorCode::kOutOfMemory, "cannot start prog: no process to be had"};
         if (spawn_fails) return Error{.message = "cannot start prog: No such file or directory"};
-        return std::unique_ptr<runtime::LineChild>(
+        return std::unique_ptr<node::LineChild>(
             std::make_unique<FakeChild>(child, std::move(events)));
       };
       return std::make_unique<Judge>(Judge{
@@ -149,7 +149,7 @@ struct Simulation {
     });
   }
   void score(const std::string& completion) {
-    EXPECT_EQ(ref.tell(ScoreItem{.completion = completion}), runtime::Delivery::kAccepted);
+    EXPECT_EQ(ref.tell(ScoreItem{.completion = completion}), actor::Delivery::kAccepted);
   }
   bool finish(std::size_t items) {
     return executor.run_until([&] { return scores.size() == items; }, 600s);
@@ -160,15 +160,15 @@ struct Simulation {
     }));
   }
 
-  runtime::SimulatedExecutor executor{1};
+  actor::SimulatedExecutor executor{1};
   std::optional<Error> failure;  // of the actor
-  runtime::System system{executor, [this](auto&, const Error& why) { failure = why; }};
+  actor::System system{executor, [this](auto&, const Error& why) { failure = why; }};
   FakeChild::Shared child{};
   bool spawn_fails = false;
   int starts_refused = 0;  // so many more
   std::vector<RewardTrouble> troubles;
   std::vector<std::pair<std::string, TrajectoryScore>> scores;
-  runtime::Ref<Judge::Inbox> ref;
+  actor::Ref<Judge::Inbox> ref;
 };
 
 TEST(CommandVerifier, ScoresComeBackWhateverTheirNumber) {
@@ -360,13 +360,13 @@ TEST(CommandVerifier, AProgramThatNeverAnswersIsGivenUp) {
 class RealChild {
  public:
   explicit RealChild(const std::string& script, Duration timeout = 20s, int retries = 1,
-                     runtime::ChildProgram program = {}) {
+                     node::ChildProgram program = {}) {
     program.argv = {"python3", "-c", script};
     ref_ = system_.spawn<Judge>("judge", [this, program, timeout, retries] {
       return std::make_unique<Judge>(Judge{
           std::make_unique<CommandVerifier>(
               CommandVerifier::Config{.program = program, .timeout = timeout, .retries = retries},
-              runtime::process_spawner(io_)),
+              node::process_spawner(io_)),
           [this](std::string completion, TrajectoryScore score) {
             const std::lock_guard lock(mutex_);
             scores_[completion] = std::move(score);
@@ -390,7 +390,7 @@ class RealChild {
   std::map<std::string, TrajectoryScore> score(const std::vector<std::string>& completions) {
     for (const std::string& completion : completions)
       EXPECT_EQ(ref_.tell(ScoreItem{.prompt = "p", .completion = completion, .answer = "1"}),
-                runtime::Delivery::kAccepted);
+                actor::Delivery::kAccepted);
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, 100s, [&] {
       return std::ranges::all_of(completions, [&](auto& c) { return scores_.contains(c); });
@@ -399,14 +399,14 @@ class RealChild {
   }
 
  private:
-  runtime::IoThread io_;
+  link::IoThread io_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, TrajectoryScore> scores_;  // guarded by mutex_
   std::vector<RewardTrouble> troubles_;            // guarded by mutex_
-  runtime::ThreadedExecutor executor_{1, 1};
-  runtime::System system_{executor_, nullptr};
-  runtime::Ref<Judge::Inbox> ref_;
+  actor::ThreadedExecutor executor_{1, 1};
+  actor::System system_{executor_, nullptr};
+  actor::Ref<Judge::Inbox> ref_;
 };
 
 TEST(CommandVerifier, ARealProgramScoresCrashesAndComesBack) {
@@ -576,15 +576,14 @@ TEST(CommandVerifier, AProgramDiesWithAProcessThatIsKilled) {
 
 // The kernel takes the end of the thread that started a program for that of its process.
 TEST(LineChild, OutlivesTheThreadThatAsksForIt) {
-  runtime::IoThread io;
+  link::IoThread io;
   std::promise<std::string> said;
-  std::unique_ptr<runtime::LineChild> child;
+  std::unique_ptr<node::LineChild> child;
   std::thread([&] {
-    child =
-        runtime::process_spawner(io)(
-            {.argv = {"cat"}}, {.line = [&](std::string l) { said.set_value(l); },
-                                .ended = [&](runtime::ChildEnd end) { said.set_value(end.why); }})
-            .value();
+    child = node::process_spawner(io)(
+                {.argv = {"cat"}}, {.line = [&](std::string l) { said.set_value(l); },
+                                    .ended = [&](node::ChildEnd end) { said.set_value(end.why); }})
+                .value();
   }).join();
   child->write_line("still here");
   auto answer = said.get_future();

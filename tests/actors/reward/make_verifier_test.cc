@@ -14,8 +14,8 @@ struct Judge {
   using Inbox = std::variant<ScoreItem>;
   std::unique_ptr<Verifier> verifier;
   std::vector<TrajectoryScore>* scores;
-  void handle(runtime::Context& cx, ScoreItem item) {
-    verifier->score(cx, std::move(item), [this](runtime::Context&, TrajectoryScore score) {
+  void handle(actor::Context& cx, ScoreItem item) {
+    verifier->score(cx, std::move(item), [this](actor::Context&, TrajectoryScore score) {
       scores->push_back(std::move(score));
     });
   }
@@ -23,8 +23,8 @@ struct Judge {
 
 // The score of one completion; none for a failure.
 std::optional<Scored> judged(const VerifierConfig& config, json answer, std::string completion) {
-  runtime::SimulatedExecutor executor(1);
-  runtime::System system(executor, nullptr);
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
   std::vector<TrajectoryScore> scores;
   const auto ref = system.spawn<Judge>("judge", [&] {
     auto verifier = make_verifier(config, nullptr);
@@ -32,7 +32,7 @@ std::optional<Scored> judged(const VerifierConfig& config, json answer, std::str
     return std::make_unique<Judge>(Judge{*std::move(verifier), &scores});
   });
   EXPECT_EQ(ref.tell(ScoreItem{.completion = std::move(completion), .answer = std::move(answer)}),
-            runtime::Delivery::kAccepted);
+            actor::Delivery::kAccepted);
   while (executor.step()) {
   }
   EXPECT_EQ(scores.size(), 1u);

@@ -14,11 +14,11 @@ namespace tandem::actors {
 namespace {
 
 using namespace std::chrono_literals;
-using runtime::Delivery;
+using actor::Delivery;
 
-struct Heard final : runtime::Target<RewardEvents> {
+struct Heard final : actor::Target<RewardEvents> {
   Delivery post(RewardEvents event) override {
-    if (std::visit([](const auto& m) { return runtime::encode(m).size(); }, event) > room)
+    if (std::visit([](const auto& m) { return wire::encode(m).size(); }, event) > room)
       return Delivery::kTooLarge;
     events.push_back(std::move(event));
     return Delivery::kAccepted;
@@ -28,13 +28,13 @@ struct Heard final : runtime::Target<RewardEvents> {
     return {ErrorCode::kInvalid, "TextsScored is too large"};
   }
   std::vector<RewardEvents> events;
-  std::uint64_t room = runtime::kBytesUnlimited;
+  std::uint64_t room = actor::kBytesUnlimited;
 };
 
 // Every completion is a trouble, and then scored.
 class Troubled final : public Verifier {
  public:
-  void score(runtime::Context& cx, ScoreItem item, Done done) override {
+  void score(actor::Context& cx, ScoreItem item, Done done) override {
     told_(cx, {.kind = TroubleKind::kEnded, .what = item.completion});
     done(cx, Scored{1});
   }
@@ -57,7 +57,7 @@ struct Fixture {
           RewardConfig{.self = {"j/reward/0", Incarnation{2}}, .group_size = 2},
           std::move(verifier),
           RewardActor::Connections{
-              .exchange = runtime::Ref<RewardEvents>({"exchange/j", Incarnation{1}}, heard),
+              .exchange = actor::Ref<RewardEvents>({"exchange/j", Incarnation{1}}, heard),
               .read = [this](auto refs, auto done) { read(refs, done); }});
     });
     tell(StartReward{});
@@ -65,7 +65,7 @@ struct Fixture {
   void tell(RewardActor::Inbox message) {
     EXPECT_EQ(ref.tell(std::move(message)), Delivery::kAccepted);
   }
-  void read(std::vector<runtime::PayloadRef> refs, runtime::ReadDone done) {
+  void read(std::vector<wire::PayloadRef> refs, payload::ReadDone done) {
     executor.at(executor.now() + 2ms, [this, refs, done] {
       if (failures_left > 0) {
         --failures_left;
@@ -81,7 +81,7 @@ struct Fixture {
         .group = GroupId{group}, .attempt = 1, .prompt = "p", .prompt_tokens = {1}};
     for (const std::string& text : texts)
       payload.trajectories.push_back({.tokens = {1}, .logprobs = {-1}, .text = text});
-    payloads.push_back(runtime::encode(payload));
+    payloads.push_back(wire::encode(payload));
     return {.group = GroupId{group},
             .attempt = 1,
             .data = std::move(data),
@@ -109,13 +109,13 @@ struct Fixture {
   }
 
   std::unique_ptr<Verifier> verifier;
-  runtime::SimulatedExecutor executor{1};
+  actor::SimulatedExecutor executor{1};
   std::optional<Error> failure;
-  runtime::System system{executor, [this](auto&, const Error& why) { failure = why; }};
+  actor::System system{executor, [this](auto&, const Error& why) { failure = why; }};
   std::shared_ptr<Heard> heard = std::make_shared<Heard>();
   std::vector<std::string> payloads;
   int failures_left = 0;
-  runtime::Ref<RewardActor::Inbox> ref;
+  actor::Ref<RewardActor::Inbox> ref;
 };
 
 TEST(RewardActor, ScoresEveryTrajectoryInItsPlace) {  // RW-1
@@ -183,7 +183,7 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
   }
   Fixture f;
   GroupToScore group = f.store(1, {"037"}, R"({"answer": "037"})");
-  f.payloads.back() = runtime::encode(payload);
+  f.payloads.back() = wire::encode(payload);
   f.tell(ScoreGroups{{group}});
   f.tell(texts);
   const auto scored = f.scored(1);

@@ -26,8 +26,7 @@ void submit_three_groups(NativeEngine& engine) {
   engine.submit(group_work(3, "90+1=", 3));
 }
 
-class EngineOnAGpu : public runtime::CudaCase,
-                     public ::testing::WithParamInterface<runtime::DType> {
+class EngineOnAGpu : public device::CudaCase, public ::testing::WithParamInterface<device::DType> {
  protected:
   std::unique_ptr<NativeEngine> engine(const EngineConfig& config) {
     return model_.engine(config, gpu());
@@ -44,15 +43,15 @@ class EngineOnAGpu : public runtime::CudaCase,
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, EngineOnAGpu,
-                         ::testing::Values(runtime::DType::kF32, runtime::DType::kBF16),
-                         [](const auto& test) { return runtime::name(test.param); });
+                         ::testing::Values(device::DType::kF32, device::DType::kBF16),
+                         [](const auto& test) { return device::name(test.param); });
 
 // On the emulator short products that are written, and attention, have the CPU's bits
 // (kernels/cuda/matmul.cu, kernels/ops/attention.h AT-1) and the rest is a rounding away, too
 // little to draw another token from these seeds; a GPU's library is further away.
 TEST_P(EngineOnAGpu, GeneratesTheCpusTokens) {
-  if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
-  if (GetParam() != runtime::DType::kF32)
+  if (!device::emulated()) GTEST_SKIP() << "another library's products";
+  if (GetParam() != device::DType::kF32)
     GTEST_SKIP() << "in bf16 its attention is not the CPU's (AT-1)";
   const auto on_cpu = model_.engine(small_config());
   submit_three_groups(*on_cpu);
@@ -109,7 +108,7 @@ TEST_P(EngineOnAGpu, FastestProductsDifferByRoundings) {
   EngineConfig config = small_config();
   config.products = kernels::Rows::kFastest;
   config.args.cudagraph_capture_sizes = {8};
-  const float allowed = GetParam() == runtime::DType::kF32 ? 1e-4f : 0.2f;
+  const float allowed = GetParam() == device::DType::kF32 ? 1e-4f : 0.2f;
   float furthest = 0;
   for (const auto& [group, payload] : generate(config))
     for (const Trajectory& trajectory : payload.trajectories) {
@@ -120,14 +119,14 @@ TEST_P(EngineOnAGpu, FastestProductsDifferByRoundings) {
         furthest = std::max(furthest, std::abs(trajectory.logprobs[i] - learners[i]));
     }
   EXPECT_LT(furthest, allowed);
-  if (!runtime::emulated()) return;  // a real library may find the same algorithms fastest
+  if (!device::emulated()) return;  // a real library may find the same algorithms fastest
   EXPECT_GT(furthest, 0.0f) << "the configuration does not reach the products";
 }
 
 // A prompt longer than a split, whose keys the decode steps of a group read once for all of it (in
 // bf16), and a second group beside it; with graphs and without.
 TEST_P(EngineOnAGpu, SharedPrefixesChangeNoBit) {
-  if (GetParam() == runtime::DType::kF32) GTEST_SKIP() << "attention in f32 is not told of them";
+  if (GetParam() == device::DType::kF32) GTEST_SKIP() << "attention in f32 is not told of them";
   const TinyModel model(1, GetParam(), 512);
   EngineConfig config = small_config();
   config.max_prompt_length = 300;
@@ -169,8 +168,8 @@ TEST_P(EngineOnAGpu, GraphsAndStepsUnderWayChangeNoBit) {
 // cancelled group, a prompt of many steps, and the end. The results are those of a CPU, where no
 // step is ever under way.
 TEST_P(EngineOnAGpu, StepsUnderWayAreInNobodysWay) {
-  if (!runtime::emulated()) GTEST_SKIP() << "another library's products";
-  if (GetParam() != runtime::DType::kF32)
+  if (!device::emulated()) GTEST_SKIP() << "another library's products";
+  if (GetParam() != device::DType::kF32)
     GTEST_SKIP() << "in bf16 its attention is not the CPU's (AT-1)";
   EngineConfig config = small_config();
   config.args.max_num_batched_tokens = 3;

@@ -19,7 +19,7 @@ bool same(const VersionSpan& a, const VersionSpan& b) {
 
 }  // namespace
 
-TinyModel::TinyModel(int versions, runtime::DType dtype, std::int64_t positions, Family family) {
+TinyModel::TinyModel(int versions, device::DType dtype, std::int64_t positions, Family family) {
   for (int v = 0; v < versions; ++v) {
     Model model = testing::arithmetic_model(static_cast<std::uint64_t>(v) + 1);
     if (family != Family::kQwen3) {  // the same shape with other parameters
@@ -35,12 +35,12 @@ TinyModel::TinyModel(int versions, runtime::DType dtype, std::int64_t positions,
 }
 
 Result<std::unique_ptr<NativeEngine>> TinyModel::try_engine(const EngineConfig& config,
-                                                            runtime::Stream stream,
+                                                            device::Stream stream,
                                                             std::function<Time()> clock) const {
   return NativeEngine::make({this->config(), tokenizer_}, config, stream, std::move(clock));
 }
 
-std::unique_ptr<NativeEngine> TinyModel::engine(const EngineConfig& config, runtime::Stream stream,
+std::unique_ptr<NativeEngine> TinyModel::engine(const EngineConfig& config, device::Stream stream,
                                                 std::function<Time()> clock) const {
   Result<std::unique_ptr<NativeEngine>> made = try_engine(config, stream, std::move(clock));
   CHECK(made.has_value());
@@ -97,7 +97,7 @@ Payloads run_to_end(Engine& engine) {
   return payloads;
 }
 
-std::vector<float> learner_logprobs(const runtime::Stream& stream, const TinyModel& model,
+std::vector<float> learner_logprobs(const device::Stream& stream, const TinyModel& model,
                                     PolicyVersion version, const GroupPayload& payload,
                                     const Trajectory& trajectory, float temperature) {
   std::vector<std::int32_t> tokens = payload.prompt_tokens;

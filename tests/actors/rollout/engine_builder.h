@@ -16,28 +16,28 @@ namespace tandem::actors {
 // The weights of several versions over one configuration.
 class TinyModel {
  public:
-  explicit TinyModel(int versions = 1, runtime::DType dtype = runtime::DType::kF32,
+  explicit TinyModel(int versions = 1, device::DType dtype = device::DType::kF32,
                      std::int64_t positions = 128, Family family = Family::kQwen3);
 
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   // The weights as a learner publishes them.
-  const runtime::Arena& weights(PolicyVersion version) const {
+  const device::Arena& weights(PolicyVersion version) const {
     return weights_[static_cast<std::size_t>(version.value)];
   }
 
   Result<std::unique_ptr<NativeEngine>> try_engine(const EngineConfig& config,
-                                                   runtime::Stream stream = {},
+                                                   device::Stream stream = {},
                                                    std::function<Time()> clock = steady_now) const;
   // An engine with version 0 installed.
-  std::unique_ptr<NativeEngine> engine(const EngineConfig& config, runtime::Stream stream = {},
+  std::unique_ptr<NativeEngine> engine(const EngineConfig& config, device::Stream stream = {},
                                        std::function<Time()> clock = steady_now) const;
   void fill_sink(NativeEngine& engine, PolicyVersion version) const;
   void update(NativeEngine& engine, PolicyVersion version) const;
 
  private:
   ModelConfig config_;
-  std::vector<runtime::Arena> weights_;
+  std::vector<device::Arena> weights_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
@@ -52,7 +52,7 @@ void gather(Engine& engine, Payloads& payloads);
 Payloads run_to_end(Engine& engine);
 
 // The learner's log-probabilities of a trajectory under one version, on the stream's device.
-std::vector<float> learner_logprobs(const runtime::Stream& stream, const TinyModel& model,
+std::vector<float> learner_logprobs(const device::Stream& stream, const TinyModel& model,
                                     PolicyVersion version, const GroupPayload& payload,
                                     const Trajectory& trajectory, float temperature);
 

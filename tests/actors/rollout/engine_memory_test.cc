@@ -12,29 +12,29 @@
 namespace tandem::actors {
 namespace {
 
-class NativeEngineMemory : public ::testing::TestWithParam<runtime::DType> {};
+class NativeEngineMemory : public ::testing::TestWithParam<device::DType> {};
 INSTANTIATE_TEST_SUITE_P(Of, NativeEngineMemory, ::testing::ValuesIn(testing::kDTypes),
-                         [](const auto& test) { return runtime::name(test.param); });
+                         [](const auto& test) { return device::name(test.param); });
 
 // No arena lies beside the packed weights, unless a version has to be copied.
 TEST_P(NativeEngineMemory, OneCopyOfTheWeights) {
   const TinyModel model(2, GetParam());
   const EngineConfig config = tiny_engine_config();
   const std::size_t arena = model.weights(PolicyVersion{0}).bytes().size();
-  const std::size_t before = runtime::host_blocks().bytes_now;
+  const std::size_t before = device::host_blocks().bytes_now;
   const auto engine = model.engine(config);
   model.update(*engine, PolicyVersion{1});
-  const std::size_t held = runtime::host_blocks().bytes_now - before;
+  const std::size_t held = device::host_blocks().bytes_now - before;
   const std::size_t pages = static_cast<std::size_t>(engine->pages_total()) *
                             KvCache::page_bytes(model.config(), config.args.block_size);
   const std::size_t planned =
-      NativeEngine::bytes_beside_pages(model.config(), config, runtime::DeviceKind::kCpu) + pages;
+      NativeEngine::bytes_beside_pages(model.config(), config, device::DeviceKind::kCpu) + pages;
   EXPECT_LT(held, planned + arena);
   EXPECT_GE(held, pages + Weights::bytes(model.config(), WeightsUse::kInference,
-                                         runtime::DeviceKind::kCpu));
+                                         device::DeviceKind::kCpu));
   ASSERT_TRUE(engine->weight_sink());
   ASSERT_TRUE(engine->weight_sink());
-  EXPECT_EQ(runtime::host_blocks().bytes_now - before, held + arena);
+  EXPECT_EQ(device::host_blocks().bytes_now - before, held + arena);
 }
 
 TEST_P(NativeEngineMemory, AVersionInPlaceIsTheSameAsOneFromTheSink) {

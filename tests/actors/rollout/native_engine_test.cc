@@ -31,7 +31,7 @@ std::vector<GroupWork> all_groups() {
 }
 
 Payloads generate(const TinyModel& model, const EngineConfig& config,
-                  const std::vector<GroupWork>& groups, runtime::Stream stream = {}) {
+                  const std::vector<GroupWork>& groups, device::Stream stream = {}) {
   const auto engine = model.engine(config, stream);
   for (const GroupWork& group : groups) engine->submit(group);
   Payloads payloads = run_to_end(*engine);
@@ -106,7 +106,7 @@ TEST_P(NativeEngineTest, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   EngineConfig wide_pages = config;
   wide_pages.args.block_size = 32;
   expect_same(alone, generate(model, wide_pages, all_groups()), "pages of 32");
-  runtime::ThreadPool threads(3);
+  device::ThreadPool threads(3);
   expect_same(alone, generate(model, config, all_groups(), {.pool = &threads}), "three threads");
 }
 
@@ -149,14 +149,14 @@ TEST(NativeEngineAsync, AStepIsQueuedBeforeTheOneBeforeIsTaken) {
 }
 
 TEST_P(NativeEngineTest, InBf16TokensDoNotDependOnTheCompany) {  // NE-1, NE-4
-  const TinyModel model(1, runtime::DType::kBF16);
+  const TinyModel model(1, device::DType::kBF16);
   Payloads alone;
   for (const GroupWork& group : all_groups())
     alone.merge(generate(model, tiny_engine_config(), {group}));
   EngineConfig config = base();
   config.args.max_num_seqs = 5;
   config.args.max_num_batched_tokens = 7;
-  runtime::ThreadPool threads(3);
+  device::ThreadPool threads(3);
   expect_same(alone, generate(model, config, all_groups(), {.pool = &threads}), "chunks of 7");
 }
 
@@ -179,10 +179,10 @@ TEST_P(NativeEngineTest, PreemptedSequencesContinueBitForBit) {  // NE-1
 }
 
 TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
-  for (const auto& [dtype, temperature] : {std::pair{runtime::DType::kF32, 1.0f},
-                                           {runtime::DType::kF32, 0.7f},
-                                           {runtime::DType::kBF16, 1.0f},
-                                           {runtime::DType::kBF16, 0.7f}}) {
+  for (const auto& [dtype, temperature] : {std::pair{device::DType::kF32, 1.0f},
+                                           {device::DType::kF32, 0.7f},
+                                           {device::DType::kBF16, 1.0f},
+                                           {device::DType::kBF16, 0.7f}}) {
     const TinyModel model(1, dtype);
     EngineConfig config = base();
     config.sampling.temperature = temperature;
@@ -190,7 +190,7 @@ TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
     for (const auto& [id, payload] : generate(model, config, all_groups()))
       for (const Trajectory& t : payload.trajectories)
         EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV0, payload, t, temperature))
-            << runtime::name(dtype) << ", temperature " << temperature << ", group " << id.value;
+            << device::name(dtype) << ", temperature " << temperature << ", group " << id.value;
   }
 }
 

@@ -18,12 +18,12 @@ namespace tandem::actors {
 namespace {
 
 using namespace std::chrono_literals;
-using runtime::Delivery;
+using actor::Delivery;
 
 constexpr PolicyVersion kV0{0}, kV1{1}, kV2{2};
 
 // Keeps the messages of a rollout; a test can make it refuse them as a full mailbox does.
-struct Heard final : runtime::Target<RolloutEvents> {
+struct Heard final : actor::Target<RolloutEvents> {
   Delivery post(RolloutEvents event) override {
     if (refusals_left > 0) {
       --refusals_left;
@@ -42,7 +42,7 @@ struct Heard final : runtime::Target<RolloutEvents> {
   std::uint64_t bytes_max() const override { return room; }
   std::vector<RolloutEvents> events;
   int refusals_left = 0;
-  std::uint64_t room = runtime::kBytesUnlimited;  // of one message
+  std::uint64_t room = actor::kBytesUnlimited;  // of one message
 };
 
 std::uint64_t checksum_of(PolicyVersion version) {
@@ -57,11 +57,11 @@ class NotingSubscriber final : public FakeWeightSubscriber {
       : FakeWeightSubscriber(std::move(board), 3),
         calls_(std::move(calls)),
         lose_in_place_(lose_in_place) {}
-  void look_at(const runtime::WeightSource& source) override {
+  void look_at(const wire::WeightSource& source) override {
     calls_->push_back("look at " + source.endpoint);
   }
   void expect(PolicyVersion version, std::uint64_t checksum,
-              const runtime::BroadcastPlace& place) override {
+              const wire::BroadcastPlace& place) override {
     calls_->push_back("expect " + std::to_string(version.value) + " of " +
                       std::to_string(checksum) + " at " + std::to_string(place.epoch) + "/" +
                       std::to_string(place.sequence));
@@ -88,13 +88,13 @@ class NotingSubscriber final : public FakeWeightSubscriber {
 
 // A payload store in virtual time.
 struct Store {
-  runtime::SimulatedExecutor* executor;
+  actor::SimulatedExecutor* executor;
   std::vector<std::string> payloads;
   int failures_left = 0;
   int writes_open = 0;
   int writes_open_max = 0;
 
-  void write(std::vector<std::string> batch, runtime::WriteDone done) {
+  void write(std::vector<std::string> batch, payload::WriteDone done) {
     writes_open_max = std::max(writes_open_max, ++writes_open);
     executor->at(executor->now() + 5ms, [this, batch = std::move(batch), done = std::move(done)] {
       --writes_open;
@@ -102,7 +102,7 @@ struct Store {
         --failures_left;
         return done(Error{ErrorCode::kUnreachable, "no store"});
       }
-      std::vector<runtime::PayloadRef> refs;
+      std::vector<wire::PayloadRef> refs;
       for (const std::string& payload : batch) {
         refs.push_back({.node = "n", .offset = payloads.size(), .bytes = payload.size()});
         payloads.push_back(payload);
@@ -116,7 +116,7 @@ struct Fixture {
   explicit Fixture(std::uint64_t seed = 1, FakeEngineConfig engine = engine_config())
       : executor(seed), system(executor, [this](auto&, const Error& why) { failure = why; }) {
     store.executor = &executor;
-    const auto heard_target = std::shared_ptr<runtime::Target<RolloutEvents>>(heard);
+    const auto heard_target = std::shared_ptr<actor::Target<RolloutEvents>>(heard);
     ref = system.spawn<RolloutActor>("j/rollout/0", [=, this] {
       return std::make_unique<RolloutActor>(
           RolloutConfig{
@@ -124,12 +124,11 @@ struct Fixture {
           std::make_unique<FakeEngine>(engine),
           std::make_shared<NotingSubscriber>(board, weight_calls, &lose_in_place),
           RolloutActor::Connections{
-              .exchange = runtime::Ref<RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
+              .exchange = actor::Ref<RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
               .write = [this](auto batch, auto done) { store.write(std::move(batch), done); },
               .progress = [this](const char*, Time) { ++beats; }});
     });
-    EXPECT_EQ(ref.tell(StartRollout{runtime::narrow<std::variant<Step>>(ref)}),
-              Delivery::kAccepted);
+    EXPECT_EQ(ref.tell(StartRollout{actor::narrow<std::variant<Step>>(ref)}), Delivery::kAccepted);
   }
   ~Fixture() {  // the actor refers to itself, so it has to end
     system.stop("j/rollout/0");
@@ -178,8 +177,8 @@ struct Fixture {
     return executor.run_until([&] { return generated().size() >= groups; }, 60s);
   }
 
-  runtime::SimulatedExecutor executor;
-  runtime::System system;
+  actor::SimulatedExecutor executor;
+  actor::System system;
   std::optional<Error> failure;
   bool lose_in_place = false;  // a version that is held is withdrawn before it is installed
   std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
@@ -187,7 +186,7 @@ struct Fixture {
       std::make_shared<std::vector<std::string>>();
   std::shared_ptr<Heard> heard = std::make_shared<Heard>();
   Store store{};
-  runtime::Ref<RolloutActor::Inbox> ref;
+  actor::Ref<RolloutActor::Inbox> ref;
   int beats = 0;
 };
 
@@ -201,7 +200,7 @@ TEST(RolloutActor, TurnsGroupsIntoPayloadsAndHeaders) {
   f.publish(kV0, kV0);
   ASSERT_TRUE(f.run_until_generated(20));
   for (const auto& [id, header] : f.generated()) {
-    const auto payload = runtime::decode<GroupPayload>(f.store.payloads[header.payload.offset]);
+    const auto payload = wire::decode<GroupPayload>(f.store.payloads[header.payload.offset]);
     ASSERT_TRUE(payload);
     EXPECT_EQ(payload->group, id);
     EXPECT_EQ(header.attempt, 1u);
@@ -267,8 +266,8 @@ TEST(RolloutActor, ABroadcastIsExpectedBeforeItsVersionIsWanted) {
   f.board->publish(kV0, kV0, checksum_of(kV0));
   f.tell(NewVersion{.version = kV0,
                     .oldest_retained = kV0,
-                    .source = runtime::WeightSource{.host = "h", .endpoint = "tcp://h:1"},
-                    .broadcast = runtime::BroadcastPlace{.epoch = 3, .sequence = 8},
+                    .source = wire::WeightSource{.host = "h", .endpoint = "tcp://h:1"},
+                    .broadcast = wire::BroadcastPlace{.epoch = 3, .sequence = 8},
                     .checksum = checksum_of(kV0)});
   ASSERT_TRUE(f.executor.run_until([&] { return !f.heard->all<Installed>().empty(); }, 1s));
   f.publish(kV1, kV0);  // which is not broadcast
@@ -498,7 +497,7 @@ TEST(RolloutActor, OneSeedGivesTheSameRunTwice) {
     f.publish(kV1, kV0);
     f.run_until_generated(10);
     std::string text;
-    for (const RolloutEvents& event : f.heard->events) text += runtime::encode(event);
+    for (const RolloutEvents& event : f.heard->events) text += wire::encode(event);
     for (const std::string& payload : f.store.payloads) text += payload;
     return checksum64(std::as_bytes(std::span(text)));
   };

@@ -47,7 +47,7 @@ struct PagesOnGpu {
                    .slots = places,
                    .k_pages = k,
                    .v_pages = v});
-    runtime::synchronize(gpu);
+    device::synchronize(gpu);
   }
 };
 
@@ -364,13 +364,13 @@ TEST_F(CudaTest, At1RecordedStepsSpreadWhatTheyMeet) {
   const std::int64_t one = attention_paged_workspace(3, 2, 16, 1);
   const Operand space = Operand::poisoned(gpu(), DType::kF32, {6 * one});
   const auto write = [&](const Operand& to, const std::vector<std::int32_t>& values) {
-    runtime::copy(gpu(), to.view().data, values.data(), values.size() * sizeof(std::int32_t));
-    runtime::synchronize(gpu());
+    device::copy(gpu(), to.view().data, values.data(), values.size() * sizeof(std::int32_t));
+    device::synchronize(gpu());
   };
   write(spread.first, {7, 250, 3});
   const auto step = [&] { spread.attend({}, space); };
   step();
-  const auto graph = runtime::Graph::capture(gpu(), step);
+  const auto graph = device::Graph::capture(gpu(), step);
   EXPECT_EQ(numbers_in(space), 0);
   for (const std::vector<std::int32_t>& first :
        {std::vector{1289, 1099, 19}, {1024, 1023, 0}, {300, 1030, 19}}) {

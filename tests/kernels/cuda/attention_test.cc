@@ -10,8 +10,8 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::DeviceKind;
-using runtime::tensor;
+using device::DeviceKind;
+using device::tensor;
 
 // In bf16 the result is rounded to 8 bits, and so were the weights, or the scores' gradients, that
 // it is a sum of. A rounding moves a number by up to 2^-9 of it, as a whole by 1.7e-3 (root mean

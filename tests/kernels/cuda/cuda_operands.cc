@@ -5,24 +5,24 @@ namespace tandem::kernels {
 namespace {
 
 TensorView shaped(DType dtype, std::initializer_list<std::int64_t> shape) {
-  return runtime::tensor(static_cast<void*>(nullptr), dtype, shape);
+  return device::tensor(static_cast<void*>(nullptr), dtype, shape);
 }
 
 }  // namespace
 
 BytesOnGpu::BytesOnGpu(const Stream& stream, std::span<const std::byte> bytes)
     : stream_(stream),
-      memory_(runtime::Buffer::allocate(bytes.size(), "a test's operand",
-                                        runtime::operand_place(stream.device))
+      memory_(device::Buffer::allocate(bytes.size(), "a test's operand",
+                                       device::operand_place(stream.device))
                   .value()) {
-  runtime::copy(stream, memory_.data(), bytes.data(), bytes.size());
-  runtime::synchronize(stream);
+  device::copy(stream, memory_.data(), bytes.data(), bytes.size());
+  device::synchronize(stream);
 }
 
 void BytesOnGpu::read(std::span<std::byte> to) const {
   CHECK(to.size() == memory_.size());
-  runtime::copy(stream_, to.data(), memory_.data(), to.size());
-  runtime::synchronize(stream_);
+  device::copy(stream_, to.data(), memory_.data(), to.size());
+  device::synchronize(stream_);
 }
 
 Operand::Operand(const Stream& stream, TensorView view, std::span<const std::byte> bytes)
@@ -46,7 +46,7 @@ Operand Operand::poisoned(const Stream& stream, DType dtype,
                           std::initializer_list<std::int64_t> shape) {
   const TensorView view = shaped(dtype, shape);
   const auto elements = static_cast<std::size_t>(view.elements());
-  const std::vector<std::byte> ones(elements * runtime::size_bytes(dtype), std::byte{0xff});
+  const std::vector<std::byte> ones(elements * device::size_bytes(dtype), std::byte{0xff});
   return Operand(stream, view, ones);
 }
 
@@ -54,7 +54,7 @@ Floats Operand::values() const {
   std::vector<std::byte> bytes(size_);
   memory_.read(bytes);
   Floats values(static_cast<std::size_t>(view_.elements()));
-  runtime::to_f32(bytes, view_.dtype, values);
+  device::to_f32(bytes, view_.dtype, values);
   return values;
 }
 

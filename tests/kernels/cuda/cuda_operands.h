@@ -34,7 +34,7 @@
 
 namespace tandem::kernels {
 
-using runtime::emulated;
+using device::emulated;
 
 // A block in the GPU's memory.
 class BytesOnGpu {
@@ -45,7 +45,7 @@ class BytesOnGpu {
 
  private:
   Stream stream_;
-  runtime::Buffer memory_;
+  device::Buffer memory_;
 };
 
 // A dense tensor in the GPU's memory, a block of its own, so that a step past its end is caught.
@@ -92,7 +92,7 @@ class OnGpu {
   std::size_t count_;
 };
 
-using CudaTest = runtime::CudaCase;
+using CudaTest = device::CudaCase;
 
 // A CudaTest with the dtype as parameter.
 class CudaDTypeTest : public CudaTest, public testing::WithParamInterface<DType> {};

@@ -7,8 +7,8 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::columns;
-using runtime::tensor;
+using device::columns;
+using device::tensor;
 
 using CudaKvCache = CudaDTypeTest;
 

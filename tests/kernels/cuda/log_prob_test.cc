@@ -9,8 +9,8 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::columns;
-using runtime::tensor;
+using device::columns;
+using device::tensor;
 
 using CudaLogProb = CudaDTypeTest;
 using CudaLogProbF32 = CudaTest;
@@ -99,7 +99,7 @@ TEST_P(CudaLogProb, RowsDoNotDependOnTheirBatchOrAlignment) {
     const Operand odd(gpu(), dtype, {1, v + 1}, shifted);
     const Operand alone = Operand::poisoned(gpu(), DType::kF32, {1});
     log_prob(gpu(), LogProb{.logits = columns(odd, 1, v),
-                            .targets = runtime::rows(at, i, 1),
+                            .targets = device::rows(at, i, 1),
                             .log_prob = alone});
     EXPECT_TRUE(same_bits(alone.values(), std::span(all).subspan(i, 1))) << i;
   }
@@ -202,11 +202,11 @@ TEST_F(CudaLogProbF32, AGradientOfAnotherDtypeIsBf16AndNotInPlace) {
                      .targets = at,
                      .lse = row,
                      .dlog_prob = row,
-                     .dlogits = runtime::tensor(x.view().data, DType::kBF16, {1, 4})};
+                     .dlogits = device::tensor(x.view().data, DType::kBF16, {1, 4})};
   EXPECT_DEATH(log_prob(gpu(), op), "dlogits.data != op.logits.data");
   op.logits = narrow;
   op.dlogits = x;
-  EXPECT_DEATH(log_prob(gpu(), op), "logits.dtype == runtime::DType::kF32");
+  EXPECT_DEATH(log_prob(gpu(), op), "logits.dtype == device::DType::kF32");
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, CudaLogProb, testing::ValuesIn(kFloatTypes), dtype_name);

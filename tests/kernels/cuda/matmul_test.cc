@@ -10,8 +10,8 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::rows;
-using runtime::tensor;
+using device::rows;
+using device::tensor;
 
 struct Shape {
   std::int64_t m, k, n;
@@ -132,7 +132,7 @@ TEST_F(CudaMatmulF32, OutputOfBf16OperandsIsNotRounded) {
     const Operand odd = Operand::poisoned(gpu(), DType::kF32, {m, n + 3});
     const Operand added(gpu(), DType::kF32, {m, n}, before);
     matmul(gpu(), MatmulPlain{.x = xs, .weight = ws, .y = y});
-    matmul(gpu(), MatmulPlain{.x = xs, .weight = ws, .y = runtime::columns(odd, 1, n)});
+    matmul(gpu(), MatmulPlain{.x = xs, .weight = ws, .y = device::columns(odd, 1, n)});
     pack_weight(gpu(), {.weight = ws, .packed = packed});
     matmul(gpu(), Matmul{.x = xs, .weight = packed, .y = by_packed});
     matmul(gpu(), Matmul{.x = xs, .weight = packed, .y = added, .output = Output::kAdd});
@@ -200,11 +200,11 @@ TEST_P(CudaMatmul, StridedOperandsGiveTheSameProduct) {
   for (const auto [m, k, n] : all) {
     Rng rng(5);
     const Operand wide(gpu(), dtype, {m, k + 3}, normals(rng, m * (k + 3)));
-    const TensorView strided = runtime::columns(wide, 1, k);
+    const TensorView strided = device::columns(wide, 1, k);
     const Operand w(gpu(), dtype, {n, k}, normals(rng, n * k));
     const Operand out(gpu(), dtype, {m, n + 2},
                       Floats(static_cast<std::size_t>(m * (n + 2)), 7.0f));
-    matmul(gpu(), MatmulPlain{.x = strided, .weight = w, .y = runtime::columns(out, 1, n)});
+    matmul(gpu(), MatmulPlain{.x = strided, .weight = w, .y = device::columns(out, 1, n)});
 
     const Floats values = wide.values(), result = out.values();
     Floats dense, inside;
@@ -240,9 +240,9 @@ TEST_P(CudaMatmul, AProductThatRanBeforeCanBeRecorded) {
     const MatmulPlain op{.x = x, .weight = w, .y = y};
     matmul(gpu(), op);
     matmul(gpu(), MatmulPlain{.x = other, .weight = w, .y = expected});
-    const auto graph = runtime::Graph::capture(gpu(), [&] { matmul(gpu(), op); });
-    const auto bytes = static_cast<std::size_t>(m * k) * runtime::size_bytes(dtype);
-    runtime::copy(gpu(), x.view().data, other.view().data, bytes);
+    const auto graph = device::Graph::capture(gpu(), [&] { matmul(gpu(), op); });
+    const auto bytes = static_cast<std::size_t>(m * k) * device::size_bytes(dtype);
+    device::copy(gpu(), x.view().data, other.view().data, bytes);
     graph.launch(gpu());
     EXPECT_TRUE(same_bits(y.values(), expected.values()));
   }

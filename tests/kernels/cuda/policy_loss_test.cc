@@ -8,7 +8,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 using CudaPolicyLoss = CudaTest;
 

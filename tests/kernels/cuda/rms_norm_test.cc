@@ -7,9 +7,9 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::columns;
-using runtime::DeviceKind;
-using runtime::tensor;
+using device::columns;
+using device::DeviceKind;
+using device::tensor;
 
 constexpr float kEps = 1e-3f;
 

@@ -10,7 +10,7 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::tensor;
+using device::tensor;
 
 using CudaSample = CudaDTypeTest;
 

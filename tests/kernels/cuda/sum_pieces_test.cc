@@ -7,8 +7,8 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::rows;
-using runtime::tensor;
+using device::rows;
+using device::tensor;
 
 using CudaSumPieces = CudaTest;
 

@@ -5,8 +5,8 @@
 namespace tandem::kernels {
 namespace {
 
-using runtime::columns;
-using runtime::tensor;
+using device::columns;
+using device::tensor;
 
 using CudaSwiglu = CudaDTypeTest;
 

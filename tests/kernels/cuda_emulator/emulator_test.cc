@@ -536,7 +536,7 @@ TEST_F(EmulatorDeathTest, TheDefaultStreamIsRefused) {
 TEST(EmulatedNumbers, Bf16RoundsAsTheHostDoes) {
   for (const float x : {0.0f, -0.0f, 1.0f, 1.00390625f, 1.01171875f, -3.3e38f, 3.4e38f, 1e-40f,
                         std::numeric_limits<float>::infinity()}) {
-    EXPECT_EQ(__float2bfloat16_rn(x).bits, runtime::f32_to_bf16(x)) << x;
+    EXPECT_EQ(__float2bfloat16_rn(x).bits, device::f32_to_bf16(x)) << x;
   }
   EXPECT_EQ(__float2bfloat16_rn(std::numeric_limits<float>::quiet_NaN()).bits, 0x7fff);
 }

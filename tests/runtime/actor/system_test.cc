@@ -12,7 +12,7 @@
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/threaded_executor.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 namespace {
 
 using namespace std::chrono_literals;
@@ -245,4 +245,4 @@ TEST(SimulatedExecutor, OneSeedOneHistory) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

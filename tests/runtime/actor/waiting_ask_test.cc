@@ -12,7 +12,7 @@
 #include "runtime/actor/system.h"
 #include "tests/seeds.h"
 
-namespace tandem::runtime {
+namespace tandem::actor {
 namespace {
 
 using namespace std::chrono_literals;
@@ -157,4 +157,4 @@ TEST(WaitingAsk, AnsweredOnesCostNoMemoryBehindOneThatHangs) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::actor

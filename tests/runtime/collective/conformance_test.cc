@@ -24,7 +24,7 @@
 #include "tests/runtime/collective/gang_builder.h"
 #include "tests/runtime/patience.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 struct Case {
@@ -288,7 +288,7 @@ INSTANTIATE_TEST_SUITE_P(Implementation, Conformance, testing::ValuesIn(cases())
 
 TEST(SocketGang, AStrangerIsRefusedAndDisturbsNobody) {
   GangListener listener = GangListener::listen().value();
-  const Endpoint address = listener.endpoint();
+  const link::Endpoint address = listener.endpoint();
   const OwnedFd silent = dial_stream(address, steady_now() + kLong).value();
   std::thread outsiders([&] {
     const auto stranger = dial_gang(address, 1, spec_of(2, "job-1/learner/0.2"), kLong);
@@ -311,7 +311,7 @@ TEST(SocketGang, RanksThatDoNotComeAreNamedToThoseThatDid) {
   const std::string expected = "timed out waiting for rank 1, rank 3 to join the gang";
   const auto trial = [&](Duration soon) -> std::string {
     GangListener listener = GangListener::listen().value();
-    const Endpoint address = listener.endpoint();
+    const link::Endpoint address = listener.endpoint();
     auto rank_2 =
         std::async(std::launch::async, [&] { return dial_gang(address, 2, spec_of(4), kLong); });
     const auto rank_0 = std::move(listener).accept(spec_of(4), soon);
@@ -358,14 +358,14 @@ TEST(SocketGang, RanksThatCameWhileRankZeroSleptAreNotNamed) {
 // A program that listens where a gang was said to meet learns nothing and is not believed.
 TEST(SocketGang, ARankBelievesNobodyWhoDoesNotKnowTheSecret) {
   GangListener impostor = GangListener::listen().value();
-  const Endpoint address = impostor.endpoint();
+  const link::Endpoint address = impostor.endpoint();
   auto rank =
       std::async(std::launch::async, [&] { return dial_gang(address, 1, spec_of(2), kLong); });
   EXPECT_FALSE(std::move(impostor).accept(spec_of(2, "a guess"), std::chrono::milliseconds(200)));
   const auto refused = rank.get();
   ASSERT_FALSE(refused);
 
-  Endpoint bound;
+  link::Endpoint bound;
   const OwnedFd forger = listen_stream({}, &bound).value();
   auto deceived =
       std::async(std::launch::async, [&] { return dial_gang(bound, 1, spec_of(2), kLong); });
@@ -403,9 +403,9 @@ TEST(SocketGang, AHelloThatWasOverheardIsRefused) {
 }
 
 TEST(SocketGang, MeetsAtAUnixSocket) {
-  SocketFolder folder = SocketFolder::make().value();
+  link::SocketFolder folder = link::SocketFolder::make().value();
   GangListener listener = GangListener::listen(folder.next()).value();
-  const Endpoint address = listener.endpoint();
+  const link::Endpoint address = listener.endpoint();
   EXPECT_TRUE(address.is_local());
   auto rank_1 = std::async(std::launch::async, [&] {
     auto rank = dial_gang(address, 1, spec_of(2), kLong).value();
@@ -417,7 +417,7 @@ TEST(SocketGang, MeetsAtAUnixSocket) {
 }
 
 TEST(SocketGang, NobodyAtTheAddress) {
-  Endpoint address;
+  link::Endpoint address;
   { address = GangListener::listen()->endpoint(); }
   const auto refused = dial_gang(address, 1, spec_of(2), kLong);
   ASSERT_FALSE(refused);
@@ -427,15 +427,15 @@ TEST(SocketGang, NobodyAtTheAddress) {
 
 TEST(SocketGang, CO3AKilledProcessFailsTheOthersPromptly) {
   GangListener listener = GangListener::listen().value();
-  const Endpoint address = listener.endpoint();
-  PosixProcessHost host;
+  const link::Endpoint address = listener.endpoint();
+  node::PosixProcessHost host;
   const auto process =
       host.spawn({.name = "rank 2",
                   .argv = {"/proc/self/exe", "--die-in-a-gang", to_string(address)},
                   .environment = {},
                   .log_path = "/dev/null",
                   .working_directory = {}},
-                 [](ProcessId, const ExitStatus&) {});
+                 [](node::ProcessId, const node::ExitStatus&) {});
   ASSERT_TRUE(process);
   auto rank_1 = std::async(std::launch::async, [&] {
     auto rank = dial_gang(address, 1, spec_of(3), kLong).value();
@@ -457,18 +457,18 @@ TEST(SocketGang, CO3AKilledProcessFailsTheOthersPromptly) {
 
 // Rank 2 of a gang of three: sends the beginning of its values and is killed.
 int die_in_a_gang(const std::string& address) {
-  auto rank = dial_gang(parse_endpoint(address).value(), 2, spec_of(3), kLong).value();
+  auto rank = dial_gang(link::parse_endpoint(address).value(), 2, spec_of(3), kLong).value();
   ::kill(::getpid(), SIGKILL);  // the others are in a call that waits for this rank's part
   for (;;) ::pause();
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc == 3 && arguments[1] == "--die-in-a-gang") {
-    return tandem::runtime::die_in_a_gang(arguments[2]);
+    return tandem::collective::die_in_a_gang(arguments[2]);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

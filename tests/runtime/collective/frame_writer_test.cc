@@ -15,7 +15,7 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 constexpr Duration kLong = std::chrono::seconds(30);
@@ -26,7 +26,7 @@ struct Connection {
   OwnedFd writing, reading;
 
   static Connection make() {
-    Endpoint bound;
+    link::Endpoint bound;
     const OwnedFd listener = listen_stream({}, &bound).value();
     const int few = 4096;  // before the handshake, which settles the window
     EXPECT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &few, sizeof few), 0);
@@ -171,4 +171,4 @@ TEST(FrameWriter, AHeartbeatIsWhatItsPhaseAndCounterSay) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -11,7 +11,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/socket.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 inline constexpr Duration kLong = std::chrono::seconds(30);  // ends a test that hangs
 
@@ -25,7 +25,7 @@ inline GangSpec spec_of(int size, std::string secret = "job-1/learner/0.3") {
 inline Gang make_socket_gang(int size, const GangLiveness& of_rank_0 = {},
                              const GangLiveness& of_others = {}) {
   GangListener listener = GangListener::listen().value();
-  const Endpoint address = listener.endpoint();
+  const link::Endpoint address = listener.endpoint();
   GangSpec spec = spec_of(size), others = spec_of(size);
   spec.liveness = of_rank_0;
   others.liveness = of_others;
@@ -48,4 +48,4 @@ inline void on_each_rank(Gang& gang, const std::function<void(Collective&)>& bod
   for (std::thread& thread : threads) thread.join();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

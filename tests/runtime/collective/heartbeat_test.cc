@@ -19,7 +19,7 @@
 #include "tests/runtime/collective/gang_builder.h"
 #include "tests/runtime/patience.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 using std::chrono::milliseconds;
@@ -29,12 +29,12 @@ class Pulse {
  public:
   explicit Pulse(const char* phase, bool moves) : phase_(phase), moves_(moves) {}
 
-  std::function<ProgressReport()> reporter() {
+  std::function<link::ProgressReport()> reporter() {
     return [this] {
       const int count = ++heartbeats_;
       heartbeats_.notify_all();
-      return ProgressReport{.counter = moves_ ? static_cast<std::uint64_t>(count) : 1,
-                            .phase = phase_};
+      return link::ProgressReport{.counter = moves_ ? static_cast<std::uint64_t>(count) : 1,
+                                  .phase = phase_};
     };
   }
   void wait_for(int heartbeats) const {
@@ -153,7 +153,7 @@ TEST(Heartbeat, CO1HeartbeatsBetweenTheFramesOfASumLeaveItsBits) {
 
 // A rank 0 that knows the secret, and says nothing but heartbeats, as fast as they are taken.
 TEST(Heartbeat, CO2AFloodOfHeartbeatsEndsWithTheTimeout) {
-  Endpoint bound;
+  link::Endpoint bound;
   const OwnedFd forger = listen_stream({}, &bound).value();
   auto rank = std::async(std::launch::async, [&] {
     auto joined = dial_gang(bound, 1, spec_of(2), kLong).value();
@@ -218,15 +218,15 @@ constexpr std::size_t kAddressBytes = 64;  // of the child's word where it liste
 
 // Rank 0 is a process that is stopped: it neither computes nor beats, and its connections stay.
 std::string stop_rank_zero(Duration patience) {
-  Endpoint bound;
+  link::Endpoint bound;
   const OwnedFd meeting = listen_stream({}, &bound).value();
-  PosixProcessHost host;
+  node::PosixProcessHost host;
   const auto process = host.spawn({.name = "rank 0",
                                    .argv = {"/proc/self/exe", "--lead-a-gang", to_string(bound)},
                                    .environment = {},
                                    .log_path = "/dev/null",
                                    .working_directory = {}},
-                                  [](ProcessId, const ExitStatus&) {});
+                                  [](node::ProcessId, const node::ExitStatus&) {});
   if (!process) return process.error().message;
   pollfd came{.fd = meeting.get(), .events = POLLIN, .revents = 0};
   if (::poll(&came, 1, poll_timeout_ms(steady_now() + kLong)) != 1) return "rank 0 did not start";
@@ -236,7 +236,7 @@ std::string stop_rank_zero(Duration patience) {
       Transfer::kDone)
     return "rank 0 did not say where it listens";
   address.resize(address.find(' '));
-  const Endpoint at = parse_endpoint(address).value();
+  const link::Endpoint at = link::parse_endpoint(address).value();
 
   std::latch met(2);
   const auto follow = [&](int rank) -> std::string {
@@ -272,7 +272,8 @@ int lead_a_gang(const std::string& told) {
   GangListener listener = GangListener::listen().value();
   std::string address = to_string(listener.endpoint());
   address.resize(kAddressBytes, ' ');
-  const OwnedFd parent = dial_stream(parse_endpoint(told).value(), steady_now() + kLong).value();
+  const OwnedFd parent =
+      dial_stream(link::parse_endpoint(told).value(), steady_now() + kLong).value();
   std::span<const std::byte> said = std::as_bytes(std::span(address));
   send_some(parent.get(), said);
   GangSpec spec = spec_of(3);
@@ -284,12 +285,12 @@ int lead_a_gang(const std::string& told) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc == 3 && arguments[1] == "--lead-a-gang") {
-    return tandem::runtime::lead_a_gang(arguments[2]);
+    return tandem::collective::lead_a_gang(arguments[2]);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

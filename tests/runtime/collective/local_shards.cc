@@ -13,7 +13,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 class LocalShardGang {
@@ -22,7 +22,8 @@ class LocalShardGang {
       : timeout_(timeout), ranks_(static_cast<std::size_t>(size)) {}
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  Result<void> post(int rank, Operation operation, const TensorView& bucket, const Stream& stream);
+  Result<void> post(int rank, Operation operation, const device::TensorView& bucket,
+                    const device::Stream& stream);
   Result<void> wait(int rank);
   Result<void> hold_back(int rank, std::uint64_t calls);
   void leave(int rank);
@@ -30,7 +31,7 @@ class LocalShardGang {
  private:
   struct Post {
     Call call;
-    TensorView bucket;
+    device::TensorView bucket;
     Time deadline;
   };
   struct Rank {
@@ -42,9 +43,9 @@ class LocalShardGang {
   std::optional<int> missing() const;  // the first rank that the oldest call waits for
   void fail(Error error);
   Result<void> await(std::unique_lock<std::mutex>& lock, int rank, std::size_t left);
-  void carry_out(const Stream& stream);
-  void reduce_scatter(const Stream& stream, std::int64_t floats);
-  void all_gather(const Stream& stream, std::int64_t floats);
+  void carry_out(const device::Stream& stream);
+  void reduce_scatter(const device::Stream& stream, std::int64_t floats);
+  void all_gather(const device::Stream& stream, std::int64_t floats);
   float* memory(std::size_t rank) const { return ranks_[rank].posts.front().bucket.f32(); }
 
   const Duration timeout_;
@@ -66,8 +67,8 @@ void LocalShardGang::fail(Error error) {
   changed_.notify_all();
 }
 
-Result<void> LocalShardGang::post(int rank, Operation operation, const TensorView& bucket,
-                                  const Stream& stream) {
+Result<void> LocalShardGang::post(int rank, Operation operation, const device::TensorView& bucket,
+                                  const device::Stream& stream) {
   CHECK(bucket.rank == 1 && bucket.dense());
   synchronize(stream);  // until the bucket is complete; without the lock, as it may take a while
   const std::lock_guard lock(mutex_);
@@ -86,7 +87,7 @@ Result<void> LocalShardGang::post(int rank, Operation operation, const TensorVie
   return {};
 }
 
-void LocalShardGang::carry_out(const Stream& stream) {
+void LocalShardGang::carry_out(const device::Stream& stream) {
   const Call call = ranks_[0].posts.front().call;
   for (std::size_t rank = 1; rank < ranks_.size(); ++rank) {
     const Call& other = ranks_[rank].posts.front().call;
@@ -99,7 +100,7 @@ void LocalShardGang::carry_out(const Stream& stream) {
   changed_.notify_all();
 }
 
-void LocalShardGang::reduce_scatter(const Stream& stream, std::int64_t floats) {
+void LocalShardGang::reduce_scatter(const device::Stream& stream, std::int64_t floats) {
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
   // Copied to the host first, because the sums replace parts of the same buckets.
   std::vector<std::vector<float>> copies;
@@ -111,7 +112,7 @@ void LocalShardGang::reduce_scatter(const Stream& stream, std::int64_t floats) {
   }
   synchronize(stream);
   std::vector<float> sums(static_cast<std::size_t>(floats));
-  sum_on_host(Stream{}, pieces, sums.data(), floats);
+  sum_on_host(device::Stream{}, pieces, sums.data(), floats);
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     const ShardRange shard = shard_of(floats, static_cast<int>(rank), size());
     // Each rank gets its own shard alone; the contract leaves the rest unspecified.
@@ -121,7 +122,7 @@ void LocalShardGang::reduce_scatter(const Stream& stream, std::int64_t floats) {
   synchronize(stream);
 }
 
-void LocalShardGang::all_gather(const Stream& stream, std::int64_t floats) {
+void LocalShardGang::all_gather(const device::Stream& stream, std::int64_t floats) {
   for (std::size_t owner = 0; owner < ranks_.size(); ++owner) {
     const ShardRange shard = shard_of(floats, static_cast<int>(owner), size());
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
@@ -180,13 +181,15 @@ class LocalShards : public ShardExchange {
   int rank() const override { return rank_; }
   int size() const override { return gang_->size(); }
 
-  Result<void> reduce_scatter(const TensorView& bucket, const Stream& producer) override {
+  Result<void> reduce_scatter(const device::TensorView& bucket,
+                              const device::Stream& producer) override {
     return gang_->post(rank_, Operation::kReduceScatter, bucket, producer);
   }
-  Result<void> all_gather(const TensorView& bucket, const Stream& producer) override {
+  Result<void> all_gather(const device::TensorView& bucket,
+                          const device::Stream& producer) override {
     return gang_->post(rank_, Operation::kGatherShards, bucket, producer);
   }
-  Result<void> hold_back(const Stream&, std::uint64_t calls) override {
+  Result<void> hold_back(const device::Stream&, std::uint64_t calls) override {
     return gang_->hold_back(rank_, calls);
   }
   Result<void> wait() override { return gang_->wait(rank_); }
@@ -207,4 +210,4 @@ std::vector<std::unique_ptr<ShardExchange>> make_local_shards(int size, Duration
   return ranks;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -11,7 +11,7 @@
 
 #include "runtime/collective/shard_exchange.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // Each member for a thread of its own. A rank that has not come to a call `timeout` after another
 // waits for it breaks the exchange, and so does one whose member is destroyed while others need it.
@@ -19,4 +19,4 @@ namespace tandem::runtime {
 std::vector<std::unique_ptr<ShardExchange>> make_local_shards(
     int size, Duration timeout = std::chrono::minutes(1));
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

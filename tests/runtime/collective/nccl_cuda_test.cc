@@ -10,7 +10,7 @@
 #include "runtime/device/queue.h"
 #include "tests/runtime/collective/nccl_rank.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 constexpr int kRanks = 2;
@@ -22,7 +22,7 @@ const int kChosen = ::setenv("TANDEM_CUDA_MODULE", TANDEM_CUDA_EMULATED, 1) +
                     ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
 
 NcclStreamFunctions cuda_streams() {
-  const CudaModule& module = **cuda_module();
+  const device::CudaModule& module = **device::cuda_module();
   return {.create_event = module.create_event,
           .record_event = module.record_event,
           .event_done = module.event_done,
@@ -30,8 +30,9 @@ NcclStreamFunctions cuda_streams() {
 }
 
 struct Rank {
-  Buffer device = Buffer::allocate(kBytes, "a test", Place::kDevice).value();
-  Queue queue{DeviceKind::kCuda};
+  device::Buffer device =
+      device::Buffer::allocate(kBytes, "a test", device::Place::kDevice).value();
+  device::Queue queue{device::DeviceKind::kCuda};
   NcclThread thread;
   NcclProcess process;
   std::unique_ptr<NcclCommunicator> communicator;
@@ -123,4 +124,4 @@ TEST_F(NcclOnCuda, NC3AfterAnAbortTheStreamAndTheMemoryAreFree) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -23,7 +23,7 @@
 #include "runtime/device/cuda_module.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 constexpr int kRanks = 2;
@@ -36,7 +36,8 @@ using Words = std::vector<std::uint64_t>;
 
 // The size of each transfer, smaller on the emulator, which is slow. Only ranks ask for it.
 std::size_t bytes_each() {
-  static const bool emulated = std::strcmp(cuda_module().value()->devices().name, "emulated") == 0;
+  static const bool emulated =
+      std::strcmp(device::cuda_module().value()->devices().name, "emulated") == 0;
   return (emulated ? 1 : 64) * kMebibyte;
 }
 std::size_t words_each() { return bytes_each() / sizeof(std::uint64_t); }
@@ -96,7 +97,7 @@ Machine look_around() {
   Pipe answer;
   const pid_t pid = start_process([&answer] {
     Machine machine;
-    const auto& module = cuda_module();
+    const auto& module = device::cuda_module();
     const auto nccl = open_nccl();
     if (module) machine.gpus = module.value()->devices().count;
     if (nccl) machine.nccl_version = nccl->version;
@@ -143,7 +144,7 @@ Words words_of(int rank, int round) {
   return words;
 }
 
-NcclStreamFunctions streams_of(const CudaModule& module) {
+NcclStreamFunctions streams_of(const device::CudaModule& module) {
   return {.create_event = module.create_event,
           .record_event = module.record_event,
           .event_done = module.event_done,
@@ -155,7 +156,7 @@ NcclStreamFunctions streams_of(const CudaModule& module) {
 class GpuRank {
  public:
   GpuRank(int rank, const Pipe& ids) : rank_(rank) {
-    process_.streams = streams_of(**cuda_module());
+    process_.streams = streams_of(**device::cuda_module());
     process_.thread = &thread_;
     memory_ = NcclMemory::allocate(process_, 2 * bytes_each(), "a test", kPatience).value();
     one = memory_->data();
@@ -205,7 +206,7 @@ class GpuRank {
 
  private:
   const int rank_;
-  Queue queue_{DeviceKind::kCuda};
+  device::Queue queue_{device::DeviceKind::kCuda};
   NcclThread thread_;
   NcclProcess process_{.api = open_nccl().value(), .streams = {}};
   std::shared_ptr<NcclMemory> memory_;
@@ -327,4 +328,4 @@ TEST_F(NcclOnGpu, NC1APeerThatDiesEndsTheOperationByItsDeadline) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

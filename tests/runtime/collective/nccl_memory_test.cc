@@ -15,7 +15,7 @@
 #include "tests/runtime/collective/nccl_rank.h"
 #include "tests/runtime/patience.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 constexpr std::size_t kBytes = 70'001;
@@ -214,4 +214,4 @@ TEST(NcclMemory, WhatItTakesIsRoundedUpAsNcclDoes) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

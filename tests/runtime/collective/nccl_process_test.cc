@@ -20,7 +20,7 @@
 #include "tests/runtime/collective/nccl_rank.h"
 #include "tests/runtime/patience.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,7 +100,7 @@ int be_a_rank(const RankSpec& spec) {
 }
 
 struct Told {
-  ExitStatus exit;
+  node::ExitStatus exit;
   std::string log;
   nlohmann::json said;  // null where it was ended before it said anything
 };
@@ -120,31 +120,31 @@ std::vector<Told> run_ranks(const Setting& setting, const std::vector<std::strin
   EXPECT_EQ(fake.api.get_unique_id(&id), NcclResult::kSuccess);
   std::string pattern = testing::TempDir() + "nccl.XXXXXX";
   const fs::path folder = ::mkdtemp(pattern.data());
-  std::vector<std::future<ExitStatus>> ends;
-  PosixProcessHost host;
+  std::vector<std::future<node::ExitStatus>> ends;
+  node::PosixProcessHost host;
   for (int rank = 0; rank < setting.size; ++rank) {
-    auto exit = std::make_shared<std::promise<ExitStatus>>();
+    auto exit = std::make_shared<std::promise<node::ExitStatus>>();
     ends.push_back(exit->get_future());
     auto environment = setting.environment;
     environment.emplace_back("TANDEM_FAKE_NCCL_FAULTS", setting.faults);
     environment.emplace_back(
         "TANDEM_FAKE_NCCL_DEVICE",
         devices.empty() ? std::to_string(rank) : devices[static_cast<std::size_t>(rank)]);
-    const auto started =
-        host.spawn({.name = "rank " + std::to_string(rank),
-                    .argv = arguments_of({rank, setting.size, setting.timeout, setting.grace, id}),
-                    .environment = environment,
-                    .log_path = folder / std::to_string(rank),
-                    .working_directory = {}},
-                   [exit](ProcessId, const ExitStatus& status) { exit->set_value(status); });
+    const auto started = host.spawn(
+        {.name = "rank " + std::to_string(rank),
+         .argv = arguments_of({rank, setting.size, setting.timeout, setting.grace, id}),
+         .environment = environment,
+         .log_path = folder / std::to_string(rank),
+         .working_directory = {}},
+        [exit](node::ProcessId, const node::ExitStatus& status) { exit->set_value(status); });
     EXPECT_TRUE(started);
   }
   std::vector<Told> told;
   for (int rank = 0; rank < setting.size; ++rank) {
-    std::future<ExitStatus>& end = ends[static_cast<std::size_t>(rank)];
+    std::future<node::ExitStatus>& end = ends[static_cast<std::size_t>(rank)];
     const bool ended = end.wait_for(2 * kNcclPatience) == std::future_status::ready;
     EXPECT_TRUE(ended) << "rank " << rank << " hangs";
-    Told one{.exit = ended ? end.get() : ExitStatus{},
+    Told one{.exit = ended ? end.get() : node::ExitStatus{},
              .log = read_file(folder / std::to_string(rank)).value(),
              .said = nullptr};
     if (const auto at = one.log.find("said="); at != std::string::npos)
@@ -243,13 +243,13 @@ TEST(NcclProcesses, ARankThatComesLateIsWaitedFor) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc == 7 && arguments[1] == "--rank") {
     tandem::init_logging("rank", tandem::LogLevel::kWarnings);
-    return tandem::runtime::be_a_rank(tandem::runtime::parse_rank(arguments));
+    return tandem::collective::be_a_rank(tandem::collective::parse_rank(arguments));
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -11,7 +11,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/collective/nccl_communicator.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 inline constexpr Duration kNcclPatience = std::chrono::seconds(60);  // ends a hang
 
@@ -105,4 +105,4 @@ class RankMemory {
   std::vector<std::byte> in_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

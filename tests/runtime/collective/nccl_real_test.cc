@@ -15,7 +15,7 @@
 
 #include "runtime/collective/nccl_communicator.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 constexpr Duration kLong = std::chrono::seconds(60);
@@ -128,4 +128,4 @@ TEST(NcclReal, VersionsAreReadAsNcclWritesThem) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -4,42 +4,42 @@
 
 #include <string>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
-Manifest two_tensors() {
-  Manifest manifest;
-  manifest.add("embed.weight", DType::kF32, {32, 16});
-  manifest.add("norm.weight", DType::kF32, {16});
+device::Manifest two_tensors() {
+  device::Manifest manifest;
+  manifest.add("embed.weight", device::DType::kF32, {32, 16});
+  manifest.add("norm.weight", device::DType::kF32, {16});
   return manifest;
 }
 
-std::string difference(const Manifest& ours, const Manifest& theirs) {
+std::string difference(const device::Manifest& ours, const device::Manifest& theirs) {
   const Result<void> checked = check_layouts(ours, theirs);
   return checked ? "" : checked.error().message;
 }
 
 TEST(NcclRendezvous, NV1TheFirstTensorThatDiffersIsNamed) {
-  const Manifest ours = two_tensors();
+  const device::Manifest ours = two_tensors();
   EXPECT_EQ(difference(ours, two_tensors()), "");
-  Manifest renamed = ours;
+  device::Manifest renamed = ours;
   renamed.parameters[1].name = "final_norm.weight";
   EXPECT_EQ(difference(ours, renamed),
             "tensor 1 is norm.weight (f32, [16], at byte 2048) here and final_norm.weight (f32, "
             "[16], at byte 2048) there");
-  Manifest other_dtype;
-  other_dtype.add("embed.weight", DType::kBF16, {32, 16});
-  other_dtype.add("norm.weight", DType::kF32, {16});
+  device::Manifest other_dtype;
+  other_dtype.add("embed.weight", device::DType::kBF16, {32, 16});
+  other_dtype.add("norm.weight", device::DType::kF32, {16});
   EXPECT_EQ(difference(ours, other_dtype),
             "tensor 0 is embed.weight (f32, [32, 16], at byte 0) here and embed.weight (bf16, [32, "
             "16], at byte 0) there");
-  Manifest longer = ours;
-  longer.add("head.weight", DType::kF32, {2});
+  device::Manifest longer = ours;
+  longer.add("head.weight", device::DType::kF32, {2});
   EXPECT_EQ(difference(ours, longer),
             "tensor 2, head.weight (f32, [2], at byte 2112), is there and not here");
   EXPECT_EQ(difference(longer, ours),
             "tensor 2, head.weight (f32, [2], at byte 2112), is here and not there");
-  Manifest padded = ours;
+  device::Manifest padded = ours;
   padded.bytes_total += 64;
   EXPECT_EQ(difference(ours, padded),
             "the tensors are the same, and take 2112 bytes here and 2176 there");
@@ -60,4 +60,4 @@ TEST(NcclRendezvous, NV1ARankOfAnotherLayoutDoesNotJoin) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

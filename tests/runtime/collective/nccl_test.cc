@@ -19,7 +19,7 @@
 #include "tests/runtime/collective/stalls.h"
 #include "tests/runtime/patience.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 using Form = SharedOperation::Form;
@@ -592,4 +592,4 @@ TEST(NcclRecords, ExplainWhoIsBehind) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

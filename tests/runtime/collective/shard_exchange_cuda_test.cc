@@ -10,7 +10,7 @@
 #include "tests/runtime/collective/shard_gang.h"
 #include "tests/seeds.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 // The GPU is the emulated one, and its ranks may share it.
@@ -20,15 +20,15 @@ const int kChosen = ::setenv("TANDEM_CUDA_MODULE", TANDEM_CUDA_EMULATED, 1) +
 
 constexpr std::int64_t kFloats = 1700;
 
-void sum_on_gpu(const Stream& stream, std::span<const float* const> pieces, float* out,
+void sum_on_gpu(const device::Stream& stream, std::span<const float* const> pieces, float* out,
                 std::int64_t count) {
-  std::vector<TensorView> views;
-  for (const float* piece : pieces) views.push_back(tensor(piece, {count}));
-  kernels::sum_pieces(stream, {.pieces = views, .out = tensor(out, {count})});
+  std::vector<device::TensorView> views;
+  for (const float* piece : pieces) views.push_back(device::tensor(piece, {count}));
+  kernels::sum_pieces(stream, {.pieces = views, .out = device::tensor(out, {count})});
 }
 
 FakeNccl fake_on_cuda() {
-  const CudaModule& module = **cuda_module();
+  const device::CudaModule& module = **device::cuda_module();
   FakeNccl fake = open_fake_nccl();
   fake.streams = {.create_event = module.create_event,
                   .record_event = module.record_event,
@@ -38,18 +38,19 @@ FakeNccl fake_on_cuda() {
 }
 
 struct DeviceBucket {
-  Buffer memory = Buffer::allocate(kFloats * sizeof(float), "a test", Place::kDevice).value();
+  device::Buffer memory =
+      device::Buffer::allocate(kFloats * sizeof(float), "a test", device::Place::kDevice).value();
   Floats host;
 
-  TensorView view() const {
-    return tensor(reinterpret_cast<const float*>(memory.data()), {kFloats});
+  device::TensorView view() const {
+    return device::tensor(reinterpret_cast<const float*>(memory.data()), {kFloats});
   }
 };
 
 // Filled by one stream, reduced, read by another; then gathered and read again bucket by bucket,
 // with no wait but for the last copy.
 void share_buckets(ShardExchange& exchange, std::uint64_t seed) {
-  const Queue producer(DeviceKind::kCuda), consumer(DeviceKind::kCuda);
+  const device::Queue producer(device::DeviceKind::kCuda), consumer(device::DeviceKind::kCuda);
   std::vector<DeviceBucket> buckets(5);
   std::vector<Floats> shards(buckets.size(), Floats(kFloats)), all = shards;
   const ShardRange own = shard_of(kFloats, exchange.rank(), exchange.size());
@@ -81,7 +82,7 @@ void share_buckets(ShardExchange& exchange, std::uint64_t seed) {
 }
 
 TEST(ShardsOnCuda, SH1SumsHaveTheBitsOfRankOrderInTheOrderOfTheStreamsSH4) {
-  ASSERT_TRUE(cuda_module());
+  ASSERT_TRUE(device::cuda_module());
   const FakeNccl fake = fake_on_cuda();
   for (const int size : {1, 2, 3, 4}) {
     for_seeds(3, [&](std::uint64_t seed) {
@@ -90,7 +91,7 @@ TEST(ShardsOnCuda, SH1SumsHaveTheBitsOfRankOrderInTheOrderOfTheStreamsSH4) {
                                                  {.communicator = nullptr,
                                                   .bucket_floats_max = kFloats,
                                                   .timeout = kNcclPatience,
-                                                  .device = DeviceKind::kCuda,
+                                                  .device = device::DeviceKind::kCuda,
                                                   .sum = sum_on_gpu});
       on_each_rank(ranks, [&](ShardExchange& exchange) { share_buckets(exchange, seed); });
     });
@@ -98,4 +99,4 @@ TEST(ShardsOnCuda, SH1SumsHaveTheBitsOfRankOrderInTheOrderOfTheStreamsSH4) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -17,7 +17,7 @@
 #include "tests/runtime/patience.h"
 #include "tests/seeds.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 // All ranks are on one GPU here.
@@ -67,7 +67,7 @@ class NcclShardFaults : public testing::Test {
                                {.communicator = nullptr,
                                 .bucket_floats_max = kFloatsMax,
                                 .timeout = timeout,
-                                .device = DeviceKind::kCpu,
+                                .device = device::DeviceKind::kCpu,
                                 .sum = sum_on_host});
   }
 
@@ -81,8 +81,8 @@ class Shards : public NcclShardFaults, public testing::WithParamInterface<Kind> 
   }
 };
 
-TensorView view(Floats& bucket) {
-  return tensor(bucket.data(), {static_cast<std::int64_t>(bucket.size())});
+device::TensorView view(Floats& bucket) {
+  return device::tensor(bucket.data(), {static_cast<std::int64_t>(bucket.size())});
 }
 
 std::string complaint_of(const Result<void>& result) {
@@ -130,11 +130,12 @@ TEST_P(Shards, SH1SumsHaveTheBitsOfRankOrder) {
         EXPECT_EQ(exchange.size(), size);
         Buckets buckets(seed, exchange.rank(), size);
         for (Floats& bucket : buckets.all)
-          expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
-        expect_fine(exchange.hold_back(Stream{}, buckets.all.size()));
+          expect_fine(exchange.reduce_scatter(view(bucket), device::Stream{}));
+        expect_fine(exchange.hold_back(device::Stream{}, buckets.all.size()));
         buckets.expect_sums(size,
                             [&](std::int64_t n) { return shard_of(n, exchange.rank(), size); });
-        for (Floats& bucket : buckets.all) expect_fine(exchange.all_gather(view(bucket), Stream{}));
+        for (Floats& bucket : buckets.all)
+          expect_fine(exchange.all_gather(view(bucket), device::Stream{}));
         expect_fine(exchange.wait());
         buckets.expect_sums(size, [](std::int64_t n) { return ShardRange{.begin = 0, .end = n}; });
       });
@@ -149,8 +150,8 @@ TEST_P(Shards, SH1AReducedBucketIsGatheredWithoutAWaitBetween) {
     on_each_rank(ranks, [&](ShardExchange& exchange) {
       Buckets buckets(seed, exchange.rank(), 3);
       for (Floats& bucket : buckets.all) {
-        expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
-        expect_fine(exchange.all_gather(view(bucket), Stream{}));
+        expect_fine(exchange.reduce_scatter(view(bucket), device::Stream{}));
+        expect_fine(exchange.all_gather(view(bucket), device::Stream{}));
       }
       expect_fine(exchange.wait());
       buckets.expect_sums(3, [](std::int64_t n) { return ShardRange{.begin = 0, .end = n}; });
@@ -171,8 +172,8 @@ TEST_P(Shards, SH2ARankWithoutWorkOfItsOwnTakesPart) {
   on_each_rank(ranks, [](ShardExchange& exchange) {
     Floats bucket = floats_of_rank(1, exchange.rank(), 0, 1000);
     if (exchange.rank() == 1) bucket.assign(1000, 0.0f);
-    expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
-    expect_fine(exchange.all_gather(view(bucket), Stream{}));
+    expect_fine(exchange.reduce_scatter(view(bucket), device::Stream{}));
+    expect_fine(exchange.all_gather(view(bucket), device::Stream{}));
     expect_fine(exchange.wait());
     const Floats first = floats_of_rank(1, 0, 0, 1000), last = floats_of_rank(1, 2, 0, 1000);
     for (std::size_t i = 0; i < bucket.size(); ++i) EXPECT_EQ(bucket[i], first[i] + last[i]);
@@ -190,21 +191,21 @@ TEST_P(Shards, SH4ThoseCallsAreWaitedForThatWereNamed) {
       on_each_rank(ranks, [&](ShardExchange& exchange) {
         Buckets buckets(seed, exchange.rank(), size);
         for (Floats& bucket : buckets.all)
-          expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
+          expect_fine(exchange.reduce_scatter(view(bucket), device::Stream{}));
         expect_fine(exchange.wait());
         if (exchange.rank() == 0) {
           for (Floats& bucket : buckets.all)
-            expect_fine(exchange.all_gather(view(bucket), Stream{}));
-          expect_fine(exchange.hold_back(Stream{}, 0));
+            expect_fine(exchange.all_gather(view(bucket), device::Stream{}));
+          expect_fine(exchange.hold_back(device::Stream{}, 0));
           for (std::size_t i = 0; i < buckets.all.size(); ++i) {
             for (auto& turn : turns) turn.release();
-            expect_fine(exchange.hold_back(Stream{}, i + 1));
+            expect_fine(exchange.hold_back(device::Stream{}, i + 1));
             buckets.expect_sum(i, size, {.begin = 0, .end = buckets.floats(i)});
           }
         } else {
           for (Floats& bucket : buckets.all) {
             turns[static_cast<std::size_t>(exchange.rank())].acquire();
-            expect_fine(exchange.all_gather(view(bucket), Stream{}));
+            expect_fine(exchange.all_gather(view(bucket), device::Stream{}));
           }
         }
         expect_fine(exchange.wait());
@@ -222,11 +223,11 @@ std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
   on_each_rank(ranks, [&](ShardExchange& exchange) {
     std::string& complaint = complaints[static_cast<std::size_t>(exchange.rank())];
     Floats first(500, 1.0f), second(500, 1.0f);
-    if (auto queued = exchange.reduce_scatter(view(first), Stream{}); !queued)
+    if (auto queued = exchange.reduce_scatter(view(first), device::Stream{}); !queued)
       complaint = complaint_of(queued);
     if (auto done = exchange.wait(); !done) complaint = "the first call: " + complaint_of(done);
     if (exchange.rank() == last || !complaint.empty()) return;
-    const auto queued = exchange.reduce_scatter(view(second), Stream{});
+    const auto queued = exchange.reduce_scatter(view(second), device::Stream{});
     const auto done = exchange.wait();
     if (!queued) complaint = complaint_of(queued);  // another rank was the first to give up
     if (done || done.error().code != ErrorCode::kTimedOut ||
@@ -234,9 +235,10 @@ std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
         done.error().message.find("rank " + std::to_string(last)) == std::string::npos)
       complaint = complaint_of(done);
     // Every further call, and at once.
-    if (!done && (complaint_of(exchange.all_gather(view(second), Stream{})) != complaint_of(done) ||
-                  complaint_of(exchange.hold_back(Stream{}, 1)) != complaint_of(done) ||
-                  complaint_of(exchange.wait()) != complaint_of(done)))
+    if (!done &&
+        (complaint_of(exchange.all_gather(view(second), device::Stream{})) != complaint_of(done) ||
+         complaint_of(exchange.hold_back(device::Stream{}, 1)) != complaint_of(done) ||
+         complaint_of(exchange.wait()) != complaint_of(done)))
       complaint = "another error in a further call";
   });
   for (const std::string& complaint : complaints)
@@ -259,13 +261,13 @@ TEST_P(Shards, SH3AfterAnErrorNoMemoryIsTouched) {
   ShardExchanges ranks = make(2, std::chrono::milliseconds(100));
   auto given = std::make_unique<Floats>(1000, 1.0f);
   auto freed = std::make_unique<Floats>(1000, 1.0f);
-  expect_fine(ranks[0]->reduce_scatter(view(*given), Stream{}));
-  expect_fine(ranks[0]->all_gather(view(*freed), Stream{}));
+  expect_fine(ranks[0]->reduce_scatter(view(*given), device::Stream{}));
+  expect_fine(ranks[0]->all_gather(view(*freed), device::Stream{}));
   EXPECT_FALSE(ranks[0]->wait());
   given->assign(given->size(), 7.0f);
   freed.reset();
   Floats late(1000, 2.0f);
-  if (ranks[1]->reduce_scatter(view(late), Stream{})) {
+  if (ranks[1]->reduce_scatter(view(late), device::Stream{})) {
     EXPECT_FALSE(ranks[1]->wait());
   }
   ranks.clear();
@@ -276,14 +278,14 @@ TEST_P(Shards, ARankThatLeavesEndsTheOthersCalls) {
   ShardExchanges ranks = make(3, std::chrono::seconds(5));
   on_each_rank(ranks, [](ShardExchange& exchange) {
     Floats bucket(1000, 1.0f);
-    expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
+    expect_fine(exchange.reduce_scatter(view(bucket), device::Stream{}));
     expect_fine(exchange.wait());
   });
   ranks[2].reset();
   ranks.pop_back();
   on_each_rank(ranks, [](ShardExchange& exchange) {
     Floats bucket(1000, 1.0f);
-    const auto queued = exchange.reduce_scatter(view(bucket), Stream{});
+    const auto queued = exchange.reduce_scatter(view(bucket), device::Stream{});
     const auto done = exchange.wait();
     ASSERT_FALSE(done);
     EXPECT_NE(done.error().message.find("rank"), std::string::npos) << complaint_of(done);
@@ -296,8 +298,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Shards, testing::Values(Kind{"Local", false}, Ki
 TEST(LocalShards, SH2RanksThatDisagreeAreNamed) {
   ShardExchanges ranks = make_local_shards(2);
   Floats bucket(1000), shorter(900);
-  expect_fine(ranks[0]->reduce_scatter(view(bucket), Stream{}));
-  const auto differs = ranks[1]->reduce_scatter(view(shorter), Stream{});
+  expect_fine(ranks[0]->reduce_scatter(view(bucket), device::Stream{}));
+  const auto differs = ranks[1]->reduce_scatter(view(shorter), device::Stream{});
   ASSERT_FALSE(differs);
   EXPECT_EQ(differs.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(differs.error().message,
@@ -314,7 +316,7 @@ TEST_F(NcclShardFaults, SH3APeerThatHangsIsWaitedForUntilTheDeadline) {
   std::atomic<int> timed_out = 0;
   on_each_rank(ranks, [&timed_out](ShardExchange& exchange) {
     Floats bucket(1000, 1.0f);
-    expect_fine(exchange.reduce_scatter(view(bucket), Stream{}));
+    expect_fine(exchange.reduce_scatter(view(bucket), device::Stream{}));
     const auto done = exchange.wait();
     ASSERT_FALSE(done);
     const std::string& message = done.error().message;
@@ -336,15 +338,15 @@ TEST_F(NcclShardFaults, SH3WhatNcclRefusesIsTheErrorOfEveryFurtherCall) {
   ShardExchanges ranks = make_by_nccl(2, kNcclPatience);
   std::vector<Floats> buckets(8, Floats(1000, 1.0f));
   Floats others(1000, 1.0f);
-  expect_fine(ranks[1]->reduce_scatter(view(others), Stream{}));
+  expect_fine(ranks[1]->reduce_scatter(view(others), device::Stream{}));
   for (Floats& bucket : buckets)
-    if (!ranks[0]->reduce_scatter(view(bucket), Stream{})) break;
+    if (!ranks[0]->reduce_scatter(view(bucket), device::Stream{})) break;
   const auto done = ranks[0]->wait();
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("reduce_scatter 2 of 1000 floats"), std::string::npos)
       << complaint_of(done);
   EXPECT_NE(done.error().message.find("ncclRecv"), std::string::npos) << complaint_of(done);
-  EXPECT_EQ(complaint_of(ranks[0]->all_gather(view(others), Stream{})), complaint_of(done));
+  EXPECT_EQ(complaint_of(ranks[0]->all_gather(view(others), device::Stream{})), complaint_of(done));
   ranks.clear();
 }
 
@@ -355,4 +357,4 @@ TEST(NcclShards, TooManyRanksAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

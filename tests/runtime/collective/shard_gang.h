@@ -13,7 +13,7 @@
 #include "runtime/collective/nccl_shards.h"
 #include "tests/runtime/collective/nccl_rank.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 using Floats = std::vector<float>;
 
@@ -90,4 +90,4 @@ inline void on_each_rank(ShardExchanges& ranks, const std::function<void(ShardEx
   for (std::thread& thread : threads) thread.join();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -10,7 +10,7 @@
 
 #include "runtime/collective/connection.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 constexpr Duration kEnough = std::chrono::seconds(60);  // no wait of the test lasts as long
@@ -39,4 +39,4 @@ TEST(SocketHub, ARankThatStopsSendingAndDoesNotReadIsGone) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

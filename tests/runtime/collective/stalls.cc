@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem::runtime {
+namespace tandem::collective {
 namespace {
 
 bool is_operation_of(const NcclRecord& record, std::uint64_t epoch) {
@@ -51,4 +51,4 @@ std::string explain_stall(std::span<const std::vector<NcclRecord>> by_rank, std:
          " entered";
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -8,7 +8,7 @@
 
 #include "runtime/collective/nccl_records.h"
 
-namespace tandem::runtime {
+namespace tandem::collective {
 
 // Explains which ranks hold an epoch up. `by_rank[r]` is the snapshot of rank r, empty where none
 // could be had. The text names the ranks that are behind: "rank 2 did not enter operation 5
@@ -16,4 +16,4 @@ namespace tandem::runtime {
 // operation. Meaningful for communicators whose ranks all take part in the same operations.
 std::string explain_stall(std::span<const std::vector<NcclRecord>> by_rank, std::uint64_t epoch);
 
-}  // namespace tandem::runtime
+}  // namespace tandem::collective

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 Manifest make_manifest() {
@@ -60,4 +60,4 @@ TEST(ArenaDeathTest, UnknownNamesAndGapsAreBugs) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

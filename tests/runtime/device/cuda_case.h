@@ -12,7 +12,7 @@
 #include "runtime/device/cuda_module.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 
 // Whether the GPU is the emulator: then shapes stay small.
 inline bool emulated() {
@@ -38,4 +38,4 @@ class CudaCase : public testing::Test {
   std::unique_ptr<Queue> queue_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::device

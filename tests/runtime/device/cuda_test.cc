@@ -18,7 +18,7 @@
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 // This process uses the emulator, whatever it was started with.
@@ -226,4 +226,4 @@ TEST(CudaErrorDeathTest, EndsTheProcessWithExpressionPlaceAndName) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -10,7 +10,7 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 using Widen = float (*)(std::uint16_t);
@@ -89,4 +89,4 @@ TEST(DType, BulkConversionAgreesAndNeedsNoAlignment) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

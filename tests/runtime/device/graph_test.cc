@@ -9,7 +9,7 @@
 #include "runtime/device/staged.h"
 #include "tests/runtime/device/cuda_case.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 constexpr std::size_t kBytes = 1000;
@@ -143,4 +143,4 @@ TEST(GraphOfACpu, IsABug) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 TEST(Buffer, IsZeroedAndAlignedAtEverySize) {
@@ -61,4 +61,4 @@ TEST(Buffer, NothingIsABufferToo) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

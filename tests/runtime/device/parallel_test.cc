@@ -11,7 +11,7 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 using Range = std::pair<std::int64_t, std::int64_t>;
@@ -79,4 +79,4 @@ TEST(Parallel, OtherThreadsHelp) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

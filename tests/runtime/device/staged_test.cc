@@ -5,7 +5,7 @@
 
 #include "tests/runtime/device/cuda_case.h"
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 constexpr std::size_t kBytes = 1000;
@@ -59,4 +59,4 @@ TEST_F(StagedTest, AnEventIsPassedWhenWhatIsBeforeItIsDone) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

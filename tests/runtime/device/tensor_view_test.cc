@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace tandem::runtime {
+namespace tandem::device {
 namespace {
 
 TEST(TensorView, PartsOfAFusedBufferAreViews) {
@@ -40,4 +40,4 @@ TEST(TensorViewDeathTest, WrongUseIsABug) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::device

@@ -36,7 +36,7 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
   return look_up(name, service, hints, found);
 }
 
-namespace tandem::runtime {
+namespace tandem::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -47,7 +47,7 @@ constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 // A raw client, for bytes that a proper client never sends.
 class Raw {
  public:
-  explicit Raw(const Endpoint& to) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Raw(const link::Endpoint& to) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(to.port);
@@ -400,7 +400,7 @@ TEST(Http, a_busy_port_is_an_error_with_its_address) {
 }
 
 TEST(Http, the_client_says_why_there_is_no_answer) {
-  const auto refused = http_get(Endpoint{.port = 1}, "/", kPatience);
+  const auto refused = http_get(link::Endpoint{.port = 1}, "/", kPatience);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnreachable);
 
@@ -417,12 +417,13 @@ TEST(Http, the_client_says_why_there_is_no_answer) {
 }
 
 TEST(Http, the_look_up_of_a_name_ends_by_the_deadline) {
-  const auto known = http_get(Endpoint{.host = "localhost", .port = 1}, "/", kPatience);
+  const auto known = http_get(link::Endpoint{.host = "localhost", .port = 1}, "/", kPatience);
   ASSERT_FALSE(known);
   EXPECT_EQ(known.error().code, ErrorCode::kUnreachable);
 
   auto late = std::async(std::launch::async, [] {
-    return http_get(Endpoint{.host = std::string(kSlowName), .port = 1}, "/", milliseconds(50));
+    return http_get(link::Endpoint{.host = std::string(kSlowName), .port = 1}, "/",
+                    milliseconds(50));
   });
   slow_asked.get_future().wait();
   EXPECT_EQ(late.wait_for(kPatience), std::future_status::ready);
@@ -433,12 +434,13 @@ TEST(Http, the_look_up_of_a_name_ends_by_the_deadline) {
 }
 
 TEST(Endpoints, parse_and_print) {
-  EXPECT_EQ(parse_endpoint("http://localhost:80/").value(), (Endpoint{"localhost", 80}));
-  EXPECT_EQ(to_string(parse_endpoint("127.0.0.1:7420").value()), "127.0.0.1:7420");
+  EXPECT_EQ(link::parse_endpoint("http://localhost:80/").value(),
+            (link::Endpoint{"localhost", 80}));
+  EXPECT_EQ(to_string(link::parse_endpoint("127.0.0.1:7420").value()), "127.0.0.1:7420");
   for (const char* bad : {"", "host", ":80", "host:", "host:99999", "host:8x"}) {
-    EXPECT_FALSE(parse_endpoint(bad)) << bad;
+    EXPECT_FALSE(link::parse_endpoint(bad)) << bad;
   }
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::http

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,4 +61,4 @@ TEST_F(CurveFiles, WhatIsMissingDamagedOrOpenToOthersIsNamed) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

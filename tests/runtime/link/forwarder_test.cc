@@ -22,21 +22,21 @@ struct Halve {
   std::int32_t number = 0;
 };
 TANDEM_WIRE(Halve, number)
-using Inbox = std::variant<Note, tandem::runtime::Ask<Halve>>;
+using Inbox = std::variant<Note, tandem::actor::Ask<Halve>>;
 
 }  // namespace forwarder_example
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 using namespace forwarder_example;
 
 // A peer whose mailbox the test empties, and the frames that the star has sent it.
-struct Peer final : Target<Inbox> {
+struct Peer final : actor::Target<Inbox> {
   explicit Peer(PeerId who) : id(std::move(who)) {}
-  Delivery post(Inbox message) override {
+  actor::Delivery post(Inbox message) override {
     inbox.push_back(std::move(message));
-    return Delivery::kAccepted;
+    return actor::Delivery::kAccepted;
   }
   PeerId id;
   Directory directory;
@@ -59,9 +59,9 @@ class Star {
     const PeerId id{name, {incarnation}};
     auto peer = std::make_shared<Peer>(id);
     // The directory is the peer's own, so that its port does not own the peer.
-    peer->directory.expose(
-        port(name), Ref<Inbox>({name, {incarnation}}, std::shared_ptr<Target<Inbox>>(
-                                                          std::shared_ptr<void>(), peer.get())));
+    peer->directory.expose(port(name), actor::Ref<Inbox>({name, {incarnation}},
+                                                         std::shared_ptr<actor::Target<Inbox>>(
+                                                             std::shared_ptr<void>(), peer.get())));
     peers[name] = peer;
     forwarder.up(id);
     return peer;
@@ -70,8 +70,8 @@ class Star {
     peers.erase(peer.id.name);
     forwarder.down(peer.id);
   }
-  Ref<Inbox> ref(Peer& from, const std::string& name) {
-    return from.directory.remote<Inbox>({port(name), {}}, out(from.id), Address{name, {}});
+  actor::Ref<Inbox> ref(Peer& from, const std::string& name) {
+    return from.directory.remote<Inbox>({port(name), {}}, out(from.id), actor::Address{name, {}});
   }
   ParcelSender out(const PeerId& from) {
     return [this, from](std::string frame) {
@@ -91,7 +91,7 @@ class Star {
 
  private:
   static std::string port(const std::string& name) {
-    return inbox_name(name, schema_hash(wire_schema<Inbox>()));
+    return inbox_name(name, wire::schema_hash(wire::wire_schema<Inbox>()));
   }
   Sent send(const PeerId& to, std::string frame) {
     const auto found = peers.find(to.name);
@@ -104,11 +104,11 @@ class Star {
 
 // Outlives the star: an ask that is left answers as its asker ends.
 using Answer = std::optional<Result<std::int32_t>>;
-void ask(const Ref<Inbox>& whom, std::int32_t number, Answer& answer) {
-  ASSERT_EQ(whom.tell(Ask<Halve>{{.number = number}, ReplyTo<std::int32_t>([&](auto result) {
-                                   answer = std::move(result);
-                                 })}),
-            Delivery::kAccepted);
+void ask(const actor::Ref<Inbox>& whom, std::int32_t number, Answer& answer) {
+  ASSERT_EQ(whom.tell(actor::Ask<Halve>{
+                {.number = number},
+                actor::ReplyTo<std::int32_t>([&](auto result) { answer = std::move(result); })}),
+            actor::Delivery::kAccepted);
 }
 
 TEST(Forwarder, an_ask_and_its_answer_cross) {
@@ -118,7 +118,7 @@ TEST(Forwarder, an_ask_and_its_answer_cross) {
   ask(star.ref(*a, "job-1/b/0"), 8, answer);
   star.deliver(*b);
   ASSERT_EQ(b->inbox.size(), 1u);
-  const auto asked = std::get<Ask<Halve>>(std::move(b->inbox.front()));
+  const auto asked = std::get<actor::Ask<Halve>>(std::move(b->inbox.front()));
   EXPECT_EQ(asked.question.number, 8);
   asked.reply(4);
   star.deliver(*a);
@@ -130,9 +130,9 @@ TEST(Forwarder, an_ask_and_its_answer_cross) {
 TEST(Forwarder, other_jobs_and_ports_of_this_process_are_not_reached) {  // FP-1
   Star star;
   const auto a = star.add("job-1/a/0", 1), other = star.add("job-2/b/0", 2);
-  EXPECT_EQ(star.ref(*a, "job-2/b/0").tell(Note{"hello"}), Delivery::kAccepted);
+  EXPECT_EQ(star.ref(*a, "job-2/b/0").tell(Note{"hello"}), actor::Delivery::kAccepted);
   EXPECT_EQ(star.last, std::nullopt);  // left to the directory of this process
-  EXPECT_EQ(star.ref(*a, "controller/ranks").tell(Note{"hello"}), Delivery::kAccepted);
+  EXPECT_EQ(star.ref(*a, "controller/ranks").tell(Note{"hello"}), actor::Delivery::kAccepted);
   EXPECT_EQ(star.last, std::nullopt);
   EXPECT_TRUE(other->frames.empty());
   EXPECT_EQ(star.forwarder.offer(a->id, "no parcel"), std::nullopt);
@@ -178,7 +178,7 @@ TEST(Forwarder, a_full_queue_refuses_asks_and_holds_told_messages_back) {  // FP
   star.deliver(*a);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->error().message, "job-1/b/0 is at its limit");
-  EXPECT_EQ(star.ref(*a, "job-1/b/0").tell(Note{"hello"}), Delivery::kAccepted);
+  EXPECT_EQ(star.ref(*a, "job-1/b/0").tell(Note{"hello"}), actor::Delivery::kAccepted);
   EXPECT_EQ(star.last, Offer::kLater);
 }
 
@@ -217,9 +217,9 @@ TEST(Forwarder, one_ask_too_many_ends_the_oldest_of_that_peer) {  // FP-3
   // The asks of a peer that ends are forgotten: their answers find nobody.
   star.remove(*a);
   star.deliver(*b);
-  for (Inbox& message : b->inbox) std::get<Ask<Halve>>(message).reply(4);
+  for (Inbox& message : b->inbox) std::get<actor::Ask<Halve>>(message).reply(4);
   EXPECT_EQ(star.forwarder.counters().unasked, 3u);
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

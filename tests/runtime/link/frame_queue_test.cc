@@ -9,7 +9,7 @@
 #include "runtime/base/rng.h"
 #include "tests/seeds.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 // The same as a queue that keeps each frame by itself.
@@ -78,4 +78,4 @@ TEST(FrameQueue, KeepsEachFrameUntilItIsDropped) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

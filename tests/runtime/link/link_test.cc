@@ -18,7 +18,7 @@
 #include "tests/runtime/link/places.h"
 #include "tests/runtime/patience.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 using std::chrono::milliseconds;
@@ -332,7 +332,7 @@ TEST(Link, LK_2_another_socket_that_says_to_be_a_peer_that_is_up_disturbs_nothin
   raw.set(zmq::sockopt::routing_id, "job/rollout/0#1");
   raw.connect(to_string(server.link->endpoint()));
   const Introduction who{.hello = actor(1), .attempt = 9};
-  const std::string introduction = packet_of(PacketKind::kHello, encode(who));
+  const std::string introduction = packet_of(PacketKind::kHello, wire::encode(who));
   raw.send(zmq::buffer(introduction), zmq::send_flags::none);
   zmq::message_t refusal;
   ASSERT_TRUE(raw.recv(refusal, zmq::recv_flags::none));
@@ -450,7 +450,7 @@ TEST_P(SilentPeers, go_down_after_the_time_of_their_kind_of_socket) {
   mute.connect(to_string(server.link->endpoint()));
   const Introduction who{.hello = {.name = "mute", .incarnation = {1}, .remote = GetParam()},
                          .attempt = 1};
-  const std::string introduction = packet_of(PacketKind::kHello, encode(who));
+  const std::string introduction = packet_of(PacketKind::kHello, wire::encode(who));
   mute.send(zmq::buffer(introduction), zmq::send_flags::none);
   ASSERT_TRUE(server.log.wait([](Log& log) { return log.ups_ == 1; }));
   ASSERT_TRUE(server.log.wait_down(1));
@@ -597,4 +597,4 @@ TEST(LinkDeathTest, a_killed_peer_goes_down) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -6,7 +6,7 @@
 #include "runtime/link/curve.h"
 #include "runtime/link/socket_folder.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 
 // A Unix socket that no earlier call returned; the folder goes when the program ends.
 inline Binding here() {
@@ -21,4 +21,4 @@ struct GuardedPort {
   Binding binding() const { return {{}, CurveServer{server.secret_key, {client.own.public_key}}}; }
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -33,11 +33,11 @@ struct Ping {
 };
 TANDEM_WIRE_EMPTY(Ping)
 
-using Inbox = std::variant<Note, Count, tandem::runtime::Ask<Halve>, tandem::runtime::Ask<Ping>>;
+using Inbox = std::variant<Note, Count, tandem::actor::Ask<Halve>, tandem::actor::Ask<Ping>>;
 
 }  // namespace remote_example
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 using namespace remote_example;
@@ -46,15 +46,15 @@ using std::chrono::seconds;
 constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 
 // A mailbox without an actor: the test handles its messages.
-class Mailbox final : public Target<Inbox> {
+class Mailbox final : public actor::Target<Inbox> {
  public:
-  Delivery post(Inbox message) override {
+  actor::Delivery post(Inbox message) override {
     const std::lock_guard lock(mutex_);
-    if (gone_) return Delivery::kGone;
-    if (messages_.size() >= room_) return Delivery::kFull;
+    if (gone_) return actor::Delivery::kGone;
+    if (messages_.size() >= room_) return actor::Delivery::kFull;
     messages_.push_back(std::move(message));
     changed_.notify_all();
-    return Delivery::kAccepted;
+    return actor::Delivery::kAccepted;
   }
   std::optional<Inbox> take() {
     std::unique_lock lock(mutex_);
@@ -109,20 +109,20 @@ class Pair {
   std::deque<std::string> there, here;
   bool closed = false;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
-  Ref<Inbox> port{{"exchange", {5}}, mailbox};
+  actor::Ref<Inbox> port{{"exchange", {5}}, mailbox};
 };
 
 template <class R>
-ReplyTo<R> into(std::optional<Result<R>>& slot) {
-  return ReplyTo<R>([&slot](Result<R> result) { slot = std::move(result); });
+actor::ReplyTo<R> into(std::optional<Result<R>>& slot) {
+  return actor::ReplyTo<R>([&slot](Result<R> result) { slot = std::move(result); });
 }
 
 TEST(Remote, a_told_message_arrives_as_it_was) {
   Pair pair;
   pair.server.expose("exchange", pair.port);
   const auto ref = pair.client.remote<Inbox>({"exchange", {}}, pair.to_there());
-  EXPECT_EQ(ref.tell(Note{"hello"}), Delivery::kAccepted);
-  EXPECT_EQ(ref.tell(Count{-7}), Delivery::kAccepted);
+  EXPECT_EQ(ref.tell(Note{"hello"}), actor::Delivery::kAccepted);
+  EXPECT_EQ(ref.tell(Count{-7}), actor::Delivery::kAccepted);
   EXPECT_EQ(pair.move_there(), Offer::kTaken);
   EXPECT_EQ(pair.move_there(), Offer::kTaken);
   EXPECT_EQ(std::get<Note>(pair.mailbox->take().value()).text, "hello");
@@ -135,20 +135,20 @@ TEST(Remote, asks_are_answered_with_values_and_errors) {
   const auto ref = pair.client.remote<Inbox>({"exchange", {5}}, pair.to_there());
   std::optional<Result<Count>> halved, odd;
   std::optional<Result<void>> ponged;
-  ASSERT_EQ(ref.tell(Ask<Halve>{{8}, into(halved)}), Delivery::kAccepted);
-  ASSERT_EQ(ref.tell(Ask<Halve>{{9}, into(odd)}), Delivery::kAccepted);
-  ASSERT_EQ(ref.tell(Ask<Ping>{{}, into(ponged)}), Delivery::kAccepted);
+  ASSERT_EQ(ref.tell(actor::Ask<Halve>{{8}, into(halved)}), actor::Delivery::kAccepted);
+  ASSERT_EQ(ref.tell(actor::Ask<Halve>{{9}, into(odd)}), actor::Delivery::kAccepted);
+  ASSERT_EQ(ref.tell(actor::Ask<Ping>{{}, into(ponged)}), actor::Delivery::kAccepted);
   for (int i = 0; i < 3; ++i) {
     (void)pair.move_there();
     Inbox message = pair.mailbox->take().value();
-    if (auto* halve = std::get_if<Ask<Halve>>(&message)) {
+    if (auto* halve = std::get_if<actor::Ask<Halve>>(&message)) {
       if (halve->question.number % 2 == 0) {
         halve->reply(Count{halve->question.number / 2});
       } else {
         halve->reply(Error{ErrorCode::kInvalid, "odd"});
       }
     } else {
-      std::get<Ask<Ping>>(message).reply({});
+      std::get<actor::Ask<Ping>>(message).reply({});
     }
     (void)pair.move_here();
   }
@@ -162,7 +162,7 @@ TEST(Remote, an_ask_that_is_dropped_unanswered_ends_with_an_error) {
   pair.server.expose("exchange", pair.port);
   const auto ref = pair.client.remote<Inbox>({"exchange", {}}, pair.to_there());
   std::optional<Result<Count>> answer;
-  ASSERT_EQ(ref.tell(Ask<Halve>{{8}, into(answer)}), Delivery::kAccepted);
+  ASSERT_EQ(ref.tell(actor::Ask<Halve>{{8}, into(answer)}), actor::Delivery::kAccepted);
   (void)pair.move_there();
   { const auto dropped = pair.mailbox->take(); }
   (void)pair.move_here();
@@ -175,13 +175,13 @@ TEST(Remote, a_full_mailbox_leaves_the_parcel_and_answers_nothing) {
   pair.server.expose("exchange", pair.port);
   const auto ref = pair.client.remote<Inbox>({"exchange", {}}, pair.to_there());
   std::optional<Result<Count>> answer;
-  ASSERT_EQ(ref.tell(Ask<Halve>{{8}, into(answer)}), Delivery::kAccepted);
+  ASSERT_EQ(ref.tell(actor::Ask<Halve>{{8}, into(answer)}), actor::Delivery::kAccepted);
   EXPECT_EQ(pair.move_there(), Offer::kLater);
   EXPECT_EQ(pair.move_there(), Offer::kLater);
   EXPECT_TRUE(pair.here.empty());
   pair.mailbox->set(1, false);
   EXPECT_EQ(pair.move_there(), Offer::kTaken);
-  std::get<Ask<Halve>>(pair.mailbox->take().value()).reply(Count{4});
+  std::get<actor::Ask<Halve>>(pair.mailbox->take().value()).reply(Count{4});
   ASSERT_EQ(pair.here.size(), 1u);
   (void)pair.move_here();
   EXPECT_EQ(answer.value().value().number, 4);
@@ -191,9 +191,9 @@ TEST(Remote, RM_1_unknown_ports_and_bad_bytes_are_counted_and_answered) {
   Pair pair;
   pair.server.expose("exchange", pair.port);
   std::optional<Result<Count>> nobody, older, gone;
-  const auto ask = [&](Address to, std::optional<Result<Count>>& answer) {
+  const auto ask = [&](actor::Address to, std::optional<Result<Count>>& answer) {
     const auto ref = pair.client.remote<Inbox>(to, pair.to_there());
-    ASSERT_EQ(ref.tell(Ask<Halve>{{8}, into(answer)}), Delivery::kAccepted);
+    ASSERT_EQ(ref.tell(actor::Ask<Halve>{{8}, into(answer)}), actor::Delivery::kAccepted);
     ASSERT_EQ(pair.move_there(), Offer::kTaken);
     ASSERT_EQ(pair.move_here(), Offer::kTaken);
   };
@@ -207,7 +207,7 @@ TEST(Remote, RM_1_unknown_ports_and_bad_bytes_are_counted_and_answered) {
   }
   EXPECT_EQ(pair.server.deliver("", pair.to_here()), Offer::kTaken);
   EXPECT_EQ(pair.server.deliver("garbage", pair.to_here()), Offer::kTaken);
-  const std::string head = encode(ParcelHead{.to = {"exchange", {}}, .ask = 77});
+  const std::string head = wire::encode(ParcelHead{.to = {"exchange", {}}, .ask = 77});
   EXPECT_EQ(pair.server.deliver(head, pair.to_here()), Offer::kTaken);
   EXPECT_EQ(pair.server.deliver(head + "\x92\x09\x90", pair.to_here()), Offer::kTaken);
   EXPECT_EQ(pair.server.counters().undecodable, 4u);
@@ -221,15 +221,15 @@ TEST(Remote, asks_end_when_their_peer_goes_down_or_the_link_refuses) {
   std::optional<Result<Count>> lost, other, refused;
   const auto exchange = pair.client.remote<Inbox>({"exchange", {}}, pair.to_there());
   const auto elsewhere = pair.client.remote<Inbox>({"elsewhere", {}}, pair.to_there());
-  ASSERT_EQ(exchange.tell(Ask<Halve>{{8}, into(lost)}), Delivery::kAccepted);
-  ASSERT_EQ(elsewhere.tell(Ask<Halve>{{8}, into(other)}), Delivery::kAccepted);
+  ASSERT_EQ(exchange.tell(actor::Ask<Halve>{{8}, into(lost)}), actor::Delivery::kAccepted);
+  ASSERT_EQ(elsewhere.tell(actor::Ask<Halve>{{8}, into(other)}), actor::Delivery::kAccepted);
   pair.client.fail_asks("exchange", {ErrorCode::kUnreachable, "it died"});
   EXPECT_EQ(lost.value().error().message, "it died");
   EXPECT_FALSE(other);
   pair.client.fail_asks({ErrorCode::kUnreachable, "all died"});
   EXPECT_EQ(other.value().error().message, "all died");
   pair.closed = true;
-  EXPECT_EQ(exchange.tell(Ask<Halve>{{8}, into(refused)}), Delivery::kGone);
+  EXPECT_EQ(exchange.tell(actor::Ask<Halve>{{8}, into(refused)}), actor::Delivery::kGone);
   EXPECT_FALSE(refused.value());
 }
 
@@ -244,7 +244,7 @@ TEST(Remote, RM_2_a_door_hears_who_says_what_and_may_refuse) {
   pair.server.expose("guarded", pair.port, door);
   const auto say = [&](Inbox message, const PeerId& from) {
     const auto ref = pair.client.remote<Inbox>({"guarded", {}}, pair.to_there());
-    EXPECT_EQ(ref.tell(std::move(message)), Delivery::kAccepted);
+    EXPECT_EQ(ref.tell(std::move(message)), actor::Delivery::kAccepted);
     const std::string frame = std::move(pair.there.front());
     pair.there.pop_front();
     return pair.server.deliver(frame, pair.to_here(), from);
@@ -253,9 +253,9 @@ TEST(Remote, RM_2_a_door_hears_who_says_what_and_may_refuse) {
   EXPECT_TRUE(pair.mailbox->take());
   EXPECT_EQ(say(Count{7}, {"stranger", {1}}), Offer::kRefused);
   EXPECT_EQ(say(Count{8}, {"friend", {1}}), Offer::kRefused);
-  EXPECT_EQ(say(Ask<Halve>{{8}, into(answer)}, {"friend", {1}}), Offer::kRefused);
+  EXPECT_EQ(say(actor::Ask<Halve>{{8}, into(answer)}, {"friend", {1}}), Offer::kRefused);
   EXPECT_EQ(pair.server.counters().refused, 3u);
-  const std::string garbage = encode(ParcelHead{.to = {"guarded", {}}}) + "\x92\x09\x90";
+  const std::string garbage = wire::encode(ParcelHead{.to = {"guarded", {}}}) + "\x92\x09\x90";
   EXPECT_EQ(pair.server.deliver(garbage, pair.to_here()), Offer::kRefused);
 }
 
@@ -264,14 +264,15 @@ TEST(Remote, what_is_too_large_is_named_and_never_sent) {
   Directory narrow(200);
   const auto ref = narrow.remote<Inbox>({"exchange", {}}, pair.to_there());
   const Inbox large = Note{.text = std::string(300, 'x')};
-  EXPECT_EQ(ref.tell(large), Delivery::kTooLarge);
+  EXPECT_EQ(ref.tell(large), actor::Delivery::kTooLarge);
   EXPECT_TRUE(pair.there.empty());
   const Error why = ref.too_large(large);
   EXPECT_EQ(why.code, ErrorCode::kInvalid);
   EXPECT_EQ(why.where, "exchange");
   EXPECT_TRUE(why.message.starts_with("a message Note takes 3")) << why.message;
   EXPECT_NE(why.message.find("carries at most 200 at once"), std::string::npos) << why.message;
-  EXPECT_EQ(ref.tell(Note{.text = std::string(ref.bytes_max() - 20, 'x')}), Delivery::kAccepted);
+  EXPECT_EQ(ref.tell(Note{.text = std::string(ref.bytes_max() - 20, 'x')}),
+            actor::Delivery::kAccepted);
   EXPECT_LE(pair.there.front().size(), 200u);
 }
 
@@ -279,7 +280,7 @@ TEST(Remote, over_a_real_link) {
   IoThread server_io, client_io;
   Directory server_side, client_side;
   auto mailbox = std::make_shared<Mailbox>();
-  server_side.expose("controller", Ref<Inbox>({"controller", {1}}, mailbox));
+  server_side.expose("controller", actor::Ref<Inbox>({"controller", {1}}, mailbox));
   std::unique_ptr<LinkServer> server;
   const auto ignore_up = [](const PeerId&, const Hello&) {};
   const auto ignore_down = [](const PeerId&, const Down&) {};
@@ -312,15 +313,15 @@ TEST(Remote, over_a_real_link) {
 
   const auto ref = client_side.remote<Inbox>({"controller", {}}, to_server(*client));
   std::promise<Result<Count>> answer;
-  ASSERT_EQ(ref.tell(Ask<Halve>{{84}, ReplyTo<Count>([&](Result<Count> result) {
-                                  answer.set_value(std::move(result));
-                                })}),
-            Delivery::kAccepted);
-  std::get<Ask<Halve>>(mailbox->take().value()).reply(Count{42});
+  ASSERT_EQ(ref.tell(actor::Ask<Halve>{{84}, actor::ReplyTo<Count>([&](Result<Count> result) {
+                                         answer.set_value(std::move(result));
+                                       })}),
+            actor::Delivery::kAccepted);
+  std::get<actor::Ask<Halve>>(mailbox->take().value()).reply(Count{42});
   EXPECT_EQ(answer.get_future().get().value().number, 42);
   client->close(kPatience);
   server->close(kPatience);
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -7,7 +7,7 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 using std::chrono::milliseconds;
@@ -276,4 +276,4 @@ TEST(Session, SE_5_any_bytes_may_come) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <optional>
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ TEST_F(SocketFolders, ACleanerOfOldFilesFindsNothingOldAndALock) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -10,7 +10,7 @@
 
 #include "tests/runtime/link/places.h"
 
-namespace tandem::runtime {
+namespace tandem::link {
 namespace {
 
 constexpr int kMessages = 20'000;  // many times the queue, and many turns of the loop
@@ -118,4 +118,4 @@ TEST(ZmqSocket, AUnixSocketWhoseFolderWasRemovedIsBoundAgain) {  // ZQ-2
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::link

@@ -16,7 +16,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,11 +40,11 @@ class Listener {
   };
   using Inbox = AgentEvents;
   explicit Listener(Heard& heard) : heard_(heard) {}
-  void handle(Context&, NodeUp event) { keep(std::move(event)); }
-  void handle(Context&, RankSpawned event) { keep(std::move(event)); }
-  void handle(Context&, RankSpawnFailed event) { keep(std::move(event)); }
-  void handle(Context&, RankExited event) { keep(std::move(event)); }
-  void handle(Context&, UsageReport report) {
+  void handle(actor::Context&, NodeUp event) { keep(std::move(event)); }
+  void handle(actor::Context&, RankSpawned event) { keep(std::move(event)); }
+  void handle(actor::Context&, RankSpawnFailed event) { keep(std::move(event)); }
+  void handle(actor::Context&, RankExited event) { keep(std::move(event)); }
+  void handle(actor::Context&, UsageReport report) {
     const std::lock_guard lock(heard_.mutex);
     heard_.usage.insert(heard_.usage.end(), report.ranks.begin(), report.ranks.end());
     heard_.changed.notify_all();
@@ -80,18 +80,18 @@ class AgentTest : public testing::Test {
 
   void spawn(const RankId& id, const std::string& script, const std::string& log = "rank.log") {
     EXPECT_EQ(agent_.tell(SpawnRank{id, {"-c", script}, (directory_ / log).string()}),
-              Delivery::kAccepted);
+              actor::Delivery::kAccepted);
   }
   void stop(const RankId& id) {
-    EXPECT_EQ(agent_.tell(StopRankProcess{id, 3'600'000}), Delivery::kAccepted);
+    EXPECT_EQ(agent_.tell(StopRankProcess{id, 3'600'000}), actor::Delivery::kAccepted);
   }
 
   std::filesystem::path directory_;
   Listener::Heard heard_;
   PosixProcessHost host_;
-  ThreadedExecutor executor_{2, 1};
-  System system_{executor_, nullptr};
-  Ref<AgentInbox> agent_;
+  actor::ThreadedExecutor executor_{2, 1};
+  actor::System system_{executor_, nullptr};
+  actor::Ref<AgentInbox> agent_;
 };
 
 // The messages about one rank, in order.
@@ -111,29 +111,29 @@ std::vector<AgentEvents> of(const std::vector<AgentEvents>& events, const RankId
 class Refuser {
  public:
   using Inbox = AgentEvents;
-  Refuser(int& introductions, const Ref<AgentInbox>& agent)
+  Refuser(int& introductions, const actor::Ref<AgentInbox>& agent)
       : introductions_(introductions), agent_(agent) {}
-  void handle(Context&, NodeUp) {
+  void handle(actor::Context&, NodeUp) {
     ++introductions_;
-    EXPECT_EQ(agent_.tell(NodeRefused{4711}), Delivery::kAccepted);
+    EXPECT_EQ(agent_.tell(NodeRefused{4711}), actor::Delivery::kAccepted);
   }
   template <class Event>
-  void handle(Context&, Event) {
+  void handle(actor::Context&, Event) {
     ADD_FAILURE() << "it was told to do nothing";
   }
 
  private:
   int& introductions_;
-  const Ref<AgentInbox>& agent_;
+  const actor::Ref<AgentInbox>& agent_;
 };
 
 TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2
   PosixProcessHost host;
   int introductions = 0;
   std::int64_t other = 0;
-  Ref<AgentInbox> agent;
-  SimulatedExecutor executor(1);
-  System system(executor, nullptr);
+  actor::Ref<AgentInbox> agent;
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
   const auto controller = system.spawn<Refuser>(
       "controller", [&] { return std::make_unique<Refuser>(introductions, agent); });
   const AgentConfig config{.node = {.node = "here"},
@@ -161,7 +161,7 @@ TEST_F(AgentTest, ASocketOfTheControllerThatIsGoneIsTheReasonAtOnce) {
   const RankId first{"job-1/rollout/0", Incarnation{1}, 0},
       second{"job-1/rollout/0", Incarnation{2}, 0};
   const SpawnRank spawn{first, {"-c", "exit 0"}, (directory_ / "rank.log").string()};
-  EXPECT_EQ(agent.tell(spawn), Delivery::kAccepted);
+  EXPECT_EQ(agent.tell(spawn), actor::Delivery::kAccepted);
   const auto events = of(heard_.wait(3), first);
   ASSERT_EQ(events.size(), 1u);
   const auto* failed = std::get_if<RankSpawnFailed>(&events[0]);
@@ -169,7 +169,8 @@ TEST_F(AgentTest, ASocketOfTheControllerThatIsGoneIsTheReasonAtOnce) {
   EXPECT_EQ(failed->message,
             "the controller's socket is gone: " + socket + " was removed by another program");
   std::ofstream(socket) << "";
-  EXPECT_EQ(agent.tell(SpawnRank{second, spawn.arguments, spawn.log_path}), Delivery::kAccepted);
+  EXPECT_EQ(agent.tell(SpawnRank{second, spawn.arguments, spawn.log_path}),
+            actor::Delivery::kAccepted);
   EXPECT_EQ(of(heard_.wait(5), second).size(), 2u) << "it is started and ends";
 }
 
@@ -179,7 +180,7 @@ TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
   spawn.program = {"sh", "-c", "printf '%s|' \"$TANDEM_ACTOR\" \"$FLAVOUR\" \"$PWD\" \"$#\""};
   spawn.environment = {{"FLAVOUR", "plum"}};
   spawn.working_directory = directory_.string();
-  EXPECT_EQ(agent_.tell(spawn), Delivery::kAccepted);
+  EXPECT_EQ(agent_.tell(spawn), actor::Delivery::kAccepted);
   const auto events = of(heard_.wait(3), id);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(std::get<RankExited>(events[1]).code, 0);
@@ -268,4 +269,4 @@ TEST_F(AgentTest, TheUseOfEachLivingRankIsReported) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -6,7 +6,7 @@
 #include "runtime/base/text.h"
 #include "runtime/node/last_lines.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 TEST(ChildEnvironment, HoldsAFewOfOursAndWhatTheJobGives) {  // CE-1
@@ -63,4 +63,4 @@ TEST(LastLines, KeepsTheLastBoundedOnesAsText) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 using namespace std::chrono_literals;
@@ -141,10 +141,10 @@ int play(const std::string& role) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string(argv[0]) == "daemon") return tandem::runtime::play(argv[1]);
+  if (argc == 2 && std::string(argv[0]) == "daemon") return tandem::node::play(argv[1]);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

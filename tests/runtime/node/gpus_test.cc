@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 class Gpus : public testing::Test {
@@ -130,4 +130,4 @@ TEST_F(Gpus, TheEnvironmentChoosesAndOrders) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -6,7 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 class LogFilesTest : public testing::Test {
@@ -128,4 +128,4 @@ TEST_F(LogFilesTest, ATailReadsNoMoreThanItIsGiven) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -8,7 +8,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 using std::chrono::seconds;
@@ -129,4 +129,4 @@ TEST(ResidentBytes, AreThoseOfALivingProcess) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -16,7 +16,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 // Collects exits; a test waits for the one that it needs.
@@ -333,15 +333,15 @@ TEST_F(MemoryKillOfAProcess, IsNoKillOfOurOwnAndNoOtherEnd) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc == 3 && arguments[1] == "--inner-host") {
-    return tandem::runtime::inner_host(arguments[2]);
+    return tandem::node::inner_host(arguments[2]);
   }
   if (argc == 4 && arguments[1] == "--armed") {
-    return tandem::runtime::armed_child(std::stoi(arguments[2]), arguments[3]);
+    return tandem::node::armed_child(std::stoi(arguments[2]), arguments[3]);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 using namespace std::chrono_literals;
@@ -72,4 +72,4 @@ TEST_F(UsageTest, ReadsTheRealProc) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node

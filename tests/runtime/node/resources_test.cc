@@ -8,7 +8,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::runtime {
+namespace tandem::node {
 namespace {
 
 constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
@@ -145,4 +145,4 @@ TEST_F(ResourcesTest, FreeDisk) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::node

@@ -17,7 +17,7 @@
 #include "runtime/base/rng.h"
 #include "tests/runtime/link/places.h"
 
-namespace tandem::runtime {
+namespace tandem::payload {
 namespace {
 
 using std::chrono::milliseconds;
@@ -48,11 +48,11 @@ class Directory {
 struct Bulk {
   explicit Bulk(std::unique_ptr<SegmentStore> segments)
       : store(std::move(segments)),
-        server(std::move(BulkServer::listen({here()}, "vm", *store)).value()),
+        server(std::move(BulkServer::listen({link::here()}, "vm", *store)).value()),
         client(io, {server->endpoints().front(), {}}) {}
   std::unique_ptr<SegmentStore> store;
   std::unique_ptr<BulkServer> server;
-  IoThread io;
+  link::IoThread io;
   BulkClient client;
 };
 
@@ -82,9 +82,9 @@ class CountedStore : public SegmentStore {
     store_->commit(extent, checksum);
   }
   void abandon(const Extent& extent) override { store_->abandon(extent); }
-  bool holds(const PayloadRef& payload) const override { return store_->holds(payload); }
-  bool release(const PayloadRef& payload) override { return store_->release(payload); }
-  void retain(const PayloadRef& payload) override { store_->retain(payload); }
+  bool holds(const wire::PayloadRef& payload) const override { return store_->holds(payload); }
+  bool release(const wire::PayloadRef& payload) override { return store_->release(payload); }
+  void retain(const wire::PayloadRef& payload) override { store_->retain(payload); }
   Result<void> reclaim(std::uint32_t below_segment) override {
     return store_->reclaim(below_segment);
   }
@@ -130,7 +130,7 @@ TEST(Bulk, many_payloads_travel_in_one_request) {
     auto refs = bulk.client.put_many(payloads, kPatience);
     ASSERT_TRUE(refs) << render(refs.error());
     ASSERT_EQ(refs->size(), payloads.size());
-    std::vector<PayloadRef> picked;
+    std::vector<wire::PayloadRef> picked;
     std::vector<std::string> expected;
     for (int i = 0; i < 700; ++i) {
       const std::size_t which = rng.below(payloads.size());
@@ -177,16 +177,17 @@ TEST(Bulk, requests_of_several_clients_interleave) {
   for (int i = 0; i < kRequests; ++i) {
     auto payload = std::make_shared<std::string>(random_bytes(1 + rng.below(3 * kMiB), rng));
     BulkClient& client = i % 2 ? bulk.client : other;
-    client.put_many({*payload}, kPatience, [&, payload](Result<std::vector<PayloadRef>> refs) {
-      ASSERT_TRUE(refs) << render(refs.error());
-      client.get_many(*refs, kPatience, [&, payload](Result<std::vector<std::string>> back) {
-        ASSERT_TRUE(back) << render(back.error());
-        EXPECT_TRUE(back->front() == *payload);
-        const std::lock_guard lock(mutex);
-        ++done;
-        changed.notify_one();
-      });
-    });
+    client.put_many(
+        {*payload}, kPatience, [&, payload](Result<std::vector<wire::PayloadRef>> refs) {
+          ASSERT_TRUE(refs) << render(refs.error());
+          client.get_many(*refs, kPatience, [&, payload](Result<std::vector<std::string>> back) {
+            ASSERT_TRUE(back) << render(back.error());
+            EXPECT_TRUE(back->front() == *payload);
+            const std::lock_guard lock(mutex);
+            ++done;
+            changed.notify_one();
+          });
+        });
   }
   std::unique_lock lock(mutex);
   EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return done == kRequests; }));
@@ -196,7 +197,7 @@ TEST(Bulk, requests_of_several_clients_interleave) {
 TEST(Bulk, a_damaged_file_is_a_checksum_error) {
   Directory directory;
   Bulk bulk(files(directory));
-  const PayloadRef ref = bulk.client.put(std::string(5000, 'x'), kPatience).value();
+  const wire::PayloadRef ref = bulk.client.put(std::string(5000, 'x'), kPatience).value();
   {
     std::fstream file(directory.path() / "segment-00000000",
                       std::ios::in | std::ios::out | std::ios::binary);
@@ -213,7 +214,7 @@ TEST(Bulk, a_damaged_file_is_a_checksum_error) {
 TEST(Bulk, a_full_store_is_an_error_and_takes_again_after_a_reclaim) {
   Directory directory;
   Bulk bulk(files(directory, {.segment_bytes_max = 10'000, .bytes_max = 35'000}));
-  std::vector<PayloadRef> refs;
+  std::vector<wire::PayloadRef> refs;
   while (true) {
     const auto ref = bulk.client.put(std::string(10'000, 'x'), kPatience);
     if (ref) {
@@ -257,16 +258,16 @@ TEST(Bulk, a_device_without_room_is_an_error_that_names_the_directory) {
 TEST(Bulk, bad_refs_are_errors) {
   Directory directory;
   Bulk bulk(files(directory));
-  PayloadRef ref = bulk.client.put("payload", kPatience).value();
+  wire::PayloadRef ref = bulk.client.put("payload", kPatience).value();
   for (const auto& [change, code] :
-       std::vector<std::pair<std::function<void(PayloadRef&)>, ErrorCode>>{
-           {[](PayloadRef& r) { r.node = "elsewhere"; }, ErrorCode::kNotFound},
-           {[](PayloadRef& r) { r.segment = 9; }, ErrorCode::kNotFound},
-           {[](PayloadRef& r) { r.offset = ~0ull; }, ErrorCode::kNotFound},
-           {[](PayloadRef& r) { r.bytes = 8; }, ErrorCode::kNotFound},
-           {[](PayloadRef& r) { r.bytes = ~0ull; }, ErrorCode::kInvalid},
-           {[](PayloadRef& r) { r.checksum ^= 1; }, ErrorCode::kFailed}}) {
-    PayloadRef bad = ref;
+       std::vector<std::pair<std::function<void(wire::PayloadRef&)>, ErrorCode>>{
+           {[](wire::PayloadRef& r) { r.node = "elsewhere"; }, ErrorCode::kNotFound},
+           {[](wire::PayloadRef& r) { r.segment = 9; }, ErrorCode::kNotFound},
+           {[](wire::PayloadRef& r) { r.offset = ~0ull; }, ErrorCode::kNotFound},
+           {[](wire::PayloadRef& r) { r.bytes = 8; }, ErrorCode::kNotFound},
+           {[](wire::PayloadRef& r) { r.bytes = ~0ull; }, ErrorCode::kInvalid},
+           {[](wire::PayloadRef& r) { r.checksum ^= 1; }, ErrorCode::kFailed}}) {
+    wire::PayloadRef bad = ref;
     change(bad);
     const auto back = bulk.client.get(bad, kPatience);
     ASSERT_FALSE(back);
@@ -276,7 +277,7 @@ TEST(Bulk, bad_refs_are_errors) {
 }
 
 TEST(Bulk, nobody_there_ends_at_the_deadline) {
-  IoThread io;
+  link::IoThread io;
   BulkClient client(io, {{.path = "/nowhere"}, {}});
   const auto ref = client.put("payload", milliseconds(50));
   ASSERT_FALSE(ref);
@@ -285,8 +286,8 @@ TEST(Bulk, nobody_there_ends_at_the_deadline) {
 
 // Sixteen requests travel at a time, so that the others wait for their turn.
 TEST(Bulk, a_waiting_request_ends_at_its_own_deadline_behind_a_more_patient_one) {
-  IoThread io;
-  std::promise<Result<std::vector<PayloadRef>>> impatient;
+  link::IoThread io;
+  std::promise<Result<std::vector<wire::PayloadRef>>> impatient;
   BulkClient client(io, {{.path = "/nowhere"}, {}});
   for (int i = 0; i < 20; ++i) client.put_many({"patient"}, 3 * kPatience, [](auto&&) {});
   client.put_many({"impatient"}, milliseconds(50),
@@ -297,8 +298,8 @@ TEST(Bulk, a_waiting_request_ends_at_its_own_deadline_behind_a_more_patient_one)
 }
 
 TEST(Bulk, closing_a_client_ends_its_requests) {
-  IoThread io;
-  std::promise<Result<std::vector<PayloadRef>>> answer;
+  link::IoThread io;
+  std::promise<Result<std::vector<wire::PayloadRef>>> answer;
   {
     BulkClient client(io, {{.path = "/nowhere"}, {}});
     client.put_many({"payload"}, kPatience, [&](auto refs) { answer.set_value(std::move(refs)); });
@@ -323,7 +324,7 @@ Extent put(SegmentStore& store, const std::string& text) {
   return extent;
 }
 
-PayloadRef ref_of(const Extent& extent) {
+wire::PayloadRef ref_of(const Extent& extent) {
   return {"vm", extent.segment, extent.offset, extent.bytes, kChecksum};
 }
 
@@ -375,15 +376,15 @@ TEST_F(Store, SS_2_a_segment_goes_when_sealed_below_the_mark_and_without_live_pa
 
 TEST_F(Store, only_the_very_payload_is_released_and_only_once) {
   auto store = make({.segment_bytes_max = 10});
-  const PayloadRef mine = ref_of(put(*store, "aaaaa"));
-  const PayloadRef other = ref_of(put(*store, "bbbbb"));
+  const wire::PayloadRef mine = ref_of(put(*store, "aaaaa"));
+  const wire::PayloadRef other = ref_of(put(*store, "bbbbb"));
   (void)put(*store, "ccccc");
-  PayloadRef place = mine, length = mine, content = mine, segment = mine;
+  wire::PayloadRef place = mine, length = mine, content = mine, segment = mine;
   place.offset = 1;
   length.bytes = 4;
   content.checksum = 78;
   segment.segment = 99;
-  for (const PayloadRef& forged : {place, length, content, segment}) {
+  for (const wire::PayloadRef& forged : {place, length, content, segment}) {
     EXPECT_FALSE(store->holds(forged));
     EXPECT_FALSE(store->release(forged));
   }
@@ -430,4 +431,4 @@ TEST(FileSegments, a_place_that_is_no_directory_is_an_error) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::payload

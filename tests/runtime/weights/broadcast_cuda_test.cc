@@ -6,7 +6,7 @@
 #include "runtime/device/queue.h"
 #include "tests/runtime/weights/broadcast_group.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 const int kGpuIsEmulated = ::setenv("TANDEM_CUDA_MODULE", TANDEM_CUDA_EMULATED, 1);
@@ -23,8 +23,9 @@ class Sink {
   }
 
  private:
-  const Buffer memory_ = Buffer::allocate(kGroupArenaBytes, "a sink", Place::kDevice).value();
-  const Queue queue_{DeviceKind::kCuda};
+  const device::Buffer memory_ =
+      device::Buffer::allocate(kGroupArenaBytes, "a sink", device::Place::kDevice).value();
+  const device::Queue queue_{device::DeviceKind::kCuda};
 };
 
 // Installs the version; whether it came by broadcast.
@@ -41,7 +42,7 @@ bool install(WeightSubscriber& subscriber, std::int64_t version, const Sink& sin
 }
 
 TEST(BroadcastOnCuda, WB1VersionsArriveInGpuMemoryByBroadcastAndByFetch) {
-  BroadcastGroup group(2, kNcclPatience, DeviceKind::kCuda);
+  BroadcastGroup group(2, collective::kNcclPatience, device::DeviceKind::kCuda);
   ASSERT_TRUE(group.start(1, {1, 2}) && group.use(1));
   const Sink sinks[2];
   for (std::int64_t version = 1; version <= 3; ++version) {
@@ -56,7 +57,7 @@ TEST(BroadcastOnCuda, WB1VersionsArriveInGpuMemoryByBroadcastAndByFetch) {
 }
 
 TEST(BroadcastOnCuda, WB1WhatIsDamagedOnItsWayIsFetched) {
-  BroadcastGroup group(1, kNcclPatience, DeviceKind::kCuda);
+  BroadcastGroup group(1, collective::kNcclPatience, device::DeviceKind::kCuda);
   the_fake_nccl().set_faults("rank=1,op=broadcast,at=3,fault=corrupt");
   ASSERT_TRUE(group.start(1, {1}) && group.use(1));
   group.publish_to({1}, 1);
@@ -68,4 +69,4 @@ TEST(BroadcastOnCuda, WB1WhatIsDamagedOnItsWayIsFetched) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

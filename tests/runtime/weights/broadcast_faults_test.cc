@@ -13,7 +13,7 @@
 #include "tests/runtime/patience.h"
 #include "tests/runtime/weights/broadcast_group.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr std::uint64_t kScenarios = 220;
@@ -177,12 +177,12 @@ TEST(BroadcastFaults, WB1WithTheChecksumOfDamagedBytesTheComparisonAboveComplain
 // A subscriber of its own process: joins epoch 1 as rank 2 of 3, and takes versions until it dies.
 int be_a_subscriber(const std::string& weights, const std::string& id) {
   GroupRank rank;
-  WeightsConfig config = BroadcastGroup::config_of(weights, kNcclPatience);
-  config.broadcasting =
-      Broadcasting{.nccl = &rank.process(), .device = DeviceKind::kCpu, .name = "job/weights"};
+  WeightsConfig config = BroadcastGroup::config_of(weights, collective::kNcclPatience);
+  config.broadcasting = Broadcasting{
+      .nccl = &rank.process(), .device = device::DeviceKind::kCpu, .name = "job/weights"};
   rank.subscriber = make_subscriber(config);
-  NcclRendezvous rendezvous{.epoch = 1, .unique_id = {}, .size = 3, .layout_hash = 17};
-  id.copy(rendezvous.unique_id.internal, kNcclUniqueIdBytes - 1);
+  collective::NcclRendezvous rendezvous{.epoch = 1, .unique_id = {}, .size = 3, .layout_hash = 17};
+  id.copy(rendezvous.unique_id.internal, collective::kNcclUniqueIdBytes - 1);
   rank.broadcasts().join(rendezvous, 2);
   for (std::uint64_t version = 1; version <= 3; ++version) {
     const auto number = static_cast<std::int64_t>(version);
@@ -196,16 +196,16 @@ std::string try_death(const std::string& when, bool silent, Duration stall_max) 
   SCOPED_TRACE("it dies " + when + " its part" + (silent ? ", and NCCL says nothing" : ""));
   ::setenv("TANDEM_FAKE_NCCL_SILENT", silent ? "1" : "0", 1);
   BroadcastGroup group(1, stall_max);
-  const NcclRendezvous rendezvous = group.invite(1, {1, 2});
-  std::promise<ExitStatus> exit;
-  PosixProcessHost host;
+  const collective::NcclRendezvous rendezvous = group.invite(1, {1, 2});
+  std::promise<node::ExitStatus> exit;
+  node::PosixProcessHost host;
   EXPECT_TRUE(host.spawn(
       {.name = "subscriber",
        .argv = {"/proc/self/exe", "--subscriber", group.name(), rendezvous.unique_id.internal},
        .environment = {{"TANDEM_FAKE_NCCL_FAULTS", "op=broadcast,at=5,fault=die,when=" + when}},
        .log_path = group.directory() / "log",
        .working_directory = {}},
-      [&exit](ProcessId, const ExitStatus& status) { exit.set_value(status); }));
+      [&exit](node::ProcessId, const node::ExitStatus& status) { exit.set_value(status); }));
   group.ask_to_join(rendezvous, {1});
   const bool started = group[0].joined(1) && group[1].joined(1);
   group.publisher().broadcasts()->use(1);
@@ -213,7 +213,7 @@ std::string try_death(const std::string& when, bool silent, Duration stall_max) 
     group.publish_to({1}, version);
     EXPECT_EQ(complaint_of(group.arrival(1, version), version, false), "") << version;
   }
-  const ExitStatus ended = exit.get_future().get();
+  const node::ExitStatus ended = exit.get_future().get();
   if (!started || ended.signal != SIGKILL) return "the epoch ended before it came to the death";
   EXPECT_TRUE(group[0].told(EventKind::kFailed, 1));
   for (const int rank : {0, 1}) {
@@ -229,7 +229,7 @@ std::string try_death(const std::string& when, bool silent, Duration stall_max) 
 
 TEST(BroadcastFaults, WB2ASubscriberThatDiesEndsTheEpochAndTheOthersGoOn) {
   for (const char* when : {"before", "in"}) {
-    EXPECT_EQ("", try_death(when, false, kNcclPatience));
+    EXPECT_EQ("", try_death(when, false, collective::kNcclPatience));
     EXPECT_EQ("", with_growing_patience(
                       [&](Duration patience) { return try_death(when, true, 4 * patience); }));
   }
@@ -237,13 +237,13 @@ TEST(BroadcastFaults, WB2ASubscriberThatDiesEndsTheEpochAndTheOthersGoOn) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights
 
 int main(int argc, char** argv) {
   tandem::log::mute();
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc == 4 && arguments[1] == "--subscriber")
-    return tandem::runtime::be_a_subscriber(arguments[2], arguments[3]);
+    return tandem::weights::be_a_subscriber(arguments[2], arguments[3]);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -19,28 +19,28 @@
 #include "runtime/weights/weight_family.h"
 #include "tests/runtime/collective/nccl_rank.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 inline constexpr std::uint64_t kGroupArenaBytes = 40'007;  // in three buckets
 inline constexpr std::uint64_t kGroupBucketBytes = 16'384;
-
 // All ranks are on one GPU here.
 inline const int kGpuIsShared = ::setenv("TANDEM_FAKE_NCCL_VERSION", "23003", 1) +
                                 ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
 
-inline const FakeNccl& the_fake_nccl() {
-  static const FakeNccl opened = open_fake_nccl();
+inline const collective::FakeNccl& the_fake_nccl() {
+  static const auto opened = collective::open_fake_nccl();
   return opened;
 }
 
 inline PolicyVersion v(std::int64_t number) { return {number}; }
 
 inline std::vector<std::byte> weights_of(std::int64_t version, int lineage = 0) {
-  return bytes_of_rank(lineage, static_cast<int>(version), kGroupArenaBytes);
+  return collective::bytes_of_rank(lineage, static_cast<int>(version), kGroupArenaBytes);
 }
 
 // Looks again and again until it is so, or `patience` is over.
-inline bool comes_true(const std::function<bool()>& is_so, Duration patience = kNcclPatience) {
+inline bool comes_true(const std::function<bool()>& is_so,
+                       Duration patience = collective::kNcclPatience) {
   const Time deadline = steady_now() + patience;
   while (!is_so()) {
     if (steady_now() > deadline) return false;
@@ -54,18 +54,18 @@ using EventKind = BroadcastEvent::Kind;
 // A rank, and the orders that it was given.
 class GroupRank {
  public:
-  explicit GroupRank(DeviceKind device = DeviceKind::kCpu)
+  explicit GroupRank(device::DeviceKind device = device::DeviceKind::kCpu)
       : process_{.api = the_fake_nccl().api, .streams = the_fake_nccl().streams} {
     process_.thread = &thread_;
-    if (device == DeviceKind::kCpu) return;
-    const CudaModule& module = **cuda_module();
+    if (device == device::DeviceKind::kCpu) return;
+    const device::CudaModule& module = **device::cuda_module();
     process_.streams = {.create_event = module.create_event,
                         .record_event = module.record_event,
                         .event_done = module.event_done,
                         .destroy_event = module.destroy_event};
   }
 
-  const NcclProcess& process() const { return process_; }
+  const collective::NcclProcess& process() const { return process_; }
   std::unique_ptr<WeightPublisher> publisher;
   std::unique_ptr<WeightSubscriber> subscriber;
 
@@ -80,7 +80,7 @@ class GroupRank {
     return std::ranges::count_if(
         events(), [&](const auto& event) { return event.kind == kind && event.epoch == epoch; });
   }
-  bool told(EventKind kind, std::uint64_t epoch, Duration patience = kNcclPatience) {
+  bool told(EventKind kind, std::uint64_t epoch, Duration patience = collective::kNcclPatience) {
     return comes_true([&] { return count(kind, epoch) > 0; }, patience);
   }
   // Waits until the epoch has started on this rank or has failed; returns whether it started.
@@ -97,14 +97,16 @@ class GroupRank {
     return last;
   }
   std::int64_t broadcasts_done() const {
-    return std::ranges::count_if(process_.records->snapshot(), [](const NcclRecord& record) {
-      return record.kind == NcclKind::kBroadcast && record.state == NcclState::kDone;
-    });
+    return std::ranges::count_if(process_.records->snapshot(),
+                                 [](const collective::NcclRecord& record) {
+                                   return record.kind == collective::NcclKind::kBroadcast &&
+                                          record.state == collective::NcclState::kDone;
+                                 });
   }
 
  private:
-  NcclProcess process_;
-  NcclThread thread_{{.grace = kNcclPatience}};
+  collective::NcclProcess process_;
+  collective::NcclThread thread_{{.grace = collective::kNcclPatience}};
   std::vector<BroadcastEvent> events_;
 };
 
@@ -116,8 +118,8 @@ struct Arrival {
 
 class BroadcastGroup {
  public:
-  explicit BroadcastGroup(int subscribers, Duration stall_max = kNcclPatience,
-                          DeviceKind device = DeviceKind::kCpu)
+  explicit BroadcastGroup(int subscribers, Duration stall_max = collective::kNcclPatience,
+                          device::DeviceKind device = device::DeviceKind::kCpu)
       : device_(device) {
     std::string pattern = testing::TempDir() + "broadcast.XXXXXX";
     directory_ = ::mkdtemp(pattern.data());
@@ -169,7 +171,7 @@ class BroadcastGroup {
   }
 
   // The epoch's ranks are the publisher and `members`, in this order.
-  NcclRendezvous invite(std::uint64_t epoch, const std::vector<int>& members) {
+  collective::NcclRendezvous invite(std::uint64_t epoch, const std::vector<int>& members) {
     const int size = static_cast<int>(members.size()) + 1;
     publisher().broadcasts()->open(epoch, size);
     EXPECT_TRUE((*this)[0].told(EventKind::kOpened, epoch));
@@ -178,7 +180,7 @@ class BroadcastGroup {
             .size = size,
             .layout_hash = config_.layout.hash};
   }
-  void ask_to_join(const NcclRendezvous& rendezvous, const std::vector<int>& members) {
+  void ask_to_join(const collective::NcclRendezvous& rendezvous, const std::vector<int>& members) {
     int rank = 0;
     for (const int member : members) subscriber(member).broadcasts()->join(rendezvous, ++rank);
   }
@@ -199,7 +201,8 @@ class BroadcastGroup {
   }
 
   PublishStats publish(std::int64_t version, int lineage = 0) {
-    auto stats = publisher().publish(v(version), weights_of(version, lineage), kNcclPatience);
+    auto stats =
+        publisher().publish(v(version), weights_of(version, lineage), collective::kNcclPatience);
     EXPECT_TRUE(stats) << render(stats.error());
     return stats ? *stats : PublishStats{};
   }
@@ -234,7 +237,7 @@ class BroadcastGroup {
   }
 
  private:
-  const DeviceKind device_;
+  const device::DeviceKind device_;
   std::filesystem::path directory_;
   WeightsConfig config_;
   std::vector<std::unique_ptr<GroupRank>> ranks_;
@@ -244,4 +247,4 @@ inline bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -8,7 +8,7 @@
 #include "tests/runtime/patience.h"
 #include "tests/runtime/weights/broadcast_group.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 void expect_by_broadcast(const Arrival& arrived, std::int64_t version) {
@@ -42,7 +42,7 @@ TEST(Broadcast, WB1AVersionArrivesWholeAtEveryMemberAndNobodyFetches) {
   for (int rank = 0; rank <= 3; ++rank)
     EXPECT_TRUE(comes_true([&] { return group[rank].broadcasts_done() == 4 * 3; }));
   const auto records = group[2].process().records->snapshot();
-  EXPECT_TRUE(std::ranges::any_of(records, [](const NcclRecord& record) {
+  EXPECT_TRUE(std::ranges::any_of(records, [](const collective::NcclRecord& record) {
     return record.label == "version 3, bucket 2 of 3" && record.bytes == kGroupBucketBytes &&
            record.epoch == 1;
   }));
@@ -104,7 +104,7 @@ TEST(Broadcast, AJoinerEntersAtTheNextEpochWhileTheOldOneCarriesOn) {
   group.publish_to({1}, 1);
   expect_by_broadcast(group.arrival(1, 1), 1);
   // The next epoch has begun, and waits for its second member.
-  const NcclRendezvous next = group.invite(2, {1, 2});
+  const collective::NcclRendezvous next = group.invite(2, {1, 2});
   group.subscriber(1).broadcasts()->join(next, 1);
   group.publish_to({1}, 2);
   expect_by_broadcast(group.arrival(1, 2), 2);
@@ -221,7 +221,7 @@ TEST(Broadcast, AGapInTheOrderEndsTheEpochAndARepetitionDoesNot) {
   expect_by_broadcast(group.arrival(1, 1), 1);
   group.publish(2);
   PublishStats third = group.publish(3);
-  third.broadcast = BroadcastPlace{.epoch = 1, .sequence = 3};  // if it is broadcast at all
+  third.broadcast = wire::BroadcastPlace{.epoch = 1, .sequence = 3};  // if it is broadcast at all
   group.tell(1, 3, third);
   ASSERT_TRUE(group[1].told(EventKind::kFailed, 1));
   EXPECT_EQ(group[1].event(EventKind::kFailed, 1).message,
@@ -232,7 +232,7 @@ TEST(Broadcast, AGapInTheOrderEndsTheEpochAndARepetitionDoesNot) {
 
 TEST(Broadcast, AnotherLayoutIsRefusedBeforeTheEpochStarts) {
   BroadcastGroup group(1);
-  NcclRendezvous offered = group.invite(3, {1});
+  collective::NcclRendezvous offered = group.invite(3, {1});
   offered.layout_hash = 18;
   group.subscriber(1).broadcasts()->join(offered, 1);
   ASSERT_TRUE(group[1].told(EventKind::kFailed, 3));
@@ -258,7 +258,7 @@ TEST(Broadcast, WB4LeaveIsAnsweredByOneKLeftInEveryState) {
   ASSERT_TRUE(group.start(2, {1}));
   for (const int rank : {0, 1}) leaves_once(rank, 2, 1);
   leaves_once(0, 2, 2);
-  NcclRendezvous refused;
+  collective::NcclRendezvous refused;
   refused.epoch = 3;
   group[1].broadcasts().join(refused, 0);
   ASSERT_TRUE(group[1].told(EventKind::kFailed, 3));
@@ -286,7 +286,7 @@ TEST(Broadcast, EachEventWakesItsOwner) {
 TEST(Broadcast, TheMemoryItTakesIsKnownBeforehand) {
   BroadcastGroup group(0);
   WeightsConfig config = group.config_of(0);
-  const std::uint64_t of_epoch = nccl_memory_taken(2 * kGroupBucketBytes);
+  const std::uint64_t of_epoch = collective::nccl_memory_taken(2 * kGroupBucketBytes);
   EXPECT_EQ(broadcast_bytes_of_publisher(config), 2 * of_epoch);
   EXPECT_EQ(broadcast_bytes_of_subscriber(config), 2 * of_epoch + kGroupArenaBytes);
   config.bucket_bytes = std::uint64_t{1} << 40;
@@ -295,4 +295,4 @@ TEST(Broadcast, TheMemoryItTakesIsKnownBeforehand) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -21,7 +21,7 @@
 #include "runtime/node/process_host.h"
 #include "tests/runtime/weights/families.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 namespace fs = std::filesystem;
@@ -62,8 +62,8 @@ class Conformance : public testing::TestWithParam<std::string> {
   }
 
   // Runs this program in another role.
-  SpawnedProcess start(ProcessHost& host, const std::string& role, int slots = 4) {
-    auto exit = std::make_shared<std::promise<ExitStatus>>();
+  node::SpawnedProcess start(node::ProcessHost& host, const std::string& role, int slots = 4) {
+    auto exit = std::make_shared<std::promise<node::ExitStatus>>();
     exit_ = exit->get_future();
     auto process = host.spawn(
         {.name = role,
@@ -71,11 +71,11 @@ class Conformance : public testing::TestWithParam<std::string> {
          .environment = {},
          .log_path = directory_ / (role + ".log"),
          .working_directory = {}},
-        [exit](ProcessId, const ExitStatus& status) { exit->set_value(status); });
+        [exit](node::ProcessId, const node::ExitStatus& status) { exit->set_value(status); });
     EXPECT_TRUE(process);
     return *process;
   }
-  ExitStatus end_of_process() {
+  node::ExitStatus end_of_process() {
     EXPECT_EQ(exit_.wait_for(kLong), std::future_status::ready);
     return exit_.get();
   }
@@ -92,7 +92,7 @@ class Conformance : public testing::TestWithParam<std::string> {
   void expect_left(WeightSubscriber& subscriber, std::int64_t version) const;
 
   fs::path directory_, fifo_;
-  std::future<ExitStatus> exit_;
+  std::future<node::ExitStatus> exit_;
 };
 
 // True at once, or after a while for a family on a network.
@@ -205,7 +205,7 @@ TEST_P(Conformance, AnotherLayoutIsRefused) {
 }
 
 TEST_P(Conformance, APublisherWithAnotherLayoutReplacesWhatADeadOneLeft) {
-  PosixProcessHost host;
+  node::PosixProcessHost host;
   start(host, "--publish-two-and-die");
   EXPECT_EQ(end_of_process().signal, SIGKILL);
   const auto old_reader = open_subscriber_on_host(config());
@@ -260,7 +260,7 @@ TEST_P(Conformance, TheSameContentAgainIsNothingNewAndOtherContentANewLineage) {
 }
 
 TEST_P(Conformance, WT3ASuccessorCarriesOnFromWhatADeadPublisherLeft) {
-  PosixProcessHost host;
+  node::PosixProcessHost host;
   start(host, "--publish-two-and-die");
   EXPECT_EQ(end_of_process().signal, SIGKILL);
   const auto on_host = open_subscriber_on_host(config());
@@ -293,11 +293,11 @@ TEST_P(Conformance, WT1APublisherKilledAtAnyMomentLeavesNoTornVersion) {
   constexpr std::uint64_t kSeed = 23;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Rng rng(kSeed);
-  PosixProcessHost host;
+  node::PosixProcessHost host;
   const auto reader = subscriber();
   const auto on_host = open_subscriber_on_host(config());
   for (int round = 0; round < 8; ++round) {
-    const SpawnedProcess process = start(host, "--publish-until-killed");
+    const node::SpawnedProcess process = start(host, "--publish-until-killed");
     wait_for_process();
     // A random number of copies decides when the publisher dies.
     for (std::uint64_t copy = rng.below(20); copy > 0; --copy) {
@@ -322,8 +322,8 @@ TEST_P(Conformance, WT1APublisherKilledAtAnyMomentLeavesNoTornVersion) {
 TEST_P(Conformance, WT3ASubscriberThatDiesHoldsNothing) {
   auto learner = publisher(2);
   ASSERT_TRUE(publish(*learner, 1));
-  PosixProcessHost host;
-  const SpawnedProcess reader = start(host, "--begin-and-hang", 2);
+  node::PosixProcessHost host;
+  const node::SpawnedProcess reader = start(host, "--begin-and-hang", 2);
   wait_for_process();
   ASSERT_TRUE(publish(*learner, 2));
   const auto blocked = publish(*learner, 3, 0, kSoon);
@@ -367,7 +367,7 @@ TEST_P(Conformance, WT1AThousandPublishesAreNeverTorn) {
   constexpr std::int64_t kLast = 1000;
   auto learner = publisher(3);
   ASSERT_TRUE(publish(*learner, 0));
-  PosixProcessHost host;
+  node::PosixProcessHost host;
   start(host, "--read-until-1000", 3);
   std::atomic<int> copies = 0;
   const auto read = [&] {
@@ -441,7 +441,7 @@ TEST_P(ShmWeights, WT1ASlotThatSomebodyWritesToWhileItIsCopiedIsNotInstalled) {
 }
 
 TEST_P(ShmWeights, WhatEverybodyLeftIsReclaimed) {
-  PosixProcessHost host;
+  node::PosixProcessHost host;
   start(host, "--publish-two-and-die");
   EXPECT_EQ(end_of_process().signal, SIGKILL);
   {
@@ -470,12 +470,12 @@ INSTANTIATE_TEST_SUITE_P(Family, GpuWeights,
                          testing::ValuesIn(std::vector<std::string>{TANDEM_GPU_FAMILIES}));
 
 TEST_P(GpuWeights, AVersionGoesFromOneProcessesGpuMemoryToAnothers) {
-  PosixProcessHost host;
-  const SpawnedProcess learner = start(host, "--publish-two-and-wait");
+  node::PosixProcessHost host;
+  const node::SpawnedProcess learner = start(host, "--publish-two-and-wait");
   wait_for_process();
   const auto subscriber = make_subscriber(config());
-  const Queue queue(DeviceKind::kCuda);
-  const auto sink = Buffer::allocate(kArenaBytes, "a sink", Place::kDevice);
+  const device::Queue queue(device::DeviceKind::kCuda);
+  const auto sink = device::Buffer::allocate(kArenaBytes, "a sink", device::Place::kDevice);
   ASSERT_TRUE(sink);
   std::vector<std::byte> arena(kArenaBytes);
   for (const std::int64_t version : {2, 1}) {
@@ -585,14 +585,14 @@ int play(const std::string& role, const WeightsConfig& config, const fs::path& d
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
   if (argc == 5) {
-    return tandem::runtime::play(
+    return tandem::weights::play(
         arguments[1],
-        tandem::runtime::config_of(arguments[2], arguments[3], std::stoi(arguments[4])),
+        tandem::weights::config_of(arguments[2], arguments[3], std::stoi(arguments[4])),
         arguments[3]);
   }
   testing::InitGoogleTest(&argc, argv);

@@ -15,7 +15,7 @@
 #include "runtime/weights/weight_family.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 inline constexpr std::uint64_t kArenaBytes = 64 << 10;
 
@@ -49,7 +49,7 @@ inline WeightsConfig config_of(const std::string& type, const std::filesystem::p
           .layout = {.arena_bytes = kArenaBytes, .hash = 17, .manifest_json = "{}\n"},
           .serving = Serving{.silence_max = std::chrono::seconds(3)},
           .bucket_bytes = kArenaBytes / 4,
-          .broadcasting = Broadcasting{.device = DeviceKind::kCpu, .name = "test/weights"}};
+          .broadcasting = Broadcasting{.device = device::DeviceKind::kCpu, .name = "test/weights"}};
 }
 
 // A publisher, and a file that says where it serves.
@@ -81,7 +81,8 @@ class ToldSubscriber final : public WeightSubscriber {
 
  private:
   WeightSubscriber& told() {
-    if (const auto bytes = read_file(file_)) inner_->look_at(decode<WeightSource>(*bytes).value());
+    if (const auto bytes = read_file(file_))
+      inner_->look_at(wire::decode<wire::WeightSource>(*bytes).value());
     return *inner_;
   }
   const std::filesystem::path file_;
@@ -122,4 +123,4 @@ inline std::optional<PolicyVersion> newest(WeightSubscriber& subscriber) {
   return subscriber.newest().value();
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

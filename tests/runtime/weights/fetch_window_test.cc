@@ -6,7 +6,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/weights/tcp_messages.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 using Range = FetchWindow::Range;
@@ -110,4 +110,4 @@ TEST(FetchWindow, TW1AndTW2HoldWhereverTheLinkIsCut) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -10,7 +10,7 @@
 #include "runtime/base/digest.h"
 #include "tests/runtime/weights/families.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 namespace fs = std::filesystem;
@@ -147,4 +147,4 @@ TEST(CopiedFamilies, SayThatTheyCannotBeReadInPlace) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 using Tcp = boost::asio::ip::tcp;
@@ -39,7 +39,7 @@ struct Relay::State : std::enable_shared_from_this<State> {
   };
   using Held = std::shared_ptr<Connection>;
 
-  State(boost::asio::io_context& l, const Endpoint& server)
+  State(boost::asio::io_context& l, const link::Endpoint& server)
       : loop(l),
         acceptor(l, Tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0)),
         target(boost::asio::ip::make_address(server.host), server.port),
@@ -134,7 +134,7 @@ struct Relay::State : std::enable_shared_from_this<State> {
   boost::asio::io_context& loop;
   Tcp::acceptor acceptor;
   const Tcp::endpoint target;
-  const Endpoint at;
+  const link::Endpoint at;
   std::atomic<std::uint64_t> taken = 0;
   std::atomic<std::uint64_t> open_now = 0;
   std::atomic<std::uint64_t> passed = 0;  // to the diallers
@@ -147,7 +147,7 @@ struct Relay::State : std::enable_shared_from_this<State> {
   std::optional<std::uint64_t> cut_at, flip_at, stall_at;
 };
 
-Relay::Relay(const Endpoint& to) {
+Relay::Relay(const link::Endpoint& to) {
   io_.run([&] {
     state_ = std::make_shared<State>(io_.loop(), to);
     state_->accept();
@@ -161,7 +161,7 @@ Relay::~Relay() {
   });
 }
 
-const Endpoint& Relay::at() const { return state_->at; }
+const link::Endpoint& Relay::at() const { return state_->at; }
 std::uint64_t Relay::connections() const { return state_->taken; }
 std::uint64_t Relay::open() const { return state_->open_now; }
 std::uint64_t Relay::bytes() const { return state_->passed; }
@@ -196,4 +196,4 @@ void Relay::flip_after(std::uint64_t more) {
   });
 }
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

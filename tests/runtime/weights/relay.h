@@ -10,14 +10,14 @@
 #include "runtime/link/endpoint.h"
 #include "runtime/link/io_thread.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 class Relay {
  public:
-  explicit Relay(const Endpoint& to);
+  explicit Relay(const link::Endpoint& to);
   ~Relay();
 
-  const Endpoint& at() const;
+  const link::Endpoint& at() const;
   std::uint64_t connections() const;  // that were ever taken
   std::uint64_t open() const;         // of them, and not yet ended by either end
   std::uint64_t bytes() const;        // that went to those who dialled
@@ -34,8 +34,8 @@ class Relay {
 
  private:
   struct State;
-  IoThread io_{"relay"};
+  link::IoThread io_{"relay"};
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

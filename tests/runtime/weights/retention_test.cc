@@ -7,7 +7,7 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 PolicyVersion v(std::int64_t number) { return {number}; }
@@ -77,4 +77,4 @@ TEST(Retention, WT2HoldsForRandomPlaces) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

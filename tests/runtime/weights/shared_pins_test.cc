@@ -5,7 +5,7 @@
 
 #include "tests/runtime/weights/tcp_weights.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr Duration kSoon = std::chrono::milliseconds(50);
@@ -75,4 +75,4 @@ TEST_F(SharedPinsOfWeights, WT2TwoServersOfOneSegmentDoNotShareEntries) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -14,7 +14,7 @@
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/weight_family.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr int kSlots = 4;
@@ -88,4 +88,4 @@ TEST_F(GpuSlots, ForWhichThereIsNoRoomAreToldByThePublisher) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -11,7 +11,7 @@
 #include "runtime/base/rng.h"
 #include "tests/seeds.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 constexpr std::byte kUntouched{0xa5};
@@ -59,4 +59,4 @@ TEST(StreamCopy, CopiesExactlyWhatItIsGiven) {
 TEST(StreamCopy, OfNothingIsNothing) { EXPECT_EQ(stream_block({}, {}), 0u); }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -11,19 +11,19 @@
 #include "runtime/wire/codec.h"
 #include "tests/runtime/weights/tcp_weights.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 // A subscriber that has the keys and sends any message.
 class Stranger {
  public:
-  Stranger(const WeightSource& source, const std::string& id) {
-    const CurveClient keys =
-        parse_curve_client(source.server_key + "\n" + source.client_key + "\n").value();
+  Stranger(const wire::WeightSource& source, const std::string& id) {
+    const link::CurveClient keys =
+        link::parse_curve_client(source.server_key + "\n" + source.client_key + "\n").value();
     io_.run([&] {
-      socket_ = std::make_unique<ZmqSocket>(
+      socket_ = std::make_unique<link::ZmqSocket>(
           io_, zmq::socket_type::dealer,
-          ZmqOptions{.message_bytes_max = 2 << 20, .queue_messages = 10'000});
+          link::ZmqOptions{.message_bytes_max = 2 << 20, .queue_messages = 10'000});
       socket_->connect({endpoint_of(source), keys}, id);
       socket_->start([this](std::string_view, std::span<zmq::message_t>) { ++answers_; },
                      [this] { return flush(); });
@@ -38,41 +38,41 @@ class Stranger {
       socket_->pump();
     });
   }
-  void say(const WeightRequest& request) { say(encode(request)); }
+  void say(const WeightRequest& request) { say(wire::encode(request)); }
   int answers() const { return answers_; }
 
  private:
   bool flush() {
     bool wrote = false;
     while (!said_.empty() &&
-           socket_->write({}, said_.front().first, said_.front().second) == Wrote::kSent) {
+           socket_->write({}, said_.front().first, said_.front().second) == link::Wrote::kSent) {
       said_.pop_front();
       wrote = true;
     }
     return wrote;
   }
 
-  IoThread io_{"stranger"};
-  std::unique_ptr<ZmqSocket> socket_;
+  link::IoThread io_{"stranger"};
+  std::unique_ptr<link::ZmqSocket> socket_;
   std::deque<std::pair<std::string, std::string>> said_;
   std::atomic<int> answers_ = 0;
 };
 
 TEST_F(TcpWeights, TW3WhoLeavesTheProtocolIsNotAnsweredAndNobodyElseFeelsIt) {
   config_.slots = 2;
-  const WeightSource source = start();
+  const wire::WeightSource source = start();
   const std::uint64_t sum = publish(1).value().checksum;
   const WeightFetch good{.copy = 1, .version = v(1), .checksum = sum, .offset = 0, .bytes = 100};
   const auto spoilt = [&](const std::function<void(WeightFetch&)>& spoil) {
     WeightFetch bad = good;
     spoil(bad);
-    return encode(WeightRequest(bad));
+    return wire::encode(WeightRequest(bad));
   };
   const std::vector<std::pair<std::string, std::string>> abuses = {
       {"garbage", {}},
       {std::string(10'000, '\xc1'), {}},
-      {encode(WeightRequest(good)), "and a body"},
-      {encode(WeightReply(WeightGone{.copy = 1})) + "x", {}},
+      {wire::encode(WeightRequest(good)), "and a body"},
+      {wire::encode(WeightReply(WeightGone{.copy = 1})) + "x", {}},
       {spoilt([](WeightFetch& f) { f.offset = kArenaBytes - 99; }), {}},
       {spoilt([](WeightFetch& f) { f.offset = kArenaBytes + 1; }), {}},
       {spoilt([](WeightFetch& f) { f.offset = ~0ull; }), {}},
@@ -98,7 +98,7 @@ TEST_F(TcpWeights, TW3WhoLeavesTheProtocolIsNotAnsweredAndNobodyElseFeelsIt) {
 
 TEST_F(TcpWeights, WhatIsNotOfferedIsGoneAndHeldByNobody) {
   config_.slots = 2;
-  const WeightSource source = start();
+  const wire::WeightSource source = start();
   const std::uint64_t sum = publish(1).value().checksum;
   ASSERT_TRUE(publish(2));
   Stranger stranger(source, "stranger");
@@ -115,7 +115,7 @@ TEST_F(TcpWeights, WhatIsNotOfferedIsGoneAndHeldByNobody) {
 
 TEST_F(TcpWeights, TW3AFloodEndsWhoSendsIt) {
   config_.slots = 2;
-  const WeightSource source = start();
+  const wire::WeightSource source = start();
   const std::uint64_t sum = publish(1).value().checksum;
   Stranger flood(source, "flood");
   flood.say(WeightFetch{.copy = 1, .version = v(1), .checksum = sum, .offset = 0, .bytes = 1});
@@ -133,7 +133,7 @@ TEST_F(TcpWeights, TW3AFloodEndsWhoSendsIt) {
 }
 
 TEST_F(TcpWeights, MoreSubscribersThanThereMayBeAreTurnedAway) {
-  const WeightSource source = start();
+  const wire::WeightSource source = start();
   ASSERT_TRUE(publish(1));
   const auto asks = [&](int number) {
     auto one = std::make_unique<Stranger>(source, "subscriber " + std::to_string(number));
@@ -156,22 +156,23 @@ class Forger {
   using Answer = std::function<std::vector<std::pair<WeightReply, std::string>>(WeightRequest)>;
 
   explicit Forger(Answer answer) : answer_(std::move(answer)) {
-    const CurveKeys own = make_curve_keys(), client = make_curve_keys();
+    const link::CurveKeys own = link::make_curve_keys(), client = link::make_curve_keys();
     io_.run([&] {
-      socket_ = std::make_unique<ZmqSocket>(
+      socket_ = std::make_unique<link::ZmqSocket>(
           io_, zmq::socket_type::router,
-          ZmqOptions{.message_bytes_max = 2 << 20, .queue_messages = 1000});
-      const auto at = socket_->bind({{}, CurveServer{own.secret_key, {client.public_key}}}).value();
+          link::ZmqOptions{.message_bytes_max = 2 << 20, .queue_messages = 1000});
+      const auto at =
+          socket_->bind({{}, link::CurveServer{own.secret_key, {client.public_key}}}).value();
       source_ = {.host = "elsewhere",
                  .endpoint = to_string(at),
                  .server_key = own.public_key,
                  .client_key = client.secret_key};
       socket_->start(
           [this](std::string_view from, std::span<zmq::message_t> parts) {
-            const auto request = decode<WeightRequest>(parts[0].to_string_view());
+            const auto request = wire::decode<WeightRequest>(parts[0].to_string_view());
             ASSERT_TRUE(request);
             for (const auto& [reply, body] : answer_(*request))
-              socket_->write(from, encode(reply), body);
+              socket_->write(from, wire::encode(reply), body);
           },
           [] { return false; });
     });
@@ -179,13 +180,13 @@ class Forger {
   ~Forger() {
     io_.run([&] { socket_.reset(); });
   }
-  const WeightSource& source() const { return source_; }
+  const wire::WeightSource& source() const { return source_; }
 
  private:
   const Answer answer_;
-  IoThread io_{"forger"};
-  std::unique_ptr<ZmqSocket> socket_;
-  WeightSource source_;
+  link::IoThread io_{"forger"};
+  std::unique_ptr<link::ZmqSocket> socket_;
+  wire::WeightSource source_;
 };
 
 class ForgedWeights : public TcpWeights {
@@ -271,4 +272,4 @@ TEST_F(ForgedWeights, AnotherLayoutIsRefusedAndAVersionThatGoesIsNotFound) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

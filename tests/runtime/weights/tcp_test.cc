@@ -13,7 +13,7 @@
 #include "tests/runtime/weights/relay.h"
 #include "tests/runtime/weights/tcp_weights.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 using std::chrono::milliseconds;
@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 constexpr Duration kSoon = milliseconds(50);
 
-WeightSource through(const Relay& relay, WeightSource source) {
+wire::WeightSource through(const Relay& relay, wire::WeightSource source) {
   source.endpoint = to_string(relay.at());
   return source;
 }
@@ -95,13 +95,13 @@ TEST_F(TcpWeights, WT1ByteThatIsDamagedOnTheWayNeverArrives) {
 }
 
 TEST_F(TcpWeights, WhoHasNotTheKeysIsToldNothing) {
-  const WeightSource source = start();
+  const wire::WeightSource source = start();
   ASSERT_TRUE(publish(1));
-  const CurveKeys strange = make_curve_keys();
-  WeightSource other_client = source, other_server = source;
+  const link::CurveKeys strange = link::make_curve_keys();
+  wire::WeightSource other_client = source, other_server = source;
   other_client.client_key = strange.secret_key;
   other_server.server_key = strange.public_key;
-  for (const WeightSource& wrong : {other_client, other_server}) {
+  for (const wire::WeightSource& wrong : {other_client, other_server}) {
     Relay relay(endpoint_of(source));
     const auto stranger = subscriber(through(relay, wrong));
     ASSERT_TRUE(comes_true([&] { return relay.connections() > 0 && relay.open() == 0; }));
@@ -116,7 +116,7 @@ TEST_F(TcpWeights, WhoHasNotTheKeysIsToldNothing) {
 TEST_F(TcpWeights, APublisherListensWhereItIsToldAndNamesWhatSubscribersDial) {
   config_.serving->bind = "0.0.0.0";
   config_.serving->advertise = "localhost";
-  const WeightSource source = start();
+  const wire::WeightSource source = start();
   ASSERT_TRUE(publish(1));
   EXPECT_EQ(endpoint_of(source).host, "localhost");
   const auto reader = subscriber(source);
@@ -131,17 +131,17 @@ TEST_F(TcpWeights, APublisherListensWhereItIsToldAndNamesWhatSubscribersDial) {
 }
 
 TEST_F(TcpWeights, ASourceThatCannotBeIsAnErrorUntilTheNext) {
-  const WeightSource source = start();
+  const wire::WeightSource source = start();
   ASSERT_TRUE(publish(1));
   const auto reader = subscriber(source);
-  for (const auto& spoil : std::vector<std::function<void(WeightSource&)>>{
-           [](WeightSource& s) { s.endpoint = "nowhere"; },
-           [](WeightSource& s) { s.endpoint = "127.0.0.1:0"; },
-           [](WeightSource& s) { s.endpoint = "a b;c:17"; },
-           [](WeightSource& s) { s.endpoint = "ipc:///tmp/x"; },
-           [](WeightSource& s) { s.server_key = "short"; },
-           [](WeightSource& s) { s.client_key = std::string(40, ' '); }}) {
-    WeightSource bad = source;
+  for (const auto& spoil : std::vector<std::function<void(wire::WeightSource&)>>{
+           [](wire::WeightSource& s) { s.endpoint = "nowhere"; },
+           [](wire::WeightSource& s) { s.endpoint = "127.0.0.1:0"; },
+           [](wire::WeightSource& s) { s.endpoint = "a b;c:17"; },
+           [](wire::WeightSource& s) { s.endpoint = "ipc:///tmp/x"; },
+           [](wire::WeightSource& s) { s.server_key = "short"; },
+           [](wire::WeightSource& s) { s.client_key = std::string(40, ' '); }}) {
+    wire::WeightSource bad = source;
     spoil(bad);
     reader->look_at(bad);
     EXPECT_FALSE(reader->newest());
@@ -185,7 +185,7 @@ TEST_F(TcpWeights, ASuccessorWithOtherContentEndsTheCopy) {
   first.block();
   std::vector<std::byte> buffer(kArenaBytes);
   ASSERT_TRUE(reader->begin(v(1), buffer));
-  const WeightSource next = start();
+  const wire::WeightSource next = start();
   ASSERT_TRUE(publish(1, 1));
   reader->look_at(next);
   const auto ended = finish(*reader, buffer);
@@ -274,7 +274,7 @@ class AutoWeights : public TcpWeights {
 };
 
 TEST_F(AutoWeights, OnThePublishersHostTheMemoryIsReadAndElsewhereTcp) {
-  WeightSource source = start();
+  wire::WeightSource source = start();
   ASSERT_TRUE(publish(1));
   EXPECT_EQ(source.host, host_identity());
   EXPECT_FALSE(source.host.empty());
@@ -295,7 +295,7 @@ TEST_F(AutoWeights, OnThePublishersHostTheMemoryIsReadAndElsewhereTcp) {
 }
 
 TEST_F(AutoWeights, ACopyEndsWhenThePublisherIsElsewhereAllOfASudden) {
-  WeightSource source = start();
+  wire::WeightSource source = start();
   ASSERT_TRUE(publish(1));
   const auto reader = subscriber(source);
   std::vector<std::byte> buffer(kArenaBytes);
@@ -314,8 +314,8 @@ TEST_F(AutoWeights, WithoutServingOtherHostsAreToldSo) {
   config_.serving.reset();
   auto publisher = make_publisher(config_);
   ASSERT_TRUE(publisher);
-  WeightSource source = (*publisher)->source().value();
-  EXPECT_EQ(source, WeightSource{.host = host_identity()});
+  wire::WeightSource source = (*publisher)->source().value();
+  EXPECT_EQ(source, wire::WeightSource{.host = host_identity()});
   const auto reader = subscriber(source);
   ASSERT_TRUE((*publisher)->publish(v(1), arena_of(1), kPatience));
   EXPECT_EQ(fetch(*reader, v(1)).value(), arena_of(1)) << "from the shared memory of this host";
@@ -328,4 +328,4 @@ TEST_F(AutoWeights, WithoutServingOtherHostsAreToldSo) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -16,7 +16,7 @@
 #include "runtime/link/endpoint.h"
 #include "runtime/weights/weight_family.h"
 
-namespace tandem::runtime {
+namespace tandem::weights {
 
 inline constexpr std::uint64_t kArenaBytes = (1 << 20) + 12'345;
 inline constexpr Duration kPatience = std::chrono::seconds(100);  // ends a hang; never measured
@@ -61,8 +61,8 @@ inline Result<std::vector<std::byte>> fetch(WeightSubscriber& subscriber, Policy
   return finish(subscriber, buffer);
 }
 
-inline Endpoint endpoint_of(const WeightSource& source) {
-  return parse_endpoint(source.endpoint).value();
+inline link::Endpoint endpoint_of(const wire::WeightSource& source) {
+  return link::parse_endpoint(source.endpoint).value();
 }
 
 class TcpWeights : public testing::Test {
@@ -84,7 +84,7 @@ class TcpWeights : public testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  WeightSource start() {
+  wire::WeightSource start() {
     publisher_.reset();
     auto made = make_publisher(config_);
     EXPECT_TRUE(made) << render(made.error());
@@ -95,7 +95,7 @@ class TcpWeights : public testing::Test {
                                Duration timeout = kPatience) {
     return publisher_->publish(v(version), arena_of(version, lineage), timeout);
   }
-  std::unique_ptr<WeightSubscriber> subscriber(const WeightSource& source) const {
+  std::unique_ptr<WeightSubscriber> subscriber(const wire::WeightSource& source) const {
     auto made = make_subscriber(config_);
     made->look_at(source);
     return made;
@@ -106,4 +106,4 @@ class TcpWeights : public testing::Test {
   std::unique_ptr<WeightPublisher> publisher_;
 };
 
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::runtime {
+namespace tandem::weights {
 namespace {
 
 TEST(WeightsNames, TellRunsApart) {
@@ -12,12 +12,12 @@ TEST(WeightsNames, TellRunsApart) {
 }
 
 TEST(WeightsLayouts, AgreeForEqualManifestsOnly) {
-  Manifest one;
-  one.add("w", DType::kF32, {4, 8});
-  Manifest same;
-  same.add("w", DType::kF32, {4, 8});
-  Manifest other;
-  other.add("w", DType::kF32, {8, 4});
+  device::Manifest one;
+  one.add("w", device::DType::kF32, {4, 8});
+  device::Manifest same;
+  same.add("w", device::DType::kF32, {4, 8});
+  device::Manifest other;
+  other.add("w", device::DType::kF32, {8, 4});
   EXPECT_EQ(layout_of(one).hash, layout_of(same).hash);
   EXPECT_NE(layout_of(one).hash, layout_of(other).hash);
   EXPECT_EQ(layout_of(one).arena_bytes, one.bytes_total);
@@ -32,4 +32,4 @@ TEST(WeightsLayouts, AgreeForEqualManifestsOnly) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::weights

@@ -91,7 +91,7 @@ struct Heavy {
 };
 TANDEM_WIRE(Heavy, items)
 
-static_assert(tandem::runtime::WiredEnum<Color> && !tandem::runtime::WiredEnum<Unlisted>);
+static_assert(tandem::wire::WiredEnum<Color> && !tandem::wire::WiredEnum<Unlisted>);
 
 struct Forgetful {
   int a = 0;
@@ -100,7 +100,7 @@ struct Forgetful {
 
 }  // namespace wire_example
 
-namespace tandem::runtime {
+namespace tandem::wire {
 namespace {
 
 using namespace wire_example;
@@ -467,4 +467,4 @@ TEST(Codec, payload_refs_and_errors_are_wired) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

@@ -39,7 +39,7 @@ TANDEM_WIRE(Everything, yes, maybe, group, at, during, either, weights, bytes)
 
 }  // namespace schema_example
 
-namespace tandem::runtime {
+namespace tandem::wire {
 namespace {
 
 using namespace schema_example;
@@ -52,12 +52,12 @@ TEST(Schema, names_every_field_and_its_kind) {
 }
 
 TEST(Schema, an_inbox_is_its_alternatives_in_order_with_the_replies_of_asks) {
-  EXPECT_EQ((wire_schema<std::variant<Ask<Add>, Reset>>()),
+  EXPECT_EQ((wire_schema<std::variant<actor::Ask<Add>, Reset>>()),
             "<ask Add(amount:i8)->Inner(color:e2,names:*s)|Reset()>;");
-  EXPECT_NE((schema_hash(wire_schema<std::variant<Ask<Add>, Reset>>())),
-            (schema_hash(wire_schema<std::variant<Reset, Ask<Add>>>())));
+  EXPECT_NE((schema_hash(wire_schema<std::variant<actor::Ask<Add>, Reset>>())),
+            (schema_hash(wire_schema<std::variant<Reset, actor::Ask<Add>>>())));
   EXPECT_EQ(schema_hash("").size(), 16u);
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

@@ -17,7 +17,7 @@ TANDEM_WIRE(Letter, to, lines)
 
 }  // namespace split_example
 
-namespace tandem::runtime {
+namespace tandem::wire {
 namespace {
 
 using split_example::Letter;
@@ -54,4 +54,4 @@ TEST(Split, AnItemThatIsTooLargeTravelsAlone) {
 }
 
 }  // namespace
-}  // namespace tandem::runtime
+}  // namespace tandem::wire

@@ -13,8 +13,8 @@
 namespace tandem::actors {
 namespace {
 
-using runtime::wire_detail::is_a;
-using runtime::wire_detail::is_id;
+using wire::wire_detail::is_a;
+using wire::wire_detail::is_id;
 
 // Calls `change` for every leaf of a wired value, and for the presence of every optional and the
 // length of every list. Empty ones are counted, since nothing is known of what they would hold.
@@ -25,7 +25,7 @@ class Leaves {
 
   template <class T>
   void visit(T& value) {
-    if constexpr (runtime::Wired<T>) {
+    if constexpr (wire::Wired<T>) {
       std::apply([&](auto... member) { (visit(value.*member), ...); }, wire_fields(&value).members);
     } else if constexpr (is_a<T, std::optional>) {
       if (!value) return void(++empty_);

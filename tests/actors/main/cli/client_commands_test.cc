@@ -45,13 +45,13 @@ json job(const std::string& id, const std::string& state) {
 class FakeController {
  public:
   FakeController() {
-    auto server = runtime::HttpServer::listen(
-        {}, {}, [this](const runtime::HttpRequest& request) { return answer(request); });
+    auto server = http::HttpServer::listen(
+        {}, {}, [this](const http::HttpRequest& request) { return answer(request); });
     EXPECT_TRUE(server) << render(server.error());
     server_ = std::move(*server);
   }
 
-  std::string address() const { return runtime::to_string(server_->endpoint()); }
+  std::string address() const { return link::to_string(server_->endpoint()); }
 
   void set_jobs(json jobs) {
     const std::lock_guard lock(mutex_);
@@ -91,7 +91,7 @@ class FakeController {
   }
 
  private:
-  runtime::HttpAnswer answer(const runtime::HttpRequest& request) {
+  http::HttpAnswer answer(const http::HttpRequest& request) {
     const std::lock_guard lock(mutex_);
     const auto& path = request.segments;  // api, v1, kind, name, verb
     if (request.method == "POST") return post(request);
@@ -117,10 +117,10 @@ class FakeController {
       }
       return found(item);
     }
-    return runtime::error_response(404, {ErrorCode::kNotFound, "no " + path[3], "", "look again"});
+    return http::error_response(404, {ErrorCode::kNotFound, "no " + path[3], "", "look again"});
   }
 
-  runtime::HttpAnswer post(const runtime::HttpRequest& request) {
+  http::HttpAnswer post(const http::HttpRequest& request) {
     posts_.push_back(request.target + " " + request.body);
     if (request.segments.size() == 3) {
       jobs_.push_back(submitted_);
@@ -131,11 +131,11 @@ class FakeController {
     if (request.segments[4] == "cancel") target["state"] = "Cancelled";
     for (const auto& [role, count] : body.items()) {
       if (count == 99)
-        return runtime::error_response({.code = ErrorCode::kInfeasible,
-                                        .message = "too many",
-                                        .help = "at most 4",
-                                        .further = {{"too few", "reward", "at least 1"}},
-                                        .further_left_out = 2});
+        return http::error_response({.code = ErrorCode::kInfeasible,
+                                     .message = "too many",
+                                     .help = "at most 4",
+                                     .further = {{"too few", "reward", "at least 1"}},
+                                     .further_left_out = 2});
       target["actors"][role] = {{"desired", count}, {"ready", count}};
     }
     if (request.segments[4] == "cancel") actors_ = json::array({actor("a-2/rollout/0", "Stopped")});
@@ -143,50 +143,49 @@ class FakeController {
   }
 
   // Two actors of a-1 have lines with times, which alternate.
-  static runtime::HttpAnswer logs(const std::string& actor, const std::string& target) {
+  static http::HttpAnswer logs(const std::string& actor, const std::string& target) {
     if (actor == "a-1/rollout/0")
       return text("2026-01-01T10:00:01.000Z I r1\n2026-01-01T10:00:03.000Z I r3\n  more of r3\n");
     if (actor == "a-1/learner/0") return text("2026-01-01T10:00:02.000Z I \x1b[2Jl2\n");
     if (actor == "a-2/learner/0") return text("\x1b]0;owned\x07\tred\n" + target);
     if (actor == "a-1/reward/0")
-      return runtime::error_response({ErrorCode::kNotFound, "no log yet", "", ""});
+      return http::error_response({ErrorCode::kNotFound, "no log yet", "", ""});
     return text("one\ntwo\n" + target + "\n");
   }
 
-  runtime::HttpAnswer remove(const std::string& run) {
+  http::HttpAnswer remove(const std::string& run) {
     deleted_.push_back(run);
     if (run == "a-2")
-      return runtime::error_response({ErrorCode::kInvalid, "a-2 lives", "", "tandem cancel a-2"});
+      return http::error_response({ErrorCode::kInvalid, "a-2 lives", "", "tandem cancel a-2"});
     for (auto it = runs_.begin(); it != runs_.end(); ++it)
       if ((*it)["id"] == run) {
         runs_.erase(it);
         return found(json::object());
       }
-    return runtime::error_response({ErrorCode::kNotFound, "there is no run " + run, "", ""});
+    return http::error_response({ErrorCode::kNotFound, "there is no run " + run, "", ""});
   }
 
-  static runtime::HttpAnswer watch() {
-    return runtime::HttpStreaming{.start = [](std::shared_ptr<runtime::HttpStream> stream) {
+  static http::HttpAnswer watch() {
+    return http::HttpStreaming{.start = [](std::shared_ptr<http::HttpStream> stream) {
       stream->write(job("a-2", "Stopping").dump());
       stream->write(job("a-2", "Stopping").dump());
       stream->close();
     }};
   }
 
-  static runtime::HttpAnswer follow(const std::string& actor) {
-    return runtime::HttpStreaming{.content_type = "text/plain",
-                                  .start = [actor](std::shared_ptr<runtime::HttpStream> stream) {
-                                    stream->write("\x1b[2Jlog of " + actor);
-                                    stream->close();
-                                  }};
+  static http::HttpAnswer follow(const std::string& actor) {
+    return http::HttpStreaming{.content_type = "text/plain",
+                               .start = [actor](std::shared_ptr<http::HttpStream> stream) {
+                                 stream->write("\x1b[2Jlog of " + actor);
+                                 stream->close();
+                               }};
   }
 
-  static runtime::HttpAnswer found(const json& body) {
-    return runtime::HttpResponse{.status = 200, .body = body.dump()};
+  static http::HttpAnswer found(const json& body) {
+    return http::HttpResponse{.status = 200, .body = body.dump()};
   }
-  static runtime::HttpAnswer text(std::string body) {
-    return runtime::HttpResponse{
-        .status = 200, .content_type = "text/plain", .body = std::move(body)};
+  static http::HttpAnswer text(std::string body) {
+    return http::HttpResponse{.status = 200, .content_type = "text/plain", .body = std::move(body)};
   }
 
   std::mutex mutex_;
@@ -220,8 +219,7 @@ class FakeController {
                   {"runs", 12}};
   json submitted_ = job("tiny-3", "Starting");
   std::vector<std::string> posts_, deleted_, states_;
-  std::unique_ptr<runtime::HttpServer>
-      server_;  // last: ends before the fields that its handlers use
+  std::unique_ptr<http::HttpServer> server_;  // last: ends before the fields that its handlers use
 };
 
 class ClientCommands : public ::testing::Test {

@@ -18,9 +18,9 @@
 
 namespace fake_nccl {
 
-using tandem::runtime::NcclConfig;
-using tandem::runtime::NcclResult;
-using tandem::runtime::NcclUniqueId;
+using tandem::collective::NcclConfig;
+using tandem::collective::NcclResult;
+using tandem::collective::NcclUniqueId;
 
 int version();  // $TANDEM_FAKE_NCCL_VERSION, else 22809
 
