@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
+#include "actors/cli/api_client.h"
+#include "actors/cli/api_object.h"
+#include "actors/cli/client_commands.h"
 #include "actors/controller/result_json.h"
-#include "actors/main/cli/api_client.h"
-#include "actors/main/cli/api_object.h"
-#include "actors/main/cli/client_commands.h"
+#include "actors/job/kept_run.h"
 #include "actors/main/controller_process.h"
-#include "actors/main/job/kept_run.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
@@ -65,7 +65,7 @@ constexpr const char* kNodeRole = "node";  // the first argument of a node's pro
 LogLevel level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
 
 Result<nlohmann::json> read_address_file() {
-  const fs::path path = tandem_home() / "controller.json";
+  const fs::path path = cli::tandem_home() / "controller.json";
   const auto text = read_file(path);
   nlohmann::json content = text ? parse_json(*text) : nlohmann::json();
   if (!content.is_object() || !content.contains("pid"))
@@ -79,13 +79,13 @@ Result<nlohmann::json> read_address_file() {
 std::optional<nlohmann::json> running_controller() {
   auto address = read_address_file();
   if (!address) return std::nullopt;
-  if (!FileLock::held(tandem_home() / "controller.lock")) return std::nullopt;
+  if (!FileLock::held(cli::tandem_home() / "controller.lock")) return std::nullopt;
   return std::move(*address);
 }
 
 // The controller that a node dials: --controller with the keys of this state folder, else the
 // address in the controller's file. A Unix socket needs no keys.
-Result<link::Dial> dial_controller(const NodeCommand& command) {
+Result<link::Dial> dial_controller(const cli::NodeCommand& command) {
   std::string text;
   if (command.controller) {
     text = *command.controller;
@@ -97,7 +97,7 @@ Result<link::Dial> dial_controller(const NodeCommand& command) {
   auto endpoint = link::parse_endpoint(text);
   if (!endpoint) return endpoint.error();
   if (endpoint->is_local()) return link::Dial{std::move(*endpoint), std::nullopt};
-  auto keys = link::node_keys(tandem_home());
+  auto keys = link::node_keys(cli::tandem_home());
   if (!keys) return keys.error();
   return link::Dial{std::move(*endpoint), std::move(*keys)};
 }
@@ -112,7 +112,8 @@ std::string controller_address() {
 
 // The address at which the ranks of a node may listen for other hosts; empty where no processes of
 // other hosts come.
-Result<std::string> listening_address(const NodeCommand& command, const link::Dial& controller) {
+Result<std::string> listening_address(const cli::NodeCommand& command,
+                                      const link::Dial& controller) {
   if (command.bind == "0.0.0.0" && !command.advertise)
     return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
                  "the address by which other hosts reach this one"};
@@ -176,7 +177,7 @@ void cancel_all(const ControllerProcess& cluster) {
 
 // Looks at the nodes, again whenever one changes, until one is Ready; false if none is by
 // `timeout`.
-bool node_comes_up(const ApiClient& api, Duration timeout) {
+bool node_comes_up(const cli::ApiClient& api, Duration timeout) {
   const Time deadline = steady_now() + timeout;
   bool ready = false;
   const auto look = [&](std::optional<std::string_view>) {
@@ -190,7 +191,7 @@ bool node_comes_up(const ApiClient& api, Duration timeout) {
   return ready;
 }
 
-std::vector<std::string> node_words(const UpCommand& command) {
+std::vector<std::string> node_words(const cli::UpCommand& command) {
   std::vector<std::string> words{kNodeRole};
   if (command.memory_bytes)
     words.insert(words.end(), {"--memory", std::to_string(*command.memory_bytes)});
@@ -198,18 +199,18 @@ std::vector<std::string> node_words(const UpCommand& command) {
 }
 
 // The controller runs already: starts a node if none is Ready.
-int complete_cluster(const UpCommand& command, const nlohmann::json& running,
-                     const Console& console) {
-  const auto address = resolve_address(std::nullopt);
+int complete_cluster(const cli::UpCommand& command, const nlohmann::json& running,
+                     const cli::Console& console) {
+  const auto address = cli::resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
-  const ApiClient api(*address);
+  const cli::ApiClient api(*address);
   const std::string http = running.value("http", "");
   if (node_comes_up(api, Duration{0})) {
     console.err << "a cluster is up already: " << http << "\n";
     return 0;
   }
   console.err << "the controller is up and has no node: starting one" << std::endl;
-  const fs::path log = tandem_home() / "node.log";
+  const fs::path log = cli::tandem_home() / "node.log";
   if (const auto node = start_role(node_words(command), log); !node)
     return console.complain(node.error());
   if (!node_comes_up(api, kUpTimeout))
@@ -221,7 +222,7 @@ int complete_cluster(const UpCommand& command, const nlohmann::json& running,
 
 // The pids of the nodes that run on this host. The pid of a node of another host means nothing
 // here: waiting for it would be waiting for a process that has nothing to do with the cluster.
-std::vector<std::int64_t> nodes_here(const ApiClient& api) {
+std::vector<std::int64_t> nodes_here(const cli::ApiClient& api) {
   std::vector<std::int64_t> pids;
   const auto nodes = api.get("/nodes");
   if (!nodes) return pids;
@@ -233,12 +234,12 @@ std::vector<std::int64_t> nodes_here(const ApiClient& api) {
 }
 
 // The run directories of the jobs that have not ended.
-std::vector<fs::path> live_runs(const ApiClient& api) {
+std::vector<fs::path> live_runs(const cli::ApiClient& api) {
   std::vector<fs::path> runs;
   const auto jobs = api.get("/jobs");
   if (!jobs) return runs;
   for (const auto& job : *jobs)
-    if (!has_ended(job)) runs.emplace_back(job.value("run_dir", ""));
+    if (!cli::has_ended(job)) runs.emplace_back(job.value("run_dir", ""));
   return runs;
 }
 
@@ -265,7 +266,7 @@ void say_words(const std::shared_ptr<const node::DaemonWords>& words,
 }
 
 // Without the node, its address and the end for a refusal, which run_node() adds.
-node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& controller) {
+node::AgentConfig agent_config(const cli::NodeCommand& command, const link::Dial& controller) {
   return {.program = own_program().string(),
           .controller = to_string(controller.to),
           .advertise = command.advertise.value_or(""),
@@ -275,14 +276,15 @@ node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& con
 
 }  // namespace
 
-int run_controller(const ControllerCommand& command, const Console& console, bool verbose) {
+int run_controller(const cli::ControllerCommand& command, const cli::Console& console,
+                   bool verbose) {
   const auto words = std::make_shared<const node::DaemonWords>(node::DaemonWords::inherited());
   node::Signals signals({SIGINT, SIGTERM});
   init_logging("controller", level(verbose));
   auto process =
       ControllerProcess::start({.port = command.port,
                                 .bind = command.door.bind,
-                                .home = tandem_home(),
+                                .home = cli::tandem_home(),
                                 .of_home = true,
                                 .allow_hosts = command.door.allow_hosts,
                                 .metrics_without_token = command.door.metrics_without_token});
@@ -297,7 +299,7 @@ int run_controller(const ControllerCommand& command, const Console& console, boo
   return 0;
 }
 
-int run_node(const NodeCommand& command, const Console& console, bool verbose) {
+int run_node(const cli::NodeCommand& command, const cli::Console& console, bool verbose) {
   // A node says no word: `up` hears only the end of its socket.
   const auto words = node::DaemonWords::inherited();
   node::Signals signals({SIGINT, SIGTERM});
@@ -365,8 +367,8 @@ int run_node(const NodeCommand& command, const Console& console, bool verbose) {
   return refused ? console.complain(*refused) : 0;
 }
 
-int cluster_up(const UpCommand& command, const Console& console) {
-  const fs::path home = tandem_home();
+int cluster_up(const cli::UpCommand& command, const cli::Console& console) {
+  const fs::path home = cli::tandem_home();
   std::error_code error;
   fs::create_directories(home, error);
   if (const auto running = running_controller())
@@ -399,7 +401,7 @@ int cluster_up(const UpCommand& command, const Console& console) {
   }
   const auto node = start_role(node_words(command), home / "node.log");
   if (!node) return console.complain(node.error());
-  const auto address = resolve_address(std::nullopt);
+  const auto address = cli::resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
   if (wait_for_word(*controller, *node, kUpTimeout) != node::Heard::kWord) {
     end_daemon(*node, kUpTimeout);  // the next `up` starts another beside the controller
@@ -411,11 +413,11 @@ int cluster_up(const UpCommand& command, const Console& console) {
   return 0;
 }
 
-int cluster_down(const Console& console) {
+int cluster_down(const cli::Console& console) {
   const auto address = running_controller();
   if (!address) {
     std::error_code ignored;
-    fs::remove(tandem_home() / "controller.json", ignored);  // a killed controller left it
+    fs::remove(cli::tandem_home() / "controller.json", ignored);  // a killed controller left it
     console.err << "no cluster is up\n";
     return 0;
   }
@@ -423,8 +425,8 @@ int cluster_down(const Console& console) {
   // were.
   std::vector<std::int64_t> pids{(*address)["pid"].get<std::int64_t>()};
   std::vector<fs::path> runs;
-  if (const auto where = resolve_address(std::nullopt)) {
-    const ApiClient api(*where);
+  if (const auto where = cli::resolve_address(std::nullopt)) {
+    const cli::ApiClient api(*where);
     for (const std::int64_t node : nodes_here(api)) pids.push_back(node);
     runs = live_runs(api);
   }
@@ -447,7 +449,8 @@ int cluster_down(const Console& console) {
                              "kill it, then look at controller.log"});
   console.err << "down\n";
   for (const fs::path& run : runs)
-    if (const std::string hint = resume_hint("submit", run); !hint.empty() && !has_succeeded(run))
+    if (const std::string hint = job::resume_hint("submit", run);
+        !hint.empty() && !has_succeeded(run))
       console.err << "after `tandem up`, " << hint;
   return 0;
 }

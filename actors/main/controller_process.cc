@@ -21,16 +21,16 @@
 #include <system_error>
 #include <utility>
 
+#include "actors/cli/api_client.h"
 #include "actors/controller/doors.h"
 #include "actors/controller/http_api.h"
 #include "actors/controller/http_door.h"
 #include "actors/controller/result_json.h"
 #include "actors/controller/run_events.h"
-#include "actors/main/cli/api_client.h"
+#include "actors/job/kept_run.h"
+#include "actors/job/load_job.h"
+#include "actors/job/reading_notice.h"
 #include "actors/main/exchange_host.h"
-#include "actors/main/job/kept_run.h"
-#include "actors/main/job/load_job.h"
-#include "actors/main/job/reading_notice.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/kept_runs.h"
@@ -141,14 +141,14 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
 // controller.
 Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
                                          const fs::path& runs, Hosts hosts, ParsedJobs& parsed) {
-  auto job = parse_job({.yaml = yaml,
-                        .origin = "the submitted job",
-                        .base = fs::current_path(),
-                        .set_base = fs::current_path(),
-                        .sets = {},
-                        .files = Files::kMustExist});
+  auto job = job::parse_job({.yaml = yaml,
+                             .origin = "the submitted job",
+                             .base = fs::current_path(),
+                             .set_base = fs::current_path(),
+                             .sets = {},
+                             .files = job::Files::kMustExist});
   if (!job) return job.error();
-  auto checked = check_inputs(*job, tell_by([](const std::string& notice) {
+  auto checked = check_inputs(*job, job::tell_by([](const std::string& notice) {
     log::info("event=reading_data of=submitted progress=\"{}\"", notice);
   }));
   if (!checked) return checked.error();
@@ -157,13 +157,13 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
   shape.warnings = std::move(checked->warnings);
   shape.yaml = parsed.keep(job->spec);
   if (resume.empty()) return shape;
-  const auto run = find_run(runs / resume, runs);
+  const auto run = job::find_run(runs / resume, runs);
   if (!run) return run.error();
   std::error_code failure;
   if (run->parent_path() != fs::canonical(runs, failure))
     return Error{
         ErrorCode::kInvalid, "this run is not one of this controller's", run->string(),
-        "its runs are in " + runs.string() + "; elsewhere: " + resume_command("run", *run)};
+        "its runs are in " + runs.string() + "; elsewhere: " + job::resume_command("run", *run)};
   const auto changes = check_run_to_resume(job->spec, *run);
   if (!changes) return changes.error();
   shape.warnings.insert(shape.warnings.end(), changes->begin(), changes->end());
@@ -221,7 +221,7 @@ struct ControllerProcess::Parts {
   // (ControllerActions), hence by one thread at a time.
   struct OpenRuns {
     std::map<std::string, std::vector<link::Endpoint>> bulk;
-    using Spec = std::shared_ptr<const JobSpec>;
+    using Spec = std::shared_ptr<const job::JobSpec>;
     std::map<std::string, std::pair<std::string, Spec>> specs;  // with the run directory
     std::map<std::string, FileLock> locks;
   };
@@ -275,7 +275,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
     if (error.help.empty()) error.help = "set TANDEM_HOME to a folder that you can write";
     return error;
   }
-  auto shared = shared_secret(token_path(options.home));
+  auto shared = shared_secret(cli::token_path(options.home));
   if (!shared) return shared.error();
   web.token = std::move(*shared);
   if (!options.of_home) return {};

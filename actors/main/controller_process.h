@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
-#include "actors/main/job/job_spec.h"
+#include "actors/job/job_spec.h"
 #include "actors/main/this_node.h"
 #include "runtime/link/endpoint.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "actors/controller/doors.h"
-#include "actors/main/job/load_job.h"
-#include "actors/main/job/reading_notice.h"
+#include "actors/job/load_job.h"
+#include "actors/job/reading_notice.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/roles/role_config.h"
 #include "runtime/base/log.h"
@@ -45,21 +45,22 @@ Result<std::string> SegmentPayloads::read(const wire::PayloadRef& payload) {
   return bytes;
 }
 
-Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir) {
-  auto loaded = parse_job({.yaml = yaml,
-                           .origin = "job.yaml",
-                           .base = run_dir,
-                           .set_base = run_dir,
-                           .sets = {},
-                           .files = Files::kUnchecked});
+Result<job::JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir) {
+  auto loaded = job::parse_job({.yaml = yaml,
+                                .origin = "job.yaml",
+                                .base = run_dir,
+                                .set_base = run_dir,
+                                .sets = {},
+                                .files = job::Files::kUnchecked});
   if (!loaded) return loaded.error();
   return std::move(loaded->spec);
 }
 
-Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, const JobSpec& spec,
+Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job,
+                                                const job::JobSpec& spec,
                                                 const ExchangeSurroundings& surroundings) {
   const bool resume = job.shape.resume_dir.has_value();
-  const auto tell = tell_by([&job](const std::string& notice) {
+  const auto tell = job::tell_by([&job](const std::string& notice) {
     log::info("event=reading_data job={} progress=\"{}\"", job.id, notice);
   });
   auto config = exchange_config(spec, {job.id, job.run_dir}, resume, tell);
@@ -122,8 +123,8 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job, co
   return Opened{actor::narrow<actors::ExchangeControl>(exchange), endpoints};
 }
 
-void ExchangeHost::close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
-                         const ExchangeSurroundings& surroundings) {
+void ExchangeHost::close(const std::string& job, const std::string& run_dir,
+                         const job::JobSpec& spec, const ExchangeSurroundings& surroundings) {
   for (const std::string& port :
        {rollout_port(job), reward_port(job), learner_port(job), broadcast_port(job)})
     surroundings.directory.withdraw(port);

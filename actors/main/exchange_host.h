@@ -14,7 +14,7 @@
 #include "actors/controller/controller.h"
 #include "actors/controller/run_files.h"
 #include "actors/exchange/exchange.h"
-#include "actors/main/job/job_spec.h"
+#include "actors/job/job_spec.h"
 #include "runtime/actor/system.h"
 #include "runtime/link/link.h"
 #include "runtime/link/remote.h"
@@ -61,12 +61,12 @@ class ExchangeHost {
     actor::Ref<actors::ExchangeControl> exchange;
     std::vector<link::Endpoint> bulk;
   };
-  static Result<Opened> open(const actors::JobRecord& job, const JobSpec& spec,
+  static Result<Opened> open(const actors::JobRecord& job, const job::JobSpec& spec,
                              const ExchangeSurroundings& surroundings);
   // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
   // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
   // removed are left.
-  static void close(const std::string& job, const std::string& run_dir, const JobSpec& spec,
+  static void close(const std::string& job, const std::string& run_dir, const job::JobSpec& spec,
                     const ExchangeSurroundings& surroundings);
 
  private:
@@ -78,6 +78,6 @@ class ExchangeHost {
 
 // The job file as a run directory keeps it: paths in it are absolute, and the files that it names
 // are not looked at.
-Result<JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir);
+Result<job::JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir);
 
 }  // namespace tandem::app

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "actors/controller/run_journal.h"
+#include "actors/job/dataset.h"
+#include "actors/job/kept_run.h"
 #include "actors/main/exchange_host.h"
-#include "actors/main/job/dataset.h"
-#include "actors/main/job/kept_run.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "runtime/base/file.h"
@@ -48,13 +48,13 @@ struct PromptCount {
 // Each prompt must be encodable and at least one short enough: a job whose prompts are all
 // discarded would look for another one for ever.
 Result<PromptCount> check_prompts(const std::vector<fs::path>& files, const char* key,
-                                  const JobSpec& job, const actors::Tokenizer& tokenizer,
-                                  const TellReading& tell) {
+                                  const job::JobSpec& job, const actors::Tokenizer& tokenizer,
+                                  const job::TellReading& tell) {
   const bool encodes_all = tokenizer.encode(every_byte()).has_value();
   const bool counts = job.data.filter_overlong_prompts;
   PromptCount count;
   bool fits = false;
-  const auto check = [&](const Record& record) -> Result<void> {
+  const auto check = [&](const job::Record& record) -> Result<void> {
     ++count.all;
     if (record.prompt.empty())
       return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
@@ -77,15 +77,15 @@ Result<PromptCount> check_prompts(const std::vector<fs::path>& files, const char
                files.front().string(), "raise data.max_prompt_length"};
 }
 
-std::string left_out_text(const PromptCount& count, const char* key, const JobSpec& job) {
+std::string left_out_text(const PromptCount& count, const char* key, const job::JobSpec& job) {
   return std::to_string(count.too_long) + " of the " + std::to_string(count.all) + " prompts of " +
          key + " are longer than data.max_prompt_length, " +
          std::to_string(job.data.max_prompt_length) + " tokens, and are left out";
 }
 
 // Sets the steps of a job that counts in epochs. Returns a sentence that says so.
-Result<std::string> settle_epochs(LoadedJob& loaded, std::int64_t prompts) {
-  DataSpec& data = loaded.spec.data;
+Result<std::string> settle_epochs(job::LoadedJob& loaded, std::int64_t prompts) {
+  job::DataSpec& data = loaded.spec.data;
   const std::int64_t epochs = *data.total_epochs, batch = data.train_batch_size;
   const std::string what = std::to_string(epochs) + " epochs of " + std::to_string(prompts) +
                            " prompts, in batches of " + std::to_string(batch) + ", are ";
@@ -102,8 +102,8 @@ Result<std::string> settle_epochs(LoadedJob& loaded, std::int64_t prompts) {
 
 // The longest sequence, a prompt and its completion, must fit into the model's positions. The error
 // points at the key that the job sets.
-Result<void> check_positions(const LoadedJob& job, const actors::ModelConfig& model) {
-  const DataSpec& data = job.spec.data;
+Result<void> check_positions(const job::LoadedJob& job, const actors::ModelConfig& model) {
+  const job::DataSpec& data = job.spec.data;
   const std::int64_t longest = data.max_prompt_length + data.max_response_length;
   if (longest <= model.max_position_embeddings) return {};
   const char* const response = "data.max_response_length";
@@ -116,7 +116,7 @@ Result<void> check_positions(const LoadedJob& job, const actors::ModelConfig& mo
                place_of(job, key), "lower one of them"};
 }
 
-std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConfig& model) {
+std::vector<std::string> warnings_of(const job::JobSpec& job, const actors::ModelConfig& model) {
   const bool never_stops = model.eos_token_ids.empty() && job.rollout.sampling.stop.empty() &&
                            job.rollout.sampling.stop_token_ids.empty();
   if (!never_stops) return {};
@@ -127,13 +127,13 @@ std::vector<std::string> warnings_of(const JobSpec& job, const actors::ModelConf
 
 }  // namespace
 
-Result<CheckedInputs> check_inputs(LoadedJob& loaded, const TellReading& tell) {
-  const JobSpec& job = loaded.spec;
+Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReading& tell) {
+  const job::JobSpec& job = loaded.spec;
   if (!trains(job)) return CheckedInputs{};
   const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return model.error();
   if (auto checked = check_positions(loaded, model->config); !checked) return checked.error();
-  if (job.model.init == ModelInit::kPretrained)
+  if (job.model.init == job::ModelInit::kPretrained)
     if (auto checked = actors::check_weights(job.model.path, model->config); !checked)
       return checked.error();
   std::vector<std::string> warnings = warnings_of(job, model->config);
@@ -159,14 +159,14 @@ Result<CheckedInputs> check_inputs(LoadedJob& loaded, const TellReading& tell) {
                        .model = planned_model(model->config, job.model.path)};
 }
 
-Result<std::vector<std::string>> check_run_to_resume(const JobSpec& job, const fs::path& run) {
+Result<std::vector<std::string>> check_run_to_resume(const job::JobSpec& job, const fs::path& run) {
   if (const auto fine = check_resumable(job, run); !fine) return fine.error();
   // The run would append to these.
   for (const char* const file : {"metrics.jsonl", "samples.jsonl"})
     if (const auto regular = refuse_irregular(run / file); !regular) return regular.error();
   if (const auto readable = actors::RunJournal::check(run.string()); !readable)
     return readable.error();
-  const auto kept = read_file(run / "job.yaml", kJobFileBytesMax);
+  const auto kept = read_file(run / "job.yaml", job::kJobFileBytesMax);
   if (!kept) return kept.error();
   const auto before = parse_kept_job(*kept, run.string());
   // A job file that another version wrote may have keys that are unknown here; the run can go on.

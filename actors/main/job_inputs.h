@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/main/job/dataset.h"
-#include "actors/main/job/load_job.h"
+#include "actors/job/dataset.h"
+#include "actors/job/load_job.h"
 #include "actors/main/roles/planned_model.h"
 #include "runtime/base/result.h"
 
@@ -27,13 +27,13 @@ struct CheckedInputs {
 // data.max_prompt_length, lengths beyond the model's positions (with the key's place).
 // `tell` hears how far the reading is. Where the job counts in epochs, its steps are set: they
 // follow from the number of prompts.
-Result<CheckedInputs> check_inputs(LoadedJob& job, const TellReading& tell = {});
+Result<CheckedInputs> check_inputs(job::LoadedJob& job, const job::TellReading& tell = {});
 
 // Whether the run in the directory `run` can go on as `job`, and what it then does otherwise than
 // before (changes_of_resume()). kInvalid for the reasons of check_resumable(), and for a journal
 // that another version of tandem wrote; kFailed where one of its files is no regular file. Writes
 // nothing.
-Result<std::vector<std::string>> check_run_to_resume(const JobSpec& job,
+Result<std::vector<std::string>> check_run_to_resume(const job::JobSpec& job,
                                                      const std::filesystem::path& run);
 
 }  // namespace tandem::app

@@ -1,6 +1,6 @@
 #include "actors/main/job_shape.h"
 
-#include "actors/main/job/kept_run.h"
+#include "actors/job/kept_run.h"
 #include "actors/main/roles/registry.h"
 
 namespace tandem::app {
@@ -10,7 +10,7 @@ using actors::Role;
 namespace {
 
 // Adds the roles that the job brings.
-void add_actors(const ActorsSpec& specs, actors::JobShape& shape) {
+void add_actors(const job::ActorsSpec& specs, actors::JobShape& shape) {
   for (const auto& [name, spec] : specs) {
     const Role role{name};
     shape.roles.push_back(role);
@@ -25,8 +25,8 @@ void add_actors(const ActorsSpec& specs, actors::JobShape& shape) {
   }
 }
 
-void add_training(const JobSpec& job, actors::JobShape& shape) {
-  shape.one_gpu = job.weight_broadcast.type == BroadcastType::kCudaIpc;
+void add_training(const job::JobSpec& job, actors::JobShape& shape) {
+  shape.one_gpu = job.weight_broadcast.type == job::BroadcastType::kCudaIpc;
   shape.total_steps = job.learner.total_training_steps;
   shape.staleness_bound = job.async.max_staleness;
   for (const RoleEntry& entry : role_entries()) {
@@ -45,7 +45,7 @@ void add_training(const JobSpec& job, actors::JobShape& shape) {
 
 }  // namespace
 
-actors::JobShape job_shape(const JobSpec& job) {
+actors::JobShape job_shape(const job::JobSpec& job) {
   actors::JobShape shape{.name = job.name, .roles = {}};
   if (trains(job)) add_training(job, shape);
   add_actors(job.actors, shape);
@@ -54,7 +54,7 @@ actors::JobShape job_shape(const JobSpec& job) {
 
 void resume_from(const std::filesystem::path& run, actors::JobShape& shape) {
   shape.resume_dir = run.string();
-  shape.resumed_step = newest_checkpoint(run).value_or(0);
+  shape.resumed_step = job::newest_checkpoint(run).value_or(0);
 }
 
 }  // namespace tandem::app

@@ -4,13 +4,13 @@
 #include <filesystem>
 
 #include "actors/controller/controller_state.h"
-#include "actors/main/job/job_spec.h"
+#include "actors/job/job_spec.h"
 
 namespace tandem::app {
 
 // Roles, actors, ranks, CPUs, GPUs and strategies. Memory is added by add_memory_plan(), yaml and
 // the run to resume by the caller.
-actors::JobShape job_shape(const JobSpec& job);
+actors::JobShape job_shape(const job::JobSpec& job);
 // Makes it a job that resumes the run, from its newest checkpoint.
 void resume_from(const std::filesystem::path& run, actors::JobShape& shape);
 

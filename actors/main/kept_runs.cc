@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "actors/cli/api_client.h"
 #include "actors/controller/runs_api.h"
-#include "actors/main/cli/api_client.h"
+#include "actors/job/print_job.h"
 #include "actors/main/exchange_host.h"
-#include "actors/main/job/print_job.h"
 #include "actors/main/job_shape.h"
 
 namespace tandem::app {
@@ -27,7 +27,7 @@ Result<actors::JobKeys> read_job_keys(const std::string& yaml,
   const auto spec = parse_kept_job(yaml, run_dir.string());
   if (!spec) return spec.error();
   actors::JobKeys keys;
-  for (PrintedKey& key : printed_keys(*spec))
+  for (job::PrintedKey& key : printed_keys(*spec))
     keys.emplace_back(std::move(key.path), std::move(key.value));
   return keys;
 }
@@ -37,7 +37,8 @@ Result<actors::JobKeys> read_job_keys(const std::string& yaml,
 actors::JobReaders job_readers() { return {read_job_facts, read_job_keys}; }
 
 http::HttpHandler answers_of_home() {
-  const auto runs = std::make_shared<actors::RunsApi>(std::nullopt, tandem_home(), job_readers());
+  const auto runs =
+      std::make_shared<actors::RunsApi>(std::nullopt, cli::tandem_home(), job_readers());
   return [runs](const http::HttpRequest& request) -> http::HttpAnswer {
     if (auto answer = runs->get(request)) return std::move(*answer);
     static constexpr std::string_view kLists[] = {"jobs", "actors", "nodes", "groups"};

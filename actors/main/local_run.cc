@@ -14,14 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "actors/cli/api_client.h"
+#include "actors/cli/job_progress.h"
+#include "actors/cli/progress_display.h"
 #include "actors/controller/api_json.h"
-#include "actors/main/cli/api_client.h"
-#include "actors/main/cli/job_progress.h"
-#include "actors/main/cli/progress_display.h"
+#include "actors/job/kept_run.h"
+#include "actors/job/print_job.h"
+#include "actors/job/reading_notice.h"
 #include "actors/main/controller_process.h"
-#include "actors/main/job/kept_run.h"
-#include "actors/main/job/print_job.h"
-#include "actors/main/job/reading_notice.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
@@ -57,9 +57,9 @@ std::string commented(const std::string& lines) {
 }
 
 // --dry-run: prints the effective job, where each actor would run, and the memory of each rank.
-int dry_run(const RunCommand& command, const LoadedJob& loaded, const CheckedInputs& inputs,
-            const Console& console) {
-  const JobSpec& job = loaded.spec;
+int dry_run(const cli::RunCommand& command, const job::LoadedJob& loaded,
+            const CheckedInputs& inputs, const cli::Console& console) {
+  const job::JobSpec& job = loaded.spec;
   const auto machine = offered_node(Incarnation{1}, {.memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
   actors::ControllerCore fleet(0);  // a fleet of this machine alone, as `run` has it
@@ -105,8 +105,8 @@ Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
 }
 
 // The end by Ctrl-C: prints how to resume, and returns the exit code.
-int stopped(const nlohmann::json& job, const Console& console) {
-  console.err << resume_hint("run", job.value("run_dir", "")) << std::flush;
+int stopped(const nlohmann::json& job, const cli::Console& console) {
+  console.err << job::resume_hint("run", job.value("run_dir", "")) << std::flush;
   return kInterrupted;
 }
 
@@ -121,11 +121,12 @@ std::optional<nlohmann::json> result_of(const nlohmann::json& job) {
 }
 
 // The job is over: prints its summary, and returns the exit code.
-int conclude(const Look& look, bool interrupted, ProgressDisplay& display, const Console& console) {
+int conclude(const Look& look, bool interrupted, cli::ProgressDisplay& display,
+             const cli::Console& console) {
   const std::string run_dir = look.job.value("run_dir", "");
   display.show(look.job, steady_now(), true);
   display.erase();
-  if (const auto result = result_of(look.job)) console.out << final_summary(look.job, *result);
+  if (const auto result = result_of(look.job)) console.out << cli::final_summary(look.job, *result);
   console.out << std::flush;
   // A job that succeeded before the cancellation reached it has succeeded.
   if (look.state == scheduler::JobState::kSucceeded) return 0;
@@ -135,8 +136,8 @@ int conclude(const Look& look, bool interrupted, ProgressDisplay& display, const
 }
 
 int follow(ControllerProcess& cluster, const std::string& id, node::Signals& signals,
-           const Console& console) {
-  ProgressDisplay display(console.out, console.err, console.terminal, console.width);
+           const cli::Console& console) {
+  cli::ProgressDisplay display(console.out, console.err, console.terminal, console.width);
   bool interrupted = false;
   for (;;) {
     auto look = look_at(cluster, id);
@@ -157,23 +158,23 @@ int follow(ControllerProcess& cluster, const std::string& id, node::Signals& sig
   }
 }
 
-void warn(const Console& console, const std::vector<std::string>& warnings) {
+void warn(const cli::Console& console, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
 }
 
 }  // namespace
 
-int run_job(const RunCommand& command, const Console& console, bool verbose) {
+int run_job(const cli::RunCommand& command, const cli::Console& console, bool verbose) {
   std::optional<fs::path> run;
   if (command.resume) {
-    auto found = find_run(*command.resume, tandem_home() / "runs");
+    auto found = job::find_run(*command.resume, cli::tandem_home() / "runs");
     if (!found) return console.complain(found.error());
     run = std::move(*found);
   }
-  auto loaded = load_job_of(command.job, run, command.sets);
+  auto loaded = job::load_job_of(command.job, run, command.sets);
   if (!loaded) return console.complain(loaded.error());
   warn(console, loaded->warnings);
-  const auto checked = check_inputs(*loaded, tell_by([&console](const std::string& notice) {
+  const auto checked = check_inputs(*loaded, job::tell_by([&console](const std::string& notice) {
     console.err << notice << std::endl;
   }));
   if (!checked) return console.complain(checked.error());
@@ -188,7 +189,7 @@ int run_job(const RunCommand& command, const Console& console, bool verbose) {
   // Before the first thread, which must inherit the blocked signals.
   node::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
-  auto cluster = ControllerProcess::start({.port = 0, .home = tandem_home()});
+  auto cluster = ControllerProcess::start({.port = 0, .home = cli::tandem_home()});
   if (!cluster) return console.complain(cluster.error());
   if (const auto agent = (*cluster)->start_agent({.memory_bytes = command.memory_bytes}); !agent)
     return console.complain(agent.error());

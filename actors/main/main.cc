@@ -13,8 +13,8 @@
 #include <string_view>
 #include <variant>
 
-#include "actors/main/cli/client_program.h"
-#include "actors/main/cli/command_line.h"
+#include "actors/cli/client_program.h"
+#include "actors/cli/command_line.h"
 #include "actors/main/cluster.h"
 #include "actors/main/kept_runs.h"
 #include "actors/main/local_run.h"
@@ -36,25 +36,26 @@ int terminal_width() {
 int run(std::span<const char* const> arguments) {
   if (!arguments.empty() && std::string_view(arguments[0]) == kRankCommand)
     return run_rank(arguments.subspan(1));
-  const Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
-  auto invocation = parse_command_line(arguments);
+  const cli::Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
+  auto invocation = cli::parse_command_line(arguments);
   if (!invocation) return console.complain(invocation.error());
   if (const auto done = run_client(*invocation, console, answers_of_home))
     return *done ? 0 : console.complain(done->error());
-  const Command& command = invocation->command;
+  const cli::Command& command = invocation->command;
   const bool verbose = invocation->verbose;
-  if (std::holds_alternative<DownCommand>(command)) return cluster_down(console);
-  if (const auto* c = std::get_if<ControllerCommand>(&command))
+  if (std::holds_alternative<cli::DownCommand>(command)) return cluster_down(console);
+  if (const auto* c = std::get_if<cli::ControllerCommand>(&command))
     return run_controller(*c, console, verbose);
-  if (const auto* c = std::get_if<TokenizeCommand>(&command))
+  if (const auto* c = std::get_if<cli::TokenizeCommand>(&command))
     return tokenize(*c, std::cin, console);
   // The other commands compute, or start processes that do.
   if (const auto isa = kernels::chosen_isa(); !isa) return console.complain(isa.error());
-  if (const auto* c = std::get_if<RunCommand>(&command)) return run_job(*c, console, verbose);
-  if (const auto* c = std::get_if<UpCommand>(&command)) return cluster_up(*c, console);
-  if (const auto* c = std::get_if<NodeCommand>(&command)) return run_node(*c, console, verbose);
-  if (const auto* c = std::get_if<GenerateCommand>(&command)) return generate(*c, console);
-  return evaluate(std::get<EvalCommand>(command), console);
+  if (const auto* c = std::get_if<cli::RunCommand>(&command)) return run_job(*c, console, verbose);
+  if (const auto* c = std::get_if<cli::UpCommand>(&command)) return cluster_up(*c, console);
+  if (const auto* c = std::get_if<cli::NodeCommand>(&command))
+    return run_node(*c, console, verbose);
+  if (const auto* c = std::get_if<cli::GenerateCommand>(&command)) return generate(*c, console);
+  return evaluate(std::get<cli::EvalCommand>(command), console);
 }
 
 // We do not throw; libraries do, and any allocation may. Such an end is told as every other error

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "actors/main/job/job_rules.h"
+#include "actors/job/job_rules.h"
 #include "actors/main/roles/registry.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/parameters.h"
@@ -28,20 +28,20 @@ namespace {
 // One setting as a user would give it with --set, and its effect on a job.
 struct Change {
   std::string setting;
-  std::function<void(JobSpec&)> apply;
+  std::function<void(job::JobSpec&)> apply;
 };
 using Changes = std::vector<Change>;
 
 Change integer_change(std::string key, std::int64_t value,
-                      std::function<void(JobSpec&, std::int64_t)> apply) {
+                      std::function<void(job::JobSpec&, std::int64_t)> apply) {
   return {std::move(key) + "=" + std::to_string(value),
-          [value, apply = std::move(apply)](JobSpec& job) { apply(job, value); }};
+          [value, apply = std::move(apply)](job::JobSpec& job) { apply(job, value); }};
 }
 
 // Changes of a key: its halves in descending order, as long as they stay above `least`, then
 // `least` itself.
 Changes halvings(const char* key, std::int64_t value, std::int64_t least,
-                 const std::function<void(JobSpec&, std::int64_t)>& apply) {
+                 const std::function<void(job::JobSpec&, std::int64_t)>& apply) {
   Changes changes;
   for (std::int64_t half = value / 2; half > least; half /= 2)
     changes.push_back(integer_change(key, half, apply));
@@ -50,41 +50,43 @@ Changes halvings(const char* key, std::int64_t value, std::int64_t least,
 }
 
 // One sequence must fit into a forward pass (job_rules.cc).
-Changes token_changes(const JobSpec& job) {
+Changes token_changes(const job::JobSpec& job) {
   return halvings("learner.max_token_len", job.learner.max_token_len,
                   job.data.max_prompt_length + job.data.max_response_length,
-                  [](JobSpec& j, std::int64_t n) { j.learner.max_token_len = n; });
+                  [](job::JobSpec& j, std::int64_t n) { j.learner.max_token_len = n; });
 }
 
 // One group must fit into the engine.
-Changes sequence_changes(const JobSpec& job) {
+Changes sequence_changes(const job::JobSpec& job) {
   return halvings("rollout.max_num_seqs", job.rollout.args.max_num_seqs, job.rollout.n,
-                  [](JobSpec& j, std::int64_t n) { j.rollout.args.max_num_seqs = n; });
+                  [](job::JobSpec& j, std::int64_t n) { j.rollout.args.max_num_seqs = n; });
 }
 
 // Tokens that an engine computes in a step, but no fewer than one for each sequence.
-Changes batched_changes(const JobSpec& job) {
+Changes batched_changes(const job::JobSpec& job) {
   return halvings("rollout.max_num_batched_tokens", job.rollout.args.max_num_batched_tokens,
-                  job.rollout.args.max_num_seqs,
-                  [](JobSpec& j, std::int64_t n) { j.rollout.args.max_num_batched_tokens = n; });
+                  job.rollout.args.max_num_seqs, [](job::JobSpec& j, std::int64_t n) {
+                    j.rollout.args.max_num_batched_tokens = n;
+                  });
 }
 
 Change checkpointing() {
   return {"learner.enable_gradient_checkpointing=true",
-          [](JobSpec& job) { job.learner.enable_gradient_checkpointing = true; }};
+          [](job::JobSpec& job) { job.learner.enable_gradient_checkpointing = true; }};
 }
 
 Change by_files() {
   return {"weight_broadcast.type=disk",
-          [](JobSpec& job) { job.weight_broadcast.type = BroadcastType::kDisk; }};
+          [](job::JobSpec& job) { job.weight_broadcast.type = job::BroadcastType::kDisk; }};
 }
 
 Change half_precision() {
-  return {"model.dtype=bfloat16", [](JobSpec& job) { job.model.dtype = ModelDtype::kBfloat16; }};
+  return {"model.dtype=bfloat16",
+          [](job::JobSpec& job) { job.model.dtype = job::ModelDtype::kBfloat16; }};
 }
 
 // The strongest change of each kind, together. Each list ends with its strongest.
-Changes strongest(const JobSpec& job) {
+Changes strongest(const job::JobSpec& job) {
   Changes all{checkpointing()};
   for (Changes changes : {token_changes(job), batched_changes(job), sequence_changes(job)})
     if (!changes.empty()) all.push_back(std::move(changes.back()));
@@ -94,7 +96,7 @@ Changes strongest(const JobSpec& job) {
 
 // From changes without an effect on the results, through those that cost speed, to another dtype,
 // which changes the numbers of the training.
-std::vector<Changes> changes_to_try(const JobSpec& job) {
+std::vector<Changes> changes_to_try(const job::JobSpec& job) {
   std::vector<Changes> tries{{checkpointing()}};
   for (const Change& change : token_changes(job)) tries.push_back({change});
   for (const Change& change : token_changes(job)) tries.push_back({checkpointing(), change});
@@ -110,9 +112,9 @@ std::vector<Changes> changes_to_try(const JobSpec& job) {
 }
 
 // nullopt where the changed job breaks a rule, or the model's sizes do not allow the dtype.
-std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& model, Hosts hosts,
-                                      const Changes& changes) {
-  JobSpec changed = job;
+std::optional<MemoryOption> option_of(const job::JobSpec& job, const PlannedModel& model,
+                                      Hosts hosts, const Changes& changes) {
+  job::JobSpec changed = job;
   MemoryOption option{.changes = static_cast<int>(changes.size())};
   for (const Change& change : changes) {
     change.apply(changed);
@@ -129,7 +131,7 @@ std::optional<MemoryOption> option_of(const JobSpec& job, const PlannedModel& mo
 
 }  // namespace
 
-std::map<Role, MemoryDemand> plan_memory(const JobSpec& job, const PlannedModel& model,
+std::map<Role, MemoryDemand> plan_memory(const job::JobSpec& job, const PlannedModel& model,
                                          Hosts hosts) {
   std::map<Role, MemoryDemand> plan;
   for (const RoleEntry& entry : role_entries())
@@ -137,7 +139,7 @@ std::map<Role, MemoryDemand> plan_memory(const JobSpec& job, const PlannedModel&
   return plan;
 }
 
-std::vector<MemoryOption> memory_options(const JobSpec& job, const PlannedModel& model,
+std::vector<MemoryOption> memory_options(const job::JobSpec& job, const PlannedModel& model,
                                          Hosts hosts) {
   std::map<std::string, MemoryDemand> asked;
   for (auto& [role, demand] : plan_memory(job, model, hosts)) asked.emplace(name(role), demand);
@@ -149,7 +151,7 @@ std::vector<MemoryOption> memory_options(const JobSpec& job, const PlannedModel&
   return options;
 }
 
-void add_memory_plan(const JobSpec& job, const PlannedModel& model, Hosts hosts,
+void add_memory_plan(const job::JobSpec& job, const PlannedModel& model, Hosts hosts,
                      actors::JobShape& shape) {
   shape.memory = plan_memory(job, model, hosts);
   shape.memory_options = memory_options(job, model, hosts);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "actors/controller/controller_state.h"
-#include "actors/main/job/job_spec.h"
+#include "actors/job/job_spec.h"
 #include "actors/main/roles/planned_model.h"
 #include "actors/messages/roles.h"
 #include "scheduler/fleet/memory_demand.h"
@@ -24,17 +24,17 @@ namespace tandem::app {
 
 // The demand of one rank of each role, in bytes. Pages of a rollout are left open within bounds;
 // the controller settles their number by the largest node (ME-2).
-std::map<actors::Role, scheduler::MemoryDemand> plan_memory(const JobSpec& job,
+std::map<actors::Role, scheduler::MemoryDemand> plan_memory(const job::JobSpec& job,
                                                             const PlannedModel& model, Hosts hosts);
 
 // Changes to the job with which some rank takes less memory, from those that cost least to all of
 // them together, each with the demand that results. Each changed job keeps the rules of
 // job_rules.h. A controller that refuses the job for its memory names one that would fit.
-std::vector<scheduler::MemoryOption> memory_options(const JobSpec& job, const PlannedModel& model,
-                                                    Hosts hosts);
+std::vector<scheduler::MemoryOption> memory_options(const job::JobSpec& job,
+                                                    const PlannedModel& model, Hosts hosts);
 
 // Puts both into `shape`.
-void add_memory_plan(const JobSpec& job, const PlannedModel& model, Hosts hosts,
+void add_memory_plan(const job::JobSpec& job, const PlannedModel& model, Hosts hosts,
                      actors::JobShape& shape);
 
 }  // namespace tandem::app

@@ -13,13 +13,13 @@
 #include <span>
 #include <utility>
 
+#include "actors/cli/evaluation_view.h"
+#include "actors/cli/views.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/evaluation_means.h"
 #include "actors/exchange/samples.h"
-#include "actors/main/cli/evaluation_view.h"
-#include "actors/main/cli/views.h"
-#include "actors/main/job/dataset.h"
-#include "actors/main/job/load_job.h"
+#include "actors/job/dataset.h"
+#include "actors/job/load_job.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/chat_template.h"
 #include "actors/model/checkpoint.h"
@@ -133,7 +133,7 @@ struct Said {
 };
 
 Result<Said> say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
-                     const std::vector<Record>& records, const std::string& answer_key) {
+                     const std::vector<job::Record>& records, const std::string& answer_key) {
   actors::Evaluate work{
       .evaluation = {1}, .version = kOnlyVersion, .sampling = plan.sampling, .prompts = {}};
   for (std::int32_t i = 0; i < plan.prompts; ++i)
@@ -148,7 +148,7 @@ Result<Said> say_all(actors::NativeEngine& engine, const actors::EvaluationPlan&
     if (!done) continue;
     said.unservable = std::move(done->unservable);
     for (actors::EvaluationText& text : done->completions) {
-      const Record& record = records[static_cast<std::size_t>(text.index)];
+      const job::Record& record = records[static_cast<std::size_t>(text.index)];
       auto data = parse_json(record.json);
       const auto answer = data.find(answer_key);
       said.completions.push_back({text.index, text.sample});
@@ -192,7 +192,7 @@ nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
 
 // Every completion that was made, as a line of samples.jsonl has it.
 nlohmann::json completions_of(const actors::EvaluationPlan& plan, const Said& said,
-                              const std::vector<Record>& records, const DatasetKeys& keys,
+                              const std::vector<job::Record>& records, const job::DatasetKeys& keys,
                               const Judge::Reply& scores) {
   const actors::RecordKeys fields{.answer = keys.answer, .data_source = keys.data_source};
   nlohmann::json all = nlohmann::json::array();
@@ -219,16 +219,16 @@ nlohmann::json completions_of(const actors::EvaluationPlan& plan, const Said& sa
 }
 
 // Prints the answer. Without any score there is no mean, and the command fails with the reason.
-int report(const nlohmann::json& answer, OutputForm form, const Console& console) {
-  if (form == OutputForm::kJson)
-    console.out << shown_json(answer, 2) << "\n";
-  else if (form == OutputForm::kYaml)
-    console.out << to_yaml(answer);
-  else if (form == OutputForm::kJsonl)
+int report(const nlohmann::json& answer, cli::OutputForm form, const cli::Console& console) {
+  if (form == cli::OutputForm::kJson)
+    console.out << cli::shown_json(answer, 2) << "\n";
+  else if (form == cli::OutputForm::kYaml)
+    console.out << cli::to_yaml(answer);
+  else if (form == cli::OutputForm::kJsonl)
     for (const nlohmann::json& completion : answer["completions"])
-      console.out << shown_json(completion) << "\n";
+      console.out << cli::shown_json(completion) << "\n";
   else
-    console.out << render_evaluation(answer, console.columns());
+    console.out << cli::render_evaluation(answer, console.columns());
   if (!answer["mean"].is_null()) return 0;
   return console.complain({ErrorCode::kFailed,
                            "all " + answer["prompts"].dump() + " prompts failed; the first: " +
@@ -237,7 +237,7 @@ int report(const nlohmann::json& answer, OutputForm form, const Console& console
 }
 
 // Renders each prompt as the first message of a user, by the model's chat template.
-Result<void> as_conversations(GenerateCommand& command) {
+Result<void> as_conversations(cli::GenerateCommand& command) {
   const auto chat = actors::read_chat_template(command.model);
   if (!chat) return chat.error();
   for (std::string& prompt : command.prompts) {
@@ -251,10 +251,10 @@ Result<void> as_conversations(GenerateCommand& command) {
 
 }  // namespace
 
-int generate(const GenerateCommand& given, const Console& console) {
+int generate(const cli::GenerateCommand& given, const cli::Console& console) {
   const auto info = actors::load_model_info(given.model);
   if (!info) return console.complain(info.error());
-  GenerateCommand command = given;
+  cli::GenerateCommand command = given;
   if (given.chat)
     if (auto rendered = as_conversations(command); !rendered)
       return console.complain(rendered.error());
@@ -296,11 +296,11 @@ int generate(const GenerateCommand& given, const Console& console) {
     if (auto* group = std::get_if<actors::GroupPayload>(&event))
       texts[group->group.value - 1] = std::move(group->trajectories.front().text);
   }
-  if (command.output == OutputForm::kJson) {
+  if (command.output == cli::OutputForm::kJson) {
     nlohmann::json array = nlohmann::json::array();
     for (std::size_t i = 0; i < texts.size(); ++i)
       array.push_back({{"prompt", command.prompts[i]}, {"completion", texts[i]}});
-    console.out << shown_json(array, 2) << "\n";
+    console.out << cli::shown_json(array, 2) << "\n";
     return 0;
   }
   for (std::size_t i = 0; i < texts.size(); ++i)
@@ -310,11 +310,11 @@ int generate(const GenerateCommand& given, const Console& console) {
   return 0;
 }
 
-int evaluate(const EvalCommand& command, const Console& console) {
+int evaluate(const cli::EvalCommand& command, const cli::Console& console) {
   init_logging("tandem", LogLevel::kWarnings);  // on stderr: stdout is the answer
-  auto job = load_job(command.job, command.sets);
+  auto job = job::load_job(command.job, command.sets);
   if (!job) return console.complain(job.error());
-  const JobSpec& spec = job->spec;
+  const job::JobSpec& spec = job->spec;
   if (spec.data.val_files.empty())
     return console.complain({ErrorCode::kInvalid, "the job has no data.val_files",
                              command.job.string(), "name a file of held-out prompts"});
@@ -334,7 +334,7 @@ int evaluate(const EvalCommand& command, const Console& console) {
   const auto scores = judge_all(std::move(*verifier), said->judge);
   if (!scores) return console.complain(scores.error());
   nlohmann::json answer = answer_of(plan, *said, *scores);
-  if (command.output != OutputForm::kTable)
+  if (command.output != cli::OutputForm::kTable)
     answer["completions"] = completions_of(plan, *said, *records, dataset_keys(spec), *scores);
   return report(answer, command.output, console);
 }

@@ -3,16 +3,16 @@
 // console's output, and the exit code returned; errors have been printed.
 #pragma once
 
-#include "actors/main/cli/client_program.h"
-#include "actors/main/cli/command.h"
+#include "actors/cli/client_program.h"
+#include "actors/cli/command.h"
 
 namespace tandem::app {
 
 // Completes each prompt once. At temperature 0 greedily; else by `seed` plus the number of the
 // prompt.
-int generate(const GenerateCommand& command, const Console& console);
+int generate(const cli::GenerateCommand& command, const cli::Console& console);
 // Evaluates the model on the job's data.val_files as the job's exchange would. Fails where not one
 // completion could be scored.
-int evaluate(const EvalCommand& command, const Console& console);
+int evaluate(const cli::EvalCommand& command, const cli::Console& console);
 
 }  // namespace tandem::app

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "actors/main/job/job_spec.h"
+#include "actors/job/job_spec.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/result.h"
 
@@ -20,12 +20,13 @@ class ParsedJobs {
   static constexpr std::size_t kJobsMax = 64;  // one more forgets the oldest
 
   // Remembers `job` and returns the text by which it is found again: print_job(job).
-  std::string keep(JobSpec job);
+  std::string keep(job::JobSpec job);
   // The job with that text. A text that is not remembered is parsed, as parse_kept_job() does.
-  Result<std::shared_ptr<const JobSpec>> of(const std::string& yaml, const std::string& run_dir);
+  Result<std::shared_ptr<const job::JobSpec>> of(const std::string& yaml,
+                                                 const std::string& run_dir);
 
  private:
-  using Kept = std::pair<std::string, std::shared_ptr<const JobSpec>>;
+  using Kept = std::pair<std::string, std::shared_ptr<const job::JobSpec>>;
   Guarded<std::deque<Kept>> jobs_;  // the oldest first
 };
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-#include "actors/main/job/load_job.h"
+#include "actors/job/load_job.h"
 #include "actors/main/rank_roles.h"
 #include "actors/main/roles/registry.h"
 #include "actors/messages/rank.h"
@@ -35,14 +35,14 @@ using actors::StartRank;
 
 namespace {
 
-std::int64_t threads_of(const JobSpec& job, const actors::Role& role) {
+std::int64_t threads_of(const job::JobSpec& job, const actors::Role& role) {
   const RoleEntry* entry = find_role(role);
   return entry ? entry->demands(job).threads : 1;
 }
 
 std::uint64_t resident_mib() { return node::resident_bytes(getpid()).value_or(0) >> 20; }
 
-void log_start(const StartRank& start, const JobSpec& job) {
+void log_start(const StartRank& start, const job::JobSpec& job) {
   const auto machine = node::read_machine_resources();
   log::info(
       "event=rank_started job={} actor={} incarnation={} rank={} ranks={} resume={} model=\"{}\" "
@@ -82,12 +82,12 @@ class RankHost {
 
  private:
   Result<void> start_role(const StartRank& start) {
-    auto job = parse_job({.yaml = start.job_yaml,
-                          .origin = "job.yaml",
-                          .base = start.run_dir,
-                          .set_base = start.run_dir,
-                          .sets = {},
-                          .files = Files::kUnchecked});
+    auto job = job::parse_job({.yaml = start.job_yaml,
+                               .origin = "job.yaml",
+                               .base = start.run_dir,
+                               .set_base = start.run_dir,
+                               .sets = {},
+                               .files = job::Files::kUnchecked});
     if (!job) return actors::of_input(job.error());
     log_start(start, job->spec);
     return home_.build(start, job->spec, controller_);

@@ -20,7 +20,7 @@ RoleHome::RoleHome(actor::System& system, link::Directory& directory, link::IoTh
             .to_controller = std::move(to_controller),
             .progress = progress} {}
 
-Result<void> RoleHome::build(const actors::StartRank& start, const JobSpec& job,
+Result<void> RoleHome::build(const actors::StartRank& start, const job::JobSpec& job,
                              const actor::Ref<actors::RankEvents>& controller) {
   const RoleEntry* role = find_role(start.role);
   if (!role) return Error{ErrorCode::kInvalid, "this version has no role " + name(start.role)};

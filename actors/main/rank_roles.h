@@ -12,7 +12,7 @@
 
 #include <memory>
 
-#include "actors/main/job/job_spec.h"
+#include "actors/job/job_spec.h"
 #include "actors/main/roles/role_entry.h"
 #include "actors/messages/rank.h"
 
@@ -33,7 +33,7 @@ class RoleHome {
   // Rank 0 of a gang tells `controller` where it listens, and waits for the other ranks. Errors:
   // input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that do not
   // come in time.
-  Result<void> build(const actors::StartRank& start, const JobSpec& job,
+  Result<void> build(const actors::StartRank& start, const job::JobSpec& job,
                      const actor::Ref<actors::RankEvents>& controller);
   void begin();  // the actor starts work; after build() and RankReady
 

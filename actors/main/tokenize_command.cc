@@ -15,7 +15,7 @@
 #include <ostream>
 #include <utility>
 
-#include "actors/main/cli/views.h"
+#include "actors/cli/views.h"
 #include "actors/model/tokenizer.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -112,7 +112,7 @@ Result<bool> read_until(std::istream& in, std::optional<char> end, std::size_t b
 }
 
 // Line n of the output answers line n of `lines`, so that no line may be left out.
-Result<void> tokenize_lines(const Tokenizer& tokenizer, const TokenizeCommand& command,
+Result<void> tokenize_lines(const Tokenizer& tokenizer, const cli::TokenizeCommand& command,
                             std::istream& lines, std::ostream& out) {
   std::string line;
   for (std::int64_t number = 1;; ++number) {
@@ -125,12 +125,12 @@ Result<void> tokenize_lines(const Tokenizer& tokenizer, const TokenizeCommand& c
       error.where = *command.jsonl + ":" + std::to_string(number);
       return error;
     }
-    out << shown_json(*answer) << "\n";
+    out << cli::shown_json(*answer) << "\n";
   }
   return {};
 }
 
-Result<void> tokenize_file(const Tokenizer& tokenizer, const TokenizeCommand& command,
+Result<void> tokenize_file(const Tokenizer& tokenizer, const cli::TokenizeCommand& command,
                            std::istream& in, std::ostream& out) {
   if (*command.jsonl == "-") return tokenize_lines(tokenizer, command, in, out);
   // <(command) is a pipe whose writer exists; any other pipe would be waited for.
@@ -161,7 +161,7 @@ Result<json> tokenize_texts(const Tokenizer& tokenizer, const std::vector<std::s
   return items;
 }
 
-std::string shown_item(const json& item, const TokenizeCommand& command, bool terminal) {
+std::string shown_item(const json& item, const cli::TokenizeCommand& command, bool terminal) {
   std::string line;
   if (command.decode)
     line = item["text"].get<std::string>();
@@ -172,7 +172,7 @@ std::string shown_item(const json& item, const TokenizeCommand& command, bool te
 
 }  // namespace
 
-int tokenize(const TokenizeCommand& command, std::istream& in, const Console& console) {
+int tokenize(const cli::TokenizeCommand& command, std::istream& in, const cli::Console& console) {
   const auto tokenizer = Tokenizer::read(command.model / "tokenizer.json");
   if (!tokenizer) return console.complain(tokenizer.error());
   if (command.jsonl) {
@@ -186,8 +186,8 @@ int tokenize(const TokenizeCommand& command, std::istream& in, const Console& co
   }
   const auto items = tokenize_texts(*tokenizer, texts, command.decode);
   if (!items) return console.complain(items.error());
-  if (command.output == OutputForm::kJson) {
-    console.out << shown_json(*items, 2) << "\n";
+  if (command.output == cli::OutputForm::kJson) {
+    console.out << cli::shown_json(*items, 2) << "\n";
     return 0;
   }
   for (const json& item : *items)

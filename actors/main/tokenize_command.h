@@ -4,13 +4,13 @@
 
 #include <iosfwd>
 
-#include "actors/main/cli/client_program.h"
-#include "actors/main/cli/command.h"
+#include "actors/cli/client_program.h"
+#include "actors/cli/command.h"
 
 namespace tandem::app {
 
 // Returns the exit code; an error has been printed. `in` is read to its end where the command names
 // no text, and line by line as the file `-` of --jsonl.
-int tokenize(const TokenizeCommand& command, std::istream& in, const Console& console);
+int tokenize(const cli::TokenizeCommand& command, std::istream& in, const cli::Console& console);
 
 }  // namespace tandem::app

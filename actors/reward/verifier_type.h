@@ -1,5 +1,5 @@
 // The kinds of verifier (make_verifier.h says what each does). The order is that of the spellings
-// of reward.type in actors/main/job/job_values.cc.
+// of reward.type in actors/job/job_values.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Text that others wrote: made valid UTF-8 where it enters, cut between characters, and shown so
 // that it cannot steer a terminal. Pure functions, linear in the length of the text. Layout
-// (widths, tables) is the task of actors/main/cli.
+// (widths, tables) is the task of actors/cli.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // How versions of the weights reach subscribers. The order is that of the spellings of
-// weight_broadcast.type in actors/main/job/job_values.cc.
+// weight_broadcast.type in actors/job/job_values.cc.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@
 
 namespace tandem::scheduler {
 
-// The settings of a job, constant while it runs. The rules of the job file (actors/main/job) keep
+// The settings of a job, constant while it runs. The rules of the job file (actors/job) keep
 // the bounds that are given here.
 struct Budget {
   std::int64_t max_staleness = 0;    // K, in versions

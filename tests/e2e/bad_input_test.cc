@@ -1,6 +1,6 @@
 // Faults of files, folders and ports that the program meets: each gives a clear error with place
 // and help and the documented exit code, and starts nothing. (Wrong keys of the job file:
-// tests/actors/main/job.)
+// tests/actors/job.)
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

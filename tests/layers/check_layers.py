@@ -55,10 +55,13 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/exchange": ["runtime", "scheduler", "actors/messages", "actors/exchange/state"],
     "actors/exchange/state": ["runtime", "scheduler", "actors/messages"],
     "actors/controller": ["runtime", "scheduler", "actors/messages", "actors/exchange"],
+    "actors/job": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
+                   "actors/learner", "actors/reward", "actors/rollout"],
+    "actors/cli": ["runtime", "scheduler", "kernels", "actors/messages", "actors/job"],
+    "actors/main/roles": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
+                          "actors/rank", "actors/broadcast", "actors/learner", "actors/reward",
+                          "actors/rollout", "actors/exchange", "actors/job"],
     "actors/main": ["runtime", "scheduler", "kernels", "actors"],
-    "actors/main/cli": ["runtime", "scheduler", "kernels", "actors/messages", "actors/main/job"],
-    "actors/main/job": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
-                        "actors/learner", "actors/reward", "actors/rollout"],
 }
 NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those of the one above
     "runtime/base": ["tandem", "tandem::log"],
@@ -76,14 +79,17 @@ NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those 
     "scheduler": ["tandem::scheduler"],
     "actors": ["tandem::actors"],
     "actors/program": ["tandem::actors", "tandem"],  # users write tandem::Program
+    "actors/job": ["tandem::job"],
+    "actors/cli": ["tandem::cli"],
     "actors/main": ["tandem::app"],
+    "actors/main/roles": ["tandem::app", "tandem::job"],  # rows of the table of keys
 }
 CUDA = ["kernels/cuda", "runtime/device"]  # the sources of the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
     "zmq": ["runtime/link", "runtime/payload"],
     "boost": ["runtime"],
-    "CLI": ["actors/main"],
-    "yaml-cpp": ["actors/main"],
+    "CLI": ["actors/cli", "actors/main"],
+    "yaml-cpp": ["actors/job"],
     "sqlite3": ["runtime/sqlite"],
     "openssl": ["runtime"],
     "xxhash": ["runtime"],

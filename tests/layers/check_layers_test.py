@@ -37,10 +37,10 @@ class Rules(unittest.TestCase):
                 ("actors/reward/a.h", "scheduler/fleet/ledger.h"),
                 ("actors/controller/a.h", "kernels/backend.h"),
                 ("actors/rollout/a.h", "engine.h"),
-                ("actors/main/cli/a.h", "actors/main/local_run.h"),
-                ("actors/main/cli/a.h", "actors/controller/controller.h"),
-                ("actors/main/job/a.h", "actors/main/cli/command.h"),
-                ("actors/main/job/a.h", "actors/main/role_config.h"),
+                ("actors/cli/a.h", "actors/main/local_run.h"),
+                ("actors/cli/a.h", "actors/controller/controller.h"),
+                ("actors/job/a.h", "actors/cli/command.h"),
+                ("actors/job/a.h", "actors/main/role_config.h"),
         ]:
             self.assert_caught("LA-1", name, f'#include "{included}"\n')
         self.assert_caught("LA-1", "actors/critic/a.h", "")
@@ -55,8 +55,8 @@ class Rules(unittest.TestCase):
                 ("actors/model/a.h", "kernels/ops/matmul.h"),
                 ("actors/controller/a.h", "scheduler/fleet/ledger.h"),
                 ("actors/main/a.h", "actors/learner/gang.h"),
-                ("actors/main/a.h", "actors/main/cli/command.h"),
-                ("actors/main/cli/a.h", "actors/main/job/job_spec.h"),
+                ("actors/main/a.h", "actors/cli/command.h"),
+                ("actors/cli/a.h", "actors/job/job_spec.h"),
         ]:
             self.assertEqual(errors_of({name: f'#include "{included}"\n'}), [], name)
 

@@ -6,10 +6,10 @@
 // aggregation of dr_grpo, are in settle() there: the row shows the default of the other choices.
 #include <array>
 
-#include "actors/main/job/job_table.h"
-#include "actors/main/job/key_fields.h"
+#include "actors/job/job_table.h"
+#include "actors/job/key_fields.h"
 
-namespace tandem::app {
+namespace tandem::job {
 namespace {
 
 // Needs a value model, which this version does not have.
@@ -265,4 +265,4 @@ const Key kLearnerPoolKeys[] = {
 
 RoleKeys learner_keys() { return {.own = kLearnerKeys, .pool = kLearnerPoolKeys}; }
 
-}  // namespace tandem::app
+}  // namespace tandem::job

@@ -45,15 +45,15 @@ constexpr std::int64_t kBatchBytesPerToken = 48;
 
 std::int64_t learner_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-RoleDemands learner_demands(const JobSpec& job) {
-  const LearnerPoolSpec& pool = job.pools.learner;
+RoleDemands learner_demands(const job::JobSpec& job) {
+  const job::LearnerPoolSpec& pool = job.pools.learner;
   const bool gpu_gang = job.learner.ranks > 1 && pool.gpus_per_actor > 0;
   return {
       .ranks = job.learner.ranks,
       .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
       .strategy = pool.strategy,
       .threads = pool.threads_per_actor,
-      .nccl = gpu_gang || job.weight_broadcast.type == BroadcastType::kNccl};
+      .nccl = gpu_gang || job.weight_broadcast.type == job::BroadcastType::kNccl};
 }
 
 // Copies that NativeTrainer keeps on the host beside its device; sizes in bytes. `rounded`: the
@@ -70,23 +70,23 @@ void add_host_copies(MemoryDemand& demand, const HostCopies& copies) {
 }
 
 // Versions that the publisher keeps in shared memory. Files and GPU memory are not the host's.
-std::int64_t versions_on_host(const JobSpec& job) {
-  const BroadcastType type = job.weight_broadcast.type;
-  if (type == BroadcastType::kDisk || type == BroadcastType::kCudaIpc) return 0;
+std::int64_t versions_on_host(const job::JobSpec& job) {
+  const job::BroadcastType type = job.weight_broadcast.type;
+  if (type == job::BroadcastType::kDisk || type == job::BroadcastType::kCudaIpc) return 0;
   return weights_family(job, {"job", "run"}).slots;
 }
 
 // The most rows of one forward pass. On a CPU a micro-batch takes a further group only up to
 // rows_target(); the memory of rows beyond that is mapped and never written, so that it is not
 // counted.
-std::int64_t forward_rows(const JobSpec& job, DeviceKind device) {
+std::int64_t forward_rows(const job::JobSpec& job, DeviceKind device) {
   const std::int64_t group =
       job.data.max_prompt_length + job.rollout.n * job.data.max_response_length;
   const std::int64_t most = job.learner.max_token_len;
   return std::min(most, std::max(actors::rows_target(device, most), group));
 }
 
-MemoryDemand learner_memory(const JobSpec& job, const PlannedModel& model, Hosts) {
+MemoryDemand learner_memory(const job::JobSpec& job, const PlannedModel& model, Hosts) {
   const DeviceKind device = planned_device(job.pools.learner.gpus_per_actor);
   actors::TrainerConfig config = trainer_config(job, {"job", "run"}, false);
   config.rows_max = forward_rows(job, device);
@@ -208,7 +208,7 @@ Result<std::unique_ptr<collective::ShardExchange>> share(RankSite& site, const S
                           *setup.gang, site.device.nccl->process());
 }
 
-Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const JobSpec& job,
+Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const job::JobSpec& job,
                                 const actor::Ref<actors::RankEvents>& controller) {
   const auto device = device_of(job.pools.learner.gpus_per_actor);
   if (!device) return device.error();
@@ -221,7 +221,7 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const Jo
   meeting->spec.liveness.beat = [progress = &site.progress] { progress->beat(); };
   meeting->spec.liveness.stuck_max = scheduler::hang_timeout;
   const RunPlace run{start.job, start.run_dir};
-  const bool random = job.model.init == ModelInit::kRandom;
+  const bool random = job.model.init == job::ModelInit::kRandom;
   auto threads = make_threads(job.pools.learner.threads_per_actor);
   auto model = actors::load_model(
       job.model.path, {.init = random ? actors::InitMode::kRandom : actors::InitMode::kPretrained,

@@ -2,9 +2,9 @@
 // rows work and where these stand among the others (JT-1).
 #include <array>
 
-#include "actors/main/job/key_fields.h"
+#include "actors/job/key_fields.h"
 
-namespace tandem::app {
+namespace tandem::job {
 namespace {
 
 constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
@@ -93,4 +93,4 @@ const Key kRewardPoolKeys[] = {
 
 RoleKeys reward_keys() { return {.own = kRewardKeys, .pool = kRewardPoolKeys}; }
 
-}  // namespace tandem::app
+}  // namespace tandem::job

@@ -15,18 +15,18 @@ namespace {
 
 using actors::StartRank;
 
-RoleDemands reward_demands(const JobSpec& job) {
+RoleDemands reward_demands(const job::JobSpec& job) {
   return {.replicas = job.reward.replicas,
           .per_rank = scheduler::resources({.cpus = job.pools.reward.cpus_per_actor})};
 }
 
-scheduler::MemoryDemand reward_memory(const JobSpec&, const PlannedModel&, Hosts) {
+scheduler::MemoryDemand reward_memory(const job::JobSpec&, const PlannedModel&, Hosts) {
   scheduler::MemoryDemand demand;
   add_process(demand, nullptr);
   return demand;
 }
 
-Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const JobSpec& job,
+Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const job::JobSpec& job,
                                const actor::Ref<actors::RankEvents>&) {
   // The verifier names the log in the troubles that it reports: the program's stderr is in it.
   const auto log = node::log_path(start.run_dir + "/logs", start.actor.substr(start.job.size() + 1),

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "actors/exchange/exchange.h"
+#include "actors/job/dataset.h"
+#include "actors/job/job_spec.h"
 #include "actors/learner/learner_config.h"
 #include "actors/learner/warm_start.h"
-#include "actors/main/job/dataset.h"
-#include "actors/main/job/job_spec.h"
 #include "actors/model/model_config.h"
 #include "actors/model/tokenizer.h"
 #include "actors/reward/make_verifier.h"
@@ -26,45 +26,47 @@ struct RunPlace {
   std::string run_dir;
 };
 
-device::DType dtype_of(const ModelSpec& model);
+device::DType dtype_of(const job::ModelSpec& model);
 // K, L, m, B and the number of steps.
-scheduler::Budget budget_of(const JobSpec& job);
+scheduler::Budget budget_of(const job::JobSpec& job);
 // kv_memory_bytes is this rollout's share of `machine_memory_bytes`; a caller that knows better
 // replaces it (roles/rollout_role.cc).
-actors::EngineConfig engine_config(const JobSpec& job, std::uint64_t machine_memory_bytes);
+actors::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machine_memory_bytes);
 // `resume`: the trainer starts from the newest complete checkpoint of the run, if there is one.
-actors::TrainerConfig trainer_config(const JobSpec& job, const RunPlace& run, bool resume);
+actors::TrainerConfig trainer_config(const job::JobSpec& job, const RunPlace& run, bool resume);
 // `log` is the file with the stderr of the user's program; empty: none is known.
-actors::VerifierConfig verifier_config(const JobSpec& job, const std::string& log);
+actors::VerifierConfig verifier_config(const job::JobSpec& job, const std::string& log);
 // How the learner publishes and rollouts fetch. Publisher and subscribers must be given the same
 // values.
-weights::WeightsConfig weights_config(const JobSpec& job, const RunPlace& run,
+weights::WeightsConfig weights_config(const job::JobSpec& job, const RunPlace& run,
                                       const device::Manifest& manifest);
 // The same without the layout: enough to remove the published versions of a run, or to count them.
-weights::WeightsConfig weights_family(const JobSpec& job, const RunPlace& run);
+weights::WeightsConfig weights_family(const job::JobSpec& job, const RunPlace& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 // Gives the prompts of `files` to `take`, as read_dataset() does; without those that are too long
 // where the job leaves them out.
-Result<void> read_prompts(const JobSpec& job, const std::vector<std::filesystem::path>& files,
-                          const TakeRecord& take, const TellReading& tell = {});
-Result<std::vector<Record>> validation_prompts(const JobSpec& job);  // empty without val_files
+Result<void> read_prompts(const job::JobSpec& job, const std::vector<std::filesystem::path>& files,
+                          const job::TakeRecord& take, const job::TellReading& tell = {});
+Result<std::vector<job::Record>> validation_prompts(
+    const job::JobSpec& job);  // empty without val_files
 
-actors::EvaluationPlan evaluation_plan(const JobSpec& job, const std::vector<Record>& records);
+actors::EvaluationPlan evaluation_plan(const job::JobSpec& job,
+                                       const std::vector<job::Record>& records);
 // Reads the training and validation files into memory. Errors are those of read_dataset().
-Result<actors::ExchangeConfig> exchange_config(const JobSpec& job, const RunPlace& run, bool resume,
-                                               const TellReading& tell = {});
+Result<actors::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunPlace& run,
+                                               bool resume, const job::TellReading& tell = {});
 
 // Gives the records of `warm_start.train_files` to `take` as tokens, in file order, each completion
 // ended by the end of the chat template's turn, or by the model's first end token. None without a
 // warm start. kInvalid, with "file:line", for text that the tokenizer cannot encode and for a
 // record that is longer than the job allows.
 using TakeWarmStartRecord = std::function<void(actors::WarmStartRecord)>;
-Result<void> read_warm_start(const JobSpec& job, const actors::ModelConfig& model,
+Result<void> read_warm_start(const job::JobSpec& job, const actors::ModelConfig& model,
                              const actors::Tokenizer& tokenizer, const TakeWarmStartRecord& take,
-                             const TellReading& tell = {});
+                             const job::TellReading& tell = {});
 // All of them.
-Result<std::vector<actors::WarmStartRecord>> warm_start_records(const JobSpec& job,
+Result<std::vector<actors::WarmStartRecord>> warm_start_records(const job::JobSpec& job,
                                                                 const actors::ModelConfig& model,
                                                                 const actors::Tokenizer& tokenizer);
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "actors/main/job/job_spec.h"
+#include "actors/job/job_spec.h"
 #include "actors/main/roles/planned_model.h"
 #include "actors/main/roles/rank_site.h"
 #include "actors/messages/rank.h"
@@ -37,13 +37,15 @@ struct BuiltRole {
 
 struct RoleEntry {
   actors::Role role;
-  RoleDemands (*demands)(const JobSpec& job);
+  RoleDemands (*demands)(const job::JobSpec& job);
   // The memory of one rank on its host (memory_plan.h).
-  scheduler::MemoryDemand (*memory)(const JobSpec& job, const PlannedModel& model, Hosts hosts);
+  scheduler::MemoryDemand (*memory)(const job::JobSpec& job, const PlannedModel& model,
+                                    Hosts hosts);
   // Called once, on the thread of the rank's actor; may take as long as loading a model does.
   // Errors: input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that
   // do not come in time. `controller` hears where rank 0 of a gang listens.
-  Result<BuiltRole> (*build)(RankSite& site, const actors::StartRank& start, const JobSpec& job,
+  Result<BuiltRole> (*build)(RankSite& site, const actors::StartRank& start,
+                             const job::JobSpec& job,
                              const actor::Ref<actors::RankEvents>& controller);
 };
 

@@ -2,9 +2,9 @@
 // explains how rows work and where these stand among the others (JT-1).
 #include <array>
 
-#include "actors/main/job/key_fields.h"
+#include "actors/job/key_fields.h"
 
-namespace tandem::app {
+namespace tandem::job {
 namespace {
 
 // Completions of one prompt.
@@ -163,4 +163,4 @@ const Key kRolloutPoolKeys[] = {
 
 RoleKeys rollout_keys() { return {.own = kRolloutKeys, .pool = kRolloutPoolKeys}; }
 
-}  // namespace tandem::app
+}  // namespace tandem::job

@@ -32,17 +32,17 @@ using scheduler::MemoryDemand;
 
 std::int64_t rollout_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
-RoleDemands rollout_demands(const JobSpec& job) {
-  const RolloutPoolSpec& pool = job.pools.rollout;
+RoleDemands rollout_demands(const job::JobSpec& job) {
+  const job::RolloutPoolSpec& pool = job.pools.rollout;
   return {
       .replicas = job.rollout.replicas,
       .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
       .strategy = pool.strategy,
       .threads = pool.threads_per_actor,
-      .nccl = job.weight_broadcast.type == BroadcastType::kNccl};
+      .nccl = job.weight_broadcast.type == job::BroadcastType::kNccl};
 }
 
-scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& model) {
+scheduler::PagedMemory pages_of(const job::JobSpec& job, const actors::ModelConfig& model) {
   actors::EngineConfig config = engine_config(job, 0);
   // Without a limit of memory pages_taken() is the number that could ever be in use.
   config.kv_memory_bytes = std::numeric_limits<std::size_t>::max();
@@ -57,23 +57,23 @@ scheduler::PagedMemory pages_of(const JobSpec& job, const actors::ModelConfig& m
 
 // Whether a rollout keeps a place for whole versions. A rollout on the learner's host packs
 // versions directly from shared memory, or from files of a local disk, and needs none.
-bool versions_arrive(const JobSpec& job, DeviceKind device, Hosts hosts) {
+bool versions_arrive(const job::JobSpec& job, DeviceKind device, Hosts hosts) {
   if (device != DeviceKind::kCpu) return !engine_config(job, 0).weights_arrive_on_device;
   switch (job.weight_broadcast.type) {
-    case BroadcastType::kShm:
+    case job::BroadcastType::kShm:
       return false;
-    case BroadcastType::kAuto:
-    case BroadcastType::kDisk:
+    case job::BroadcastType::kAuto:
+    case job::BroadcastType::kDisk:
       return hosts == Hosts::kSeveral;
-    case BroadcastType::kCudaIpc:
-    case BroadcastType::kTcp:
-    case BroadcastType::kNccl:
+    case job::BroadcastType::kCudaIpc:
+    case job::BroadcastType::kTcp:
+    case job::BroadcastType::kNccl:
       return true;
   }
   return true;
 }
 
-MemoryDemand rollout_memory(const JobSpec& job, const PlannedModel& model, Hosts hosts) {
+MemoryDemand rollout_memory(const job::JobSpec& job, const PlannedModel& model, Hosts hosts) {
   const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
   const actors::EngineConfig config = engine_config(job, 0);
   const std::int64_t published =
@@ -97,7 +97,7 @@ MemoryDemand rollout_memory(const JobSpec& job, const PlannedModel& model, Hosts
 // The memory for the engine's pages. On a GPU: the share gpu_memory_utilization of its memory, as
 // in vLLM, less weights, their broadcasts and workspace. On a CPU: the memory that was reserved for
 // `pages_planned` pages, where the controller planned any.
-Result<actors::EngineConfig> engine_config_on(device::DeviceKind device, const JobSpec& job,
+Result<actors::EngineConfig> engine_config_on(device::DeviceKind device, const job::JobSpec& job,
                                               const actors::ModelConfig& model,
                                               const weights::WeightsConfig& weights,
                                               std::int64_t pages_planned) {
@@ -131,7 +131,7 @@ Result<actors::EngineConfig> engine_config_on(device::DeviceKind device, const J
   return config;
 }
 
-Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const JobSpec& job,
+Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const job::JobSpec& job,
                                 const actor::Ref<actors::RankEvents>&) {
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();

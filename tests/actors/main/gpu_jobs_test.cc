@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "actors/job/load_job.h"
 #include "actors/learner/trainer_memory.h"
-#include "actors/main/job/load_job.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
@@ -23,10 +23,10 @@ using device::DeviceKind;
 
 const fs::path kConfigs = fs::path(TANDEM_SOURCE_DIR) / "configs";
 
-Result<LoadedJob> load(const std::string& name) {
+Result<job::LoadedJob> load(const std::string& name) {
   std::ostringstream text;
   text << std::ifstream(kConfigs / "gpu" / name).rdbuf();
-  return parse_job(
+  return job::parse_job(
       {.yaml = text.str(), .origin = name, .base = kConfigs / "gpu", .set_base = kConfigs});
 }
 
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param) { return "hidden" + std::to_string(param.param.hidden); });
 
 TEST(LearnerKeys, SayHowManyNonfiniteStepsTheTrainerSkips) {
-  JobSpec job;
+  job::JobSpec job;
   const auto skipped = [&] {
     return trainer_config(job, {"job", "run"}, false).nonfinite_steps_max;
   };
@@ -93,7 +93,7 @@ TEST(LearnerKeys, SayHowManyNonfiniteStepsTheTrainerSkips) {
 
 // Who takes part in communicators of NCCL, and where weights arrive.
 TEST(NcclJobs, AreToldToTheControllerAndToTheActors) {
-  JobSpec job;
+  job::JobSpec job;
   const actors::JobShape plain = job_shape(job);
   EXPECT_TRUE(plain.nccl_roles.empty());
   job.pools.learner.gpus_per_actor = 1;
@@ -102,14 +102,14 @@ TEST(NcclJobs, AreToldToTheControllerAndToTheActors) {
   job.learner.ranks = 2;
   EXPECT_EQ(job_shape(job).nccl_roles, std::set{actors::Role::kLearner});
   EXPECT_FALSE(engine_config(job, 1 << 30).weights_arrive_on_device);
-  job.weight_broadcast.type = BroadcastType::kNccl;
+  job.weight_broadcast.type = job::BroadcastType::kNccl;
   EXPECT_EQ(job_shape(job).nccl_roles, (std::set{actors::Role::kLearner, actors::Role::kRollout}));
   EXPECT_TRUE(engine_config(job, 1 << 30).weights_arrive_on_device);
   EXPECT_EQ(weights_family(job, {"job", "run"}).type, weights::WeightsType::kNccl);
   EXPECT_EQ(trainer_config(job, {"job", "run"}, false).versions_on_device,
             actors::TrainerConfig{}.versions_on_device);
   job.pools.learner.gpus_per_actor = 0;
-  job.weight_broadcast.type = BroadcastType::kAuto;
+  job.weight_broadcast.type = job::BroadcastType::kAuto;
   EXPECT_TRUE(job_shape(job).nccl_roles.empty()) << "ranks on CPUs need none";
 }
 

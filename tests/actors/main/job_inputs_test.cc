@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/main/roles/role_config.h"
-#include "tests/actors/main/job/job_folder.h"
+#include "tests/actors/job/job_folder.h"
 
 namespace tandem::app {
 namespace {
@@ -19,7 +19,7 @@ class JobInputs : public testing::Test {
                R"(=", "answer": "3"})" + "\n";
     folder_.write("data/train.jsonl", lines);
   }
-  LoadedJob job(const std::vector<std::string>& sets) const {
+  job::LoadedJob job(const std::vector<std::string>& sets) const {
     auto loaded = folder_.parse(
         "name: tiny\nmodel: { path: " TANDEM_SOURCE_DIR
         "/configs/models/arithmetic, init: random }\n"
@@ -29,11 +29,11 @@ class JobInputs : public testing::Test {
     return *loaded;
   }
 
-  const JobFolder folder_;
+  const job::JobFolder folder_;
 };
 
 TEST_F(JobInputs, EpochsBecomeSteps) {
-  LoadedJob loaded = job({"data.total_epochs=2"});
+  job::LoadedJob loaded = job({"data.total_epochs=2"});
   const auto checked = check_inputs(loaded);
   ASSERT_TRUE(checked) << render(checked.error());
   EXPECT_EQ(loaded.spec.learner.total_training_steps, 6) << "of 20 prompts";
@@ -41,19 +41,19 @@ TEST_F(JobInputs, EpochsBecomeSteps) {
   EXPECT_EQ(checked->warnings.back(),
             "2 epochs of 10 prompts, in batches of 3, are 6 steps (data.total_epochs)");
 
-  LoadedJob none = job({"data.total_epochs=1", "data.train_batch_size=11"});
+  job::LoadedJob none = job({"data.total_epochs=1", "data.train_batch_size=11"});
   const auto refused = check_inputs(none);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("are 0 steps"), std::string::npos);
   EXPECT_EQ(refused.error().where, "--set data.total_epochs=1");
 
-  LoadedJob plain = job({});
+  job::LoadedJob plain = job({});
   ASSERT_TRUE(check_inputs(plain));
   EXPECT_EQ(plain.spec.learner.total_training_steps, 1500);
 }
 
 TEST_F(JobInputs, PromptsThatAreTooLongAreToldOnceAndLeftOut) {
-  LoadedJob loaded = job({"data.filter_overlong_prompts=true", "data.total_epochs=3"});
+  job::LoadedJob loaded = job({"data.filter_overlong_prompts=true", "data.total_epochs=3"});
   const auto checked = check_inputs(loaded);
   ASSERT_TRUE(checked) << render(checked.error());
   ASSERT_GE(checked->warnings.size(), 2u);
@@ -65,7 +65,7 @@ TEST_F(JobInputs, PromptsThatAreTooLongAreToldOnceAndLeftOut) {
   ASSERT_TRUE(config) << render(config.error());
   EXPECT_EQ(config->train.size(), 8u);
 
-  LoadedJob all = job({});
+  job::LoadedJob all = job({});
   ASSERT_TRUE(check_inputs(all));
   EXPECT_EQ(exchange_config(all.spec, {"job", "run"}, false)->train.size(), 10u);
 }

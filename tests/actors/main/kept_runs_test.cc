@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "actors/cli/client_program.h"
+#include "actors/cli/command_line.h"
 #include "actors/controller/run_files.h"
-#include "actors/main/cli/client_program.h"
-#include "actors/main/cli/command_line.h"
 #include "runtime/base/json.h"
 
 namespace tandem::app {
@@ -59,9 +59,9 @@ class KeptRuns : public testing::Test {
   }
   static Outcome run(std::vector<const char*> words) {
     std::ostringstream out, err;
-    const auto invocation = parse_command_line(words);
+    const auto invocation = cli::parse_command_line(words);
     EXPECT_TRUE(invocation) << render(invocation.error());
-    const auto done = run_client(*invocation, {out, err, false, {}}, answers_of_home);
+    const auto done = cli::run_client(*invocation, {out, err, false, {}}, answers_of_home);
     Outcome outcome{.error = {}, .out = out.str(), .err = err.str()};
     if (done && !*done) outcome.error = done->error();
     return outcome;

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "actors/controller/controller_core.h"
+#include "actors/job/load_job.h"
 #include "actors/learner/trainer_memory.h"
-#include "actors/main/job/load_job.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/kv_cache.h"
@@ -28,27 +28,27 @@ using scheduler::MemoryUse;
 const fs::path kConfigs = fs::path(TANDEM_SOURCE_DIR) / "configs";
 constexpr std::int64_t kGib = std::int64_t{1} << 30;
 
-JobSpec job_with(const std::vector<std::string>& sets = {}) {
-  auto job = load_job(kConfigs / "arithmetic.yaml", sets);
+job::JobSpec job_with(const std::vector<std::string>& sets = {}) {
+  auto job = job::load_job(kConfigs / "arithmetic.yaml", sets);
   EXPECT_TRUE(job) << render(job.error());
   return job->spec;
 }
 
-PlannedModel model_of(const JobSpec& job) {
+PlannedModel model_of(const job::JobSpec& job) {
   auto config = actors::read_model_config(job.model.path);
   EXPECT_TRUE(config && actors::compute_in(dtype_of(job.model), *config));
   return planned_model(*config, job.model.path);
 }
 
-MemoryDemand plan_of(const JobSpec& job, Role role) {
+MemoryDemand plan_of(const job::JobSpec& job, Role role) {
   return plan_memory(job, model_of(job), Hosts::kSeveral).at(role);
 }
 
 // The 0.6B job of configs/gpu in f32 on CPUs.
-JobSpec job_of_0_6b() {
+job::JobSpec job_of_0_6b() {
   const std::vector<std::string> sets{"model.dtype=float32", "pools.rollout.gpus_per_actor=0",
                                       "pools.learner.gpus_per_actor=0"};
-  auto job = load_job(kConfigs / "gpu/qwen3_0.6b.yaml", sets);
+  auto job = job::load_job(kConfigs / "gpu/qwen3_0.6b.yaml", sets);
   EXPECT_TRUE(job) << render(job.error());
   return job->spec;
 }
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Of, MemoryPlanIn,
                          [](const auto& test) { return std::string(test.param).substr(12); });
 
 TEST_P(MemoryPlanIn, ARolloutTakesWhatItsEngineAllocates) {
-  const JobSpec job = job_with({GetParam()});
+  const job::JobSpec job = job_with({GetParam()});
   const PlannedModel model = model_of(job);
   MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kRollout);
   scheduler::settle_pages(plan, 8 * kGib);
@@ -92,10 +92,10 @@ TEST_P(MemoryPlanIn, ARolloutTakesWhatItsEngineAllocates) {
 // Where all ranks share a host a rollout packs its weights from the published version.
 TEST(MemoryPlan, VersionsArriveWhereTheyMayComeFromAnotherHost) {
   const auto arriving = [](const char* type, Hosts hosts) {
-    const JobSpec job = job_with({std::string("weight_broadcast.type=") + type});
+    const job::JobSpec job = job_with({std::string("weight_broadcast.type=") + type});
     return row_of(plan_memory(job, model_of(job), hosts).at(Role::kRollout), "weights that arrive");
   };
-  const JobSpec job = job_with();
+  const job::JobSpec job = job_with();
   const auto version = signed_bytes(actors::published_manifest(model_of(job).config).bytes_total);
   EXPECT_EQ(arriving("auto", Hosts::kSeveral), version);
   EXPECT_EQ(arriving("auto", Hosts::kOne), 0);
@@ -107,7 +107,7 @@ TEST(MemoryPlan, VersionsArriveWhereTheyMayComeFromAnotherHost) {
 
 TEST(MemoryPlan, PagesAreTheShareThatTheRolloutsDivide) {
   for (const std::int64_t replicas : {1, 3}) {
-    const JobSpec job = job_with(
+    const job::JobSpec job = job_with(
         {"rollout.replicas=" + std::to_string(replicas), "rollout.gpu_memory_utilization=0.002"});
     const PlannedModel model = model_of(job);
     MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kRollout);
@@ -119,7 +119,7 @@ TEST(MemoryPlan, PagesAreTheShareThatTheRolloutsDivide) {
 }
 
 TEST_P(MemoryPlanIn, ALearnerTakesWhatItsTrainerAllocates) {
-  const JobSpec job =
+  const job::JobSpec job =
       job_with({"learner.max_token_len=64", "algorithm.use_kl_loss=true", GetParam()});
   const PlannedModel model = model_of(job);
   const MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kLearner);
@@ -131,7 +131,7 @@ TEST_P(MemoryPlanIn, ALearnerTakesWhatItsTrainerAllocates) {
     lasting += signed_bytes(part.bytes);
   }
   const std::int64_t published = signed_bytes(actors::published_manifest(model.config).bytes_total);
-  const bool rounded = job.model.dtype == ModelDtype::kBfloat16;
+  const bool rounded = job.model.dtype == job::ModelDtype::kBfloat16;
   EXPECT_EQ(row_of(plan, "weights in the published dtype"), rounded ? published : 0);
   EXPECT_EQ(row_of(plan, "the reference as published"), published);
   EXPECT_EQ(row_of(plan, "published versions"), (job.async.max_staleness + 2) * published);
@@ -146,14 +146,14 @@ TEST(MemoryPlan, ActivationsAreThoseOfTheLargestForward) {
   const std::int64_t few =
       row_of(plan_of(job_with({"learner.max_token_len=512"}), Role::kLearner), "activations");
   EXPECT_EQ(row_of(plan_of(job_with(), Role::kLearner), "activations"), few);
-  const JobSpec large = job_with({"rollout.n=128", "data.max_response_length=16"});
+  const job::JobSpec large = job_with({"rollout.n=128", "data.max_response_length=16"});
   EXPECT_GT(row_of(plan_of(large, Role::kLearner), "activations"), 3 * few);
 }
 
 TEST(MemoryPlan, VersionsAreWhereTheJobPutsThem) {
-  const JobSpec files = job_with({"weight_broadcast.type=disk"});
+  const job::JobSpec files = job_with({"weight_broadcast.type=disk"});
   EXPECT_EQ(row_of(plan_of(files, Role::kLearner), "published versions"), 0);
-  const JobSpec fixed = job_with({"async.schedule=fixed_lag", "async.max_staleness=3"});
+  const job::JobSpec fixed = job_with({"async.schedule=fixed_lag", "async.max_staleness=3"});
   const MemoryDemand plan = plan_of(fixed, Role::kLearner);
   const std::int64_t published =
       signed_bytes(actors::published_manifest(model_of(fixed).config).bytes_total);
@@ -162,7 +162,7 @@ TEST(MemoryPlan, VersionsAreWhereTheJobPutsThem) {
 }
 
 TEST(MemoryPlan, OfARankOnAGpuWhatItKeepsOnTheHost) {
-  auto job = load_job(kConfigs / "gpu/qwen3_0.6b.yaml", {});
+  auto job = job::load_job(kConfigs / "gpu/qwen3_0.6b.yaml", {});
   ASSERT_TRUE(job) << render(job.error());
   const PlannedModel model = model_of(job->spec);
   const auto plan = plan_memory(job->spec, model, Hosts::kSeveral);
@@ -177,7 +177,7 @@ TEST(MemoryPlan, OfARankOnAGpuWhatItKeepsOnTheHost) {
 }
 
 TEST(MemoryPlan, OptionsKeepTheRulesAndTakeLess) {
-  const JobSpec job = job_of_0_6b();
+  const job::JobSpec job = job_of_0_6b();
   const PlannedModel model = model_of(job);
   const auto asked = plan_memory(job, model, Hosts::kSeveral);
   const auto options = memory_options(job, model, Hosts::kSeveral);
@@ -195,7 +195,7 @@ TEST(MemoryPlan, OptionsKeepTheRulesAndTakeLess) {
 
 // Must show: `tandem node --memory 12GiB`, and the 0.6B job in f32.
 TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
-  const JobSpec job = job_of_0_6b();
+  const job::JobSpec job = job_of_0_6b();
   actors::JobShape shape = job_shape(job);
   add_memory_plan(job, model_of(job), Hosts::kSeveral, shape);
   const auto verdict_on = [&shape](std::int64_t bytes) {

@@ -2,16 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/main/job/print_job.h"
-#include "tests/actors/main/job/job_folder.h"
+#include "actors/job/print_job.h"
+#include "tests/actors/job/job_folder.h"
 
 namespace tandem::app {
 namespace {
 
 TEST(ParsedJobs, GivesBackWhatWasSubmittedWithoutParsingIt) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   ParsedJobs jobs;
-  const JobSpec job = folder.full();
+  const job::JobSpec job = folder.full();
   const std::string yaml = jobs.keep(job);
   EXPECT_EQ(yaml, print_job(job));
   const auto first = jobs.of(yaml, "/nowhere"), second = jobs.of(yaml, "/nowhere");
@@ -21,7 +21,7 @@ TEST(ParsedJobs, GivesBackWhatWasSubmittedWithoutParsingIt) {
 }
 
 TEST(ParsedJobs, ParsesATextThatItDoesNotKnow) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   ParsedJobs jobs;
   const std::string yaml = print_job(folder.full());
   const auto parsed = jobs.of(yaml, folder.root().string());
@@ -31,9 +31,9 @@ TEST(ParsedJobs, ParsesATextThatItDoesNotKnow) {
 }
 
 TEST(ParsedJobs, ForgetsTheOldest) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   ParsedJobs jobs;
-  JobSpec job = folder.full();
+  job::JobSpec job = folder.full();
   const std::string oldest = jobs.keep(job);
   const auto before = jobs.of(oldest, "/nowhere");
   for (std::size_t n = 0; n < ParsedJobs::kJobsMax; ++n) {

@@ -10,13 +10,13 @@ namespace {
 
 using actors::Role;
 
-JobSpec training() {
-  JobSpec job;
+job::JobSpec training() {
+  job::JobSpec job;
   job.name = "job";
   job.model.path = "/model";
   job.rollout.replicas = 3;
   job.learner.ranks = 2;
-  job.pools.rollout.strategy = PoolStrategy::kSpread;
+  job.pools.rollout.strategy = job::PoolStrategy::kSpread;
   job.pools.rollout.threads_per_actor = 5;
   return job;
 }
@@ -32,7 +32,7 @@ TEST(Registry, HasAnEntryForEachRoleOfTrainingInTheOrderOfPlacement) {
 }
 
 TEST(Registry, TheShapeOfAJobIsThatOfItsEntriesAndThenOfItsOwnRoles) {
-  JobSpec job = training();
+  job::JobSpec job = training();
   job.actors["counter"] = {.command = {{"/bin/counter"}}, .replicas = 4, .memory_megabytes = 2};
   const actors::JobShape shape = job_shape(job);
   EXPECT_EQ(shape.roles,

@@ -6,7 +6,7 @@
 #include "actors/exchange/samples.h"
 #include "actors/learner/warm_start.h"
 #include "runtime/base/json.h"
-#include "tests/actors/main/job/job_folder.h"
+#include "tests/actors/job/job_folder.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::app {
@@ -30,12 +30,12 @@ actors::Tokenizer llama_tokenizer() {
 }
 
 TEST(WarmStartRecords, EndWithTheEndOfATurnWhereATemplateMadeThePrompt) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   folder.write("data/warm.jsonl",
                R"({"messages": [{"role": "user", "content": "1+2="}], "completion": "3"}
 {"prompt": "1+2=", "completion": "3"}
 )");
-  JobSpec job = folder.full();
+  job::JobSpec job = folder.full();
   job.data.chat_template = actors::ChatTemplate::kLlama3;
   job.data.max_prompt_length = 200;
   actors::ModelConfig model = actors::testing::tiny_config(actors::Family::kLlama);
@@ -53,7 +53,7 @@ TEST(WarmStartRecords, EndWithTheEndOfATurnWhereATemplateMadeThePrompt) {
 }
 
 TEST(TrainerConfig, HasTheWarmStartsOptimizer) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   const auto job = folder.parse(folder.minimal() +
                                 "warm_start: { train_files: [data/warm.jsonl], betas: [0.8, 0.9], "
                                 "weight_decay: 0.5, grad_clip: 2.0, lr_warmup_steps: 7 }\n");
@@ -69,13 +69,13 @@ TEST(TrainerConfig, HasTheWarmStartsOptimizer) {
 }
 
 TEST(ExchangeConfig, APromptsOwnWordsAreKnownOfAChatFile) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   const std::string chat =
       R"({"messages": [{"role": "system", "content": "Be brief."}, )"
       R"({"role": "user", "content": "1+2="}, {"role": "assistant", "content": "hm"}, )"
       R"({"role": "user", "content": "Go on."}], "answer": "3"})";
   folder.write("data/train.jsonl", chat + "\n" + R"({"prompt": "2+2=", "answer": "4"})" + "\n");
-  JobSpec job = folder.full();
+  job::JobSpec job = folder.full();
   job.data.chat_template = actors::ChatTemplate::kLlama3;
   const auto config = exchange_config(job, {"job", "run"}, false);
   ASSERT_TRUE(config) << render(config.error());
@@ -91,7 +91,7 @@ TEST(ExchangeConfig, APromptsOwnWordsAreKnownOfAChatFile) {
 }
 
 TEST(ExchangeConfig, HasTheJobsSamplesAndWhatAFailureIsWorth) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   const auto job = folder.parse(folder.minimal() +
                                 "samples: { per_step: 40, evaluation: all }\n"
                                 "reward: { on_failure: -0.5 }\n");
@@ -109,7 +109,7 @@ TEST(ExchangeConfig, HasTheJobsSamplesAndWhatAFailureIsWorth) {
 }
 
 TEST(ExchangeConfig, AnAnswerIsAskedForWhereTheRewardComparesWithIt) {
-  const JobFolder folder;
+  const job::JobFolder folder;
   folder.write("data/train.jsonl", "{\"prompt\": \"1+2=\"}\n");
   const auto read = [&](const std::string& reward) {
     const auto job = folder.parse(folder.minimal() + reward);

@@ -1,0 +1,176 @@
+// A token goes only to a controller that is known to be ours. The file controller.json may be a
+// killed controller's, and its port another program's by now: the lock beside it tells, since a
+// lock ends with its owner. An address that the user gives by hand is trusted.
+#include "actors/cli/api_client.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <iterator>
+#include <variant>
+
+#include "runtime/base/file.h"
+#include "runtime/base/home_path.h"
+#include "runtime/base/secret.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kRoot = "/api/v1";
+constexpr const char* kHowToStart =
+    "`tandem up` starts a cluster here; `tandem run JOB.yaml` needs none";
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+Error no_controller() {
+  return {ErrorCode::kUnreachable, "this needs a controller, and none runs here", "", kHowToStart};
+}
+
+// TANDEM_TOKEN, else the token of this state folder; also for an address that was given by hand.
+std::string known_token() {
+  if (const auto token = environment("TANDEM_TOKEN")) return *token;
+  const auto token = read_secret(token_path(tandem_home()));
+  return token ? *token : "";  // the server then answers 401 with help
+}
+
+Result<ApiAddress> parse_from(const std::string& text, std::string from) {
+  auto endpoint = link::parse_endpoint(text);
+  if (endpoint) return ApiAddress{*endpoint, known_token(), std::move(from)};
+  Error error = endpoint.error();
+  error.where = std::move(from);
+  return error;
+}
+
+Result<std::string> body_of(Result<http::HttpResponse> response) {
+  if (!response) return response.error();
+  if (response->status >= 400) return http::error_of(*response);
+  return std::move(response->body);
+}
+
+Result<http::HttpResponse> asked(const http::HttpHandler& local, const std::string& target) {
+  http::HttpRequest request{.method = "GET"};
+  if (const auto split = http::split_target(target, request); !split) return split.error();
+  http::HttpAnswer answer = local(request);
+  if (auto* whole = std::get_if<http::HttpResponse>(&answer)) return std::move(*whole);
+  return no_controller();
+}
+
+Result<json> to_json(const Result<std::string>& text) {
+  if (!text) return text.error();
+  json body = parse_json(*text);
+  if (body.is_discarded())
+    return Error{ErrorCode::kFailed, "the controller's answer is not JSON", "",
+                 "is something else listening there?"};
+  return body;
+}
+
+}  // namespace
+
+std::filesystem::path tandem_home() {
+  if (const auto home = environment("TANDEM_HOME")) return std::filesystem::absolute(*home);
+  return home_folder() / ".tandem";
+}
+
+std::filesystem::path token_path(const std::filesystem::path& home) { return home / "token"; }
+
+Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
+  if (flag) return parse_from(*flag, "--address " + *flag);
+  if (const auto address = environment("TANDEM_ADDRESS"))
+    return parse_from(*address, "TANDEM_ADDRESS=" + *address);
+  const std::filesystem::path path = tandem_home() / "controller.json";
+  const auto file = read_file(path);
+  // A killed controller leaves its file. Another program may listen on that port by now, and must
+  // not be shown the token.
+  if (!file || !FileLock::held(tandem_home() / "controller.lock"))
+    return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
+  const json description = parse_json(*file);
+  if (!description.is_object() || !description.value("http", json()).is_string())
+    return Error{ErrorCode::kUnreachable, "the controller's file is damaged", path,
+                 "remove it if no controller runs, or pass --address"};
+  return parse_from(description["http"].get<std::string>(), path);
+}
+
+std::string url_escape(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string escaped;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    // Only the unreserved characters of RFC 3986 stay.
+    if (byte < 128 && (std::isalnum(byte) || c == '-' || c == '_' || c == '.' || c == '~'))
+      escaped += c;
+    else
+      escaped += {'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return escaped;
+}
+
+Error ApiClient::explain(const Error& error) const {
+  Error explained = error;
+  if (error.code != ErrorCode::kUnreachable) return explained;
+  explained.message =
+      "no controller answers at " + link::to_string(address_.endpoint) + ": " + error.message;
+  explained.where = address_.from;
+  explained.help = kHowToStart;
+  return explained;
+}
+
+http::HttpHeaders ApiClient::headers() const {
+  if (address_.token.empty()) return {};
+  return {{"authorization", "Bearer " + address_.token}};
+}
+
+Result<json> ApiClient::get(const std::string& path) const { return to_json(get_text(path)); }
+
+Result<std::string> ApiClient::get_text(const std::string& path) const {
+  if (local_) return body_of(asked(local_, kRoot + path));
+  auto body = body_of(http::http_get(address_.endpoint, kRoot + path, timeout_, headers()));
+  return body ? std::move(body) : explain(body.error());
+}
+
+Result<json> ApiClient::post(const std::string& path, const std::string& body) const {
+  if (local_) return no_controller();
+  auto response = http::http_post(address_.endpoint, kRoot + path, body, timeout_, headers());
+  // The controller may say of another process that it cannot be reached.
+  if (!response) return explain(response.error());
+  return to_json(body_of(std::move(response)));
+}
+
+Result<void> ApiClient::remove(const std::string& path) const {
+  if (local_) return no_controller();
+  auto answer = body_of(http::http_delete(address_.endpoint, kRoot + path, timeout_, headers()));
+  return answer ? Result<void>() : explain(answer.error());
+}
+
+Result<http::HttpLines> ApiClient::lines(const std::string& path) const {
+  if (local_) return no_controller();
+  auto opened = http::HttpLines::open(address_.endpoint, kRoot + path, timeout_, headers());
+  return opened ? std::move(opened) : explain(opened.error());
+}
+
+Result<void> ApiClient::stream(
+    const std::string& path, Duration tick,
+    const std::function<bool(std::optional<std::string_view>)>& on_line) const {
+  auto opened = lines(path);
+  if (!opened) return opened.error();
+  for (;;) {
+    // kTimedOut is silence, which a caller with a tick wants to hear of.
+    const auto line = opened->next(tick > Duration::zero() ? tick : kRequestTimeout);
+    if (!line) {
+      if (line.error().code != ErrorCode::kTimedOut || tick == Duration::zero())
+        return explain(line.error());
+      if (!on_line(std::nullopt)) return {};
+    } else if (!*line) {
+      return {};
+    } else if (!on_line(std::string_view(**line))) {
+      return {};
+    }
+  }
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,79 @@
+// The controller's HTTP API for the command line: finding its address and token, JSON in and out,
+// its errors as ours. All calls block; one object per thread.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/json.h"
+#include "runtime/base/result.h"
+#include "runtime/http/http.h"
+#include "runtime/http/http_client.h"
+#include "runtime/http/http_server.h"
+#include "runtime/link/endpoint.h"
+
+namespace tandem::cli {
+
+// How long a request waits for its answer, and a stream without a tick for its next line.
+inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
+
+struct ApiAddress {
+  link::Endpoint endpoint;
+  std::string token;  // sent with every call; empty: none was found
+  std::string from;   // "--address", "TANDEM_ADDRESS" or the path of controller.json, for messages
+};
+
+// The state folder: TANDEM_HOME as an absolute path, or ~/.tandem. It may not exist.
+std::filesystem::path tandem_home();
+// The file in `home` with the token that every HTTP call carries.
+std::filesystem::path token_path(const std::filesystem::path& home);
+
+// The controller to talk to: --address, then TANDEM_ADDRESS, then TANDEM_HOME/controller.json while
+// a controller holds the lock beside it. kUnreachable when there is none. The token is
+// TANDEM_TOKEN, else the content of TANDEM_HOME/token, if that can be read.
+Result<ApiAddress> resolve_address(const std::optional<std::string>& flag);
+
+// Escapes one part of a path, or the value of a query: "a/b c" -> "a%2Fb%20c".
+std::string url_escape(std::string_view text);
+
+class ApiClient {
+ public:
+  explicit ApiClient(ApiAddress address, Duration timeout = kRequestTimeout)
+      : address_(std::move(address)), timeout_(timeout) {}
+
+  // Asks a handler of this process, which answers GET with whole responses.
+  explicit ApiClient(http::HttpHandler local) : local_(std::move(local)) {}
+
+  // `path` starts after /api/v1 and may carry a query: "/jobs/arith-1/samples?step=3". An error
+  // status is the Error that its body describes; no answer is kUnreachable with help.
+  Result<nlohmann::json> get(const std::string& path) const;
+  Result<std::string> get_text(const std::string& path) const;  // the body as it is
+  Result<nlohmann::json> post(const std::string& path, const std::string& body) const;
+  Result<void> remove(const std::string& path) const;  // DELETE
+
+  // An answer that comes line by line, which the caller reads at its own pace.
+  Result<http::HttpLines> lines(const std::string& path) const;
+
+  // Calls `on_line` for each line of such an answer, until the server ends it or on_line returns
+  // false. With `tick` > 0 on_line also gets nullopt whenever `tick` has passed without a line;
+  // without it, silence of kRequestTimeout is an error.
+  Result<void> stream(const std::string& path, Duration tick,
+                      const std::function<bool(std::optional<std::string_view>)>& on_line) const;
+
+  const ApiAddress& address() const { return address_; }
+
+ private:
+  // Adds the address and help to an error of kind kUnreachable.
+  Error explain(const Error& error) const;
+  http::HttpHeaders headers() const;
+
+  ApiAddress address_;
+  Duration timeout_ = kRequestTimeout;
+  http::HttpHandler local_;  // empty: the controller at `address_` is asked
+};
+
+}  // namespace tandem::cli

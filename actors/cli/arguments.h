@@ -1,0 +1,48 @@
+// Words of a command line that mean more than text: objects, replica counts, times and sizes; and
+// guesses of what a misspelt word was meant to be. Pure. Errors are kInvalid with help, which makes
+// exit code 64.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "actors/cli/command.h"
+#include "runtime/base/result.h"
+
+namespace tandem::cli {
+
+// An object as written; the name may still be a short form (object_names.h).
+struct ObjectName {
+  Kind kind;
+  std::optional<std::string> name;
+};
+
+// Parses {"actors"}, {"actors", "NAME"} or {"actors/NAME"}; the singular will do.
+Result<ObjectName> parse_object(const std::vector<std::string>& words);
+
+// Parses {"rollout=2", "reward=1"} into roles and replicas, within the bounds of
+// scheduler/fleet/placement.h.
+Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
+    const std::vector<std::string>& words);
+
+std::optional<double> parse_duration(std::string_view text);  // "90", "90s", "5m", "2h": seconds
+// The seconds of an option's value; nullopt where the option was not given (an empty text).
+Result<std::optional<double>> parse_time(const std::string& option, const std::string& text);
+std::optional<std::int64_t> parse_bytes(std::string_view text);  // "8GiB", "512MiB", "1000": bytes
+
+// "jobs", "actors", …; also the last part of the HTTP path.
+std::string_view spelling(Kind kind);
+std::vector<std::string> kind_names();  // "jobs", …
+std::vector<std::string> role_names();  // "rollout", …
+
+Error usage_error(std::string message, std::string help);
+std::string joined(const std::vector<std::string>& words, const std::string& separator);
+// "did you mean `x`?" with the nearest of `names`, or `otherwise` where none is near (key_hints.h).
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
+                         const std::string& otherwise);
+
+}  // namespace tandem::cli

@@ -1,0 +1,15 @@
+// The troubles of a job's reward programs, or of those of one actor, as `why` and `describe` show
+// them: failures of a user's program that have been reported (actors/controller/reward_troubles.h).
+#pragma once
+
+#include <string>
+
+#include "runtime/base/json.h"
+
+namespace tandem::cli {
+
+// A block of lines for each of item["troubles"], never cut to a width, since the reader needs the
+// program's own words whole. Empty where there are none.
+std::string trouble_lines(const nlohmann::json& item);
+
+}  // namespace tandem::cli

@@ -1,0 +1,82 @@
+// The rows of the job table for the section `actors`, whose subsections have names of the user's:
+// kAnyActor stands for the name, and the field of a row is that of the entry with this name.
+// job_keys.cc explains how rows work and where these stand among the others (JT-1).
+#include "actors/job/key_fields.h"
+#include "scheduler/fleet/placement.h"
+
+namespace tandem::job {
+namespace {
+
+using J = JobSpec;
+
+ActorSpec& any(J& job) { return job.actors[kAnyActor]; }
+
+const Key kActorKeys[] = {
+    {.path = "actors.NAME.command",
+     .field = [](J& j) { return slot(any(j).command); },
+     .description = "The argv of the program, which holds one actor. A program with a `/`, and an "
+                    "argument that names a file, are relative paths; a bare word is looked up in "
+                    "PATH. It runs in the run directory.",
+     .presence = Presence::kRequired},
+    {.path = "actors.NAME.replicas",
+     .field = [](J& j) { return slot(any(j).replicas); },
+     .description = "Actors at the start; `tandem scale` changes it while the job runs.",
+     .range = between(scheduler::kProgramReplicas.least, scheduler::kProgramReplicas.most),
+     .unit = "actors"},
+    {.path = "actors.NAME.cpus_per_actor",
+     .field = [](J& j) { return slot(any(j).cpus_per_actor); },
+     .description = "CPUs reserved for an actor; fractions are fine.",
+     .range = between(0, kThreadsMax),
+     .unit = "CPUs"},
+    {.path = "actors.NAME.gpus_per_actor",
+     .field = [](J& j) { return slot(any(j).gpus_per_actor); },
+     .description = "GPUs reserved for an actor: a share of one (0.5), or 1; it sees no other.",
+     .range = between(0, kGpusMax),
+     .unit = "GPUs",
+     .later_above = 1},
+    {.path = "actors.NAME.memory_megabytes",
+     .field = [](J& j) { return slot(any(j).memory_megabytes); },
+     .description = "Memory reserved for an actor; null: none. It is no limit.",
+     .range = between(1, kMegabytesMax),
+     .unit = "MiB"},
+    {.path = "actors.NAME.args",
+     .field = [](J& j) { return slot(any(j).args); },
+     .description = "Any map, as in `{ start: 3, peers: [a, b] }`; the program gets it as JSON, of "
+                    "at most 64 KiB."},
+    {.path = "actors.NAME.env",
+     .field = [](J& j) { return slot(any(j).env); },
+     .description = "Variables of the program's environment, beside those of its node, as in "
+                    "`{ OMP_NUM_THREADS: \"1\" }`."},
+};
+
+constexpr std::string_view kPrefix = "actors.";
+
+}  // namespace
+
+std::span<const Key> actor_keys() { return kActorKeys; }
+
+TablePath table_path(std::string_view path) {
+  if (!path.starts_with(kPrefix)) return {std::string(path), ""};
+  const std::string_view rest = path.substr(kPrefix.size());
+  const std::size_t dot = std::min(rest.find('.'), rest.size());
+  return {std::string(kPrefix) + kAnyActor + std::string(rest.substr(dot)),
+          std::string(rest.substr(0, dot))};
+}
+
+std::string users_path(std::string_view path, const std::string& actor) {
+  const std::string generic = std::string(kPrefix) + kAnyActor;
+  if (!path.starts_with(generic)) return std::string(path);
+  return std::string(kPrefix) + actor + std::string(path.substr(generic.size()));
+}
+
+FieldRef ActorField::field(const Key& key) {
+  if (actor_.empty()) return key.field(job_);
+  entry_.actors[kAnyActor] = job_.actors[actor_];
+  return key.field(entry_);
+}
+
+void ActorField::keep() {
+  if (!actor_.empty()) job_.actors[actor_] = entry_.actors[kAnyActor];
+}
+
+}  // namespace tandem::job

@@ -1,0 +1,24 @@
+// The files and programs that a job names: they are looked for before anything starts, and all that
+// are missing or cannot be read are told in one answer. No file is read here; dataset.h and
+// job_inputs.h do that.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "actors/job/job_faults.h"
+#include "actors/job/job_spec.h"
+
+namespace tandem::job {
+
+// Where a key was given.
+using PlaceOf = std::function<JobPlace(std::string_view key)>;
+
+// `bases` are the folders at which the relative paths of the job started: a path below one of them
+// may have been written as the id of a model on a hub.
+void check_files(const JobSpec& job, std::span<const std::filesystem::path> bases,
+                 const PlaceOf& place_of, JobFaults& faults);
+
+}  // namespace tandem::job

@@ -1,0 +1,334 @@
+// The rows of the job table that belong to no role, and the table's sections. The rows of the roles
+// of training are in actors/main/roles, those of `actors` in actor_keys.cc.
+//
+// The order of rows is the order of the printed job and of the reference page. A row says
+// everything about a key that is not a rule over several keys: path, field, description, range,
+// unit, and values that only later versions take. Descriptions are printed to users, and
+// docs/job-file.md is generated from them: they are whole sentences and name keys in backquotes.
+//
+// JT-1 is kept by hand here, and a test checks it: job_keys() joins the arrays in an order
+// that keeps the keys of each section together.
+#include <array>
+#include <iterator>
+#include <vector>
+
+#include "actors/job/job_table.h"
+#include "actors/job/key_fields.h"
+
+namespace tandem::job {
+namespace {
+
+constexpr std::array<std::string_view, 2> kLaterDtypes{"float16", "fp8"};
+constexpr std::array<std::string_view, 2> kStalenessAliases{"async.max_head_offpolicyness",
+                                                            "async.max_off_policy_steps"};
+
+using J = JobSpec;
+
+// `field` is a captureless lambda over the job, so that a row can be a constant: the table exists
+// once, and each job that is parsed or printed lends its own fields.
+const Key kKeys[] = {
+    {.path = "name",
+     .field = [](J& j) { return slot(j.name); },
+     .description = "What the job is called; its id is the name and a number. Letters, digits, "
+                    "`.`, `_` and `-`, starting with a letter or digit, at most 63.",
+     .presence = Presence::kRequired},
+    {.path = "seed",
+     .field = [](J& j) { return slot(j.seed); },
+     .description = "Everything random in the job follows from it: random weights, the order of "
+                    "the data, every sampled token.",
+     .range = between(0, 0x1p53)},
+    {.path = "save_on_cancel",
+     .field = [](J& j) { return slot(j.save_on_cancel); },
+     .description = "A job that is cancelled while it trains finishes the step under way and saves "
+                    "a checkpoint, for at most two minutes, before it stops; false: it stops at "
+                    "once, and a resume begins at the checkpoint before."},
+    {.path = "tensorboard",
+     .field = [](J& j) { return slot(j.tensorboard); },
+     .description = "The run directory has a folder `tensorboard` with event files of the scalars "
+                    "of metrics.jsonl, for `tensorboard --logdir`; false: none are written."},
+
+    // Section `model`.
+    {.path = "model.path",
+     .field = [](J& j) { return slot(j.model.path); },
+     .description = "A Hugging Face model directory.",
+     .presence = Presence::kRequired},
+    {.path = "model.init",
+     .field = [](J& j) { return slot(j.model.init); },
+     .description = "`pretrained` reads the safetensors; `random` needs only config.json and "
+                    "tokenizer.json and draws the weights from the seed and initializer_range."},
+    {.path = "model.dtype",
+     .field = [](J& j) { return slot(j.model.dtype); },
+     .description =
+         "What the model computes in. With `bfloat16`, activations, keys and values, published "
+         "versions and the weights that are multiplied with are bf16; sums, logits, gradients, "
+         "the weights that AdamW updates and checkpoints are float32 all the same.",
+     .later_values = kLaterDtypes},
+    {.path = "model.batch_invariant",
+     .field = [](J& j) { return slot(j.model.batch_invariant); },
+     .description = "On a GPU, a row's numbers do not depend on its batch, so rollout and learner "
+                    "agree to the bit and runs repeat; false: products as fast as the library has "
+                    "them, and both agree but for roundings."},
+
+    // Section `data`.
+    {.path = "data.train_files",
+     .field = [](J& j) { return slot(j.data.train_files); },
+     .description = "JSONL files of prompts, one object per line.",
+     .presence = Presence::kRequired},
+    {.path = "data.val_files",
+     .field = [](J& j) { return slot(j.data.val_files); },
+     .description = "JSONL files of held-out prompts for evaluation; empty: no evaluation."},
+    {.path = "data.prompt_key",
+     .field = [](J& j) { return slot(j.data.prompt_key); },
+     .description = "The field of a line that holds the prompt: a text, or a list of messages; "
+                    "where it is absent `messages` is looked at."},
+    {.path = "data.answer_key",
+     .field = [](J& j) { return slot(j.data.answer_key); },
+     .description = "The field that holds the answer; any JSON, it reaches the reward untouched."},
+    {.path = "data.completion_key",
+     .field = [](J& j) { return slot(j.data.completion_key); },
+     .description = "The field of a warm-start line that holds what to say."},
+    {.path = "data.data_source_key",
+     .field = [](J& j) { return slot(j.data.data_source_key); },
+     .description = "The field that holds the name of the data set a line is from, a string: "
+                    "evaluations have means for each name too. A line may have none."},
+    {.path = "data.chat_template",
+     .field = [](J& j) { return chat_slot(j.data.chat_template); },
+     .description = "How a line's messages become a prompt; auto: by the model's own template, "
+                    "which is known by its text."},
+    {.path = "data.enable_thinking",
+     .field = [](J& j) { return slot(j.data.enable_thinking); },
+     .description = "Under `qwen3`; false: a prompt ends with an empty <think> block."},
+    {.path = "data.chat_date",
+     .field = [](J& j) { return slot(j.data.chat_date); },
+     .description = "Under `llama3.1`: the date that the system message tells."},
+    {.path = "data.max_prompt_length",
+     .field = [](J& j) { return slot(j.data.max_prompt_length); },
+     .description = "Longer prompts are discarded with the reason `prompt_too_long`.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "data.max_response_length",
+     .field = [](J& j) { return slot(j.data.max_response_length); },
+     .description = "A completion that reaches it ends there, truncated.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens"},
+    {.path = "data.train_batch_size",
+     .field = [](J& j) { return slot(j.data.train_batch_size); },
+     .description = "Groups per training step. A group is one prompt with its `rollout.n` "
+                    "completions.",
+     .range = between(1, kBatchMax),
+     .unit = "groups"},
+    {.path = "data.shuffle",
+     .field = [](J& j) { return slot(j.data.shuffle); },
+     .description = "Visit the prompts in an order drawn from the seed, anew each epoch; false: in "
+                    "file order."},
+    {.path = "data.total_epochs",
+     .field = [](J& j) { return slot(j.data.total_epochs); },
+     .description = "How often training visits each prompt, in place of "
+                    "`learner.total_training_steps`, which the size of the data decides then; the "
+                    "run's job.yaml has the steps. A batch that is not full is left out.",
+     .range = between(1, 1e6),
+     .unit = "epochs"},
+    {.path = "data.filter_overlong_prompts",
+     .field = [](J& j) { return slot(j.data.filter_overlong_prompts); },
+     .description = "Prompts longer than `max_prompt_length` are counted, told and left out when "
+                    "the data are read, also those of evaluations; false: they are discarded in "
+                    "each epoch, and fail in each evaluation."},
+
+    // Section `warm_start`, which may be left out: a field of it is there only while the section
+    // is.
+    {.path = "warm_start.train_files",
+     .field = [](J& j) { return slot(j.warm_start->train_files); },
+     .description = "JSONL files of prompts with completions. A tenth is held out for `until`.",
+     .presence = Presence::kRequired},
+    {.path = "warm_start.lr",
+     .field = [](J& j) { return slot(j.warm_start->lr); },
+     .description = "Learning rate of the warm start.",
+     .range = at_least(0)},
+    {.path = "warm_start.lr_warmup_steps",
+     .field = [](J& j) { return slot(j.warm_start->lr_warmup_steps); },
+     .description = "Steps over which the rate rises linearly to `lr`, where it then stays.",
+     .range = between(0, kStepsMax),
+     .unit = "steps"},
+    {.path = "warm_start.betas",
+     .field = [](J& j) { return slot(j.warm_start->betas); },
+     .description = "AdamW's decay rates of the first and second moment in the warm start.",
+     .range = {.min = 0, .max = 1, .max_open = true}},
+    {.path = "warm_start.weight_decay",
+     .field = [](J& j) { return slot(j.warm_start->weight_decay); },
+     .description = "Decoupled weight decay in the warm start.",
+     .range = at_least(0)},
+    {.path = "warm_start.grad_clip",
+     .field = [](J& j) { return slot(j.warm_start->grad_clip); },
+     .description = "The norm to which the warm start clips its gradient; 0: off.",
+     .range = at_least(0)},
+    {.path = "warm_start.batch_size",
+     .field = [](J& j) { return slot(j.warm_start->batch_size); },
+     .description = "Completions per warm-start step.",
+     .range = between(1, kBatchMax),
+     .unit = "completions"},
+    {.path = "warm_start.max_steps",
+     .field = [](J& j) { return slot(j.warm_start->max_steps); },
+     .description = "The warm start ends after so many steps, or earlier by `until`.",
+     .range = between(1, kStepsMax),
+     .unit = "steps"},
+    {.path = "warm_start.eval_freq",
+     .field = [](J& j) { return slot(j.warm_start->eval_freq); },
+     .description = "How often `until` is measured.",
+     .range = between(1, kStepsMax),
+     .unit = "steps"},
+    {.path = "warm_start.until.metric",
+     .field = [](J& j) { return slot(j.warm_start->until->metric); },
+     .description =
+         "`sample_accuracy`: with which probability sampling at temperature 1 gives a "
+         "held-out record's own `completion`, word for word; the mean over the records. It "
+         "is computed, not sampled, and no reward takes part."},
+    {.path = "warm_start.until.value",
+     .field = [](J& j) { return slot(j.warm_start->until->value); },
+     .description = "The warm start ends when the metric reaches it.",
+     .range = between(0, 1),
+     .presence = Presence::kRequired},
+};
+
+// Section `samples`.
+const Key kSamplesKeys[] = {
+    {.path = "samples.per_step",
+     .field = [](J& j) { return slot(j.samples.per_step); },
+     .description =
+         "Completions of each training step that samples.jsonl gets, of the first groups "
+         "of its batch; null: those of one group. Failures come besides.",
+     .range = between(0, kBatchMax),
+     .unit = "completions"},
+    {.path = "samples.evaluation",
+     .field =
+         [](J& j) {
+           return FieldRef(WordOrNumber{"all", &j.samples.evaluation});
+         },
+     .description = "Completions of each evaluation that samples.jsonl gets, those of the first "
+                    "prompts; `all`: each of them. The file ends at 64 MiB.",
+     .range = between(0, 1e9),
+     .unit = "completions"},
+};
+
+// The sections behind the learner's: async and weight_broadcast.
+const Key kLaterKeys[] = {
+    // Section `async`. The aliases are the names of other systems for the same number.
+    {.path = "async.max_staleness",
+     .field = [](J& j) { return slot(j.async.max_staleness); },
+     .description = "No trajectory trains on tokens, or on KV, older than so many policy versions. "
+                    "Hard, and nothing is dropped for age; 0: strictly on-policy.",
+     .range = between(0, kStalenessMax),
+     .unit = "versions",
+     .aliases = kStalenessAliases},
+    {.path = "async.lookahead",
+     .field = [](J& j) { return slot(j.async.lookahead); },
+     .description = "How far ahead generation may run, at most `max_staleness` (K); null: K up to "
+                    "2, K-1 up to 4, K-2 above.",
+     .range = between(0, kStalenessMax),
+     .unit = "versions"},
+    {.path = "async.schedule",
+     .field = [](J& j) { return slot(j.async.schedule); },
+     .description = "`budget`: earliest deadline first. `fixed_lag`: every step's groups by "
+                    "one fixed version, so that training repeats to the bit."},
+    {.path = "async.partial_rollout",
+     .field = [](J& j) { return slot(j.async.partial_rollout); },
+     .description = "Sequences continue under new weights; false: an engine installs between "
+                    "sequences. Off under `fixed_lag`."},
+    {.path = "async.kv_on_update",
+     .field = [](J& j) { return slot(j.async.kv_on_update); },
+     .description = "What becomes of a running sequence's KV when weights change."},
+    {.path = "async.trigger_parameter_sync_step",
+     .field = [](J& j) { return slot(j.async.trigger_parameter_sync_step); },
+     .description = "Training steps per publication of weights; at most lookahead + 1.",
+     .range = between(1, kStalenessMax + 1),
+     .unit = "steps"},
+    {.path = "async.max_concurrent_rollouts",
+     .field = [](J& j) { return slot(j.async.max_concurrent_rollouts); },
+     .description = "Trajectories that a rollout actor holds at a time; null: what the engine can "
+                    "run.",
+     .range = between(1, kBatchMax),
+     .unit = "trajectories"},
+
+    // Section `weight_broadcast`.
+    {.path = "weight_broadcast.type",
+     .field = [](J& j) { return slot(j.weight_broadcast.type); },
+     .description =
+         "How weights reach the engines: by shared memory, files or TCP. `auto`: by shared memory "
+         "on the learner's host, by TCP elsewhere; by files where shared memory is too small. "
+         "`cuda_ipc`: from the learner's GPU memory, where it and all rollouts share one GPU. "
+         "`nccl`: broadcast from the learner's GPU to all rollouts' at once; a rollout that joins "
+         "late or misses a version fetches it as with `auto`."},
+    {.path = "weight_broadcast.timeout_s",
+     .field = [](J& j) { return slot(j.weight_broadcast.timeout_s); },
+     .description = "A version of the weights that makes no progress for so long, on its way to a "
+                    "rollout or for want of a free place at the learner, has failed; with `nccl` "
+                    "also each part of a broadcast.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds"},
+    {.path = "weight_broadcast.bucket_megabytes",
+     .field = [](J& j) { return slot(j.weight_broadcast.bucket_megabytes); },
+     .description = "So much of a version is on its way to a rollout over TCP at a time; with "
+                    "`nccl` the size of each of a rank's two staging buffers.",
+     .range = between(1, 64),
+     .unit = "MiB"},
+};
+
+// The last two functions make an optional section present or absent and say whether it is.
+// `warm_start.until` lies in another optional section, so that its function for presence asks for
+// both.
+const Section kSections[] = {
+    {"model", "The policy's weights and tokenizer."},
+    {"data", "Prompts, their limits and the batch."},
+    {"warm_start", "Supervised steps before RL; leave the section out to start with RL.",
+     [](J& j, bool there) { there ? void(j.warm_start.emplace()) : j.warm_start.reset(); },
+     [](const J& j) { return j.warm_start.has_value(); }},
+    {"warm_start.until", "When the warm start has done enough; left out: after `max_steps`.",
+     [](J& j, bool there) {
+       there ? void(j.warm_start->until.emplace()) : j.warm_start->until.reset();
+     },
+     [](const J& j) { return j.warm_start && j.warm_start->until; }},
+    {"rollout", "The engines that generate and how they sample."},
+    {"eval", "How `data.val_files` are evaluated; `learner.test_freq` says how often."},
+    {"reward", "What scores a completion."},
+    {"reward.limits", "What the program of type `command` may take; null: no limit."},
+    {"samples", "How many prompts and completions are kept for people, in samples.jsonl."},
+    {"learner", "Training steps, checkpoints and evaluation."},
+    {"learner.optimizer", "AdamW and its schedule."},
+    {"algorithm", "Advantages and the loss."},
+    {"algorithm.kl_ctrl", "How much of the KL divergence `use_kl_in_reward` takes."},
+    {"algorithm.filter_groups", "Dynamic sampling."},
+    {"algorithm.overlong_buffer", "Soft punishment of very long completions."},
+    {"async", "How far generation and training may drift apart."},
+    {"weight_broadcast", "How new weights travel."},
+    {"pools", "What an actor of each role reserves and uses."},
+    {"pools.rollout", "For each rollout actor."},
+    {"pools.learner", "For each rank of the learner."},
+    {"pools.reward", "For each reward actor."},
+    {"actors",
+     "Programs of your own as actors, beside training or alone: a job of actors alone has `name` "
+     "and `actors`, and no other key.",
+     [](J& j, bool there) { there ? void() : j.actors.clear(); },
+     [](const J& j) { return !j.actors.empty(); }},
+    {"actors.NAME",
+     "The role NAME: small letters, digits, `_` and `-`, starting with a letter, at most 32, and "
+     "no name of a role of Tandem's. Its actors are JOB/NAME/0, JOB/NAME/1 and so on.",
+     [](J& j, bool there) { there ? void(j.actors[kAnyActor]) : void(j.actors.erase(kAnyActor)); },
+     [](const J& j) { return j.actors.contains(kAnyActor); }},
+};
+
+}  // namespace
+
+std::span<const Key> job_keys() {
+  static const std::vector<Key> kAll = [] {
+    const RoleKeys rollout = rollout_keys(), learner = learner_keys(), reward = reward_keys();
+    std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
+    for (const std::span<const Key> more :
+         {rollout.own, reward.own, std::span<const Key>(kSamplesKeys), learner.own,
+          std::span<const Key>(kLaterKeys), rollout.pool, learner.pool, reward.pool, actor_keys()})
+      all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
+  return kAll;
+}
+std::span<const Section> job_sections() { return kSections; }
+
+}  // namespace tandem::job

@@ -1,0 +1,195 @@
+// A job as the program uses it: the job file (docs/job-file.md) after parsing, with every default
+// filled in, every range and every rule over several keys checked, and every path absolute.
+//
+// The struct of a section has the section's name, and a field has its key's name, so that a key
+// such as `learner.optimizer.lr` is found as job.learner.optimizer.lr. A member's initialiser is
+// the key's default; a key without one is required. An optional field stands for a key that may be
+// null, and an optional struct for a section that may be left out. Sections that configure one part
+// of the system alone are declared there (actors/learner/learner_config.h). Not here: parsing
+// (load_job.h), documentation and ranges (job_table.h), printing (print_job.h), role_config.h.
+//
+// JS-1  A JobSpec that load_job or parse_job returned satisfies every rule of job_rules.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/job/actor_spec.h"
+#include "actors/job/job_values.h"
+#include "actors/job/rollout_spec.h"
+#include "actors/learner/learner_config.h"
+#include "actors/model/chat_template.h"
+
+namespace tandem::job {
+
+// The policy: where its files are and in which numbers it computes.
+struct ModelSpec {
+  std::filesystem::path path;  // a Hugging Face model directory
+  ModelInit init = ModelInit::kPretrained;
+  ModelDtype dtype = ModelDtype::kFloat32;
+  // On a GPU a row of a product has the same bits whatever is computed beside it; false: the
+  // fastest products that the library has. A CPU always computes as with true.
+  bool batch_invariant = true;
+};
+
+// The prompts, and the names of the fields in a line of a data file (dataset.h reads them).
+struct DataSpec {
+  std::vector<std::filesystem::path> train_files;
+  std::vector<std::filesystem::path> val_files;  // empty: no evaluation
+  std::string prompt_key = "prompt";
+  std::string answer_key = "answer";
+  std::string completion_key = "completion";
+  std::string data_source_key = "data_source";
+  // How a line whose prompt is a list of messages becomes text; these three have no effect on a
+  // line whose prompt is a text.
+  std::optional<actors::ChatTemplate> chat_template;  // empty, "auto": the model's own
+  bool enable_thinking = true;
+  std::string chat_date = "26 Jul 2024";
+  std::int64_t max_prompt_length = 64;    // tokens
+  std::int64_t max_response_length = 64;  // tokens
+  std::int64_t train_batch_size = 64;     // groups per step (B)
+  bool shuffle = true;
+  // Decides learner.total_training_steps once the data are read (job_inputs.h), and is null then.
+  std::optional<std::int64_t> total_epochs;
+  bool filter_overlong_prompts = false;
+};
+
+// Supervised steps before reinforcement learning begins: the learner's keys, and the data.
+struct WarmStartSpec : actors::WarmStartConfig {
+  std::vector<std::filesystem::path> train_files;
+};
+
+// Limits on the program of reward.type command; null: no limit. open_files and file_size_megabytes
+// are kept by the kernel, the other two are watched by the reward actor.
+struct RewardLimitsSpec {
+  std::optional<std::int64_t> open_files = 1024;
+  std::optional<std::int64_t> file_size_megabytes = 4096;
+  std::optional<double> cpu_seconds_per_line = 600;
+  std::optional<std::int64_t> memory_megabytes = 16384;
+};
+
+// How a completion is scored. An attempt that takes longer than timeout_s seconds has failed; after
+// `retries` more attempts the group is discarded.
+struct RewardSpec {
+  std::int64_t replicas = 1;
+  RewardType type = RewardType::kExact;
+  std::optional<std::string> pattern;               // set exactly when type is regex
+  std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
+  double timeout_s = 10;
+  std::int64_t retries = 2;
+  std::optional<double> on_failure;  // the reward of a failed completion; none: "discard"
+  // Environment variables of the program, beside those that CE-1 passes on.
+  std::map<std::string, std::string> env;
+  RewardLimitsSpec limits;
+};
+
+// How many completions samples.jsonl gets, failures besides.
+struct SamplesSpec {
+  std::optional<std::int64_t> per_step;          // of a training step; null: those of one group
+  std::optional<std::int64_t> evaluation = 160;  // of each evaluation; none: "all"
+};
+
+// The gang of ranks that trains, and how often it saves and evaluates. A step is one batch and one
+// policy version, whatever the number of optimizer steps within it.
+struct LearnerSpec {
+  std::int64_t ranks = 1;
+  std::int64_t total_training_steps = 1500;
+  std::optional<std::int64_t> ppo_mini_batch_size;  // groups; null: the whole batch
+  std::int64_t ppo_epochs = 1;
+  std::int64_t save_freq = 100;  // steps; 0: only at the end
+  std::int64_t test_freq = 50;   // steps; 0: only before and after
+  // A rank packs whole sequences into a forward pass of so many tokens.
+  std::int64_t max_token_len = 8192;  // tokens
+  bool enable_gradient_checkpointing = false;
+  double observe_fraction = 0.1;         // of the groups without a gradient, for metrics
+  std::int64_t max_nonfinite_steps = 5;  // skipped in a row; one more ends the job
+  // Whether `tandem run --resume` may continue the run. A learner that restarts while its job runs
+  // loads the last checkpoint in both modes.
+  ResumeMode resume_mode = ResumeMode::kAuto;
+  std::int64_t max_ckpt_to_keep = 2;
+  std::optional<std::string> keep_best;  // a key of evaluations' records in metrics.jsonl
+  actors::OptimizerConfig optimizer;
+};
+
+// How far generation and training may drift apart: the letters K, L and m of the staleness budget
+// (scheduler/fleet/staleness.h). The rules require L <= K and m <= L + 1.
+struct AsyncSpec {
+  std::int64_t max_staleness = 2;         // K, policy versions
+  std::optional<std::int64_t> lookahead;  // L; null: the default, see lookahead() below
+  Schedule schedule = Schedule::kBudget;
+  bool partial_rollout = true;
+  KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
+  std::int64_t trigger_parameter_sync_step = 1;  // m, steps per publication
+  // Trajectories that a rollout actor holds at a time; null: as many as its engine can run.
+  std::optional<std::int64_t> max_concurrent_rollouts;
+};
+
+// How a version of the weights reaches the rollouts.
+struct WeightBroadcastSpec {
+  BroadcastType type = BroadcastType::kAuto;
+  double timeout_s = 30;               // seconds without progress of one version
+  std::int64_t bucket_megabytes = 16;  // MiB under way at a time
+};
+
+// Resources of each rollout actor: CPUs and GPUs that placement reserves, and threads that its
+// engine uses.
+struct RolloutPoolSpec {
+  double cpus_per_actor = 0.5;         // reserved
+  std::int64_t threads_per_actor = 1;  // used
+  double gpus_per_actor = 0;           // a share of one GPU, or 1; 0: it runs on the CPU
+  PoolStrategy strategy = PoolStrategy::kPack;
+};
+
+// The same for each rank of the learner.
+struct LearnerPoolSpec {
+  double cpus_per_actor = 0.5;
+  std::int64_t threads_per_actor = 1;
+  double gpus_per_actor = 0;
+  PoolStrategy strategy = PoolStrategy::kPack;
+};
+
+struct RewardPoolSpec {
+  double cpus_per_actor = 0.1;
+};
+
+// The section `pools`: resources of an actor of each role.
+struct PoolsSpec {
+  RolloutPoolSpec rollout;
+  LearnerPoolSpec learner;
+  RewardPoolSpec reward;
+};
+
+// The whole job, section by section in the order of the printed file.
+struct JobSpec {
+  std::string name;
+  std::int64_t seed = 17;
+  bool save_on_cancel = true;  // a job that is cancelled saves a checkpoint first
+  bool tensorboard = true;     // event files beside metrics.jsonl
+  ModelSpec model;
+  DataSpec data;
+  std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is
+  RolloutSpec rollout;
+  EvalSpec eval;
+  RewardSpec reward;
+  SamplesSpec samples;
+  LearnerSpec learner;
+  actors::AlgorithmConfig algorithm;  // settle() in job_rules.h fits some fields to others
+  AsyncSpec async;
+  WeightBroadcastSpec weight_broadcast;
+  PoolsSpec pools;
+  ActorsSpec actors;
+};
+
+// False for a job of actors alone, whose other sections are not used.
+bool trains(const JobSpec& job);
+std::int64_t updates_per_batch(const JobSpec& job);  // optimizer steps that one batch makes
+// The lookahead L: the given one, or the default for K (scheduler/fleet/staleness.h).
+std::int64_t lookahead(const AsyncSpec& async);
+
+}  // namespace tandem::job

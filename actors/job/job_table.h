@@ -1,0 +1,122 @@
+// The one table of every key of the job file. It drives parsing, ranges, the printed effective job,
+// `tandem explain`, docs/job-file.md and a generated bad-input test per key, so that a key is added
+// in one place. A default is not in the table: it is the value that a default JobSpec holds. Rules
+// over several keys are in job_rules.h. The rows are in job_keys.cc, actor_keys.cc and
+// actors/main/roles.
+//
+// JT-1  Keys of one section follow each other; a section's own keys come before its subsections.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "actors/job/job_spec.h"
+
+namespace tandem::job {
+
+// A key that chooses one of `names`: read and written as an index, so that the table needs no type
+// per enum. `get` and `set` borrow the JobSpec of the field.
+struct EnumField {
+  Names names;
+  bool nullable = false;
+  std::function<std::optional<std::size_t>()> get;  // nullopt: null
+  std::function<void(std::optional<std::size_t>)> set;
+};
+
+// A key that is a number, or the word that stands for none.
+struct WordOrNumber {
+  std::string_view word;
+  std::variant<std::optional<std::int64_t>*, std::optional<double>*> number;
+};
+
+// A place in a JobSpec, for reading and writing; the alternative is the type of the key. Borrows
+// the JobSpec.
+using FieldRef =
+    std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*,
+                 std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
+                 std::vector<std::int64_t>*, std::vector<std::string>*,
+                 std::vector<std::filesystem::path>*, std::array<double, 2>*,
+                 std::optional<std::vector<std::string>>*, std::map<std::string, std::string>*,
+                 JsonObject*, EnumField, WordOrNumber>;
+
+// The values that a number may have; for a list, each of its numbers. `min_open` and `max_open`
+// exclude the bound itself.
+struct Range {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool min_open = false;
+  bool max_open = false;
+
+  bool contains(double value) const;
+  bool bounded() const;  // at least one bound is finite
+};
+
+enum class Presence { kDefaulted, kRequired };
+
+// One row. The views point at string literals.
+struct Key {
+  std::string_view path;         // "rollout.n"
+  FieldRef (*field)(JobSpec&);   // the key's section must be present
+  std::string_view description;  // one or two sentences
+  Range range{};
+  std::string_view unit{};
+  Presence presence = Presence::kDefaulted;
+  Names aliases{};                      // other full paths that are read as this key
+  Names later_values{};                 // refused by name: "not in this version"
+  std::optional<double> later_above{};  // greater values are refused the same way
+};
+
+// A section of the file. Optional sections are present once one of their keys is given.
+struct Section {
+  std::string_view path;  // "learner.optimizer"
+  std::string_view description;
+  // Both are null for a section that is always there. Otherwise: makes it present or absent, and
+  // says whether it is.
+  void (*set_present)(JobSpec&, bool) = nullptr;
+  bool (*present)(const JobSpec&) = nullptr;
+};
+
+// All rows in table order. They are built once and stay for the whole process.
+std::span<const Key> job_keys();
+std::span<const Section> job_sections();
+
+// Keys of the section `actors` have a part that is a name of the user's. In the table it is
+// kAnyActor: "actors.NAME.replicas" stands for "actors.counter.replicas".
+inline constexpr const char* kAnyActor = "NAME";
+struct TablePath {
+  std::string path;   // of the table
+  std::string actor;  // the user's name; empty: the path has none
+};
+TablePath table_path(std::string_view path);
+std::string users_path(std::string_view path, const std::string& actor);  // the way back
+
+// The field of a key in `job`. For a key of `actors` it is a copy, of the actor with that name:
+// keep() puts it back.
+class ActorField {
+ public:
+  ActorField(JobSpec& job, std::string actor) : job_(job), actor_(std::move(actor)) {}
+  FieldRef field(const Key& key);  // valid until the next call
+  void keep();
+
+ private:
+  JobSpec& job_;
+  const std::string actor_;  // empty: of no actor
+  JobSpec entry_;            // has the copy under kAnyActor
+};
+
+const Key* find_key(std::string_view path);          // by path or alias; nullptr: no such key
+const Section* find_section(std::string_view path);  // nullptr: no such section
+// "learner.optimizer" of "learner.optimizer.lr"; empty for a top-level key.
+std::string_view section_of(std::string_view path);
+std::string_view last_part(std::string_view path);  // "lr" of that path
+
+// A JobSpec with every optional section present, for reading defaults.
+JobSpec full_default_job();
+
+}  // namespace tandem::job

@@ -1,0 +1,335 @@
+// Two ways to guess. A table translates names of other systems exactly; it lists whole paths, since
+// the same last name means different things in different sections. For a misspelt name of ours the
+// edit distance is taken within its section first, because a typing error is more likely than a
+// wrong section; then the same last name elsewhere; then over all paths. unknown_key_help() has
+// this order.
+//
+// A foreign name may have no counterpart: its `ours` is then a sentence, which is shown as it is.
+// Whole parts of other systems are in kAbsent by the name of their section or key.
+#include "actors/job/key_hints.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "actors/job/job_table.h"
+
+namespace tandem::job {
+namespace {
+
+// verl's key is a fraction and ours a number of versions, so that no value can be translated.
+constexpr std::string_view kNoFraction =
+    "verl's staleness_threshold is a fraction of stale samples, not an age: there is no number of "
+    "versions that means the same. Set `async.max_staleness` to the oldest policy a sample may "
+    "come from, in versions (0: on-policy; verl's 0.5 … 1 is usually run as 1 or 2)";
+
+constexpr std::string_view kTrlBatch =
+    "TRL counts completions of a device: `data.train_batch_size` is the number of prompts of a "
+    "step, each with `rollout.n` completions, over all processes";
+constexpr std::string_view kOutput =
+    "each run has a folder of its own below TANDEM_HOME/runs, with its metrics and checkpoints";
+
+// By system. `ours` may also be a key that refuses most values in this version, such as
+// rollout.tensor_model_parallel_size: the user then reads why.
+constexpr ForeignKey kForeign[] = {
+    {"verl", "actor_rollout_ref.model.path", "model.path"},
+    {"verl", "actor_rollout_ref.model.enable_gradient_checkpointing",
+     "learner.enable_gradient_checkpointing"},
+    {"verl", "actor_rollout_ref.rollout.name", "rollout.name"},
+    {"verl", "actor_rollout_ref.rollout.n", "rollout.n"},
+    {"verl", "actor_rollout_ref.rollout.temperature", "rollout.temperature"},
+    {"verl", "actor_rollout_ref.rollout.top_p", "rollout.top_p"},
+    {"verl", "actor_rollout_ref.rollout.top_k", "rollout.top_k"},
+    {"verl", "actor_rollout_ref.rollout.dtype", "model.dtype"},
+    {"verl", "actor_rollout_ref.rollout.prompt_length", "data.max_prompt_length"},
+    {"verl", "actor_rollout_ref.rollout.response_length", "data.max_response_length"},
+    {"verl", "actor_rollout_ref.rollout.tensor_model_parallel_size",
+     "rollout.tensor_model_parallel_size"},
+    {"verl", "actor_rollout_ref.rollout.gpu_memory_utilization", "rollout.gpu_memory_utilization"},
+    {"verl", "actor_rollout_ref.rollout.max_num_seqs", "rollout.max_num_seqs"},
+    {"verl", "actor_rollout_ref.rollout.max_num_batched_tokens", "rollout.max_num_batched_tokens"},
+    {"verl", "actor_rollout_ref.rollout.enable_prefix_caching", "rollout.enable_prefix_caching"},
+    {"verl", "actor_rollout_ref.rollout.cudagraph_capture_sizes",
+     "rollout.cudagraph_capture_sizes"},
+    {"verl", "actor_rollout_ref.rollout.val_kwargs.n", "eval.n"},
+    {"verl", "actor_rollout_ref.rollout.val_kwargs.temperature", "eval.temperature"},
+    {"verl", "actor_rollout_ref.rollout.val_kwargs.top_p", "eval.top_p"},
+    {"verl", "actor_rollout_ref.rollout.val_kwargs.top_k", "eval.top_k"},
+    {"verl", "actor_rollout_ref.rollout.val_kwargs.do_sample", "eval.temperature"},
+    {"verl", "actor_rollout_ref.actor.optim.lr", "learner.optimizer.lr"},
+    {"verl", "actor_rollout_ref.actor.optim.lr_warmup_steps", "learner.optimizer.lr_warmup_steps"},
+    {"verl", "actor_rollout_ref.actor.optim.lr_scheduler_type",
+     "learner.optimizer.lr_scheduler_type"},
+    {"verl", "actor_rollout_ref.actor.optim.min_lr_ratio", "learner.optimizer.min_lr_ratio"},
+    {"verl", "actor_rollout_ref.actor.optim.weight_decay", "learner.optimizer.weight_decay"},
+    {"verl", "actor_rollout_ref.actor.optim.betas", "learner.optimizer.betas"},
+    {"verl", "actor_rollout_ref.actor.optim.clip_grad", "learner.optimizer.grad_clip"},
+    {"verl", "actor_rollout_ref.actor.grad_clip", "learner.optimizer.grad_clip"},
+    {"verl", "actor_rollout_ref.actor.clip_ratio", "algorithm.clip_ratio_low"},
+    {"verl", "actor_rollout_ref.actor.clip_ratio_low", "algorithm.clip_ratio_low"},
+    {"verl", "actor_rollout_ref.actor.clip_ratio_high", "algorithm.clip_ratio_high"},
+    {"verl", "actor_rollout_ref.actor.clip_ratio_c", "algorithm.clip_ratio_c"},
+    {"verl", "actor_rollout_ref.actor.entropy_coeff", "algorithm.entropy_coeff"},
+    {"verl", "actor_rollout_ref.actor.use_kl_loss", "algorithm.use_kl_loss"},
+    {"verl", "actor_rollout_ref.actor.kl_loss_coef", "algorithm.kl_loss_coef"},
+    {"verl", "actor_rollout_ref.actor.kl_loss_type", "algorithm.kl_loss_type"},
+    {"verl", "actor_rollout_ref.actor.loss_agg_mode", "algorithm.loss_agg_mode"},
+    {"verl", "actor_rollout_ref.actor.policy_loss.loss_mode", "algorithm.loss_mode"},
+    {"verl", "actor_rollout_ref.actor.ppo_mini_batch_size", "learner.ppo_mini_batch_size"},
+    {"verl", "actor_rollout_ref.actor.ppo_epochs", "learner.ppo_epochs"},
+    {"verl", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "learner.max_token_len"},
+    {"verl", "algorithm.rollout_correction.rollout_is", "algorithm.rollout_is"},
+    {"verl", "algorithm.rollout_correction.rollout_is_threshold", "algorithm.rollout_is_threshold"},
+    {"verl", "algorithm.rollout_correction.bypass_mode", "algorithm.bypass_mode"},
+    {"verl", "reward_model.overlong_buffer.len", "algorithm.overlong_buffer.len"},
+    {"verl", "reward_model.overlong_buffer.penalty_factor",
+     "algorithm.overlong_buffer.penalty_factor"},
+    {"verl", "custom_reward_function.path", "reward.command"},
+    {"verl", "trainer.total_training_steps", "learner.total_training_steps"},
+    {"verl", "trainer.save_freq", "learner.save_freq"},
+    {"verl", "trainer.test_freq", "learner.test_freq"},
+    {"verl", "trainer.resume_mode", "learner.resume_mode"},
+    {"verl", "trainer.max_actor_ckpt_to_keep", "learner.max_ckpt_to_keep"},
+    {"verl", "trainer.experiment_name", "name"},
+    {"verl", "async_training.trigger_parameter_sync_step", "async.trigger_parameter_sync_step"},
+    {"verl", "async_training.partial_rollout", "async.partial_rollout"},
+    {"verl", "async_training.staleness_threshold", kNoFraction},
+    {"verl", "async.staleness_threshold", kNoFraction},
+    {"verl", "staleness_threshold", kNoFraction},
+    {"AReaL", "experiment_name", "name"},
+    {"AReaL", "actor.path", "model.path"},
+    {"AReaL", "actor.dtype", "model.dtype"},
+    {"AReaL", "actor.gradient_checkpointing", "learner.enable_gradient_checkpointing"},
+    {"AReaL", "actor.optimizer.lr", "learner.optimizer.lr"},
+    {"AReaL", "actor.optimizer.weight_decay", "learner.optimizer.weight_decay"},
+    {"AReaL", "actor.optimizer.gradient_clipping", "learner.optimizer.grad_clip"},
+    {"AReaL", "actor.optimizer.lr_scheduler_type", "learner.optimizer.lr_scheduler_type"},
+    {"AReaL", "actor.eps_clip", "algorithm.clip_ratio_low"},
+    {"AReaL", "actor.eps_clip_higher", "algorithm.clip_ratio_high"},
+    {"AReaL", "actor.c_clip", "algorithm.clip_ratio_c"},
+    {"AReaL", "actor.kl_ctl", "algorithm.kl_loss_coef"},
+    {"AReaL", "actor.use_decoupled_loss", "algorithm.bypass_mode"},
+    {"AReaL", "gconfig.n_samples", "rollout.n"},
+    {"AReaL", "gconfig.max_new_tokens", "data.max_response_length"},
+    {"AReaL", "gconfig.min_new_tokens", "rollout.min_tokens"},
+    {"AReaL", "gconfig.temperature", "rollout.temperature"},
+    {"AReaL", "rollout.max_head_offpolicyness", "async.max_staleness"},
+    {"AReaL", "rollout.max_concurrent_rollouts", "async.max_concurrent_rollouts"},
+    {"AReaL", "rollout.consumer_batch_size", "data.train_batch_size"},
+    {"AReaL", "train_dataset.path", "data.train_files"},
+    {"AReaL", "train_dataset.batch_size", "data.train_batch_size"},
+    {"AReaL", "valid_dataset.path", "data.val_files"},
+    {"AReaL", "saver.freq_steps", "learner.save_freq"},
+    {"AReaL", "evaluator.freq_steps", "learner.test_freq"},
+    {"AReaL", "total_train_steps", "learner.total_training_steps"},
+    {"OpenRLHF", "pretrain", "model.path"},
+    {"OpenRLHF", "prompt_data", "data.train_files"},
+    {"OpenRLHF", "input_key", "data.prompt_key"},
+    {"OpenRLHF", "label_key", "data.answer_key"},
+    {"OpenRLHF", "prompt_max_len", "data.max_prompt_length"},
+    {"OpenRLHF", "generate_max_len", "data.max_response_length"},
+    {"OpenRLHF", "rollout_batch_size", "data.train_batch_size"},
+    {"OpenRLHF", "train_batch_size", "data.train_batch_size"},
+    {"OpenRLHF", "n_samples_per_prompt", "rollout.n"},
+    {"OpenRLHF", "actor_learning_rate", "learner.optimizer.lr"},
+    {"OpenRLHF", "init_kl_coef", "algorithm.kl_loss_coef"},
+    {"OpenRLHF", "eps_clip", "algorithm.clip_ratio_low"},
+    {"OpenRLHF", "advantage_estimator", "algorithm.adv_estimator"},
+    {"OpenRLHF", "vllm_num_engines", "rollout.replicas"},
+    {"OpenRLHF", "vllm_tensor_parallel_size", "rollout.tensor_model_parallel_size"},
+    {"OpenRLHF", "vllm_gpu_memory_utilization", "rollout.gpu_memory_utilization"},
+    {"OpenRLHF", "enable_prefix_caching", "rollout.enable_prefix_caching"},
+    {"OpenRLHF", "save_steps", "learner.save_freq"},
+    {"OpenRLHF", "eval_steps", "learner.test_freq"},
+    {"OpenRLHF", "eval_n_samples_per_prompt", "eval.n"},
+    {"OpenRLHF", "eval_temperature", "eval.temperature"},
+    {"OpenRLHF", "max_ckpt_num", "learner.max_ckpt_to_keep"},
+    {"OpenRLHF", "train.async_queue_size", "async.lookahead"},
+    {"OpenRLHF", "async_queue_size", "async.lookahead"},
+    {"TRL", "model_name_or_path", "model.path"},
+    {"TRL", "dataset_name", "data.train_files"},
+    {"TRL", "max_completion_length", "data.max_response_length"},
+    {"TRL", "num_train_epochs", "data.total_epochs"},
+    {"TRL", "max_steps", "learner.total_training_steps"},
+    {"TRL", "num_generations", "rollout.n"},
+    {"TRL", "num_generations_eval", "eval.n"},
+    {"TRL", "generation_batch_size", kTrlBatch},
+    {"TRL", "per_device_train_batch_size", kTrlBatch},
+    {"TRL", "gradient_accumulation_steps", kTrlBatch},
+    {"TRL", "num_iterations", "learner.ppo_epochs"},
+    {"TRL", "learning_rate", "learner.optimizer.lr"},
+    {"TRL", "warmup_steps", "learner.optimizer.lr_warmup_steps"},
+    {"TRL", "warmup_ratio",
+     "TRL's warmup_ratio is a share of all steps: `learner.optimizer.lr_warmup_steps` is a number "
+     "of steps"},
+    {"TRL", "adam_beta1", "learner.optimizer.betas"},
+    {"TRL", "adam_beta2", "learner.optimizer.betas"},
+    {"TRL", "adam_epsilon", "learner.optimizer.eps"},
+    {"TRL", "max_grad_norm", "learner.optimizer.grad_clip"},
+    {"TRL", "gradient_checkpointing", "learner.enable_gradient_checkpointing"},
+    {"TRL", "bf16", "model.dtype"},
+    {"TRL", "beta", "algorithm.kl_loss_coef"},
+    {"TRL", "epsilon", "algorithm.clip_ratio_low"},
+    {"TRL", "epsilon_high", "algorithm.clip_ratio_high"},
+    {"TRL", "delta", "algorithm.clip_ratio_c"},
+    {"TRL", "loss_type", "algorithm.loss_agg_mode"},
+    {"TRL", "scale_rewards", "algorithm.norm_adv_by_std_in_grpo"},
+    {"TRL", "importance_sampling_level", "algorithm.loss_mode"},
+    {"TRL", "reward_funcs", "reward.type"},
+    {"TRL", "reward_weights",
+     "a job has one reward in this version: a program (`reward.command`) may add up several and "
+     "tell each in its `extra`"},
+    {"TRL", "shuffle_dataset", "data.shuffle"},
+    {"TRL", "save_total_limit", "learner.max_ckpt_to_keep"},
+    {"TRL", "load_best_model_at_end", "learner.keep_best"},
+    {"TRL", "metric_for_best_model", "learner.keep_best"},
+    {"TRL", "resume_from_checkpoint", "`tandem run --resume RUN` goes on with a run"},
+    {"TRL", "output_dir", kOutput},
+    {"TRL", "logging_dir", kOutput},
+    {"TRL", "run_name", "name"},
+};
+
+constexpr std::string_view kNoAdapters =
+    "adapters are not in this version: all parameters are trained (section `learner.optimizer`)";
+constexpr std::string_view kNoLogger =
+    "there is no logger to choose in this version: every run writes metrics.jsonl and, unless "
+    "`tensorboard` is false, TensorBoard's event files, and `tandem up` serves a web page; other "
+    "trackers can read these files";
+constexpr std::string_view kNoSharding =
+    "this is not in this version: the learner is Tandem's own, and `learner.ranks` splits each "
+    "batch over processes";
+constexpr std::string_view kNoServer =
+    "other engines are not in this version: `rollout.name: native` generates, and section "
+    "`rollout` has vLLM's names";
+constexpr std::string_view kNoCritic =
+    "a critic is not in this version: `algorithm.adv_estimator` names the estimators that need "
+    "none";
+constexpr std::string_view kNoTurns =
+    "turns and tools are not in this version: a prompt has one completion";
+
+constexpr AbsentThing kAbsent[] = {
+    {"lora", kNoAdapters},         {"lora_rank", kNoAdapters},   {"lora_alpha", kNoAdapters},
+    {"lora_r", kNoAdapters},       {"lora_config", kNoAdapters}, {"peft", kNoAdapters},
+    {"peft_config", kNoAdapters},  {"use_peft", kNoAdapters},    {"qlora", kNoAdapters},
+    {"load_in_4bit", kNoAdapters}, {"wandb", kNoLogger},         {"wandb_project", kNoLogger},
+    {"use_wandb", kNoLogger},      {"report_to", kNoLogger},     {"logger", kNoLogger},
+    {"loggers", kNoLogger},        {"stats_logger", kNoLogger},  {"trackio", kNoLogger},
+    {"swanlab", kNoLogger},        {"mlflow", kNoLogger},        {"use_tensorboard", kNoLogger},
+    {"project_name", kNoLogger},   {"deepspeed", kNoSharding},   {"fsdp", kNoSharding},
+    {"fsdp_config", kNoSharding},  {"megatron", kNoSharding},    {"zero_stage", kNoSharding},
+    {"accelerate", kNoSharding},   {"vllm", kNoServer},          {"use_vllm", kNoServer},
+    {"vllm_mode", kNoServer},      {"sglang", kNoServer},        {"tensorrt_llm", kNoServer},
+    {"critic", kNoCritic},         {"value_model", kNoCritic},   {"multi_turn", kNoTurns},
+    {"tools", kNoTurns},           {"environment", kNoTurns},
+};
+
+// The foreign key with exactly this path, or nullptr.
+const ForeignKey* find_foreign(std::string_view path) {
+  const auto at = std::ranges::find(kForeign, path, &ForeignKey::name);
+  return at == std::end(kForeign) ? nullptr : at;
+}
+
+// What is absent by the first part of `path` that names such a thing, or nullptr.
+const AbsentThing* find_absent(std::string_view path) {
+  for (;;) {
+    const std::size_t dot = path.find('.');
+    const auto at = std::ranges::find(kAbsent, path.substr(0, dot), &AbsentThing::name);
+    if (at != std::end(kAbsent)) return at;
+    if (dot == path.npos) return nullptr;
+    path.remove_prefix(dot + 1);
+  }
+}
+
+std::string ticked(std::string_view name) { return "`" + std::string(name) + "`"; }
+
+// Keys of ours with the same last name in other sections: `lr` or `rollout.lr` finds
+// learner.optimizer.lr.
+std::string same_name_elsewhere(std::string_view path) {
+  std::string found;
+  for (const Key& key : job_keys())
+    if (last_part(key.path) == last_part(path))
+      found += (found.empty() ? "" : " or ") + ticked(key.path);
+  return found;
+}
+
+std::vector<std::string_view> all_names() {
+  std::vector<std::string_view> names;
+  for (const Section& section : job_sections()) names.push_back(section.path);
+  for (const Key& key : job_keys()) {
+    names.push_back(key.path);
+    names.insert(names.end(), key.aliases.begin(), key.aliases.end());
+  }
+  return names;
+}
+
+// The name in the same section whose last part is nearest to that of `path`.
+std::optional<std::string> nearest_sibling(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (const std::string_view name : all_names())
+    if (section_of(name) == section_of(path)) parts.push_back(last_part(name));
+  const auto near = nearest(last_part(path), parts);
+  if (!near) return {};
+  const std::string_view section = section_of(path);
+  return (section.empty() ? "" : std::string(section) + ".") + std::string(*near);
+}
+
+}  // namespace
+
+std::span<const ForeignKey> foreign_keys() { return kForeign; }
+
+std::span<const AbsentThing> absent_things() { return kAbsent; }
+
+bool is_foreign(std::string_view path) { return find_foreign(path) || find_absent(path); }
+
+// The optimal string alignment distance: Levenshtein's with swaps of neighbours. Three rows of the
+// matrix are kept: a swap looks two rows back.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  std::iota(above.begin(), above.end(), 0u);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, above);
+    std::swap(above, row);
+  }
+  return above[b.size()];
+}
+
+std::optional<std::string_view> nearest(std::string_view word,
+                                        std::span<const std::string_view> candidates) {
+  std::optional<std::string_view> best;
+  // One more than the greatest distance that counts as a typing error, since `d < distance` is
+  // asked.
+  std::size_t distance = (word.size() < 4 ? 1 : std::max<std::size_t>(2, word.size() / 4)) + 1;
+  for (const std::string_view candidate : candidates)
+    if (const std::size_t d = edit_distance(word, candidate);
+        // A word that shares no letter with the candidate has the distance of the longer one.
+        d < distance && d < std::max(word.size(), candidate.size())) {
+      best = candidate;
+      distance = d;
+    }
+  return best;
+}
+
+std::string unknown_key_help(std::string_view path) {
+  if (const ForeignKey* foreign = find_foreign(path)) {
+    if (foreign->ours.find(' ') != foreign->ours.npos) return std::string(foreign->ours);
+    return std::string(foreign->system) + "'s " + ticked(path) + " is " + ticked(foreign->ours) +
+           " here";
+  }
+  if (const AbsentThing* absent = find_absent(path)) return std::string(absent->instead);
+  if (const auto sibling = nearest_sibling(path)) return "did you mean " + ticked(*sibling) + "?";
+  if (const std::string elsewhere = same_name_elsewhere(path); !elsewhere.empty())
+    return "did you mean " + elsewhere + "?";
+  if (const auto near = nearest(path, all_names())) return "did you mean " + ticked(*near) + "?";
+  if (last_part(path) == "staleness_threshold") return std::string(kNoFraction);
+  const Section* section = find_section(section_of(path));
+  return "`tandem explain" + (section ? " " + std::string(section->path) : std::string()) +
+         "` lists the keys";
+}
+
+}  // namespace tandem::job

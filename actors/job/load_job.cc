@@ -1,0 +1,388 @@
+// The file is walked by the table of keys: a name in it is a section, a key or an error. The place
+// at which each key was given is remembered, so that a rule over several keys, or a missing file,
+// can point at its key even after all sources are merged.
+//
+//   order of events   check the bytes, parse the YAML, read the file, read each --set in turn,
+//                     look for missing required keys, settle, check rules, look for the named files
+//
+// All faults of reading are told together, and so are all missing keys, all broken rules and all
+// missing files. A later one of these checks is made only where the earlier ones found nothing: it
+// would otherwise judge values that were refused, and tell a mistake a second time.
+//
+// A job file is input that nobody has checked, from the network too (a submitted job). Its length
+// and the number of --set options are bounded before yaml-cpp sees it, and its nesting in a first
+// pass: that library parses, copies and destroys nodes by recursion. It reports by exceptions,
+// which are caught in one function.
+#include "actors/job/load_job.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <array>
+#include <map>
+#include <sstream>
+
+#include "actors/job/job_faults.h"
+#include "actors/job/job_files.h"
+#include "actors/job/job_rules.h"
+#include "actors/job/job_table.h"
+#include "actors/job/key_hints.h"
+#include "actors/job/yaml_fault.h"
+#include "actors/job/yaml_merge.h"
+#include "actors/job/yaml_value.h"
+#include "actors/messages/roles.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+namespace tandem::job {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where values come from: the job file, or one --set.
+struct Source {
+  std::string name;        // "job.yaml" or "--set rollout.n=8"
+  std::size_t number = 0;  // 0: the file; N: the Nth --set
+  fs::path base;
+};
+
+struct Position {
+  int line = -1, column = -1;  // from 0; -1: unknown
+  Position(int l, int c) : line(l), column(c) {}
+  Position(const YAML::Mark& mark) : line(mark.line), column(mark.column) {}
+};
+
+JobPlace place(const Source& source, Position at) {
+  JobPlace place{source.number, at.line, at.column, source.name};
+  if (source.number == 0 && at.line >= 0)
+    place.text += ":" + std::to_string(at.line + 1) + ":" + std::to_string(at.column + 1);
+  return place;
+}
+
+Error invalid(std::string message, std::string where, std::string help) {
+  return {ErrorCode::kInvalid, std::move(message), std::move(where), std::move(help)};
+}
+
+// Refuses input that yaml-cpp would take silently or explain badly: bytes that are not UTF-8, zero
+// bytes, and tabs in the indentation.
+Result<void> check_text(std::string_view text, const Source& source) {
+  if (text.size() > kJobFileBytesMax)
+    return invalid("the job file is longer than " + std::to_string(kJobFileBytesMax) + " bytes",
+                   source.name, "data belongs in the files that it names");
+  int line = 0, column = 0;
+  bool indentation = true;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    const CodePoint point = first_code_point(text.substr(i));
+    const auto here = [&] { return place(source, {line, column}).text; };
+    if (!point.valid || c == '\0')
+      return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
+    if (c == '\t' && indentation)
+      return invalid("a tab in the indentation", here(), "YAML wants spaces");
+    // Still true while only spaces have followed the last newline.
+    indentation = c == '\n' || (indentation && c == ' ');
+    line += c == '\n';
+    column = c == '\n' ? 0 : column + 1;
+    i += point.bytes;
+  }
+  return {};
+}
+
+// Sees a document as it is parsed, and ends the parse where the document nests too deep: yaml-cpp
+// parses, copies and destroys by recursion, and would overflow the stack.
+struct TooDeep : YAML::ParserException {
+  using YAML::ParserException::ParserException;
+};
+
+class NestingLimit final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void enter(const YAML::Mark& mark) {
+    if (++depth_ > kNestingMax)
+      throw TooDeep(mark, "nested more than " + std::to_string(kNestingMax) + " deep");
+  }
+  std::size_t depth_ = 0;
+};
+
+// The one place where yaml-cpp may throw: its parser has no other way to report.
+Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
+  if (auto checked = check_text(text, source); !checked) return checked.error();
+  try {
+    std::istringstream stream{std::string(text)};
+    // Parsed twice: first for the depth alone, which builds no nodes, then into nodes.
+    YAML::Parser parser(stream);
+    for (NestingLimit limit; parser.HandleNextDocument(limit);) {
+    }
+    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1)
+      return invalid("more than one YAML document", place(source, documents[1].Mark()).text,
+                     "a job is one document; remove the `---`");
+    return documents.empty() ? YAML::Node() : documents[0];
+  } catch (const TooDeep& error) {  // no mistake of one line, which an excerpt would show
+    return invalid(
+        "not valid YAML: " + error.msg, place(source, error.mark).text,
+        "keep lists and maps in each other to " + std::to_string(kNestingMax) + " levels");
+  } catch (const YAML::Exception& error) {
+    const YamlFault fault = find_yaml_fault(text, error.mark.line, error.mark.column, error.msg);
+    const std::string where = place(source, {fault.line, fault.column}).text;
+    return invalid("not valid YAML: " + error.msg,
+                   source.number > 0 ? where : where + yaml_excerpt(text, fault), fault.help);
+  }
+}
+
+// Reads the sources one after the other into one JobSpec; a later source replaces values of an
+// earlier one, and within one source a key may be given once.
+class JobReader {
+ public:
+  explicit JobReader(const std::string& origin) : origin_{.text = origin} {}
+
+  void read_file(const YAML::Node& root, const Source& source) {
+    if (!root.IsDefined() || root.IsNull())
+      return faults_.add(origin_, "the job file is empty", "see configs/arithmetic.yaml");
+    if (!root.IsMap())
+      return faults_.add(place(source, root.Mark()),
+                         "a job file is a list of `key: value`, found " + describe(root),
+                         "see configs/arithmetic.yaml");
+    read_members(root, "", source);
+  }
+
+  // `number` is from 1. Each --set is a source of its own: the same key in two of them is no error,
+  // and the last one wins.
+  void read_set(const std::string& text, std::size_t number, const fs::path& base) {
+    const Source source{"--set " + text, number, base};
+    const JobPlace whole = place(source, YAML::Mark::null_mark());
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return faults_.add(whole, "`" + text + "` is not KEY=VALUE", "as in --set rollout.n=8");
+    auto node = parse_yaml(std::string_view(text).substr(equals + 1), source);
+    if (!node) return faults_.add(whole, node.error().message, node.error().help);
+    given_now_.clear();
+    read_name(text.substr(0, equals), *node, YAML::Mark::null_mark(), source);
+  }
+
+  Result<LoadedJob> finish(const JobText& text) {
+    if (faults_.empty()) check_required();
+    if (!faults_.empty()) return faults_.error(ErrorCode::kInvalid);
+    LoadedJob job{std::move(spec_), {}, {{"", origin_.text}}};
+    for (const auto& [key, at] : places_) job.places.emplace(key, at.text);
+    if (trains(job.spec))
+      job.warnings = settle(
+          job.spec, [this](std::string_view key) { return places_.contains(std::string(key)); });
+    for (Violation& broken : broken_rules(job.spec))
+      faults_.add(place_of(broken.key), std::move(broken.message), std::move(broken.help));
+    if (!faults_.empty()) return faults_.error(ErrorCode::kInvalid);
+    if (trains(job.spec))
+      for (std::string& warning : job_warnings(job.spec))
+        job.warnings.push_back(std::move(warning));
+    if (text.files == Files::kMustExist)
+      check_files(
+          job.spec, std::array{text.base, text.set_base},
+          [this](std::string_view key) { return place_of(key); }, faults_);
+    if (!faults_.empty()) return faults_.error(ErrorCode::kFailed);
+    return job;
+  }
+
+ private:
+  void read_members(const YAML::Node& map, const std::string& section, const Source& source) {
+    if (!map.IsMap()) return;
+    const auto members = members_of(map);
+    if (const auto* failure = std::get_if<ValueError>(&members))
+      return faults_.add(place(source, failure->mark), failure->message, failure->help);
+    for (const auto& [key, value] : std::get<std::vector<YamlMember>>(members)) {
+      if (key.IsScalar())
+        read_name((section.empty() ? "" : section + ".") + key.Scalar(), value, key.Mark(), source);
+      else
+        faults_.add(place(source, key.Mark()), "a key must be a name, found " + describe(key), "");
+    }
+  }
+
+  void read_name(const std::string& path, const YAML::Node& node, const YAML::Mark& mark,
+                 const Source& source) {
+    const JobPlace at = place(source, mark);
+    const TablePath in_table = table_path(path);
+    const Key* key = find_key(in_table.path);
+    const Section* section = find_section(in_table.path);
+    if (!in_table.actor.empty() || path == "actors.")
+      if (const auto good = actors::check_role_name(in_table.actor); !good)
+        return faults_.add(at, "`actors`: " + good.error().message, good.error().help);
+    if (!key && !section) return unknown(path, node, mark, source);
+    // An alias and its key are the same key: giving both is giving it twice.
+    const std::string canonical = users_path(key ? key->path : section->path, in_table.actor);
+    if (const auto [before, first] = given_now_.emplace(canonical, at.text); !first)
+      return faults_.add(at, "`" + canonical + "` is given twice",
+                         "the first is at " + before->second + "; remove one");
+    make_present(section_of(canonical));
+    if (section) return read_section(*section, canonical, node, source);
+    Key named = *key;
+    named.path = canonical;  // for messages
+    ActorField field(spec_, in_table.actor);
+    if (auto failure = assign(named, field.field(*key), node, source.base))
+      return faults_.add(failure->mark.is_null() ? at : place(source, failure->mark),
+                         failure->message, failure->help);
+    field.keep();
+    places_[canonical] = at;
+  }
+
+  // `path` is the section's own, or has the user's name in the place of kAnyActor.
+  void read_section(const Section& section, const std::string& path, const YAML::Node& node,
+                    const Source& source) {
+    if (!node.IsMap() && !node.IsNull())
+      return faults_.add(place(source, node.Mark()),
+                         "`" + path + "` is a section, found " + describe(node),
+                         "`tandem explain " + std::string(section.path) + "` lists its keys");
+    // `--set warm_start=null` leaves an optional section out, with all that the file gave for it.
+    if (node.IsNull() && section.set_present) {
+      const std::string actor = table_path(path).actor;
+      actor.empty() ? section.set_present(spec_, false) : void(spec_.actors.erase(actor));
+      const std::string prefix = path + ".";
+      std::erase_if(places_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
+      places_.erase(path);
+      return;
+    }
+    make_present(path);
+    places_[path] = place(source, node.Mark());
+    read_members(node, path, source);
+  }
+
+  // Makes the section of a key, and the sections around it, present: a key may be given by --set
+  // alone.
+  void make_present(std::string_view path) {
+    if (path.empty()) return;
+    make_present(section_of(path));
+    const TablePath in_table = table_path(path);
+    if (!in_table.actor.empty()) return void(spec_.actors[in_table.actor]);
+    const Section* section = find_section(path);
+    if (section->set_present && !section->present(spec_)) section->set_present(spec_, true);
+  }
+
+  // An error about a leaf below an unknown section helps more than one about the section:
+  // `actor_rollout_ref.rollout.n` can be translated. At most four levels are looked at.
+  void unknown(std::string path, YAML::Node node, const YAML::Mark& mark, const Source& source) {
+    std::string shown = path;
+    JobPlace at = place(source, mark);
+    for (int depth = 0; depth < 4 && node.IsMap() && node.size() > 0; ++depth) {
+      const auto member = *node.begin();
+      if (!member.first.IsScalar()) break;
+      path += "." + member.first.Scalar();
+      node.reset(member.second);
+      if (is_foreign(path)) {
+        shown = path;
+        at = place(source, member.first.Mark());
+        break;
+      }
+    }
+    const TablePath in_table = table_path(shown);
+    // The help compares a name with all others, and a file can have a hundred thousand wrong names.
+    std::string help = faults_.would_tell(at) ? unknown_key_help(in_table.path) : "";
+    if (const std::size_t of_actor = help.find("`actors." + std::string(kAnyActor) + ".");
+        of_actor != help.npos && !in_table.actor.empty())
+      help.replace(help.find(kAnyActor, of_actor), std::string_view(kAnyActor).size(),
+                   in_table.actor);
+    faults_.add(at, "unknown key `" + shown + "`", std::move(help));
+  }
+
+  // The first key that only a job which trains has; empty: `name` and `actors` alone are given.
+  std::string key_of_training() const {
+    for (const auto& [path, place] : places_)
+      if (path != "name" && path != "actors" && !path.starts_with("actors.")) return path;
+    return "";
+  }
+
+  // A required key of an optional section is missing only if that section is present, and the keys
+  // of training only if the job trains.
+  void check_required() {
+    const std::string training = key_of_training();
+    const bool actors_alone = !spec_.actors.empty() && training.empty();
+    const auto require = [&](const std::string& path, const Key& key) {
+      if (places_.contains(path)) return;
+      const bool of_training =
+          !spec_.actors.empty() && path != "name" && !path.starts_with("actors.");
+      faults_.add(place_of(section_of(path)), "`" + path + "` is missing",
+                  of_training
+                      ? "a job of actors alone has only `name` and `actors`, and this one also `" +
+                            training + "`: remove it, or add what training needs"
+                      : std::string(key.description));
+    };
+    for (const Key& key : job_keys()) {
+      const std::string path(key.path);
+      if (key.presence != Presence::kRequired) continue;
+      if (!table_path(path).actor.empty()) {
+        for (const auto& [name, actor] : spec_.actors) require(users_path(path, name), key);
+        continue;
+      }
+      const Section* section = find_section(section_of(path));
+      const bool present = !section || !section->present || section->present(spec_);
+      const bool used = path == "name" || !actors_alone;
+      if (present && used) require(path, key);
+    }
+  }
+
+  JobPlace place_of(std::string_view path) const {
+    const auto at = places_.find(std::string(path));
+    return at == places_.end() ? origin_ : at->second;
+  }
+
+  const JobPlace origin_;  // the job file as a whole
+  JobSpec spec_;
+  JobFaults faults_;
+  std::map<std::string, JobPlace> places_;        // key or section -> where it was last given
+  std::map<std::string, std::string> given_now_;  // the same within the present source
+};
+
+}  // namespace
+
+std::string place_of(const LoadedJob& job, std::string_view key) {
+  const auto at = job.places.find(key);
+  return at == job.places.end() ? job.places.find("")->second : at->second;
+}
+
+Result<LoadedJob> parse_job(const JobText& text) {
+  if (text.sets.size() > kSetsMax)
+    return invalid("more than " + std::to_string(kSetsMax) + " --set options", "", "");
+  const Source source{text.origin, 0, text.base};
+  auto root = parse_yaml(text.yaml, source);
+  if (!root) return root.error();
+  JobReader reader(text.origin);
+  reader.read_file(*root, source);
+  for (std::size_t i = 0; i < text.sets.size(); ++i)
+    reader.read_set(text.sets[i], i + 1, text.set_base);
+  return reader.finish(text);
+}
+
+Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>& sets) {
+  const auto content = read_file_or_pipe(path, kJobFileBytesMax, kJobFileSilenceMax);
+  if (!content) {
+    Error error = content.error();
+    error.message = "cannot read the job file: " + cause_of(error);
+    return error;
+  }
+  std::error_code failure;
+  const fs::path here = fs::current_path(failure);
+  // The folder of a descriptor, /dev/fd, means nothing to the one who writes the job.
+  const fs::path folder = fs::absolute(path, failure).parent_path();
+  return parse_job({.yaml = *content,
+                    .origin = path.string(),
+                    .base = is_descriptor(path) ? here : folder,
+                    .set_base = here,
+                    .sets = sets});
+}
+
+}  // namespace tandem::job

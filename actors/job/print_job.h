@@ -1,0 +1,27 @@
+// The effective job as YAML: every key of every present section with its value, in table order. The
+// controller sends this text to ranks and writes it into the run directory, so that a default which
+// changes in a later version does not change a run that is resumed.
+//
+// PJ-1  parse_job(print_job(x)) == x.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/job/job_spec.h"
+#include "actors/job/job_table.h"
+
+namespace tandem::job {
+
+std::string print_job(const JobSpec& job);
+
+// The same keys by their full paths, each with its value: {"rollout.n", "8"}.
+struct PrintedKey {
+  std::string path, value;
+};
+std::vector<PrintedKey> printed_keys(const JobSpec& job);
+
+// One value in YAML's flow form: "0.001", "[1, 2]", "null", "\"a b\"".
+std::string print_value(const FieldRef& field);
+
+}  // namespace tandem::job

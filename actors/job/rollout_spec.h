@@ -1,0 +1,37 @@
+// The sections of a job that say how completions are generated: `rollout`, for training, and
+// `eval`, for the prompts of data.val_files. Parts of JobSpec (job_spec.h), which explains how
+// fields and keys correspond; docs/job-file.md describes each key.
+#pragma once
+
+#include <cstdint>
+
+#include "actors/job/job_values.h"
+#include "actors/rollout/engine_config.h"
+
+namespace tandem::job {
+
+// The rollout actors and their engine.
+struct RolloutSpec {
+  EngineName name = EngineName::kNative;
+  // Actors at the start; `tandem scale` changes the number while the job runs.
+  std::int64_t replicas = 1;
+  std::int64_t n = 8;  // trajectories per group
+  actors::SamplingParams sampling;
+  actors::EngineArgs args;
+  std::int64_t tensor_model_parallel_size = 1;
+  // The share of a GPU's memory that each engine may take; on a CPU, the share of the memory that
+  // the node offers for all rollouts together.
+  double gpu_memory_utilization = 0.5;
+};
+
+// How the validation prompts are completed.
+struct EvalSpec {
+  std::int64_t n = 1;      // completions of each prompt
+  double temperature = 0;  // 0: greedy
+  double top_p = 1.0;
+  std::int64_t top_k = 0;      // 0: off
+  bool greedy = false;         // one greedy completion beside the n sampled ones
+  double rollout_share = 0.5;  // (0, 1] of a rollout's sequences, while groups wait
+};
+
+}  // namespace tandem::job
