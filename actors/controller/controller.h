@@ -19,6 +19,7 @@
 
 #include "actors/controller/controller_core.h"
 #include "actors/exchange/outgoing.h"
+#include "actors/runs/cluster_event.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 
@@ -27,13 +28,6 @@ namespace tandem::actors {
 // The part of an exchange's inbox that the controller and the API may use.
 using ExchangeControl = std::variant<ActorDown, DrainActor, EndJob, actor::Ask<GetExchangeReport>,
                                      actor::Ask<GetGroups>>;
-
-struct ClusterEvent {  // an Announce with its number and wall time, as `tandem events` lists it
-  std::int64_t seq = 0;
-  std::int64_t time_ms = 0;
-  std::string kind, subject, message;
-  EventLevel level = EventLevel::kInfo;
-};
 
 // Answered with the job's id. Refused with kInfeasible where no node could ever hold the job.
 struct Submit {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/runs/run_files.h"
 #include "runtime/base/json.h"
 
 namespace tandem::actors {

@@ -9,8 +9,6 @@
 
 namespace tandem::actors {
 
-inline constexpr const char* kResumeFile = "resume.json";  // in a run directory
-
 // The name of the file in the run directory that takes the outcome of such a job.
 const char* outcome_file(const JobRecord& job);
 // The text of that file, once the job has ended.

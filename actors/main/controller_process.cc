@@ -21,12 +21,11 @@
 #include <system_error>
 #include <utility>
 
+#include "actors/api/http_api.h"
+#include "actors/api/http_door.h"
 #include "actors/cli/api_client.h"
-#include "actors/controller/doors.h"
-#include "actors/controller/http_api.h"
-#include "actors/controller/http_door.h"
 #include "actors/controller/result_json.h"
-#include "actors/controller/run_events.h"
+#include "actors/doors/doors.h"
 #include "actors/job/kept_run.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
@@ -42,6 +41,7 @@
 #include "actors/main/socket_keeper.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
+#include "actors/runs/run_events.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"

@@ -1,5 +1,5 @@
 // Wires an exchange. Every port that the exchange offers to ranks has a door
-// (actors/controller/doors.h), which refuses messages that do not speak for their sender.
+// (actors/doors/doors.h), which refuses messages that do not speak for their sender.
 // References to ranks are made from the name and incarnation of their link, so that a message to an
 // incarnation that has ended reaches nobody.
 #include "actors/main/exchange_host.h"
@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "actors/controller/doors.h"
+#include "actors/doors/doors.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
 #include "actors/main/rank_process.h"

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
-#include "actors/controller/run_files.h"
 #include "actors/exchange/exchange.h"
 #include "actors/job/job_spec.h"
+#include "actors/runs/run_files.h"
 #include "runtime/actor/system.h"
 #include "runtime/link/link.h"
 #include "runtime/link/remote.h"

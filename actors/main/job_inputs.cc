@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "actors/controller/run_journal.h"
 #include "actors/job/dataset.h"
 #include "actors/job/kept_run.h"
 #include "actors/main/exchange_host.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
+#include "actors/runs/run_journal.h"
 #include "runtime/base/file.h"
 
 namespace tandem::app {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "actors/api/runs_api.h"
 #include "actors/cli/api_client.h"
-#include "actors/controller/runs_api.h"
 #include "actors/job/print_job.h"
 #include "actors/main/exchange_host.h"
 #include "actors/main/job_shape.h"

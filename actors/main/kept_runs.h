@@ -1,9 +1,9 @@
 // The runs below TANDEM_HOME/runs as their files show them, for the command line where no
-// controller runs: by the same answers as the HTTP API's (actors/controller/runs_api.h), in this
+// controller runs: by the same answers as the HTTP API's (actors/api/runs_api.h), in this
 // process.
 #pragma once
 
-#include "actors/controller/run_catalogue.h"
+#include "actors/runs/run_catalogue.h"
 #include "runtime/http/http_server.h"
 
 namespace tandem::app {

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "actors/api/api_json.h"
 #include "actors/cli/api_client.h"
 #include "actors/cli/job_progress.h"
 #include "actors/cli/progress_display.h"
-#include "actors/controller/api_json.h"
 #include "actors/job/kept_run.h"
 #include "actors/job/print_job.h"
 #include "actors/job/reading_notice.h"

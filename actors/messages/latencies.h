@@ -54,7 +54,7 @@ struct Latencies {
 };
 TANDEM_WIRE(Latencies, queue, first_token, prefill, token, decode, request)
 
-// One histogram as /metrics shows it; actors/controller/prometheus.cc goes through the table below.
+// One histogram as /metrics shows it; actors/api/prometheus.cc goes through the table below.
 struct LatencyFamily {
   const char* name;  // as Prometheus wants it, in seconds
   const char* help;

@@ -17,8 +17,8 @@
 #include <optional>
 #include <utility>
 
-#include "actors/controller/run_journal.h"
 #include "actors/exchange/state/journal_replay.h"
+#include "actors/runs/run_journal.h"
 #include "runtime/base/file.h"
 #include "runtime/sqlite/sqlite.h"
 #include "runtime/weights/weights_config.h"

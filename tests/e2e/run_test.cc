@@ -10,7 +10,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
-#include "tests/actors/controller/event_file_reader.h"
+#include "tests/actors/runs/event_file_reader.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {

@@ -105,7 +105,7 @@ class Rules(unittest.TestCase):
         self.assert_caught("LA-6", "runtime/base/a.cc", "\n" * 601)
         self.assert_caught("LA-6", "runtime/base/a.h", "  // " + "a" * 96 + "\n")
         self.assertEqual(errors_of({"runtime/base/a.h": "  // " + "ö" * 95 + "\n"}), [])
-        self.assert_caught("LA-1", "actors/exchange/a.h", '#include "actors/controller/doors.h"\n')
+        self.assert_caught("LA-1", "actors/exchange/a.h", '#include "actors/doors/doors.h"\n')
         self.assertEqual(errors_of({"runtime/base/a.h": "\n" * 250}), [])
 
     def test_la7_no_ifdef(self):

@@ -19,7 +19,7 @@ import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "actors/controller/web"))
+sys.path.insert(0, str(ROOT / "actors/api/web"))
 import embed  # noqa: E402
 
 KEY = "one-time-key"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The web page in headless Chromium, on made data: usage: page_test.py SCREENSHOT_FOLDER [NAME…]
 
-The page is that of actors/controller/web under the content policy that the controller sends, with
+The page is that of actors/api/web under the content policy that the controller sends, with
 50 actors, 100,000 steps of history and texts that try to escape. Ends with 77 where there is no
 chromium (scripts/setup --tests installs it). Figures (bytes, time to the first plot) are printed.
 """

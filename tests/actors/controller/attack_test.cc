@@ -9,7 +9,7 @@
 #include <mutex>
 #include <set>
 
-#include "actors/controller/doors.h"
+#include "actors/doors/doors.h"
 #include "actors/exchange/exchange.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"

@@ -2,7 +2,7 @@
 // job, and what it says of a loop of deaths.
 #include <chrono>
 
-#include "actors/controller/api_json.h"
+#include "actors/api/api_json.h"
 #include "runtime/base/json.h"
 #include "tests/actors/controller/controller_world.h"
 

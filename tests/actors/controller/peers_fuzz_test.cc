@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "actors/controller/doors.h"
+#include "actors/doors/doors.h"
 #include "runtime/collective/nccl_api.h"
 #include "runtime/link/remote.h"
 #include "tests/actors/exchange/exchange_stage.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
-#include "actors/controller/doors.h"
+#include "actors/doors/doors.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/link/remote.h"

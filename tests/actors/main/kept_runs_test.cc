@@ -10,7 +10,7 @@
 
 #include "actors/cli/client_program.h"
 #include "actors/cli/command_line.h"
-#include "actors/controller/run_files.h"
+#include "actors/runs/run_files.h"
 #include "runtime/base/json.h"
 
 namespace tandem::app {

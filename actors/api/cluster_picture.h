@@ -1,0 +1,50 @@
+// The cluster at one moment, as one HTTP answer needs it: the views of the controller and of the
+// exchanges, and the API's objects made from them.
+//
+// Used on the HTTP server's threads. take_picture() and list("groups") ask actors and wait for
+// their answers, at most kApiAskTimeout each; the other functions do not wait.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "actors/api/api_json.h"
+#include "actors/controller/controller.h"
+
+namespace tandem::actors {
+
+// Pointers that its members return point into the picture, and are valid while it is not changed.
+struct Picture {
+  ClusterView cluster;
+  ExchangeReports reports;
+
+  const ExchangeReport* report(const std::string& job) const;
+  // The job of this id, or else of this name: one that still runs if there is one, and the last in
+  // the list among several. Null if there is none.
+  const JobRecord* job(const std::string& wanted) const;
+  nlohmann::json shown(const JobRecord& job) const;
+  nlohmann::json shown(const JobRecord& job, const ActorRecord& actor) const;
+};
+
+// Asks the controller, then each exchange. Fails only if the controller does not answer; an
+// exchange that does not is left out.
+Result<Picture> take_picture(const actor::Ref<Controller::Inbox>& controller);
+
+struct FoundActor {
+  const JobRecord* job = nullptr;
+  const ActorRecord* actor = nullptr;
+};
+// "JOB/rollout/0" names one actor; "rollout/0" does if a single job that is not over has such an
+// actor. Fails with kNotFound, or kInvalid where several jobs have one.
+Result<FoundActor> find_actor(const Picture& picture, const std::string& wanted);
+
+// All objects of a kind: "jobs", "actors", "nodes" or "groups".
+nlohmann::json list(const Picture& picture, const std::string& kind);
+// The object of a kind by its name, or by its number for a group. kNotFound if there is none.
+Result<nlohmann::json> find_one(const Picture& picture, const std::string& kind,
+                                const std::string& name);
+
+// The part of `GET /api/v1/status` that the controller knows; its process adds the rest.
+nlohmann::json status_json(const ClusterView& cluster);
+
+}  // namespace tandem::actors

@@ -1,0 +1,43 @@
+// The HTTP API (docs/design/contract.md) on the controller's actors: /api/v1 and /metrics. Handlers
+// run on the HTTP server's threads, ask the controller and the exchanges, and wait for their
+// answers for at most kApiAskTimeout. Streams (watch, follow) are fed by an actor of their own, so
+// that no server thread waits. Runs, samples, logs and events are in runs_api.h; who may call is in
+// http_door.h.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "actors/controller/controller.h"
+#include "actors/runs/run_catalogue.h"
+#include "runtime/actor/system.h"
+#include "runtime/http/http_server.h"
+
+namespace tandem::actors {
+
+// The facts about the controller's process in /api/v1/status.
+struct ClusterIdentity {
+  std::string version;
+  std::uint64_t epoch = 0;
+  std::int64_t pid = 0;
+  std::string http;  // the server's address; empty before it listens
+  std::int64_t started_ms = 0;
+};
+
+struct HttpApi {
+  actor::Ref<Controller::Inbox> controller;
+  // Checks a submitted job file, whose paths are absolute. `resume` names the run to resume, by its
+  // id or directory; it is empty for a new run.
+  std::function<Result<JobShape>(const std::string& yaml, const std::string& resume)> shape_of;
+  std::filesystem::path home;  // TANDEM_HOME, with the runs and the controller's journal
+  JobReaders read_job;
+  std::function<ClusterIdentity()> identity;  // any thread
+  actor::System& system;  // for the feeding actor, "http_streams"; outlives the server
+};
+
+// The handler, for any number of threads. It answers /healthz, /readyz, /metrics, the page and the
+// API.
+http::HttpHandler make_http_handler(const HttpApi& api);
+
+}  // namespace tandem::actors

@@ -1,0 +1,45 @@
+// Logs of actors, running and ended, as HTTP answers: the end of a log, its newest part by time,
+// and a stream that ends with the incarnation. No answer reads a large log as a whole.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "actors/api/http_answers.h"
+#include "runtime/node/log_files.h"
+
+namespace tandem::actors {
+
+inline constexpr std::size_t kLogAnswerBytesMax = std::size_t{4} << 20;
+// The most of an existing log that a stream begins with; the client's buffer holds twice as much.
+inline constexpr std::size_t kLogFollowBytesMax = std::size_t{2} << 20;
+inline constexpr std::int64_t kLogLinesMax = 1'000'000;
+
+struct LogQuery {
+  std::optional<std::int64_t> tail;     // so many last lines
+  std::optional<std::int64_t> since_s;  // lines not older than so many seconds
+  bool follow = false;
+  bool previous = false;  // the incarnation before
+};
+// Reads a query; kInvalid for a number out of its bounds.
+Result<LogQuery> log_query(const http::HttpRequest& request);
+
+// The log that a path names: "rollout/0" (its newest incarnation) or "rollout/0/3". `previous` goes
+// one incarnation back. Only logs that the directory lists are found, so that no name leads out of
+// the directory. Fails with kNotFound.
+struct NamedLog {
+  std::string actor;
+  Incarnation incarnation;
+};
+Result<NamedLog> find_log(const std::filesystem::path& logs, const std::string& wanted,
+                          bool previous);
+
+// `over` says whether the incarnation can write no more; a stream ends after its last bytes. `over`
+// is called in the turns of the feeding actor. Without `streams` a log cannot be followed.
+http::HttpAnswer log_answer(const HttpStreams* streams, const std::filesystem::path& path,
+                            const LogQuery& query, std::function<bool()> over);
+
+}  // namespace tandem::actors

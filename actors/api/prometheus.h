@@ -1,0 +1,20 @@
+// `GET /metrics` in Prometheus' text format, version 0.0.4
+// (prometheus.io/docs/instrumenting/exposition_formats). docs/metrics.md lists the families; a test
+// compares it with this code. Pure.
+//
+// A value that is not known has no series. The label of a job is `tandem_job`, because Prometheus
+// gives every target a label `job` of its own.
+#pragma once
+
+#include <string>
+
+#include "actors/api/api_json.h"
+
+namespace tandem::actors {
+
+inline constexpr const char* kPrometheusContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+// All families, also those without samples.
+std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports);
+
+}  // namespace tandem::actors

@@ -1,0 +1,179 @@
+// Appended files are flushed line by line, so that at most the last line can be torn. Files that
+// are replaced are written under another name and renamed. A former file gets a second name before
+// its first one is taken away, so that a crash at any point loses no file.
+#include "actors/runs/run_files.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr std::uint64_t kMetricsBytesMax = std::uint64_t{4} << 30;  // about a line of 1 KB per step
+
+// Gives a file of an earlier incarnation of the run a second name with the first free number,
+// before another file takes its place: a crash between the two loses neither.
+Result<void> number_former(const std::string& path) {
+  std::error_code failure;
+  for (int n = 1;; ++n) {
+    std::filesystem::create_hard_link(path, path + "." + std::to_string(n), failure);
+    if (!failure) return {};
+    if (failure != std::errc::file_exists)
+      return Error{ErrorCode::kFailed, "cannot keep the former file: " + failure.message(), path,
+                   "is the disk full, or the folder not writable?"};
+  }
+}
+
+// Keeps the result of an earlier incarnation under a number only. It must not be read as the result
+// of this one, which may be killed before it has any. The outcome of a resume that led to nothing
+// goes, since the run goes on now.
+Result<void> set_result_aside(const std::string& run_dir) {
+  const std::string path = run_dir + "/result.json";
+  std::error_code failure;
+  std::filesystem::remove(run_dir + "/" + kResumeFile, failure);
+  if (failure)
+    return Error{ErrorCode::kFailed, "cannot remove the outcome of a resume: " + failure.message(),
+                 run_dir + "/" + kResumeFile, "is the folder writable?"};
+  if (!std::filesystem::exists(path, failure)) return {};
+  if (const auto numbered = number_former(path); !numbered) return numbered;
+  if (std::filesystem::remove(path, failure)) return {};
+  return Error{ErrorCode::kFailed, "cannot remove the former file: " + failure.message(), path, {}};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
+                                                 EventFiles event_files) {
+  auto journal = RunJournal::open(run_dir);
+  if (!journal) return journal.error();
+  auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
+  if (const auto opened = files->open_metrics(); !opened) return opened.error();
+  if (const auto regular = refuse_irregular(run_dir + "/samples.jsonl"); !regular)
+    return regular.error();
+  files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
+  if (!files->samples_) return files->cannot_open();
+  files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
+  if (event_files == EventFiles::kTensorboard) files->tensorboard_.emplace(run_dir);
+  return files;
+}
+
+Error RunFiles::cannot_open() const {
+  return {ErrorCode::kFailed, "cannot write the run's files: " + errno_text(errno), run_dir_,
+          "is the disk full, or the folder not writable?"};
+}
+
+Result<void> RunFiles::open_metrics() {
+  const std::string path = run_dir_ + "/metrics.jsonl";
+  if (const auto regular = refuse_irregular(path); !regular) return regular;
+  metrics_.open(path, std::ios::app);
+  if (!metrics_) return cannot_open();
+  return {};
+}
+
+RunFiles::RunFiles(std::string run_dir, RunJournal journal)
+    : run_dir_(std::move(run_dir)), journal_(std::move(journal)) {}
+
+Result<void> RunFiles::journal(std::span<const JournalEvent> events, Durability durability) {
+  return journal_.append(events, unix_ms(), durability);
+}
+
+Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
+                              const std::string& line) {
+  file << line << '\n';
+  file.flush();
+  if (file) return {};
+  return Error{ErrorCode::kFailed, "cannot append to the run's files: " + errno_text(errno),
+               run_dir_ + "/" + name, "is the disk full?"};
+}
+
+Result<void> RunFiles::metrics(const std::string& json_line) {
+  if (const auto kept = append(metrics_, "metrics.jsonl", json_line); !kept) return kept;
+  if (!tensorboard_) return {};
+  if (const auto shown = tensorboard_->add(json_line); !shown) {
+    const Error& error = shown.error();
+    log::warn(
+        "event=tensorboard_stopped file=\"{}\" message=\"{}\" help=\"{}; metrics.jsonl goes on, "
+        "and a resumed run writes what is missing\"",
+        error.where, error.message, error.help);
+    tensorboard_.reset();
+  }
+  return {};
+}
+
+Result<void> RunFiles::take_up(const std::string& yaml) {
+  if (const auto aside = set_result_aside(run_dir_); !aside) return aside;
+  const std::string path = run_dir_ + "/job.yaml";
+  const auto former = read_file(path);
+  // The same job file again needs no number.
+  if (former && *former == yaml) return {};
+  if (former)
+    if (const auto numbered = number_former(path); !numbered) return numbered;
+  return write_file_atomic(path, yaml);
+}
+
+Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
+  metrics_.close();
+  const std::string path = run_dir_ + "/metrics.jsonl";
+  const auto text = read_file(path, kMetricsBytesMax);
+  if (!text) return text.error();
+  std::istringstream lines(*text);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    auto parsed = parse_json(line);  // the last one may be torn
+    if (!parsed.is_object() || !parsed["step"].is_number_integer()) continue;
+    // A line of step s is written when s steps are committed, so that of the checkpoint's step
+    // stays.
+    if (parsed["step"] <= checkpoint.value) kept += line + '\n';
+  }
+  if (const auto written = write_file_atomic(path, kept); !written) return written;
+  return open_metrics();
+}
+
+Result<bool> RunFiles::sample(const std::string& json_line) {
+  // Counted also when it is dropped: after the first sample too many none follows, however short.
+  sample_bytes_ += json_line.size() + 1;
+  if (sample_bytes_ > kSamplesBytesMax) return !std::exchange(samples_full_, true);
+  if (const auto kept = append(samples_, "samples.jsonl", json_line); !kept) return kept.error();
+  return false;
+}
+
+// The link is made aside and renamed, so that a reader finds the former or the new one. A
+// checkpoint that is not there was removed under another key; the link would lead nowhere.
+Result<void> RunFiles::name_best(StepId step) {
+  namespace fs = std::filesystem;
+  const fs::path link = fs::path(run_dir_) / "checkpoints" / "best";
+  const fs::path aside = fs::path(run_dir_) / "checkpoints" / "best.new";
+  const std::string name = "step-" + std::to_string(step.value);
+  std::error_code failed;
+  fs::remove(aside, failed);
+  if (!fs::is_directory(link.parent_path() / name, failed)) {
+    log::warn(
+        "event=best_checkpoint_gone step={} message=\"it was removed before it was the best "
+        "by learner.keep_best\"",
+        step.value);
+    fs::remove(link, failed);
+    return {};
+  }
+  fs::create_directory_symlink(name, aside, failed);
+  if (!failed) fs::rename(aside, link, failed);
+  if (!failed) return {};
+  return Error{ErrorCode::kFailed, "cannot name the best checkpoint: " + failed.message(),
+               link.string(), "is the folder writable?"};
+}
+
+Result<void> RunFiles::result(const std::string& text) {
+  return write_file_atomic(run_dir_ + "/result.json", text + "\n");
+}
+
+Result<void> RunFiles::replay(const std::function<void(const JournalEntry&)>& take) {
+  return journal_.read(take);
+}
+
+}  // namespace tandem::actors

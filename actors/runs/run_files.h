@@ -1,0 +1,66 @@
+// The run directory (docs/design/contract.md) as a RunRecord:
+//
+//   journal.sqlite  the exchange's events (run_journal.h)
+//   metrics.jsonl   one line per step, and one per evaluation
+//   samples.jsonl   one line per sample, up to kSamplesBytesMax
+//   job.yaml        the job file; earlier ones stay as job.yaml.1, …
+//   result.json     written whole when this incarnation of the run has ended; earlier ones stay as
+//                   result.json.1, …
+//   resume.json     removed when the run goes on (result_json.h)
+//   tensorboard/    event files, if the job asks for them
+//   checkpoints/best  a link to the best checkpoint, if the job names a key for it
+//
+// Event files are an extra. If they cannot be written, the log says so once, no more of them are
+// written until the run is resumed, and the run goes on.
+#pragma once
+
+#include <cstddef>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/exchange/run_record.h"
+#include "actors/runs/run_journal.h"
+#include "actors/runs/tensorboard.h"
+
+namespace tandem::actors {
+
+// In a run directory: the outcome of a job that was to resume the run and ended before (see
+// controller/result_json.h).
+inline constexpr const char* kResumeFile = "resume.json";
+
+enum class EventFiles { kNone, kTensorboard };
+
+// Owned by one exchange. The members keep the contracts of RunRecord.
+class RunFiles final : public RunRecord {
+ public:
+  // `run_dir` exists. Files that are there are continued.
+  static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir,
+                                                EventFiles event_files = EventFiles::kNone);
+
+  Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
+  Result<void> metrics(const std::string& json_line) override;
+  Result<void> take_up(const std::string& yaml) override;
+  Result<void> rewind_metrics(StepId checkpoint) override;
+  Result<bool> sample(const std::string& json_line) override;
+  Result<void> name_best(StepId step) override;
+  Result<void> result(const std::string& json) override;
+  Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
+
+ private:
+  RunFiles(std::string run_dir, RunJournal journal);
+  Result<void> open_metrics();
+  Error cannot_open() const;
+  // Writes a line and flushes it to the operating system, so that it survives a kill.
+  Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
+
+  const std::string run_dir_;
+  RunJournal journal_;
+  std::ofstream metrics_, samples_;
+  std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
+  std::size_t sample_bytes_ = 0;                  // of all incarnations of the run
+  bool samples_full_ = false;                     // and sample() has said so
+};
+
+}  // namespace tandem::actors

@@ -1,0 +1,288 @@
+// A row of the table is one event, or several of one kind that follow each other in one append and
+// are each about one group: 64 groups that are admitted at once are one row to write, not 64, and
+// the encoded events are packed together. The columns of the groups are a JSON list in that row, of
+// which the view makes rows. An item is the group's number, or a list [group, lease, step, version,
+// position, detail, holder] without the nulls at its end; a column that all groups have in common
+// stands in the row instead.
+#include "actors/runs/run_journal.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "actors/exchange/journal_rows.h"
+#include "actors/runs/packed.h"
+#include "runtime/base/json.h"
+#include "runtime/wire/codec.h"
+
+namespace tandem::actors {
+namespace {
+
+constexpr const char* kFile = "/journal.sqlite";
+constexpr std::size_t kGroupsPerRow = 1024;
+constexpr const char* kTables =
+    "CREATE TABLE events(seq INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER, kind TEXT, "
+    "group_id INTEGER, lease INTEGER, holder TEXT, step INTEGER, version INTEGER, "
+    "position INTEGER, detail TEXT, groups_kind TEXT, groups TEXT, body BLOB);"
+    "CREATE VIEW journal AS "
+    "SELECT seq, time_ms, kind, group_id, lease, holder, step, version, position, detail "
+    "FROM events WHERE kind IS NOT NULL "
+    "UNION ALL "
+    "SELECT e.seq, e.time_ms, e.groups_kind, "
+    "iif(g.type = 'array', json_extract(g.value, '$[0]'), g.value), "
+    "iif(e.kind IS NULL AND e.lease IS NOT NULL, e.lease, json_extract(g.value, '$[1]')), "
+    "iif(e.kind IS NULL AND e.holder IS NOT NULL, e.holder, json_extract(g.value, '$[6]')), "
+    "iif((e.kind IS NULL OR e.groups_kind = 'trained') AND e.step IS NOT NULL, e.step, "
+    "json_extract(g.value, '$[2]')), "
+    "iif((e.kind IS NULL OR e.groups_kind = 'trained') AND e.version IS NOT NULL, e.version, "
+    "json_extract(g.value, '$[3]')), "
+    "iif(e.kind IS NULL AND e.position IS NOT NULL, e.position, json_extract(g.value, '$[4]')), "
+    "iif(e.kind IS NULL AND e.detail IS NOT NULL, e.detail, json_extract(g.value, '$[5]')) "
+    "FROM events e, json_each(e.groups) g WHERE e.groups_kind IS NOT NULL;";
+constexpr const char* kInsert =
+    "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
+    "groups_kind, groups, body) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
+
+sqlite::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? sqlite::Sqlite::Value{*number} : sqlite::Sqlite::Value{};
+}
+
+sqlite::Sqlite::Value value_of(const std::string& text) {
+  return text.empty() ? sqlite::Sqlite::Value{} : sqlite::Sqlite::Value{text};
+}
+
+nlohmann::json json_of(const std::optional<std::int64_t>& number) {
+  return number ? nlohmann::json(*number) : nlohmann::json();
+}
+
+nlohmann::json json_of(const std::string& text) {
+  return text.empty() ? nlohmann::json() : nlohmann::json(text);
+}
+
+// What all rows have in one of the columns; its empty value where they differ.
+template <class Column>
+Column in_common(const std::vector<JournalRow>& rows, Column JournalRow::*column) {
+  const bool equal = std::ranges::all_of(
+      rows, [&](const JournalRow& row) { return row.*column == rows.front().*column; });
+  return equal ? rows.front().*column : Column{};
+}
+
+JournalRow in_common(const std::vector<JournalRow>& rows) {
+  return {.kind = {},
+          .group = {},
+          .lease = in_common(rows, &JournalRow::lease),
+          .holder = in_common(rows, &JournalRow::holder),
+          .step = in_common(rows, &JournalRow::step),
+          .version = in_common(rows, &JournalRow::version),
+          .position = in_common(rows, &JournalRow::position),
+          .detail = in_common(rows, &JournalRow::detail)};
+}
+
+// The list of the groups, without the columns that stand in their row already.
+std::string list_of(const std::vector<JournalRow>& groups, const JournalRow& common) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const JournalRow& row : groups) {
+    nlohmann::json item{json_of(row.group),
+                        common.lease ? nlohmann::json() : json_of(row.lease),
+                        common.step ? nlohmann::json() : json_of(row.step),
+                        common.version ? nlohmann::json() : json_of(row.version),
+                        common.position ? nlohmann::json() : json_of(row.position),
+                        common.detail.empty() ? json_of(row.detail) : nlohmann::json(),
+                        common.holder.empty() ? json_of(row.holder) : nlohmann::json()};
+    while (item.size() > 1 && item.back().is_null()) item.erase(item.size() - 1);
+    list.push_back(item.size() > 1 ? std::move(item) : std::move(item.front()));
+  }
+  return dump_json(list);
+}
+
+// A row of the table while events are gathered for it.
+struct Gathered {
+  JournalRow own;                  // of the event; without a kind the columns are its groups'
+  std::vector<JournalRow> groups;  // of one kind
+  std::string body;
+};
+
+// Events stand in a body one behind the other, each after its length as four bytes, the lowest
+// first.
+void add_to_body(std::string& body, const JournalEvent& event) {
+  const std::string bytes = wire::encode(event);
+  for (int shift = 0; shift < 32; shift += 8)
+    body += static_cast<char>(bytes.size() >> shift & 0xff);
+  body += bytes;
+}
+
+// The events of a body; empty where it holds anything else.
+std::vector<JournalEvent> events_of(std::string_view body) {
+  std::vector<JournalEvent> events;
+  while (body.size() > 4) {
+    std::size_t size = 0;
+    for (int i = 3; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(body[i]);
+    body.remove_prefix(4);
+    if (size > body.size()) return {};
+    auto event = wire::decode<JournalEvent>(std::string(body.substr(0, size)));
+    if (!event) return {};
+    events.push_back(std::move(*event));
+    body.remove_prefix(size);
+  }
+  return body.empty() ? std::move(events) : std::vector<JournalEvent>{};
+}
+
+std::vector<Gathered> gather(std::span<const JournalEvent> events) {
+  std::vector<Gathered> rows;
+  for (const JournalEvent& event : events) {
+    JournalRows columns = rows_of(event);
+    const bool of_one_group = columns.of_groups.empty() && columns.of_event.group;
+    const bool goes_on = of_one_group && !rows.empty() && rows.back().own.kind.empty() &&
+                         rows.back().groups.back().kind == columns.of_event.kind &&
+                         rows.back().groups.size() < kGroupsPerRow;
+    if (goes_on) {
+      rows.back().groups.push_back(std::move(columns.of_event));
+    } else if (of_one_group) {
+      rows.push_back({.own = {}, .groups = {std::move(columns.of_event)}, .body = {}});
+    } else {
+      rows.push_back(
+          {.own = std::move(columns.of_event), .groups = std::move(columns.of_groups), .body = {}});
+    }
+    add_to_body(rows.back().body, event);
+  }
+  return rows;
+}
+
+sqlite::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
+  const auto& groups = gathered.groups;
+  const bool own = !gathered.own.kind.empty();
+  sqlite::Sqlite::Value kind, list;
+  JournalRow common = gathered.own;
+  if (!groups.empty()) {
+    kind = groups.front().kind;
+    if (!own) common = in_common(groups);
+    // Beside an event's own columns its groups keep theirs, but for those that the view shares.
+    JournalRow shared = own ? JournalRow{} : common;
+    if (own && groups.front().kind == "trained") {
+      shared.step = common.step;
+      shared.version = common.version;
+    }
+    list = list_of(groups, shared);
+  }
+  return {time_ms,
+          value_of(gathered.own.kind),
+          own ? value_of(common.group) : sqlite::Sqlite::Value{},
+          value_of(common.lease),
+          value_of(common.holder),
+          value_of(common.step),
+          value_of(common.version),
+          value_of(common.position),
+          value_of(common.detail),
+          std::move(kind),
+          std::move(list),
+          sqlite::Sqlite::Blob{packed(std::move(gathered.body))}};
+}
+
+Result<std::int64_t> number_from(sqlite::Sqlite& database, const char* query) {
+  std::int64_t number = 0;
+  const auto asked = database.query(query, [&number](const sqlite::Sqlite::Row& row) {
+    number = sqlite::number_of(row.front());
+  });
+  if (!asked) return asked.error();
+  return number;
+}
+
+// Which schema the journal has; 0: it is empty.
+Result<std::int64_t> schema_of(sqlite::Sqlite& database) {
+  const auto version = number_from(database, "PRAGMA user_version");
+  if (!version || *version > 0) return version;
+  const auto tables = number_from(database, "SELECT count(*) FROM sqlite_master");
+  if (!tables) return tables.error();
+  return *tables > 0 ? 1 : 0;  // the first schema had no number
+}
+
+Error other_schema(const std::string& path, std::int64_t schema) {
+  return {ErrorCode::kInvalid,
+          "the run's journal has schema " + std::to_string(schema) +
+              ", and this version of tandem reads schema " + std::to_string(kJournalSchema),
+          path,
+          "resume the run with the version of tandem that wrote it, or begin a new run from its "
+          "checkpoint (model.path: RUN_DIR/checkpoints/step-N)"};
+}
+
+// Whether the journal is empty. kInvalid for another schema.
+Result<bool> is_new(sqlite::Sqlite& database, const std::string& path) {
+  const auto schema = schema_of(database);
+  if (!schema) return schema.error();
+  if (*schema != 0 && *schema != kJournalSchema) return other_schema(path, *schema);
+  return *schema == 0;
+}
+
+}  // namespace
+
+Result<void> RunJournal::check(const std::string& run_dir) {
+  const std::string path = run_dir + kFile;
+  const auto database = sqlite::Sqlite::open_to_read(path);
+  if (!database) return database.error();
+  if (const auto fine = is_new(**database, path); !fine) return fine.error();
+  return {};
+}
+
+Result<RunJournal> RunJournal::open(const std::string& run_dir) {
+  const std::string path = run_dir + kFile;
+  auto database = sqlite::Sqlite::open(path, "");
+  if (!database) return database.error();
+  const auto empty = is_new(**database, path);
+  if (!empty) return empty.error();
+  if (*empty) {
+    const std::string made = std::string("BEGIN IMMEDIATE;") + kTables +
+                             "CREATE INDEX milestones ON events(kind) WHERE kind IN " +
+                             kMilestoneKinds +
+                             ";PRAGMA user_version = " + std::to_string(kJournalSchema) + ";COMMIT";
+    if (const auto done = (*database)->run_script(made); !done) return done.error();
+  }
+  return RunJournal(path, std::move(*database));
+}
+
+Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
+  const std::string path = run_dir + kFile;
+  auto database = sqlite::Sqlite::open_to_read(path);
+  if (!database) return database.error();
+  const auto schema = schema_of(**database);
+  if (!schema) return schema.error();
+  if (*schema != kJournalSchema) return other_schema(path, *schema);
+  return RunJournal(path, std::move(*database));
+}
+
+Result<void> RunJournal::append(std::span<const JournalEvent> events, std::int64_t time_ms,
+                                Durability durability) {
+  std::vector<sqlite::Sqlite::Row> rows;
+  for (Gathered& gathered : gather(events)) rows.push_back(row_of(std::move(gathered), time_ms));
+  return database_->insert(kInsert, rows, durability);
+}
+
+Result<std::vector<JournalEvent>> RunJournal::events_in(const sqlite::Sqlite::Value& body) {
+  const auto* blob = std::get_if<sqlite::Sqlite::Blob>(&body);
+  const auto bytes = unpacked(blob ? blob->bytes : "");
+  if (!bytes) return bytes.error();
+  auto events = events_of(*bytes);
+  if (events.empty()) return Error{ErrorCode::kInvalid, "it holds no events"};
+  return events;
+}
+
+Result<void> RunJournal::read(const std::function<void(const JournalEntry&)>& take) const {
+  std::optional<Error> damaged;
+  const auto asked = database_->query(
+      "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const sqlite::Sqlite::Row& row) {
+        if (damaged) return;
+        auto events = events_in(row[2]);
+        if (!events) {
+          damaged = Error{ErrorCode::kInvalid,
+                          "row " + std::to_string(sqlite::number_of(row[0])) +
+                              " of the journal is damaged: " + events.error().message,
+                          path_, "restore the file, or begin a new run"};
+          return;
+        }
+        for (JournalEvent& event : *events) take({sqlite::number_of(row[1]), std::move(event)});
+      });
+  if (!asked) return asked;
+  if (damaged) return *damaged;
+  return {};
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,337 @@
+// Protobuf and records are written by hand: it takes ten fields. An event is laid out as wall
+// time, step, and then its summary or session log, so that all bytes after the first nine say what
+// TensorBoard shows. The events of an earlier incarnation are compared with metrics.jsonl in these
+// bytes, which needs no decoder: each line has its own time and clock values, so a step that was
+// trained anew differs from the step that it replaces.
+#include "actors/runs/tensorboard.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/file.h"
+#include "runtime/base/line_file.h"
+#include "runtime/node/resources.h"
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kNameBegin = "events.out.tfevents.";
+constexpr std::size_t kSecondsDigits = 10;                 // of a name: up to the year 2286
+constexpr std::size_t kHostCharsMax = 64;                  // of a name
+constexpr std::size_t kRecordBytesMax = 16u << 20;         // a line of kLineBytesMax makes less
+constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // of history at a time
+
+// ---- protobuf and records
+
+enum class WireType : std::uint64_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+void append_little_endian(std::string& to, std::unsigned_integral auto value) {
+  for (std::size_t i = 0; i < sizeof value; ++i) to += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+void append_varint(std::string& to, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) to += static_cast<char>(value | 0x80);
+  to += static_cast<char>(value);
+}
+
+void append_key(std::string& to, std::uint64_t field, WireType type) {
+  append_varint(to, field << 3 | static_cast<std::uint64_t>(type));
+}
+
+void append_bytes(std::string& to, std::uint64_t field, std::string_view bytes) {
+  append_key(to, field, WireType::kBytes);
+  append_varint(to, bytes.size());
+  to += bytes;
+}
+
+std::string wall_time_field(double unix_seconds) {
+  std::string field;
+  append_key(field, 1, WireType::kFixed64);
+  append_little_endian(field, std::bit_cast<std::uint64_t>(unix_seconds));
+  return field;
+}
+constexpr std::size_t kWallTimeBytes = 9;
+
+std::string step_field(std::int64_t step) {
+  std::string field;
+  append_key(field, 2, WireType::kVarint);
+  append_varint(field, static_cast<std::uint64_t>(step));
+  return field;
+}
+
+// An event without its wall time.
+std::string scalars_of(const MetricsLine& line) {
+  std::string summary, scalar;
+  for (const auto& [tag, value] : line.values) {
+    if (!(std::abs(value) <= std::numeric_limits<float>::max())) continue;
+    scalar.clear();
+    append_bytes(scalar, 1, tag);
+    append_key(scalar, 2, WireType::kFixed32);
+    append_little_endian(scalar, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+    append_bytes(summary, 1, scalar);
+  }
+  std::string event = step_field(line.step);
+  append_bytes(event, 5, summary);
+  return event;
+}
+
+std::string session_start(std::int64_t step) {
+  std::string status, event = step_field(step);
+  append_key(status, 1, WireType::kVarint);
+  append_varint(status, 1);
+  append_bytes(event, 7, status);
+  return event;
+}
+
+std::uint32_t masked_crc(std::string_view data) {
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(data)));
+  return std::rotr(crc, 15) + 0xa282ead8u;
+}
+
+void append_record(std::string& to, std::string_view data) {
+  std::string length;
+  append_little_endian(length, std::uint64_t{data.size()});
+  to += length;
+  append_little_endian(to, masked_crc(length));
+  to += data;
+  append_little_endian(to, masked_crc(data));
+}
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;)
+    value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+// Nothing where the file ends, or is damaged: TensorBoard reads no further either.
+std::optional<std::string> next_record(std::ifstream& file) {
+  std::string head(12, '\0'), data, check(4, '\0');
+  if (!file.read(head.data(), 12)) return std::nullopt;
+  const std::string_view length = std::string_view(head).substr(0, 8);
+  if (little_endian(std::string_view(head).substr(8)) != masked_crc(length)) return std::nullopt;
+  const std::uint64_t bytes = little_endian(length);
+  if (bytes > kRecordBytesMax) return std::nullopt;
+  data.resize(bytes);
+  if (!file.read(data.data(), static_cast<std::streamsize>(bytes))) return std::nullopt;
+  if (!file.read(check.data(), 4) || little_endian(check) != masked_crc(data)) return std::nullopt;
+  return data;
+}
+
+// ---- earlier files
+
+struct OwnEvent {
+  std::int64_t step = 0;
+  bool is_start = false;
+  std::string_view body;  // all but the wall time
+};
+
+// Nothing for the file's version, and for what somebody else has written.
+std::optional<OwnEvent> own_event(std::string_view data) {
+  if (data.size() < kWallTimeBytes + 2 || data[0] != '\x09' || data[kWallTimeBytes] != '\x10')
+    return std::nullopt;
+  OwnEvent event{.body = data.substr(kWallTimeBytes)};
+  std::uint64_t step = 0;
+  std::size_t at = 1;
+  for (unsigned shift = 0; shift < 63 && at < event.body.size(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(event.body[at++]);
+    step |= std::uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) break;
+  }
+  event.step = static_cast<std::int64_t>(step);
+  event.is_start = event.body == session_start(event.step);
+  return event;
+}
+
+struct Shown {
+  std::int64_t step = 0;
+  std::string body;
+};
+
+// Brings `newest`, the values that TensorBoard shows of the newest step below `limit`, to the state
+// after it has read `file` as well.
+void look_through(const fs::path& path, std::int64_t limit, std::optional<Shown>& newest) {
+  if (!refuse_irregular(path)) return;
+  std::ifstream file(path, std::ios::binary);
+  while (const auto data = next_record(file)) {
+    const auto event = own_event(*data);
+    if (!event || event->step >= limit) continue;
+    if (!event->is_start)
+      newest = Shown{event->step, std::string(event->body)};
+    else if (newest && newest->step >= event->step)
+      newest.reset();
+  }
+}
+
+// In the order in which TensorBoard reads them.
+Result<std::vector<fs::path>> event_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code failure;
+  fs::directory_iterator entry(folder, failure);
+  for (; !failure && entry != fs::directory_iterator(); entry.increment(failure))
+    if (entry->path().filename().string().find("tfevents") != std::string::npos)
+      files.push_back(entry->path());
+  if (failure)
+    return Error{
+        ErrorCode::kFailed, "cannot list the folder: " + failure.message(), folder.string(), {}};
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// 0 where the name has none.
+std::int64_t seconds_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  std::int64_t seconds = 0;
+  if (!name.starts_with(kNameBegin) || name.size() < kNameBegin.size() + kSecondsDigits) return 0;
+  const char* const begin = name.data() + kNameBegin.size();
+  const char* const end = begin + kSecondsDigits;
+  return std::from_chars(begin, end, seconds).ptr == end ? seconds : 0;
+}
+
+std::string name_of(std::int64_t seconds) {
+  std::string digits = std::to_string(seconds);
+  if (digits.size() < kSecondsDigits) digits.insert(0, kSecondsDigits - digits.size(), '0');
+  std::string host = node::hostname().substr(0, kHostCharsMax);
+  for (char& c : host) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || (!std::isalnum(byte) && c != '-' && c != '.')) c = '-';
+  }
+  return std::string(kNameBegin) + digits + "." + host + "." + std::to_string(::getpid()) + ".0";
+}
+
+// The clock of the run in seconds, the time between its incarnations left out.
+std::optional<double> run_clock(const MetricsLine& line) {
+  for (const auto& [key, value] : line.values)
+    if (key == "tandem/wall_seconds") return value;
+  return std::nullopt;
+}
+
+// A kept line holds the run's clock and no time of day: it is placed as long before `now` as the
+// run's clock says that it was.
+double time_of(const MetricsLine& kept, const MetricsLine& newest, double now) {
+  const auto then = run_clock(kept), newest_at = run_clock(newest);
+  return then && newest_at ? now - std::max(*newest_at - *then, 0.0) : now;
+}
+
+}  // namespace
+
+Result<void> TensorboardWriter::add(std::string_view metrics_line) {
+  if (!read_metrics_line(metrics_line, line_) || line_.step < 0) return {};
+  if (!file_.is_open())
+    if (const auto begun = begin(); !begun) return begun;
+  std::string records;
+  append_record(records, wall_time_field(now()) + scalars_of(line_));
+  return write(records);
+}
+
+std::int64_t TensorboardWriter::history_end() const {
+  return line_.step + (line_.evaluation ? 1 : 0);
+}
+
+double TensorboardWriter::now() const { return static_cast<double>(clock_()) / 1000; }
+
+Result<void> TensorboardWriter::begin() {
+  const fs::path folder = run_dir_ / "tensorboard";
+  std::error_code failure;
+  fs::create_directory(folder, failure);
+  if (failure)
+    return Error{
+        ErrorCode::kFailed, "cannot make the folder: " + failure.message(), folder.string(), {}};
+  const auto earlier = event_files(folder);
+  if (!earlier) return earlier.error();
+  const auto above = shown_up_to(*earlier);
+  if (!above) return above.error();
+  if (const auto begun = begin_file(*earlier); !begun) return begun;
+  if (!earlier->empty()) {
+    std::string start;
+    append_record(start, wall_time_field(now()) + session_start(*above + 1));
+    if (const auto written = write(start); !written) return written;
+  }
+  return write_history(*above);
+}
+
+Result<void> TensorboardWriter::begin_file(const std::vector<fs::path>& earlier) {
+  std::int64_t seconds = clock_() / 1000;
+  for (const fs::path& file : earlier) seconds = std::max(seconds, seconds_of(file) + 1);
+  path_ = run_dir_ / "tensorboard" / name_of(seconds);
+  if (!earlier.empty() && path_ <= earlier.back())
+    return Error{ErrorCode::kFailed, "no name of a new file sorts after the one that is there",
+                 earlier.back().string(), "move that file away"};
+  file_.open(path_, std::ios::binary | std::ios::app);
+  std::string version = wall_time_field(now()), records;
+  append_bytes(version, 3, "brain.Event:2");
+  append_record(records, version);
+  return write(records);
+}
+
+// The step up to which TensorBoard shows of the earlier files what metrics.jsonl holds; -1 where it
+// shows anything else. An incarnation replaces all lines behind its checkpoint, and begins its file
+// with what earlier files lack: if the newest step agrees with metrics.jsonl, all before it do.
+Result<std::int64_t> TensorboardWriter::shown_up_to(const std::vector<fs::path>& earlier) const {
+  std::optional<Shown> newest;
+  for (const fs::path& file : earlier) look_through(file, history_end(), newest);
+  if (!newest) return -1;
+  bool same = false;
+  // Evaluations stand behind steps that are later than their versions: the last line up to that
+  // step must be the newest event.
+  const auto read = each_line([&](const MetricsLine& line) {
+    if (line.step <= newest->step) same = scalars_of(line) == newest->body;
+  });
+  if (!read) return read.error();
+  return same ? newest->step : -1;
+}
+
+Result<void> TensorboardWriter::write_history(std::int64_t above) {
+  const double written_at = now();
+  std::string records;
+  Result<void> written;
+  const auto read = each_line([&](const MetricsLine& line) {
+    if (line.step <= above || line.step >= history_end() || !written) return;
+    append_record(records, wall_time_field(time_of(line, line_, written_at)) + scalars_of(line));
+    if (records.size() >= kWriteBytes) written = write(records);
+  });
+  if (!read) return read;
+  return written ? write(records) : written;
+}
+
+// Leaves `records` empty.
+Result<void> TensorboardWriter::write(std::string& records) {
+  file_ << records;
+  file_.flush();
+  records.clear();
+  if (file_) return {};
+  return Error{ErrorCode::kFailed, "cannot write the file: " + errno_text(errno), path_.string(),
+               "is the disk full, or the folder not writable?"};
+}
+
+Result<void> TensorboardWriter::each_line(const TakeLine& take) const {
+  auto file = LineFile::open(run_dir_ / "metrics.jsonl");
+  if (!file) {
+    if (file.error().code == ErrorCode::kNotFound) return {};
+    return file.error();
+  }
+  MetricsLine line;
+  const auto read = file->read_lines({}, file->size(), [&](std::uint64_t, std::string_view text) {
+    if (!read_metrics_line(text, line) || line.step < 0) return;
+    const bool current = line.evaluation && line_.evaluation && line.step == line_.step;
+    if (!current) take(line);
+  });
+  if (!read) return read.error();
+  return {};
+}
+
+}  // namespace tandem::actors

@@ -1,0 +1,187 @@
+#include "actors/api/api_json.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+namespace {
+
+using scheduler::JobState;
+
+JobRecord record_in(JobState state, const std::string& run_dir) {
+  JobRecord job{.id = "arith-1", .ladder = scheduler::RestartLadder({})};
+  job.shape.total_steps = 20;
+  for (const Role& role : kTrainingRoles) job.desired[role] = 1;
+  job.status.state = state;
+  job.run_dir = run_dir;
+  return job;
+}
+
+TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
+  const std::filesystem::path run =
+      testing::TempDir() + "api_json_test_" + std::to_string(getpid());
+  std::filesystem::create_directories(run);
+  ASSERT_TRUE(write_file_atomic(run / "result.json", R"({
+    "steps": 20, "policy_version": 20, "reward_mean": 0.75, "trainer_idle_fraction": 0.5,
+    "staleness": {"bound": 2, "max": 1, "mean": 0.5}, "eval": {"before": 0.1, "final": 0.9,
+    "counts": {"final": {"scored": 97, "failed": 3}},
+    "figures": {"final": {"mean": 0.9, "pass@8": 0.95}}}})"));
+  const Time now{};
+  for (const JobState state : {JobState::kStopping, JobState::kSucceeded, JobState::kCancelled}) {
+    const auto job = shown_job(record_in(state, run), nullptr, now);
+    EXPECT_EQ(job["step"], 20);
+    EXPECT_EQ(job["policy_version"], 20);
+    EXPECT_EQ(job["reward_mean"], 0.75);
+    EXPECT_EQ(job["staleness"]["max"], 1);
+    EXPECT_EQ(job["eval"], 0.9);
+    EXPECT_EQ(job["eval_scored"], 97);
+    EXPECT_EQ(job["eval_failed"], 3);
+    EXPECT_EQ(job["eval_figures"]["pass@8"], 0.95);
+  }
+  // A run that is resumed has the result of its earlier process until it ends itself.
+  EXPECT_EQ(shown_job(record_in(JobState::kStarting, run), nullptr, now)["step"], 0);
+  ExchangeReport report;
+  report.status.step = 7;
+  report.status.eval = EvaluationFigures{.all = {.greedy = 0.5, .failed = 2}};
+  const auto lived = shown_job(record_in(JobState::kRunning, run), &report, now);
+  EXPECT_TRUE(lived["eval"].is_null());
+  EXPECT_EQ(lived["eval_scored"], 0);
+  EXPECT_EQ(lived["eval_failed"], 2);
+  EXPECT_EQ(lived["eval_figures"]["greedy"], 0.5);
+  EXPECT_EQ(shown_job(record_in(JobState::kStopping, run), &report, now)["step"], 7);
+
+  report.status.reward_fails = "no completion is scored";
+  for (const JobState state : {JobState::kRunning, JobState::kWarmStart}) {
+    const auto job = shown_job(record_in(state, run), &report, now);
+    EXPECT_EQ(job["reason"], "RewardFails");
+    EXPECT_EQ(job["message"], "no completion is scored");
+  }
+  EXPECT_NE(shown_job(record_in(JobState::kStopping, run), &report, now)["reason"], "RewardFails");
+
+  std::filesystem::remove_all(run);
+  EXPECT_EQ(shown_job(record_in(JobState::kFailed, run), nullptr, now)["step"], 0);
+}
+
+TEST(ApiJson, AnActorUsesWhatItsLivingRanksUse) {
+  ActorRecord actor{.name = "arith-1/learner/0", .job = "arith-1", .role = Role::kLearner};
+  actor.ranks.resize(3);
+  EXPECT_TRUE(actor_json(actor, nullptr, 0, Time{})["cpu_percent"].is_null());
+  actor.ranks[0].usage = node::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
+  actor.ranks[1].usage = node::RankUsage{.cpu_percent = 25.5, .memory_bytes = 24};
+  actor.ranks[2].usage = node::RankUsage{.cpu_percent = 100, .memory_bytes = 1};
+  actor.ranks[0].alive = actor.ranks[1].alive = true;  // the third is gone
+  const auto shown = actor_json(actor, nullptr, 0, Time{});
+  EXPECT_EQ(shown["cpu_percent"], 75.5);
+  EXPECT_EQ(shown["memory_bytes"], 1024);
+}
+
+TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
+  NodeRecord node{.name = "a", .up = true};
+  node.gpus.push_back({.device = {.name = "NVIDIA H200",
+                                  .uuid = "GPU-1",
+                                  .cpu_affinity = "0-15",
+                                  .numa_affinity = "0",
+                                  .links = {node::GpuLink::kSelf, node::GpuLink::kNvlink}},
+                       .free_milli = 500});
+  node.gpus_unusable = {"GPU 2: GPU is lost"};
+  const auto shown = node_json(node, Time{});
+  EXPECT_EQ(shown["gpus"].dump(),
+            R"([{"cpu_affinity":"0-15","index":0,"leased":0.5,"links":["X","NV"],"memory_bytes":0,)"
+            R"("name":"NVIDIA H200","numa_affinity":"0","uuid":"GPU-1"}])");
+  EXPECT_EQ(shown["gpus_unusable"].dump(), R"(["GPU 2: GPU is lost"])");
+  EXPECT_TRUE(shown["gpus_absent"].is_null());
+  EXPECT_TRUE(shown["nccl"].is_null());
+  EXPECT_EQ(shown["state"], "Ready");
+}
+
+TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {
+  NodeRecord node{.name = "a"};
+  node.nccl = {.version = 23003, .path = "/opt/libnccl.so.2", .shares_gpus = true};
+  EXPECT_EQ(node_json(node, Time{})["nccl"].dump(),
+            R"({"path":"/opt/libnccl.so.2","shares_gpus":true,"version":"2.30.3"})");
+  EXPECT_TRUE(node_json(node, Time{})["nccl_absent"].is_null());
+  node.nccl = {.absent = "no NCCL library: none"};
+  EXPECT_TRUE(node_json(node, Time{})["nccl"].is_null());
+  EXPECT_EQ(node_json(node, Time{})["nccl_absent"], "no NCCL library: none");
+}
+
+TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  for (const Role& role : kTrainingRoles) job.desired[role] = role == Role::kRollout ? 3 : 1;
+  EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(), "{}");
+  job.shape.memory[Role::kRollout].rows = {{"weights", 5},
+                                           {"restore", 2, scheduler::MemoryUse::kPeak}};
+  EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(),
+            R"({"rollout":{"ranks":3,"reserved_bytes":7,"rows":[)"
+            R"({"bytes":5,"name":"weights","peak":false},)"
+            R"({"bytes":2,"name":"restore","peak":true}]}})");
+}
+
+TEST(ApiJson, AJobOfActorsAloneHasNoFiguresOfTraining) {
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  job.shape.roles = {Role{"counter"}};
+  job.shape.programs[{"counter"}] = {.command = {"/bin/counter"}};
+  job.desired[{"counter"}] = 2;
+  const nlohmann::json shown = job_json(job, nullptr, Time{});
+  EXPECT_EQ(shown["trains"], false);
+  EXPECT_EQ(shown["actors"].dump(), R"({"counter":{"desired":2,"ready":0}})");
+  for (const char* const figure : {"step", "total_steps", "staleness", "tokens_per_second"})
+    EXPECT_TRUE(shown.at(figure).is_null()) << figure;
+}
+
+TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
+  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  for (const Role& role : kTrainingRoles)
+    job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
+  ActorRecord actor{.name = "j-1/learner/0", .job = "j-1", .role = Role::kLearner};
+  actor.ranks.resize(3);
+  for (RankRecord& rank : actor.ranks) rank = {.node = "a", .alive = true};
+  actor.ranks[1].node = "b";
+  actor.ranks[2].alive = false;
+  job.actors.emplace(actor.name, actor);
+  EXPECT_EQ(reservations_json({job}, "a").dump(),
+            R"([{"actor":"j-1/learner/0","cpus":0.5,"gpus":0.0,"memory_bytes":7,"rank":0}])");
+  EXPECT_EQ(reservations_json({job}, "c").dump(), "[]");
+}
+
+TEST(ApiJson, ALostNodeSaysSinceWhen) {
+  const Time now = Time{} + std::chrono::seconds(60);
+  NodeRecord node{.name = "a", .up = false};
+  node.since = Time{} + std::chrono::seconds(40);
+  const auto shown = node_json(node, now);
+  EXPECT_EQ(shown["state"], "Lost");
+  EXPECT_EQ(shown["reason"], "NodeLost");
+  EXPECT_NEAR(shown["since"].get<double>(), static_cast<double>(unix_ms()) - 20'000, 10'000);
+}
+
+TEST(ApiJson, AResumedJobShowsItsStepFromTheFirstAnswerOn) {
+  JobRecord job = record_in(JobState::kStarting, "");
+  job.shape.resume_dir = "/runs/arith-1";
+  job.shape.resumed_step = 12;
+  EXPECT_EQ(shown_job(job, nullptr, Time{})["step"], 12);
+  EXPECT_EQ(shown_job(job, nullptr, Time{})["policy_version"], 12);
+  ExchangeReport report;
+  report.status.restoring = true;  // the learner loads its checkpoint
+  EXPECT_EQ(shown_job(job, &report, Time{})["step"], 12);
+  report.status = {.step = 13};
+  EXPECT_EQ(shown_job(job, &report, Time{})["step"], 13);
+}
+
+TEST(ApiJson, TheWarmStartHasItsRateAndTheTimeLeft) {
+  ExchangeReport report;
+  report.status.warm_start = {.step = 50, .steps_max = 100, .steps_per_s = 20, .eta_s = 2.5};
+  const auto warm = shown_job(record_in(JobState::kWarmStart, ""), &report, Time{})["warm_start"];
+  EXPECT_EQ(
+      warm.dump(),
+      R"({"eta_seconds":2.5,"max_steps":100,"metric":null,"step":50,"steps_per_second":20.0})");
+  EXPECT_FALSE(
+      shown_job(record_in(JobState::kRunning, ""), &report, Time{}).contains("warm_start"));
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,244 @@
+// The HTTP API on a real controller: foreign bodies, numbers and names that it must refuse. A
+// cluster that runs jobs behind it is tests/e2e/cluster_test.cc's.
+#include "actors/api/http_api.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+
+#include "actors/api/http_answers.h"
+#include "runtime/actor/threaded_executor.h"
+#include "runtime/base/json.h"
+#include "tests/actors/controller/controller_world.h"
+
+namespace tandem::actors {
+namespace {
+
+using http::HttpResponse;
+using nlohmann::json;
+
+constexpr auto kPatience = std::chrono::seconds(100);  // ends a hang; never measured
+
+// Keeps the lines of a stream, or throws at the first one.
+class Lines final : public http::HttpStream {
+ public:
+  explicit Lines(bool throws = false) : throws_(throws) {}
+  bool write(std::string line) override {
+    if (throws_) throw std::runtime_error("a library did");
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+    changed_.notify_all();
+    return true;
+  }
+  void close() override {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+  std::size_t unsent_bytes() const override {
+    const std::lock_guard lock(mutex_);
+    ++looks_;
+    changed_.notify_all();
+    return unsent_;
+  }
+  bool wait_for_looks(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return looks_ >= count; });
+  }
+  void set_unsent(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    unsent_ = bytes;
+  }
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return lines_.size();
+  }
+  bool open() const override {
+    const std::lock_guard lock(mutex_);
+    return !closed_;
+  }
+  bool wait_for_line() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [this] { return !lines_.empty(); });
+  }
+  bool wait_for_end() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [this] { return closed_; });
+  }
+  std::string first() const {
+    const std::lock_guard lock(mutex_);
+    return lines_.front();
+  }
+
+ private:
+  const bool throws_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<std::string> lines_;
+  bool closed_ = false;
+  std::size_t unsent_ = 0;
+  mutable int looks_ = 0;
+};
+
+struct Api {
+  Api() {
+    const auto actions = [] {
+      ControllerActions made;
+      made.expect = [](const std::string&, const node::RankId&) {};
+      made.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
+        return RunDirectory{"job-1", "runs/job-1"};
+      };
+      made.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
+      return made;
+    };
+    controller = system.spawn<Controller>(
+        "controller", [actions] { return std::make_unique<Controller>(1, actions()); });
+    handler = make_http_handler(
+        {.controller = controller,
+         .shape_of = [](const std::string&, const std::string&) -> Result<JobShape> {
+           return shape_of(1);
+         },
+         .home = std::filesystem::path(testing::TempDir()) / "no-such-home",
+         .read_job = {[](const std::string&, const std::filesystem::path&) {
+                        return std::optional<JobFacts>();
+                      },
+                      [](const std::string&, const std::filesystem::path&) {
+                        return Result<JobKeys>(JobKeys{});
+                      }},
+         .identity = [] { return ClusterIdentity{}; },
+         .system = system});
+  }
+  ~Api() { executor.stop(); }
+
+  HttpResponse post(const std::string& verb, const std::string& body) const {
+    return std::get<HttpResponse>(handler({.method = "POST",
+                                           .target = "/api/v1/jobs/job-1/" + verb,
+                                           .segments = {"api", "v1", "jobs", "job-1", verb},
+                                           .query = {},
+                                           .body = body}));
+  }
+  void submit() const {
+    const auto answer = std::get<HttpResponse>(handler({.method = "POST",
+                                                        .target = "/api/v1/jobs",
+                                                        .segments = {"api", "v1", "jobs"},
+                                                        .query = {},
+                                                        .body = "name: job"}));
+    ASSERT_EQ(answer.status, 200) << answer.body;
+  }
+  json desired() const {
+    const auto answer = std::get<HttpResponse>(handler({.method = "GET",
+                                                        .target = "/api/v1/jobs/job-1",
+                                                        .segments = {"api", "v1", "jobs", "job-1"},
+                                                        .query = {},
+                                                        .body = {}}));
+    const json job = parse_json(answer.body);
+    return {job["actors"]["rollout"]["desired"], job["actors"]["reward"]["desired"]};
+  }
+  void watch_events(const std::shared_ptr<Lines>& into) const {
+    const auto answer = handler({.method = "GET",
+                                 .target = "/api/v1/events?watch=1",
+                                 .segments = {"api", "v1", "events"},
+                                 .query = {{"watch", "1"}},
+                                 .body = {}});
+    std::get<http::HttpStreaming>(answer).start(into);
+  }
+  void node(const std::string& name) const {
+    ASSERT_EQ(controller.tell(node::NodeUp{.node = name, .incarnation = {1}, .cpus = 0.1}),
+              actor::Delivery::kAccepted);
+  }
+
+  actor::ThreadedExecutor executor{3, 1};
+  actor::System system{executor, nullptr};
+  actor::Ref<Controller::Inbox> controller;
+  http::HttpHandler handler;
+};
+
+TEST(HttpApi, ScaleTakesWhatTheJobFileTakesAndNothingElse) {
+  const Api api;
+  api.submit();
+  for (const char* count : {"0", "-1", "4097", "100000", "2000000000", "4294967298", "99999999999",
+                            "18446744073709551617", "2.5", "1e2", "\"2\"", "null", "[2]"}) {
+    const HttpResponse answer = api.post("scale", std::string(R"({"rollout": )") + count + "}");
+    EXPECT_EQ(answer.status, 400) << count;
+    const std::string message = parse_json(answer.body)["error"]["message"];
+    EXPECT_TRUE(message.starts_with("cannot scale rollout to ")) << message;
+    EXPECT_TRUE(message.ends_with(": a role has 1 to 4096 actors")) << message;
+  }
+  EXPECT_EQ(api.post("scale", R"({"reward": 2, "rollout": 100000})").status, 400);
+  EXPECT_EQ(api.post("scale", R"({"rollouts": 2})").status, 400);
+  EXPECT_EQ(api.desired(), json({1, 1})) << "all or nothing";
+  EXPECT_EQ(api.post("scale", R"({"rollout": 4096, "reward": 2})").status, 200);
+  EXPECT_EQ(api.desired(), json({4096, 2}));
+}
+
+TEST(HttpApi, ABodyThatNestsTooDeepIsRefused) {
+  const Api api;
+  api.submit();
+  for (const std::size_t depth : {std::size_t{65}, std::size_t{400'000}}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    for (const std::string& body : {deep, R"({"rollout":)" + deep + "}"}) {
+      const HttpResponse answer = api.post("scale", body);
+      EXPECT_EQ(answer.status, 400);
+      EXPECT_NE(answer.body.find("nested more than 64 deep"), std::string::npos) << answer.body;
+    }
+  }
+  EXPECT_EQ(api.desired(), json({1, 1}));
+}
+
+TEST(HttpApi, AnEventOfForeignBytesReachesEveryWatcher) {
+  const Api api;
+  const auto lines = std::make_shared<Lines>();
+  api.watch_events(lines);
+  api.node("half of \xc3\xa9: \xc3");
+  ASSERT_TRUE(lines->wait_for_line());
+  EXPECT_EQ(parse_json(lines->first())["subject"], "half of é: \uFFFD");
+}
+
+// So that a client that does not read costs the memory of one round's lines.
+TEST(HttpApi, AStreamWhoseLinesWaitIsNotFedUntilTheyAreTaken) {
+  const Api api;
+  const auto slow = std::make_shared<Lines>(), quick = std::make_shared<Lines>();
+  slow->set_unsent(1);
+  api.watch_events(slow);
+  api.watch_events(quick);  // fed behind the slow one in each round
+  api.node("a");
+  ASSERT_TRUE(quick->wait_for_line());
+  EXPECT_EQ(slow->size(), 0u);
+  EXPECT_TRUE(slow->open());
+  slow->set_unsent(0);
+  ASSERT_TRUE(slow->wait_for_line());
+  EXPECT_EQ(slow->first(), quick->first()) << "nothing is lost";
+}
+
+TEST(HttpApi, SlowClientsTogetherHoldNoMoreThanTheBound) {
+  const Api api;
+  const auto slow = std::make_shared<Lines>(), quick = std::make_shared<Lines>();
+  slow->set_unsent(kUnsentBytesMax);
+  api.node("a");
+  api.watch_events(slow);
+  api.watch_events(quick);
+  ASSERT_TRUE(quick->wait_for_looks(4)) << "rounds go by";
+  EXPECT_EQ(quick->size(), 0u);
+  slow->set_unsent(0);
+  EXPECT_TRUE(slow->wait_for_line());
+  EXPECT_TRUE(quick->wait_for_line());
+}
+
+TEST(HttpApi, AStreamThatFailsEndsAlone) {
+  const Api api;
+  const auto bad = std::make_shared<Lines>(true), good = std::make_shared<Lines>();
+  api.watch_events(bad);
+  api.watch_events(good);
+  api.node("a");
+  EXPECT_TRUE(bad->wait_for_end());
+  EXPECT_TRUE(good->wait_for_line());
+  EXPECT_TRUE(good->open());
+  const auto later = std::make_shared<Lines>();
+  api.watch_events(later);
+  EXPECT_TRUE(later->wait_for_line());
+}
+
+}  // namespace
+}  // namespace tandem::actors

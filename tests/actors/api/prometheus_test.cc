@@ -1,0 +1,208 @@
+// /metrics of clusters that a test makes, and of simulated ones while actors die.
+#include "actors/api/prometheus.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "tests/actors/api/exposition.h"
+#include "tests/actors/controller/scenario.h"
+#include "tests/actors/latency_counts.h"
+#include "tests/seeds.h"
+
+namespace tandem::actors {
+namespace {
+
+const bool kQuiet = (log::mute(), true);
+
+JobRecord job_in(scheduler::JobState state, const std::string& id) {
+  JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
+  job.status.state = state;
+  const std::string actor = id + "/rollout/0";
+  job.actors[actor] = ActorRecord{.name = actor, .job = id, .role = Role::kRollout};
+  return job;
+}
+
+// The samples of a family, as they are written.
+std::vector<std::string> lines_of(const std::string& text, const std::string& family) {
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(family)) found.push_back(line);
+  return found;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Prometheus, AHistogramIsCumulative) {
+  RolloutStats stats{.preemptions = 4};
+  stats.latencies.token.counts[0] = 7;
+  stats.latencies.token.counts[2] = 2;
+  stats.latencies.token.counts.back() = 1;
+  stats.latencies.token.sum = 81.5;
+  ExchangeReport report;
+  report.loads.push_back({.actor = "j-1/rollout/0", .engine = stats});
+  report.loads.push_back({.actor = "j-1/learner/0"});
+  const std::string text = prometheus_text({}, {{"j-1", report}});
+  read_exposition(text);
+  const std::string name = "vllm:inter_token_latency_seconds",
+                    labels = R"({tandem_job="j-1",actor="j-1/rollout/0")";
+  Lines expected;
+  const Lines bounds{"0.01", "0.025", "0.05", "0.075", "0.1", "0.15", "0.2",  "0.3",  "0.4", "0.5",
+                     "0.75", "1.0",   "2.5",  "5.0",   "7.5", "10.0", "20.0", "40.0", "80.0"};
+  for (std::size_t i = 0; i < bounds.size(); ++i)
+    expected.push_back(name + "_bucket" + labels + ",le=\"" + bounds[i] +
+                       (i < 2 ? "\"} 7.0" : "\"} 9.0"));
+  expected.push_back(name + "_bucket" + labels + ",le=\"+Inf\"} 10.0");
+  expected.push_back(name + "_sum" + labels + "} 81.5");
+  expected.push_back(name + "_count" + labels + "} 10.0");
+  EXPECT_EQ(lines_of(text, name), expected);
+  EXPECT_NE(text.find("# TYPE " + name + " histogram\n"), std::string::npos);
+  EXPECT_EQ(lines_of(text, "vllm:num_preemptions_total"),
+            Lines{"vllm:num_preemptions_total" + labels + "} 4.0"})
+      << "of the rollout alone";
+}
+
+TEST(Prometheus, UnknownValuesAreAbsent) {
+  ClusterView cluster{};
+  cluster.jobs.push_back(job_in(scheduler::JobState::kRunning, "j-1"));
+  ExchangeReports reports;
+  ExchangeReport& report = reports["j-1"];
+  const Lines unknown{"tandem_reward_mean",
+                      "tandem_loss",
+                      "tandem_kl",
+                      "tandem_entropy",
+                      "tandem_grad_norm",
+                      "tandem_learning_rate",
+                      "tandem_rollout_idle_fraction",
+                      "tandem_oldest_sample_age_steps",
+                      "tandem_logprob_diff_max",
+                      "tandem_evaluation_reward_mean",
+                      "tandem_actor_resident_memory_bytes",
+                      "tandem_actor_cpu_percent"};
+  const std::string before = prometheus_text(cluster, reports);
+  read_exposition(before);
+  for (const std::string& name : unknown) {
+    EXPECT_NE(before.find("# TYPE " + name + " gauge\n"), std::string::npos) << name;
+    EXPECT_EQ(lines_of(before, name), Lines{});
+  }
+  EXPECT_EQ(lines_of(before, "tandem_actor_restarts_total").size(), 1u) << "none so far is known";
+
+  report.last_step = {.loss = -0.5, .grad_norm = std::numeric_limits<double>::quiet_NaN()};
+  report.status.eval = EvaluationFigures{
+      .all = {.mean = 0.25, .pass = {{1, 0.25}, {8, 0.75}}, .scored = 8},
+      .sources = {{"math", {.mean = 0.5, .pass = {{8, 1}}}}, {"code", {.failed = 3}}}};
+  RankRecord rank{.alive = true};
+  rank.usage = node::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
+  cluster.jobs[0].actors.begin()->second.ranks = {rank, rank, {}};
+  const std::string after = prometheus_text(cluster, reports);
+  read_exposition(after);
+  EXPECT_EQ(lines_of(after, "tandem_loss"), Lines{R"(tandem_loss{tandem_job="j-1"} -0.5)"});
+  EXPECT_EQ(lines_of(after, "tandem_grad_norm"),
+            Lines{R"(tandem_grad_norm{tandem_job="j-1"} NaN)"});
+  EXPECT_EQ(lines_of(after, "tandem_logprob_diff_max"), Lines{}) << "no token of staleness 0";
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_reward_mean"),
+            Lines{R"(tandem_evaluation_reward_mean{tandem_job="j-1"} 0.25)"});
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_pass_at_k"),
+            (Lines{R"(tandem_evaluation_pass_at_k{tandem_job="j-1",k="1"} 0.25)",
+                   R"(tandem_evaluation_pass_at_k{tandem_job="j-1",k="8"} 0.75)"}));
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_reward_greedy"), Lines{});
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_source_reward_mean"),
+            Lines{R"(tandem_evaluation_source_reward_mean{tandem_job="j-1",source="math"} 0.5)"});
+  EXPECT_EQ(
+      lines_of(after, "tandem_evaluation_source_pass_at_k"),
+      Lines{R"(tandem_evaluation_source_pass_at_k{tandem_job="j-1",source="math",k="8"} 1.0)"});
+  EXPECT_EQ(lines_of(after, "tandem_evaluation_source_failed").size(), 2u);
+  EXPECT_EQ(
+      lines_of(after, "tandem_actor_resident_memory_bytes"),
+      Lines{
+          R"(tandem_actor_resident_memory_bytes{tandem_job="j-1",actor="j-1/rollout/0",role="rollout"} 2000.0)"});
+  EXPECT_EQ(lines_of(after, "tandem_actor_cpu_percent").size(), 1u);
+}
+
+TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {
+  ClusterView cluster{};
+  cluster.jobs.push_back(job_in(scheduler::JobState::kSucceeded, "j-1"));
+  cluster.jobs.push_back(job_in(scheduler::JobState::kWarmStart, "j-2"));
+  const std::string text = prometheus_text(cluster, {});
+  read_exposition(text);
+  EXPECT_EQ(lines_of(text, "tandem_job_state"),
+            (Lines{R"(tandem_job_state{tandem_job="j-1",state="Succeeded"} 1.0)",
+                   R"(tandem_job_state{tandem_job="j-2",state="WarmStart"} 1.0)"}));
+  EXPECT_EQ(lines_of(text, "tandem_actor_restarts_total").size(), 1u) << "j-1 has ended";
+  EXPECT_EQ(text.find("{job="), std::string::npos) << "Prometheus' own label";
+}
+
+TEST(Prometheus, LabelValuesAreEscaped) {
+  ExchangeReport report;
+  report.ledger.discarded.emplace_back("a \"b\" \\ c\nd", 2);
+  const std::string text = prometheus_text({}, {{"j-1", report}});
+  EXPECT_EQ(
+      lines_of(text, "tandem_groups_discarded_total"),
+      Lines{R"(tandem_groups_discarded_total{tandem_job="j-1",reason="a \"b\" \\ c\nd"} 2.0)"});
+  const auto families = read_exposition(text);
+  const auto discarded = std::ranges::find(families, std::string("tandem_groups_discarded_total"),
+                                           &MetricFamily::name);
+  ASSERT_NE(discarded, families.end());
+  EXPECT_EQ(discarded->samples.at(0).labels.at("reason"), "a \"b\" \\ c\nd");
+}
+
+// The newest step's figures are those of its line in metrics.jsonl.
+void expect_line(const SimulatedRun& run, const ExchangeReport& report) {
+  if (!report.last_step) return;
+  auto lines = run.record.metrics_lines;
+  std::erase_if(lines, [](const auto& text) { return parse_json(text).contains("eval"); });
+  ASSERT_FALSE(lines.empty());
+  const nlohmann::json line = parse_json(lines.back());
+  ASSERT_EQ(line["step"], report.status.step);
+  const StepFigures& figures = *report.last_step;
+  EXPECT_EQ(line["tandem/rollout_idle_fraction"], figures.rollout_idle_fraction);
+  EXPECT_EQ(line["tandem/oldest_sample_age_steps"], figures.oldest_sample_age_steps);
+}
+
+TEST(Prometheus, IsTrueOfARunWhoseActorsDie) {  // ST-1, ST-2
+  std::uint64_t tokens = 0, stepped = 0;
+  for_seeds(30, [&](std::uint64_t seed) {
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    const Kills kills(*cluster, seed, {.early = static_cast<int>(seed % 3), .later = 4});
+    const auto id = cluster->submit(random_job(seed));
+    ASSERT_TRUE(id.has_value());
+    Rng rng(derive_seed(seed, "looks"));
+    for (int look = 0; look < 20 && !cluster->final(*id); ++look) {
+      cluster->run_for(Duration(rng.below(1'000'000'000)));
+      const ClusterView view = cluster->view();
+      ExchangeReports reports;
+      for (const auto& [job, exchange] : view.exchanges) {
+        bool answered = false;
+        const actor::ReplyTo<ExchangeReport> reply([&](Result<ExchangeReport> answer) {
+          answered = true;
+          if (answer) reports[job] = *std::move(answer);
+        });
+        ASSERT_EQ(exchange.tell(actor::Ask<GetExchangeReport>{{}, reply}),
+                  actor::Delivery::kAccepted);
+        ASSERT_TRUE(cluster->run_until([&] { return answered; }, std::chrono::seconds(1)));
+        if (!reports.contains(job)) continue;  // its run has just ended
+        expect_line(*cluster->run_of(job), reports[job]);
+        stepped += reports[job].last_step.has_value();
+        for (const ActorLoad& load : reports[job].loads) {
+          if (!load.engine) continue;
+          expect_counts_fit(load.engine->latencies, load.engine->generation_tokens);
+          tokens += load.engine->generation_tokens;
+        }
+      }
+      read_exposition(prometheus_text(view, reports));
+    }
+    run_to_end(*cluster, *id);
+  });
+  EXPECT_GT(tokens, 0u);
+  EXPECT_GT(stepped, 0u);
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,98 @@
+#include "actors/api/wait_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/base/json.h"
+
+namespace tandem::actors {
+namespace {
+
+using nlohmann::json;
+using scheduler::ActorState;
+using scheduler::JobState;
+
+constexpr std::int64_t kNow = 1'000'000;
+const Time kTime{std::int64_t{100} * 1'000'000'000};
+
+ActorRecord actor(const std::string& name, Role role, ActorState state,
+                  scheduler::Reason reason = scheduler::Working{}) {
+  return {.name = name,
+          .job = "a-1",
+          .role = role,
+          .status = {.state = state, .since = Time{kTime.ns - 5'000'000'000}, .reason = reason}};
+}
+
+Picture picture_of(JobState state) {
+  JobRecord job{.id = "a-1", .ladder = scheduler::RestartLadder({})};
+  job.status.state = state;
+  const auto add = [&](ActorRecord record) { job.actors.emplace(record.name, std::move(record)); };
+  add(actor("a-1/learner/0", Role::kLearner, ActorState::kReady));
+  add(actor("a-1/reward/0", Role::kReward, ActorState::kBackoff,
+            scheduler::Backoff{.until = Time{kTime.ns + 2'000'000'000}, .n = 1, .max = 3}));
+  add(actor("a-1/rollout/0", Role::kRollout, ActorState::kReady));
+  Picture picture{.cluster = {.jobs = {job}, .now = kTime}, .reports = {}};
+  picture.reports["a-1"].status.waits = {
+      {.who = "a-1/learner/0", .waits_for = "3 of 4 scored groups for step 2", .since_s = 1.5},
+      {.who = "a-1", .waits_for = "a reward actor", .detail = "none is up"},
+      {.who = "a-1", .waits_for = "a-1/learner/0 to train step 2"}};
+  return picture;
+}
+
+json edge_from(const json& graph, const std::string& from, const std::string& to) {
+  for (const json& edge : graph["edges"])
+    if (edge["from"] == from && edge["to"] == to) return edge;
+  return json();
+}
+
+TEST(WaitGraph, EveryWaitIsAnEdgeBetweenNodes) {
+  const json graph = wait_graph(picture_of(JobState::kRunning), "", kNow);
+  std::set<std::string> nodes;
+  for (const json& node : graph["nodes"]) nodes.insert(node["id"].get<std::string>());
+  EXPECT_EQ(nodes, (std::set<std::string>{"a-1/exchange", "a-1/learner/0", "a-1/reward/0",
+                                          "a-1/rollout/0", "controller"}));
+  for (const json& edge : graph["edges"]) {
+    EXPECT_TRUE(nodes.contains(edge["from"].get<std::string>())) << edge;
+    EXPECT_TRUE(nodes.contains(edge["to"].get<std::string>())) << edge;
+  }
+  const json learner = edge_from(graph, "a-1/learner/0", "a-1/exchange");
+  ASSERT_FALSE(learner.is_null());
+  EXPECT_EQ(learner["what"], "3 of 4 scored groups for step 2");
+  EXPECT_EQ(learner["since"], kNow - 1500);
+  EXPECT_TRUE(learner["until"].is_null());
+  EXPECT_FALSE(edge_from(graph, "a-1/exchange", "a-1/reward/0").is_null());
+  EXPECT_FALSE(edge_from(graph, "a-1/exchange", "a-1/learner/0").is_null());
+  const json reward = edge_from(graph, "a-1/reward/0", "controller");
+  ASSERT_FALSE(reward.is_null());
+  EXPECT_EQ(reward["since"], kNow - 5000);
+  EXPECT_EQ(reward["until"], kNow + 2000);
+}
+
+// Ids are ordered as text, so a-10 comes before a-2.
+TEST(Picture, ANameMeansTheRunThatIsUpElseTheNewest) {
+  Picture picture;
+  for (const auto& [id, submitted] :
+       {std::pair("a-1", 1), std::pair("a-10", 10), std::pair("a-2", 2)}) {
+    JobRecord job{.id = id, .ladder = scheduler::RestartLadder({}), .submitted = submitted};
+    job.shape.name = "a";
+    job.status.state = JobState::kSucceeded;
+    picture.cluster.jobs.push_back(job);
+  }
+  EXPECT_EQ(picture.job("a")->id, "a-10");
+  EXPECT_EQ(picture.job("a-2")->id, "a-2");
+  picture.cluster.jobs[0].status.state = JobState::kRunning;
+  EXPECT_EQ(picture.job("a")->id, "a-1");
+  EXPECT_EQ(picture.job("b"), nullptr);
+}
+
+TEST(WaitGraph, WhatIsOverWaitsForNothing) {
+  Picture picture = picture_of(JobState::kSucceeded);
+  EXPECT_TRUE(wait_graph(picture, "", kNow)["nodes"].empty());
+  picture = picture_of(JobState::kRunning);
+  EXPECT_TRUE(wait_graph(picture, "b-1", kNow)["nodes"].empty());
+  EXPECT_FALSE(wait_graph(picture, "a-1", kNow)["nodes"].empty());
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,339 @@
+// DR-1 and DR-2: each kind of message is let in from the peer that may send it, and refused from
+// every other peer.
+#include "actors/doors/doors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tandem::actors {
+namespace {
+
+using link::Hello;
+using link::PeerId;
+using node::AgentEvents;
+using node::NodeUp;
+using node::RankExited;
+using node::RankId;
+using node::RankSpawned;
+using node::RankSpawnFailed;
+using node::UsageReport;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+const PeerId kRolloutPeer{"j-1/rollout/0", {4}};
+const PeerId kRewardPeer{"j-1/reward/0", {5}};
+const PeerId kLearnerPeer{"j-1/learner/0", {6}};
+
+Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
+
+GroupHeader group(std::vector<TrajectoryHeader> trajectories, std::int32_t prompt_tokens = 1) {
+  return {.group = GroupId{1}, .prompt_tokens = prompt_tokens, .trajectories = trajectories};
+}
+
+template <class Events>
+void expect_all(const link::Door<Events>& door, const PeerId& from,
+                const std::vector<Events>& messages, bool pass) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Result<void> result = door(from, messages[i]);
+    EXPECT_EQ(result.has_value(), pass) << "message " << i << " of kind " << messages[i].index();
+    if (!result) {
+      EXPECT_EQ(result.error().code, ErrorCode::kInvalid);
+      EXPECT_FALSE(result.error().message.empty());
+    }
+  }
+}
+
+TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
+  const Sender me = self(kRolloutPeer);
+  const TrajectoryHeader fine{PolicyVersion{0}, PolicyVersion{3}, 5};
+  const auto door = rollout_door("j-1");
+  expect_all<RolloutEvents>(
+      door, kRolloutPeer,
+      {RolloutUp{me, 1}, Installed{me, kInitialWeights, 0.5}, Generated{me, {group({fine, fine})}},
+       Unservable{me}, Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, RolloutStats{me}},
+      true);
+  const auto of = [&](TrajectoryHeader wrong) {
+    return Generated{me, {group({fine}), group({fine, wrong})}};
+  };
+  const PolicyVersion huge{std::numeric_limits<std::int64_t>::max()};
+  RolloutStats nan{me}, negative{me}, endless{me};
+  nan.kv_cache_usage = kNan;
+  negative.requests_running = -1;
+  endless.busy_seconds = kInf;
+  RolloutStats short_one{me}, long_one{me}, absurd{me}, backwards{me};
+  short_one.latencies.queue.counts.pop_back();
+  long_one.latencies.first_token.counts.push_back(0);
+  absurd.latencies.token.counts[3] = std::numeric_limits<std::uint64_t>::max();
+  backwards.latencies.request.sum = -1;
+  expect_all<RolloutEvents>(door, kRolloutPeer,
+                            {RolloutUp{me, 0},
+                             RolloutUp{me, -5},
+                             Installed{me, PolicyVersion{-2}},
+                             Installed{me, huge},
+                             Installed{me, PolicyVersion{1}, -1},
+                             Installed{me, {}, kNan},
+                             Generated{me, {group({})}},
+                             Generated{me, {group({fine}, -1)}},
+                             of({PolicyVersion{-2}, PolicyVersion{0}, 1}),
+                             of({PolicyVersion{2}, PolicyVersion{1}, 1}),
+                             of({PolicyVersion{0}, huge, 1}),
+                             of({PolicyVersion{0}, PolicyVersion{0}, -1}),
+                             Evaluated{me, {}, {{-1, 0, "t", false}}, {}},
+                             Evaluated{me, {}, {{1, -1, "t", false}}, {}},
+                             Evaluated{me, {}, {}, {-1}},
+                             nan,
+                             negative,
+                             endless,
+                             short_one,
+                             long_one,
+                             absurd,
+                             backwards},
+                            false);
+  EXPECT_EQ(door(kRolloutPeer, short_one).error().message,
+            "RolloutStats: vllm:request_queue_time_seconds has 21 buckets, not 22");
+}
+
+TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
+  const Sender me = self(kRewardPeer);
+  const auto door = reward_door("j-1");
+  expect_all<RewardEvents>(door, kRewardPeer,
+                           {RewardUp{me, 1}, GroupsScored{me, {{GroupId{1}, 1, {Scored{-2.5}}}}},
+                            GroupsScored{me, {{GroupId{1}, 1, {ScoreFailed{"why"}}}}},
+                            TextsScored{me, {}, {{0, 0, Scored{1}}}}},
+                           true);
+  expect_all<RewardEvents>(
+      door, kRewardPeer,
+      {RewardUp{me, 0}, GroupsScored{me, {{GroupId{1}, 1, {Scored{kNan}}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-kInf}}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1e39}}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1, {}, std::string(kExtraBytesMax + 1, 'x')}}}}},
+       TextsScored{me, {}, {{-1, 0, Scored{1}}}}, TextsScored{me, {}, {{1, -1, Scored{1}}}},
+       TextsScored{me, {}, {{1, 0, Scored{kInf}}}}, TextsScored{me, {}, {{1, 0, Scored{1e300}}}},
+       GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-1e39}}}}}},
+      false);
+}
+
+TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
+  const Sender me = self(kLearnerPeer);
+  const auto door = learner_door("j-1");
+  const Publication first{PolicyVersion{0}, kInitialWeights, 1, 2, 0.1, {}, {PolicyVersion{0}}};
+  const Publication third{.version = PolicyVersion{3},
+                          .oldest_retained = PolicyVersion{1},
+                          .offered = {PolicyVersion{1}, PolicyVersion{3}}};
+  StepCommitted committed{.from = me, .step = StepId{2}, .publication = third};
+  expect_all<LearnerEvents>(
+      door, kLearnerPeer,
+      {LearnerUp{me, {}}, LearnerUp{me, StepId{4}},
+       LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
+       LearnerUp{me, {}, wire::WeightSource{.host = "host"}},
+       LearnerUp{me, StepId{4}, {}, {kInitialWeights, PolicyVersion{4}}}, Published{me, third},
+       WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first}, committed,
+       StepCommitted{.from = me}, CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
+       LearnerFailed{me, "why"}},
+      true);
+  const StepId huge{std::numeric_limits<std::int64_t>::max()};
+  StepCommitted other = committed, overflow = committed;
+  other.publication->version = PolicyVersion{4};
+  overflow.step = huge;
+  expect_all<LearnerEvents>(
+      door, kLearnerPeer,
+      {LearnerUp{me, StepId{-1}},
+       LearnerUp{me, huge},
+       LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", ""}},
+       LearnerUp{me, {}, wire::WeightSource{"host", "", "a", "b"}},
+       LearnerUp{me, {}, wire::WeightSource{}},
+       LearnerUp{me, {}, wire::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
+       LearnerUp{me, {}, wire::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
+       LearnerUp{me, {}, {}, {PolicyVersion{-2}}},
+       LearnerUp{me, {}, {}, std::vector<PolicyVersion>(kOfferedMax + 1)},
+       Published{me, {.version = {-2}, .oldest_retained = {-2}, .offered = {{-2}}}},
+       Published{me, {.version = {1}, .oldest_retained = {2}, .offered = {{1}}}},
+       Published{me, {.version = {1}, .oldest_retained = {0}, .offered = {{0}}}},
+       Published{me, {{1}, {0}, 0, 0, kNan, {}, {{1}}}},
+       WarmStartProgress{me, -1, 2},
+       WarmStarted{me, -1, first},
+       WarmStarted{me, 1, third},
+       other,
+       overflow,
+       CheckpointSaved{me, StepId{-1}},
+       CheckpointSaved{me, huge},
+       CheckpointSaved{me, StepId{1}, "d", "\xff\xfe"},
+       CheckpointSaved{me, StepId{1}, "d", std::string(65, 'a')}},
+      false);
+}
+
+TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
+  const auto door = broadcast_door("j-1");
+  const std::string id(128, 'i');
+  const auto progress = [](const Sender& me, std::size_t operations, std::int64_t since_ms,
+                           std::size_t label) {
+    return EpochProgress{
+        me, 3,
+        std::vector(operations, EpochOperation{1, std::string(label, 'l'), 8, {}, since_ms})};
+  };
+  for (const PeerId& peer : {kRolloutPeer, kLearnerPeer}) {
+    const Sender me = self(peer);
+    expect_all<BroadcastEvents>(
+        door, peer,
+        {BroadcastUp{me, 22809}, EpochOpened{me, 1, id, 7}, EpochJoined{me, 1}, EpochInUse{me, 1},
+         EpochFailed{me, 1, "why"}, EpochLeft{me, 1}, progress(me, 0, 0, 0),
+         progress(me, kEpochOperationsMax, 5000, 100)},
+        true);
+    expect_all<BroadcastEvents>(
+        door, peer,
+        {BroadcastUp{me, 0}, BroadcastUp{me, -1}, EpochOpened{me, 1, ""},
+         EpochOpened{me, 1, std::string(129, 'i')},
+         EpochOpened{me, 1, id, 7, std::string(kLayoutBytesMax + 1, 'x')},
+         EpochFailed{me, 1, std::string(1 << 20, 'x')}, progress(me, kEpochOperationsMax + 1, 0, 0),
+         progress(me, 1, -1, 0), progress(me, 1, std::numeric_limits<std::int64_t>::max(), 0),
+         progress(me, 1, 0, 1 << 20)},
+        false);
+  }
+  const Sender me = self(kLearnerPeer);
+  Publication publication{.version = {3}, .oldest_retained = {1}, .offered = {PolicyVersion{3}}};
+  for (const auto& [place, fine] :
+       {std::pair{wire::BroadcastPlace{1, 1}, true}, std::pair{wire::BroadcastPlace{0, 1}, false},
+        std::pair{wire::BroadcastPlace{1, 0}, false}}) {
+    publication.broadcast = place;
+    expect_all<LearnerEvents>(learner_door("j-1"), kLearnerPeer, {Published{me, publication}},
+                              fine);
+  }
+}
+
+TEST(Doors, EveryActorSpeaksForItself_DR1) {
+  const auto rollout = rollout_door("j-1");
+  const RolloutUp own{self(kRolloutPeer), 1};
+  EXPECT_TRUE(rollout(kRolloutPeer, own));
+  EXPECT_FALSE(rollout({"j-1/rollout/1", {4}}, own)) << "another actor";
+  EXPECT_FALSE(rollout({"j-1/rollout/0", {5}}, own)) << "another incarnation";
+  EXPECT_FALSE(rollout(kRewardPeer, RolloutUp{self(kRewardPeer), 1})) << "another role";
+  EXPECT_FALSE(rollout_door("j-2")(kRolloutPeer, own)) << "another job";
+  EXPECT_FALSE(rollout({"node/a", {4}}, RolloutUp{{"node/a", {4}}, 1}));
+  const auto broadcast = broadcast_door("j-1");
+  EXPECT_FALSE(broadcast(kRolloutPeer, EpochJoined{self(kLearnerPeer), 1})) << "another actor";
+  EXPECT_FALSE(broadcast(kRolloutPeer, EpochJoined{{kRolloutPeer.name, {5}}, 1}));
+  EXPECT_FALSE(broadcast(kRewardPeer, BroadcastUp{self(kRewardPeer), 22809})) << "another role";
+  EXPECT_FALSE(broadcast({"j-1/learner/0@1", {6}}, BroadcastUp{self(kLearnerPeer), 22809}));
+  EXPECT_FALSE(broadcast_door("j-2")(kRolloutPeer, BroadcastUp{self(kRolloutPeer), 22809}));
+  EXPECT_FALSE(reward_door("j-1")(kRolloutPeer, RewardUp{self(kRolloutPeer), 1}));
+  EXPECT_FALSE(learner_door("j-1")(kRolloutPeer, LearnerUp{self(kRolloutPeer), {}}));
+  EXPECT_FALSE(learner_door("j-1")({"j-1/learner/0@1", {6}}, LearnerUp{self(kLearnerPeer), {}}));
+
+  const auto rank = rank_door();
+  EXPECT_TRUE(rank(kLearnerPeer, RankListening{"j-1/learner/0", {6}, "127.0.0.1:9"}));
+  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, RankReady{"j-1/learner/0", {6}, 2}));
+  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, RankFailed{"j-1/learner/0", {6}, 2, "why"}));
+  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, RankReady{"j-1/learner/0", {6}, 2}));
+  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, RankListening{"j-1/learner/0", {6}, "x"}));
+  EXPECT_FALSE(rank(kRolloutPeer, RankFailed{"j-1/learner/0", {6}, 0, "why"}));
+  EXPECT_FALSE(rank(kLearnerPeer, RankReady{"j-1/learner/0", {7}, 0}));
+  EXPECT_FALSE(rank(kLearnerPeer, RankReady{"j-1/learner/0", {6}, -1}));
+  EXPECT_FALSE(rank(kLearnerPeer, RankListening{"j-1/learner/0", {6}, std::string(1 << 20, 'x')}));
+}
+
+TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
+  Roster roster;
+  const RankId here{"j-1/rollout/0", {4}, 0}, there{"j-1/rollout/1", {5}, 0};
+  roster.started("a", here);
+  roster.started("b", there);
+  const auto door = agent_door([&](const RankId& rank) { return roster.node_of(rank); });
+  const PeerId a{"node/a@3", {9}};
+  NodeUp up{.node = "a", .incarnation = {9}, .cpus = 2, .memory_bytes = 1, .pid = 3};
+  const RankId over{"j-1/rollout/0", {3}, 0};  // of an earlier incarnation: the controller knows
+  expect_all<AgentEvents>(
+      door, a,
+      {up, RankSpawned{here, 7}, RankSpawnFailed{here, "why"}, RankExited{here, 0, {}, "exit"},
+       RankExited{here, {}, 9, "killed"}, RankExited{over, 0, {}, "exit"}, UsageReport{},
+       UsageReport{{{here, 150.5, 1 << 30}, {over, 0, 0}}}},
+      true);
+  std::vector<AgentEvents> wrong = {RankSpawned{there, 7},
+                                    RankSpawned{here, -1},
+                                    RankSpawnFailed{there, "why"},
+                                    RankExited{there, 0, {}, ""},
+                                    RankExited{here, -1, {}, ""},
+                                    RankExited{here, {}, 65, ""},
+                                    RankExited{{"j-1/rollout/0", {4}, -1}, 0, {}, ""},
+                                    UsageReport{{{here, 1, 1}, {there, 1, 1}}},
+                                    UsageReport{{{here, kNan, 1}}},
+                                    UsageReport{{{here, kInf, 1}}},
+                                    UsageReport{{{here, -1, 1}}},
+                                    UsageReport{{{here, 1, -1}}},
+                                    UsageReport{{{here, 1, std::int64_t{1} << 60}}}};
+  const auto as = [&](auto change) {
+    NodeUp forged = up;
+    change(forged);
+    wrong.push_back(forged);
+  };
+  as([](NodeUp& n) { n.node = "b"; });
+  as([](NodeUp& n) { n.incarnation = {10}; });
+  as([](NodeUp& n) { n.cpus = kNan; });
+  as([](NodeUp& n) { n.cpus = -1; });
+  as([](NodeUp& n) { n.cpus = 1e300; });
+  as([](NodeUp& n) { n.memory_bytes = -1; });
+  as([](NodeUp& n) { n.memory_bytes = std::numeric_limits<std::int64_t>::max(); });
+  as([](NodeUp& n) { n.pid = -1; });
+  as([](NodeUp& n) { n.gpus.resize(5000); });
+  as([](NodeUp& n) { n.gpus.push_back({.memory_bytes = -1}); });
+  as([](NodeUp& n) { n.nccl.version = -1; });
+  as([](NodeUp& n) { n.nccl = {.version = 2'000'000'000, .path = "libnccl.so.2"}; });
+  as([](NodeUp& n) { n.nccl = {.version = 22809}; });
+  as([](NodeUp& n) { n.nccl = {.path = "libnccl.so.2"}; });
+  as([](NodeUp& n) { n.nccl = {.version = 22809, .path = "p", .absent = "none"}; });
+  as([](NodeUp& n) { n.nccl = {.version = 22809, .path = "p", .shares_gpus = true}; });
+  as([](NodeUp& n) { n.nccl = {.version = 23003, .path = std::string(5000, 'p')}; });
+  as([](NodeUp& n) { n.nccl.absent = std::string(5000, 'a'); });
+  expect_all<AgentEvents>(door, a, wrong, false);
+  for (const node::NodeNccl& nccl :
+       {node::NodeNccl{.version = 22809, .path = "p"},
+        node::NodeNccl{.version = 23003, .path = "p", .shares_gpus = true},
+        node::NodeNccl{.absent = "no NCCL library"}}) {
+    NodeUp told = up;
+    told.nccl = nccl;
+    EXPECT_TRUE(door(a, told)) << nccl.version;
+  }
+  EXPECT_FALSE(door({"j-1/rollout/0", {4}}, RankExited{here, 0, {}, ""})) << "no node";
+}
+
+Hello hello(std::string name, std::uint64_t incarnation, std::int32_t rank = 0,
+            std::string actor = "j-1/learner/0") {
+  return {.name = std::move(name),
+          .incarnation = {incarnation},
+          .rank = rank,
+          .opaque = std::move(actor)};
+}
+
+TEST(Roster, ExpectsTheRanksThatWereStarted) {
+  Roster roster;
+  EXPECT_TRUE(roster.admit(hello("node/a@0", 1)));  // by its pid
+  for (const char* const name :
+       {"node/", "node/@0", "node/a", "node/a#1@0", "node/a@1", "", "controller", "nodes/a@0"})
+    EXPECT_FALSE(roster.admit(hello(name, 1))) << name;
+  roster.has_agent("home");
+  EXPECT_FALSE(roster.admit(hello("node/home@0", 1))) << "its agent is the controller's own";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3))) << "not started";
+  roster.started("a", {"j-1/learner/0", {3}, 0});
+  roster.started("a", {"j-1/learner/0", {3}, 1});
+  EXPECT_TRUE(roster.admit(hello("j-1/learner/0", 3)));
+  EXPECT_TRUE(roster.admit(hello("j-1/learner/0@1", 3, 1)));
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 4))) << "an incarnation to come";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", ~std::uint64_t{0})));
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 2))) << "one that is over";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3, 1))) << "a rank that its name is not";
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3, 0, "j-1/rollout/0")));
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0@1", 3, -1)));
+  roster.started("b", {"j-1/learner/0", {4}, 0});
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3)));
+  EXPECT_TRUE(roster.admit(hello("j-1/learner/0", 4)));
+  EXPECT_EQ(roster.node_of({"j-1/learner/0", {4}, 0}), "b");
+  EXPECT_EQ(roster.node_of({"j-1/learner/0", {3}, 0}), std::nullopt);
+  roster.started("a", {"j-11/learner/0", {9}, 0});
+  roster.forget("j-1");
+  EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 4)));
+  EXPECT_TRUE(roster.admit(hello("j-11/learner/0", 9, 0, "j-11/learner/0")));
+}
+
+}  // namespace
+}  // namespace tandem::actors

@@ -1,0 +1,199 @@
+// The journal's file: every event comes back as it was, the view has the columns that users query,
+// and a file of another schema, or a damaged one, is refused by name.
+#include "actors/runs/run_journal.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <set>
+
+#include "actors/exchange/journal_rows.h"
+#include "runtime/wire/codec.h"
+#include "tests/actors/exchange/state/every_event.h"
+#include "tests/actors/runs/run_folder.h"
+
+namespace tandem::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunJournalTest : public testing::Test {
+ protected:
+  RunJournalTest() { fs::create_directories(run_); }
+  ~RunJournalTest() override { fs::remove_all(run_); }
+
+  RunJournal open() {
+    auto journal = RunJournal::open(run_.string());
+    EXPECT_TRUE(journal.has_value()) << journal.error().message;
+    return std::move(*journal);
+  }
+  std::vector<sqlite::Sqlite::Row> rows(const std::string& query) {
+    auto database = sqlite::Sqlite::open_to_read((run_ / "journal.sqlite").string());
+    std::vector<sqlite::Sqlite::Row> found;
+    const auto asked = (*database)->query(query, [&](const auto& row) { found.push_back(row); });
+    EXPECT_TRUE(asked.has_value()) << asked.error().message;
+    return found;
+  }
+
+  const fs::path run_ =
+      fs::temp_directory_path() / ("tandem_run_journal_test." + std::to_string(::getpid()));
+};
+
+TEST_F(RunJournalTest, EveryEventComesBackAsItWas) {
+  const std::vector<JournalEvent> events = every_event();
+  std::set<std::size_t> kinds;
+  for (const JournalEvent& event : events) kinds.insert(event.index());
+  ASSERT_EQ(kinds.size(), std::variant_size_v<JournalEvent>) << "every_event() lacks one";
+  ASSERT_TRUE(open().append(events, 1234, Durability::kKill));
+  std::size_t at = 0;
+  const auto read = open().read([&](const JournalEntry& entry) {
+    ASSERT_LT(at, events.size());
+    EXPECT_EQ(entry.time_ms, 1234);
+    EXPECT_EQ(wire::encode(entry.event), wire::encode(events[at])) << "event " << at;
+    ++at;
+  });
+  EXPECT_TRUE(read.has_value());
+  EXPECT_EQ(at, events.size());
+}
+
+sqlite::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
+  return number ? sqlite::Sqlite::Value{*number} : sqlite::Sqlite::Value{};
+}
+sqlite::Sqlite::Value value_of(const std::string& text) {
+  return text.empty() ? sqlite::Sqlite::Value{} : sqlite::Sqlite::Value{text};
+}
+sqlite::Sqlite::Row as_row(const JournalRow& row) {
+  return {row.kind,           value_of(row.group),   value_of(row.lease),    value_of(row.holder),
+          value_of(row.step), value_of(row.version), value_of(row.position), value_of(row.detail)};
+}
+
+TEST_F(RunJournalTest, TheViewHasTheRowsOfEveryEvent) {
+  std::int64_t seq = 0;
+  for (const JournalEvent& event : every_event()) {
+    ASSERT_TRUE(open().append(std::span(&event, 1), 1, Durability::kKill));
+    ++seq;
+    const JournalRows expected = rows_of(event);
+    std::multiset<sqlite::Sqlite::Row> wanted, found;
+    if (!expected.of_event.kind.empty()) wanted.insert(as_row(expected.of_event));
+    for (const JournalRow& row : expected.of_groups) wanted.insert(as_row(row));
+    for (const sqlite::Sqlite::Row& row :
+         rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal "
+              "WHERE seq = " +
+              std::to_string(seq)))
+      found.insert(row);
+    EXPECT_EQ(found, wanted) << "event " << event.index();
+    EXPECT_FALSE(wanted.empty()) << "an event that nobody can see: " << event.index();
+  }
+}
+
+// README's query: one row for each group, its last among admitted, trained and discarded.
+TEST_F(RunJournalTest, TheLastRowOfAGroupTellsWhatBecameOfIt) {
+  const auto admitted = [](std::uint64_t group) {
+    return GroupAdmitted{.group = GroupId{group}, .position = 0, .slot = {}};
+  };
+  const std::vector<JournalEvent> events = {
+      admitted(1),
+      admitted(2),
+      admitted(3),
+      admitted(4),
+      BatchFormed{StepId{0}, {GroupId{1}, GroupId{2}}},
+      StepTrained{.step = StepId{0}, .groups = {GroupId{1}, GroupId{2}}, .publication = {}},
+      GroupDiscarded{GroupId{3}, scheduler::DiscardReason::kZeroVariance},
+      LiveDiscarded{scheduler::DiscardReason::kCancelled, {GroupId{4}}},
+      RunResumed{.checkpoint = StepId{1},
+                 .groups = {{.group = GroupId{4}, .position = 3, .slot = {}, .discarded = {}}}},
+      StepTrained{.step = StepId{1}, .groups = {GroupId{4}}, .publication = {}}};
+  ASSERT_TRUE(open().append(events, 1, Durability::kKill));
+  const auto counts = rows(
+      "select kind, count(*) from (select kind, max(seq) from journal where kind in ('admitted', "
+      "'trained', 'discarded') group by group_id) group by kind order by kind");
+  const std::vector<sqlite::Sqlite::Row> wanted = {{std::string("discarded"), std::int64_t{1}},
+                                                   {std::string("trained"), std::int64_t{3}}};
+  EXPECT_EQ(counts, wanted);
+}
+
+TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
+  const std::string path = (run_ / "journal.sqlite").string();
+  ASSERT_TRUE(
+      sqlite::Sqlite::open(path, "CREATE TABLE journal(seq INTEGER, kind TEXT)").has_value());
+  for (const auto& refused :
+       {RunJournal::open(run_.string()), RunJournal::open_to_read(run_.string())}) {
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(refused.error().message.find("schema 1"), std::string::npos);
+    EXPECT_EQ(refused.error().where, path);
+    EXPECT_EQ(RunJournal::check(run_.string()).error().message, refused.error().message);
+  }
+  EXPECT_EQ(rows("SELECT name FROM sqlite_master").size(), 1u)
+      << "a refused journal is not touched";
+}
+
+// Steps of a trip that many groups take at one moment, by several holders.
+std::vector<JournalEvent> trips(std::uint64_t first, std::uint64_t groups) {
+  const Sender holders[] = {{"job-1/rollout/0", Incarnation{3}},
+                            {"job-1/rollout/1", Incarnation{4}}};
+  std::vector<JournalEvent> events;
+  for (std::uint64_t g = first; g < first + groups; ++g)
+    events.push_back(GroupAdmitted{GroupId{g}, static_cast<std::int64_t>(g), {}});
+  for (std::uint64_t g = first; g < first + groups; ++g)
+    events.push_back(
+        RolloutLeased{GroupId{g}, scheduler::LeaseId{g + 100}, holders[g % 2], PolicyVersion{7}});
+  for (std::uint64_t g = first; g < first + groups; ++g) {
+    GroupHeader header{.group = GroupId{g}, .attempt = static_cast<std::uint32_t>(g) + 100};
+    header.payload = {
+        .node = "job-1", .segment = 1, .offset = g * 400, .bytes = 400, .checksum = g * g};
+    header.trajectories.assign(8, {.oldest = {7}, .newest = {7}, .completion_tokens = 4});
+    events.push_back(GroupGenerated{holders[g % 2], std::move(header)});
+  }
+  for (std::uint64_t g = first; g < first + groups; ++g)
+    events.push_back(GroupHandedBack{GroupId{g}, scheduler::LeaseId{g}, holders[0],
+                                     "said \"no\" to " + std::to_string(g)});
+  return events;
+}
+
+// Groups that take a step together share a row of the table, and the view shows each as alone.
+TEST_F(RunJournalTest, GroupsThatTakeAStepTogetherAreStoredTogether) {
+  const std::vector<JournalEvent> events = trips(1, 64);
+  ASSERT_TRUE(open().append(events, 5, Durability::kKill));
+  EXPECT_EQ(rows("SELECT seq FROM events").size(), 4u) << "one for each step of the trip";
+  std::multiset<sqlite::Sqlite::Row> wanted, found;
+  for (const JournalEvent& event : events) wanted.insert(as_row(rows_of(event).of_event));
+  for (const sqlite::Sqlite::Row& row :
+       rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal"))
+    found.insert(row);
+  EXPECT_EQ(found, wanted);
+  std::size_t at = 0;
+  ASSERT_TRUE(open().read([&](const JournalEntry& entry) {
+    ASSERT_LT(at, events.size());
+    EXPECT_EQ(wire::encode(entry.event), wire::encode(events[at])) << "event " << at;
+    ++at;
+  }));
+  EXPECT_EQ(at, events.size());
+}
+
+TEST_F(RunJournalTest, AGroupsTripTakesFewBytes) {
+  RunJournal journal = open();
+  const auto size = [&] {
+    return rows("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()");
+  };
+  for (std::uint64_t batch = 0; batch < 50; ++batch)
+    ASSERT_TRUE(journal.append(trips(1 + batch * 64, 64), 5, Durability::kKill));
+  EXPECT_LT(std::get<std::int64_t>(size()[0][0]) / (50 * 64), 300) << "bytes of a group";
+}
+
+TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
+  ASSERT_TRUE(open().append(every_event(), 1, Durability::kKill));
+  ASSERT_TRUE(sqlite::Sqlite::open((run_ / "journal.sqlite").string(),
+                                   "UPDATE events SET body = x'c1' WHERE seq = 3")
+                  .has_value());
+  int taken = 0;
+  const auto read = open().read([&](const JournalEntry&) { ++taken; });
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error().message.find("row 3 of the journal is damaged"), std::string::npos)
+      << read.error().message;
+  EXPECT_EQ(taken, 2);
+}
+
+}  // namespace
+}  // namespace tandem::actors
