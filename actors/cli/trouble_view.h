@@ -1,5 +1,5 @@
 // The troubles of a job's reward programs, or of those of one actor, as `why` and `describe` show
-// them: failures of a user's program that have been reported (actors/controller/reward_troubles.h).
+// them: failures of a user's program that have been reported (actors/exchange/reward_troubles.h).
 #pragma once
 
 #include <string>
