@@ -547,18 +547,18 @@ TEST(Link, LK_3_closing_flushes_what_was_accepted) {
 TEST(Link, LK_3_a_callback_that_runs_still_sends_while_another_thread_closes) {
   Server server;
   std::promise<void> closing;
-  std::thread closer;
   Client client({server.link->endpoint(), {}});
-  client.log.on_parcel = [&] {
-    closer = std::thread([&] { closing.set_value(), client.link.close(kPatience); });
+  std::jthread closer;
+  const auto close_meanwhile = [&] {
+    closer = std::jthread([&] { closing.set_value(), client.link.close(kPatience); });
     closing.get_future().wait();
     for (int i = 0; i < 2000; ++i, std::this_thread::yield())
       ASSERT_EQ(client.link.send("x"), Sent::kAccepted);
   };
+  client.log.wait([&](Log& log) { return log.on_parcel = close_meanwhile, true; });
   ASSERT_TRUE(server.log.wait_up(1));
   ASSERT_EQ(server.link->send({"job/rollout/0", {1}}, "question"), Sent::kAccepted);
-  EXPECT_TRUE(server.log.wait_parcels(2000));
-  closer.join();
+  EXPECT_TRUE(client.log.wait_parcels(1) && server.log.wait_parcels(2000));
 }
 
 TEST(Link, closing_with_nobody_there_or_nobody_taking_does_not_hang) {
