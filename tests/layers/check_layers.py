@@ -93,7 +93,7 @@ CUDA = ["kernels/cuda", "runtime/device"]  # the sources of the CUDA module
 AT_HOME = {  # first part of an include in <> -> folders that may use the library
     "zmq": ["runtime/link", "runtime/payload"],
     "boost": ["runtime"],
-    "CLI": ["actors/cli", "actors/main"],
+    "CLI": ["actors/cli"],
     "yaml-cpp": ["actors/job"],
     "sqlite3": ["runtime/sqlite"],
     "openssl": ["runtime"],
@@ -134,7 +134,8 @@ SHARED_ARITHMETIC = {
     "attention_bf16", "attention_bf16_backward", "attention_chunk", "backend", "table", "tile"}
 
 
-TYPE = re.compile(r"(?:struct|class|union|enum class) (?:alignas\(\w+\) )?([\w:]*\w)(?=[ {]|$)[^;{]*(?:\{.*)?$")
+TYPE = re.compile(r"(?:struct|class|union|enum class) (?:alignas\(\w+\) )?([\w:]*\w)(?=[ {]|$)"
+                  r"[^;{]*(?:\{.*)?$")  # that is defined, not only declared
 
 
 def inside(path, folders):

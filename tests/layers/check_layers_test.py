@@ -176,24 +176,28 @@ class Rules(unittest.TestCase):
         def block(namespace, line="struct A {\n};\n"):
             return f"namespace {namespace} {{\n{line}}}  // namespace {namespace}\n"
 
-        for name, namespace in [("runtime/link/a.h", "tandem::runtime"), ("runtime/link/a.cc", "tandem::wire"),
-                                ("runtime/base/a.h", "tandem::base"), ("actors/model/a.h", "tandem::app")]:
+        for name, namespace in [("runtime/link/a.h", "tandem::runtime"),
+                                ("runtime/link/a.cc", "tandem::wire"),
+                                ("runtime/base/a.h", "tandem::base"),
+                                ("actors/model/a.h", "tandem::app")]:
             self.assert_caught("LA-11", name, block(namespace))
         for name, namespace in [("runtime/link/a.h", "tandem::link"), ("runtime/base/a.h", "tandem"),
                                 ("runtime/link/a.h", "tandem::link::remote_detail"),
                                 ("actors/model/a.h", "tandem::actors")]:
             self.assertEqual(errors_of({name: block(namespace)}), [])
         fields = block("tandem::actor", "TANDEM_WIRE(Address, name,\n            incarnation)\n")
-        self.assertEqual(errors_of({"runtime/link/a.h": fields + "namespace zmq {\nclass context_t;\n}\n"}), [])
+        foreign = "namespace zmq {\nclass context_t;\n}\n"
+        self.assertEqual(errors_of({"runtime/link/a.h": fields + foreign}), [])
 
     def test_la12_a_name_is_one_type(self):
         def block(line):
             return f"namespace tandem::link {{\n{line}\n}}  // namespace tandem::link\n"
 
         one, other = "runtime/link/a.h", "runtime/link/b.cc"
-        for twice in ["struct A {};", "class A final : B {};", "enum class A { kX };", "struct A::State {\n};"]:
+        for name, twice in [("A", "struct A {};"), ("A", "class A final : B {};"),
+                            ("A", "enum class A { kX };"), ("A::State", "struct A::State {\n};")]:
             self.assertEqual(errors_of({one: block(twice), other: block(twice)}), [
-                f"{other}:2: LA-12: tandem::link::{'A::State' if 'State' in twice else 'A'} is defined at {one}:2 as well"])
+                f"{other}:2: LA-12: tandem::link::{name} is defined at {one}:2 as well"])
         for second in ["struct A;", "struct A::State {\n};", "template <>\nstruct A<int> {};",
                        "namespace {\nstruct A {};\n}  // namespace"]:
             self.assertEqual(errors_of({one: block("struct A {};"), other: block(second)}), [])
