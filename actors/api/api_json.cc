@@ -15,7 +15,7 @@
 #include "runtime/base/json.h"
 #include "runtime/collective/nccl_api.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 using nlohmann::json;
@@ -28,9 +28,9 @@ std::int64_t wall_ms(Time then, Time now) {
   return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
 }
 
-json waits_json(const std::vector<Wait>& waits) {
+json waits_json(const std::vector<messages::Wait>& waits) {
   json array = json::array();
-  for (const Wait& wait : waits)
+  for (const messages::Wait& wait : waits)
     array.push_back({{"who", wait.who},
                      {"waits_for", wait.waits_for},
                      {"since_s", wait.since_s},
@@ -40,7 +40,7 @@ json waits_json(const std::vector<Wait>& waits) {
 }
 
 // The wait of an actor that is not ready, or the loop of deaths that the actor is in.
-json wait_of(const ActorRecord& actor, Time now) {
+json wait_of(const controller::ActorRecord& actor, Time now) {
   const scheduler::ActorStatus& status = actor.status;
   json wait{{"who", actor.name},
             {"waits_for", scheduler::reason_name(status.reason)},
@@ -59,20 +59,20 @@ json wait_of(const ActorRecord& actor, Time now) {
 }
 
 // True for an actor that is not ready, or is ready only until it dies again.
-bool waits(const ActorRecord& actor, Time now) {
+bool waits(const controller::ActorRecord& actor, Time now) {
   return actor.status.state != scheduler::ActorState::kReady ||
          scheduler::text(actor.crash_loop, actor.status, now);
 }
 
 // False for a job that is ending or has ended.
-bool is_going_on(const JobRecord& job) {
+bool is_going_on(const controller::JobRecord& job) {
   return job.status.state != scheduler::JobState::kStopping &&
          !scheduler::is_final(job.status.state);
 }
 
 // The actor of the job that has died most often in a row; null if none loops, or the job is ending.
-const ActorRecord* worst_loop(const JobRecord& job, Time now) {
-  const ActorRecord* worst = nullptr;
+const controller::ActorRecord* worst_loop(const controller::JobRecord& job, Time now) {
+  const controller::ActorRecord* worst = nullptr;
   if (!is_going_on(job)) return nullptr;
   for (const auto& [id, actor] : job.actors)
     if (scheduler::loops(actor.crash_loop, actor.status, now) &&
@@ -81,15 +81,15 @@ const ActorRecord* worst_loop(const JobRecord& job, Time now) {
   return worst;
 }
 
-json trouble_json(const TroubleView& view) {
-  const RewardTrouble& trouble = view.trouble;
+json trouble_json(const messages::TroubleView& view) {
+  const messages::RewardTrouble& trouble = view.trouble;
   return {{"who", trouble.from.actor},     {"what", trouble.what},
           {"attempt", trouble.attempt},    {"attempts", trouble.attempts},
           {"stderr", trouble.stderr_tail}, {"log", trouble.log},
           {"count", trouble.count},        {"since_s", view.since_s}};
 }
 
-json warm_start_json(const WarmStartStatus& status) {
+json warm_start_json(const messages::WarmStartStatus& status) {
   const auto known = [](const std::optional<double>& v) { return v ? json(*v) : json(); };
   return {{"step", status.step},
           {"max_steps", status.steps_max},
@@ -115,10 +115,12 @@ double gpus(std::int64_t milli) {
 }
 
 // Null where the exchange did not answer, or does not know the actor.
-const ActorLoad* load_of(const ExchangeReport* report, const std::string& actor) {
+const messages::ActorLoad* load_of(const messages::ExchangeReport* report,
+                                   const std::string& actor) {
   if (!report) return nullptr;
-  const auto it = std::find_if(report->loads.begin(), report->loads.end(),
-                               [&](const ActorLoad& load) { return load.actor == actor; });
+  const auto it =
+      std::find_if(report->loads.begin(), report->loads.end(),
+                   [&](const messages::ActorLoad& load) { return load.actor == actor; });
   return it == report->loads.end() ? nullptr : &*it;
 }
 
@@ -129,8 +131,8 @@ json nccl_json(const node::NodeNccl& nccl) {
           {"shares_gpus", nccl.shares_gpus}};
 }
 
-// For each role whose memory is planned: what a rank reserves, and the rows of the plan.
-json memory_json(const JobRecord& job) {
+// The memory of each role whose memory is planned: what a rank reserves, and the rows of the plan.
+json memory_json(const controller::JobRecord& job) {
   json roles = json::object();
   for (const auto& [role, demand] : job.shape.memory) {
     json rows = json::array();
@@ -146,9 +148,9 @@ json memory_json(const JobRecord& job) {
 }
 
 // Actors that are ready of those that are desired, by role.
-json actors_json(const JobRecord& job) {
+json actors_json(const controller::JobRecord& job) {
   json roles = json::object();
-  for (const Role& role : job.shape.roles) {
+  for (const messages::Role& role : job.shape.roles) {
     std::int32_t ready = 0;
     for (const auto& [id, actor] : job.actors)
       ready += actor.role == role && (actor.status.state == scheduler::ActorState::kReady ||
@@ -164,9 +166,10 @@ struct ShownReason {
 };
 
 // Why the job is as it is: its worst trouble, else what its exchange says, else its own words.
-ShownReason reason_of(const JobRecord& job, const JobStatus& status, Time now) {
+ShownReason reason_of(const controller::JobRecord& job, const messages::JobStatus& status,
+                      Time now) {
   const bool lost = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
-  if (const ActorRecord* worst = lost ? nullptr : worst_loop(job, now))
+  if (const controller::ActorRecord* worst = lost ? nullptr : worst_loop(job, now))
     return {kCrashLoop,
             worst->name + " " + *scheduler::text(worst->crash_loop, worst->status, now)};
   if (status.reward_fails && is_going_on(job)) return {kRewardFails, *status.reward_fails};
@@ -178,7 +181,7 @@ ShownReason reason_of(const JobRecord& job, const JobStatus& status, Time now) {
 }
 
 // Actors that are not ready explain a job that stands still; those that died come first.
-void add_actors_waits(const JobRecord& job, Time now, json& why) {
+void add_actors_waits(const controller::JobRecord& job, Time now, json& why) {
   json died = json::array();
   for (const auto& [id, actor] : job.actors) {
     if (!waits(actor, now)) continue;
@@ -191,9 +194,9 @@ void add_actors_waits(const JobRecord& job, Time now, json& why) {
 
 }  // namespace
 
-std::optional<node::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
+std::optional<node::RankUsage> usage_of(const std::vector<controller::RankRecord>& ranks) {
   std::optional<node::RankUsage> sum;
-  for (const RankRecord& rank : ranks) {
+  for (const controller::RankRecord& rank : ranks) {
     // The last report of a process that has ended says nothing about now.
     if (!rank.alive || !rank.usage) continue;
     if (!sum) sum.emplace();
@@ -206,7 +209,7 @@ std::optional<node::RankUsage> usage_of(const std::vector<RankRecord>& ranks) {
 namespace {
 
 // The figures of training; all null for a job of actors alone.
-json training_json(const JobRecord& job, const JobStatus& status) {
+json training_json(const controller::JobRecord& job, const messages::JobStatus& status) {
   json figures{
       {"step", status.step},
       {"total_steps", job.shape.total_steps},
@@ -215,7 +218,7 @@ json training_json(const JobRecord& job, const JobStatus& status) {
       {"eval", status.eval && status.eval->all.mean ? json(*status.eval->all.mean) : json()},
       {"eval_scored", status.eval ? json(status.eval->all.scored) : json()},
       {"eval_failed", status.eval ? json(status.eval->all.failed) : json()},
-      {"eval_figures", status.eval ? figures_json(*status.eval) : json()},
+      {"eval_figures", status.eval ? exchange::figures_json(*status.eval) : json()},
       {"staleness",
        {{"bound", job.shape.staleness_bound},
         {"max", status.staleness_max},
@@ -235,8 +238,8 @@ json training_json(const JobRecord& job, const JobStatus& status) {
 
 }  // namespace
 
-json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
-  JobStatus status = report ? report->status : JobStatus{};
+json job_json(const controller::JobRecord& job, const messages::ExchangeReport* report, Time now) {
+  messages::JobStatus status = report ? report->status : messages::JobStatus{};
   // The exchange of a resumed run knows its step once the learner is up.
   if (job.shape.resume_dir && (!report || status.restoring))
     status.step = status.policy_version = job.shape.resumed_step;
@@ -254,7 +257,8 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   object.update(training_json(job, status));
   object["memory"] = memory_json(job);
   object["troubles"] = json::array();
-  for (const TroubleView& view : status.troubles) object["troubles"].push_back(trouble_json(view));
+  for (const messages::TroubleView& view : status.troubles)
+    object["troubles"].push_back(trouble_json(view));
   add_ages(object, job.created, scheduler::is_final(job.status.state), job.status.since, now);
   if (job.status.state == scheduler::JobState::kWarmStart)
     object["warm_start"] = warm_start_json(status.warm_start);
@@ -266,15 +270,16 @@ json job_json(const JobRecord& job, const ExchangeReport* report, Time now) {
   return object;
 }
 
-json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) {
+json shown_job(const controller::JobRecord& record, const messages::ExchangeReport* report,
+               Time now) {
   json job = job_json(record, report, now);
   const scheduler::JobState state = record.status.state;
   const bool over = state == scheduler::JobState::kStopping || scheduler::is_final(state);
   job["began"] = !record.outcome || record.outcome->has_result;
   if (report || !over || !trains(record.shape)) return job;
   if (ended_unresumed(record)) {
-    job["step"] = steps_in(record.run_dir);
-    job["message"] = unresumed_text(job["message"], job["step"], record.run_dir);
+    job["step"] = runs::steps_in(record.run_dir);
+    job["message"] = runs::unresumed_text(job["message"], job["step"], record.run_dir);
   }
   const auto text = read_file(record.run_dir + "/result.json");
   const json result = text ? parse_json(*text) : json();
@@ -295,9 +300,9 @@ json shown_job(const JobRecord& record, const ExchangeReport* report, Time now) 
   return job;
 }
 
-json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int32_t restarts,
-                Time now) {
-  const ActorLoad* load = load_of(report, actor.name);
+json actor_json(const controller::ActorRecord& actor, const messages::ExchangeReport* report,
+                std::int32_t restarts, Time now) {
+  const messages::ActorLoad* load = load_of(report, actor.name);
   json ranks = json::array();
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
     // A pid of a process that has ended may be another process's by now.
@@ -315,11 +320,11 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
   if (waits(actor, now)) why.push_back(wait_of(actor, now));
   if (report)
     // The exchange also knows the waits of actors that are ready.
-    for (const Wait& wait : report->status.waits)
+    for (const messages::Wait& wait : report->status.waits)
       if (wait.who == actor.name) why.push_back(waits_json({wait}).front());
   json troubles = json::array();
   if (report)
-    for (const TroubleView& view : report->status.troubles)
+    for (const messages::TroubleView& view : report->status.troubles)
       if (view.trouble.from.actor == actor.name) troubles.push_back(trouble_json(view));
   json object{{"name", actor.name},
               {"job", actor.job},
@@ -345,7 +350,7 @@ json actor_json(const ActorRecord& actor, const ExchangeReport* report, std::int
   return object;
 }
 
-json node_json(const NodeRecord& node, Time now) {
+json node_json(const controller::NodeRecord& node, Time now) {
   json devices = json::array();
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     const node::Gpu& gpu = node.gpus[i].device;
@@ -381,9 +386,9 @@ json node_json(const NodeRecord& node, Time now) {
             {"memory_bytes", node.leased.memory_bytes}}}};
 }
 
-json reservations_json(const std::vector<JobRecord>& jobs, const std::string& node) {
+json reservations_json(const std::vector<controller::JobRecord>& jobs, const std::string& node) {
   json reserved = json::array();
-  for (const JobRecord& job : jobs)
+  for (const controller::JobRecord& job : jobs)
     for (const auto& [id, actor] : job.actors)
       for (std::size_t r = 0; r < actor.ranks.size(); ++r)
         if (actor.ranks[r].alive && actor.ranks[r].node == node) {
@@ -397,12 +402,12 @@ json reservations_json(const std::vector<JobRecord>& jobs, const std::string& no
   return reserved;
 }
 
-json event_json(const ClusterEvent& event) {
+json event_json(const runs::ClusterEvent& event) {
   return {{"seq", event.seq},         {"time", event.time_ms},    {"kind", event.kind},
           {"subject", event.subject}, {"message", event.message}, {"level", name(event.level)}};
 }
 
-json group_json(const GroupView& group, const std::string& job) {
+json group_json(const messages::GroupView& group, const std::string& job) {
   return {{"job", job},
           {"group", group.group},
           {"attempt", group.attempt},
@@ -412,4 +417,4 @@ json group_json(const GroupView& group, const std::string& job) {
           {"age_s", group.age_s}};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -13,27 +13,30 @@
 
 #include "actors/controller/controller.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 // The reports of the exchanges that answered, by job. A job without one is shown by its record
 // alone.
-using ExchangeReports = std::map<std::string, ExchangeReport>;
+using ExchangeReports = std::map<std::string, messages::ExchangeReport>;
 
 // The sum of what the living ranks use; nullopt until the use of one was reported.
-std::optional<node::RankUsage> usage_of(const std::vector<RankRecord>& ranks);
+std::optional<node::RankUsage> usage_of(const std::vector<controller::RankRecord>& ranks);
 
 // `report` may be null. `why` holds the waits of the exchange and of actors that are not ready.
-nlohmann::json job_json(const JobRecord& job, const ExchangeReport* report, Time now);
+nlohmann::json job_json(const controller::JobRecord& job, const messages::ExchangeReport* report,
+                        Time now);
 // job_json() for people. When the exchange of a job that is stopping or over is gone, and its
 // figures with it, the figures come from result.json.
-nlohmann::json shown_job(const JobRecord& job, const ExchangeReport* report, Time now);
+nlohmann::json shown_job(const controller::JobRecord& job, const messages::ExchangeReport* report,
+                         Time now);
 // `restarts`: of this actor, by the job's restart ladder.
-nlohmann::json actor_json(const ActorRecord& actor, const ExchangeReport* report,
-                          std::int32_t restarts, Time now);
-nlohmann::json node_json(const NodeRecord& node, Time now);
+nlohmann::json actor_json(const controller::ActorRecord& actor,
+                          const messages::ExchangeReport* report, std::int32_t restarts, Time now);
+nlohmann::json node_json(const controller::NodeRecord& node, Time now);
 // The resources of a node that living ranks hold, one entry per rank, with its actor.
-nlohmann::json reservations_json(const std::vector<JobRecord>& jobs, const std::string& node);
-nlohmann::json event_json(const ClusterEvent& event);
-nlohmann::json group_json(const GroupView& group, const std::string& job);
+nlohmann::json reservations_json(const std::vector<controller::JobRecord>& jobs,
+                                 const std::string& node);
+nlohmann::json event_json(const runs::ClusterEvent& event);
+nlohmann::json group_json(const messages::GroupView& group, const std::string& job);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

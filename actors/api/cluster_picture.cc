@@ -9,18 +9,18 @@
 #include "actors/api/http_answers.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 using nlohmann::json;
 
-const ExchangeReport* Picture::report(const std::string& job) const {
+const messages::ExchangeReport* Picture::report(const std::string& job) const {
   const auto it = reports.find(job);
   return it == reports.end() ? nullptr : &it->second;
 }
 
-const JobRecord* Picture::job(const std::string& wanted) const {
-  const JobRecord* found = nullptr;
-  for (const JobRecord& job : cluster.jobs) {
+const controller::JobRecord* Picture::job(const std::string& wanted) const {
+  const controller::JobRecord* found = nullptr;
+  for (const controller::JobRecord& job : cluster.jobs) {
     if (job.id == wanted) return &job;
     if (job.shape.name != wanted) continue;
     // A job that runs is preferred; among equals the one that was submitted last.
@@ -33,20 +33,20 @@ const JobRecord* Picture::job(const std::string& wanted) const {
   return found;
 }
 
-json Picture::shown(const JobRecord& job) const {
+json Picture::shown(const controller::JobRecord& job) const {
   return shown_job(job, report(job.id), cluster.now);
 }
 
-json Picture::shown(const JobRecord& job, const ActorRecord& actor) const {
+json Picture::shown(const controller::JobRecord& job, const controller::ActorRecord& actor) const {
   return actor_json(actor, report(job.id), job.ladder.restarts_of(actor.name), cluster.now);
 }
 
-Result<Picture> take_picture(const actor::Ref<Controller::Inbox>& controller) {
-  auto cluster = ask_and_wait(controller, GetCluster{}, kApiAskTimeout);
+Result<Picture> take_picture(const actor::Ref<controller::Controller::Inbox>& controller) {
+  auto cluster = ask_and_wait(controller, controller::GetCluster{}, kApiAskTimeout);
   if (!cluster) return cluster.error();
   Picture picture{.cluster = std::move(*cluster), .reports = {}};
   for (const auto& [job, exchange] : picture.cluster.exchanges)
-    if (auto report = ask_and_wait(exchange, GetExchangeReport{}, kApiAskTimeout))
+    if (auto report = ask_and_wait(exchange, messages::GetExchangeReport{}, kApiAskTimeout))
       picture.reports.emplace(job, std::move(*report));
   return picture;
 }
@@ -54,24 +54,25 @@ Result<Picture> take_picture(const actor::Ref<Controller::Inbox>& controller) {
 json list(const Picture& picture, const std::string& kind) {
   json array = json::array();
   if (kind == "jobs")
-    for (const JobRecord& job : picture.cluster.jobs) array.push_back(picture.shown(job));
+    for (const controller::JobRecord& job : picture.cluster.jobs)
+      array.push_back(picture.shown(job));
   if (kind == "actors")
-    for (const JobRecord& job : picture.cluster.jobs)
+    for (const controller::JobRecord& job : picture.cluster.jobs)
       for (const auto& [id, actor] : job.actors) array.push_back(picture.shown(job, actor));
   if (kind == "nodes")
-    for (const NodeRecord& node : picture.cluster.nodes)
+    for (const controller::NodeRecord& node : picture.cluster.nodes)
       array.push_back(node_json(node, picture.cluster.now));
   if (kind == "groups")
     for (const auto& [job, exchange] : picture.cluster.exchanges)
       // Groups are not in the report, since there may be thousands of them.
-      if (const auto groups = ask_and_wait(exchange, GetGroups{}, kApiAskTimeout))
-        for (const GroupView& group : *groups) array.push_back(group_json(group, job));
+      if (const auto groups = ask_and_wait(exchange, messages::GetGroups{}, kApiAskTimeout))
+        for (const messages::GroupView& group : *groups) array.push_back(group_json(group, job));
   return array;
 }
 
 Result<FoundActor> find_actor(const Picture& picture, const std::string& wanted) {
   std::vector<FoundActor> found;
-  for (const JobRecord& job : picture.cluster.jobs)
+  for (const controller::JobRecord& job : picture.cluster.jobs)
     for (const auto& [id, actor] : job.actors) {
       if (id == wanted) return FoundActor{&job, &actor};
       // A short name means actors of jobs that run; ended jobs would make it ambiguous.
@@ -91,7 +92,7 @@ Result<json> find_one(const Picture& picture, const std::string& kind, const std
     return picture.shown(*found->job, *found->actor);
   }
   if (kind == "jobs") {
-    const JobRecord* job = picture.job(name);
+    const controller::JobRecord* job = picture.job(name);
     if (!job) return no_such("job", name);
     return picture.shown(*job);
   }
@@ -104,13 +105,13 @@ Result<json> find_one(const Picture& picture, const std::string& kind, const std
   return no_such(kind.substr(0, kind.size() - 1), name);
 }
 
-json status_json(const ClusterView& cluster) {
+json status_json(const controller::ClusterView& cluster) {
   int ready = 0;
-  for (const NodeRecord& node : cluster.nodes) ready += node.up;
+  for (const controller::NodeRecord& node : cluster.nodes) ready += node.up;
   std::map<std::string, int> jobs;
-  for (const JobRecord& job : cluster.jobs) ++jobs[scheduler::name(job.status.state)];
+  for (const controller::JobRecord& job : cluster.jobs) ++jobs[scheduler::name(job.status.state)];
   return {{"nodes", {{"ready", ready}, {"lost", static_cast<int>(cluster.nodes.size()) - ready}}},
           {"jobs", jobs}};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

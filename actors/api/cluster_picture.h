@@ -11,28 +11,29 @@
 #include "actors/api/api_json.h"
 #include "actors/controller/controller.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 // Pointers that its members return point into the picture, and are valid while it is not changed.
 struct Picture {
-  ClusterView cluster;
+  controller::ClusterView cluster;
   ExchangeReports reports;
 
-  const ExchangeReport* report(const std::string& job) const;
+  const messages::ExchangeReport* report(const std::string& job) const;
   // The job of this id, or else of this name: one that still runs if there is one, and the last in
   // the list among several. Null if there is none.
-  const JobRecord* job(const std::string& wanted) const;
-  nlohmann::json shown(const JobRecord& job) const;
-  nlohmann::json shown(const JobRecord& job, const ActorRecord& actor) const;
+  const controller::JobRecord* job(const std::string& wanted) const;
+  nlohmann::json shown(const controller::JobRecord& job) const;
+  nlohmann::json shown(const controller::JobRecord& job,
+                       const controller::ActorRecord& actor) const;
 };
 
 // Asks the controller, then each exchange. Fails only if the controller does not answer; an
 // exchange that does not is left out.
-Result<Picture> take_picture(const actor::Ref<Controller::Inbox>& controller);
+Result<Picture> take_picture(const actor::Ref<controller::Controller::Inbox>& controller);
 
 struct FoundActor {
-  const JobRecord* job = nullptr;
-  const ActorRecord* actor = nullptr;
+  const controller::JobRecord* job = nullptr;
+  const controller::ActorRecord* actor = nullptr;
 };
 // "JOB/rollout/0" names one actor; "rollout/0" does if a single job that is not over has such an
 // actor. Fails with kNotFound, or kInvalid where several jobs have one.
@@ -45,6 +46,6 @@ Result<nlohmann::json> find_one(const Picture& picture, const std::string& kind,
                                 const std::string& name);
 
 // The part of `GET /api/v1/status` that the controller knows; its process adds the rest.
-nlohmann::json status_json(const ClusterView& cluster);
+nlohmann::json status_json(const controller::ClusterView& cluster);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

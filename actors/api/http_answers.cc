@@ -9,7 +9,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 using nlohmann::json;
 
@@ -113,4 +113,4 @@ http::HttpStreaming HttpStreams::stream(Feed feed) const {
   return streaming;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -12,7 +12,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/http/http_server.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 inline constexpr Duration kApiAskTimeout = std::chrono::seconds(5);
 inline constexpr Duration kWatchInterval = std::chrono::milliseconds(250);
@@ -60,4 +60,4 @@ class HttpStreams {
   actor::Ref<std::variant<AddStream>> feeder_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -19,10 +19,10 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
-constexpr std::size_t kQuotedBytesMax = 100;  // of a foreign word in an error
+constexpr std::size_t kQuotedBytesMax = 100;  // how much of a foreign word an error quotes
 // How long a question to an actor may wait: at least, at most and by default, in seconds.
 constexpr Bounds kAskSeconds{1, 600};
 constexpr std::int64_t kAskSecondsUsual = 10;
@@ -52,7 +52,7 @@ struct Handler {
   HttpAnswer get(const HttpRequest& request) const;
   HttpAnswer get_object(const HttpRequest& request) const;
   HttpAnswer post(const HttpRequest& request) const;
-  HttpAnswer scale(const JobRecord& job, const std::string& body) const;
+  HttpAnswer scale(const controller::JobRecord& job, const std::string& body) const;
   HttpAnswer ask(const HttpRequest& request) const;
   HttpAnswer watch(const std::string& kind, const std::string& name) const;
   HttpAnswer status() const;
@@ -71,7 +71,7 @@ HttpAnswer Handler::watch(const std::string& kind, const std::string& name) cons
 }
 
 HttpAnswer Handler::status() const {
-  const auto cluster = ask_and_wait(api.controller, GetCluster{}, kApiAskTimeout);
+  const auto cluster = ask_and_wait(api.controller, controller::GetCluster{}, kApiAskTimeout);
   if (!cluster) return http::error_response(cluster.error());
   json body = status_json(*cluster);
   const ClusterIdentity self = api.identity();
@@ -89,7 +89,7 @@ HttpAnswer Handler::waits(const HttpRequest& request) const {
   const auto picture = take_picture(api.controller);
   if (!picture) return http::error_response(picture.error());
   const std::string wanted = query_text(request, "job");
-  const JobRecord* job = wanted.empty() ? nullptr : picture->job(wanted);
+  const controller::JobRecord* job = wanted.empty() ? nullptr : picture->job(wanted);
   if (!wanted.empty() && !job) return http::error_response(no_such("job", wanted));
   return ok(wait_graph(*picture, job ? job->id : "", unix_ms()));
 }
@@ -125,10 +125,11 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
     const auto resume = request.query.find("resume");
     auto shape = api.shape_of(request.body, resume == request.query.end() ? "" : resume->second);
     if (!shape) return http::error_response(shape.error());
-    const auto id = ask_and_wait(api.controller, Submit{std::move(*shape)}, kApiAskTimeout);
+    const auto id =
+        ask_and_wait(api.controller, controller::Submit{std::move(*shape)}, kApiAskTimeout);
     if (!id) return http::error_response(id.error());
     const auto picture = take_picture(api.controller);
-    const JobRecord* job = picture ? picture->job(*id) : nullptr;
+    const controller::JobRecord* job = picture ? picture->job(*id) : nullptr;
     json answer = job ? picture->shown(*job) : json{{"id", *id}};
     if (job) answer["warnings"] = job->shape.warnings;
     return ok(answer);
@@ -140,10 +141,10 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
     return http::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target});
   const auto picture = take_picture(api.controller);
   if (!picture) return http::error_response(picture.error());
-  const JobRecord* job = picture->job(path[3]);
+  const controller::JobRecord* job = picture->job(path[3]);
   if (!job) return http::error_response(no_such("job", path[3]));
   if (path[4] == "cancel") {
-    const auto done = ask_and_wait(api.controller, Cancel{job->id}, kApiAskTimeout);
+    const auto done = ask_and_wait(api.controller, controller::Cancel{job->id}, kApiAskTimeout);
     return done ? ok(json{{"id", job->id}}) : http::error_response(done.error());
   }
   return scale(*job, request.body);
@@ -157,20 +158,22 @@ HttpAnswer Handler::ask(const HttpRequest& request) const {
     return http::error_response(
         Error{ErrorCode::kInvalid, "a question is one JSON object, as in {\"add\": 2}"});
   const auto& path = request.segments;
-  AskProgram question{.actor = joined(path, 3, path.size() - 1),
-                      .body = request.body,
-                      .timeout = std::chrono::seconds(timeout->value_or(kAskSecondsUsual))};
+  controller::AskProgram question{
+      .actor = joined(path, 3, path.size() - 1),
+      .body = request.body,
+      .timeout = std::chrono::seconds(timeout->value_or(kAskSecondsUsual))};
   return http::HttpLater{[controller = api.controller, question](auto respond) {
-    const actor::ReplyTo<AskedJson> reply([respond](const Result<AskedJson>& answer) {
-      respond(answer ? HttpResponse{.body = answer->body + "\n"}
-                     : http::error_response(answer.error()));
-    });
-    const auto sent = controller.tell(actor::Ask<AskProgram>{question, reply});
+    const actor::ReplyTo<messages::AskedJson> reply(
+        [respond](const Result<messages::AskedJson>& answer) {
+          respond(answer ? HttpResponse{.body = answer->body + "\n"}
+                         : http::error_response(answer.error()));
+        });
+    const auto sent = controller.tell(actor::Ask<controller::AskProgram>{question, reply});
     if (sent != actor::Delivery::kAccepted) reply(actor::undelivered("the controller", sent));
   }};
 }
 
-HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
+HttpAnswer Handler::scale(const controller::JobRecord& job, const std::string& text) const {
   // A body beyond the parser's limits parses to nothing; the answer then says so.
   const auto over = json_over_limit(text);
   const json body = parse_json(text);
@@ -178,17 +181,18 @@ HttpAnswer Handler::scale(const JobRecord& job, const std::string& text) const {
     return http::error_response(
         Error{ErrorCode::kInvalid,
               "scale wants {\"ROLE\": N, …}" + (over ? ", and this is " + *over : std::string())});
-  std::vector<ScaleRole> wanted;  // all are checked before the first is carried out
+  std::vector<controller::ScaleRole> wanted;  // all are checked before the first is carried out
   for (const auto& [role_name, count] : body.items()) {
     // The count may be any JSON value: replicas_asked() takes its text and says what is wrong.
-    const Role role{cut_utf8(role_name, kQuotedBytesMax)};
+    const messages::Role role{cut_utf8(role_name, kQuotedBytesMax)};
     const auto replicas =
         replicas_asked(job.shape, role, cut_utf8(dump_json(count), kQuotedBytesMax));
     if (!replicas) return http::error_response(replicas.error());
     wanted.push_back({job.id, role, *replicas});
   }
-  for (const ScaleRole& scale : wanted)
-    if (const auto done = ask_and_wait(api.controller, Scale{scale}, kApiAskTimeout); !done)
+  for (const controller::ScaleRole& scale : wanted)
+    if (const auto done = ask_and_wait(api.controller, controller::Scale{scale}, kApiAskTimeout);
+        !done)
       return http::error_response(done.error());
   return ok(json{{"id", job.id}});
 }
@@ -200,7 +204,8 @@ HttpAnswer Handler::operator()(const HttpRequest& request) const {
   };
   if (asked_for("healthz")) return HttpResponse{.content_type = "text/plain", .body = "ok\n"};
   if (asked_for("readyz")) {  // the controller's actor answers
-    const GetEvents none{std::numeric_limits<std::int64_t>::max()};  // the cheapest question
+    const controller::GetEvents none{
+        std::numeric_limits<std::int64_t>::max()};  // the cheapest question
     const auto answer = ask_and_wait(api.controller, none, kApiAskTimeout);
     if (!answer) return http::error_response(503, answer.error());
     return HttpResponse{.content_type = "text/plain", .body = "ready\n"};
@@ -230,4 +235,4 @@ http::HttpHandler make_http_handler(const HttpApi& api) {
   return Handler{api, std::make_shared<Parts>(api)};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

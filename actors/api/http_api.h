@@ -14,7 +14,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/http/http_server.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 // The facts about the controller's process in /api/v1/status.
 struct ClusterIdentity {
@@ -26,12 +26,13 @@ struct ClusterIdentity {
 };
 
 struct HttpApi {
-  actor::Ref<Controller::Inbox> controller;
+  actor::Ref<controller::Controller::Inbox> controller;
   // Checks a submitted job file, whose paths are absolute. `resume` names the run to resume, by its
   // id or directory; it is empty for a new run.
-  std::function<Result<JobShape>(const std::string& yaml, const std::string& resume)> shape_of;
+  std::function<Result<controller::JobShape>(const std::string& yaml, const std::string& resume)>
+      shape_of;
   std::filesystem::path home;  // TANDEM_HOME, with the runs and the controller's journal
-  JobReaders read_job;
+  runs::JobReaders read_job;
   std::function<ClusterIdentity()> identity;  // any thread
   actor::System& system;  // for the feeding actor, "http_streams"; outlives the server
 };
@@ -40,4 +41,4 @@ struct HttpApi {
 // API.
 http::HttpHandler make_http_handler(const HttpApi& api);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -11,7 +11,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/secret.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 using http::HttpRequest;
@@ -129,7 +129,7 @@ std::string HttpDoor::make_page_key(Time now) {
 
 HttpResponse HttpDoor::open_page(const std::string& key, Time now) {
   const bool good = page_keys_.with([&](std::map<std::string, Time>& keys) {
-    // Taken out whether or not it is still valid: a key works once (HD-2).
+    // The key is taken out whether or not it is still valid: a key works once (HD-2).
     const auto used = keys.extract(key);
     return !used.empty() && now < used.mapped();
   });
@@ -172,4 +172,4 @@ http::HttpHandler guarded_by(HttpDoor& door, http::HttpHandler handler) {
   };
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -26,7 +26,7 @@
 #include "runtime/base/guarded.h"
 #include "runtime/http/http_server.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 inline constexpr std::string_view kOpenPaths[] = {"/healthz", "/readyz"};
 inline constexpr Duration kPageKeyLifetime = std::chrono::minutes(2);
@@ -73,4 +73,4 @@ void add_safety_headers(http::HttpHeaders& headers);
 // which makes a page key and answers {"path", "expires_s"}, and "/?key=KEY".
 http::HttpHandler guarded_by(HttpDoor& door, http::HttpHandler handler);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

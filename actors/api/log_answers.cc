@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-namespace tandem::actors {
+namespace tandem::api {
 
 namespace fs = std::filesystem;
 using http::HttpAnswer;
@@ -127,4 +127,4 @@ HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const Lo
   return streaming;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

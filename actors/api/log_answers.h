@@ -11,7 +11,7 @@
 #include "actors/api/http_answers.h"
 #include "runtime/node/log_files.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 inline constexpr std::size_t kLogAnswerBytesMax = std::size_t{4} << 20;
 // The most of an existing log that a stream begins with; the client's buffer holds twice as much.
@@ -42,4 +42,4 @@ Result<NamedLog> find_log(const std::filesystem::path& logs, const std::string& 
 http::HttpAnswer log_answer(const HttpStreams* streams, const std::filesystem::path& path,
                             const LogQuery& query, std::function<bool()> over);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -18,7 +18,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 // The format has names for values that JSON cannot write.
@@ -62,7 +62,7 @@ class PrometheusText {
     name_ = which.name;
     text_ += "# HELP " + name_ + " " + which.help + "\n# TYPE " + name_ + " " + which.type + "\n";
   }
-  // Nothing where there is no value.
+  // Writes nothing where there is no value.
   template <class Value>
   void sample(const std::string& labels, const Value& value) {
     if constexpr (std::is_arithmetic_v<Value>)
@@ -71,7 +71,8 @@ class PrometheusText {
       line("", labels, *value);
   }
   // The histogram's counts are per bucket; the format wants cumulative ones and a last bucket +Inf.
-  void histogram(const std::string& labels, std::span<const double> bounds, const Histogram& of) {
+  void histogram(const std::string& labels, std::span<const double> bounds,
+                 const messages::Histogram& of) {
     std::uint64_t count = 0;  // cumulative: a bucket counts the values of all lower ones too
     for (std::size_t i = 0; i < of.counts.size(); ++i) {
       count += of.counts[i];
@@ -96,34 +97,34 @@ void add_engines(PrometheusText& text, const ExchangeReports& reports) {
   const auto each = [&](const Family& family, const auto& add) {
     text.family(family);
     for (const auto& [job, report] : reports)
-      for (const ActorLoad& load : report.loads)
+      for (const messages::ActorLoad& load : report.loads)
         if (load.engine)
           add(label_list({{"tandem_job", job}, {"actor", load.actor}}), *load.engine);
   };
   const auto figures = [&](const Family& family, auto value) {
-    each(family, [&](const std::string& labels, const RolloutStats& stats) {
+    each(family, [&](const std::string& labels, const messages::RolloutStats& stats) {
       text.sample(labels, std::invoke(value, stats));
     });
   };
   figures({"vllm:generation_tokens_total", "counter", "Generated tokens."},
-          &RolloutStats::generation_tokens);
+          &messages::RolloutStats::generation_tokens);
   figures({"vllm:prompt_tokens_total", "counter", "Prefilled tokens."},
-          &RolloutStats::prompt_tokens);
+          &messages::RolloutStats::prompt_tokens);
   figures({"vllm:num_requests_running", "gauge", "Sequences in the running batch."},
-          &RolloutStats::requests_running);
+          &messages::RolloutStats::requests_running);
   figures({"vllm:num_requests_waiting", "gauge", "Sequences that wait."},
-          &RolloutStats::requests_waiting);
+          &messages::RolloutStats::requests_waiting);
   figures({"vllm:num_preemptions_total", "counter", "Preemptions of sequences."},
-          &RolloutStats::preemptions);
+          &messages::RolloutStats::preemptions);
   figures({"vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up."},
-          &RolloutStats::prefix_cache_queries);
+          &messages::RolloutStats::prefix_cache_queries);
   figures({"vllm:prefix_cache_hits_total", "counter", "Prompt tokens found."},
-          &RolloutStats::prefix_cache_hits);
+          &messages::RolloutStats::prefix_cache_hits);
   figures({"vllm:kv_cache_usage_perc", "gauge", "Share of KV pages in use, 0 to 1."},
-          &RolloutStats::kv_cache_usage);
-  for (const LatencyFamily& latency : kLatencyFamilies)
+          &messages::RolloutStats::kv_cache_usage);
+  for (const messages::LatencyFamily& latency : messages::kLatencyFamilies)
     each({latency.name, "histogram", latency.help},
-         [&](const std::string& labels, const RolloutStats& stats) {
+         [&](const std::string& labels, const messages::RolloutStats& stats) {
            text.histogram(labels, latency.bounds, stats.latencies.*latency.histogram);
          });
 }
@@ -134,38 +135,39 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
     for (const auto& [job, report] : reports)
       text.sample(label_list({{"tandem_job", job}}), std::invoke(value, std::invoke(part, report)));
   };
-  constexpr auto kStatus = &ExchangeReport::status;
-  constexpr auto kLedger = &ExchangeReport::ledger;
-  figures({"tandem_step", "gauge", "Committed training steps."}, kStatus, &JobStatus::step);
+  constexpr auto kStatus = &messages::ExchangeReport::status;
+  constexpr auto kLedger = &messages::ExchangeReport::ledger;
+  figures({"tandem_step", "gauge", "Committed training steps."}, kStatus,
+          &messages::JobStatus::step);
   figures({"tandem_policy_version", "gauge", "Newest published policy version."}, kStatus,
-          &JobStatus::policy_version);
+          &messages::JobStatus::policy_version);
   figures({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."}, kStatus,
-          &JobStatus::staleness_max);
+          &messages::JobStatus::staleness_max);
   figures({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."}, kStatus,
-          &JobStatus::queue_depth);
+          &messages::JobStatus::queue_depth);
   figures({"tandem_trainer_idle_fraction", "gauge", "Share of time the learner waited."}, kStatus,
-          &JobStatus::trainer_idle_fraction);
+          &messages::JobStatus::trainer_idle_fraction);
   figures({"tandem_tokens_generated_per_second", "gauge", "Over the last seconds."}, kStatus,
-          &JobStatus::tokens_generated_per_s);
+          &messages::JobStatus::tokens_generated_per_s);
   figures({"tandem_tokens_trained_per_second", "gauge", "Over the last seconds."}, kStatus,
-          &JobStatus::tokens_trained_per_s);
+          &messages::JobStatus::tokens_trained_per_s);
   figures({"tandem_groups_issued_total", "counter", "Groups admitted to the ledger."}, kLedger,
-          &LedgerView::issued);
+          &messages::LedgerView::issued);
   figures({"tandem_groups_trained_total", "counter", "Groups trained."}, kLedger,
-          &LedgerView::trained);
+          &messages::LedgerView::trained);
   figures({"tandem_groups_live", "gauge", "Groups admitted, neither trained nor discarded."},
-          kLedger, &LedgerView::live);
+          kLedger, &messages::LedgerView::live);
   figures({"tandem_steps_skipped_total", "counter", "Steps without a finite gradient."}, kStatus,
-          &JobStatus::steps_skipped);
+          &messages::JobStatus::steps_skipped);
   figures({"tandem_steps_without_gradient_total", "counter", "Steps whose gradient was 0."},
-          kStatus, &JobStatus::steps_without_gradient);
+          kStatus, &messages::JobStatus::steps_without_gradient);
   figures({"tandem_rewards_failed_total", "counter",
            "Trained completions with the reward of reward.on_failure."},
-          kStatus, &JobStatus::rewards_failed);
+          kStatus, &messages::JobStatus::rewards_failed);
   figures({"tandem_broadcasts_total", "counter", "Versions that the learner broadcast."}, kStatus,
-          &JobStatus::broadcasts);
+          &messages::JobStatus::broadcasts);
   figures({"tandem_broadcast_failures_total", "counter", "Epochs of broadcasts that failed."},
-          kStatus, &JobStatus::broadcast_failures);
+          kStatus, &messages::JobStatus::broadcast_failures);
   text.family({"tandem_groups_discarded_total", "counter", "Groups discarded, by reason."});
   for (const auto& [job, report] : reports)
     for (const auto& [reason, count] : report.ledger.discarded)
@@ -177,33 +179,35 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
 void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
   enum class Of { kAll, kSources };
   using Labels = std::vector<Label>;
-  using Add = std::function<void(const RewardFigures&, const Labels&)>;
+  using Add = std::function<void(const messages::RewardFigures&, const Labels&)>;
   const auto each = [&](const Family& family, const Add& add, Of of) {
     text.family(family);
     for (const auto& [job, report] : reports) {
       if (!report.status.eval) continue;
-      const EvaluationFigures& eval = *report.status.eval;
+      const messages::EvaluationFigures& eval = *report.status.eval;
       if (of == Of::kAll) add(eval.all, {{"tandem_job", job}});
       for (const auto& [source, figures] : eval.sources)
         if (of == Of::kSources) add(figures, {{"tandem_job", job}, {"source", source}});
     }
   };
   const auto plain = [&](auto value) -> Add {
-    return [&text, value](const RewardFigures& figures, const Labels& labels) {
+    return [&text, value](const messages::RewardFigures& figures, const Labels& labels) {
       text.sample(label_list(labels), std::invoke(value, figures));
     };
   };
   // One sample per k, with the label `k`.
-  const Add pass = [&text](const RewardFigures& figures, const Labels& labels) {
-    for (const FigureAt& at : figures.pass) {
+  const Add pass = [&text](const messages::RewardFigures& figures, const Labels& labels) {
+    for (const messages::FigureAt& at : figures.pass) {
       const std::string k = std::to_string(at.k);
       Labels with_k = labels;
       with_k.push_back({"k", k});
       text.sample(label_list(with_k), at.value);
     }
   };
-  const Add mean = plain(&RewardFigures::mean), greedy = plain(&RewardFigures::greedy);
-  const Add scored = plain(&RewardFigures::scored), failed = plain(&RewardFigures::failed);
+  const Add mean = plain(&messages::RewardFigures::mean),
+            greedy = plain(&messages::RewardFigures::greedy);
+  const Add scored = plain(&messages::RewardFigures::scored),
+            failed = plain(&messages::RewardFigures::failed);
   each({"tandem_evaluation_reward_mean", "gauge", "Mean reward of the newest evaluation."}, mean,
        Of::kAll);
   each({"tandem_evaluation_reward_greedy", "gauge", "Mean of its greedy completions."}, greedy,
@@ -233,31 +237,35 @@ void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
         text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *report.last_step));
   };
   figures({"tandem_reward_mean", "gauge", "Mean reward of the newest step."},
-          &StepFigures::reward_mean);
-  figures({"tandem_loss", "gauge", "Loss of the newest step."}, &StepFigures::loss);
-  figures({"tandem_kl", "gauge", "actor/ppo_kl of the newest step, nats."}, &StepFigures::ppo_kl);
-  figures({"tandem_entropy", "gauge", "Mean entropy of the policy, nats."}, &StepFigures::entropy);
+          &messages::StepFigures::reward_mean);
+  figures({"tandem_loss", "gauge", "Loss of the newest step."}, &messages::StepFigures::loss);
+  figures({"tandem_kl", "gauge", "actor/ppo_kl of the newest step, nats."},
+          &messages::StepFigures::ppo_kl);
+  figures({"tandem_entropy", "gauge", "Mean entropy of the policy, nats."},
+          &messages::StepFigures::entropy);
   figures({"tandem_grad_norm", "gauge", "Norm of the gradients before clipping."},
-          &StepFigures::grad_norm);
-  figures({"tandem_learning_rate", "gauge", "Learning rate of the newest step."}, &StepFigures::lr);
+          &messages::StepFigures::grad_norm);
+  figures({"tandem_learning_rate", "gauge", "Learning rate of the newest step."},
+          &messages::StepFigures::lr);
   figures({"tandem_rollout_idle_fraction", "gauge", "Share of time the rollout engines waited."},
-          &StepFigures::rollout_idle_fraction);
+          &messages::StepFigures::rollout_idle_fraction);
   figures({"tandem_oldest_sample_age_steps", "gauge", "Age of the oldest sample that waits."},
-          &StepFigures::oldest_sample_age_steps);
+          &messages::StepFigures::oldest_sample_age_steps);
   figures({"tandem_logprob_diff_max", "gauge",
            "Largest log-probability difference of engine and learner at staleness 0, nats."},
-          &StepFigures::logprob_diff_max_at_staleness_0);
+          &messages::StepFigures::logprob_diff_max_at_staleness_0);
 }
 
-void add_cluster(PrometheusText& text, const ClusterView& cluster) {
+void add_cluster(PrometheusText& text, const controller::ClusterView& cluster) {
   text.family({"tandem_job_state", "gauge", "1 for the state that the job is in."});
-  for (const JobRecord& job : cluster.jobs)
+  for (const controller::JobRecord& job : cluster.jobs)
     text.sample(label_list({{"tandem_job", job.id}, {"state", scheduler::name(job.status.state)}}),
                 1);
   text.family({"tandem_actors", "gauge", "Actors by job, role and state."});
-  // Counted by the text of their labels, which are the same for the same job, role and state.
+  // Actors are counted by the text of their labels, which are the same for the same job, role and
+  // state.
   std::map<std::string, int> counts;
-  for (const JobRecord& job : cluster.jobs)
+  for (const controller::JobRecord& job : cluster.jobs)
     for (const auto& [id, actor] : job.actors)
       ++counts[label_list({{"tandem_job", job.id},
                            {"role", name(actor.role)},
@@ -266,7 +274,7 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
 
   const auto actors = [&](const Family& family, const auto& value) {
     text.family(family);
-    for (const JobRecord& job : cluster.jobs) {
+    for (const controller::JobRecord& job : cluster.jobs) {
       // Series of actors end with their job: their number would grow for ever otherwise.
       if (scheduler::is_final(job.status.state)) continue;
       for (const auto& [id, actor] : job.actors)
@@ -276,12 +284,13 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
     }
   };
   actors({"tandem_actor_restarts_total", "counter", "Restarts of the actor."},
-         [](const JobRecord& job, const ActorRecord& actor) {
+         [](const controller::JobRecord& job, const controller::ActorRecord& actor) {
            return job.ladder.restarts_of(actor.name);
          });
   // The use of an actor, by one member of RankUsage; no value until it was reported.
   const auto use = [](auto part) {
-    return [part](const JobRecord&, const ActorRecord& actor) -> std::optional<double> {
+    return [part](const controller::JobRecord&,
+                  const controller::ActorRecord& actor) -> std::optional<double> {
       const auto usage = usage_of(actor.ranks);
       if (!usage) return std::nullopt;
       return static_cast<double>(std::invoke(part, *usage));
@@ -295,7 +304,8 @@ void add_cluster(PrometheusText& text, const ClusterView& cluster) {
 
 }  // namespace
 
-std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports) {
+std::string prometheus_text(const controller::ClusterView& cluster,
+                            const ExchangeReports& reports) {
   PrometheusText text;
   add_engines(text, reports);
   add_progress(text, reports);
@@ -305,4 +315,4 @@ std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& r
   return text.take();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -10,11 +10,11 @@
 
 #include "actors/api/api_json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 inline constexpr const char* kPrometheusContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 // All families, also those without samples.
-std::string prometheus_text(const ClusterView& cluster, const ExchangeReports& reports);
+std::string prometheus_text(const controller::ClusterView& cluster, const ExchangeReports& reports);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

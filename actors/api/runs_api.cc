@@ -12,10 +12,12 @@
 #include <memory>
 #include <utility>
 
+#include "actors/runs/cluster_journal.h"
+#include "actors/runs/run_events.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 namespace fs = std::filesystem;
 using http::HttpAnswer;
@@ -25,7 +27,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t kNumberMax = kStepMax;
+constexpr std::int64_t kNumberMax = runs::kStepMax;
 
 HttpAnswer refuse(const Error& error) { return http::error_response(error); }
 
@@ -43,30 +45,32 @@ std::vector<std::string> words_of(const std::string& list) {  // "a,b"
 
 struct MetricsQuery {
   std::vector<std::string> keys;
-  StepRange range{kVersionMin, kNumberMax};
-  std::size_t points = kPointsDefault;
+  runs::StepRange range{runs::kVersionMin, kNumberMax};
+  std::size_t points = runs::kPointsDefault;
 };
 
 Result<MetricsQuery> metrics_query(const HttpRequest& request) {
   MetricsQuery query{.keys = words_of(query_text(request, "keys"))};
-  if (query.keys.size() > kMetricKeysMax)
-    return Error{ErrorCode::kInvalid, "keys= names more than " + std::to_string(kMetricKeysMax)};
-  const auto from = query_number(request, "from", {kVersionMin, kNumberMax});
-  const auto to = query_number(request, "to", {kVersionMin, kNumberMax});
-  const auto points = query_number(request, "points", {1, static_cast<std::int64_t>(kPointsMax)});
+  if (query.keys.size() > runs::kMetricKeysMax)
+    return Error{ErrorCode::kInvalid,
+                 "keys= names more than " + std::to_string(runs::kMetricKeysMax)};
+  const auto from = query_number(request, "from", {runs::kVersionMin, kNumberMax});
+  const auto to = query_number(request, "to", {runs::kVersionMin, kNumberMax});
+  const auto points =
+      query_number(request, "points", {1, static_cast<std::int64_t>(runs::kPointsMax)});
   // The first wrong number is the answer.
   for (const auto* number : {&from, &to, &points})
     if (!*number) return number->error();
-  query.range = {from->value_or(kVersionMin), to->value_or(kNumberMax)};
-  query.points = static_cast<std::size_t>(points->value_or(kPointsDefault));
+  query.range = {from->value_or(runs::kVersionMin), to->value_or(kNumberMax)};
+  query.points = static_cast<std::size_t>(points->value_or(runs::kPointsDefault));
   return query;
 }
 
-json series_json(const MetricsIndex& index, const MetricsQuery& query) {
+json series_json(const runs::MetricsIndex& index, const MetricsQuery& query) {
   const auto range = index.steps();
   json series = json::object();
   for (const std::string& key : query.keys) {
-    MetricSeries found = index.series(key, query.range, query.points);
+    runs::MetricSeries found = index.series(key, query.range, query.points);
     series[key] = {{"steps", std::move(found.steps)},
                    {"min", std::move(found.min)},
                    {"max", std::move(found.max)},
@@ -80,31 +84,34 @@ json series_json(const MetricsIndex& index, const MetricsQuery& query) {
 }
 
 // eval=1: samples of evaluations alone; eval=any: both kinds; otherwise those of training alone.
-Result<SampleQuery> sample_query(const HttpRequest& request) {
+Result<runs::SampleQuery> sample_query(const HttpRequest& request) {
   const auto step = query_number(request, "step", {-1, kNumberMax});
-  const auto limit = query_number(request, "limit", {1, static_cast<std::int64_t>(kSamplePageMax)});
+  const auto limit =
+      query_number(request, "limit", {1, static_cast<std::int64_t>(runs::kSamplePageMax)});
   const auto before = query_number(request, "before", {0, kNumberMax});
   for (const auto* number : {&step, &limit, &before})
     if (!*number) return number->error();
-  SampleQuery query{.step = *step, .failed = query_flag(request, "failed"), .before = *before};
+  runs::SampleQuery query{
+      .step = *step, .failed = query_flag(request, "failed"), .before = *before};
   if (query_text(request, "eval") != "any") query.evaluation = query_flag(request, "eval");
-  query.limit = static_cast<std::size_t>(limit->value_or(kSamplePageDefault));
+  query.limit = static_cast<std::size_t>(limit->value_or(runs::kSamplePageDefault));
   return query;
 }
 
-Result<EventQuery> event_query(const HttpRequest& request) {
+Result<runs::EventQuery> event_query(const HttpRequest& request) {
   const auto since = query_number(request, "since", {0, kNumberMax});
-  const auto limit = query_number(request, "limit", {1, static_cast<std::int64_t>(kEventsMax)});
+  const auto limit =
+      query_number(request, "limit", {1, static_cast<std::int64_t>(runs::kEventsMax)});
   for (const auto* number : {&since, &limit})
     if (!*number) return number->error();
-  return EventQuery{
+  return runs::EventQuery{
       .since = *since,
-      .limit = static_cast<std::size_t>(limit->value_or(std::int64_t{kEventsDefault}))};
+      .limit = static_cast<std::size_t>(limit->value_or(std::int64_t{runs::kEventsDefault}))};
 }
 
-json events_json(const std::vector<ClusterEvent>& events) {
+json events_json(const std::vector<runs::ClusterEvent>& events) {
   json array = json::array();
-  for (const ClusterEvent& event : events) array.push_back(event_json(event));
+  for (const runs::ClusterEvent& event : events) array.push_back(event_json(event));
   return array;
 }
 
@@ -113,20 +120,22 @@ Error no_controller() {
 }
 
 // Whether that incarnation of an actor can write no more, by the controller's records.
-bool is_over(const ClusterView& cluster, const std::string& id, const NamedLog& log) {
+bool is_over(const controller::ClusterView& cluster, const std::string& id, const NamedLog& log) {
   const std::string actor = id + "/" + log.actor.substr(0, log.actor.find('@'));  // "learner/0@1"
-  for (const JobRecord& job : cluster.jobs) {
+  for (const controller::JobRecord& job : cluster.jobs) {
     if (job.id != id) continue;
     const auto it = job.actors.find(actor);
     return it == job.actors.end() || it->second.incarnation != log.incarnation ||
-           std::ranges::none_of(it->second.ranks, [](const RankRecord& r) { return r.alive; });
+           std::ranges::none_of(it->second.ranks,
+                                [](const controller::RankRecord& r) { return r.alive; });
   }
   return true;
 }
 
 }  // namespace
 
-RunsApi::RunsApi(std::optional<ServingController> controller, fs::path home, JobReaders read_job)
+RunsApi::RunsApi(std::optional<ServingController> controller, fs::path home,
+                 runs::JobReaders read_job)
     : serving_(std::move(controller)),
       home_(std::move(home)),
       catalogue_(home_, std::move(read_job)) {}
@@ -136,23 +145,23 @@ Result<Picture> RunsApi::picture() const {
   return take_picture(serving_->controller);
 }
 
-Result<ClusterView> RunsApi::cluster() const {
+Result<controller::ClusterView> RunsApi::cluster() const {
   if (!serving_) return no_controller();
-  return ask_and_wait(serving_->controller, GetCluster{}, kApiAskTimeout);
+  return ask_and_wait(serving_->controller, controller::GetCluster{}, kApiAskTimeout);
 }
 
-Result<std::vector<ClusterEvent>> RunsApi::held_events(std::int64_t after) const {
+Result<std::vector<runs::ClusterEvent>> RunsApi::held_events(std::int64_t after) const {
   if (!serving_) return no_controller();
-  return ask_and_wait(serving_->controller, GetEvents{after}, kApiAskTimeout);
+  return ask_and_wait(serving_->controller, controller::GetEvents{after}, kApiAskTimeout);
 }
 
 // The controller's record gives the words if this controller has worked on the run, and the figures
 // as well while the run is live.
-json RunsApi::shown(const Run& run, const Picture* picture) const {
+json RunsApi::shown(const runs::Run& run, const Picture* picture) const {
   json object = run_json(run, unix_ms());
-  const JobRecord* record = nullptr;
+  const controller::JobRecord* record = nullptr;
   if (picture)
-    for (const JobRecord& job : picture->cluster.jobs)
+    for (const controller::JobRecord& job : picture->cluster.jobs)
       if (job.id == run.id) record = &job;
   // Another process may have resumed the run after it was over here, and a job that ended before it
   // resumed the run has left its outcome beside the run's.
@@ -174,16 +183,16 @@ json RunsApi::shown(const Run& run, const Picture* picture) const {
 HttpAnswer RunsApi::list() {
   const auto picture = this->picture();
   json array = json::array();
-  for (const Run& run : catalogue_.list())
+  for (const runs::Run& run : catalogue_.list())
     array.push_back(shown(run, picture ? &*picture : nullptr));
   return ok(array);
 }
 
-HttpAnswer RunsApi::one(const Run& run) {
+HttpAnswer RunsApi::one(const runs::Run& run) {
   const auto picture = this->picture();
   json object = shown(run, picture ? &*picture : nullptr);
   // Logs may have been deleted, and an actor without groups is in no journal: both are asked.
-  auto incarnations = journal_holders(run.run_dir);
+  auto incarnations = runs::journal_holders(run.run_dir);
   for (const node::ActorLogs& logs : node::logs_in(run.run_dir / "logs"))
     for (const Incarnation incarnation : logs.incarnations)
       incarnations[logs.actor].insert(incarnation.value);
@@ -195,12 +204,12 @@ HttpAnswer RunsApi::one(const Run& run) {
           .get_ref<const std::string&>()
           .empty())  // the last event about the run takes its place
     if (const auto events = events_of(run.id, {}))
-      for (const ClusterEvent& event : *events)
+      for (const runs::ClusterEvent& event : *events)
         if (event.subject == run.id) object["message"] = event.message;
   return ok(object);
 }
 
-HttpAnswer RunsApi::config(const Run& run) {
+HttpAnswer RunsApi::config(const runs::Run& run) {
   const auto keys = catalogue_.keys_of(run);
   if (!keys) return refuse(keys.error());
   json config = json::array();
@@ -208,10 +217,10 @@ HttpAnswer RunsApi::config(const Run& run) {
   return ok(json{{"id", run.id}, {"config", std::move(config)}});
 }
 
-HttpAnswer RunsApi::metrics(const Run& run, const HttpRequest& request) {
+HttpAnswer RunsApi::metrics(const runs::Run& run, const HttpRequest& request) {
   const auto query = metrics_query(request);
   if (!query) return refuse(query.error());
-  return answer_of(indexes_.metrics({run.run_dir, run.live}, [&](const MetricsIndex& index) {
+  return answer_of(indexes_.metrics({run.run_dir, run.live}, [&](const runs::MetricsIndex& index) {
     json body = series_json(index, *query);
     body["id"] = run.id;
     body["live"] = run.live;
@@ -219,21 +228,21 @@ HttpAnswer RunsApi::metrics(const Run& run, const HttpRequest& request) {
   }));
 }
 
-HttpAnswer RunsApi::samples(const Run& run, const HttpRequest& request) {
+HttpAnswer RunsApi::samples(const runs::Run& run, const HttpRequest& request) {
   const auto query = sample_query(request);
   if (!query) return refuse(query.error());
   return answer_of(indexes_.samples({run.run_dir, run.live}, *query));
 }
 
-Result<IndexedRun> RunsApi::files_of(const std::string& job) {
+Result<runs::IndexedRun> RunsApi::files_of(const std::string& job) {
   const auto picture = this->picture();
-  if (const JobRecord* record = picture ? picture->job(job) : nullptr)
-    return IndexedRun{record->run_dir, !scheduler::is_final(record->status.state)};
+  if (const controller::JobRecord* record = picture ? picture->job(job) : nullptr)
+    return runs::IndexedRun{record->run_dir, !scheduler::is_final(record->status.state)};
   // Over HTTP a path would let a client read outside the runs.
   if (!serving_ && fs::path(job).is_absolute())
-    return IndexedRun{job, FileLock::held(fs::path(job) / "run.lock")};
+    return runs::IndexedRun{job, FileLock::held(fs::path(job) / "run.lock")};
   const auto found = catalogue_.find(job);
-  if (found) return IndexedRun{found->run_dir, found->live};
+  if (found) return runs::IndexedRun{found->run_dir, found->live};
   return found.error().code == ErrorCode::kNotFound ? no_such("job", job) : found.error();
 }
 
@@ -249,22 +258,22 @@ HttpAnswer RunsApi::job_samples(const HttpRequest& request, const std::string& j
   return answer_of(page);
 }
 
-// Announced events are those of the home's journal, and of the controller's memory, which has the
-// newest. A process without a state folder of its own, `tandem run`, announces to itself alone: of
-// its time the run's journal tells. Numbers of both are not comparable, so `since` means those of
-// the announced ones wherever there are any.
-Result<std::vector<ClusterEvent>> RunsApi::announced(const std::string& job,
-                                                     const EventQuery& query) {
+// Announced events are those of the state folder's journal, and of the controller's memory, which
+// has the newest. A process without a state folder of its own, `tandem run`, announces to itself
+// alone: the run's journal tells of its time. Numbers of both are not comparable, so `since` means
+// those of the announced ones wherever there are any.
+Result<std::vector<runs::ClusterEvent>> RunsApi::announced(const std::string& job,
+                                                           const runs::EventQuery& query) {
   auto kept = kept_events(home_, job, query);
   if (!kept || !serving_) return kept;
   auto held = held_events(query.since.value_or(0));
   if (!held) return held.error();
-  std::erase_if(*held, [&](const ClusterEvent& event) { return !is_of_job(event, job); });
+  std::erase_if(*held, [&](const runs::ClusterEvent& event) { return !is_of_job(event, job); });
   return merged(std::move(*kept), std::move(*held), query);
 }
 
-Result<std::vector<ClusterEvent>> RunsApi::events_of(const std::string& job,
-                                                     const EventQuery& query) {
+Result<std::vector<runs::ClusterEvent>> RunsApi::events_of(const std::string& job,
+                                                           const runs::EventQuery& query) {
   auto events = announced(job, query);
   const auto run = catalogue_.find(job);
   if (!events || !run) return events;
@@ -275,11 +284,11 @@ Result<std::vector<ClusterEvent>> RunsApi::events_of(const std::string& job,
   auto told = journal_events(run->run_dir, run->id, query);
   if (!told) return told.error();
   const std::int64_t first = events->empty() ? kNumberMax : events->front().time_ms;
-  std::erase_if(*told, [&](const ClusterEvent& event) { return event.time_ms >= first; });
+  std::erase_if(*told, [&](const runs::ClusterEvent& event) { return event.time_ms >= first; });
   return merged(std::move(*told), std::move(*events), query);
 }
 
-HttpAnswer RunsApi::run_events(const Run& run, const HttpRequest& request) {
+HttpAnswer RunsApi::run_events(const runs::Run& run, const HttpRequest& request) {
   const auto query = event_query(request);
   if (!query) return refuse(query.error());
   if (query_flag(request, "watch")) return watch_events(query->since.value_or(0), run.id);
@@ -293,9 +302,9 @@ HttpAnswer RunsApi::watch_events(std::int64_t after, const std::string& job) {
   const auto seen = std::make_shared<std::int64_t>(after);
   return serving_->streams.stream(
       [controller = serving_->controller, seen, job](HttpStream& out, Time) {
-        const auto events = ask_and_wait(controller, GetEvents{*seen}, kApiAskTimeout);
+        const auto events = ask_and_wait(controller, controller::GetEvents{*seen}, kApiAskTimeout);
         if (!events) return false;
-        for (const ClusterEvent& event : *events) {
+        for (const runs::ClusterEvent& event : *events) {
           *seen = event.seq;
           if ((job.empty() || is_of_job(event, job)) && !out.write(dump_json(event_json(event))))
             return false;
@@ -310,7 +319,7 @@ HttpAnswer RunsApi::events(const HttpRequest& request) {
   std::string job = query_text(request, "job");
   if (!job.empty()) {
     const auto picture = this->picture();
-    if (const JobRecord* record = picture ? picture->job(job) : nullptr)
+    if (const controller::JobRecord* record = picture ? picture->job(job) : nullptr)
       job = record->id;
     else if (const auto run = catalogue_.find(job))
       job = run->id;
@@ -325,13 +334,15 @@ HttpAnswer RunsApi::logs(const std::string& id, const std::string& run_dir, cons
                          const LogQuery& query) {
   const auto path = node::log_path(run_dir + "/logs", log.actor, log.incarnation);
   const HttpStreams* const streams = serving_ ? &serving_->streams : nullptr;
-  const auto controller = serving_ ? serving_->controller : actor::Ref<Controller::Inbox>();
+  const auto controller =
+      serving_ ? serving_->controller : actor::Ref<controller::Controller::Inbox>();
   return log_answer(streams, path, query, [controller, id, run_dir, log] {
-    const auto cluster = ask_and_wait(controller, GetCluster{}, kApiAskTimeout);
+    const auto cluster = ask_and_wait(controller, controller::GetCluster{}, kApiAskTimeout);
     // A run of another process is over when that process has released the lock.
-    const bool ours = cluster && std::ranges::any_of(cluster->jobs, [&](const JobRecord& job) {
-                        return job.id == id && !scheduler::is_final(job.status.state);
-                      });
+    const bool ours =
+        cluster && std::ranges::any_of(cluster->jobs, [&](const controller::JobRecord& job) {
+          return job.id == id && !scheduler::is_final(job.status.state);
+        });
     return ours ? is_over(*cluster, id, log) : !FileLock::held(run_dir + "/run.lock");
   });
 }
@@ -343,7 +354,7 @@ HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wa
   if (!picture) return refuse(picture.error());
   const auto actor = find_actor(*picture, wanted);
   if (actor) {
-    const JobRecord& job = *actor->job;
+    const controller::JobRecord& job = *actor->job;
     NamedLog log{actor->actor->name.substr(job.id.size() + 1), actor->actor->incarnation};
     if (query->previous) {
       const auto before = node::previous_log(job.run_dir + "/logs", log.actor, log.incarnation);
@@ -404,7 +415,7 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
   if (!run) return refuse(run.error());
   const auto cluster = this->cluster();
   if (!cluster) return refuse(cluster.error());
-  for (const JobRecord& job : cluster->jobs)  // a queued job may hold no lock yet
+  for (const controller::JobRecord& job : cluster->jobs)  // a queued job may hold no lock yet
     if (job.id == run->id && !scheduler::is_final(job.status.state))
       return http::error_response(
           409, {ErrorCode::kInvalid,
@@ -415,9 +426,11 @@ HttpAnswer RunsApi::remove(const std::string& wanted) {
     return removed.error().code == ErrorCode::kInvalid ? http::error_response(409, removed.error())
                                                        : refuse(removed.error());
   indexes_.forget(run->run_dir);
-  if (const auto gone = ask_and_wait(serving_->controller, Forget{run->id}, kApiAskTimeout); !gone)
+  if (const auto gone =
+          ask_and_wait(serving_->controller, controller::Forget{run->id}, kApiAskTimeout);
+      !gone)
     return refuse(gone.error());
   return ok(json{{"id", run->id}});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -11,7 +11,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 using nlohmann::json;
 
@@ -19,15 +19,15 @@ namespace {
 
 constexpr const char* kController = "controller";
 
-std::string exchange_of(const JobRecord& job) { return job.id + "/exchange"; }
+std::string exchange_of(const controller::JobRecord& job) { return job.id + "/exchange"; }
 
 // The role that the words of a wait are about. Checkpoints are the learner's, evaluations the
 // rollouts'.
-std::optional<Role> role_in(const std::string& words) {
+std::optional<messages::Role> role_in(const std::string& words) {
   const auto has = [&](const char* word) { return words.find(word) != std::string::npos; };
-  if (has("learner") || has("checkpoint") || has("warm start")) return Role::kLearner;
-  if (has("rollout") || has("evaluation")) return Role::kRollout;
-  if (has("reward")) return Role::kReward;
+  if (has("learner") || has("checkpoint") || has("warm start")) return messages::Role::kLearner;
+  if (has("rollout") || has("evaluation")) return messages::Role::kRollout;
+  if (has("reward")) return messages::Role::kReward;
   return std::nullopt;
 }
 
@@ -35,7 +35,7 @@ class Graph {
  public:
   explicit Graph(std::int64_t now_ms) : now_ms_(now_ms) {}
 
-  void add(const JobRecord& job, const ExchangeReport* report, Time now);
+  void add(const controller::JobRecord& job, const messages::ExchangeReport* report, Time now);
   json take() { return {{"nodes", std::move(nodes_)}, {"edges", std::move(edges_)}}; }
 
  private:
@@ -65,8 +65,9 @@ class Graph {
                       {"since", ms(-edge.since_s)},
                       {"until", edge.until_s ? json(ms(*edge.until_s)) : json()}});
   }
-  std::string target_of(const JobRecord& job, const Wait& wait, const std::string& from);
-  void add_actor(const JobRecord& job, const ActorRecord& actor, Time now);
+  std::string target_of(const controller::JobRecord& job, const messages::Wait& wait,
+                        const std::string& from);
+  void add_actor(const controller::JobRecord& job, const controller::ActorRecord& actor, Time now);
 
   const std::int64_t now_ms_;
   json nodes_ = json::array(), edges_ = json::array();
@@ -75,7 +76,8 @@ class Graph {
 
 // An actor by its full name, else by its role, else the exchange; the exchange's own wait without
 // such words is for the controller.
-std::string Graph::target_of(const JobRecord& job, const Wait& wait, const std::string& from) {
+std::string Graph::target_of(const controller::JobRecord& job, const messages::Wait& wait,
+                             const std::string& from) {
   for (const auto& [id, actor] : job.actors)
     if (id != from && wait.waits_for.find(id) != std::string::npos) return id;
   const auto role = role_in(wait.waits_for);
@@ -85,7 +87,8 @@ std::string Graph::target_of(const JobRecord& job, const Wait& wait, const std::
   return from == exchange_of(job) ? kController : exchange_of(job);
 }
 
-void Graph::add_actor(const JobRecord& job, const ActorRecord& actor, Time now) {
+void Graph::add_actor(const controller::JobRecord& job, const controller::ActorRecord& actor,
+                      Time now) {
   const scheduler::ActorStatus& status = actor.status;
   node(actor.name, name(actor.role), job.id, name(status.state),
        scheduler::reason_name(status.reason));
@@ -113,7 +116,8 @@ void Graph::add_actor(const JobRecord& job, const ActorRecord& actor, Time now) 
   edge(waits);
 }
 
-void Graph::add(const JobRecord& job, const ExchangeReport* report, Time now) {
+void Graph::add(const controller::JobRecord& job, const messages::ExchangeReport* report,
+                Time now) {
   for (const auto& [id, actor] : job.actors) add_actor(job, actor, now);
   if (!trains(job.shape)) return;  // it has no exchange
   node(exchange_of(job), "exchange", job.id, name(job.status.state),
@@ -125,7 +129,7 @@ void Graph::add(const JobRecord& job, const ExchangeReport* report, Time now) {
           .detail = scheduler::message(job.status.reason, now),
           .since_s = seconds(now - job.status.since)});
   if (!report) return;
-  for (const Wait& wait : report->status.waits) {
+  for (const messages::Wait& wait : report->status.waits) {
     // A wait of anything but an actor is the exchange's.
     const std::string from = job.actors.contains(wait.who) ? wait.who : exchange_of(job);
     edge({.from = from,
@@ -141,11 +145,11 @@ void Graph::add(const JobRecord& job, const ExchangeReport* report, Time now) {
 
 json wait_graph(const Picture& picture, const std::string& job, std::int64_t now_ms) {
   Graph graph(now_ms);
-  for (const JobRecord& record : picture.cluster.jobs) {
+  for (const controller::JobRecord& record : picture.cluster.jobs) {
     const bool wanted = job.empty() ? !scheduler::is_final(record.status.state) : record.id == job;
     if (wanted) graph.add(record, picture.report(record.id), picture.cluster.now);
   }
   return graph.take();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

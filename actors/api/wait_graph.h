@@ -6,7 +6,7 @@
 
 #include "actors/api/cluster_picture.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 // The graph of the jobs that are not over, or of `job` alone, which is an id:
 //
@@ -17,4 +17,4 @@ namespace tandem::actors {
 // milliseconds; `until` is null without a deadline. Each end of an edge is a node of the graph.
 nlohmann::json wait_graph(const Picture& picture, const std::string& job, std::int64_t now_ms);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

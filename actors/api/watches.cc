@@ -5,7 +5,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 using nlohmann::json;
 
@@ -64,4 +64,4 @@ bool Watch::tell(const std::vector<WatchedObject>& objects, http::HttpStream& ou
   return true;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -1,8 +1,7 @@
-// What watches of jobs, actors, nodes and groups are told: the objects of one round of feeding,
-// made once for all watches, and of each watch what it has told already. Hundreds of watches so
-// cost the controller little more than one does.
-//
-// Used in the turns of the actor that feeds the streams.
+// Feeds the watches of jobs, actors, nodes and groups: the objects of one round of feeding are made
+// once for all watches, and each watch remembers what it has told already. So hundreds of watches
+// cost the controller little more than one does. Watches are used in the turns of the actor that
+// feeds the streams.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/http/http_server.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 struct WatchedObject {
   std::string line;         // the object as JSON
@@ -39,7 +38,7 @@ class WatchedRound {
   using Asked = std::pair<std::string, std::string>;  // kind and name
   const std::function<Result<Picture>()> take_;
   std::optional<Time> round_;
-  std::optional<Picture> picture_;  // of that round; none: it could not be taken
+  std::optional<Picture> picture_;  // the picture of that round; nullopt: it could not be taken
   std::map<Asked, std::optional<std::vector<WatchedObject>>> made_;
 };
 
@@ -49,11 +48,11 @@ class Watch {
   // Writes the objects that are new, or have changed since the last call. False: the stream has
   // ended.
   bool tell(const std::vector<WatchedObject>& objects, http::HttpStream& out);
-  // The objects of the last call: what is gone is forgotten.
+  // How many objects the last call had: objects that are gone are forgotten.
   std::size_t objects_remembered() const { return told_.size(); }
 
  private:
   std::vector<std::uint64_t> told_;  // their states, sorted
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tandem::actors {
+namespace tandem::api {
 
 const WebAsset* find_web_asset(std::string_view path) {
   const auto assets = web_assets();
@@ -12,4 +12,4 @@ const WebAsset* find_web_asset(std::string_view path) {
   return found == assets.end() ? nullptr : &*found;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

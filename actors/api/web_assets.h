@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace tandem::actors {
+namespace tandem::api {
 
 // All views are of constant data of the program.
 struct WebAsset {
@@ -21,4 +21,4 @@ struct WebAsset {
 std::span<const WebAsset> web_assets();
 const WebAsset* find_web_asset(std::string_view path);  // null: there is none
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -6,7 +6,7 @@
 #include "actors/api/web_assets.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 constexpr std::string_view kAssets = "/assets/";
@@ -63,4 +63,4 @@ bool is_open_file(const http::HttpRequest& request) {
   return request.method == "GET" && (path.starts_with(kAssets) || path == kLicences);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

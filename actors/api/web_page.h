@@ -6,7 +6,7 @@
 
 #include "runtime/http/http.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 
 // The answer to a GET of a file of the page; nullopt for any other request.
 std::optional<http::HttpResponse> web_file(const http::HttpRequest& request);
@@ -18,4 +18,4 @@ http::HttpResponse not_signed_in();
 // uses it. Such files say nothing about this cluster.
 bool is_open_file(const http::HttpRequest& request);
 
-}  // namespace tandem::actors
+}  // namespace tandem::api

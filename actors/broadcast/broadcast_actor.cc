@@ -15,7 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/collective/collective.h"
 
-namespace tandem::actors {
+namespace tandem::broadcast {
 
 using collective::NcclRecord;
 using collective::NcclState;
@@ -23,28 +23,29 @@ using weights::BroadcastEvent;
 
 namespace {
 
-EpochOperationState state_of(NcclState state) {
+messages::EpochOperationState state_of(NcclState state) {
   switch (state) {
     case NcclState::kQueued:
-      return EpochOperationState::kQueued;
+      return messages::EpochOperationState::kQueued;
     case NcclState::kEntered:
-      return EpochOperationState::kEntered;
+      return messages::EpochOperationState::kEntered;
     case NcclState::kStarted:
-      return EpochOperationState::kStarted;
+      return messages::EpochOperationState::kStarted;
     case NcclState::kDone:
-      return EpochOperationState::kDone;
+      return messages::EpochOperationState::kDone;
     case NcclState::kFailed:
     case NcclState::kAborted:
-      return EpochOperationState::kFailed;
+      return messages::EpochOperationState::kFailed;
   }
   CHECK(false);
 }
 
-bool under_way(EpochOperationState state) {
-  return state != EpochOperationState::kDone && state != EpochOperationState::kFailed;
+bool under_way(messages::EpochOperationState state) {
+  return state != messages::EpochOperationState::kDone &&
+         state != messages::EpochOperationState::kFailed;
 }
 
-EpochOperation operation_of(const NcclRecord& record, Time now) {
+messages::EpochOperation operation_of(const NcclRecord& record, Time now) {
   const Duration passed = record.ended_at.value_or(now) - record.enqueued_at;
   return {.sequence = record.sequence,
           .label = record.label.empty() ? name(record.kind) : record.label,
@@ -64,7 +65,7 @@ std::string out_of_range(const char* what, std::int32_t value) {
 BroadcastActor::BroadcastActor(BroadcastActorConfig config,
                                std::shared_ptr<weights::BroadcastRank> rank,
                                std::shared_ptr<const collective::NcclRecords> records,
-                               actor::Ref<BroadcastEvents> exchange)
+                               actor::Ref<messages::BroadcastEvents> exchange)
     : config_(std::move(config)),
       rank_(std::move(rank)),
       records_(std::move(records)),
@@ -73,14 +74,15 @@ BroadcastActor::BroadcastActor(BroadcastActorConfig config,
 // The callback may run on any thread, also after this actor's end: a turn that is posted to an
 // ended actor is dropped.
 void BroadcastActor::handle(actor::Context& cx, StartBroadcast) {
-  outbox_.send(cx, BroadcastUp{.from = config_.self, .nccl_version = config_.nccl_version});
+  outbox_.send(cx,
+               messages::BroadcastUp{.from = config_.self, .nccl_version = config_.nccl_version});
   rank_->on_event([this, post = cx.turn_poster()] {
     post([this](actor::Context& then) { tell_events(then); });
   });
   cx.after(config_.progress_interval, [this](actor::Context& then) { watch(then); });
 }
 
-void BroadcastActor::handle(actor::Context& cx, OpenEpoch order) {
+void BroadcastActor::handle(actor::Context& cx, messages::OpenEpoch order) {
   if (!config_.leads)
     return refuse(cx, order.epoch, "only the learner opens an epoch, and this is a rollout");
   if (!is_group_size(order.size))
@@ -90,7 +92,7 @@ void BroadcastActor::handle(actor::Context& cx, OpenEpoch order) {
   rank_->open(order.epoch, order.size);
 }
 
-void BroadcastActor::handle(actor::Context& cx, JoinEpoch order) {
+void BroadcastActor::handle(actor::Context& cx, messages::JoinEpoch order) {
   if (config_.leads) return refuse(cx, order.epoch, "the learner opens epochs and joins none");
   if (!is_group_size(order.size))
     return refuse(cx, order.epoch, out_of_range("a group of size", order.size));
@@ -113,13 +115,13 @@ void BroadcastActor::handle(actor::Context& cx, JoinEpoch order) {
   rank_->join(rendezvous, order.rank);
 }
 
-void BroadcastActor::handle(actor::Context& cx, UseEpoch order) {
+void BroadcastActor::handle(actor::Context& cx, messages::UseEpoch order) {
   if (!config_.leads || !epochs_.contains(order.epoch))
     return refuse(cx, order.epoch, "it was asked to use an epoch that it has not opened");
   rank_->use(order.epoch);
 }
 
-void BroadcastActor::handle(actor::Context&, LeaveEpoch order) {
+void BroadcastActor::handle(actor::Context&, messages::LeaveEpoch order) {
   log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.actor, order.epoch,
             order.why);
   // The epoch is erased when the event kLeft says that this rank is out.
@@ -129,7 +131,7 @@ void BroadcastActor::handle(actor::Context&, LeaveEpoch order) {
 void BroadcastActor::refuse(actor::Context& cx, std::uint64_t epoch, const std::string& why) {
   tell_events(cx);
   log::warn("event=epoch_refused actor={} epoch={} why=\"{}\"", config_.self.actor, epoch, why);
-  outbox_.send(cx, EpochFailed{.from = config_.self, .epoch = epoch, .message = why});
+  outbox_.send(cx, messages::EpochFailed{.from = config_.self, .epoch = epoch, .message = why});
 }
 
 void BroadcastActor::tell_events(actor::Context& cx) {
@@ -137,29 +139,30 @@ void BroadcastActor::tell_events(actor::Context& cx) {
 }
 
 void BroadcastActor::tell(actor::Context& cx, BroadcastEvent event) {
-  const Sender& from = config_.self;
+  const messages::Sender& from = config_.self;
   const std::uint64_t epoch = event.epoch;
   switch (event.kind) {
     case BroadcastEvent::Kind::kOpened:
-      return outbox_.send(
-          cx, EpochOpened{.from = from,
-                          .epoch = epoch,
-                          .unique_id = {event.unique_id.internal, collective::kNcclUniqueIdBytes},
-                          .layout_hash = config_.layout.hash,
-                          .layout = config_.layout.manifest_json});
+      return outbox_.send(cx, messages::EpochOpened{.from = from,
+                                                    .epoch = epoch,
+                                                    .unique_id = {event.unique_id.internal,
+                                                                  collective::kNcclUniqueIdBytes},
+                                                    .layout_hash = config_.layout.hash,
+                                                    .layout = config_.layout.manifest_json});
     case BroadcastEvent::Kind::kJoined:
       log::info("event=epoch_joined actor={} epoch={}", from.actor, epoch);
-      return outbox_.send(cx, EpochJoined{.from = from, .epoch = epoch});
+      return outbox_.send(cx, messages::EpochJoined{.from = from, .epoch = epoch});
     case BroadcastEvent::Kind::kInUse:
-      return outbox_.send(cx, EpochInUse{.from = from, .epoch = epoch});
+      return outbox_.send(cx, messages::EpochInUse{.from = from, .epoch = epoch});
     case BroadcastEvent::Kind::kFailed:
       log::warn("event=epoch_failed actor={} epoch={} why=\"{}\"", from.actor, epoch,
                 event.message);
       return outbox_.send(
-          cx, EpochFailed{.from = from, .epoch = epoch, .message = std::move(event.message)});
+          cx,
+          messages::EpochFailed{.from = from, .epoch = epoch, .message = std::move(event.message)});
     case BroadcastEvent::Kind::kLeft:
       epochs_.erase(epoch);
-      return outbox_.send(cx, EpochLeft{.from = from, .epoch = epoch});
+      return outbox_.send(cx, messages::EpochLeft{.from = from, .epoch = epoch});
   }
 }
 
@@ -172,7 +175,7 @@ void BroadcastActor::watch(actor::Context& cx) {
 }
 
 void BroadcastActor::tell_progress(actor::Context& cx, std::uint64_t number, Epoch& epoch) {
-  std::vector<EpochOperation> operations = operations_of(number, cx.now());
+  std::vector<messages::EpochOperation> operations = operations_of(number, cx.now());
   const auto interval =
       std::chrono::duration_cast<std::chrono::milliseconds>(config_.progress_interval).count();
   const bool late = std::any_of(operations.begin(), operations.end(), [&](const auto& operation) {
@@ -183,14 +186,15 @@ void BroadcastActor::tell_progress(actor::Context& cx, std::uint64_t number, Epo
   if (!tells) return;
   if (!late) operations.clear();  // an operation that has just begun would look late afterwards
   // The newest operations are kept, since these are the ones that are late.
-  if (operations.size() > kEpochOperationsMax)
-    operations.erase(operations.begin(), operations.end() - kEpochOperationsMax);
-  outbox_.send(cx, EpochProgress{
+  if (operations.size() > messages::kEpochOperationsMax)
+    operations.erase(operations.begin(), operations.end() - messages::kEpochOperationsMax);
+  outbox_.send(cx, messages::EpochProgress{
                        .from = config_.self, .epoch = number, .operations = std::move(operations)});
 }
 
-std::vector<EpochOperation> BroadcastActor::operations_of(std::uint64_t epoch, Time now) const {
-  std::vector<EpochOperation> operations;
+std::vector<messages::EpochOperation> BroadcastActor::operations_of(std::uint64_t epoch,
+                                                                    Time now) const {
+  std::vector<messages::EpochOperation> operations;
   for (const NcclRecord& record : records_->snapshot())
     // The records are those of the whole process, and a learner also sums gradients by NCCL.
     if (record.epoch == epoch && record.communicator == config_.communicator)
@@ -198,4 +202,4 @@ std::vector<EpochOperation> BroadcastActor::operations_of(std::uint64_t epoch, T
   return operations;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::broadcast

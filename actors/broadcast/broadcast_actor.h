@@ -26,39 +26,41 @@
 #include "runtime/collective/nccl_records.h"
 #include "runtime/weights/weights_config.h"
 
-namespace tandem::actors {
+namespace tandem::broadcast {
 
 struct StartBroadcast {};  // sent once, first
 
-// Fixed for the actor's incarnation. `layout` describes the arena that is broadcast; a rank whose
-// arena has another layout cannot join.
+// These values are fixed for the actor's incarnation. `layout` describes the arena that is
+// broadcast; a rank whose arena has another layout cannot join.
 struct BroadcastActorConfig {
-  Sender self;
+  messages::Sender self;
   bool leads = false;  // the learner's rank 0, which opens epochs; the others join them
   int nccl_version = 0;
   weights::WeightsLayout layout = {};
   std::string communicator = {};  // Broadcasting::name, by which the epochs' records are known
   Duration progress_interval = std::chrono::seconds(1);
-  Duration retry_interval = std::chrono::milliseconds(50);  // of messages that were refused
+  // The pause before a refused message is sent again.
+  Duration retry_interval = std::chrono::milliseconds(50);
 };
 
 // Handlers run in the actor's turns. Orders that fail a check are answered by EpochFailed;
 // everything else is the answer of the BroadcastRank, told as an event.
 class BroadcastActor {
  public:
-  using Inbox = std::variant<StartBroadcast, OpenEpoch, JoinEpoch, UseEpoch, LeaveEpoch>;
+  using Inbox = std::variant<StartBroadcast, messages::OpenEpoch, messages::JoinEpoch,
+                             messages::UseEpoch, messages::LeaveEpoch>;
 
   // `rank` is shared with the rank's publisher or subscriber, because either actor may be the last
   // to end. `records` has the operations of all communicators of the process.
   BroadcastActor(BroadcastActorConfig config, std::shared_ptr<weights::BroadcastRank> rank,
                  std::shared_ptr<const collective::NcclRecords> records,
-                 actor::Ref<BroadcastEvents> exchange);
+                 actor::Ref<messages::BroadcastEvents> exchange);
 
   void handle(actor::Context& cx, StartBroadcast start);
-  void handle(actor::Context& cx, OpenEpoch order);
-  void handle(actor::Context& cx, JoinEpoch order);
-  void handle(actor::Context& cx, UseEpoch order);
-  void handle(actor::Context& cx, LeaveEpoch order);
+  void handle(actor::Context& cx, messages::OpenEpoch order);
+  void handle(actor::Context& cx, messages::JoinEpoch order);
+  void handle(actor::Context& cx, messages::UseEpoch order);
+  void handle(actor::Context& cx, messages::LeaveEpoch order);
 
  private:
   struct Epoch {                 // an epoch that this rank was asked into and has not left
@@ -74,15 +76,15 @@ class BroadcastActor {
   // none is late any longer.
   void watch(actor::Context& cx);
   void tell_progress(actor::Context& cx, std::uint64_t number, Epoch& epoch);
-  std::vector<EpochOperation> operations_of(std::uint64_t epoch, Time now) const;
+  std::vector<messages::EpochOperation> operations_of(std::uint64_t epoch, Time now) const;
 
   const BroadcastActorConfig config_;
   const std::shared_ptr<weights::BroadcastRank> rank_;
   const std::shared_ptr<const collective::NcclRecords> records_;
   std::map<std::uint64_t, Epoch> epochs_;
-  actor::Outbox<BroadcastEvents> outbox_;
+  actor::Outbox<messages::BroadcastEvents> outbox_;
 };
 
 static_assert(actor::Actor<BroadcastActor>);
 
-}  // namespace tandem::actors
+}  // namespace tandem::broadcast

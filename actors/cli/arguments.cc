@@ -27,7 +27,8 @@ std::vector<std::string> kind_names() {
 
 std::vector<std::string> role_names() {
   std::vector<std::string> names;
-  for (const actors::Role& role : actors::kTrainingRoles) names.emplace_back(actors::name(role));
+  for (const messages::Role& role : messages::kTrainingRoles)
+    names.emplace_back(messages::name(role));
   return names;
 }
 
@@ -113,7 +114,7 @@ Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
       return usage_error("`" + word + "` is not ROLE=N", "as in `tandem scale JOB rollout=2`");
     // A role that is none of training's may be one that the job brings: the controller knows.
     const bool known = std::ranges::find(roles_known, role) != roles_known.end();
-    if (!known && !actors::check_role_name(role))
+    if (!known && !messages::check_role_name(role))
       return usage_error("unknown role `" + role + "`",
                          did_you_mean(role, roles_known,
                                       "one of " + joined(roles_known, ", ") +

@@ -10,7 +10,7 @@
 
 namespace tandem::cli {
 
-// Of one command. The references outlive the command.
+// The connection and the streams of one command. The references outlive the command.
 struct Client {
   ApiClient& api;
   std::ostream& out;

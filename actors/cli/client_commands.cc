@@ -34,7 +34,7 @@ constexpr Duration kLookAgain = std::chrono::seconds(1);
 constexpr Duration kSubmitTimeout = std::chrono::minutes(10);  // for 4 GiB of data, several times
 constexpr std::uint64_t kDataBytesLarge = 200'000'000;         // read in some seconds
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
-constexpr std::size_t kEventsShown = 10;  // of `describe`
+constexpr std::size_t kEventsShown = 10;  // that `describe` shows
 
 Screen screen_of(const Client& client) { return {client.width(), unix_ms()}; }
 
@@ -146,8 +146,9 @@ Result<void> watch_on_terminal(Client& client, const Listing& listing, OutputFor
   return failure ? Result<void>(*failure) : std::move(ended);
 }
 
-// Off a terminal: prints all objects, then a line for each change; JSON as NDJSON. The columns of
-// the lines stay below those of the first table, unless a cell is wider than all before it.
+// Off a terminal: prints all objects, then a line for each change; JSON is printed as NDJSON. The
+// columns of the lines stay below those of the first table, unless a cell is wider than all before
+// it.
 Result<void> watch_as_lines(Client& client, const Listing& listing, OutputForm form) {
   const bool header = form == OutputForm::kTable || form == OutputForm::kWide;
   json last = json::object();  // the last printed form of each object, by name
@@ -228,7 +229,7 @@ bool has_reached(const json& job, const std::string& wanted) {
   return !has_ended(job) && rank_of(wanted) && rank_of(state) && rank_of(state) > rank_of(wanted);
 }
 
-// On the steady clock, so that a change of the wall clock does not end a wait.
+// The deadline is on the steady clock, so that a change of the wall clock does not end a wait.
 struct Deadline {
   Time at;
   explicit Deadline(double timeout_s)

@@ -1,5 +1,5 @@
 // The options that `up`, `controller`, `node` and `run` share: where a cluster listens, and what a
-// node offers. For command_line.cc alone, since it needs CLI11.
+// node offers. Only command_line.cc uses this file, since it needs CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -146,7 +146,8 @@ struct StatusCommand {
   OutputForm output = OutputForm::kTable;
 };
 
-// `tandem samples`: completions with their rewards. Without `step` of all steps.
+// `tandem samples`: completions with their rewards. Without `step` the samples of all steps are
+// shown.
 struct SamplesCommand {
   std::string job;  // or a run directory
   std::optional<std::int64_t> step;

@@ -142,7 +142,7 @@ std::set<int> listening_ports() {
   return ports;
 }
 
-// In use is a warning only: the cluster that runs here has them.
+// A port in use is only a warning: the cluster that runs here has it.
 Finding examine_ports(int port) {
   const std::set<int> listening = listening_ports();
   std::string busy;

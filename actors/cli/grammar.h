@@ -13,7 +13,7 @@ struct OptionDoc {
   std::vector<std::string> names;  // "-o", "--output"; for an argument its one name, "JOB"
   std::string value;               // "N", "table|wide|json|yaml|name"; empty for a flag
   std::string description;
-  std::vector<std::string> choices;  // of the value, where they are few
+  std::vector<std::string> choices;  // the values that the option takes, where they are few
 };
 
 // A command as its help shows it.

@@ -70,7 +70,7 @@ CommandDoc command_doc(const CLI::App& app, const Choices& choices,
     if (!option->get_positional()) continue;
     const std::string name = option->get_name(true), text = option->get_option_text();
     const std::string word = name + (text.empty() || text == " " ? "" : " " + text);
-    // As in a manual page: brackets around an argument that may be left out.
+    // Brackets mark an argument that may be left out, as in a manual page.
     command.usage += option->get_required() ? " " + word : " [" + word + "]";
   }
   return command;

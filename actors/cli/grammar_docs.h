@@ -1,5 +1,5 @@
-// Reads commands and options back from CLI11, as the values of grammar.h. For command_line.cc,
-// which owns the parser.
+// Reads commands and options back from CLI11, as the values of grammar.h. Only command_line.cc,
+// which owns the parser, includes this file.
 #pragma once
 
 #include <CLI/CLI.hpp>

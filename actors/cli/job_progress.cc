@@ -276,7 +276,7 @@ std::string final_summary(const json& job, const json& result) {
   if (result.value("eval", json()).is_object()) {
     const std::string sources = means_of_sources(member_at(result, "/eval/figures/final"));
     std::string eval;
-    // In the order of time: before, after the warm start, at the end.
+    // The kinds in the order of time: before, after the warm start, at the end.
     for (const auto& [kind, label] :
          {std::pair("before", "before "), std::pair("after_warm_start", "after warm start "),
           std::pair("final", "final ")}) {

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr Duration kLookAgain = std::chrono::seconds(1);
 constexpr Duration kReadPause = std::chrono::milliseconds(50);  // where no stream has a line
-constexpr int kLinesInTurn = 1000;                              // of one stream, before the next
+constexpr int kLinesInTurn = 1000;        // read from one stream before the next
 constexpr std::size_t kFollowedMax = 64;  // streams at once; the API has 256 for all of its clients
 
 bool names_an_actor(const LogsCommand& command) {

@@ -60,7 +60,7 @@ std::string reserved_lines(const json& item, int width) {
                       rows, width);
 }
 
-// Where the reservation is unknown, the offer alone.
+// The cell of a node's memory; where the reservation is unknown, the offer alone.
 std::string node_memory(const json& node) {
   const json& offered = at(node, {"memory_bytes"});
   const json& reserved = at(node, {"leased", "memory_bytes"});

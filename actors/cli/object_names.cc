@@ -29,7 +29,7 @@ Result<json> jobs_and_runs(const Client& client, PastRuns past) {
   return jobs;
 }
 
-// Those of `names` that are `wanted` or end in it; the exact one alone if there is one.
+// The names that are `wanted` or end in it; the exact one alone if there is one.
 std::vector<ActorName> matching(const std::vector<ActorName>& names, const std::string& wanted) {
   std::vector<ActorName> matches;
   for (const ActorName& name : names) {

@@ -1,7 +1,7 @@
-// From the names that people write to those that the API knows: ids of jobs, full names of actors,
-// paths. Each function looks at one or two lists of the controller and gives the same errors for
-// every command: kNotFound with the nearest name, kInvalid with the candidates for a name that
-// means several.
+// Turns the names that people write into those that the API knows: ids of jobs, full names of
+// actors, paths. Each function looks at one or two lists of the controller and gives the same
+// errors for every command: kNotFound with the nearest name, kInvalid with the candidates for a
+// name that means several.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,8 @@ struct ActorName {
 // GET `path`; an answer that is no array is kFailed.
 Result<nlohmann::json> get_list(const Client& client, const std::string& path);
 
-// The id of the job that `wanted` means: an id, or a name that one job has. Of several jobs with
-// the name, the one that has not ended.
+// The id of the job that `wanted` means: an id, or a name that one job has. Where several jobs have
+// the name, it means the one that has not ended.
 Result<std::string> find_job(const Client& client, const std::string& wanted,
                              PastRuns past = PastRuns::kExcluded);
 
@@ -44,7 +44,7 @@ Result<std::vector<ActorName>> recorded_actors(const Client& client, const std::
 
 struct ObjectPath {
   Kind kind;         // kRuns for a job that is known only as a run
-  std::string path;  // of the API, after /api/v1
+  std::string path;  // the object's path in the API, after /api/v1
 };
 // The path of an object. Short forms of jobs' and actors' names are resolved; names of other kinds
 // are taken as they are.

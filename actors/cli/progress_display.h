@@ -29,7 +29,7 @@ class ProgressDisplay {
   std::ostream& err_;
   const bool terminal_;
   const std::function<int()> columns_;
-  std::ptrdiff_t lines_ = 0;  // of the bar on the screen
+  std::ptrdiff_t lines_ = 0;  // how many lines of the screen the bar takes
   Time printed_{};            // when the last line was printed
   std::string line_;          // the last line
   std::string state_;

@@ -24,8 +24,8 @@ using Row = std::vector<std::string>;
 
 inline constexpr int kUnlimitedWidth = 1 << 30;  // pipes and files: never truncate
 
-// The natural widths of a table's columns. Of a table that is shown again and again they only grow,
-// so that its columns stay where they are.
+// The natural widths of a table's columns. In a table that is shown again and again the widths only
+// grow, so that the columns stay where they are.
 using ColumnWidths = std::vector<int>;
 
 // A header line and one line per row, columns two spaces apart, no trailing spaces. A table wider

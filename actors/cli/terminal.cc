@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 constexpr const char* kLeave = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 constexpr const char* kHome = "\x1b[H";
-constexpr const char* kEraseRest = "\x1b[K";  // of the line
+constexpr const char* kEraseRest = "\x1b[K";  // erases the rest of the line
 constexpr const char* kEraseBelow = "\x1b[J";
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
 

@@ -1,7 +1,7 @@
 // A terminal as one screen that is drawn and read key by key, for `tandem top`. While the object
 // exists the terminal shows its alternate screen, has no cursor and delivers keys at once. Whatever
 // ends the object (a return, an exception, a signal that await() reports) restores the user's
-// screen. At most one object at a time, used by the thread that made it.
+// screen. At most one object exists at a time, and only the thread that made it uses it.
 //
 //   TE-1  The modes of the terminal and the signal mask are after the object as they were before.
 #pragma once

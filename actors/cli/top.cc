@@ -102,7 +102,8 @@ json shown_actors(const TopPicture& picture, const TopChoice& choice) {
   for (const json& actor : picture.actors)
     if (!actor_has_ended(actor) && (choice.job.empty() || text(at(actor, {"job"})) == choice.job))
       shown.push_back(actor);
-  // By name first: the second sort is stable, so that equal actors keep a steady order.
+  // The rows are sorted by name first: the second sort is stable, so that equal actors keep a
+  // steady order.
   for (const char* field : {"name", order_of(choice.sort).field})
     if (auto sorted = sorted_by(field, shown))
       shown = std::move(*sorted);  // an error: no actor has the field
@@ -198,8 +199,8 @@ std::string actor_table(const json& actors, const TopChoice& choice, const TopSc
                       screen.kept ? &screen.kept->actors : nullptr);
 }
 
-// Appends the head of a table and at most `rows_max` lines below it. Of the rows that are left out
-// the last line says how many.
+// Appends the head of a table and at most `rows_max` lines below it. The last line says how many
+// rows are left out.
 void append_table(const std::string& table, const json& items, int rows_max,
                   const std::string& noun, const std::string& chosen, const TopScreen& screen,
                   ScreenLines& lines) {

@@ -42,7 +42,7 @@ struct TopScreen {
   bool colour = false;
   bool keys = true;  // whether the last row shows the keys
   std::int64_t now_ms = 0;
-  TopWidths* kept = nullptr;  // of a screen that is drawn again and again
+  TopWidths* kept = nullptr;  // set where the screen is drawn again and again
 };
 
 // The lines of the screen, with escape codes for colours where `screen` wants them. Actors and jobs

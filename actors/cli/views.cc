@@ -495,7 +495,7 @@ std::string render_items(Kind kind, const json& items, OutputForm form, const Sc
     }
     case OutputForm::kYaml:
       return to_yaml(items);
-    // For `xargs`: kind/name, which `describe` and `get` take as it is.
+    // Each line is for `xargs`: kind/name, which `describe` and `get` take as it is.
     case OutputForm::kName: {
       std::string names;
       for (const json& item : items)

@@ -16,7 +16,7 @@ struct Screen {
   int width;                     // columns; kUnlimitedWidth off a terminal
   std::int64_t now_ms;           // wall time, for AGE
   bool wide = false;             // the wide form: more columns, and times in full
-  ColumnWidths* kept = nullptr;  // of a list whose rows are printed one by one
+  ColumnWidths* kept = nullptr;  // set for a list whose rows are printed one by one
 };
 
 // `items` is an array. kJson prints it indented and whole (`[]` when empty), kYaml the same as

@@ -14,7 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 namespace {
 
@@ -74,7 +74,7 @@ void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect>
 }
 
 void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
-  // In this order: the process may dial as soon as the agent has the message.
+  // The order matters: the process may dial as soon as the agent has the message.
   actions_.expect(spawn.node, spawn.id);
   node::SpawnRank message{.id = spawn.id,
                           .log_path = std::move(spawn.log_path),
@@ -102,8 +102,9 @@ void Controller::carry_out(actor::Context&, SendStart start) {
   const auto rank = actions_.rank(start.id);
   // A message that is lost in another way means that the rank is ending: its exit is reported.
   if (rank.tell(start.start) == actor::Delivery::kTooLarge)
-    brought_about_.push_back(RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
-                                        rank.too_large(start.start).message, ErrorCode::kInvalid});
+    brought_about_.push_back(
+        messages::RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
+                             rank.too_large(start.start).message, ErrorCode::kInvalid});
 }
 
 void Controller::carry_out(actor::Context&, SendProgramStart start) {
@@ -114,7 +115,7 @@ void Controller::carry_out(actor::Context&, SendProgramStart start) {
 
 void Controller::carry_out(actor::Context&, DrainRank drain) {
   // A program that cannot be reached is ended by its agent, or has ended.
-  (void)actions_.program(drain.id).tell(DrainProgram{drain.deadline_ms});
+  (void)actions_.program(drain.id).tell(messages::DrainProgram{drain.deadline_ms});
 }
 
 void Controller::carry_out(actor::Context& cx, FailAsks fail) {
@@ -138,8 +139,8 @@ void Controller::carry_out(actor::Context&, OpenExchange open) {
   if (exchange)
     exchanges_[open.job] = std::move(*exchange);
   else
-    brought_about_.push_back(
-        JobEnded{open.job, JobOutcome::kFailed, exchange.error().message, /*has_result=*/false});
+    brought_about_.push_back(messages::JobEnded{open.job, messages::JobOutcome::kFailed,
+                                                exchange.error().message, /*has_result=*/false});
 }
 
 void Controller::carry_out(actor::Context& cx, TellExchange tell) {
@@ -168,7 +169,7 @@ void Controller::tell_exchanges(actor::Context& cx) {
   const Result<bool> some_wait = to_exchanges_.flush();
   CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
   if (!*some_wait || std::exchange(retry_due_, true)) return;
-  cx.after(kRetryAfter, [this](actor::Context& then) {
+  cx.after(exchange::kRetryAfter, [this](actor::Context& then) {
     retry_due_ = false;
     tell_exchanges(then);
   });
@@ -193,23 +194,23 @@ void Controller::handle(actor::Context& cx, node::RankSpawnFailed m) { (void)tak
 void Controller::handle(actor::Context& cx, node::RankExited m) { (void)take(cx, m); }
 void Controller::handle(actor::Context&, node::UsageReport m) { core_.note_usage(m); }
 void Controller::handle(actor::Context& cx, RankConnected m) { (void)take(cx, m); }
-void Controller::handle(actor::Context& cx, RankListening m) { (void)take(cx, m); }
-void Controller::handle(actor::Context& cx, RankReady m) { (void)take(cx, m); }
-void Controller::handle(actor::Context& cx, RankFailed m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::RankListening m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::RankReady m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::RankFailed m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, RankHung m) { (void)take(cx, m); }
-void Controller::handle(actor::Context& cx, JobProgress m) { (void)take(cx, m); }
-void Controller::handle(actor::Context& cx, ActorDrained m) { (void)take(cx, m); }
-void Controller::handle(actor::Context& cx, JobEnded m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::JobProgress m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::ActorDrained m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::JobEnded m) { (void)take(cx, m); }
 
 // An event for users alone: the core need not know of it.
-void Controller::handle(actor::Context& cx, ExchangeEvent m) {
+void Controller::handle(actor::Context& cx, messages::ExchangeEvent m) {
   carry_out(cx, Announce{m.subject == m.job ? "job" : "actor", std::move(m.subject),
                          std::move(m.message), m.level});
 }
 
 void Controller::handle(actor::Context& cx, ProcessNews news) {
-  carry_out(cx,
-            Announce{"controller", "controller", std::move(news.message), EventLevel::kWarning});
+  carry_out(cx, Announce{"controller", "controller", std::move(news.message),
+                         messages::EventLevel::kWarning});
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {
@@ -250,11 +251,11 @@ void Controller::handle(actor::Context& cx, actor::Ask<AskProgram> ask) {
   });
   program_asks_.emplace(number, ProgramAsk{*to, ask.reply, timeout});
   // The answer comes on another thread.
-  actor::ReplyTo<AskedJson> reply([this, number, post = cx.turn_poster()](auto answer) {
+  actor::ReplyTo<messages::AskedJson> reply([this, number, post = cx.turn_poster()](auto answer) {
     post([this, number, answer](actor::Context& then) { answer_ask(then, number, answer); });
   });
   const auto program = actions_.program(*to);
-  const actor::Ask<AskJson> message{{question.body}, std::move(reply)};
+  const actor::Ask<messages::AskJson> message{{question.body}, std::move(reply)};
   const actor::Delivery sent = program.tell(message);
   if (sent == actor::Delivery::kTooLarge)
     answer_ask(cx, number, program.too_large(message));
@@ -262,7 +263,8 @@ void Controller::handle(actor::Context& cx, actor::Ask<AskProgram> ask) {
     answer_ask(cx, number, actor::undelivered(question.actor, sent));
 }
 
-void Controller::answer_ask(actor::Context& cx, std::uint64_t number, Result<AskedJson> answer) {
+void Controller::answer_ask(actor::Context& cx, std::uint64_t number,
+                            Result<messages::AskedJson> answer) {
   const auto ask = program_asks_.extract(number);
   if (ask.empty()) return;
   cx.cancel(ask.mapped().timeout);
@@ -284,10 +286,10 @@ void Controller::handle(actor::Context&, actor::Ask<Await> ask) {
 }
 
 void Controller::handle(actor::Context&, actor::Ask<GetEvents> ask) {
-  std::vector<ClusterEvent> events;
-  for (const ClusterEvent& event : events_)
+  std::vector<runs::ClusterEvent> events;
+  for (const runs::ClusterEvent& event : events_)
     if (event.seq > ask.question.after) events.push_back(event);
   ask.reply(std::move(events));
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -23,11 +23,12 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 // The part of an exchange's inbox that the controller and the API may use.
-using ExchangeControl = std::variant<ActorDown, DrainActor, EndJob, actor::Ask<GetExchangeReport>,
-                                     actor::Ask<GetGroups>>;
+using ExchangeControl =
+    std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob,
+                 actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>;
 
 // Answered with the job's id. Refused with kInfeasible where no node could ever hold the job.
 struct Submit {
@@ -40,7 +41,8 @@ struct Scale {
   using Reply = Nothing;
   ScaleRole scale;
 };
-// Answered when the job begins to end, not when it has ended. Of an ended job: does nothing.
+// The answer comes when the job begins to end, not when it has ended. Cancelling an ended job does
+// nothing.
 struct Cancel {
   using Reply = Nothing;
   std::string job;
@@ -56,7 +58,7 @@ struct Forget {  // refused with kInvalid before the job has ended
 // kInvalid and kUnreachable as ControllerCore::program_to_ask() says; kUnreachable also where the
 // actor ends before it answers; kTimedOut; or the Error with which the program answers.
 struct AskProgram {
-  using Reply = AskedJson;
+  using Reply = messages::AskedJson;
   std::string actor, body;
   Duration timeout;
 };
@@ -82,11 +84,11 @@ struct Await {  // answered once it holds; an asker that no longer waits is answ
 };
 // A further Await is refused with kFailed.
 inline constexpr std::size_t kAwaitsMax = 64;
-struct ProcessNews {  // of the controller's own process, for people alone
+struct ProcessNews {  // an event of the controller's own process, for people alone
   std::string message;
 };
 struct GetEvents {  // those with seq > after, at most kEventsKept of them
-  using Reply = std::vector<ClusterEvent>;
+  using Reply = std::vector<runs::ClusterEvent>;
   std::int64_t after = 0;
 };
 inline constexpr std::size_t kEventsKept = 10'000;
@@ -100,8 +102,8 @@ struct RunDirectory {
 // The controller's ways to act, all called in its turns.
 struct ControllerActions {
   std::function<actor::Ref<node::AgentInbox>(const std::string& node, Incarnation)> agent;
-  std::function<actor::Ref<RankInbox>(const node::RankId&)> rank;
-  std::function<actor::Ref<ProgramInbox>(const node::RankId&)> program;
+  std::function<actor::Ref<messages::RankInbox>(const node::RankId&)> rank;
+  std::function<actor::Ref<messages::ProgramInbox>(const node::RankId&)> program;
   // Called before the node is told to spawn the rank: from then on this incarnation may dial, and
   // others of its name may not.
   std::function<void(const std::string& node, const node::RankId&)> expect;
@@ -118,8 +120,9 @@ struct ControllerActions {
   // is logged, and nothing else follows.
   std::function<Result<void>(const JobRecord&, const std::string& json)> write_result;
   // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
-  std::function<Result<void>(const ClusterEvent&)> journal;
-  std::int64_t events_before = 0;  // the highest event number of earlier controllers of this home
+  std::function<Result<void>(const runs::ClusterEvent&)> journal;
+  // The highest event number of earlier controllers of this state folder.
+  std::int64_t events_before = 0;
 };
 
 // Handlers of messages hand an event to the core; handlers of asks reply once, at once, but for
@@ -128,11 +131,12 @@ class Controller {
  public:
   using Inbox =
       std::variant<node::NodeUp, NodeDown, node::RankSpawned, node::RankSpawnFailed,
-                   node::RankExited, node::UsageReport, RankConnected, RankListening, RankReady,
-                   RankFailed, RankHung, JobProgress, ActorDrained, ExchangeEvent, JobEnded,
-                   ProcessNews, actor::Ask<Submit>, actor::Ask<Scale>, actor::Ask<Cancel>,
-                   actor::Ask<Forget>, actor::Ask<AskProgram>, actor::Ask<GetCluster>,
-                   actor::Ask<GetEvents>, actor::Ask<Await>>;
+                   node::RankExited, node::UsageReport, RankConnected, messages::RankListening,
+                   messages::RankReady, messages::RankFailed, RankHung, messages::JobProgress,
+                   messages::ActorDrained, messages::ExchangeEvent, messages::JobEnded, ProcessNews,
+                   actor::Ask<Submit>, actor::Ask<Scale>, actor::Ask<Cancel>, actor::Ask<Forget>,
+                   actor::Ask<AskProgram>, actor::Ask<GetCluster>, actor::Ask<GetEvents>,
+                   actor::Ask<Await>>;
 
   // `seed`: for the core's random numbers.
   Controller(std::uint64_t seed, ControllerActions actions);
@@ -144,14 +148,14 @@ class Controller {
   void handle(actor::Context& cx, node::RankExited exited);
   void handle(actor::Context& cx, node::UsageReport report);
   void handle(actor::Context& cx, RankConnected connected);
-  void handle(actor::Context& cx, RankListening listening);
-  void handle(actor::Context& cx, RankReady ready);
-  void handle(actor::Context& cx, RankFailed failed);
+  void handle(actor::Context& cx, messages::RankListening listening);
+  void handle(actor::Context& cx, messages::RankReady ready);
+  void handle(actor::Context& cx, messages::RankFailed failed);
   void handle(actor::Context& cx, RankHung hung);
-  void handle(actor::Context& cx, JobProgress progress);
-  void handle(actor::Context& cx, ActorDrained drained);
-  void handle(actor::Context& cx, ExchangeEvent event);
-  void handle(actor::Context& cx, JobEnded ended);
+  void handle(actor::Context& cx, messages::JobProgress progress);
+  void handle(actor::Context& cx, messages::ActorDrained drained);
+  void handle(actor::Context& cx, messages::ExchangeEvent event);
+  void handle(actor::Context& cx, messages::JobEnded ended);
   void handle(actor::Context& cx, ProcessNews news);
   void handle(actor::Context& cx, actor::Ask<Submit> ask);
   void handle(actor::Context& cx, actor::Ask<Scale> ask);
@@ -182,7 +186,7 @@ class Controller {
   void carry_out(actor::Context& cx, Announce announce);
   actor::Ref<node::AgentInbox> agent_of(const std::string& node) const;
   // Answers a question to a program, unless it has been answered.
-  void answer_ask(actor::Context& cx, std::uint64_t number, Result<AskedJson> answer);
+  void answer_ask(actor::Context& cx, std::uint64_t number, Result<messages::AskedJson> answer);
   // Sends the messages that wait for exchanges, and sets a timer while a mailbox is full.
   void tell_exchanges(actor::Context& cx);
   bool holds(ClusterCondition condition) const;
@@ -191,16 +195,16 @@ class Controller {
 
   const ControllerActions actions_;
   ControllerCore core_;
-  // By job, from OpenExchange to CloseExchange.
+  // The exchange of each job, from OpenExchange to CloseExchange.
   std::map<std::string, actor::Ref<ExchangeControl>> exchanges_;
   // Messages that exchanges have not taken yet.
-  OutgoingMessages to_exchanges_;
+  exchange::OutgoingMessages to_exchanges_;
   bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
   // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
   struct ProgramAsk {
     node::RankId to;
-    actor::ReplyTo<AskedJson> reply;
+    actor::ReplyTo<messages::AskedJson> reply;
     actor::TimerId timeout;
   };
   std::map<std::uint64_t, ProgramAsk> program_asks_;  // by number, at most kProgramAsksMax
@@ -208,11 +212,11 @@ class Controller {
   // At most kAwaitsMax questions whose condition does not hold yet.
   std::vector<actor::Ask<Await>> awaits_;
   // The newest events, at most kEventsKept, ascending by number.
-  std::deque<ClusterEvent> events_;
+  std::deque<runs::ClusterEvent> events_;
   // The number of the newest event, counted on from ControllerActions::events_before.
   std::int64_t event_last_ = 0;
 };
 
 static_assert(actor::Actor<Controller>);
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

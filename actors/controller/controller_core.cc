@@ -17,7 +17,7 @@
 #include "actors/exchange/run_result.h"
 #include "scheduler/fleet/failure.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using scheduler::ActorState;
 using scheduler::JobState;
@@ -58,7 +58,7 @@ Result<void> ControllerCore::on(const node::NodeUp& up) {
                                   "a second agent, pid " + std::to_string(up.pid) +
                                       ", is refused: pid " + std::to_string(node.pid) +
                                       " has this name",
-                                  EventLevel::kWarning});
+                                  messages::EventLevel::kWarning});
     return {};
   }
   if (!node.up) node.since = now_;
@@ -90,7 +90,7 @@ void ControllerCore::lose_node(const std::string& node) {
   nodes_.at(node).up = false;
   ++changes_;
   nodes_.at(node).since = now_;
-  effects_.push_back(Announce{"node", node, "lost", EventLevel::kError});
+  effects_.push_back(Announce{"node", node, "lost", messages::EventLevel::kError});
   for (auto& [id, job] : jobs_) {
     std::vector<std::pair<std::string, std::int32_t>> gone;
     for (auto& [actor_id, actor] : job.actors)
@@ -156,7 +156,7 @@ Result<void> ControllerCore::on(const RankConnected& connected) {
   return {};
 }
 
-Result<void> ControllerCore::on(const RankListening& listening) {
+Result<void> ControllerCore::on(const messages::RankListening& listening) {
   ActorRecord* actor = actor_of(listening.actor, listening.incarnation);
   if (!actor || actor->ending) return {};
   actor->gang_endpoint = listening.gang_endpoint;
@@ -175,9 +175,9 @@ void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
     if (rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
     rank.started = true;
     const auto index = static_cast<std::int32_t>(r);
-    effects_.push_back(
-        SendStart{{actor.name, actor.incarnation, index},
-                  StartRank{.job = job.id,
+    effects_.push_back(SendStart{
+        {actor.name, actor.incarnation, index},
+        messages::StartRank{.job = job.id,
                             .actor = actor.name,
                             .role = actor.role,
                             .incarnation = actor.incarnation,
@@ -192,7 +192,7 @@ void ControllerCore::start_ranks(JobRecord& job, ActorRecord& actor) {
   }
 }
 
-Result<void> ControllerCore::on(const RankReady& ready) {
+Result<void> ControllerCore::on(const messages::RankReady& ready) {
   ActorRecord* actor = actor_of(ready.actor, ready.incarnation);
   RankRecord* rank = rank_of({ready.actor, ready.incarnation, ready.rank});
   if (!rank || actor->ending || actor->status.state != ActorState::kInitializing) return {};
@@ -212,7 +212,7 @@ Result<void> ControllerCore::on(const RankReady& ready) {
   return {};
 }
 
-Result<void> ControllerCore::on(const RankFailed& failed) {
+Result<void> ControllerCore::on(const messages::RankFailed& failed) {
   ActorRecord* actor = actor_of(failed.actor, failed.incarnation);
   if (!actor || actor->ending) return {};
   if (scheduler::worth_another_start(failed.code, actor->ever_ready)) {
@@ -224,7 +224,7 @@ Result<void> ControllerCore::on(const RankFailed& failed) {
   }
   if (alive(*actor)) actor->ending = scheduler::JobFailed{failed.message};
   effects_.push_back(
-      Announce{"actor", failed.actor, "failed: " + failed.message, EventLevel::kError});
+      Announce{"actor", failed.actor, "failed: " + failed.message, messages::EventLevel::kError});
   fail_job(*job_of(failed.actor), failed.actor + ": " + failed.message);
   return {};
 }
@@ -264,7 +264,8 @@ void ControllerCore::rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t 
     if (program_of(job.shape, actor.role))
       effects_.push_back(FailAsks{{actor.name, actor.incarnation, rank}, cause});
     else
-      effects_.push_back(TellExchange{job.id, ActorDown{actor.name, actor.incarnation, cause}});
+      effects_.push_back(
+          TellExchange{job.id, messages::ActorDown{actor.name, actor.incarnation, cause}});
   }
   if (alive(actor))
     kill(actor, scheduler::GangMemberDied{rank}, 0);
@@ -288,7 +289,7 @@ void ControllerCore::actor_gone(JobRecord& job, ActorRecord& actor) {
     set(actor, ActorState::kStopped, scheduler::ScaleDown{});
     job.ladder.forget(actor.name);
     const bool again = wanted(job, actor);  // it was scaled up while this incarnation was ending
-    const Role role = actor.role;
+    const messages::Role role = actor.role;
     const std::int32_t index = actor.index;
     remove_actor(job, actor.name);
     if (again) add_actor(job, role, index);
@@ -336,41 +337,44 @@ void ControllerCore::restart(JobRecord& job, ActorRecord& actor, const Reason& w
   }
 }
 
-Result<void> ControllerCore::on(const JobProgress& progress) {
+Result<void> ControllerCore::on(const messages::JobProgress& progress) {
   const auto it = jobs_.find(progress.job);
   if (it == jobs_.end() || it->second.outcome) return {};
   JobRecord& job = it->second;
   job.message = progress.message;
   effects_.push_back(Announce{"job", job.id, progress.message});
   const JobState from = job.status.state;
-  if (progress.phase == JobPhase::kWarmStart && scheduler::allowed(from, JobState::kWarmStart))
+  if (progress.phase == messages::JobPhase::kWarmStart &&
+      scheduler::allowed(from, JobState::kWarmStart))
     set(job, JobState::kWarmStart, scheduler::Working{});
-  if (progress.phase == JobPhase::kRunning && scheduler::allowed(from, JobState::kRunning))
+  if (progress.phase == messages::JobPhase::kRunning &&
+      scheduler::allowed(from, JobState::kRunning))
     set(job, JobState::kRunning, scheduler::Working{});
-  if (progress.phase == JobPhase::kStopping && scheduler::allowed(from, JobState::kStopping))
+  if (progress.phase == messages::JobPhase::kStopping &&
+      scheduler::allowed(from, JobState::kStopping))
     set(job, JobState::kStopping, scheduler::CancelledByUser{});
   return {};
 }
 
-Result<void> ControllerCore::on(const ActorDrained& drained) {
+Result<void> ControllerCore::on(const messages::ActorDrained& drained) {
   ActorRecord* actor = actor_of(drained.actor, drained.incarnation);
   if (actor && actor->status.state == ActorState::kDraining)
     kill(*actor, scheduler::ScaleDown{}, kStopGraceMs);
   return {};
 }
 
-Result<void> ControllerCore::on(const JobEnded& ended) {
+Result<void> ControllerCore::on(const messages::JobEnded& ended) {
   const auto it = jobs_.find(ended.job);
   if (it != jobs_.end() && !it->second.outcome) job_ended(it->second, ended);
   return {};
 }
 
-void ControllerCore::job_ended(JobRecord& job, const JobEnded& ended) {
+void ControllerCore::job_ended(JobRecord& job, const messages::JobEnded& ended) {
   job.outcome = ended;
   ++changes_;
-  const bool failed = ended.outcome == JobOutcome::kFailed;
-  effects_.push_back(
-      Announce{"job", job.id, ended.reason, failed ? EventLevel::kError : EventLevel::kInfo});
+  const bool failed = ended.outcome == messages::JobOutcome::kFailed;
+  effects_.push_back(Announce{"job", job.id, ended.reason,
+                              failed ? messages::EventLevel::kError : messages::EventLevel::kInfo});
   stop_job(job);
 }
 
@@ -393,20 +397,20 @@ Result<void> ControllerCore::on(const Tick&) {
 }
 
 void ControllerCore::fail_job(JobRecord& job, const std::string& why) {
-  end_job(job, JobOutcome::kFailed, why);
+  end_job(job, messages::JobOutcome::kFailed, why);
 }
 
-void ControllerCore::end_job(JobRecord& job, JobOutcome outcome, const std::string& why) {
+void ControllerCore::end_job(JobRecord& job, messages::JobOutcome outcome, const std::string& why) {
   if (job.outcome) return;
   if (trains(job.shape))
-    effects_.push_back(TellExchange{job.id, EndJob{outcome, why}});
+    effects_.push_back(TellExchange{job.id, messages::EndJob{outcome, why}});
   else
-    job_ended(job, JobEnded{job.id, outcome, why});
+    job_ended(job, messages::JobEnded{job.id, outcome, why});
 }
 
 void ControllerCore::stop_job(JobRecord& job) {
-  Reason why = reason_of(job.outcome->outcome, job.outcome->reason);
-  if (job.outcome->outcome == JobOutcome::kSucceeded && !trains(job.shape))
+  Reason why = exchange::reason_of(job.outcome->outcome, job.outcome->reason);
+  if (job.outcome->outcome == messages::JobOutcome::kSucceeded && !trains(job.shape))
     why = scheduler::Finished{.job = true};
   set(job, JobState::kStopping, why);  // a job that is being cancelled may end for another cause
   for (auto& [actor_id, actor] : job.actors) {
@@ -424,13 +428,13 @@ void ControllerCore::finish_job_if_gone(JobRecord& job) {
     if (alive(actor)) return;
   Reason why = job.status.reason;
   switch (job.outcome->outcome) {
-    case JobOutcome::kSucceeded:
+    case messages::JobOutcome::kSucceeded:
       set(job, JobState::kSucceeded, why);
       break;
-    case JobOutcome::kFailed:
+    case messages::JobOutcome::kFailed:
       set(job, JobState::kFailed, why);
       break;
-    case JobOutcome::kCancelled:
+    case messages::JobOutcome::kCancelled:
       set(job, JobState::kCancelled, why);
       break;
   }
@@ -464,7 +468,8 @@ void ControllerCore::set(JobRecord& job, JobState to, Reason reason) {
         level_of(job.status.reason)});
 }
 
-ActorRecord& ControllerCore::add_actor(JobRecord& job, const Role& role, std::int32_t index) {
+ActorRecord& ControllerCore::add_actor(JobRecord& job, const messages::Role& role,
+                                       std::int32_t index) {
   const std::string id = actor_name(job.id, role, index);
   job.waiting.insert(id);
   ++changes_;
@@ -478,7 +483,7 @@ ActorRecord& ControllerCore::add_actor(JobRecord& job, const Role& role, std::in
       .first->second;
 }
 
-// By value: a caller may pass the name in the record that goes.
+// `actor` is passed by value: a caller may pass the name in the record that is erased.
 void ControllerCore::remove_actor(JobRecord& job, std::string actor) {
   job.stopped -= job.actors.at(actor).status.state == ActorState::kStopped ? 1 : 0;
   job.waiting.erase(actor);
@@ -508,4 +513,4 @@ bool ControllerCore::idle() const {
                      [](const auto& job) { return scheduler::is_final(job.second.status.state); });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

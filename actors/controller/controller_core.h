@@ -26,7 +26,7 @@
 #include "scheduler/fleet/lifecycle.h"
 #include "scheduler/fleet/placement.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 // Plain state, used by one thread. `seed` is that of the jitter in restart pauses.
 class ControllerCore {
@@ -72,13 +72,13 @@ class ControllerCore {
   Result<void> on(const node::RankSpawnFailed& failed);
   Result<void> on(const node::RankExited& exited);
   Result<void> on(const RankConnected& connected);
-  Result<void> on(const RankListening& listening);
-  Result<void> on(const RankReady& ready);
-  Result<void> on(const RankFailed& failed);
+  Result<void> on(const messages::RankListening& listening);
+  Result<void> on(const messages::RankReady& ready);
+  Result<void> on(const messages::RankFailed& failed);
   Result<void> on(const RankHung& hung);
-  Result<void> on(const JobProgress& progress);
-  Result<void> on(const ActorDrained& drained);
-  Result<void> on(const JobEnded& ended);
+  Result<void> on(const messages::JobProgress& progress);
+  Result<void> on(const messages::ActorDrained& drained);
+  Result<void> on(const messages::JobEnded& ended);
   Result<void> on(const Tick&);
 
   void schedule();  // starts queued jobs and actors that now fit, and those whose backoff is over
@@ -107,15 +107,15 @@ class ControllerCore {
   // Lets an actor finish its work before it ends. A training actor is drained by its exchange, a
   // program by a message.
   void drain(JobRecord& job, ActorRecord& actor);
-  void link_lost(ActorRecord& actor);  // of a program: it ends soon, or it is ended
+  void link_lost(ActorRecord& actor);  // a program without its link ends soon, or is ended
   // Ends a program that takes too long to drain, or lives on without its link.
   void end_overdue_program(const JobRecord& job, ActorRecord& actor);
   // Ends an actor within a few seconds; a program may first answer what it has been asked.
   void stop_actor(JobRecord& job, ActorRecord& actor, scheduler::Reason why);
-  void scale_down(JobRecord& job, const Role& role);
+  void scale_down(JobRecord& job, const messages::Role& role);
   void finish_actor(JobRecord& job, ActorRecord& actor);  // its program has ended with code 0
-  // Of a job of actors alone: it runs once all are ready, and succeeds once all have finished. Of
-  // other jobs count_ready() only says how many are ready.
+  // A job of actors alone runs once all are ready, and succeeds once all have finished. For other
+  // jobs count_ready() only says how many are ready.
   void count_ready(JobRecord& job);
   void count_finished(JobRecord& job);
   // Ends the processes of an actor. The first reason stays, unless a rank's end explains it better.
@@ -130,9 +130,9 @@ class ControllerCore {
   void rank_gone(JobRecord& job, ActorRecord& actor, std::int32_t rank, scheduler::Reason why);
   // Asks the exchange to end the job; its JobEnded then stops the actors. A job without an exchange
   // ends at once.
-  void end_job(JobRecord& job, JobOutcome outcome, const std::string& why);
+  void end_job(JobRecord& job, messages::JobOutcome outcome, const std::string& why);
   void fail_job(JobRecord& job, const std::string& why);
-  void job_ended(JobRecord& job, const JobEnded& ended);
+  void job_ended(JobRecord& job, const messages::JobEnded& ended);
   // stop_job() ends the actors of a job that has ended; finish_job_if_gone() makes its
   // state final when the last process is gone (CC-4).
   void stop_job(JobRecord& job);
@@ -141,7 +141,7 @@ class ControllerCore {
   // here.
   void set(ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
   void set(JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
-  ActorRecord& add_actor(JobRecord& job, const Role& role, std::int32_t index);
+  ActorRecord& add_actor(JobRecord& job, const messages::Role& role, std::int32_t index);
   void remove_actor(JobRecord& job, std::string actor);  // it was scaled away
   JobRecord* job_of(const std::string& actor);
   // The actor, if `incarnation` is its current one; else null.
@@ -156,7 +156,8 @@ class ControllerCore {
   std::map<std::string, NodeRecord> nodes_;
   std::uint64_t incarnation_last_ = 0;
   std::int64_t submitted_last_ = 0;
-  std::uint64_t changes_ = 0;         // of the inputs of schedule(): nodes, leases, waiting actors
+  // Counts changes of schedule()'s inputs: nodes, leases, waiting actors.
+  std::uint64_t changes_ = 0;
   std::uint64_t scheduled_ = 0;       // changes_ when the last schedule() began
   std::optional<Time> restart_next_;  // the earliest end of a backoff, by the last schedule()
   Rng rng_;
@@ -166,7 +167,7 @@ class ControllerCore {
 
 // The number of actors that a user asks for. kInvalid for a role that the job does not have or that
 // cannot be scaled, and for a number out of its bounds.
-Result<std::int32_t> replicas_asked(const JobShape& shape, const Role& role,
+Result<std::int32_t> replicas_asked(const JobShape& shape, const messages::Role& role,
                                     std::string_view count);
 
 // One demand per role, in the order of the shape's roles.
@@ -178,6 +179,6 @@ JobShape as_placed(JobShape shape);
 
 // The pages of keys and values of a rank of this role, as settled() decided; 0 for a role that
 // takes none, or whose memory is not planned.
-std::int64_t planned_pages(const JobShape& shape, const Role& role);
+std::int64_t planned_pages(const JobShape& shape, const messages::Role& role);
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -15,7 +15,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/node/agent_messages.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 // Events of the controller's own, besides the messages of other actors.
 struct SubmitJob {
@@ -25,7 +25,7 @@ struct SubmitJob {
 };
 struct ScaleRole {
   std::string job;
-  Role role;
+  messages::Role role;
   std::int32_t replicas = 0;
 };
 struct CancelJob {
@@ -55,8 +55,8 @@ inline constexpr Duration kReportWait = std::chrono::minutes(2);
 using ControllerEvent =
     std::variant<SubmitJob, ScaleRole, CancelJob, ForgetJob, node::NodeUp, NodeDown,
                  node::RankSpawned, node::RankSpawnFailed, node::RankExited, RankConnected,
-                 RankListening, RankReady, RankFailed, RankHung, JobProgress, ActorDrained,
-                 JobEnded, Tick>;
+                 messages::RankListening, messages::RankReady, messages::RankFailed, RankHung,
+                 messages::JobProgress, messages::ActorDrained, messages::JobEnded, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
 //
@@ -66,7 +66,7 @@ struct SpawnRankOn {
   node::RankId id;
   std::string log_path;
   std::vector<std::string> gpus;  // uuids
-  // Of a role that the job brings: its program, which runs in the job's run directory. Empty: the
+  // The program of a role that the job brings; it runs in the job's run directory. Empty: the
   // process is one of ours.
   RoleProgram program{};
   std::string working_directory{};
@@ -85,12 +85,12 @@ struct RefuseNode {  // another living agent has this name
 // Tells a process that is connected what to be.
 struct SendStart {
   node::RankId id;
-  StartRank start;  // without the endpoints that only the process knows
+  messages::StartRank start;  // without the endpoints that only the process knows
 };
 // Tells a user's program that is connected which actor it holds.
 struct SendProgramStart {
   node::RankId id;
-  StartActor start;
+  messages::StartActor start;
 };
 // Asks a user's program to handle what it has accepted and to end.
 struct DrainRank {
@@ -100,7 +100,7 @@ struct DrainRank {
 // The process has ended: questions that it has not answered get this Error.
 struct FailAsks {
   node::RankId id;
-  std::string cause;  // of the end, for people
+  std::string cause;  // the cause of the end, for people
 };
 // Writes the outcome of a job that has ended and had no exchange, which writes its own:
 // result.json, or resume.json where ended_unresumed().
@@ -114,7 +114,7 @@ struct OpenExchange {
 };
 struct TellExchange {
   std::string job;
-  std::variant<ActorDown, DrainActor, EndJob> message;
+  std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob> message;
 };
 struct CloseExchange {
   std::string job;
@@ -127,11 +127,11 @@ struct Announce {    // an event for people and the journal
   std::string kind;  // "job", "actor", "node", "controller"
   std::string subject;
   std::string message;
-  EventLevel level = EventLevel::kInfo;
+  messages::EventLevel level = messages::EventLevel::kInfo;
 };
 
 using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart,
                                       SendProgramStart, DrainRank, FailAsks, WriteResult,
                                       OpenExchange, TellExchange, CloseExchange, WakeAt, Announce>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -15,7 +15,7 @@
 #include "scheduler/fleet/fits_ever.h"
 #include "scheduler/fleet/memory_fit.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using scheduler::ActorState;
 using scheduler::JobState;
@@ -23,7 +23,7 @@ using scheduler::Reason;
 
 namespace {
 
-scheduler::Strategy strategy_of(const JobShape& shape, const Role& role) {
+scheduler::Strategy strategy_of(const JobShape& shape, const messages::Role& role) {
   const auto chosen = shape.strategy.find(role);
   return chosen == shape.strategy.end() ? scheduler::Strategy::kPack : chosen->second;
 }
@@ -46,9 +46,9 @@ std::string nccl_version_of(const NodeRecord& node) {
 
 std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
   std::vector<scheduler::RoleDemand> demands;
-  for (const Role& role : shape.roles) {
+  for (const messages::Role& role : shape.roles) {
     const std::string& key = name(role);
-    const bool learner = role == Role::kLearner;
+    const bool learner = role == messages::Role::kLearner;
     const bool program = program_of(shape, role) != nullptr;
     const std::string pool = (program ? "actors." : "pools.") + key;
     const auto memory = shape.memory.find(role);
@@ -62,7 +62,7 @@ std::vector<scheduler::RoleDemand> demands_of(const JobShape& shape) {
          .replicas_key = learner ? "" : (program ? "actors." : "") + key + ".replicas",
          .ranks_key = learner ? "learner.ranks" : "",
          .cpus_key = pool + ".cpus_per_actor",
-         .gpus_key = role == Role::kReward ? "" : pool + ".gpus_per_actor",
+         .gpus_key = role == messages::Role::kReward ? "" : pool + ".gpus_per_actor",
          .memory = memory == shape.memory.end() ? scheduler::MemoryDemand{} : memory->second});
   }
   return demands;
@@ -78,7 +78,7 @@ JobShape as_placed(JobShape shape) {
   return shape;
 }
 
-std::int64_t planned_pages(const JobShape& shape, const Role& role) {
+std::int64_t planned_pages(const JobShape& shape, const messages::Role& role) {
   const auto memory = shape.memory.find(role);
   if (memory == shape.memory.end() || !memory->second.paged) return 0;
   return memory->second.paged->pages;
@@ -92,7 +92,7 @@ Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
     return Error{ErrorCode::kInfeasible,
                  "the job's actors take " +
                      scheduler::text_of_lacking({.gpu_milli = gpu_milli}, {}) +
-                     " together, and it keeps to one GPU (weight_broadcast.type: cuda_ipc)",
+                     " together, and its weight_broadcast.type keeps to one GPU",
                  "", "lower their number or their gpus_per_actor"};
   return scheduler::fits_ever(capacity(), demands_of(shape), shape.memory_options);
 }
@@ -160,7 +160,7 @@ void ControllerCore::start_waiting(JobRecord& job) {
   if (job.waiting.empty()) return;
   job.nccl_version = nccl_version_in_use(job);
   std::vector<scheduler::NodeCapacity> room = capacity();
-  std::map<Role, Reason> no_room;
+  std::map<messages::Role, Reason> no_room;
   const std::vector<std::string> waiting(job.waiting.begin(), job.waiting.end());
   for (const std::string& actor_id : waiting) {
     ActorRecord& actor = job.actors.at(actor_id);
@@ -240,7 +240,7 @@ void ControllerCore::start_actor(JobRecord& job, ActorRecord& actor,
       job.nccl_version = nccl_version_of(nodes_.at(record.node));
     lease(record, job.shape.per_rank.at(actor.role));
     const auto rank = static_cast<std::int32_t>(r);
-    std::string file = rank_name(actor.name.substr(job.id.size() + 1), rank);
+    std::string file = messages::rank_name(actor.name.substr(job.id.size() + 1), rank);
     // One log per incarnation of a rank: "rollout.0.3.log".
     std::replace(file.begin(), file.end(), '/', '.');
     SpawnRankOn spawn{
@@ -310,4 +310,4 @@ scheduler::Gang ControllerCore::gang_of(const JobRecord& job, const ActorRecord&
           .nccl_version = job.nccl_version};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

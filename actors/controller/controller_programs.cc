@@ -8,7 +8,7 @@
 
 #include "actors/controller/controller_core.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using scheduler::ActorState;
 using scheduler::JobState;
@@ -17,7 +17,8 @@ using scheduler::Reason;
 namespace {
 
 constexpr std::int64_t kDrainMs = 30'000;  // to finish the work that an actor holds
-// From the request to end until SIGKILL; a program may have questions to answer before it goes.
+// The time from the request to end until SIGKILL; a program may have questions to answer before it
+// ends.
 constexpr std::int64_t kProgramGraceMs = 10'000;
 
 std::string cause_of(const ActorRecord& actor, Time now) {
@@ -28,22 +29,22 @@ std::string cause_of(const ActorRecord& actor, Time now) {
 
 Reason ControllerCore::initialising(const JobRecord& job, const ActorRecord& actor) const {
   if (program_of(job.shape, actor.role)) return scheduler::WaitingForProgram{};
-  if (actor.role == Role::kReward) return scheduler::StartingVerifier{};
+  if (actor.role == messages::Role::kReward) return scheduler::StartingVerifier{};
   return scheduler::LoadingModel{};
 }
 
 void ControllerCore::start_program(JobRecord& job, ActorRecord& actor) {
   RankRecord& rank = actor.ranks.front();
   if (std::exchange(rank.started, true)) return;
-  effects_.push_back(
-      SendProgramStart{{actor.name, actor.incarnation, 0},
-                       StartActor{.job = job.id,
-                                  .actor = actor.name,
-                                  .role = name(actor.role),
-                                  .incarnation = actor.incarnation,
-                                  .replicas = job.desired.at(actor.role),
-                                  .args_json = job.shape.programs.at(actor.role).args_json,
-                                  .run_dir = job.run_dir}});
+  effects_.push_back(SendProgramStart{
+      {actor.name, actor.incarnation, 0},
+      messages::StartActor{.job = job.id,
+                           .actor = actor.name,
+                           .role = name(actor.role),
+                           .incarnation = actor.incarnation,
+                           .replicas = job.desired.at(actor.role),
+                           .args_json = job.shape.programs.at(actor.role).args_json,
+                           .run_dir = job.run_dir}});
 }
 
 void ControllerCore::drain(JobRecord& job, ActorRecord& actor) {
@@ -51,15 +52,16 @@ void ControllerCore::drain(JobRecord& job, ActorRecord& actor) {
   const bool program = program_of(job.shape, actor.role) != nullptr;
   set(actor, ActorState::kDraining, scheduler::Draining{0, deadline, program});
   if (!program) {
-    effects_.push_back(TellExchange{job.id, DrainActor{actor.name, actor.incarnation, kDrainMs}});
+    effects_.push_back(
+        TellExchange{job.id, messages::DrainActor{actor.name, actor.incarnation, kDrainMs}});
     return;
   }
   effects_.push_back(DrainRank{{actor.name, actor.incarnation, 0}, kDrainMs});
   effects_.push_back(WakeAt{deadline});
 }
 
-// The link of a program that ends by itself goes down before its exit is known: a kill at once
-// could make a death of it.
+// The link of a program that ends by itself goes down before its exit is known: if it were killed
+// at once, its end could count as a death.
 void ControllerCore::link_lost(ActorRecord& actor) {
   actor.ranks.front().connected = false;
   actor.report_deadline = now_ + std::chrono::milliseconds(kStopGraceMs);
@@ -83,7 +85,7 @@ void ControllerCore::stop_actor(JobRecord& job, ActorRecord& actor, Reason why) 
 }
 
 void ControllerCore::finish_actor(JobRecord& job, ActorRecord& actor) {
-  // By way of Stopping, as every actor that was at work.
+  // The actor passes through Stopping, as every actor does that was at work.
   if (actor.status.state == ActorState::kReady || actor.status.state == ActorState::kBusy)
     set(actor, ActorState::kStopping, scheduler::Finished{});
   set(actor, ActorState::kStopped, scheduler::Finished{});
@@ -107,7 +109,7 @@ void ControllerCore::count_ready(JobRecord& job) {
 void ControllerCore::count_finished(JobRecord& job) {
   if (trains(job.shape) || job.outcome || job.actors.empty()) return;
   if (job.stopped == std::ssize(job.actors))
-    end_job(job, JobOutcome::kSucceeded, "all of its actors have ended with code 0");
+    end_job(job, messages::JobOutcome::kSucceeded, "all of its actors have ended with code 0");
 }
 
 Result<node::RankId> ControllerCore::program_to_ask(const std::string& actor_name) const {
@@ -127,4 +129,4 @@ Result<node::RankId> ControllerCore::program_to_ask(const std::string& actor_nam
   return node::RankId{actor.name, actor.incarnation, 0};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

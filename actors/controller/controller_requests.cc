@@ -5,7 +5,7 @@
 
 #include "actors/controller/controller_core.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using scheduler::ActorState;
 using scheduler::JobState;
@@ -21,21 +21,21 @@ scheduler::RestartLadder::Policies policies() {
 // "rollout=N, reward=N": the roles of the job that can be scaled.
 std::string scalable(const JobShape& shape) {
   std::string list;
-  for (const Role& role : shape.roles)
-    if (role != Role::kLearner) list += (list.empty() ? "" : ", ") + name(role) + "=N";
+  for (const messages::Role& role : shape.roles)
+    if (role != messages::Role::kLearner) list += (list.empty() ? "" : ", ") + name(role) + "=N";
   return list;
 }
 
 }  // namespace
 
-Result<std::int32_t> replicas_asked(const JobShape& shape, const Role& role,
+Result<std::int32_t> replicas_asked(const JobShape& shape, const messages::Role& role,
                                     std::string_view count) {
   if (!has_role(shape, role))
     return Error{
         ErrorCode::kInvalid,
         "cannot scale " + name(role) + " to " + std::string(count) + ": the job has no such role",
         "", "possible: " + scalable(shape)};
-  if (role == Role::kLearner)
+  if (role == messages::Role::kLearner)
     return Error{ErrorCode::kInvalid, "the learner of a running job cannot be scaled", "",
                  "submit it with another learner.ranks"};
   const auto bounds =
@@ -61,9 +61,9 @@ Result<void> ControllerCore::on(const SubmitJob& submit) {
                 .desired = submit.shape.replicas,
                 .ladder = scheduler::RestartLadder(policies()),
                 .submitted = ++submitted_last_};
-  if (trains(job.shape)) job.desired[Role::kLearner] = 1;
+  if (trains(job.shape)) job.desired[messages::Role::kLearner] = 1;
   JobRecord& kept = jobs_.emplace(submit.id, std::move(job)).first->second;
-  for (const Role& role : kept.shape.roles)
+  for (const messages::Role& role : kept.shape.roles)
     for (std::int32_t i = 0; i < kept.desired[role]; ++i) add_actor(kept, role, i);
   effects_.push_back(Announce{"job", submit.id, "submitted"});
   return {};
@@ -96,7 +96,7 @@ Result<void> ControllerCore::on(const ScaleRole& scale) {
 
 // Ends the actors that are not wanted any more. One that has a process goes when that has ended
 // (actor_gone); the others go at once.
-void ControllerCore::scale_down(JobRecord& job, const Role& role) {
+void ControllerCore::scale_down(JobRecord& job, const messages::Role& role) {
   std::vector<std::string> gone;
   for (auto& [actor_id, actor] : job.actors) {
     if (actor.role != role || wanted(job, actor)) continue;
@@ -137,14 +137,15 @@ Result<void> ControllerCore::on(const CancelJob& cancel) {
   if (job.status.state == JobState::kQueued) {
     for (auto& [actor_id, actor] : job.actors)
       set(actor, ActorState::kStopped, scheduler::CancelledByUser{});
-    job.outcome = JobEnded{job.id, JobOutcome::kCancelled, kCancelledByUser, /*has_result=*/false};
+    job.outcome = messages::JobEnded{job.id, messages::JobOutcome::kCancelled, kCancelledByUser,
+                                     /*has_result=*/false};
     set(job, JobState::kCancelled, scheduler::CancelledByUser{});
     effects_.push_back(WriteResult{job.id});
     // Frees the run, which is locked since the job was submitted if it has no exchange to lock it.
     if (job.shape.resume_dir || !trains(job.shape)) effects_.push_back(CloseExchange{job.id});
     return {};
   }
-  end_job(job, JobOutcome::kCancelled, kCancelledByUser);
+  end_job(job, messages::JobOutcome::kCancelled, kCancelledByUser);
   return {};
 }
 
@@ -160,4 +161,4 @@ Result<void> ControllerCore::on(const ForgetJob& forget) {
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -2,21 +2,21 @@
 
 #include <algorithm>
 
-namespace tandem::actors {
+namespace tandem::controller {
 
-bool trains(const JobShape& shape) { return has_role(shape, Role::kLearner); }
+bool trains(const JobShape& shape) { return has_role(shape, messages::Role::kLearner); }
 
-bool has_role(const JobShape& shape, const Role& role) {
+bool has_role(const JobShape& shape, const messages::Role& role) {
   return std::ranges::find(shape.roles, role) != shape.roles.end();
 }
 
-const RoleProgram* program_of(const JobShape& shape, const Role& role) {
+const RoleProgram* program_of(const JobShape& shape, const messages::Role& role) {
   const auto program = shape.programs.find(role);
   return program == shape.programs.end() ? nullptr : &program->second;
 }
 
-std::int32_t ranks_of(const JobShape& shape, const Role& role) {
-  return role == Role::kLearner ? shape.learner_ranks : 1;
+std::int32_t ranks_of(const JobShape& shape, const messages::Role& role) {
+  return role == messages::Role::kLearner ? shape.learner_ranks : 1;
 }
 
 bool ended_unresumed(const JobRecord& job) {
@@ -32,4 +32,4 @@ bool wanted(const JobRecord& job, const ActorRecord& actor) {
   return it != job.desired.end() && actor.index < it->second;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

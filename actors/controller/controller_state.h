@@ -21,7 +21,7 @@
 #include "scheduler/fleet/placement.h"
 #include "scheduler/fleet/restart_budget.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 // The program of a role that the job brings, from the section `actors:` of its file.
 struct RoleProgram {
@@ -34,24 +34,27 @@ struct RoleProgram {
 struct JobShape {
   std::string name;
   std::string yaml;  // the effective job file, with all defaults
-  // In the order in which their actors are placed: those of training, then those of `programs`. A
-  // job of actors alone has only the latter, and no exchange.
-  std::vector<Role> roles{std::begin(kTrainingRoles), std::end(kTrainingRoles)};
-  std::map<Role, RoleProgram> programs;
-  std::map<Role, std::int32_t> replicas;
-  std::map<Role, scheduler::Resources> per_rank;  // with the memory that settled() decides
-  std::map<Role, scheduler::Strategy> strategy;   // PACK for a role that is missing
+  // The roles in the order in which their actors are placed: those of training, then those of
+  // `programs`. A job of actors alone has only the latter, and no exchange.
+  std::vector<messages::Role> roles{std::begin(messages::kTrainingRoles),
+                                    std::end(messages::kTrainingRoles)};
+  std::map<messages::Role, RoleProgram> programs;
+  std::map<messages::Role, std::int32_t> replicas;
+  std::map<messages::Role, scheduler::Resources>
+      per_rank;                                            // with the memory that settled() decides
+  std::map<messages::Role, scheduler::Strategy> strategy;  // PACK for a role that is missing
   // A learner is one actor with so many ranks; rollouts and rewards have one rank per actor.
   std::int32_t learner_ranks = 1;
-  bool one_gpu = false;       // all actors that take a share of a GPU must take it of the same one
-  std::set<Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
-  std::map<Role, scheduler::MemoryDemand> memory;       // of each rank; absent: not planned
+  bool one_gpu = false;  // all actors that take a share of a GPU must take it of the same one
+  std::set<messages::Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
+  // The memory of each rank; absent: not planned.
+  std::map<messages::Role, scheduler::MemoryDemand> memory;
   std::vector<scheduler::MemoryOption> memory_options;  // changes that a refusal can propose
   // The next three fields are shown to users and decide nothing here: the exchange has its own
   // values.
   std::int64_t total_steps = 0;
   std::int64_t staleness_bound = 0;
-  std::int64_t resumed_step = 0;          // of the newest checkpoint of `resume_dir`
+  std::int64_t resumed_step = 0;          // the step of the newest checkpoint in `resume_dir`
   std::optional<std::string> resume_dir;  // the run directory to resume
   std::vector<std::string> warnings;      // for the user who submits the job, a sentence each
 };
@@ -71,7 +74,7 @@ struct RankRecord {
 // One actor, over all of its incarnations.
 struct ActorRecord {
   std::string name, job;
-  Role role;
+  messages::Role role;
   std::int32_t index = 0;
   // State, reason and since when: changed by ControllerCore::set alone.
   scheduler::ActorStatus status;
@@ -98,7 +101,7 @@ struct JobRecord {
   std::string run_dir;
   scheduler::JobStatus status;
   Time created;         // when it was submitted, anew if it is resumed
-  std::string message;  // that of the last JobProgress
+  std::string message;  // the message of the last JobProgress
   // All actors that the job has, by name ("JOB/rollout/0"). An actor that was scaled away is
   // removed when its processes are gone.
   std::map<std::string, ActorRecord> actors;
@@ -109,26 +112,27 @@ struct JobRecord {
   // program has ended with code 0.
   std::int32_t ready = 0, stopped = 0;
   // How many actors of each role the user wants: those with a lower index than this.
-  std::map<Role, std::int32_t> desired;
-  std::optional<JobEnded> outcome;  // set when the exchange has ended the job
+  std::map<messages::Role, std::int32_t> desired;
+  std::optional<messages::JobEnded> outcome;  // set when the exchange has ended the job
   // The restart budget of the job's actors and roles.
   scheduler::RestartLadder ladder;
   std::int64_t submitted = 0;  // order in the queue
-  std::string nccl_version;    // that of the living ranks of nccl_roles; empty: there is none
+  std::string nccl_version;  // the version of the living ranks of nccl_roles; empty: there is none
 };
 
 // Whether the job trains, and so has an exchange.
 bool trains(const JobShape& shape);
-bool has_role(const JobShape& shape, const Role& role);
+bool has_role(const JobShape& shape, const messages::Role& role);
 // The program of a role that the job brings; null for a role of training.
-const RoleProgram* program_of(const JobShape& shape, const Role& role);
+const RoleProgram* program_of(const JobShape& shape, const messages::Role& role);
 // Processes of each of the role's actors.
-std::int32_t ranks_of(const JobShape& shape, const Role& role);
+std::int32_t ranks_of(const JobShape& shape, const messages::Role& role);
 // Whether the job was to resume a run and ended before the run went on, whose result.json is then
 // of an earlier time.
 bool ended_unresumed(const JobRecord& job);
-bool alive(const ActorRecord& actor);  // it has a process
-// Whether the user wants the actor: its index is below the number that is desired of its role.
+bool alive(const ActorRecord& actor);  // whether the actor has a process
+// Whether the user wants the actor: its index is below the number of actors that the user wants of
+// that role.
 bool wanted(const JobRecord& job, const ActorRecord& actor);
 
 // One GPU of a node. Ranks hold it by its index, so a node keeps its GPUs while it is up.
@@ -154,4 +158,4 @@ struct NodeRecord {
   Incarnation refused;  // the last other agent of this name that was refused
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -1,6 +1,6 @@
 #include "actors/controller/rank_end.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using scheduler::Reason;
 
@@ -28,25 +28,25 @@ bool explains(const Reason& why, const Reason& ending) {
          is_one_of<scheduler::RankError, scheduler::ExitCode, scheduler::ExitSignal>(ending);
 }
 
-EventLevel level_of(const Reason& reason) {
+messages::EventLevel level_of(const Reason& reason) {
   using namespace scheduler;
-  if (is_one_of<RestartsExhausted, JobFailed>(reason)) return EventLevel::kError;
+  if (is_one_of<RestartsExhausted, JobFailed>(reason)) return messages::EventLevel::kError;
   const bool trouble =
       is_one_of<InfeasibleShape, Backoff, SpawnFailed, ExitSignal, OOMKilled, RankError,
                 OutOfMemory, ExitCode, Hung, NodeLost, GangMemberDied>(reason);
-  return trouble ? EventLevel::kWarning : EventLevel::kInfo;
+  return trouble ? messages::EventLevel::kWarning : messages::EventLevel::kInfo;
 }
 
-std::string memory_advice(const Role& role) {
-  if (role == Role::kLearner)
+std::string memory_advice(const messages::Role& role) {
+  if (role == messages::Role::kLearner)
     return "lower learner.max_token_len, set learner.enable_gradient_checkpointing, take a "
            "smaller model or a machine with more memory";
-  if (role == Role::kRollout)
+  if (role == messages::Role::kRollout)
     return "lower rollout.gpu_memory_utilization, rollout.max_num_seqs or rollout.replicas, or "
            "take a machine with more memory";
-  const std::string key = role == Role::kReward ? "reward" : "actors." + name(role);
+  const std::string key = role == messages::Role::kReward ? "reward" : "actors." + name(role);
   return "let the " + name(role) + " program hold less, lower " + key +
          ".replicas, or take a machine with more memory";
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

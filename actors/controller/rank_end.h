@@ -11,7 +11,7 @@
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 // Why the process ended. `room_bytes`: the memory of the rank's node.
 scheduler::Reason reason_of(const node::RankExited& exited, std::int64_t room_bytes);
@@ -23,9 +23,9 @@ bool explains(const scheduler::Reason& why, const scheduler::Reason& ending);
 
 // How much an event wants to be looked at that tells of this reason: a death that is dealt with is
 // a warning, one that costs the job or the actor is an error.
-EventLevel level_of(const scheduler::Reason& reason);
+messages::EventLevel level_of(const scheduler::Reason& reason);
 
 // How a role needs less memory, or gets more: a clause for the end of a sentence.
-std::string memory_advice(const Role& role);
+std::string memory_advice(const messages::Role& role);
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

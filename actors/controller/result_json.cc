@@ -5,15 +5,15 @@
 #include "actors/runs/run_files.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 const char* outcome_file(const JobRecord& job) {
-  return ended_unresumed(job) ? kResumeFile : "result.json";
+  return ended_unresumed(job) ? runs::kResumeFile : "result.json";
 }
 
 std::string result_json(const JobRecord& job, Time now) {
   nlohmann::json roles = nlohmann::json::object();
-  for (const Role& role : job.shape.roles) {
+  for (const messages::Role& role : job.shape.roles) {
     std::int32_t actors = 0, finished = 0, restarts = 0;
     for (const auto& [id, actor] : job.actors) {
       if (actor.role != role) continue;
@@ -31,4 +31,4 @@ std::string result_json(const JobRecord& job, Time now) {
   return dump_json(result, 2);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

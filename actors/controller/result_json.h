@@ -7,11 +7,11 @@
 
 #include "actors/controller/controller_state.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 // The name of the file in the run directory that takes the outcome of such a job.
 const char* outcome_file(const JobRecord& job);
 // The text of that file, once the job has ended.
 std::string result_json(const JobRecord& job, Time now);
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

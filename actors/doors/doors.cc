@@ -13,7 +13,7 @@
 #include "runtime/collective/nccl_api.h"
 #include "runtime/link/endpoint.h"
 
-namespace tandem::actors {
+namespace tandem::doors {
 
 using link::PeerId;
 
@@ -29,7 +29,7 @@ constexpr std::int32_t kSignalMax = 64;
 constexpr std::int32_t kExitCodeMax = 255;
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 53;  // a double keeps it exact
 constexpr std::size_t kEpochWordsBytesMax = 16384;           // an error or a label
-constexpr std::size_t kTroubleLinesMax = 64;  // of stderr; an honest reward sends fewer
+constexpr std::size_t kTroubleLinesMax = 64;  // lines of stderr; an honest reward sends fewer
 
 Error wrong(const std::string& what) { return {ErrorCode::kInvalid, what}; }
 
@@ -43,31 +43,30 @@ bool is_version(PolicyVersion version) {
 // The link's name and incarnation were checked when it was opened; the message must repeat them.
 Result<void> speaks_for_itself(const PeerId& from, const std::string& actor,
                                Incarnation incarnation, std::int32_t rank) {
-  if (rank >= 0 && rank_name(actor, rank) == from.name && incarnation == from.incarnation)
+  if (rank >= 0 && messages::rank_name(actor, rank) == from.name && incarnation == from.incarnation)
     return {};
-  return wrong("speaks for " + rank_name(actor, rank) + "#" + std::to_string(incarnation.value));
+  return wrong("speaks for " + messages::rank_name(actor, rank) + "#" +
+               std::to_string(incarnation.value));
 }
 
-// ---- rollouts
-
-Result<void> check(const RolloutUp& up) {
+Result<void> check(const messages::RolloutUp& up) {
   if (up.capacity < 1) return wrong("RolloutUp: a capacity of " + std::to_string(up.capacity));
   return {};
 }
 
-Result<void> check(const Installed& installed) {
+Result<void> check(const messages::Installed& installed) {
   if (!is_version(installed.version) || !is_amount(installed.seconds))
     return wrong("Installed: version " + std::to_string(installed.version.value));
   return {};
 }
 
 // Whether the group and its lease exist is for the exchange to say.
-Result<void> check(const Generated& generated) {
-  for (const GroupHeader& group : generated.groups) {
+Result<void> check(const messages::Generated& generated) {
+  for (const messages::GroupHeader& group : generated.groups) {
     const std::string name = "Generated: group " + std::to_string(group.group.value);
     if (group.prompt_tokens < 0 || group.trajectories.empty())
       return wrong(name + " has no trajectories, or a prompt of less than no tokens");
-    for (const TrajectoryHeader& trajectory : group.trajectories)
+    for (const messages::TrajectoryHeader& trajectory : group.trajectories)
       if (!is_version(trajectory.oldest) || !is_version(trajectory.newest) ||
           trajectory.oldest > trajectory.newest || trajectory.completion_tokens < 0)
         return wrong(name + " has a trajectory of versions " +
@@ -78,9 +77,9 @@ Result<void> check(const Generated& generated) {
   return {};
 }
 
-Result<void> check(const Unservable&) { return {}; }
+Result<void> check(const messages::Unservable&) { return {}; }
 
-Result<void> check(const Evaluated& evaluated) {
+Result<void> check(const messages::Evaluated& evaluated) {
   const bool indices = std::ranges::all_of(
       evaluated.completions, [](const auto& text) { return text.index >= 0 && text.sample >= 0; });
   if (indices && std::ranges::all_of(evaluated.unservable, [](int index) { return index >= 0; }))
@@ -89,9 +88,9 @@ Result<void> check(const Evaluated& evaluated) {
 }
 
 // Histograms are summed by bucket, so both sides must have the same number of buckets.
-Result<void> check(const Latencies& latencies) {
-  for (const LatencyFamily& family : kLatencyFamilies) {
-    const Histogram& histogram = latencies.*family.histogram;
+Result<void> check(const messages::Latencies& latencies) {
+  for (const messages::LatencyFamily& family : messages::kLatencyFamilies) {
+    const messages::Histogram& histogram = latencies.*family.histogram;
     const std::string name = std::string("RolloutStats: ") + family.name;
     if (histogram.counts.size() != family.bounds.size() + 1)
       return wrong(name + " has " + std::to_string(histogram.counts.size()) + " buckets, not " +
@@ -103,7 +102,7 @@ Result<void> check(const Latencies& latencies) {
   return {};
 }
 
-Result<void> check(const RolloutStats& stats) {
+Result<void> check(const messages::RolloutStats& stats) {
   // Counters are unsigned; the wire has checked their type.
   if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
       !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds) ||
@@ -112,29 +111,28 @@ Result<void> check(const RolloutStats& stats) {
   return check(stats.latencies);
 }
 
-// ---- rewards
-
-Result<void> check(const RewardUp& up) {
+Result<void> check(const messages::RewardUp& up) {
   if (up.capacity < 1) return wrong("RewardUp: a capacity of " + std::to_string(up.capacity));
   return {};
 }
 
 // A failure is a valid answer; a score must fit a reward, enters means, and has an `extra` that is
 // kept until the group is trained.
-bool is_score(const TrajectoryScore& score) {
-  const auto* scored = std::get_if<Scored>(&score);
-  return !scored || (!score_fault(scored->value) && scored->extra.size() <= kExtraBytesMax);
+bool is_score(const messages::TrajectoryScore& score) {
+  const auto* scored = std::get_if<messages::Scored>(&score);
+  return !scored || (!messages::score_fault(scored->value) &&
+                     scored->extra.size() <= messages::kExtraBytesMax);
 }
 
-Result<void> check(const GroupsScored& scored) {
-  for (const GroupScore& group : scored.groups)
+Result<void> check(const messages::GroupsScored& scored) {
+  for (const messages::GroupScore& group : scored.groups)
     if (!std::ranges::all_of(group.scores, is_score))
       return wrong("GroupsScored: group " + std::to_string(group.group.value) +
                    " has a score that is no number");
   return {};
 }
 
-Result<void> check(const RewardTrouble& trouble) {
+Result<void> check(const messages::RewardTrouble& trouble) {
   const bool counted = trouble.attempt >= 0 && trouble.attempts >= 0 && trouble.count >= 0;
   if (!counted || trouble.stderr_tail.size() > kTroubleLinesMax)
     return wrong("RewardTrouble: attempt " + std::to_string(trouble.attempt) + " of " +
@@ -143,18 +141,16 @@ Result<void> check(const RewardTrouble& trouble) {
   return {};
 }
 
-Result<void> check(const TextsScored& scored) {
-  for (const TextScore& text : scored.scores)
+Result<void> check(const messages::TextsScored& scored) {
+  for (const messages::TextScore& text : scored.scores)
     if (text.index < 0 || text.sample < 0 || !is_score(text.score))
       return wrong("TextsScored: text " + std::to_string(text.index) +
                    " does not exist, or has a score that is no number");
   return {};
 }
 
-// ---- the learner
-
 Result<void> check_offered(const std::vector<PolicyVersion>& offered) {
-  if (offered.size() > kOfferedMax)
+  if (offered.size() > messages::kOfferedMax)
     return wrong("a publisher of " + std::to_string(offered.size()) + " versions");
   for (const PolicyVersion version : offered)
     if (!is_version(version)) return wrong("offers version " + std::to_string(version.value));
@@ -162,7 +158,7 @@ Result<void> check_offered(const std::vector<PolicyVersion>& offered) {
 }
 
 // `version`: the only version that this message can be about.
-Result<void> check(const Publication& publication, PolicyVersion version) {
+Result<void> check(const messages::Publication& publication, PolicyVersion version) {
   if (auto fits = check_offered(publication.offered); !fits) return fits;
   if (std::ranges::find(publication.offered, version) == publication.offered.end())
     return wrong("publishes version " + std::to_string(version.value) + " and does not offer it");
@@ -190,38 +186,38 @@ Result<void> check(const wire::WeightSource& source) {
   return wrong("LearnerUp: a source of weights at no TCP address");
 }
 
-Result<void> check(const LearnerUp& up) {
+Result<void> check(const messages::LearnerUp& up) {
   if (up.checkpoint && !is_step(up.checkpoint->value))
     return wrong("LearnerUp: checkpoint " + std::to_string(up.checkpoint->value));
   if (auto fits = check_offered(up.offered); !fits) return fits;
   return up.source ? check(*up.source) : Result<void>();
 }
 
-Result<void> check(const Published& published) {
+Result<void> check(const messages::Published& published) {
   return check(published.publication, published.publication.version);
 }
 
-Result<void> check(const WarmStartProgress& progress) {
+Result<void> check(const messages::WarmStartProgress& progress) {
   if (progress.step < 0 || progress.steps_max < 0)
     return wrong("WarmStartProgress: step " + std::to_string(progress.step));
   return {};
 }
 
 // The warm start makes version 0.
-Result<void> check(const WarmStarted& started) {
+Result<void> check(const messages::WarmStarted& started) {
   if (started.steps < 0) return wrong("WarmStarted: " + std::to_string(started.steps) + " steps");
   return check(started.publication, PolicyVersion{0});
 }
 
 // Step s makes version s + 1, so a publication with it can be of no other version.
-Result<void> check(const StepCommitted& committed) {
+Result<void> check(const messages::StepCommitted& committed) {
   if (!is_step(committed.step.value))
     return wrong("StepCommitted: step " + std::to_string(committed.step.value));
   if (!committed.publication) return {};
   return check(*committed.publication, PolicyVersion{committed.step.value + 1});
 }
 
-Result<void> check(const CheckpointSaved& saved) {
+Result<void> check(const messages::CheckpointSaved& saved) {
   // Lower-case hexadecimal, at most the 64 digits of a SHA-256; empty is allowed.
   const bool digest = std::ranges::all_of(saved.weights_sha256, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -231,41 +227,39 @@ Result<void> check(const CheckpointSaved& saved) {
                ", or a digest that is none");
 }
 
-Result<void> check(const LearnerFailed&) { return {}; }
+Result<void> check(const messages::LearnerFailed&) { return {}; }
 
-// ---- broadcasts, of the learner and of rollouts
-
-Result<void> check(const BroadcastUp& up) {
+Result<void> check(const messages::BroadcastUp& up) {
   if (up.nccl_version < 1)
     return wrong("BroadcastUp: version " + std::to_string(up.nccl_version) + " of NCCL");
   return {};
 }
 
 // The id and the layout are passed on to all members.
-Result<void> check(const EpochOpened& opened) {
+Result<void> check(const messages::EpochOpened& opened) {
   if (opened.unique_id.size() != collective::kNcclUniqueIdBytes)
     return wrong("EpochOpened: a unique id of " + std::to_string(opened.unique_id.size()) +
                  " bytes");
-  if (opened.layout.size() > kLayoutBytesMax)
+  if (opened.layout.size() > messages::kLayoutBytesMax)
     return wrong("EpochOpened: a layout of " + std::to_string(opened.layout.size()) + " bytes");
   return {};
 }
 
-Result<void> check(const EpochJoined&) { return {}; }
-Result<void> check(const EpochInUse&) { return {}; }
-Result<void> check(const EpochLeft&) { return {}; }
+Result<void> check(const messages::EpochJoined&) { return {}; }
+Result<void> check(const messages::EpochInUse&) { return {}; }
+Result<void> check(const messages::EpochLeft&) { return {}; }
 
-Result<void> check(const EpochFailed& failed) {
+Result<void> check(const messages::EpochFailed& failed) {
   if (failed.message.size() > kEpochWordsBytesMax)
     return wrong("EpochFailed: a message of " + std::to_string(failed.message.size()) + " bytes");
   return {};
 }
 
 // Milliseconds become doubles in views, so they stay below kCountMax.
-Result<void> check(const EpochProgress& progress) {
-  if (progress.operations.size() > kEpochOperationsMax)
+Result<void> check(const messages::EpochProgress& progress) {
+  if (progress.operations.size() > messages::kEpochOperationsMax)
     return wrong("EpochProgress: " + std::to_string(progress.operations.size()) + " operations");
-  for (const EpochOperation& operation : progress.operations)
+  for (const messages::EpochOperation& operation : progress.operations)
     if (operation.label.size() > kEpochWordsBytesMax || operation.since_ms < 0 ||
         operation.since_ms > static_cast<std::int64_t>(kCountMax))
       return wrong("EpochProgress: an operation since " + std::to_string(operation.since_ms) +
@@ -275,16 +269,16 @@ Result<void> check(const EpochProgress& progress) {
 
 // A door for the events of some roles' actors; every alternative names its sender as `from`.
 template <class Events>
-link::Door<Events> role_door(const std::string& job, const std::vector<Role>& roles) {
+link::Door<Events> role_door(const std::string& job, const std::vector<messages::Role>& roles) {
   std::vector<std::string> prefixes;
-  for (const Role& role : roles) prefixes.push_back(job + "/" + name(role) + "/");
+  for (const messages::Role& role : roles) prefixes.push_back(job + "/" + name(role) + "/");
   return [prefixes](const PeerId& from, const Events& events) -> Result<void> {
     return std::visit(
         [&](const auto& message) -> Result<void> {
           if (std::ranges::none_of(prefixes,
                                    [&](const auto& p) { return from.name.starts_with(p); }))
             return wrong("is none of " + prefixes.front() + "*");
-          const Sender& sender = message.from;
+          const messages::Sender& sender = message.from;
           if (auto own = speaks_for_itself(from, sender.actor, sender.incarnation, 0); !own)
             return own;
           return check(message);
@@ -293,9 +287,7 @@ link::Door<Events> role_door(const std::string& job, const std::vector<Role>& ro
   };
 }
 
-// ---- ranks and nodes
-
-Result<void> check(const PeerId& from, const RankListening& listening) {
+Result<void> check(const PeerId& from, const messages::RankListening& listening) {
   if (listening.gang_endpoint.size() > kEndpointBytesMax ||
       listening.gang_secret.size() > kEndpointBytesMax)
     return wrong("RankListening: an endpoint of " + std::to_string(listening.gang_endpoint.size()) +
@@ -303,11 +295,11 @@ Result<void> check(const PeerId& from, const RankListening& listening) {
   return speaks_for_itself(from, listening.actor, listening.incarnation, 0);
 }
 
-Result<void> check(const PeerId& from, const RankReady& ready) {
+Result<void> check(const PeerId& from, const messages::RankReady& ready) {
   return speaks_for_itself(from, ready.actor, ready.incarnation, ready.rank);
 }
 
-Result<void> check(const PeerId& from, const RankFailed& failed) {
+Result<void> check(const PeerId& from, const messages::RankFailed& failed) {
   return speaks_for_itself(from, failed.actor, failed.incarnation, failed.rank);
 }
 
@@ -326,7 +318,7 @@ Result<void> check(const node::NodeNccl& nccl) {
 
 // The link's name has the node and the agent's pid; the message must name the same.
 Result<void> check(const PeerId& from, const node::NodeUp& up, const NodeOf&) {
-  if (from.name != node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
+  if (from.name != messages::node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
     return wrong("introduces itself as node " + up.node);
   const bool gpus = std::ranges::all_of(up.gpus, [](const node::Gpu& gpu) {
     return gpu.memory_bytes >= 0 && gpu.memory_bytes <= kMemoryBytesMax;
@@ -340,9 +332,10 @@ Result<void> check(const PeerId& from, const node::NodeUp& up, const NodeOf&) {
 // A node may report on a rank that is not known any more: the report is late, and has no effect.
 Result<void> check_rank(const PeerId& from, const node::RankId& rank, const NodeOf& node_of) {
   const auto node = node_of(rank);
-  if (is_node_peer(from.name) && rank.rank >= 0 && (!node || node_of_peer(from.name) == *node))
+  if (messages::is_node_peer(from.name) && rank.rank >= 0 &&
+      (!node || messages::node_of_peer(from.name) == *node))
     return {};
-  return wrong("speaks of " + rank_name(rank.actor, rank.rank) + "#" +
+  return wrong("speaks of " + messages::rank_name(rank.actor, rank.rank) + "#" +
                std::to_string(rank.incarnation.value) + ", which is not its own");
 }
 
@@ -378,24 +371,25 @@ Result<void> check(const PeerId& from, const node::UsageReport& report, const No
 
 }  // namespace
 
-link::Door<RolloutEvents> rollout_door(std::string job) {
-  return role_door<RolloutEvents>(job, {Role::kRollout});
+link::Door<messages::RolloutEvents> rollout_door(std::string job) {
+  return role_door<messages::RolloutEvents>(job, {messages::Role::kRollout});
 }
 
-link::Door<RewardEvents> reward_door(std::string job) {
-  return role_door<RewardEvents>(job, {Role::kReward});
+link::Door<messages::RewardEvents> reward_door(std::string job) {
+  return role_door<messages::RewardEvents>(job, {messages::Role::kReward});
 }
 
-link::Door<LearnerEvents> learner_door(std::string job) {
-  return role_door<LearnerEvents>(job, {Role::kLearner});
+link::Door<messages::LearnerEvents> learner_door(std::string job) {
+  return role_door<messages::LearnerEvents>(job, {messages::Role::kLearner});
 }
 
-link::Door<BroadcastEvents> broadcast_door(std::string job) {
-  return role_door<BroadcastEvents>(job, {Role::kRollout, Role::kLearner});
+link::Door<messages::BroadcastEvents> broadcast_door(std::string job) {
+  return role_door<messages::BroadcastEvents>(job,
+                                              {messages::Role::kRollout, messages::Role::kLearner});
 }
 
-link::Door<RankEvents> rank_door() {
-  return [](const PeerId& from, const RankEvents& events) {
+link::Door<messages::RankEvents> rank_door() {
+  return [](const PeerId& from, const messages::RankEvents& events) {
     return std::visit([&](const auto& message) { return check(from, message); }, events);
   };
 }
@@ -407,7 +401,7 @@ link::Door<node::AgentEvents> agent_door(NodeOf node_of) {
 }
 
 void Roster::started(const std::string& node, const node::RankId& rank) {
-  ranks_[rank_name(rank.actor, rank.rank)] = {rank.incarnation, node};
+  ranks_[messages::rank_name(rank.actor, rank.rank)] = {rank.incarnation, node};
 }
 
 void Roster::forget(const std::string& job) {
@@ -419,10 +413,10 @@ void Roster::has_agent(std::string own_node) { own_node_ = std::move(own_node); 
 Result<void> Roster::admit(const link::Hello& hello) const {
   // A node's name is free to choose, but not ours, and not one with the marks of incarnations in
   // it.
-  if (is_node_peer(hello.name)) {
-    const std::string node = node_of_peer(hello.name);
+  if (messages::is_node_peer(hello.name)) {
+    const std::string node = messages::node_of_peer(hello.name);
     if (!node.empty() && node.find_first_of("@#") == std::string::npos && node != own_node_ &&
-        hello.name == node_peer(node, hello.pid))
+        hello.name == messages::node_peer(node, hello.pid))
       return {};
     return wrong("that is no name of another node");
   }
@@ -433,15 +427,15 @@ Result<void> Roster::admit(const link::Hello& hello) const {
     return wrong("incarnation " + std::to_string(rank->second.incarnation.value) +
                  " of that name was started last");
   // A rank's hello has the name of its actor as the opaque part.
-  if (hello.rank < 0 || rank_name(hello.opaque, hello.rank) != hello.name)
+  if (hello.rank < 0 || messages::rank_name(hello.opaque, hello.rank) != hello.name)
     return wrong("says to be rank " + std::to_string(hello.rank) + " of " + hello.opaque);
   return {};
 }
 
 std::optional<std::string> Roster::node_of(const node::RankId& rank) const {
-  const auto found = ranks_.find(rank_name(rank.actor, rank.rank));
+  const auto found = ranks_.find(messages::rank_name(rank.actor, rank.rank));
   if (found == ranks_.end() || found->second.incarnation != rank.incarnation) return std::nullopt;
   return found->second.node;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::doors

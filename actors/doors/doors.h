@@ -25,18 +25,18 @@
 #include "runtime/link/remote.h"
 #include "runtime/node/agent_messages.h"
 
-namespace tandem::actors {
+namespace tandem::doors {
 
 inline constexpr std::int64_t kStepsMax = std::int64_t{1} << 40;  // steps of a run
 
 // The doors of a job's exchange, one per port.
-link::Door<RolloutEvents> rollout_door(std::string job);
-link::Door<RewardEvents> reward_door(std::string job);
-link::Door<LearnerEvents> learner_door(std::string job);
-link::Door<BroadcastEvents> broadcast_door(std::string job);
+link::Door<messages::RolloutEvents> rollout_door(std::string job);
+link::Door<messages::RewardEvents> reward_door(std::string job);
+link::Door<messages::LearnerEvents> learner_door(std::string job);
+link::Door<messages::BroadcastEvents> broadcast_door(std::string job);
 
 // The ports of the controller.
-link::Door<RankEvents> rank_door();
+link::Door<messages::RankEvents> rank_door();
 // The node on which a rank was started; nullopt for a rank that is not known, or not any more.
 using NodeOf = std::function<std::optional<std::string>(const node::RankId&)>;
 link::Door<node::AgentEvents> agent_door(NodeOf node_of);
@@ -62,4 +62,4 @@ class Roster {
   std::string own_node_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::doors

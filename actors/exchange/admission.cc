@@ -3,7 +3,7 @@
 #include "runtime/base/rng.h"
 #include "scheduler/fleet/fixed_lag.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void admit(Turn& turn) {
   const scheduler::Budget& budget = turn.config.budget;
@@ -33,4 +33,4 @@ std::uint64_t seed_of(const ExchangeConfig& config, GroupId group, const GroupFa
                                    static_cast<std::uint64_t>(facts.slot->attempt)});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

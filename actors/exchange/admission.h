@@ -6,13 +6,13 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Admits groups for as long as the answer is yes.
 void admit(Turn& turn);
 
-// With which a group's trajectories draw: under fixed_lag it depends on the slot alone, else on the
-// group's number.
+// The seed with which a group's trajectories draw: under fixed_lag it depends on the slot alone,
+// else on the group's number.
 std::uint64_t seed_of(const ExchangeConfig& config, GroupId group, const GroupFacts& facts);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -6,7 +6,7 @@
 
 #include "actors/exchange/evaluation_means.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 Spread spread_of(std::span<const float> values) {
   if (values.empty()) return {};
@@ -33,12 +33,12 @@ BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> gr
     figures.rewards_failed += group->failed;
     solved_all += std::ranges::all_of(group->rewards, solved) ? 1 : 0;
     solved_none += std::ranges::none_of(group->rewards, solved) ? 1 : 0;
-    for (const TrajectoryHeader& trajectory : group->header->trajectories) {
+    for (const messages::TrajectoryHeader& trajectory : group->header->trajectories) {
       figures.staleness.add(step.value - trajectory.oldest.value);
       const double length = trajectory.completion_tokens;
       tokens += length;
       figures.completion_tokens_max = std::max(figures.completion_tokens_max, length);
-      truncated += trajectory.finish == FinishReason::kLength ? 1 : 0;
+      truncated += trajectory.finish == messages::FinishReason::kLength ? 1 : 0;
       trajectories += 1;
     }
   }
@@ -52,4 +52,4 @@ BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> gr
   return figures;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

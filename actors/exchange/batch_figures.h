@@ -8,9 +8,9 @@
 #include "actors/exchange/state/run_totals.h"
 #include "runtime/base/ids.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-// Of some numbers; zeros without any.
+// How some numbers are spread; zeros where there are none.
 struct Spread {
   double mean = 0, min = 0, max = 0;
   double std = 0;  // with n - 1, as torch.std; 0 for a single number
@@ -19,7 +19,7 @@ Spread spread_of(std::span<const float> values);
 
 struct BatchFigures {
   StalenessCount staleness;
-  Spread rewards;  // of the trajectories
+  Spread rewards;  // the trajectories' rewards
   // Shares of the groups in which every completion succeeds, and in which none does; a completion
   // succeeds when its reward is above kSuccessAbove (evaluation_means.h).
   double solved_all = 0, solved_none = 0;
@@ -31,4 +31,4 @@ struct BatchFigures {
 // The groups have headers and rewards.
 BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> groups);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

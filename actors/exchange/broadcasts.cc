@@ -15,7 +15,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using scheduler::BroadcastPeer;
 
@@ -30,7 +30,7 @@ std::string text(std::uint64_t number) { return std::to_string(number); }
 
 // "rollout/1" of "job-1/rollout/1".
 std::string short_name(const std::string& actor) {
-  for (const Role& role : kTrainingRoles)
+  for (const messages::Role& role : messages::kTrainingRoles)
     if (const auto at = actor.rfind(std::string("/") + name(role) + "/"); at != std::string::npos)
       return actor.substr(at + 1);
   return actor;
@@ -47,22 +47,24 @@ bool is_power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
 // The place of an operation in its epoch. Operations of sequence 0 differ by their labels.
 using OperationKey = std::pair<std::uint64_t, std::string>;
 
-OperationKey key_of(const EpochOperation& operation) {
+OperationKey key_of(const messages::EpochOperation& operation) {
   return {operation.sequence, operation.label};
 }
 
-bool is_under_way(const EpochOperation& operation) {
-  return operation.state == EpochOperationState::kEntered ||
-         operation.state == EpochOperationState::kStarted;
+bool is_under_way(const messages::EpochOperation& operation) {
+  return operation.state == messages::EpochOperationState::kEntered ||
+         operation.state == messages::EpochOperationState::kStarted;
 }
 
 // The report says how long at the time of the report; the time since then is added.
-double under_way_for(const RankOperations& rank, const EpochOperation& operation, Time now) {
+double under_way_for(const RankOperations& rank, const messages::EpochOperation& operation,
+                     Time now) {
   return static_cast<double>(operation.since_ms) / 1000 + seconds(now - rank.at);
 }
 
-const EpochOperation* find_operation(const RankOperations& rank, const OperationKey& key) {
-  for (const EpochOperation& operation : rank.operations)
+const messages::EpochOperation* find_operation(const RankOperations& rank,
+                                               const OperationKey& key) {
+  for (const messages::EpochOperation& operation : rank.operations)
     if (key_of(operation) == key) return &operation;
   return nullptr;
 }
@@ -77,7 +79,7 @@ std::string words_of(const OperationKey& key) {
 std::optional<OperationKey> oldest_under_way(const std::vector<RankOperations>& ranks, Time now) {
   std::optional<OperationKey> oldest;
   for (const RankOperations& rank : ranks)
-    for (const EpochOperation& operation : rank.operations)
+    for (const messages::EpochOperation& operation : rank.operations)
       if (is_under_way(operation) && under_way_for(rank, operation, now) > kUnderWayShown_s &&
           (!oldest || key_of(operation) < *oldest))
         oldest = key_of(operation);
@@ -91,7 +93,7 @@ bool is_past(const RankOperations& rank, const OperationKey& key) {
 
 }  // namespace
 
-std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time now) {
+std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& ranks, Time now) {
   const auto key = oldest_under_way(ranks, now);
   if (!key) return {};
   // A rank that has not entered the operation; `silent` if it has reported nothing at all.
@@ -103,12 +105,12 @@ std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time no
   std::vector<std::string> inside, inside_short;
   double since_s = 0;
   for (const RankOperations& rank : ranks) {
-    const EpochOperation* const operation = find_operation(rank, *key);
+    const messages::EpochOperation* const operation = find_operation(rank, *key);
     if (operation && is_under_way(*operation)) {
       inside.push_back(rank.actor);
       inside_short.push_back(short_name(rank.actor));
       since_s = std::max(since_s, under_way_for(rank, *operation, now));
-    } else if (operation ? operation->state == EpochOperationState::kQueued
+    } else if (operation ? operation->state == messages::EpochOperationState::kQueued
                          : !is_past(rank, *key)) {
       missing.push_back({rank.actor, rank.operations.empty()});
     }
@@ -116,7 +118,7 @@ std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time no
   const std::string operation = words_of(*key);
   const std::string entered = list_of(inside_short) + " entered " +
                               std::to_string(static_cast<std::int64_t>(since_s)) + " s ago";
-  std::vector<Wait> waits;
+  std::vector<messages::Wait> waits;
   for (const auto& [actor, silent] : missing)
     waits.push_back({.who = inside.front(),
                      .waits_for = actor + " to enter " + operation,
@@ -137,20 +139,18 @@ std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time no
 Broadcasts::Broadcasts(std::string job, const scheduler::BroadcastLimits& limits)
     : job_(std::move(job)), group_(limits) {}
 
-// ---- what the ranks say
-
-std::optional<std::string> Broadcasts::take(const BroadcastEvents& event, Time now) {
-  if (const auto* up = std::get_if<BroadcastUp>(&event)) return come_up(*up);
+std::optional<std::string> Broadcasts::take(const messages::BroadcastEvents& event, Time now) {
+  if (const auto* up = std::get_if<messages::BroadcastUp>(&event)) return come_up(*up);
   return std::visit(
       [&](const auto& message) -> std::optional<std::string> {
-        if constexpr (std::is_same_v<std::decay_t<decltype(message)>, BroadcastUp>) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(message)>, messages::BroadcastUp>) {
           return std::nullopt;
         } else {
           const auto peer = peers_.find(message.from.actor);
           // A message of an unknown or newer incarnation should have followed its BroadcastUp.
           if (peer == peers_.end() || peer->second.incarnation < message.from.incarnation)
             return "epoch " + text(message.epoch) + ": it never said that it takes part";
-          // An older one: it is late.
+          // A message of an older incarnation is late.
           if (peer->second.incarnation != message.from.incarnation) return std::nullopt;
           if (message.epoch == 0 || message.epoch > peer->second.asked_last)
             return "epoch " + text(message.epoch) + ", into which it was never asked";
@@ -161,14 +161,14 @@ std::optional<std::string> Broadcasts::take(const BroadcastEvents& event, Time n
       event);
 }
 
-std::optional<std::string> Broadcasts::come_up(const BroadcastUp& up) {
+std::optional<std::string> Broadcasts::come_up(const messages::BroadcastUp& up) {
   const auto known = peers_.find(up.from.actor);
   if (known != peers_.end() && known->second.incarnation == up.from.incarnation)
     return "BroadcastUp: it is up already";
   if (known != peers_.end() && up.from.incarnation < known->second.incarnation) return std::nullopt;
   // The message of a new incarnation may come before the news of the old one's end.
   if (known != peers_.end()) gone(up.from.actor, known->second.incarnation);
-  const bool learner = up.from.actor.starts_with(job_ + "/" + name(Role::kLearner) + "/");
+  const bool learner = up.from.actor.starts_with(job_ + "/" + name(messages::Role::kLearner) + "/");
   Peer peer;
   peer.incarnation = up.from.incarnation;
   peer.learner = learner;
@@ -181,7 +181,8 @@ std::optional<std::string> Broadcasts::come_up(const BroadcastUp& up) {
   return std::nullopt;
 }
 
-std::optional<std::string> Broadcasts::answer(Peer& peer, const EpochOpened& opened, Time) {
+std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochOpened& opened,
+                                              Time) {
   Epoch& epoch = epochs_.at(opened.epoch);
   if (!peer.learner || epoch.opened)
     return "EpochOpened: epoch " + text(opened.epoch) + ", which it was not asked to open";
@@ -190,14 +191,15 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const EpochOpened& ope
   return std::nullopt;
 }
 
-std::optional<std::string> Broadcasts::answer(Peer&, const EpochJoined& joined, Time) {
+std::optional<std::string> Broadcasts::answer(Peer&, const messages::EpochJoined& joined, Time) {
   if (!epochs_.at(joined.epoch).opened)
     return "EpochJoined: epoch " + text(joined.epoch) + ", which is not open";
   group_.joined({joined.from.actor, joined.from.incarnation}, joined.epoch);
   return std::nullopt;
 }
 
-std::optional<std::string> Broadcasts::answer(Peer& peer, const EpochInUse& used, Time now) {
+std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochInUse& used,
+                                              Time now) {
   if (!peer.learner || !epochs_.at(used.epoch).told_to_use)
     return "EpochInUse: epoch " + text(used.epoch) + ", which it was not told to use";
   group_.in_use({used.from.actor, used.from.incarnation}, used.epoch);
@@ -205,17 +207,18 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const EpochInUse& used
   return std::nullopt;
 }
 
-std::optional<std::string> Broadcasts::answer(Peer&, const EpochFailed& failed, Time now) {
+std::optional<std::string> Broadcasts::answer(Peer&, const messages::EpochFailed& failed,
+                                              Time now) {
   const std::string why =
       short_name(failed.from.actor) + ": " + cut_utf8(failed.message, kWordsBytesMax);
   Epoch& epoch = epochs_.at(failed.epoch);
-  // The first failure is the cause; the other ranks fail because of it.
+  // The first failure is the cause; the other ranks fail because of that one.
   if (epoch.failure.empty()) epoch.failure = why;
   group_.failed({failed.from.actor, failed.from.incarnation}, failed.epoch, why, now);
   return std::nullopt;
 }
 
-std::optional<std::string> Broadcasts::answer(Peer& peer, const EpochLeft& left, Time) {
+std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochLeft& left, Time) {
   if (!peer.asked.at(left.epoch))
     return "EpochLeft: epoch " + text(left.epoch) + ", which it was not told to leave";
   peer.asked.erase(left.epoch);
@@ -225,9 +228,10 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const EpochLeft& left,
   return std::nullopt;
 }
 
-std::optional<std::string> Broadcasts::answer(Peer& peer, const EpochProgress& progress, Time now) {
+std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochProgress& progress,
+                                              Time now) {
   peer.progress = progress;
-  for (EpochOperation& operation : peer.progress.operations)
+  for (messages::EpochOperation& operation : peer.progress.operations)
     operation.label = cut_utf8(operation.label, kWordsBytesMax);
   peer.reported = now;
   return std::nullopt;
@@ -254,8 +258,6 @@ void Broadcasts::forget_empty_epochs() {
   });
 }
 
-// ---- what they are told
-
 std::vector<Broadcasts::Message> Broadcasts::decide(Time now) {
   std::vector<Message> messages;
   for (const scheduler::BroadcastOrder& order : group_.decide(now))
@@ -277,7 +279,7 @@ Broadcasts::Peer& Broadcasts::ask_into(const BroadcastPeer& to, std::uint64_t ep
 Broadcasts::Message Broadcasts::carry_out(const scheduler::OpenOrder& order, Time) {
   ask_into(order.to, order.epoch);
   CHECK(epochs_.emplace(order.epoch, Epoch{}).second);  // BG-1
-  return {{order.to.actor, order.to.incarnation}, OpenEpoch{order.epoch, order.size}};
+  return {{order.to.actor, order.to.incarnation}, messages::OpenEpoch{order.epoch, order.size}};
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::JoinOrder& order, Time) {
@@ -285,19 +287,19 @@ Broadcasts::Message Broadcasts::carry_out(const scheduler::JoinOrder& order, Tim
   const auto& opened = epochs_.at(order.epoch).opened;
   CHECK(opened.has_value());
   return {{order.to.actor, order.to.incarnation},
-          JoinEpoch{.epoch = order.epoch,
-                    .unique_id = opened->unique_id,
-                    .rank = order.rank,
-                    .size = order.size,
-                    .layout_hash = opened->layout_hash,
-                    .layout = opened->layout}};
+          messages::JoinEpoch{.epoch = order.epoch,
+                              .unique_id = opened->unique_id,
+                              .rank = order.rank,
+                              .size = order.size,
+                              .layout_hash = opened->layout_hash,
+                              .layout = opened->layout}};
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::UseOrder& order, Time) {
   // From this moment the learner may broadcast in this epoch.
   epochs_.at(order.epoch).told_to_use = true;
   used_last_ = std::max(used_last_, order.epoch);
-  return {{order.to.actor, order.to.incarnation}, UseEpoch{order.epoch}};
+  return {{order.to.actor, order.to.incarnation}, messages::UseEpoch{order.epoch}};
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::LeaveOrder& order, Time now) {
@@ -305,14 +307,12 @@ Broadcasts::Message Broadcasts::carry_out(const scheduler::LeaveOrder& order, Ti
   CHECK(peer.incarnation == order.to.incarnation);          // BG-5
   CHECK(!std::exchange(peer.asked.at(order.epoch), true));  // BG-3
   note_end(order.epoch, order.why, now);
-  return {{order.to.actor, order.to.incarnation}, LeaveEpoch{order.epoch, order.why}};
+  return {{order.to.actor, order.to.incarnation}, messages::LeaveEpoch{order.epoch, order.why}};
 }
 
 bool Broadcasts::takes_part(const actor::Address& rollout, std::uint64_t epoch) const {
   return group_.takes_part({rollout.name, rollout.incarnation}, epoch);
 }
-
-// ---- what people see
 
 void Broadcasts::note_use(Time now) {
   const auto epoch = group_.epoch_in_use();
@@ -335,7 +335,7 @@ void Broadcasts::note_use(Time now) {
                      (ranks == 2 ? " rollout" : " rollouts") + ", in epoch " + text(*epoch);
   if (!outside.empty()) line += ", without " + cut_utf8(list_of(outside), kWordsBytesMax);
   if (failures_in_row_ > 0) line += ", after " + text(failures_in_row_) + " failures in a row";
-  news_.push_back({std::move(line), EventLevel::kInfo});
+  news_.push_back({std::move(line), messages::EventLevel::kInfo});
 }
 
 // Counts and tells the end of an epoch, once. An epoch that its successor replaced has not failed.
@@ -351,7 +351,7 @@ void Broadcasts::note_end(std::uint64_t number, const std::string& why, Time now
                      (epoch.in_use ? " ended: " : " did not form: ") +
                      (epoch.failure.empty() ? cut_utf8(why, kWordsBytesMax) : epoch.failure);
   if (failures_in_row_ > 1) line += "; that is failure " + text(failures_in_row_) + " in a row";
-  news_.push_back({std::move(line), EventLevel::kWarning});
+  news_.push_back({std::move(line), messages::EventLevel::kWarning});
 }
 
 std::vector<Broadcasts::News> Broadcasts::take_news() { return std::exchange(news_, {}); }
@@ -364,8 +364,8 @@ bool Broadcasts::everybody_takes_part() const {
   });
 }
 
-std::vector<Wait> Broadcasts::waits(Time now) const {
-  std::vector<Wait> waits;
+std::vector<messages::Wait> Broadcasts::waits(Time now) const {
+  std::vector<messages::Wait> waits;
   for (const auto& [number, epoch] : epochs_) {
     std::vector<RankOperations> ranks;
     for (const auto& [actor, peer] : peers_) {
@@ -395,4 +395,4 @@ std::vector<Wait> Broadcasts::waits(Time now) const {
   return waits;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

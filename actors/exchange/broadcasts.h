@@ -10,9 +10,9 @@
 //
 // Invariants (tests/actors/exchange/broadcasts_test.cc)
 //   BC-1  An actor is believed only on epochs into which it was asked, and on answers that it owes;
-//         what it says of an epoch that it has left has no effect.
-//   BC-2  Of an epoch that ends other than by its successor people read at most one line, and of
-//         failures in a row ever fewer, which say how many they stand for.
+//         its messages about an epoch that it has left have no effect.
+//   BC-2  People read at most one line about an epoch that ends other than by its successor, and
+//         ever fewer about failures in a row; these lines say how many failures they stand for.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,19 @@
 #include "runtime/base/clock.h"
 #include "scheduler/fleet/broadcast_group.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // The newest report of one rank of an epoch; no operations where it has none to report.
 struct RankOperations {
   std::string actor;
-  std::vector<EpochOperation> operations;  // oldest first
-  Time at;                                 // when the report came
+  std::vector<messages::EpochOperation> operations;  // oldest first
+  Time at;                                           // when the report came
 };
 
 // The waits within one epoch, from the reports of its ranks. Only the oldest operation that some
 // rank has been within for longer than a second counts: its ranks wait for those that have not
 // entered it, or, where all have entered, for its end.
-std::vector<Wait> waits_within(const std::vector<RankOperations>& ranks, Time now);
+std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& ranks, Time now);
 
 // Used in the turns of one exchange. CHECKs guard the group's own promises (BG-1, BG-3, BG-5).
 class Broadcasts {
@@ -49,7 +49,7 @@ class Broadcasts {
 
   // Takes an event. Returns why no honest actor could send it; nullopt where the event was taken,
   // or came too late to matter.
-  std::optional<std::string> take(const BroadcastEvents& event, Time now);
+  std::optional<std::string> take(const messages::BroadcastEvents& event, Time now);
   // gone(): this incarnation and those before it have ended. leaves(): the actor drains, and is
   // asked into no further epoch.
   void gone(const std::string& actor, Incarnation incarnation);
@@ -57,7 +57,7 @@ class Broadcasts {
 
   struct Message {
     actor::Address to;
-    BroadcastInbox what;
+    messages::BroadcastInbox what;
   };
   // The messages to send now, in order. Call decide() after events, and when next_deadline() has
   // come.
@@ -69,10 +69,10 @@ class Broadcasts {
   // Whether the learner was ever told to broadcast in this epoch.
   bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
 
-  std::vector<Wait> waits(Time now) const;  // for `tandem why`
-  struct News {                             // a line for `tandem events`
+  std::vector<messages::Wait> waits(Time now) const;  // for `tandem why`
+  struct News {                                       // a line for `tandem events`
     std::string text;
-    EventLevel level = EventLevel::kInfo;
+    messages::EventLevel level = messages::EventLevel::kInfo;
   };
   std::vector<News> take_news();  // since the last call
   std::int64_t failures() const { return failures_; }
@@ -84,25 +84,25 @@ class Broadcasts {
     bool learner = false;
     std::uint64_t asked_last = 0;         // the newest epoch into which it was asked
     std::map<std::uint64_t, bool> asked;  // epochs not yet left; true: it was told to leave
-    EpochProgress progress;
+    messages::EpochProgress progress;
     Time reported;
   };
   // An epoch that some peer was asked into and has not left.
   struct Epoch {
-    std::optional<EpochOpened> opened;
+    std::optional<messages::EpochOpened> opened;
     bool told_to_use = false;
     std::optional<Time> in_use;  // since
     bool over = false;           // some peer was told to leave it
     std::string failure;         // the words of the rank that reported a failure first
   };
 
-  std::optional<std::string> come_up(const BroadcastUp& up);
-  std::optional<std::string> answer(Peer& peer, const EpochOpened& opened, Time now);
-  std::optional<std::string> answer(Peer& peer, const EpochJoined& joined, Time now);
-  std::optional<std::string> answer(Peer& peer, const EpochInUse& used, Time now);
-  std::optional<std::string> answer(Peer& peer, const EpochFailed& failed, Time now);
-  std::optional<std::string> answer(Peer& peer, const EpochLeft& left, Time now);
-  std::optional<std::string> answer(Peer& peer, const EpochProgress& progress, Time now);
+  std::optional<std::string> come_up(const messages::BroadcastUp& up);
+  std::optional<std::string> answer(Peer& peer, const messages::EpochOpened& opened, Time now);
+  std::optional<std::string> answer(Peer& peer, const messages::EpochJoined& joined, Time now);
+  std::optional<std::string> answer(Peer& peer, const messages::EpochInUse& used, Time now);
+  std::optional<std::string> answer(Peer& peer, const messages::EpochFailed& failed, Time now);
+  std::optional<std::string> answer(Peer& peer, const messages::EpochLeft& left, Time now);
+  std::optional<std::string> answer(Peer& peer, const messages::EpochProgress& progress, Time now);
   Message carry_out(const scheduler::OpenOrder& order, Time now);
   Message carry_out(const scheduler::JoinOrder& order, Time now);
   Message carry_out(const scheduler::UseOrder& order, Time now);
@@ -124,4 +124,4 @@ class Broadcasts {
   std::vector<News> news_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -5,11 +5,11 @@
 
 #include "actors/exchange/checks.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
-// Those that pruning must leave: the best one, and each whose evaluation is under way.
+// The checkpoints that pruning must leave: the best one, and each whose evaluation is under way.
 std::vector<StepId> steps_to_keep(const RunView& view) {
   if (view.config.keep_best.empty()) return {};
   std::set<StepId> steps;
@@ -37,10 +37,10 @@ void ask_checkpoint(Turn& turn) {
   turn.survive_power_cut();
   turn.seen.learner.save_asked = turn.now;
   turn.tell_learner(
-      SaveCheckpoint{*turn.facts.learner.checkpoint_awaited, steps_to_keep(turn.view())});
+      messages::SaveCheckpoint{*turn.facts.learner.checkpoint_awaited, steps_to_keep(turn.view())});
 }
 
-void take(Turn& turn, const CheckpointSaved& saved) {
+void take(Turn& turn, const messages::CheckpointSaved& saved) {
   const LearnerFacts& learner = turn.facts.learner;
   if (!learner.who || learner.who->incarnation != saved.from.incarnation) return;
   if (const auto why = misfit(turn.view(), saved)) return refuse(turn, saved.from, *why);
@@ -60,4 +60,4 @@ void take(Turn& turn, const CheckpointSaved& saved) {
   turn.wake();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

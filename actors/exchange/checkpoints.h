@@ -8,16 +8,16 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Asks the learner, which is up, for the checkpoint that is awaited.
 void ask_checkpoint(Turn& turn);
 
-void take(Turn& turn, const CheckpointSaved& saved);
+void take(Turn& turn, const messages::CheckpointSaved& saved);
 
 // The best checkpoint by learner.keep_best, once it is saved.
 std::optional<BestCheckpoint> best_saved(const RunView& view);
 // Has the run's files name it, where there is one.
 void name_best(Turn& turn);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-void refuse(Turn& turn, const Sender& from, const std::string& why) {
+void refuse(Turn& turn, const messages::Sender& from, const std::string& why) {
   turn.send(Refuse{Turn::address(from), why});
   turn.wake();  // for the part of the message that was taken
 }
 
-Misfit misfit(const RunView& view, const Sender& from, GroupId group, std::uint32_t attempt) {
+Misfit misfit(const RunView& view, const messages::Sender& from, GroupId group,
+              std::uint32_t attempt) {
   const auto* record = view.facts.flow.ledger.find(group);
   if (!record || !record->lease || record->lease->id.value != attempt ||
       record->lease->holder == from.incarnation)
@@ -17,7 +18,8 @@ Misfit misfit(const RunView& view, const Sender& from, GroupId group, std::uint3
   return "group " + std::to_string(group.value) + " is leased to another";
 }
 
-Misfit misfit(const RunView& view, const Sender& from, const GroupHeader& header) {
+Misfit misfit(const RunView& view, const messages::Sender& from,
+              const messages::GroupHeader& header) {
   if (std::ssize(header.trajectories) != view.config.n)
     return std::to_string(header.trajectories.size()) + " trajectories, and a group has " +
            std::to_string(view.config.n);
@@ -30,7 +32,7 @@ Misfit misfit(const RunView& view, const Sender& from, const GroupHeader& header
 
 // Exact where the exchange knows what was published, which is so of every version that it has told
 // anybody to install.
-Misfit misfit(const RunView& view, const Installed& installed) {
+Misfit misfit(const RunView& view, const messages::Installed& installed) {
   const auto& checksums = view.facts.versions.checksums;
   const auto known = checksums.find(installed.version);
   if (known == checksums.end() || known->second == installed.checksum) return std::nullopt;
@@ -40,7 +42,7 @@ Misfit misfit(const RunView& view, const Installed& installed) {
          std::to_string(known->second);
 }
 
-static Misfit misfit(const RunView& view, const Publication& publication) {
+static Misfit misfit(const RunView& view, const messages::Publication& publication) {
   const auto& place = publication.broadcast;
   const auto& groups = view.seen.broadcasts.groups;
   if (!place || (groups && groups->was_used(place->epoch))) return std::nullopt;
@@ -48,7 +50,7 @@ static Misfit misfit(const RunView& view, const Publication& publication) {
          std::to_string(place->epoch) + ", which was not to be used";
 }
 
-Misfit misfit(const RunView& view, const Published& published) {
+Misfit misfit(const RunView& view, const messages::Published& published) {
   const std::int64_t done = view.facts.flow.ledger.next_commit().value;
   const PolicyVersion version = published.publication.version;
   const bool initial = version == kInitialWeights && done == 0;
@@ -60,7 +62,7 @@ Misfit misfit(const RunView& view, const Published& published) {
   return "Published: version " + std::to_string(version.value) + ", which was not asked for";
 }
 
-Misfit misfit(const RunView& view, const WarmStarted& started) {
+Misfit misfit(const RunView& view, const messages::WarmStarted& started) {
   const RunFacts& facts = view.facts;
   const bool awaited = facts.stage == RunStage::kStarting || facts.stage == RunStage::kWarmStart;
   if (awaited && facts.learner.owed && facts.versions.published == kInitialWeights &&
@@ -70,7 +72,7 @@ Misfit misfit(const RunView& view, const WarmStarted& started) {
   return "WarmStarted: no warm start was asked for";
 }
 
-Misfit misfit(const RunView& view, const StepCommitted& committed) {
+Misfit misfit(const RunView& view, const messages::StepCommitted& committed) {
   const std::string name = "StepCommitted: step " + std::to_string(committed.step.value);
   if (view.facts.learner.training != committed.step) return name + ", which is not in training";
   if (committed.publication && committed.publication->version.value != committed.step.value + 1)
@@ -78,7 +80,7 @@ Misfit misfit(const RunView& view, const StepCommitted& committed) {
   return committed.publication ? misfit(view, *committed.publication) : std::nullopt;
 }
 
-Misfit misfit(const RunView& view, const CheckpointSaved& saved) {
+Misfit misfit(const RunView& view, const messages::CheckpointSaved& saved) {
   if (saved.step <= view.facts.flow.ledger.replay_next()) return std::nullopt;
   return "CheckpointSaved: step " + std::to_string(saved.step.value) +
          ", which it has not trained to";
@@ -98,4 +100,4 @@ Misfit misfit(const RunView& view, const std::vector<RestoredGroup>& groups, Ste
          std::to_string(checkpoint.value) + ", not " + std::to_string(due);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

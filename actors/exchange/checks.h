@@ -10,22 +10,24 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using Misfit = std::optional<std::string>;  // why not; empty: the message fits
 
 // Ends the sender, whose message did not fit.
-void refuse(Turn& turn, const Sender& from, const std::string& why);
+void refuse(Turn& turn, const messages::Sender& from, const std::string& why);
 
 // A group that the worker `from` answers for, under the lease `attempt`.
-Misfit misfit(const RunView& view, const Sender& from, GroupId group, std::uint32_t attempt);
-Misfit misfit(const RunView& view, const Sender& from, const GroupHeader& header);
-Misfit misfit(const RunView& view, const Installed& installed);
-Misfit misfit(const RunView& view, const Published& published);
-Misfit misfit(const RunView& view, const WarmStarted& started);
-Misfit misfit(const RunView& view, const StepCommitted& committed);
-Misfit misfit(const RunView& view, const CheckpointSaved& saved);
+Misfit misfit(const RunView& view, const messages::Sender& from, GroupId group,
+              std::uint32_t attempt);
+Misfit misfit(const RunView& view, const messages::Sender& from,
+              const messages::GroupHeader& header);
+Misfit misfit(const RunView& view, const messages::Installed& installed);
+Misfit misfit(const RunView& view, const messages::Published& published);
+Misfit misfit(const RunView& view, const messages::WarmStarted& started);
+Misfit misfit(const RunView& view, const messages::StepCommitted& committed);
+Misfit misfit(const RunView& view, const messages::CheckpointSaved& saved);
 // Whether these groups are those of a run of this job at `checkpoint`.
 Misfit misfit(const RunView& view, const std::vector<RestoredGroup>& groups, StepId checkpoint);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

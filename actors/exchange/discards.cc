@@ -1,6 +1,6 @@
 #include "actors/exchange/discards.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason) {
   const auto& header = turn.facts.flow.entries.at(group).header;
@@ -10,4 +10,4 @@ void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason) {
   turn.seen.notes.erase(group);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

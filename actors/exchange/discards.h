@@ -4,8 +4,8 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -27,13 +27,11 @@
 #include "runtime/base/ids.h"
 #include "runtime/wire/payload_ref.h"
 
-namespace tandem::actors {
-
-// ---- inputs, besides messages
+namespace tandem::exchange {
 
 // Generated, with those of its payloads that are in the payload store exactly as it says.
 struct GroupsGenerated {
-  Generated message;
+  messages::Generated message;
   std::set<wire::PayloadRef> payloads;
 };
 struct Decide {};        // the messages that were waiting are handled: decide, journal
@@ -58,34 +56,35 @@ struct RunTakenUp {};     // the answer to TakeUpRun
 struct SampleDropped {};  // the first one for which samples.jsonl has no room
 
 using ExchangeInput =
-    std::variant<RolloutUp, Installed, GroupsGenerated, Unservable, Evaluated, RolloutStats,
-                 RewardUp, GroupsScored, TextsScored, RewardTrouble, LearnerUp, Published,
-                 WarmStartProgress, WarmStarted, StepCommitted, CheckpointSaved, LearnerFailed,
-                 BroadcastEvents, ActorDown, DrainActor, EndJob, Decide, DeadlineCame, MessagesSent,
+    std::variant<messages::RolloutUp, messages::Installed, GroupsGenerated, messages::Unservable,
+                 messages::Evaluated, messages::RolloutStats, messages::RewardUp,
+                 messages::GroupsScored, messages::TextsScored, messages::RewardTrouble,
+                 messages::LearnerUp, messages::Published, messages::WarmStartProgress,
+                 messages::WarmStarted, messages::StepCommitted, messages::CheckpointSaved,
+                 messages::LearnerFailed, messages::BroadcastEvents, messages::ActorDown,
+                 messages::DrainActor, messages::EndJob, Decide, DeadlineCame, MessagesSent,
                  JournalFailed, RecordFailed, SendFailed, HistoryRead, RunTakenUp, SampleDropped>;
 
-// ---- effects
-
-// A message leaves after the next Decide, once that one's Journal, if any, is written (EX-J). A
+// A message leaves after the next Decide, once that one's Journal, if any, is written (EX-1). A
 // list that is too long for the link leaves in parts.
 struct ToRollout {
   actor::Address to;
-  RolloutInbox message;
+  messages::RolloutInbox message;
 };
 struct ToReward {
   actor::Address to;
-  RewardInbox message;
+  messages::RewardInbox message;
 };
 struct ToLearner {
   actor::Address to;
-  LearnerInbox message;
+  messages::LearnerInbox message;
 };
 struct ToBroadcast {  // the broadcast actor of a rank
   actor::Address to;
-  BroadcastInbox message;
+  messages::BroadcastInbox message;
 };
 struct Notify {  // the controller
-  ExchangeNotices notice;
+  messages::ExchangeNotices notice;
 };
 struct Refuse {  // this incarnation said something that no honest one says
   actor::Address who;
@@ -111,29 +110,29 @@ struct WriteMetrics {  // a line of metrics.jsonl
 struct WriteSample {  // a line of samples.jsonl
   std::string line;
 };
-// Of one group of a step; nothing where its payload cannot be read. `step` counts as metrics do:
-// the first step that is trained is step 1.
+// Writes the samples of one group of a step; writes nothing where the group's payload cannot be
+// read. `step` counts as metrics do: the first step that is trained is step 1.
 struct WriteStepSamples {
   StepId step;
-  ExchangeRecord record;  // of the group's prompt
+  ExchangeRecord record;  // the record of the group's prompt
   RecordKeys keys;
   wire::PayloadRef payload;
   std::vector<float> rewards;
-  std::vector<float> advantages;  // of the same trajectories; may be fewer than rewards
-  std::vector<FinishReason> finishes;
+  std::vector<float> advantages;  // for the same trajectories; may be fewer than rewards
+  std::vector<messages::FinishReason> finishes;
   ScoreNotes notes;
   std::size_t rows_max = 0;  // trajectories that are written
 };
-// Of a trajectory that got no score. One that cannot be written ends no job: the journal has the
-// discard.
+// Writes the sample of a trajectory that got no score. A sample that cannot be written ends no job:
+// the journal has the discard.
 struct WriteFailureSample {
   StepId step;  // the next one that is trained, counted as WriteStepSamples'
   wire::PayloadRef payload;
   std::size_t trajectory = 0;
-  ExchangeRecord record;  // of the group's prompt
+  ExchangeRecord record;  // the record of the group's prompt
   RecordKeys keys;
   std::string reason;
-  std::optional<double> reward;  // that it has nevertheless, by reward.on_failure
+  std::optional<double> reward;  // the reward that it has nevertheless, by reward.on_failure
 };
 
 struct NameBest {  // the checkpoint that is the best one now, which is saved
@@ -143,21 +142,21 @@ struct NameBest {  // the checkpoint that is the best one now, which is saved
 struct ReleasePayload {
   wire::PayloadRef payload;
 };
-// Releases those that say themselves that `writer` made them for a lease that it holds. Another's
-// payload, whose message is on its way, stays.
+// Releases the payloads that say themselves that `writer` made them for a lease that it holds.
+// Another's payload, whose message is on its way, stays.
 struct ReleaseWritten {
-  Sender writer;
+  messages::Sender writer;
   std::set<wire::PayloadRef> payloads;
 };
 
-struct ReadHistory {};  // of the run's earlier incarnations
+struct ReadHistory {};  // reads the history of the run's earlier incarnations
 struct TakeUpRun {      // goes on in the run directory, at a checkpoint
   std::string job_yaml;
   StepId checkpoint;
 };
 struct EndRun {
   std::optional<std::string> result;  // for result.json
-  JobEnded ended;                     // kFailed in place of kSucceeded where that cannot be written
+  messages::JobEnded ended;           // kFailed in place of kSucceeded where that cannot be written
 };
 
 using ExchangeEffect = std::variant<ToRollout, ToReward, ToLearner, ToBroadcast, Notify, Refuse,
@@ -165,4 +164,4 @@ using ExchangeEffect = std::variant<ToRollout, ToReward, ToLearner, ToBroadcast,
                                     WriteSample, WriteStepSamples, WriteFailureSample, NameBest,
                                     ReleasePayload, ReleaseWritten, ReadHistory, TakeUpRun, EndRun>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -17,13 +17,14 @@
 #include "actors/exchange/workers.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
 constexpr std::size_t kEvaluationChunk = 256;  // completions or texts per message
 
-void evaluate_on(Turn& turn, Evaluation& evaluation, const Sender& rollout, std::size_t prompts) {
+void evaluate_on(Turn& turn, Evaluation& evaluation, const messages::Sender& rollout,
+                 std::size_t prompts) {
   if (turn.seen.workers.by_actor[rollout.actor].announced < evaluation.version())
     announce(turn, rollout, evaluation.version());
   const EvaluationPlan& plan = turn.config.evaluation;
@@ -32,10 +33,10 @@ void evaluate_on(Turn& turn, Evaluation& evaluation, const Sender& rollout, std:
   while (prompts > 0) {
     const auto indices = evaluation.take_prompts(rollout.actor, std::min(prompts, at_once));
     prompts -= indices.size();
-    Evaluate work{.evaluation = evaluation.id(),
-                  .version = evaluation.version(),
-                  .sampling = plan.sampling,
-                  .prompts = {}};
+    messages::Evaluate work{.evaluation = evaluation.id(),
+                            .version = evaluation.version(),
+                            .sampling = plan.sampling,
+                            .prompts = {}};
     for (const std::int32_t index : indices)
       work.prompts.push_back({index, turn.config.validation[static_cast<std::size_t>(index)].prompt,
                               prompt_seed(plan, index)});
@@ -46,7 +47,7 @@ void evaluate_on(Turn& turn, Evaluation& evaluation, const Sender& rollout, std:
 // Gives waiting prompts to the rollouts that can generate this version.
 void hand_out(Turn& turn, Evaluation& evaluation) {
   const PolicyVersion version = evaluation.version();
-  std::vector<Sender> able;
+  std::vector<messages::Sender> able;
   for (const auto& [name, worker] : turn.facts.workers.rollouts) {
     const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
     if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
@@ -67,8 +68,8 @@ void score_texts(Turn& turn, Evaluation& evaluation) {
   for (const auto& [name, worker] : turn.facts.workers.rewards) {
     if (worker.draining) continue;
     while (evaluation.texts_wait()) {
-      ScoreTexts work{.evaluation = evaluation.id()};
-      for (EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
+      messages::ScoreTexts work{.evaluation = evaluation.id()};
+      for (messages::EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
         work.texts.push_back(
             {.index = text.index,
              .sample = text.sample,
@@ -82,7 +83,8 @@ void score_texts(Turn& turn, Evaluation& evaluation) {
 }
 
 // The record of an evaluation in metrics.jsonl: it stands at its own version, and is no step's.
-void write_record(Turn& turn, const Evaluation& evaluation, const EvaluationFigures& figures) {
+void write_record(Turn& turn, const Evaluation& evaluation,
+                  const messages::EvaluationFigures& figures) {
   nlohmann::json line{{"eval", name(evaluation.kind())}, {"step", evaluation.version().value}};
   add_metrics(line, figures);
   turn.send(WriteMetrics{dump_json(line)});
@@ -96,7 +98,7 @@ std::string short_number(double value) {
 
 // A failure is in no mean; people read beside it what it would make of the mean.
 std::string ended_text(const Turn& turn, const Evaluation& evaluation,
-                       const RewardFigures& figures) {
+                       const messages::RewardFigures& figures) {
   std::string text = std::string("evaluation ") + name(evaluation.kind()) + " of version " +
                      std::to_string(evaluation.version().value) + ": mean reward " +
                      short_number(*figures.mean) + " over " + std::to_string(figures.scored) +
@@ -108,7 +110,7 @@ std::string ended_text(const Turn& turn, const Evaluation& evaluation,
 }
 
 void end_evaluation(Turn& turn, const Evaluation& evaluation) {
-  const EvaluationFigures figures = evaluation.figures();
+  const messages::EvaluationFigures figures = evaluation.figures();
   RunStatistics& statistics = turn.seen.statistics;
   const std::string& best_key = turn.config.keep_best;
   const bool is_best =
@@ -117,7 +119,7 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   if (!best_key.empty() && figures.all.mean && !figure_of(figures, best_key))
     turn.say("evaluation " + std::string(name(evaluation.kind())) + " has no `" + best_key +
                  "`, by which learner.keep_best looks for the best checkpoint",
-             EventLevel::kWarning);
+             messages::EventLevel::kWarning);
   write_record(turn, evaluation, figures);
   if (const auto& name = evaluation.extra_left_out()) turn.seen.extra_keys.leave_out(*name);
   tell_of_extras(turn);
@@ -130,7 +132,7 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
                                     ": all " + std::to_string(figures.all.failed) + " " + what +
                                     " failed; " +
                                     turn.seen.workers.troubles.explained(evaluation.failure());
-    turn.say(statistics.evaluation_failure, EventLevel::kError);
+    turn.say(statistics.evaluation_failure, messages::EventLevel::kError);
     if (turn.seen.workers.troubles.never_worked()) fail_for_reward(turn, evaluation.failure());
   }
   turn.record(EvaluationEnded{.evaluation = evaluation.id(),
@@ -140,10 +142,10 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
                               .sources = {figures.sources.begin(), figures.sources.end()}});
 }
 
-// Some of each evaluation, and every failure.
+// Writes samples of some completions of each evaluation, and of every failure.
 void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& judged) {
-  const auto* failure = std::get_if<ScoreFailed>(&judged.score);
-  const EvaluationText& text = judged.text;
+  const auto* failure = std::get_if<messages::ScoreFailed>(&judged.score);
+  const messages::EvaluationText& text = judged.text;
   const EvaluationPlan& plan = turn.config.evaluation;
   const bool greedy_beside = text.sample == plan.sampling.n;
   // The completions count on from prompt to prompt.
@@ -166,7 +168,7 @@ void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& ju
   if (failure) {
     line["error"] = failure->reason;
   } else {
-    const auto& scored = std::get<Scored>(judged.score);
+    const auto& scored = std::get<messages::Scored>(judged.score);
     line["reward"] = scored.value;
     add_extra(line, scored.extra);
   }
@@ -178,7 +180,7 @@ void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& ju
 void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
   const EvaluationFacts& facts = turn.facts.evaluations;
   if (turn.config.validation.empty() || facts.once.contains(kind)) return;
-  const EvaluationId id{facts.last.value + 1};
+  const messages::EvaluationId id{facts.last.value + 1};
   turn.record(EvaluationBegan{id, kind, version});
   turn.seen.evaluations.emplace_back(id, kind, version, turn.config.evaluation, turn.now);
 }
@@ -196,7 +198,7 @@ void run_evaluations(Turn& turn) {
       announce(turn, worker.who, turn.facts.versions.published);
 }
 
-void take(Turn& turn, Evaluated evaluated) {
+void take(Turn& turn, messages::Evaluated evaluated) {
   if (!find(turn.facts.workers.rollouts, evaluated.from)) return;
   turn.seen.workers.by_actor[evaluated.from.actor].worked = turn.now;
   for (Evaluation& evaluation : turn.seen.evaluations) {
@@ -210,9 +212,9 @@ void take(Turn& turn, Evaluated evaluated) {
   turn.wake();
 }
 
-void take(Turn& turn, const TextsScored& scored) {
+void take(Turn& turn, const messages::TextsScored& scored) {
   if (!find(turn.facts.workers.rewards, scored.from)) return;
-  for (const TextScore& text : scored.scores)
+  for (const messages::TextScore& text : scored.scores)
     turn.seen.workers.troubles.judged(scored.from.actor, text.score);
   for (Evaluation& evaluation : turn.seen.evaluations) {
     if (evaluation.id() != scored.evaluation) continue;
@@ -222,4 +224,4 @@ void take(Turn& turn, const TextsScored& scored) {
   turn.wake();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

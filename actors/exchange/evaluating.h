@@ -9,7 +9,7 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Begins an evaluation; nothing where the job has no validation prompts, or where the run has had
 // its one evaluation of this kind.
@@ -17,7 +17,7 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version);
 // Announces new versions to rollouts and hands evaluations out.
 void run_evaluations(Turn& turn);
 
-void take(Turn& turn, Evaluated evaluated);
-void take(Turn& turn, const TextsScored& scored);
+void take(Turn& turn, messages::Evaluated evaluated);
+void take(Turn& turn, const messages::TextsScored& scored);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

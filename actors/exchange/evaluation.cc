@@ -7,9 +7,9 @@
 
 #include "actors/exchange/reward_extras.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-Evaluation::Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
+Evaluation::Evaluation(messages::EvaluationId id, EvaluationKind kind, PolicyVersion version,
                        const EvaluationPlan& plan, Time began)
     : id_(id),
       kind_(kind),
@@ -29,18 +29,18 @@ std::vector<std::int32_t> Evaluation::take_prompts(const std::string& rollout, s
   return taken;
 }
 
-void Evaluation::generated(const std::string& rollout, std::vector<EvaluationText> texts,
+void Evaluation::generated(const std::string& rollout, std::vector<messages::EvaluationText> texts,
                            const std::vector<std::int32_t>& unservable) {
   const auto it = generating_.find(rollout);
   if (it == generating_.end()) return;
-  for (EvaluationText& text : texts) take_text(it->second, std::move(text));
+  for (messages::EvaluationText& text : texts) take_text(it->second, std::move(text));
   for (const std::int32_t index : unservable)
     if (it->second.erase(index) > 0)
       fail_prompt(index, "the prompt cannot be served: too long, or not to be encoded");
   if (it->second.empty()) generating_.erase(it);
 }
 
-void Evaluation::take_text(std::set<std::int32_t>& held, EvaluationText text) {
+void Evaluation::take_text(std::set<std::int32_t>& held, messages::EvaluationText text) {
   const std::int32_t index = text.index;
   // A late part of a prompt that another rollout has meanwhile, or an index that was never asked
   // for.
@@ -53,11 +53,12 @@ void Evaluation::take_text(std::set<std::int32_t>& held, EvaluationText text) {
   held.erase(index);
 }
 
-std::vector<EvaluationText> Evaluation::take_texts(const std::string& reward, std::size_t count) {
-  std::vector<EvaluationText> taken;
+std::vector<messages::EvaluationText> Evaluation::take_texts(const std::string& reward,
+                                                             std::size_t count) {
+  std::vector<messages::EvaluationText> taken;
   auto& held = scoring_[reward];
   for (; !texts_.empty() && taken.size() < count; texts_.pop_front()) {
-    EvaluationText& text = texts_.front();
+    messages::EvaluationText& text = texts_.front();
     held.emplace(CompletionId{text.index, text.sample}, text);
     taken.push_back(std::move(text));
   }
@@ -65,19 +66,19 @@ std::vector<EvaluationText> Evaluation::take_texts(const std::string& reward, st
 }
 
 std::vector<Evaluation::Judged> Evaluation::scored(const std::string& reward,
-                                                   const std::vector<TextScore>& scores) {
+                                                   const std::vector<messages::TextScore>& scores) {
   std::vector<Judged> judged;
   const auto it = scoring_.find(reward);
   if (it == scoring_.end()) return judged;
-  for (const TextScore& score : scores) {
+  for (const messages::TextScore& score : scores) {
     const CompletionId completion{score.index, score.sample};
-    // Taken out, so that a repeated score finds nothing.
+    // The completion is taken out, so that a repeated score finds nothing.
     auto held = it->second.extract(completion);
     if (held.empty()) continue;
-    if (const auto* scored = std::get_if<Scored>(&score.score))
+    if (const auto* scored = std::get_if<messages::Scored>(&score.score))
       means_.scored(completion, {scored->value, scored->vote, numbers_in(scored->extra)});
     else
-      fail(completion, std::get<ScoreFailed>(score.score).reason);
+      fail(completion, std::get<messages::ScoreFailed>(score.score).reason);
     judged.push_back({std::move(held.mapped()), score.score});
   }
   if (it->second.empty()) scoring_.erase(it);
@@ -112,4 +113,4 @@ bool Evaluation::held_by(const std::string& actor) const {
   return generating_.contains(actor) || scoring_.contains(actor);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

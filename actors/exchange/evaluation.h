@@ -19,15 +19,15 @@
 #include "actors/messages/reward.h"
 #include "runtime/base/clock.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Used in the turns of one exchange. Answers for work that an actor does not hold are ignored.
 class Evaluation {
  public:
-  Evaluation(EvaluationId id, EvaluationKind kind, PolicyVersion version,
+  Evaluation(messages::EvaluationId id, EvaluationKind kind, PolicyVersion version,
              const EvaluationPlan& plan, Time began = {});
 
-  EvaluationId id() const { return id_; }
+  messages::EvaluationId id() const { return id_; }
   EvaluationKind kind() const { return kind_; }
   PolicyVersion version() const { return version_; }
   Time began() const { return began_; }
@@ -37,18 +37,19 @@ class Evaluation {
   bool prompts_wait() const { return !prompts_.empty(); }
   std::size_t prompts_waiting() const { return prompts_.size(); }
   // Takes the answer of a rollout. A prompt that cannot be served fails for good.
-  void generated(const std::string& rollout, std::vector<EvaluationText> texts,
+  void generated(const std::string& rollout, std::vector<messages::EvaluationText> texts,
                  const std::vector<std::int32_t>& unservable);
 
   // Gives up to `count` completions to a reward actor to score.
-  std::vector<EvaluationText> take_texts(const std::string& reward, std::size_t count);
+  std::vector<messages::EvaluationText> take_texts(const std::string& reward, std::size_t count);
   bool texts_wait() const { return !texts_.empty(); }
   // A completion with its score or failure, for the samples file.
   struct Judged {
-    EvaluationText text;
-    TrajectoryScore score;
+    messages::EvaluationText text;
+    messages::TrajectoryScore score;
   };
-  std::vector<Judged> scored(const std::string& reward, const std::vector<TextScore>& scores);
+  std::vector<Judged> scored(const std::string& reward,
+                             const std::vector<messages::TextScore>& scores);
 
   void actor_down(const std::string& actor);  // the work that the actor held waits again
   void fail_waiting();                        // the version is gone: waiting prompts fail
@@ -61,31 +62,31 @@ class Evaluation {
   // Completions that are scored or have failed, and all of them.
   std::int64_t completions_done() const { return completions_in_all_ - means_.outcomes_left(); }
   std::int64_t completions_in_all() const { return completions_in_all_; }
-  EvaluationFigures figures() const { return means_.figures(); }
+  messages::EvaluationFigures figures() const { return means_.figures(); }
   const std::optional<std::string>& extra_left_out() const { return means_.extra_left_out(); }
   const std::string& failure() const { return failure_; }  // the reason of the first failure
 
  private:
   // Queues a new completion of a held prompt for scoring; a repeated one is dropped.
-  void take_text(std::set<std::int32_t>& held, EvaluationText text);
+  void take_text(std::set<std::int32_t>& held, messages::EvaluationText text);
   void fail_prompt(std::int32_t index, const std::string& reason);
   // Counts a completion as failed, and keeps the first reason.
   void fail(CompletionId completion, const std::string& reason);
 
-  const EvaluationId id_;
+  const messages::EvaluationId id_;
   const EvaluationKind kind_;
   const PolicyVersion version_;
   const Time began_;
-  const std::int32_t completions_;  // of each prompt
+  const std::int32_t completions_;  // completions per prompt
   const std::int64_t completions_in_all_;
   std::deque<std::int32_t> prompts_;
   // The prompts that each rollout holds, and the completions that each reward actor holds.
   std::map<std::string, std::set<std::int32_t>> generating_;
   std::map<std::int32_t, std::set<std::int32_t>> come_;  // samples so far, by unfinished prompt
-  std::deque<EvaluationText> texts_;
-  std::map<std::string, std::map<CompletionId, EvaluationText>> scoring_;
+  std::deque<messages::EvaluationText> texts_;
+  std::map<std::string, std::map<CompletionId, messages::EvaluationText>> scoring_;
   EvaluationMeans means_;
   std::string failure_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -10,16 +10,16 @@
 
 #include "actors/messages/evaluation_figures.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-nlohmann::json figures_json(const EvaluationFigures& figures);
+nlohmann::json figures_json(const messages::EvaluationFigures& figures);
 // True if there is more than a mean and its counts: pass@k, a greedy mean or sources.
-bool has_more_than_mean(const EvaluationFigures& figures);
+bool has_more_than_mean(const messages::EvaluationFigures& figures);
 
 // Sets `val/reward/mean` …, and `val/SOURCE/reward/mean` … of each source.
-void add_metrics(nlohmann::json& line, const EvaluationFigures& figures);
+void add_metrics(nlohmann::json& line, const messages::EvaluationFigures& figures);
 
 // The figure of a key that add_metrics() sets; nullopt where the evaluation has none.
-std::optional<double> figure_of(const EvaluationFigures& figures, const std::string& key);
+std::optional<double> figure_of(const messages::EvaluationFigures& figures, const std::string& key);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -11,7 +11,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 bool is_plain(unsigned char c) {
@@ -171,7 +171,7 @@ void EvaluationMeans::keep_extras(std::int32_t prompt, const Open& open) {
     extra_left_out_ = extras_.extract(std::prev(extras_.end())).key();
 }
 
-// Of all prompts, or of one source's.
+// The sums over all prompts, or over those of one source.
 struct EvaluationMeans::Sums {
   struct Sum {
     double total = 0;
@@ -196,7 +196,7 @@ struct EvaluationMeans::Sums {
     }
   };
   Sum reward, greedy, with_failures;
-  std::vector<Sum> pass, majority;  // of each of pass_sizes_
+  std::vector<Sum> pass, majority;  // one element for each of pass_sizes_
   std::map<std::string, Sum> extra;
   std::int64_t scored = 0, failed = 0, samples_failed = 0;
 
@@ -216,13 +216,13 @@ struct EvaluationMeans::Sums {
     for (std::size_t i = 0; i < prompt.majority.size(); ++i) majority[i].add(prompt.majority[i]);
   }
 
-  RewardFigures figures(const std::vector<std::int32_t>& sizes) const {
-    RewardFigures figures{.mean = reward.mean(),
-                          .greedy = greedy.mean(),
-                          .pass = {},
-                          .scored = scored,
-                          .failed = failed,
-                          .standard_error = reward.standard_error()};
+  messages::RewardFigures figures(const std::vector<std::int32_t>& sizes) const {
+    messages::RewardFigures figures{.mean = reward.mean(),
+                                    .greedy = greedy.mean(),
+                                    .pass = {},
+                                    .scored = scored,
+                                    .failed = failed,
+                                    .standard_error = reward.standard_error()};
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (i < pass.size() && pass[i].prompts > 0)
         figures.pass.push_back({sizes[i], *pass[i].mean()});
@@ -236,7 +236,7 @@ struct EvaluationMeans::Sums {
   }
 };
 
-EvaluationFigures EvaluationMeans::figures() const {
+messages::EvaluationFigures EvaluationMeans::figures() const {
   Sums all;
   std::vector<Sums> of_source(sources_.names.size());
   for (std::size_t i = 0; i < prompts_.size(); ++i) {
@@ -248,12 +248,12 @@ EvaluationFigures EvaluationMeans::figures() const {
         if (means[i]) sums->extra[name].add(*means[i]);
     }
   }
-  EvaluationFigures figures{.all = all.figures(pass_sizes_), .sources = {}};
+  messages::EvaluationFigures figures{.all = all.figures(pass_sizes_), .sources = {}};
   for (std::size_t i = 0; i < of_source.size(); ++i)
     figures.sources.emplace_back(sources_.names[i], of_source[i].figures(pass_sizes_));
-  // By name, so that files and views of two runs can be compared.
+  // Sources are sorted by name, so that files and views of two runs can be compared.
   std::ranges::sort(figures.sources, {}, [](const auto& source) { return source.first; });
   return figures;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -10,11 +10,11 @@
 //         estimate of arXiv:2107.03374. Other prompts are left out.
 //   EM-4  maj@k is the mean over the same prompts of the reward of the answer that most of k
 //         samples vote for: the mean over the s/k blocks of k scored samples that follow each
-//         other. Of equally many votes the earliest answer wins; a sample without an answer has no
-//         vote, and a block without any vote has its first sample's reward.
+//         other. Among answers with equally many votes the earliest wins; a sample without an
+//         answer has no vote, and a block without any vote has its first sample's reward.
 //   EM-5  The mean of a number of the reward's `extra` is taken as that of rewards, over the
-//         samples that have it. Of more than kExtraKeysMax names the first ones in their order have
-//         means, so that figures do not depend on which outcomes come first.
+//         samples that have it. Only the first kExtraKeysMax names in their order have means, so
+//         that figures do not depend on which outcomes come first.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 #include "actors/messages/evaluation_figures.h"
 #include "actors/messages/rollout.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 inline constexpr std::size_t kExtraKeysMax = 32;  // numbers of `extra` that become metrics
 inline constexpr double kSuccessAbove = 0.5;      // a sample with a reward above this succeeds
@@ -52,10 +52,10 @@ std::string source_name(std::string_view data_source);
 // How many prompts are evaluated, and how each is completed.
 struct EvaluationPlan {
   std::int32_t prompts = 0;
-  EvaluationSampling sampling;
+  messages::EvaluationSampling sampling;
   std::uint64_t seed = 0;
   EvaluationSources sources;
-  double failure_reward = 0;  // of RewardFigures::mean_with_failures
+  double failure_reward = 0;  // used for RewardFigures::mean_with_failures
 };
 // The seed of a prompt. It follows from the job's seed and the prompt's place alone, so that an
 // evaluation repeats.
@@ -79,7 +79,7 @@ struct Outcome {
 double majority_at(std::int32_t k, std::span<const Outcome> scored);  // EM-4; needs s >= k
 
 struct CompletionId {
-  std::int32_t index = 0;   // of the prompt
+  std::int32_t index = 0;   // the number of the prompt
   std::int32_t sample = 0;  // as EvaluationText's
   auto operator<=>(const CompletionId&) const = default;
 };
@@ -96,7 +96,7 @@ class EvaluationMeans {
   bool done() const { return outcomes_left_ == 0; }
   std::int64_t outcomes_left() const { return outcomes_left_; }
   // The figures of the prompts that have all their outcomes so far.
-  EvaluationFigures figures() const;
+  messages::EvaluationFigures figures() const;
   // A name of `extra` that has no mean (EM-5); empty where all of them have.
   const std::optional<std::string>& extra_left_out() const { return extra_left_out_; }
 
@@ -108,11 +108,11 @@ class EvaluationMeans {
   struct Prompt {
     SampleCount samples;
     std::int32_t failed = 0;          // completions
-    std::int32_t samples_failed = 0;  // those of them that were sampled
+    std::int32_t samples_failed = 0;  // those completions that were sampled
     double mean = 0;                  // over the samples with a score
     double mean_with_failures = 0;    // over all samples
     std::optional<double> greedy;
-    std::vector<double> majority;  // of pass_sizes_ up to s; empty where no sample has a vote
+    std::vector<double> majority;  // for pass_sizes_ up to s; empty where no sample has a vote
   };
   struct Sums;
   void take(CompletionId completion, std::optional<Outcome> outcome);
@@ -120,17 +120,17 @@ class EvaluationMeans {
   Prompt closed(const Open& open) const;
   void keep_extras(std::int32_t prompt, const Open& open);
 
-  const EvaluationSampling sampling_;
+  const messages::EvaluationSampling sampling_;
   const EvaluationSources sources_;
   const std::vector<std::int32_t> pass_sizes_;
   const double failure_reward_;
   // One summary per prompt; zeros until it has all its outcomes.
   std::vector<Prompt> prompts_;
-  // Of each number of `extra` the mean of each prompt; at most kExtraKeysMax names.
+  // The mean of each prompt for each number of `extra`; at most kExtraKeysMax names.
   std::map<std::string, std::vector<std::optional<double>>> extras_;
   std::optional<std::string> extra_left_out_;
   std::map<std::int32_t, Open> open_;
   std::int64_t outcomes_left_ = 0;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

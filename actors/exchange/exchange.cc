@@ -1,7 +1,7 @@
 // Carries out the effects of an exchange's core.
 //
 // Messages wait in outgoing_ until decide() has had the core decide and its journal is written
-// (EX-J). A message whose link is full is offered again after kRetryAfter; the later messages to
+// (EX-1). A message whose link is full is offered again after kRetryAfter; the later messages to
 // the same peer wait behind it.
 #include "actors/exchange/exchange.h"
 
@@ -14,7 +14,7 @@
 #include "runtime/wire/codec.h"
 #include "runtime/wire/split.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
@@ -23,10 +23,10 @@ namespace {
 constexpr std::size_t kEventsWaitingMax = 1000;
 
 // The list of a message that may be too long for one frame; null of other messages.
-constexpr auto list_of(const Assign&) { return &Assign::groups; }
-constexpr auto list_of(const Evaluate&) { return &Evaluate::prompts; }
-constexpr auto list_of(const ScoreGroups&) { return &ScoreGroups::groups; }
-constexpr auto list_of(const ScoreTexts&) { return &ScoreTexts::texts; }
+constexpr auto list_of(const messages::Assign&) { return &messages::Assign::groups; }
+constexpr auto list_of(const messages::Evaluate&) { return &messages::Evaluate::prompts; }
+constexpr auto list_of(const messages::ScoreGroups&) { return &messages::ScoreGroups::groups; }
+constexpr auto list_of(const messages::ScoreTexts&) { return &messages::ScoreTexts::texts; }
 template <class Message>
 constexpr std::nullptr_t list_of(const Message&) {
   return nullptr;
@@ -55,18 +55,18 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
       payload_store_(payload_store),
       core_(std::move(config)) {}
 
-void Exchange::handle(actor::Context& cx, Generated generated) {
+void Exchange::handle(actor::Context& cx, messages::Generated generated) {
   GroupsGenerated stored{.message = std::move(generated), .payloads = {}};
-  for (const GroupHeader& header : stored.message.groups)
+  for (const messages::GroupHeader& header : stored.message.groups)
     if (payload_store_.holds(header.payload)) stored.payloads.insert(header.payload);
   step(cx, std::move(stored));
 }
 
-void Exchange::handle(actor::Context& cx, actor::Ask<GetExchangeReport> ask) {
+void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport> ask) {
   ask.reply(core_.report(cx.now()));
 }
 
-void Exchange::handle(actor::Context& cx, actor::Ask<GetGroups> ask) {
+void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask) {
   ask.reply(core_.groups(cx.now()));
 }
 
@@ -74,8 +74,6 @@ void Exchange::step(actor::Context& cx, ExchangeInput input) {
   for (ExchangeEffect& effect : core_.step(std::move(input), cx.now()))
     std::visit([&](auto& what) { carry_out(cx, std::move(what)); }, effect);
 }
-
-// ---- deciding, then sending
 
 void Exchange::wake(actor::Context& cx) {
   if (std::exchange(decide_due_, true)) return;
@@ -86,7 +84,7 @@ void Exchange::decide(actor::Context& cx) {
   decide_due_ = false;
   if (core_.ended()) return tell_controller(cx);
   step(cx, Decide{});
-  // Of a peer that died ActorDown is on its way.
+  // flush() drops messages to a peer that died; ActorDown for that peer is on its way.
   const Result<bool> some_wait = outgoing_.flush();
   if (!some_wait) step(cx, SendFailed{some_wait.error().message});
   if (some_wait && *some_wait) retry(cx);
@@ -105,8 +103,8 @@ void Exchange::retry(actor::Context& cx) {
 // The controller's mailbox also holds the messages of ranks and agents, so it may be full. A notice
 // is kept in its order until it is taken, also after the job's end: no other message tells of it.
 void Exchange::tell_controller(actor::Context& cx) {
-  for (ExchangeNotices& notice : std::exchange(notices_, {})) {
-    const auto* event = std::get_if<ExchangeEvent>(&notice);
+  for (messages::ExchangeNotices& notice : std::exchange(notices_, {})) {
+    const auto* event = std::get_if<messages::ExchangeEvent>(&notice);
     if (event && to_controller_.size() >= kEventsWaitingMax)
       log::error("event=dropped job={} reason=\"the controller's mailbox is full\" message=\"{}\"",
                  core_.job(), event->message);
@@ -118,8 +116,6 @@ void Exchange::tell_controller(actor::Context& cx) {
   if (*some_wait) retry(cx);
 }
 
-// ---- messages
-
 void Exchange::carry_out(actor::Context&, ToRollout effect) {
   add(outgoing_, effect.to, links_.rollout(effect.to), std::move(effect.message));
 }
@@ -130,10 +126,10 @@ void Exchange::carry_out(actor::Context&, ToReward effect) {
 
 void Exchange::carry_out(actor::Context&, ToLearner effect) {
   const auto learner = links_.learner(effect.to);
-  auto* train = std::get_if<TrainStep>(&effect.message);
+  auto* train = std::get_if<messages::TrainStep>(&effect.message);
   if (train == nullptr) return add(outgoing_, effect.to, learner, std::move(effect.message));
-  auto parts = wire::split(std::move(*train), &TrainStep::groups, learner.bytes_max());
-  for (TrainStep& part : parts) {
+  auto parts = wire::split(std::move(*train), &messages::TrainStep::groups, learner.bytes_max());
+  for (messages::TrainStep& part : parts) {
     part.more = &part != &parts.back();
     outgoing_.add(effect.to, learner, part);
   }
@@ -151,8 +147,6 @@ void Exchange::carry_out(actor::Context&, const Refuse& effect) {
   links_.refuse(effect.who, effect.why);
 }
 
-// ---- timers
-
 void Exchange::carry_out(actor::Context& cx, DecideSoon) { wake(cx); }
 
 void Exchange::carry_out(actor::Context& cx, DecideAt effect) {
@@ -162,8 +156,6 @@ void Exchange::carry_out(actor::Context& cx, DecideAt effect) {
 void Exchange::carry_out(actor::Context& cx, WakeAtDeadline effect) {
   cx.after(effect.at - cx.now(), [this](actor::Context& then) { step(then, DeadlineCame{}); });
 }
-
-// ---- files of the run
 
 void Exchange::carry_out(actor::Context& cx, Journal effect) {
   const auto kept = record_.journal(effect.events, effect.durability);
@@ -228,14 +220,12 @@ void Exchange::carry_out(actor::Context& cx, const TakeUpRun& effect) {
 
 void Exchange::carry_out(actor::Context&, EndRun effect) {
   const auto written = effect.result ? record_.result(*effect.result) : Result<void>{};
-  if (!written && effect.ended.outcome == JobOutcome::kSucceeded) {
-    effect.ended.outcome = JobOutcome::kFailed;
+  if (!written && effect.ended.outcome == messages::JobOutcome::kSucceeded) {
+    effect.ended.outcome = messages::JobOutcome::kFailed;
     effect.ended.reason = written.error().message;
   }
   notices_.push_back(std::move(effect.ended));
 }
-
-// ---- payloads
 
 void Exchange::carry_out(actor::Context&, const ReleasePayload& effect) {
   payload_store_.release(effect.payload);
@@ -250,20 +240,20 @@ void Exchange::carry_out(actor::Context&, const ReleaseWritten& effect) {
 // A payload says itself for which lease it was made. Where the sender holds that lease no other
 // honest rank wrote it; where it does not, the payload may be another's whose message is on its
 // way.
-bool Exchange::wrote(const Sender& from, const wire::PayloadRef& payload) {
+bool Exchange::wrote(const messages::Sender& from, const wire::PayloadRef& payload) {
   const auto group = read(payload);
   const auto* record = group ? core_.ledger().find(group->group) : nullptr;
   return record && record->lease && record->lease->id.value == group->attempt &&
          record->lease->holder == from.incarnation;
 }
 
-// Nothing where the bytes lie on another node, or nowhere, as in a simulation.
-std::optional<GroupPayload> Exchange::read(const wire::PayloadRef& payload) {
+// Returns nothing where the bytes lie on another node, or nowhere, as in a simulation.
+std::optional<messages::GroupPayload> Exchange::read(const wire::PayloadRef& payload) {
   const auto bytes = payload_store_.read(payload);
   if (!bytes) return std::nullopt;
-  auto group = wire::decode<GroupPayload>(*bytes);
+  auto group = wire::decode<messages::GroupPayload>(*bytes);
   if (!group) return std::nullopt;
   return std::move(*group);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -3,7 +3,7 @@
 // it borrows the run's files, the payload store and the links.
 //
 // After any number of messages the core decides once; the actor journals, and then sends, in this
-// order (EX-J): no work leaves where the journal cannot be written.
+// order (EX-1): no work leaves where the journal cannot be written.
 #pragma once
 
 #include <concepts>
@@ -22,17 +22,19 @@
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 class Exchange {
  public:
-  using Inbox =
-      std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats, RewardUp,
-                   GroupsScored, TextsScored, RewardTrouble, LearnerUp, Published,
-                   WarmStartProgress, WarmStarted, StepCommitted, CheckpointSaved, LearnerFailed,
-                   BroadcastUp, EpochOpened, EpochJoined, EpochInUse, EpochFailed, EpochLeft,
-                   EpochProgress, ActorDown, DrainActor, EndJob, actor::Ask<GetExchangeReport>,
-                   actor::Ask<GetGroups>>;
+  using Inbox = std::variant<
+      messages::RolloutUp, messages::Installed, messages::Generated, messages::Unservable,
+      messages::Evaluated, messages::RolloutStats, messages::RewardUp, messages::GroupsScored,
+      messages::TextsScored, messages::RewardTrouble, messages::LearnerUp, messages::Published,
+      messages::WarmStartProgress, messages::WarmStarted, messages::StepCommitted,
+      messages::CheckpointSaved, messages::LearnerFailed, messages::BroadcastUp,
+      messages::EpochOpened, messages::EpochJoined, messages::EpochInUse, messages::EpochFailed,
+      messages::EpochLeft, messages::EpochProgress, messages::ActorDown, messages::DrainActor,
+      messages::EndJob, actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>;
 
   // Both references must stay valid as long as the exchange exists.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
@@ -42,9 +44,9 @@ class Exchange {
   void handle(actor::Context& cx, Message message) {
     step(cx, std::move(message));
   }
-  void handle(actor::Context& cx, Generated generated);
-  void handle(actor::Context& cx, actor::Ask<GetExchangeReport> ask);
-  void handle(actor::Context& cx, actor::Ask<GetGroups> ask);
+  void handle(actor::Context& cx, messages::Generated generated);
+  void handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport> ask);
+  void handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask);
 
   const ExchangeCore& core() const { return core_; }
 
@@ -79,20 +81,20 @@ class Exchange {
   // Ends the job where a file of the run could not be written.
   void expect_kept(actor::Context& cx, const Result<void>& kept);
   bool keep_sample(actor::Context& cx, const std::string& line);
-  std::optional<GroupPayload> read(const wire::PayloadRef& payload);
-  bool wrote(const Sender& from, const wire::PayloadRef& payload);
+  std::optional<messages::GroupPayload> read(const wire::PayloadRef& payload);
+  bool wrote(const messages::Sender& from, const wire::PayloadRef& payload);
 
   const ExchangeLinks links_;
   RunRecord& record_;
   PayloadStore& payload_store_;
   ExchangeCore core_;
-  OutgoingMessages outgoing_;             // to ranks
-  OutgoingMessages to_controller_;        // what its mailbox had no room for is offered again
-  std::vector<ExchangeNotices> notices_;  // wait for the journal
-  bool decide_due_ = false;               // a timer is set
-  bool retry_due_ = false;                // likewise
+  OutgoingMessages outgoing_;       // to ranks
+  OutgoingMessages to_controller_;  // messages for which the controller's mailbox had no room
+  std::vector<messages::ExchangeNotices> notices_;  // wait for the journal
+  bool decide_due_ = false;                         // a timer is set
+  bool retry_due_ = false;                          // likewise
 };
 
 static_assert(actor::Actor<Exchange>);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -21,7 +21,7 @@
 #include "scheduler/fleet/broadcast_group.h"
 #include "scheduler/fleet/staleness.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Fields of a line of a data set.
 struct RecordKeys {
@@ -31,7 +31,7 @@ struct RecordKeys {
 // How many lines of samples.jsonl a run writes, besides those of failures.
 struct SamplesConfig {
   std::optional<std::int64_t> per_step;          // nullopt: those of one group
-  std::optional<std::int64_t> evaluation = 160;  // of each one; nullopt: all
+  std::optional<std::int64_t> evaluation = 160;  // samples of each evaluation; nullopt: all
 };
 
 struct ExchangeConfig {
@@ -42,7 +42,7 @@ struct ExchangeConfig {
   std::int32_t n = 1;  // trajectories per group
   ExchangeRecords train, validation;
   RecordKeys record_keys;
-  EvaluationPlan evaluation;  // of `validation`
+  EvaluationPlan evaluation;  // for the prompts of `validation`
   // Position in the endless shuffled sequence of prompts -> index into `train`.
   std::function<std::uint32_t(std::int64_t position)> prompt_at;
   bool warm_start = false;
@@ -63,14 +63,15 @@ struct ExchangeConfig {
 };
 
 struct ExchangeLinks {
-  std::function<actor::Ref<RolloutInbox>(const actor::Address&)> rollout;
-  std::function<actor::Ref<RewardInbox>(const actor::Address&)> reward;
-  std::function<actor::Ref<LearnerInbox>(const actor::Address&)> learner;
-  // Of the learner and of rollouts; never called for a job without broadcasts.
-  std::function<actor::Ref<BroadcastInbox>(const actor::Address&)> broadcast = {};
-  actor::Ref<ExchangeNotices> controller;
-  // This incarnation said something that no honest one says: its link ends, and with it its rank.
+  std::function<actor::Ref<messages::RolloutInbox>(const actor::Address&)> rollout;
+  std::function<actor::Ref<messages::RewardInbox>(const actor::Address&)> reward;
+  std::function<actor::Ref<messages::LearnerInbox>(const actor::Address&)> learner;
+  // The broadcast actor of the learner or of a rollout; never called for a job without broadcasts.
+  std::function<actor::Ref<messages::BroadcastInbox>(const actor::Address&)> broadcast = {};
+  actor::Ref<messages::ExchangeNotices> controller;
+  // Called with an incarnation that said something no honest one says: its link ends, and with it
+  // its rank.
   std::function<void(const actor::Address&, const std::string& why)> refuse;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -20,7 +20,7 @@
 #include "actors/exchange/workers.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
   CHECK(config_.evaluation.prompts == std::ssize(config_.validation));
@@ -46,7 +46,7 @@ std::vector<ExchangeEffect> ExchangeCore::step(ExchangeInput input, Time now) {
   return effects;
 }
 
-void ExchangeCore::on(Turn& turn, const ActorDown& down) {
+void ExchangeCore::on(Turn& turn, const messages::ActorDown& down) {
   learner_gone(turn, {down.actor, down.incarnation});
   take(turn, down);
 }
@@ -82,13 +82,14 @@ void ExchangeCore::decide(Turn& turn) {
   }
   if (facts.stage == RunStage::kFinishing && !facts.learner.checkpoint_awaited &&
       seen_.evaluations.empty())
-    end(turn, JobOutcome::kSucceeded, "all steps are trained");
+    end(turn, messages::JobOutcome::kSucceeded, "all steps are trained");
 }
 
 void ExchangeCore::on(Turn& turn, const JournalFailed& failed) {
   const auto& asked = turn.facts.end.asked;
-  const bool cancelled = asked && asked->outcome == JobOutcome::kCancelled;
-  end(turn, JobOutcome::kFailed, (cancelled ? kWhileCancelled : "") + failed.message);
+  const bool cancelled = asked && asked->outcome == messages::JobOutcome::kCancelled;
+  end(turn, messages::JobOutcome::kFailed,
+      (cancelled ? messages::kWhileCancelled : "") + failed.message);
   draft_ = {};  // nothing can be written
 }
 
@@ -108,12 +109,12 @@ void ExchangeCore::on(Turn& turn, DeadlineCame) {
   turn.wake();
 }
 
-ExchangeReport ExchangeCore::report(Time now) const {
+messages::ExchangeReport ExchangeCore::report(Time now) const {
   return report_of({config_, state_.facts(), seen_, now});
 }
 
-std::vector<GroupView> ExchangeCore::groups(Time now) const {
+std::vector<messages::GroupView> ExchangeCore::groups(Time now) const {
   return groups_of({config_, state_.facts(), seen_, now});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -13,7 +13,7 @@
 //
 // Durable facts change by events alone (state/durable_state.h); times, progress and statistics are
 // Observed. Messages change state; step(Decide) then decides on all of them together, so their
-// order within one decision does not matter, and journals what was decided (EX-J).
+// order within one decision does not matter, and journals what was decided (EX-1).
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@
 #include "actors/exchange/state/durable_state.h"
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 class ExchangeCore {
  public:
@@ -38,8 +38,8 @@ class ExchangeCore {
   const DurableState& state() const { return state_; }
   const scheduler::Ledger& ledger() const { return state_.facts().flow.ledger; }
   const std::string& job() const { return config_.job; }
-  ExchangeReport report(Time now) const;
-  std::vector<GroupView> groups(Time now) const;
+  messages::ExchangeReport report(Time now) const;
+  std::vector<messages::GroupView> groups(Time now) const;
 
  private:
   void decide(Turn& turn);
@@ -47,7 +47,7 @@ class ExchangeCore {
   void on(Turn& turn, DeadlineCame);
   void on(Turn& turn, MessagesSent);
   void on(Turn& turn, const JournalFailed& failed);
-  void on(Turn& turn, const ActorDown& down);
+  void on(Turn& turn, const messages::ActorDown& down);
   // Any other input is a part's: take(turn, input).
   template <class Input>
   void on(Turn& turn, Input input);
@@ -59,4 +59,4 @@ class ExchangeCore {
   std::optional<Time> deadline_wake_;  // WakeAtDeadline was asked for
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 constexpr std::size_t kTextBlockBytes = std::size_t{4} << 20;  // unless one record needs more
@@ -34,7 +34,7 @@ struct ExchangeRecords::Texts {
 
   std::vector<Place> places;
   std::vector<std::unique_ptr<char[]>> blocks;
-  std::size_t block_bytes = 0, block_used = 0;  // of the last block
+  std::size_t block_bytes = 0, block_used = 0;  // the last block's size and the part in use
   std::size_t bytes_taken = 0;                  // by all blocks
 };
 
@@ -67,4 +67,4 @@ std::size_t ExchangeRecords::memory_bytes() const {
   return texts_->bytes_taken + texts_->places.capacity() * sizeof(Place);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 struct ExchangeRecord {
   std::string prompt, data;  // data: the dataset's line
@@ -28,7 +28,7 @@ class ExchangeRecords {
   std::size_t size() const;
   bool empty() const { return size() == 0; }
   ExchangeRecord operator[](std::size_t index) const;
-  // Of the texts and of what finds them.
+  // The memory of the texts and of the index that finds them.
   std::size_t memory_bytes() const;
 
  private:
@@ -36,4 +36,4 @@ class ExchangeRecords {
   std::shared_ptr<Texts> texts_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

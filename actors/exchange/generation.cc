@@ -13,7 +13,7 @@
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/workers.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using scheduler::GroupState;
 using scheduler::LeaseId;
@@ -54,20 +54,21 @@ Choice choose_rollout(const RunView& view, GroupId group) {
 
 // No later message will name the payloads of the rest of this one: those that its sender wrote are
 // released.
-void refuse_rest(Turn& turn, const Generated& generated, const std::string& why) {
+void refuse_rest(Turn& turn, const messages::Generated& generated, const std::string& why) {
   ReleaseWritten rest{.writer = generated.from, .payloads = {}};
-  for (const GroupHeader& header : generated.groups)
+  for (const messages::GroupHeader& header : generated.groups)
     if (!turn.facts.flow.held.contains(header.payload)) rest.payloads.insert(header.payload);
   turn.send(std::move(rest));
   refuse(turn, generated.from, "Generated: " + why);
 }
 
 // One group of an answer. `holds`: the sender is up; of one that has ended no lease is left.
-void take_header(Turn& turn, const Sender& from, bool holds, const GroupHeader& header) {
+void take_header(Turn& turn, const messages::Sender& from, bool holds,
+                 const messages::GroupHeader& header) {
   PolicyVersion oldest =
       header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
   std::uint64_t tokens = 0;
-  for (const TrajectoryHeader& trajectory : header.trajectories) {
+  for (const messages::TrajectoryHeader& trajectory : header.trajectories) {
     oldest = std::min(oldest, trajectory.oldest);
     tokens += static_cast<std::uint64_t>(trajectory.completion_tokens);
   }
@@ -92,22 +93,23 @@ void take_header(Turn& turn, const Sender& from, bool holds, const GroupHeader& 
 
 void lease_rollouts(Turn& turn) {
   const GroupFlow& flow = turn.facts.flow;
-  std::map<std::string, std::pair<Sender, Assign>> assignments;
+  std::map<std::string, std::pair<messages::Sender, messages::Assign>> assignments;
   while (!flow.ledger.queue(GroupState::kAdmitted).empty()) {
     const GroupId group = flow.ledger.queue(GroupState::kAdmitted).begin()->second;
     const Choice choice = choose_rollout(turn.view(), group);
     if (!choice.rollout) break;
-    const Sender holder = choice.rollout->who;
+    const messages::Sender holder = choice.rollout->who;
     const LeaseId lease = flow.ledger.next_lease();
     turn.record(RolloutLeased{group, lease, holder, choice.version});
     turn.set_deadline({group, lease, turn.config.epoch}, turn.now + turn.config.rollout_lease);
     const GroupFacts& facts = flow.entries.at(group);
-    GroupWork work{.group = group,
-                   .attempt = static_cast<std::uint32_t>(lease.value),
-                   .due = *flow.ledger.find(group)->due,
-                   .seed = seed_of(turn.config, group, facts),
-                   .n = turn.config.n,
-                   .prompt = turn.config.train[turn.config.prompt_at(facts.position)].prompt};
+    messages::GroupWork work{
+        .group = group,
+        .attempt = static_cast<std::uint32_t>(lease.value),
+        .due = *flow.ledger.find(group)->due,
+        .seed = seed_of(turn.config, group, facts),
+        .n = turn.config.n,
+        .prompt = turn.config.train[turn.config.prompt_at(facts.position)].prompt};
     if (flow.fixed) work.version = choice.version;
     auto& [to, assign] = assignments[holder.actor];
     to = holder;
@@ -118,9 +120,9 @@ void lease_rollouts(Turn& turn) {
 }
 
 void take(Turn& turn, GroupsGenerated stored) {
-  const Generated& generated = stored.message;
+  const messages::Generated& generated = stored.message;
   const bool holds = find(turn.facts.workers.rollouts, generated.from) != nullptr;
-  for (const GroupHeader& header : generated.groups) {
+  for (const messages::GroupHeader& header : generated.groups) {
     const bool is_its_own = stored.payloads.erase(header.payload) > 0;
     if (!is_its_own || turn.facts.flow.held.contains(header.payload))
       return refuse_rest(turn, generated, "a payload that is not its own");
@@ -132,8 +134,8 @@ void take(Turn& turn, GroupsGenerated stored) {
   turn.wake();
 }
 
-void take(Turn& turn, const Unservable& unservable) {
-  const Sender& from = unservable.from;
+void take(Turn& turn, const messages::Unservable& unservable) {
+  const messages::Sender& from = unservable.from;
   if (!find(turn.facts.workers.rollouts, from)) return;
   if (const auto why = misfit(turn.view(), from, unservable.group, unservable.attempt))
     return refuse(turn, from, "Unservable: " + *why);
@@ -150,15 +152,16 @@ void take(Turn& turn, const Unservable& unservable) {
   }
   turn.record(GroupHandedBack{unservable.group, lease, from, unservable.message});
   switch (unservable.reason) {
-    case UnservableReason::kPromptTooLong:
+    case messages::UnservableReason::kPromptTooLong:
       discard(turn, unservable.group, scheduler::DiscardReason::kPromptTooLong);
       break;
-    case UnservableReason::kCannotEncode:
+    case messages::UnservableReason::kCannotEncode:
       return fail(turn, "a prompt cannot be encoded: " + unservable.message);
-    case UnservableReason::kVersionGone:  // leased again, to an actor that can still have it
+    case messages::UnservableReason::
+        kVersionGone:  // leased again, to an actor that can still have it
       break;
   }
   turn.wake();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

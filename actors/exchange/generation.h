@@ -6,13 +6,13 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Leases admitted groups, most urgent first, each to the rollout with most room.
 void lease_rollouts(Turn& turn);
 
-// `stored`: of which payloads the store knows that they are there.
+// `stored` also names the payloads that the store has.
 void take(Turn& turn, GroupsGenerated stored);
-void take(Turn& turn, const Unservable& unservable);
+void take(Turn& turn, const messages::Unservable& unservable);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void GroupHistory::take(const JournalEvent& event) {
   std::visit([this](const auto& what) { on(what); }, event);
@@ -124,4 +124,4 @@ RunResumed GroupHistory::resumed(StepId checkpoint, const scheduler::Budget& bud
   return event;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -17,11 +17,11 @@
 #include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 struct RestoredGroup {
   GroupId group;
-  std::int64_t position = 0;                          // of the prompt in the shuffled sequence
+  std::int64_t position = 0;                          // the prompt's place in the shuffled sequence
   std::optional<scheduler::Slot> slot;                // under fixed_lag
   std::optional<StepId> trained_at;                   // set: trained below the checkpoint
   std::optional<scheduler::DiscardReason> discarded;  // neither set: the group is live
@@ -70,9 +70,9 @@ class GroupHistory {
   bool samples_full_ = false;
   std::int64_t trainings_ = 0, steps_repeated_ = 0;
   std::map<StepId, TrainedTotals> trained_;        // by the step that they were noted at
-  std::map<GroupId, std::vector<float>> rewards_;  // of scored groups, until they are trained
+  std::map<GroupId, std::vector<float>> rewards_;  // for scored groups, until they are trained
   std::map<StepId, double> reward_means_;          // by the step that was trained
   RunStatistics statistics_;                       // without what hangs on the checkpoint
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

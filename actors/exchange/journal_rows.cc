@@ -9,14 +9,14 @@
 #include "actors/exchange/evaluation_json.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
 std::int64_t number(GroupId group) { return static_cast<std::int64_t>(group.value); }
 std::int64_t number(scheduler::LeaseId lease) { return static_cast<std::int64_t>(lease.value); }
 
-std::string with_incarnation(const Sender& who) {
+std::string with_incarnation(const messages::Sender& who) {
   return who.actor + "#" + std::to_string(who.incarnation.value);
 }
 
@@ -33,8 +33,6 @@ JournalRow admitted(GroupId group, std::int64_t position,
   }
   return row;
 }
-
-// ---- a group's trip
 
 JournalRows rows(const GroupAdmitted& event) {
   return {admitted(event.group, event.position, event.slot), {}};
@@ -57,7 +55,8 @@ JournalRows rows(const GroupGenerated& event) {
                  .version = 0};
   if (!event.header.trajectories.empty())
     row.version =
-        std::ranges::min(event.header.trajectories, {}, &TrajectoryHeader::oldest).oldest.value;
+        std::ranges::min(event.header.trajectories, {}, &messages::TrajectoryHeader::oldest)
+            .oldest.value;
   return {std::move(row), {}};
 }
 
@@ -102,8 +101,6 @@ JournalRows rows(const StepTrained& event) {
   }
   return rows;
 }
-
-// ---- ends of leases and of groups
 
 JournalRows rows(const LeaseReleased& event) {
   JournalRow row = of_group("released", event.group);
@@ -151,8 +148,6 @@ JournalRows rows(const CommitRefused& event) {
   return {{.kind = "refused", .step = event.step.value, .detail = scheduler::name(event.refusal)},
           {}};
 }
-
-// ---- the run
 
 JournalRows rows(const RunBegan& event) {
   return {{.kind = "began", .detail = "epoch " + std::to_string(event.epoch.value)}, {}};
@@ -217,8 +212,6 @@ JournalRows rows(const TotalsNoted& event) {
   return {{.kind = "totals", .step = event.step.value, .detail = dump_json(totals)}, {}};
 }
 
-// ---- actors
-
 JournalRows rows(const WorkerCameUp& event) {
   return {{.kind = "worker_up",
            .holder = with_incarnation(event.who),
@@ -239,8 +232,6 @@ JournalRows rows(const VersionInstalled& event) {
 JournalRows rows(const IncarnationEnded& event) {
   return {{.kind = "incarnation_ended", .holder = with_incarnation(event.who)}, {}};
 }
-
-// ---- the learner
 
 JournalRows rows(const LearnerCameUp& event) {
   JournalRow row{.kind = "learner_up", .holder = with_incarnation(event.who)};
@@ -294,9 +285,7 @@ JournalRows rows(const CheckpointKept& event) {
   return {{.kind = "checkpoint", .step = event.step.value, .detail = event.directory}, {}};
 }
 
-// ---- evaluations
-
-std::string exact_text(double value) {  // what strtod reads back bit for bit
+std::string exact_text(double value) {  // a text that strtod reads back bit for bit
   char text[32];
   const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
   return {text, end};
@@ -308,7 +297,7 @@ JournalRows rows(const EvaluationBegan& event) {
 }
 
 JournalRows rows(const EvaluationEnded& event) {
-  const EvaluationFigures figures = figures_of(event);
+  const messages::EvaluationFigures figures = figures_of(event);
   std::string detail = std::string(name(event.kind)) + "=" +
                        (event.all.mean ? exact_text(*event.all.mean) : "none") +
                        " scored=" + std::to_string(event.all.scored) +
@@ -340,19 +329,20 @@ JournalRows rows_of(const JournalEvent& event) {
   return std::visit([](const auto& what) { return rows(what); }, event);
 }
 
-EventLevel level_of(const RewardFigures& evaluation) {
-  if (evaluation.failed == 0) return EventLevel::kInfo;
-  return evaluation.mean ? EventLevel::kWarning : EventLevel::kError;
+messages::EventLevel level_of(const messages::RewardFigures& evaluation) {
+  if (evaluation.failed == 0) return messages::EventLevel::kInfo;
+  return evaluation.mean ? messages::EventLevel::kWarning : messages::EventLevel::kError;
 }
 
-EventLevel level_of(const JournalEvent& event) {
+messages::EventLevel level_of(const JournalEvent& event) {
   if (const auto* ended = std::get_if<RunEnded>(&event))
-    return ended->outcome == JobOutcome::kFailed ? EventLevel::kError : EventLevel::kInfo;
+    return ended->outcome == messages::JobOutcome::kFailed ? messages::EventLevel::kError
+                                                           : messages::EventLevel::kInfo;
   if (const auto* evaluated = std::get_if<EvaluationEnded>(&event)) return level_of(evaluated->all);
   const bool trouble = std::holds_alternative<EvaluationIncomplete>(event) ||
                        std::holds_alternative<SamplesFull>(event) ||
                        std::holds_alternative<LearnerRestarted>(event);
-  return trouble ? EventLevel::kWarning : EventLevel::kInfo;
+  return trouble ? messages::EventLevel::kWarning : messages::EventLevel::kInfo;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -13,7 +13,7 @@
 #include "actors/exchange/state/journal_event.h"
 #include "actors/messages/event_level.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // A set of columns; an empty one is NULL.
 struct JournalRow {
@@ -21,7 +21,7 @@ struct JournalRow {
   std::optional<std::int64_t> group;
   std::optional<std::int64_t> lease;
   std::string holder;                // "arith-1/rollout/0#3"
-  std::optional<std::int64_t> step;  // of the batch, slot or checkpoint
+  std::optional<std::int64_t> step;  // the step of the batch, slot or checkpoint
   std::optional<std::int64_t> version;
   std::optional<std::int64_t> position;  // the prompt's place in the shuffled sequence
   std::string detail;  // a discard's reason, a checksum, a slot as "index/attempt", …
@@ -35,8 +35,9 @@ struct JournalRows {
 JournalRows rows_of(const JournalEvent& event);
 
 // How much the event wants to be looked at, where people read it as an event of the run.
-EventLevel level_of(const JournalEvent& event);
-std::string text_of(const SamplesFull& event);         // for people
-EventLevel level_of(const RewardFigures& evaluation);  // kWarning: some of it failed
+messages::EventLevel level_of(const JournalEvent& event);
+std::string text_of(const SamplesFull& event);  // for people
+messages::EventLevel level_of(
+    const messages::RewardFigures& evaluation);  // kWarning: some of it failed
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

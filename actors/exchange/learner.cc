@@ -15,13 +15,13 @@
 #include "actors/exchange/work_totals.h"
 #include "actors/exchange/workers.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
 std::string text(StepId step) { return std::to_string(step.value); }
 
-bool is_learner(const RunFacts& facts, const Sender& from) {
+bool is_learner(const RunFacts& facts, const messages::Sender& from) {
   return facts.learner.who && facts.learner.who->incarnation == from.incarnation;
 }
 
@@ -38,10 +38,10 @@ void ask_to_publish(Turn& turn, StepId checkpoint) {
     retain = facts.flow.fixed ? scheduler::slot_version(turn.config.budget, checkpoint)
                               : PolicyVersion{checkpoint.value};
   turn.record(LearnerAsked{LearnerTask::kPublish, {}});
-  turn.tell_learner(PublishInitial{retain});
+  turn.tell_learner(messages::PublishInitial{retain});
 }
 
-void meet_before_training(Turn& turn, const LearnerUp& up) {
+void meet_before_training(Turn& turn, const messages::LearnerUp& up) {
   const StepId checkpoint = up.checkpoint.value_or(StepId{0});
   if (checkpoint.value > turn.config.budget.steps_total)
     return fail(turn, "the newest checkpoint is of step " + text(checkpoint) +
@@ -54,7 +54,7 @@ void meet_before_training(Turn& turn, const LearnerUp& up) {
   ask_to_publish(turn, checkpoint);
 }
 
-void meet_again(Turn& turn, const LearnerUp& up) {
+void meet_again(Turn& turn, const messages::LearnerUp& up) {
   const LearnerFacts& learner = turn.facts.learner;
   const StepId done = turn.facts.flow.ledger.next_commit();
   if (!up.checkpoint)
@@ -69,7 +69,8 @@ void meet_again(Turn& turn, const LearnerUp& up) {
 }
 
 // Training begins: version 0, or that of the checkpoint, is published.
-void begin_training(Turn& turn, const Sender& from, const Publication& publication,
+void begin_training(Turn& turn, const messages::Sender& from,
+                    const messages::Publication& publication,
                     std::optional<std::int32_t> warm_start_steps) {
   turn.record(VersionPublished{from, publication, warm_start_steps});
   note_publication(turn, publication);
@@ -82,7 +83,7 @@ EvaluationKind kind_at_version_0(const RunView& view) {
 
 // The untrained weights are published: the warm start follows, which without one in the job makes
 // them version 0.
-void begin_warm_start(Turn& turn, const Published& published) {
+void begin_warm_start(Turn& turn, const messages::Published& published) {
   turn.record(VersionPublished{published.from, published.publication, {}});
   note_publication(turn, published.publication);
   if (turn.config.warm_start) {
@@ -90,12 +91,12 @@ void begin_warm_start(Turn& turn, const Published& published) {
     enter(turn, RunStage::kWarmStart, "warm start");
   }
   turn.record(LearnerAsked{LearnerTask::kWarmStart, {}});
-  turn.tell_learner(WarmStart{});
+  turn.tell_learner(messages::WarmStart{});
   turn.wake();
 }
 
 // The learner has published again what it holds.
-void restore_versions(Turn& turn, const Published& published) {
+void restore_versions(Turn& turn, const messages::Published& published) {
   turn.record(VersionsRestored{published.from, published.publication});
   note_publication(turn, published.publication);
   const VersionFacts& versions = turn.facts.versions;
@@ -110,7 +111,7 @@ void restore_versions(Turn& turn, const Published& published) {
 
 }  // namespace
 
-void take(Turn& turn, const LearnerUp& up) {
+void take(Turn& turn, const messages::LearnerUp& up) {
   if (has_ended(turn.facts, up.from)) return;
   turn.record(LearnerCameUp{up.from, up.checkpoint, up.offered});
   end_broadcasts_of_learner(turn);
@@ -128,7 +129,7 @@ void take(Turn& turn, const LearnerUp& up) {
   turn.wake();
 }
 
-void learner_gone(Turn& turn, const Sender& who) {
+void learner_gone(Turn& turn, const messages::Sender& who) {
   const LearnerFacts& learner = turn.facts.learner;
   if (!learner.who || learner.who->actor != who.actor || !is_learner(turn.facts, who)) return;
   RunStatistics& statistics = turn.seen.statistics;
@@ -139,10 +140,10 @@ void learner_gone(Turn& turn, const Sender& who) {
   end_broadcasts_of_learner(turn);
 }
 
-void take(Turn& turn, const Published& published) {
+void take(Turn& turn, const messages::Published& published) {
   if (!is_learner(turn.facts, published.from)) return;
   if (const auto why = misfit(turn.view(), published)) return refuse(turn, published.from, *why);
-  const Publication& publication = published.publication;
+  const messages::Publication& publication = published.publication;
   if (turn.facts.stage != RunStage::kStarting) return restore_versions(turn, published);
   if (std::max(turn.facts.versions.published, publication.version) == kInitialWeights)
     return begin_warm_start(turn, published);
@@ -160,27 +161,28 @@ void take(Turn& turn, const Published& published) {
 }
 
 // A learner that died begins the warm start again, which its rate does not count.
-void note_progress(LearnerSeen& seen, const WarmStartProgress& progress, Time now) {
+void note_progress(LearnerSeen& seen, const messages::WarmStartProgress& progress, Time now) {
   if (!seen.warm_start_first || progress.step < seen.warm_start.step)
     seen.warm_start_first = {progress.step, now};
   seen.warm_start_reported = now;
 }
 
-void take(Turn& turn, WarmStartProgress progress) {
+void take(Turn& turn, messages::WarmStartProgress progress) {
   if (!is_learner(turn.facts, progress.from)) return;
   const std::uint64_t known =
       std::exchange(turn.seen.statistics.trained.steps_skipped, progress.steps_skipped);
   note_progress(turn.seen.learner, progress, turn.now);
-  const WarmStartProgress& warm_start = turn.seen.learner.warm_start = std::move(progress);
+  const messages::WarmStartProgress& warm_start = turn.seen.learner.warm_start =
+      std::move(progress);
   if (warm_start.steps_skipped <= known) return;
   turn.say("the warm start has skipped steps whose gradient is not finite: " +
                std::to_string(warm_start.steps_skipped) + " by step " +
                std::to_string(warm_start.step),
-           EventLevel::kWarning);
+           messages::EventLevel::kWarning);
   turn.wake();
 }
 
-void take(Turn& turn, const WarmStarted& started) {
+void take(Turn& turn, const messages::WarmStarted& started) {
   if (!is_learner(turn.facts, started.from)) return;
   if (const auto why = misfit(turn.view(), started)) return refuse(turn, started.from, *why);
   begin_training(turn, started.from, started.publication, started.steps);
@@ -192,13 +194,11 @@ void take(Turn& turn, const WarmStarted& started) {
   turn.wake();
 }
 
-void take(Turn& turn, const LearnerFailed& failed) {
+void take(Turn& turn, const messages::LearnerFailed& failed) {
   if (has_ended(turn.facts, failed.from)) return;
   if (turn.facts.learner.who && !is_learner(turn.facts, failed.from)) return;
   fail(turn, failed.from.actor + ": " + failed.message);
 }
-
-// ---- resume
 
 // A run that is refused here stays as it was.
 void take(Turn& turn, HistoryRead read) {
@@ -229,4 +229,4 @@ void take(Turn& turn, const RunTakenUp&) {
   ask_to_publish(turn, from.checkpoint);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -4,19 +4,19 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-void take(Turn& turn, const LearnerUp& up);
-void take(Turn& turn, const Published& published);
-void take(Turn& turn, WarmStartProgress progress);
-void take(Turn& turn, const WarmStarted& started);
-// Also of a learner that could not come up: LearnerUp never came.
-void take(Turn& turn, const LearnerFailed& failed);
+void take(Turn& turn, const messages::LearnerUp& up);
+void take(Turn& turn, const messages::Published& published);
+void take(Turn& turn, messages::WarmStartProgress progress);
+void take(Turn& turn, const messages::WarmStarted& started);
+// Also comes from a learner that could not come up: LearnerUp never came.
+void take(Turn& turn, const messages::LearnerFailed& failed);
 void take(Turn& turn, HistoryRead read);
 void take(Turn& turn, const RunTakenUp& taken);
 
 // Ends the conversation with an incarnation of the learner, if `who` is one; called before the
 // incarnation's end is recorded.
-void learner_gone(Turn& turn, const Sender& who);
+void learner_gone(Turn& turn, const messages::Sender& who);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

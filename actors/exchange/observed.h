@@ -22,20 +22,20 @@
 #include "runtime/wire/weight_source.h"
 #include "scheduler/fleet/collapse.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-// Of a rollout or a reward actor that is up.
+// A rollout or a reward actor that is up.
 struct WorkerSeen {
   Time up;
   Time worked;                  // when it last came up, installed a version or answered
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
   std::optional<Time> drain_deadline;
-  RolloutStats stats;
+  messages::RolloutStats stats;
   std::optional<Time> stats_at;  // when `stats` came; they count up to here
 };
 
 struct WorkersSeen {
-  std::map<std::string, WorkerSeen> by_actor;  // of both roles: no two have one name
+  std::map<std::string, WorkerSeen> by_actor;  // rollouts and rewards; no two have one name
   RewardTroubles troubles;
   // Since when there is no rollout, or no reward; empty where there was none yet.
   std::optional<Time> no_rollout_since, no_reward_since;
@@ -57,27 +57,28 @@ struct LearnerSeen {
   std::optional<Time> none_since;  // when the last learner ended
   bool save_due = false;           // the next Decide asks for the checkpoint that is awaited
   std::optional<Time> save_asked;  // when it was last asked for
-  WarmStartProgress warm_start;
+  messages::WarmStartProgress warm_start;
   // The learner's first report of this warm start, and the time of the newest one.
   std::optional<WarmStartPoint> warm_start_first;
   Time warm_start_reported{};
-  std::optional<wire::WeightSource> source;  // of the learner's publisher
+  std::optional<wire::WeightSource> source;  // where the learner's publisher is reached
   std::optional<RestoringRun> restoring;
 };
 
 struct BroadcastsSeen {
-  std::optional<Broadcasts> groups;                      // of a job whose weights are broadcast
+  std::optional<Broadcasts> groups;                      // set if the job's weights are broadcast
   std::map<PolicyVersion, wire::BroadcastPlace> places;  // as VersionFacts::checksums
   std::int64_t started = 0;
 };
 
 struct Observed {
-  std::map<GroupId, Time> admitted;  // of the groups in GroupFlow::entries
+  std::map<GroupId, Time> admitted;  // when the groups in GroupFlow::entries were admitted
   WorkersSeen workers;
   LearnerSeen learner;
-  std::map<GroupId, ScoreNotes> notes;  // of scored groups that have any, until they are trained
+  // Notes of scored groups that have any, until they are trained.
+  std::map<GroupId, ScoreNotes> notes;
   ExtraKeys extra_keys;
-  std::list<Evaluation> evaluations;  // those of EvaluationFacts::running, by id
+  std::list<Evaluation> evaluations;  // the evaluations of EvaluationFacts::running, by id
   BroadcastsSeen broadcasts;
   RunStatistics statistics;
   scheduler::CollapseWatch collapse;
@@ -85,4 +86,4 @@ struct Observed {
   std::optional<Time> save_deadline;  // EX-S: of EndFacts::last_save
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

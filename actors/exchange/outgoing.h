@@ -16,7 +16,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/wire/split.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 inline constexpr Duration kRetryAfter = std::chrono::milliseconds(20);  // the pause before flush()
 
@@ -80,4 +80,4 @@ class OutgoingMessages {
   std::list<Message> messages_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

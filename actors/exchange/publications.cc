@@ -6,10 +6,10 @@
 #include "actors/exchange/checks.h"
 #include "actors/exchange/workers.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-void take(Turn& turn, const BroadcastEvents& event) {
-  const Sender from = std::visit([](const auto& message) { return message.from; }, event);
+void take(Turn& turn, const messages::BroadcastEvents& event) {
+  const messages::Sender from = std::visit([](const auto& message) { return message.from; }, event);
   if (has_ended(turn.facts, from)) return;
   auto& groups = turn.seen.broadcasts.groups;
   if (!groups) return refuse(turn, from, "the weights of this job are not broadcast");
@@ -25,7 +25,7 @@ void order_broadcasts(Turn& turn) {
   for (Broadcasts::News& news : groups->take_news()) turn.say(std::move(news.text), news.level);
 }
 
-void note_publication(Turn& turn, const Publication& publication) {
+void note_publication(Turn& turn, const messages::Publication& publication) {
   turn.seen.statistics.add_publication(publication);
   BroadcastsSeen& broadcasts = turn.seen.broadcasts;
   broadcasts.places.erase(broadcasts.places.begin(),
@@ -81,7 +81,7 @@ void publish_lost(Turn& turn) {
     lost = supply_of(version, supply) == kHeld && needs(turn.view(), version);
   if (!lost) return;
   turn.record(LearnerAsked{LearnerTask::kPublish, {}});
-  turn.tell_learner(PublishInitial{oldest});
+  turn.tell_learner(messages::PublishInitial{oldest});
 }
 
 void announce_again(Turn& turn) {
@@ -91,11 +91,11 @@ void announce_again(Turn& turn) {
   }
 }
 
-void announce(Turn& turn, const Sender& rollout, PolicyVersion version) {
+void announce(Turn& turn, const messages::Sender& rollout, PolicyVersion version) {
   const VersionFacts& versions = turn.facts.versions;
-  NewVersion offer{.version = version,
-                   .oldest_retained = versions.oldest_retained,
-                   .source = turn.seen.learner.source};
+  messages::NewVersion offer{.version = version,
+                             .oldest_retained = versions.oldest_retained,
+                             .source = turn.seen.learner.source};
   WorkerSeen& worker = turn.seen.workers.by_actor[rollout.actor];
   const bool first = worker.announced < version;
   worker.announced = version;
@@ -110,4 +110,4 @@ void announce(Turn& turn, const Sender& rollout, PolicyVersion version) {
   turn.tell_rollout(rollout, std::move(offer));
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -11,14 +11,14 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-void take(Turn& turn, const BroadcastEvents& event);
+void take(Turn& turn, const messages::BroadcastEvents& event);
 
 // Sends what the broadcast groups want sent now.
 void order_broadcasts(Turn& turn);
 // Counts a publication, and keeps its place in a broadcast.
-void note_publication(Turn& turn, const Publication& publication);
+void note_publication(Turn& turn, const messages::Publication& publication);
 // The learner's epochs ended with the learner. The versions that it had published are still
 // published, with the same content; those that its publisher has lost are published again.
 void end_broadcasts_of_learner(Turn& turn);
@@ -32,6 +32,6 @@ void publish_lost(Turn& turn);
 // version that is left has changed.
 void announce_again(Turn& turn);
 // Tells a rollout that is up of a version.
-void announce(Turn& turn, const Sender& rollout, PolicyVersion version);
+void announce(Turn& turn, const messages::Sender& rollout, PolicyVersion version);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -5,7 +5,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 std::map<std::string, double> numbers_in(std::string_view extra) {
   std::map<std::string, double> numbers;
@@ -50,4 +50,4 @@ std::optional<std::string> ExtraKeys::left_out() {
   return left_out_;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

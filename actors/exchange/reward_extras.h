@@ -13,9 +13,9 @@
 
 #include "actors/exchange/evaluation_means.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-// Of one group, [n] each or empty.
+// Notes about the scores of one group, [n] each or empty.
 struct ScoreNotes {
   std::vector<std::string> extras;  // as Scored::extra
   // Why a completion has the reward of reward.on_failure; empty where it was scored.
@@ -23,8 +23,8 @@ struct ScoreNotes {
 };
 
 // The numbers of an object `extra` by their names in metrics: letters, digits, `.`, `_` and `-`,
-// with a `_` for any other character. A boolean is 1 or 0; `pred` is an answer and no figure. Of
-// numbers whose names become one the last counts. Empty for a text that is no object.
+// with a `_` for any other character. A boolean is 1 or 0; `pred` is an answer and no figure. Where
+// two names become one, the last number counts. Empty for a text that is no object.
 std::map<std::string, double> numbers_in(std::string_view extra);
 
 class ExtraKeys {
@@ -43,4 +43,4 @@ class ExtraKeys {
   bool told_ = false;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

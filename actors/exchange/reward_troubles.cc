@@ -7,14 +7,15 @@
 
 #include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
-constexpr std::size_t kLinesMax = 8, kTextBytesMax = 1024;  // of each text: more than actors send
+// Limits of each text: more than actors send.
+constexpr std::size_t kLinesMax = 8, kTextBytesMax = 1024;
 
 // Reward actors send short texts; a peer that does not must not fill the memory or the journal.
-void bound(RewardTrouble& trouble) {
+void bound(messages::RewardTrouble& trouble) {
   trouble.what = cut_utf8(trouble.what, kTextBytesMax);
   trouble.log = cut_utf8(trouble.log, kTextBytesMax);
   if (trouble.stderr_tail.size() > kLinesMax) trouble.stderr_tail.resize(kLinesMax);
@@ -23,7 +24,7 @@ void bound(RewardTrouble& trouble) {
 
 }  // namespace
 
-const RewardTrouble* RewardTroubles::take(RewardTrouble trouble, Time now) {
+const messages::RewardTrouble* RewardTroubles::take(messages::RewardTrouble trouble, Time now) {
   bound(trouble);
   const auto [at, first] = by_actor_.try_emplace(trouble.from.actor);
   Known& known = at->second;
@@ -35,8 +36,8 @@ const RewardTrouble* RewardTroubles::take(RewardTrouble trouble, Time now) {
   return say ? &known.trouble : nullptr;
 }
 
-void RewardTroubles::judged(const std::string& actor, const TrajectoryScore& score) {
-  if (const auto* failure = std::get_if<ScoreFailed>(&score)) {
+void RewardTroubles::judged(const std::string& actor, const messages::TrajectoryScore& score) {
+  if (const auto* failure = std::get_if<messages::ScoreFailed>(&score)) {
     ++failed_in_row_;
     last_failure_ = cut_utf8(failure->reason, kTextBytesMax);
     return;
@@ -60,8 +61,8 @@ std::optional<std::string> RewardTroubles::all_fail() const {
 
 void RewardTroubles::forget(const std::string& actor) { by_actor_.erase(actor); }
 
-std::vector<TroubleView> RewardTroubles::shown(Time now) const {
-  std::vector<TroubleView> shown;
+std::vector<messages::TroubleView> RewardTroubles::shown(Time now) const {
+  std::vector<messages::TroubleView> shown;
   for (const auto& [actor, known] : by_actor_)
     if (!known.scored_since || now - known.at < kTroubleShown)
       shown.push_back({known.trouble, seconds(now - known.at)});
@@ -78,4 +79,4 @@ std::string RewardTroubles::explained(const std::string& reason) const {
   return reason.starts_with(newest->trouble.what) ? of_actor : reason + "; " + of_actor;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

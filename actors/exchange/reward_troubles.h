@@ -13,7 +13,7 @@
 #include "actors/messages/exchange.h"
 #include "runtime/base/clock.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 inline constexpr Duration kTroubleShown = std::chrono::minutes(1);  // after the actor scores again
 // The least time between two events of one actor, whatever they say: no actor can flood the
@@ -22,10 +22,10 @@ inline constexpr Duration kTroubleGap = std::chrono::milliseconds(100);
 inline constexpr Duration kTroubleRepeated = std::chrono::seconds(30);  // between two like events
 
 // A reward that fails for the first so many completions, each with all of its tries, and has scored
-// none, will not score the next ones either: the job ends. Of eight completions a group, these are
-// the first eight groups.
+// none, will not score the next ones either: the job ends. With eight completions per group these
+// are the first eight groups.
 inline constexpr std::int64_t kFirstFailuresMax = 64;
-// From so many failures in a row on people are told that the reward fails for everything.
+// After so many failures in a row people are told that the reward fails for everything.
 inline constexpr std::int64_t kFailuresTold = 16;
 
 class RewardTroubles {
@@ -34,22 +34,22 @@ class RewardTroubles {
   // should tell it. Returns null if an event was told a short while ago: within kTroubleGap in any
   // case, within kTroubleRepeated if the trouble before was alike, of the same kind and attempt.
   // The pointer is valid until the next call.
-  const RewardTrouble* take(RewardTrouble trouble, Time now);
-  // Of one completion: its score, or its failure after all of its tries.
-  void judged(const std::string& actor, const TrajectoryScore& score);
+  const messages::RewardTrouble* take(messages::RewardTrouble trouble, Time now);
+  // Takes the result of one completion: a score, or a failure after all tries.
+  void judged(const std::string& actor, const messages::TrajectoryScore& score);
   // Whether the first kFirstFailuresMax completions failed, and none was scored.
   bool never_worked() const { return !ever_scored_ && failed_in_row_ >= kFirstFailuresMax; }
   // For people: that no completion is scored, and why. nullopt: some are, or nothing is known yet.
   std::optional<std::string> all_fail() const;
   void forget(const std::string& actor);  // the actor was scaled away
-  std::vector<TroubleView> shown(Time now) const;
+  std::vector<messages::TroubleView> shown(Time now) const;
   // `reason`, for which a completion has no score, extended by all that is known of the newest
   // trouble.
   std::string explained(const std::string& reason) const;
 
  private:
   struct Known {
-    RewardTrouble trouble;
+    messages::RewardTrouble trouble;
     Time at, said;  // when the trouble came, and when an event last told one
     bool scored_since = false;
   };
@@ -59,4 +59,4 @@ class RewardTroubles {
   std::string last_failure_;        // the reason of the last of them
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -6,32 +6,33 @@
 #include "actors/exchange/run_result.h"
 #include "actors/exchange/work_totals.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void enter(Turn& turn, RunStage stage, std::string message) {
-  JobPhase phase = JobPhase::kStarting;
-  if (stage == RunStage::kWarmStart) phase = JobPhase::kWarmStart;
-  if (stage == RunStage::kRunning || stage == RunStage::kFinishing) phase = JobPhase::kRunning;
+  messages::JobPhase phase = messages::JobPhase::kStarting;
+  if (stage == RunStage::kWarmStart) phase = messages::JobPhase::kWarmStart;
+  if (stage == RunStage::kRunning || stage == RunStage::kFinishing)
+    phase = messages::JobPhase::kRunning;
   turn.record(StageEntered{stage, message});
-  turn.notify(JobProgress{turn.config.job, phase, std::move(message)});
+  turn.notify(messages::JobProgress{turn.config.job, phase, std::move(message)});
 }
 
 // The first cause is the one that counts.
-void take(Turn& turn, const EndJob& end) {
+void take(Turn& turn, const messages::EndJob& end) {
   const auto& asked = turn.facts.end.asked;
-  const bool fails = end.outcome == JobOutcome::kFailed;
+  const bool fails = end.outcome == messages::JobOutcome::kFailed;
   if (!asked)
     turn.record(EndAsked{end.outcome, end.reason});
-  else if (fails && asked->outcome == JobOutcome::kCancelled &&
-           !asked->reason.starts_with(kWhileCancelled))
-    turn.record(EndAsked{asked->outcome, kWhileCancelled + end.reason});
+  else if (fails && asked->outcome == messages::JobOutcome::kCancelled &&
+           !asked->reason.starts_with(messages::kWhileCancelled))
+    turn.record(EndAsked{asked->outcome, messages::kWhileCancelled + end.reason});
   turn.wake();
 }
 
 void fail(Turn& turn, std::string reason) {
   // The failure may be one of the save itself.
   if (turn.seen.save_deadline) turn.seen.save_deadline = turn.now;
-  take(turn, EndJob{JobOutcome::kFailed, std::move(reason)});
+  take(turn, messages::EndJob{messages::JobOutcome::kFailed, std::move(reason)});
 }
 
 // A step whose figures are lost is not saved: a resumed run trains it again, and writes them.
@@ -48,7 +49,7 @@ void take(Turn& turn, const SendFailed& failed) { fail(turn, failed.message); }
 bool saves_first(Turn& turn) {
   const RunFacts& facts = turn.facts;
   const bool trains = facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
-  if (facts.end.asked->outcome != JobOutcome::kCancelled ||
+  if (facts.end.asked->outcome != messages::JobOutcome::kCancelled ||
       turn.config.save_on_cancel <= Duration{} || !facts.learner.who || !trains)
     return false;
   if (!turn.seen.save_deadline) {
@@ -59,7 +60,8 @@ bool saves_first(Turn& turn) {
     turn.seen.save_deadline = turn.now + turn.config.save_on_cancel;
     turn.send(DecideAt{*turn.seen.save_deadline});
     turn.record(LastSaveAsked{last});
-    turn.notify(JobProgress{turn.config.job, JobPhase::kStopping, saving_text(last)});
+    turn.notify(
+        messages::JobProgress{turn.config.job, messages::JobPhase::kStopping, saving_text(last)});
     if (facts.learner.checkpoint_awaited != last) {
       turn.record(CheckpointAsked{last});
       if (!facts.learner.owed && !ledger.replaying()) ask_checkpoint(turn);
@@ -68,8 +70,8 @@ bool saves_first(Turn& turn) {
   return facts.learner.durable < *facts.end.last_save && turn.now < *turn.seen.save_deadline;
 }
 
-void end(Turn& turn, JobOutcome outcome, const std::string& reason) {
-  LiveDiscarded left{.reason = outcome == JobOutcome::kSucceeded
+void end(Turn& turn, messages::JobOutcome outcome, const std::string& reason) {
+  LiveDiscarded left{.reason = outcome == messages::JobOutcome::kSucceeded
                                    ? scheduler::DiscardReason::kJobFinished
                                    : scheduler::DiscardReason::kCancelled,
                      .groups = {}};
@@ -77,7 +79,7 @@ void end(Turn& turn, JobOutcome outcome, const std::string& reason) {
     if (scheduler::is_live(turn.facts.flow.ledger.find(group)->state)) left.groups.push_back(group);
   if (!left.groups.empty()) turn.record(std::move(left));
   for (const auto& [name, worker] : turn.facts.workers.rollouts)
-    turn.tell_rollout(worker.who, HandBack{});
+    turn.tell_rollout(worker.who, messages::HandBack{});
   if (turn.seen.statistics.running_since) note_totals(turn, std::nullopt);
   turn.record(RunEnded{reason, outcome});
   turn.record_hash();
@@ -88,4 +90,4 @@ void end(Turn& turn, JobOutcome outcome, const std::string& reason) {
   turn.send(std::move(run));
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

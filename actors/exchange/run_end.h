@@ -7,11 +7,11 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void enter(Turn& turn, RunStage stage, std::string message);
 
-void take(Turn& turn, const EndJob& end);
+void take(Turn& turn, const messages::EndJob& end);
 void take(Turn& turn, const RecordFailed& failed);
 void take(Turn& turn, const SendFailed& failed);
 // The run will end for this reason.
@@ -20,6 +20,6 @@ void fail(Turn& turn, std::string reason);
 // True while the end that was asked for waits for a checkpoint. Asks for it at the first call.
 bool saves_first(Turn& turn);
 // Ends the run now.
-void end(Turn& turn, JobOutcome outcome, const std::string& reason);
+void end(Turn& turn, messages::JobOutcome outcome, const std::string& reason);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

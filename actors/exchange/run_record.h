@@ -1,7 +1,7 @@
 // The record that an exchange leaves in its run directory. One implementation writes files and
 // SQLite (run_files.h), another keeps everything in memory, for simulations and tests.
 //
-// Order: an exchange journals a decision before any message that follows from it leaves (EX-J).
+// Order: an exchange journals a decision before any message that follows from it leaves (EX-1).
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@
 #include "runtime/sqlite/durability.h"
 #include "runtime/wire/payload_ref.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using sqlite::Durability;
 
-inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;  // of a run
+inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;  // per run
 
 // Owned by one exchange and called in its turns.
 class RunRecord {
@@ -37,7 +37,7 @@ class RunRecord {
   // Removes the lines of steps beyond the checkpoint: these steps are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
   // True: the samples have just reached kSamplesBytesMax, so that this one and all further ones are
-  // dropped. Said once by each record.
+  // dropped. Each record says so once.
   virtual Result<bool> sample(const std::string& json_line) = 0;
   // The checkpoint of this step is the best one now.
   virtual Result<void> name_best(StepId step) = 0;
@@ -58,4 +58,4 @@ class PayloadStore {
   virtual Result<std::string> read(const wire::PayloadRef& payload) = 0;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -8,7 +8,7 @@
 #include "actors/exchange/publications.h"
 #include "actors/exchange/work_totals.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using scheduler::GroupState;
 
@@ -24,7 +24,7 @@ std::string evaluation_text(const Evaluation& evaluation) {
 class WaitList {
  public:
   explicit WaitList(const RunView& view) : view_(view) {}
-  std::vector<Wait> all();
+  std::vector<messages::Wait> all();
 
  private:
   void add(std::string who, std::string what, double since_s, std::string detail) {
@@ -44,7 +44,7 @@ class WaitList {
   void add_rollouts();
 
   const RunView& view_;
-  std::vector<Wait> waits_;
+  std::vector<messages::Wait> waits_;
 };
 
 void WaitList::add_actors() {
@@ -59,14 +59,14 @@ void WaitList::add_actors() {
     add(job, "a rollout actor", since_end(workers.no_rollout_since), "none is up");
   if (view_.facts.workers.rewards.empty())
     add(job, "a reward actor", since_end(workers.no_reward_since), "none is up");
-  for (const TroubleView& shown : workers.troubles.shown(view_.now))
+  for (const messages::TroubleView& shown : workers.troubles.shown(view_.now))
     add(shown.trouble.from.actor, "a reward program that works", shown.since_s,
         text(shown.trouble));
 }
 
 void WaitList::add_stages() {
   const std::string& job = view_.config.job;
-  const WarmStartProgress& warm_start = view_.seen.learner.warm_start;
+  const messages::WarmStartProgress& warm_start = view_.seen.learner.warm_start;
   const auto& awaited = view_.facts.learner.checkpoint_awaited;
   if (view_.facts.stage == RunStage::kWarmStart)
     add(job, "the warm start", since(view_.seen.statistics.started),
@@ -111,7 +111,7 @@ void WaitList::add_learner() {
             std::to_string(ledger.budget_state().next_step.value),
         idle, form_text());
   } else if (learner.training) {
-    // The one that is in training is repeated too.
+    // The batch in training is a repeated one too, and is not among those that follow.
     const std::int64_t follow =
         std::max<std::int64_t>(ledger.next_commit().value - ledger.replay_next().value - 1, 0);
     add(view_.config.job,
@@ -154,7 +154,7 @@ void WaitList::add_rollouts() {
   for (PolicyVersion v = oldest_needed(view_); v <= versions.published && !lost; ++v.value)
     if (needs(view_, v) && !versions.offered.contains(v)) lost = v;
   for (const auto& [actor, worker] : view_.facts.workers.rollouts) {
-    const RolloutStats& stats = view_.seen.workers.by_actor.at(actor).stats;
+    const messages::RolloutStats& stats = view_.seen.workers.by_actor.at(actor).stats;
     if (stats.missing) {
       add_version(actor, *stats.missing, stats.missing_seconds);
       continue;
@@ -172,7 +172,7 @@ void WaitList::add_rollouts() {
   }
 }
 
-std::vector<Wait> WaitList::all() {
+std::vector<messages::Wait> WaitList::all() {
   if (view_.facts.stage == RunStage::kEnded) return {};
   add_actors();
   add_stages();
@@ -186,8 +186,8 @@ std::vector<Wait> WaitList::all() {
   return std::move(waits_);
 }
 
-// Of the rates over the window of points.
-void add_rates(JobStatus& status, const std::deque<RunStatistics::RatePoint>& points) {
+// Adds the rates over the window of points.
+void add_rates(messages::JobStatus& status, const std::deque<RunStatistics::RatePoint>& points) {
   if (points.size() < 2) return;
   const double span = seconds(points.back().time - points.front().time);
   if (span <= 0) return;
@@ -197,9 +197,9 @@ void add_rates(JobStatus& status, const std::deque<RunStatistics::RatePoint>& po
       static_cast<double>(points.back().trained - points.front().trained) / span;
 }
 
-WarmStartStatus warm_start_of(const LearnerSeen& seen) {
-  const WarmStartProgress& newest = seen.warm_start;
-  WarmStartStatus status{
+messages::WarmStartStatus warm_start_of(const LearnerSeen& seen) {
+  const messages::WarmStartProgress& newest = seen.warm_start;
+  messages::WarmStartStatus status{
       .step = newest.step, .steps_max = newest.steps_max, .metric = newest.metric};
   if (!seen.warm_start_first) return status;
   const WarmStartPoint& first = *seen.warm_start_first;
@@ -212,7 +212,7 @@ WarmStartStatus warm_start_of(const LearnerSeen& seen) {
 
 // "step 41", "warm start 120/500" or "idle".
 std::string work_of_learner(const RunView& view) {
-  const WarmStartProgress& warm_start = view.seen.learner.warm_start;
+  const messages::WarmStartProgress& warm_start = view.seen.learner.warm_start;
   if (const auto& step = view.facts.learner.training) return "step " + std::to_string(step->value);
   if (view.facts.stage != RunStage::kWarmStart) return "idle";
   return "warm start " + std::to_string(warm_start.step) + "/" +
@@ -221,28 +221,28 @@ std::string work_of_learner(const RunView& view) {
 
 }  // namespace
 
-JobStatus status_of(const RunView& view) {
+messages::JobStatus status_of(const RunView& view) {
   const RunStatistics& statistics = view.seen.statistics;
   const scheduler::Ledger& ledger = view.facts.flow.ledger;
-  JobStatus status{.restoring = view.config.resume && view.facts.stage == RunStage::kStarting,
-                   .step = ledger.next_commit().value,
-                   .total_steps = view.config.budget.steps_total,
-                   .policy_version = view.facts.versions.published.value,
-                   .reward_mean = statistics.batch.rewards.mean,
-                   .staleness_bound = view.config.budget.max_staleness,
-                   .staleness_max = statistics.trained.staleness.max(),
-                   .staleness_mean = statistics.trained.staleness.mean(),
-                   .queue_depth = ledger.count(GroupState::kGenerated) +
-                                  ledger.count(GroupState::kScoring) +
-                                  ledger.count(GroupState::kScored),
-                   .trainer_idle_fraction = trainer_idle_fraction(view),
-                   .warm_start = warm_start_of(view.seen.learner),
-                   .waits = WaitList(view).all(),
-                   .troubles = view.seen.workers.troubles.shown(view.now),
-                   .reward_fails = view.seen.workers.troubles.all_fail(),
-                   .steps_skipped = statistics.trained.steps_skipped,
-                   .steps_without_gradient = statistics.trained.steps_without_gradient,
-                   .rewards_failed = statistics.trained.rewards_failed};
+  messages::JobStatus status{
+      .restoring = view.config.resume && view.facts.stage == RunStage::kStarting,
+      .step = ledger.next_commit().value,
+      .total_steps = view.config.budget.steps_total,
+      .policy_version = view.facts.versions.published.value,
+      .reward_mean = statistics.batch.rewards.mean,
+      .staleness_bound = view.config.budget.max_staleness,
+      .staleness_max = statistics.trained.staleness.max(),
+      .staleness_mean = statistics.trained.staleness.mean(),
+      .queue_depth = ledger.count(GroupState::kGenerated) + ledger.count(GroupState::kScoring) +
+                     ledger.count(GroupState::kScored),
+      .trainer_idle_fraction = trainer_idle_fraction(view),
+      .warm_start = warm_start_of(view.seen.learner),
+      .waits = WaitList(view).all(),
+      .troubles = view.seen.workers.troubles.shown(view.now),
+      .reward_fails = view.seen.workers.troubles.all_fail(),
+      .steps_skipped = statistics.trained.steps_skipped,
+      .steps_without_gradient = statistics.trained.steps_without_gradient,
+      .rewards_failed = statistics.trained.rewards_failed};
   if (const auto& groups = view.seen.broadcasts.groups) {
     status.broadcasts = view.seen.broadcasts.started;
     status.broadcast_failures = groups->failures();
@@ -256,9 +256,10 @@ JobStatus status_of(const RunView& view) {
   return status;
 }
 
-ExchangeReport report_of(const RunView& view) {
+messages::ExchangeReport report_of(const RunView& view) {
   const scheduler::Ledger& ledger = view.facts.flow.ledger;
-  ExchangeReport report{.status = status_of(view), .last_step = view.seen.statistics.last_step};
+  messages::ExchangeReport report{.status = status_of(view),
+                                  .last_step = view.seen.statistics.last_step};
   const auto counters = ledger.counters();
   report.ledger = {.issued = counters.issued, .trained = counters.trained, .live = counters.live};
   for (std::size_t i = 0; i < scheduler::kDiscardReasons; ++i)
@@ -286,14 +287,14 @@ ExchangeReport report_of(const RunView& view) {
   return report;
 }
 
-std::vector<GroupView> groups_of(const RunView& view) {
-  std::vector<GroupView> groups;
+std::vector<messages::GroupView> groups_of(const RunView& view) {
+  std::vector<messages::GroupView> groups;
   const WorkersFacts& workers = view.facts.workers;
   for (const auto& [group, facts] : view.facts.flow.entries) {
     const scheduler::GroupRecord& record = *view.facts.flow.ledger.find(group);
-    GroupView shown{.group = group.value,
-                    .state = scheduler::name(record.state),
-                    .age_s = seconds(view.now - view.seen.admitted.at(group))};
+    messages::GroupView shown{.group = group.value,
+                              .state = scheduler::name(record.state),
+                              .age_s = seconds(view.now - view.seen.admitted.at(group))};
     if (record.due) shown.due = record.due->value;
     if (record.lease) {
       shown.attempt = record.lease->id.value;
@@ -306,4 +307,4 @@ std::vector<GroupView> groups_of(const RunView& view) {
   return groups;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

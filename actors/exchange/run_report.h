@@ -6,10 +6,10 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-ExchangeReport report_of(const RunView& view);
-std::vector<GroupView> groups_of(const RunView& view);
-JobStatus status_of(const RunView& view);
+messages::ExchangeReport report_of(const RunView& view);
+std::vector<messages::GroupView> groups_of(const RunView& view);
+messages::JobStatus status_of(const RunView& view);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -10,17 +10,17 @@
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
-const char* name(JobOutcome outcome) {
+const char* name(messages::JobOutcome outcome) {
   switch (outcome) {
-    case JobOutcome::kSucceeded:
+    case messages::JobOutcome::kSucceeded:
       return "Succeeded";
-    case JobOutcome::kFailed:
+    case messages::JobOutcome::kFailed:
       return "Failed";
-    case JobOutcome::kCancelled:
+    case messages::JobOutcome::kCancelled:
       return "Cancelled";
   }
   return "";
@@ -34,7 +34,7 @@ nlohmann::json result_of_evaluations(const RunStatistics& statistics) {
     result[kind] = nlohmann::json();
     const auto it = statistics.evaluations.find(kind);
     if (it == statistics.evaluations.end()) continue;
-    const RewardFigures& all = it->second.all;
+    const messages::RewardFigures& all = it->second.all;
     if (all.mean) result[kind] = *all.mean;
     result["counts"][kind] = {{"scored", all.scored}, {"failed", all.failed}};
     result["figures"][kind] = figures_json(it->second);
@@ -61,19 +61,20 @@ nlohmann::json best_of(const RunView& view) {
 
 }  // namespace
 
-scheduler::Reason reason_of(JobOutcome outcome, const std::string& cause) {
+scheduler::Reason reason_of(messages::JobOutcome outcome, const std::string& cause) {
   switch (outcome) {
-    case JobOutcome::kSucceeded:
+    case messages::JobOutcome::kSucceeded:
       return scheduler::Completed{};
-    case JobOutcome::kFailed:
+    case messages::JobOutcome::kFailed:
       return scheduler::JobFailed{cause};
-    case JobOutcome::kCancelled:
+    case messages::JobOutcome::kCancelled:
       return scheduler::CancelledByUser{cause};
   }
   CHECK(false);
 }
 
-std::string result_json(const RunView& view, JobOutcome outcome, const std::string& cause) {
+std::string result_json(const RunView& view, messages::JobOutcome outcome,
+                        const std::string& cause) {
   const scheduler::Reason reason = reason_of(outcome, cause);
   const auto counters = view.facts.flow.ledger.counters();
   nlohmann::json discarded = nlohmann::json::object();
@@ -122,4 +123,4 @@ std::string result_json(const RunView& view, JobOutcome outcome, const std::stri
   return dump_json(result, 2);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -6,14 +6,14 @@
 
 #include "actors/exchange/evaluation_json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 constexpr Duration kRateWindow = std::chrono::seconds(10);
 
 }  // namespace
 
-void RunStatistics::add_publication(const Publication& publication) {
+void RunStatistics::add_publication(const messages::Publication& publication) {
   ++work.publish_count;
   work.publish_bytes += publication.bytes;
   add_publish_seconds(publication.seconds);
@@ -53,4 +53,4 @@ bool RunStatistics::add_evaluation(EvaluationRecord record, const std::string& b
   return is_best;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

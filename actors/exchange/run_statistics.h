@@ -17,13 +17,13 @@
 #include "actors/messages/learner.h"
 #include "runtime/base/clock.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // One evaluation that has ended.
 struct EvaluationRecord {
   EvaluationKind kind = EvaluationKind::kPeriodic;
   PolicyVersion version;
-  EvaluationFigures figures;
+  messages::EvaluationFigures figures;
 };
 
 // The version that is the best one by a key of its evaluation, of those that have a checkpoint.
@@ -34,20 +34,20 @@ struct BestCheckpoint {
 
 // All figures of this incarnation, with the totals of the earlier ones.
 struct RunStatistics {
-  std::optional<Time> started, running_since;  // of this incarnation
+  std::optional<Time> started, running_since;  // when this incarnation did so
   TrainedTotals trained;
   WorkTotals work;
   // Figures of the newest step: the next step replaces them.
-  BatchFigures batch;                  // of the batch in training
+  BatchFigures batch;                  // figures of the batch in training
   std::deque<double> publish_seconds;  // the last kPublishSecondsKept
-  std::optional<StepFigures> last_step;
+  std::optional<messages::StepFigures> last_step;
   Time step_sent;
   // Evaluations of this run, those of earlier incarnations included.
-  std::map<std::string, EvaluationFigures> evaluations;  // by kind; the newest as "last"
-  std::deque<EvaluationRecord> evaluation_records;       // the newest kEvaluationsKept, in order
-  std::optional<BestCheckpoint> best;                    // by learner.keep_best
-  std::int64_t evaluations_failed = 0;                   // completions, of all evaluations
-  std::string evaluation_failure;  // of the last one in which everything failed
+  std::map<std::string, messages::EvaluationFigures> evaluations;  // by kind; the newest as "last"
+  std::deque<EvaluationRecord> evaluation_records;  // the newest kEvaluationsKept, in order
+  std::optional<BestCheckpoint> best;               // by learner.keep_best
+  std::int64_t evaluations_failed = 0;              // completions, of all evaluations
+  std::string evaluation_failure;  // the failure of the last evaluation in which everything failed
   // The digest of the newest checkpoint's weights.
   std::string weights_sha256;
   // Summed over this incarnation.
@@ -62,17 +62,18 @@ struct RunStatistics {
 
   // Counts a publication of this incarnation; add_publish_seconds() takes only a duration, also one
   // from the journal.
-  void add_publication(const Publication& publication);
+  void add_publication(const messages::Publication& publication);
   void add_publish_seconds(double seconds);
   // Adds a point to the window and drops those that are too old.
   void add_rate_point(Time now);
   // The median of the kept durations in seconds; 0 without any.
   double publish_seconds_p50() const;
   // Adds an evaluation, which replaces the last one of its kind, also if it has no mean. True: it
-  // is the best one by `best_key`, which may be empty. Of equal ones the earliest is the best.
+  // is the best one by `best_key`, which may be empty. Among equal evaluations the earliest is the
+  // best.
   bool add_evaluation(EvaluationRecord record, const std::string& best_key);
 };
 inline constexpr std::size_t kPublishSecondsKept = 4096;
 inline constexpr std::size_t kEvaluationsKept = 1000;
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -5,11 +5,13 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
-const char* name(FinishReason reason) { return reason == FinishReason::kStop ? "stop" : "length"; }
+const char* name(messages::FinishReason reason) {
+  return reason == messages::FinishReason::kStop ? "stop" : "length";
+}
 
 // The text of the last message of the user in a conversation.
 nlohmann::json last_of_user(const nlohmann::json& record) {
@@ -40,14 +42,15 @@ void add_extra(nlohmann::json& line, const std::string& extra) {
 }
 
 std::vector<std::string> sample_lines(const WriteStepSamples& samples,
-                                      const GroupPayload& payload) {
+                                      const messages::GroupPayload& payload) {
   std::vector<std::string> lines;
   if (payload.trajectories.size() != samples.rewards.size()) return lines;
   const std::size_t rows = std::min(payload.trajectories.size(), samples.rows_max);
   for (std::size_t i = 0; i < rows; ++i) {
-    const Trajectory& trajectory = payload.trajectories[i];
+    const messages::Trajectory& trajectory = payload.trajectories[i];
     nlohmann::json versions = nlohmann::json::array();
-    for (const VersionSpan& span : trajectory.versions) versions.push_back(span.version.value);
+    for (const messages::VersionSpan& span : trajectory.versions)
+      versions.push_back(span.version.value);
     nlohmann::json line{
         {"step", samples.step.value},
         {"group", payload.group.value},
@@ -67,7 +70,7 @@ std::vector<std::string> sample_lines(const WriteStepSamples& samples,
   return lines;
 }
 
-std::string failure_line(const WriteFailureSample& sample, const GroupPayload* payload) {
+std::string failure_line(const WriteFailureSample& sample, const messages::GroupPayload* payload) {
   nlohmann::json line{
       {"prompt", sample.record.prompt}, {"step", sample.step.value}, {"error", sample.reason}};
   add_record_fields(line, sample.record.data, sample.keys);
@@ -77,4 +80,4 @@ std::string failure_line(const WriteFailureSample& sample, const GroupPayload* p
   return dump_json(line);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -10,7 +10,7 @@
 #include "actors/exchange/exchange_config.h"
 #include "actors/messages/payload.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Sets `answer`, `data_source` and `user` (of a conversation the last message of its user), as far
 // as `data`, a line of the data set, has them.
@@ -21,9 +21,10 @@ void add_extra(nlohmann::json& line, const std::string& extra);
 
 // A line for each of the first rows_max trajectories; none where the payload has another number of
 // them.
-std::vector<std::string> sample_lines(const WriteStepSamples& samples, const GroupPayload& payload);
+std::vector<std::string> sample_lines(const WriteStepSamples& samples,
+                                      const messages::GroupPayload& payload);
 
 // `payload` may be null: then the line has no completion.
-std::string failure_line(const WriteFailureSample& sample, const GroupPayload* payload);
+std::string failure_line(const WriteFailureSample& sample, const messages::GroupPayload* payload);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

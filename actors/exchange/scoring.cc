@@ -13,7 +13,7 @@
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/workers.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using scheduler::DiscardReason;
 using scheduler::GroupState;
@@ -24,7 +24,7 @@ namespace {
 // A reward that always fails would discard and replace groups for ever.
 constexpr std::int64_t kRewardFailedBatchesMax = 8;
 
-// Under fixed_lag the count of the group's own slot decides: what else was generated meanwhile
+// Under fixed_lag the count of the group's own slot decides: how much else was generated meanwhile
 // depends on timing.
 bool may_filter(const RunView& view, const GroupFacts& facts) {
   if (!view.config.filter_groups) return false;
@@ -33,9 +33,9 @@ bool may_filter(const RunView& view, const GroupFacts& facts) {
          view.config.gen_batches_max * view.config.budget.groups_per_step;
 }
 
-// Of a trajectory that got no score.
+// Writes the sample of a trajectory that got no score.
 void write_failure_sample(Turn& turn, const GroupFacts& facts, std::size_t trajectory,
-                          const ScoreFailed& failure) {
+                          const messages::ScoreFailed& failure) {
   turn.send(WriteFailureSample{.step = StepId{turn.facts.flow.ledger.next_commit().value + 1},
                                .payload = facts.header->payload,
                                .trajectory = trajectory,
@@ -46,7 +46,7 @@ void write_failure_sample(Turn& turn, const GroupFacts& facts, std::size_t traje
 }
 
 // Ends the job where the reward has never worked, or has failed for too many groups in a row.
-void end_if_failing(Turn& turn, const ScoreFailed& last) {
+void end_if_failing(Turn& turn, const messages::ScoreFailed& last) {
   const std::int64_t failures = turn.facts.flow.reward_failures;
   if (turn.seen.workers.troubles.never_worked())
     fail_for_reward(turn, last.reason);
@@ -60,32 +60,33 @@ void end_if_failing(Turn& turn, const ScoreFailed& last) {
 struct Rewards {
   std::vector<float> values;
   std::int64_t failed = 0;
-  const ScoreFailed* last_failure = nullptr;
+  const messages::ScoreFailed* last_failure = nullptr;
   ScoreNotes notes;
 };
 
 // The first trajectory without a reward, where there is one.
-std::optional<std::size_t> without_reward(const RunView& view, const GroupScore& group) {
+std::optional<std::size_t> without_reward(const RunView& view, const messages::GroupScore& group) {
   if (view.config.on_failure) return std::nullopt;
-  const auto failed = std::ranges::find_if(group.scores, [](const TrajectoryScore& score) {
-    return std::holds_alternative<ScoreFailed>(score);
-  });
+  const auto failed =
+      std::ranges::find_if(group.scores, [](const messages::TrajectoryScore& score) {
+        return std::holds_alternative<messages::ScoreFailed>(score);
+      });
   if (failed == group.scores.end()) return std::nullopt;
   return static_cast<std::size_t>(failed - group.scores.begin());
 }
 
-Rewards rewards_of(Turn& turn, const GroupScore& group) {
+Rewards rewards_of(Turn& turn, const messages::GroupScore& group) {
   Rewards rewards;
   ScoreNotes& notes = rewards.notes;
   for (std::size_t i = 0; i < group.scores.size(); ++i) {
-    if (const auto* scored = std::get_if<Scored>(&group.scores[i])) {
+    if (const auto* scored = std::get_if<messages::Scored>(&group.scores[i])) {
       rewards.values.push_back(static_cast<float>(scored->value));
       if (scored->extra.empty()) continue;
       notes.extras.resize(group.scores.size());
       notes.extras[i] = scored->extra;
       continue;
     }
-    rewards.last_failure = &std::get<ScoreFailed>(group.scores[i]);
+    rewards.last_failure = &std::get<messages::ScoreFailed>(group.scores[i]);
     rewards.values.push_back(static_cast<float>(*turn.config.on_failure));
     ++rewards.failed;
     notes.errors.resize(group.scores.size());
@@ -95,12 +96,12 @@ Rewards rewards_of(Turn& turn, const GroupScore& group) {
   return rewards;
 }
 
-void discard_failed(Turn& turn, GroupId group, const ScoreFailed& failure) {
+void discard_failed(Turn& turn, GroupId group, const messages::ScoreFailed& failure) {
   discard(turn, group, DiscardReason::kRewardFailed);
   end_if_failing(turn, failure);
 }
 
-void keep_scores(Turn& turn, const GroupScore& group, Rewards rewards) {
+void keep_scores(Turn& turn, const messages::GroupScore& group, Rewards rewards) {
   const auto [low, high] = std::ranges::minmax(rewards.values);
   const bool varied = low != high;
   const bool all_failed = rewards.failed == std::ssize(rewards.values);
@@ -118,7 +119,7 @@ void keep_scores(Turn& turn, const GroupScore& group, Rewards rewards) {
   if (rewards.last_failure) end_if_failing(turn, *rewards.last_failure);
 }
 
-void take_scores(Turn& turn, const Sender& from, const GroupScore& group) {
+void take_scores(Turn& turn, const messages::Sender& from, const messages::GroupScore& group) {
   const LeaseId lease{group.attempt};
   const scheduler::Ledger& ledger = turn.facts.flow.ledger;
   if (const auto refusal = ledger.refusal_of_scored({group.group, lease, turn.config.epoch})) {
@@ -129,10 +130,10 @@ void take_scores(Turn& turn, const Sender& from, const GroupScore& group) {
                                      .oldest = {},
                                      .refusal = *refusal});
   }
-  for (const TrajectoryScore& score : group.scores)
+  for (const messages::TrajectoryScore& score : group.scores)
     turn.seen.workers.troubles.judged(from.actor, score);
   if (const auto failed = without_reward(turn.view(), group)) {
-    const auto& failure = std::get<ScoreFailed>(group.scores[*failed]);
+    const auto& failure = std::get<messages::ScoreFailed>(group.scores[*failed]);
     write_failure_sample(turn, turn.facts.flow.entries.at(group.group), *failed, failure);
     return discard_failed(turn, group.group, failure);
   }
@@ -147,7 +148,7 @@ void lease_rewards(Turn& turn) {
   const GroupFlow& flow = turn.facts.flow;
   for (const auto& [name, worker] : turn.facts.workers.rewards) {
     if (worker.draining) continue;
-    ScoreGroups batch;
+    messages::ScoreGroups batch;
     while (!flow.ledger.queue(GroupState::kGenerated).empty() &&
            flow.ledger.held_by(worker.who.incarnation) < worker.capacity) {
       const GroupId group = flow.ledger.queue(GroupState::kGenerated).begin()->second;
@@ -169,9 +170,9 @@ void fail_for_reward(Turn& turn, const std::string& reason) {
                  " completions failed; the last: " + turn.seen.workers.troubles.explained(reason));
 }
 
-void take(Turn& turn, const GroupsScored& scored) {
+void take(Turn& turn, const messages::GroupsScored& scored) {
   if (!find(turn.facts.workers.rewards, scored.from)) return;
-  for (const GroupScore& group : scored.groups) {
+  for (const messages::GroupScore& group : scored.groups) {
     if (const auto why = misfit(turn.view(), scored.from, group.group, group.attempt))
       return refuse(turn, scored.from, "GroupsScored: " + *why);
     take_scores(turn, scored.from, group);
@@ -180,15 +181,17 @@ void take(Turn& turn, const GroupsScored& scored) {
   turn.wake();
 }
 
-// Late ones too are of use: they say why the actor ended.
-void take(Turn& turn, RewardTrouble trouble) {
+// Troubles that come late are of use too: they say why the actor ended.
+void take(Turn& turn, messages::RewardTrouble trouble) {
   if (!find(turn.facts.workers.rewards, trouble.from) && !has_ended(turn.facts, trouble.from))
     return;
   const std::string actor = trouble.from.actor;
-  const RewardTrouble* const said = turn.seen.workers.troubles.take(std::move(trouble), turn.now);
+  const messages::RewardTrouble* const said =
+      turn.seen.workers.troubles.take(std::move(trouble), turn.now);
   if (!said) return;
-  turn.notify(ExchangeEvent{turn.config.job, actor, text(*said), EventLevel::kWarning});
+  turn.notify(
+      messages::ExchangeEvent{turn.config.job, actor, text(*said), messages::EventLevel::kWarning});
   turn.wake();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

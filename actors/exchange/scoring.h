@@ -6,14 +6,14 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void lease_rewards(Turn& turn);
 
-// Ends the job, of which no completion has ever been scored; `reason` is of the last one.
+// Ends the job, none of whose completions has ever been scored; `reason` is that of the last one.
 void fail_for_reward(Turn& turn, const std::string& reason);
 
-void take(Turn& turn, const GroupsScored& scored);
-void take(Turn& turn, RewardTrouble trouble);
+void take(Turn& turn, const messages::GroupsScored& scored);
+void take(Turn& turn, messages::RewardTrouble trouble);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -11,14 +11,15 @@
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using scheduler::GroupState;
 
 namespace {
 
-// In policy versions: how far the oldest sample that waits for training is behind the newest
-// commit. Of the groups that wait alone: `entries` also has those since the last checkpoint.
+// How far the oldest sample that waits for training is behind the newest commit, in policy
+// versions. Only groups that wait count: `entries` also has those trained since the last
+// checkpoint.
 std::int64_t oldest_sample_age(const GroupFlow& flow) {
   const std::int64_t next = flow.ledger.next_commit().value;
   std::int64_t age = 0;
@@ -26,7 +27,7 @@ std::int64_t oldest_sample_age(const GroupFlow& flow) {
     for (const auto& [due, group] : flow.ledger.queue(state)) {
       const auto entry = flow.entries.find(group);
       if (entry == flow.entries.end() || !entry->second.header) continue;
-      for (const TrajectoryHeader& trajectory : entry->second.header->trajectories)
+      for (const messages::TrajectoryHeader& trajectory : entry->second.header->trajectories)
         age = std::max(age, next - static_cast<std::int64_t>(trajectory.oldest.value));
     }
   }
@@ -45,23 +46,23 @@ void add_extras(Turn& turn, const std::vector<GroupId>& batch, nlohmann::json& l
 }
 
 // The figures of the step, beside those that its line in metrics.jsonl has.
-StepFigures figures_of_step(const RunView& view, const StepReport& report) {
-  StepFigures figures{.reward_mean = view.seen.statistics.batch.rewards.mean,
-                      .loss = report.loss,
-                      .ppo_kl = report.ppo_kl,
-                      .entropy = report.entropy,
-                      .grad_norm = report.grad_norm,
-                      .lr = report.lr,
-                      .rollout_idle_fraction = rollout_idle_fraction(view),
-                      .oldest_sample_age_steps = oldest_sample_age(view.facts.flow),
-                      .skipped_in_row = report.skipped_in_row};
+messages::StepFigures figures_of_step(const RunView& view, const messages::StepReport& report) {
+  messages::StepFigures figures{.reward_mean = view.seen.statistics.batch.rewards.mean,
+                                .loss = report.loss,
+                                .ppo_kl = report.ppo_kl,
+                                .entropy = report.entropy,
+                                .grad_norm = report.grad_norm,
+                                .lr = report.lr,
+                                .rollout_idle_fraction = rollout_idle_fraction(view),
+                                .oldest_sample_age_steps = oldest_sample_age(view.facts.flow),
+                                .skipped_in_row = report.skipped_in_row};
   if (report.tokens_at_staleness_0 > 0)
     figures.logprob_diff_max_at_staleness_0 = report.logprob_diff_max_at_staleness_0;
   return figures;
 }
 
-// What the learner reports of a step.
-nlohmann::json learner_line(const StepReport& report) {
+// The figures that the learner reports of a step.
+nlohmann::json learner_line(const messages::StepReport& report) {
   const Spread advantages = spread_of(report.advantages);
   return {{"critic/advantages/mean", advantages.mean},
           {"critic/advantages/min", advantages.min},
@@ -87,7 +88,7 @@ nlohmann::json learner_line(const StepReport& report) {
 }
 
 // Figures that only some algorithms have.
-void add_optional_figures(const StepReport& report, nlohmann::json& line) {
+void add_optional_figures(const messages::StepReport& report, nlohmann::json& line) {
   for (const auto& [key, figure] :
        {std::pair("actor/kl_loss", report.kl_loss),
         std::pair("actor/pg_clipfrac_lower", report.pg_clipfrac_lower),
@@ -103,7 +104,7 @@ void take(Turn& turn, const SampleDropped&) {
   if (std::exchange(turn.seen.samples_full, true)) return;
   const SamplesFull full{static_cast<std::int64_t>(kSamplesBytesMax)};
   turn.record(full);
-  turn.say(text_of(full), EventLevel::kWarning);
+  turn.say(text_of(full), messages::EventLevel::kWarning);
   turn.wake();
 }
 
@@ -112,17 +113,19 @@ void tell_of_extras(Turn& turn) {
     turn.say("the reward's `extra` has more than " + std::to_string(kExtraKeysMax) +
                  " numbers: metrics have so many of them, and for example `" + *left_out +
                  "` is not among them",
-             EventLevel::kWarning);
+             messages::EventLevel::kWarning);
 }
 
-void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
-  const StepReport& report = committed.report;
+void write_metrics(Turn& turn, const messages::StepCommitted& committed,
+                   const std::vector<GroupId>& batch) {
+  const messages::StepReport& report = committed.report;
   RunStatistics& statistics = turn.seen.statistics;
   const BatchFigures& shown = statistics.batch;
   const StalenessCount& staleness = shown.staleness;
   const auto counters = turn.facts.flow.ledger.counters();
-  const JobStatus job = status_of(turn.view());
-  const StepFigures& figures = statistics.last_step.emplace(figures_of_step(turn.view(), report));
+  const messages::JobStatus job = status_of(turn.view());
+  const messages::StepFigures& figures =
+      statistics.last_step.emplace(figures_of_step(turn.view(), report));
   nlohmann::json line{{"step", committed.step.value + 1},
                       {"critic/rewards/mean", shown.rewards.mean},
                       {"critic/rewards/min", shown.rewards.min},
@@ -160,7 +163,8 @@ void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector
   turn.send(WriteMetrics{dump_json(line)});
 }
 
-void write_samples(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
+void write_samples(Turn& turn, const messages::StepCommitted& committed,
+                   const std::vector<GroupId>& batch) {
   const auto n = static_cast<std::size_t>(turn.config.n);
   std::size_t rows = n;
   if (const auto& limit = turn.config.samples.per_step) rows = static_cast<std::size_t>(*limit);
@@ -178,7 +182,7 @@ void write_samples(Turn& turn, const StepCommitted& committed, const std::vector
                              .rows_max = rows};
     for (std::size_t at = i * n; at < std::min((i + 1) * n, advantages.size()); ++at)
       samples.advantages.push_back(advantages[at]);
-    for (const TrajectoryHeader& trajectory : facts.header->trajectories)
+    for (const messages::TrajectoryHeader& trajectory : facts.header->trajectories)
       samples.finishes.push_back(trajectory.finish);
     if (const auto notes = turn.seen.notes.find(batch[i]); notes != turn.seen.notes.end())
       samples.notes = notes->second;
@@ -187,4 +191,4 @@ void write_samples(Turn& turn, const StepCommitted& committed, const std::vector
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

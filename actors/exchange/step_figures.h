@@ -6,16 +6,18 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // `batch` has the groups of the step, in the order of training.
-void write_metrics(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch);
-// Of the first groups of the batch, as many rows as samples.per_step says.
-void write_samples(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch);
+void write_metrics(Turn& turn, const messages::StepCommitted& committed,
+                   const std::vector<GroupId>& batch);
+// Writes samples of the first groups of the batch, as many rows as samples.per_step says.
+void write_samples(Turn& turn, const messages::StepCommitted& committed,
+                   const std::vector<GroupId>& batch);
 
-// Says it once in the run's whole life, whoever resumes it.
+// Says once per run, resumes included, that a sample was dropped.
 void take(Turn& turn, const SampleDropped& dropped);
 // Says once that the reward's `extra` has more numbers than metrics have room for.
 void tell_of_extras(Turn& turn);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

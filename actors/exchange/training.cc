@@ -16,11 +16,11 @@
 #include "actors/exchange/step_figures.h"
 #include "actors/exchange/work_totals.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
-std::string skipped_text(std::int64_t step, const StepReport& report) {
+std::string skipped_text(std::int64_t step, const messages::StepReport& report) {
   return "step " + std::to_string(step) + " was skipped: its gradient is not finite (norm " +
          std::to_string(report.grad_norm) + ", loss " + std::to_string(report.loss) +
          "); skipped in a row: " + std::to_string(report.skipped_in_row) +
@@ -46,7 +46,7 @@ bool evaluation_in_the_way(const RunView& view, StepId step) {
 }
 
 void send_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
-  TrainStep train{
+  messages::TrainStep train{
       .step = step, .publish = publishes(turn.view(), step), .retain = oldest_needed(turn.view())};
   for (const GroupId group : batch) {
     const GroupFacts& facts = turn.facts.flow.entries.at(group);
@@ -74,7 +74,7 @@ void note_batch(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
   turn.seen.statistics.batch = figures_of_batch(step, groups);
 }
 
-void note_trained(Turn& turn, const StepReport& report) {
+void note_trained(Turn& turn, const messages::StepReport& report) {
   TrainedTotals& trained = turn.seen.statistics.trained;
   trained.tokens += report.tokens_trained;
   trained.tokens_at_staleness_0 += report.tokens_at_staleness_0;
@@ -89,7 +89,7 @@ void note_trained(Turn& turn, const StepReport& report) {
 }
 
 // Tells a collapse of the policy, which costs a run more than any of its steps.
-void watch_for_collapse(Turn& turn, std::int64_t step, const StepReport& report) {
+void watch_for_collapse(Turn& turn, std::int64_t step, const messages::StepReport& report) {
   const Spread& rewards = turn.seen.statistics.batch.rewards;
   const auto collapse = turn.seen.collapse.take({.step = step,
                                                  .groups = turn.config.budget.groups_per_step,
@@ -97,7 +97,7 @@ void watch_for_collapse(Turn& turn, std::int64_t step, const StepReport& report)
                                                  .reward_std = rewards.std,
                                                  .entropy = report.entropy,
                                                  .ppo_kl = report.ppo_kl});
-  if (collapse) turn.say(text(*collapse), EventLevel::kWarning);
+  if (collapse) turn.say(text(*collapse), messages::EventLevel::kWarning);
 }
 
 bool falls_due(std::int64_t frequency, std::int64_t step) {
@@ -106,12 +106,13 @@ bool falls_due(std::int64_t frequency, std::int64_t step) {
 
 // Carries out the consequences of a step's first commit: figures, the next checkpoint, the next
 // evaluation.
-void after_commit(Turn& turn, const StepCommitted& committed, const std::vector<GroupId>& batch) {
+void after_commit(Turn& turn, const messages::StepCommitted& committed,
+                  const std::vector<GroupId>& batch) {
   const std::int64_t done = committed.step.value + 1;
   const bool last = done == turn.config.budget.steps_total;
   note_trained(turn, committed.report);
   if (committed.report.skipped_in_row > 0)
-    turn.say(skipped_text(done, committed.report), EventLevel::kWarning);
+    turn.say(skipped_text(done, committed.report), messages::EventLevel::kWarning);
   watch_for_collapse(turn, done, committed.report);
   note_totals(turn, committed.publication);
   turn.seen.statistics.add_rate_point(turn.now);
@@ -149,7 +150,7 @@ void form(Turn& turn) {
   send_step(turn, step, batch);
 }
 
-void take(Turn& turn, const StepCommitted& committed) {
+void take(Turn& turn, const messages::StepCommitted& committed) {
   const LearnerFacts& learner = turn.facts.learner;
   const scheduler::Ledger& ledger = turn.facts.flow.ledger;
   if (!learner.who || learner.who->incarnation != committed.from.incarnation) return;
@@ -178,7 +179,8 @@ void take(Turn& turn, const StepCommitted& committed) {
                           .publication = committed.publication});
   if (committed.publication) note_publication(turn, *committed.publication);
   if (!repeated) after_commit(turn, committed, batch);
-  // Asked for by the next Decide: by then it is known whether the figures of the step were written.
+  // The next Decide asks for the checkpoint: by then it is known whether the figures of the step
+  // were written.
   turn.seen.learner.save_due = learner.checkpoint_awaited == version;
   turn.wake();
 }
@@ -188,4 +190,4 @@ void finish_training(Turn& turn) {
   enter(turn, RunStage::kFinishing, "all steps are trained");
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

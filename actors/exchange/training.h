@@ -4,15 +4,15 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Sends the learner its next step, where it owes no answer: a batch that it must repeat, or a new
 // one if the budget allows one to be formed.
 void form(Turn& turn);
 
-void take(Turn& turn, const StepCommitted& committed);
+void take(Turn& turn, const messages::StepCommitted& committed);
 
 // Evaluates the last version and waits for the last checkpoint.
 void finish_training(Turn& turn);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

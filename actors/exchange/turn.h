@@ -4,7 +4,7 @@
 // The parts are functions over a Turn, a file for each part (exchange_core.h lists them). A part
 // decides on facts alone, records its decision, and then sends the messages that follow from it.
 //
-//   EX-J  No message leaves before the journal holds what it follows from.
+//   EX-1  No message leaves before the journal holds what it follows from.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 #include "actors/exchange/observed.h"
 #include "actors/exchange/state/durable_state.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // The journal of the decisions since the last Decide.
 struct JournalDraft {
@@ -66,23 +66,25 @@ class Turn {
   void survive_power_cut() { draft_.durability = Durability::kPowerCut; }
 
   void send(ExchangeEffect effect) { effects_.push_back(std::move(effect)); }
-  void tell_rollout(const Sender& to, RolloutInbox message) {
+  void tell_rollout(const messages::Sender& to, messages::RolloutInbox message) {
     send(ToRollout{address(to), std::move(message)});
   }
-  void tell_reward(const Sender& to, RewardInbox message) {
+  void tell_reward(const messages::Sender& to, messages::RewardInbox message) {
     send(ToReward{address(to), std::move(message)});
   }
-  void tell_learner(LearnerInbox message) {  // it is up
+  void tell_learner(messages::LearnerInbox message) {  // it is up
     send(ToLearner{address(*facts.learner.who), std::move(message)});
   }
-  void notify(ExchangeNotices notice) { send(Notify{std::move(notice)}); }
+  void notify(messages::ExchangeNotices notice) { send(Notify{std::move(notice)}); }
   // One line of `tandem events` about the job.
-  void say(std::string message, EventLevel level = EventLevel::kInfo) {
-    notify(ExchangeEvent{config.job, config.job, std::move(message), level});
+  void say(std::string message, messages::EventLevel level = messages::EventLevel::kInfo) {
+    notify(messages::ExchangeEvent{config.job, config.job, std::move(message), level});
   }
   void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled
 
-  static actor::Address address(const Sender& who) { return {who.actor, who.incarnation}; }
+  static actor::Address address(const messages::Sender& who) {
+    return {who.actor, who.incarnation};
+  }
 
  private:
   DurableState& state_;
@@ -90,4 +92,4 @@ class Turn {
   std::vector<ExchangeEffect>& effects_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

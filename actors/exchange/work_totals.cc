@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 double reported_seconds(const RunView& view, const WorkerSeen& rollout) {
   const auto& since = view.seen.statistics.running_since;
@@ -36,11 +36,11 @@ double trainer_idle_fraction(const RunView& view) {
   return std::clamp(1 - total.learner_busy_seconds / total.running_seconds, 0.0, 1.0);
 }
 
-void note_totals(Turn& turn, const std::optional<Publication>& publication) {
+void note_totals(Turn& turn, const std::optional<messages::Publication>& publication) {
   RunTotals totals{
       .trained = turn.seen.statistics.trained, .work = work_of(turn.view()), .publish_seconds = {}};
   if (publication) totals.publish_seconds = publication->seconds;
   turn.record(TotalsNoted{turn.facts.flow.ledger.next_commit(), std::move(totals)});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -6,7 +6,7 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // How long the rollout was up, of the part of the run that trains, until it last told how busy it
 // was, in seconds.
@@ -15,7 +15,8 @@ WorkTotals work_of(const RunView& view);
 double rollout_idle_fraction(const RunView& view);  // 0…1, of all rollouts
 double trainer_idle_fraction(const RunView& view);  // 0…1
 
-// Records the totals for a later incarnation of the run. `publication`: of the step just trained.
-void note_totals(Turn& turn, const std::optional<Publication>& publication);
+// Records the totals for a later incarnation of the run. `publication` is that of the step just
+// trained.
+void note_totals(Turn& turn, const std::optional<messages::Publication>& publication);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -10,17 +10,17 @@
 #include "actors/exchange/checks.h"
 #include "actors/exchange/work_totals.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
-bool is_rollout(const RunFacts& facts, const Sender& who) {
+bool is_rollout(const RunFacts& facts, const messages::Sender& who) {
   return find(facts.workers.rollouts, who) != nullptr;
 }
 
 // Settles the things that a worker leaves behind: its leases, its part of evaluations, and its
 // time at work. Its incarnation, or the coming up of the next one, is the caller's to record.
-void retire(Turn& turn, const Sender& who) {
+void retire(Turn& turn, const messages::Sender& who) {
   const bool generates = is_rollout(turn.facts, who);
   for (const scheduler::Lease& lease : turn.facts.flow.ledger.leases_of(who.incarnation))
     turn.record(LeaseReleased{lease.group, who});
@@ -36,16 +36,16 @@ void retire(Turn& turn, const Sender& who) {
   seen.by_actor.erase(who.actor);
 }
 
-void end_incarnation(Turn& turn, const Sender& who) {
+void end_incarnation(Turn& turn, const messages::Sender& who) {
   turn.record(IncarnationEnded{who});
   if (auto& groups = turn.seen.broadcasts.groups) groups->gone(who.actor, who.incarnation);
 }
 
-void come_up(Turn& turn, Role role, const Sender& who, std::int64_t capacity) {
+void come_up(Turn& turn, messages::Role role, const messages::Sender& who, std::int64_t capacity) {
   const auto& workers =
-      role == Role::kRollout ? turn.facts.workers.rollouts : turn.facts.workers.rewards;
+      role == messages::Role::kRollout ? turn.facts.workers.rollouts : turn.facts.workers.rewards;
   if (const auto old = workers.find(who.actor); old != workers.end())
-    retire(turn, Sender(old->second.who));
+    retire(turn, messages::Sender(old->second.who));
   turn.record(WorkerCameUp{role, who, capacity});
   turn.seen.workers.by_actor[who.actor] = {.up = turn.now, .worked = turn.now};
   turn.wake();
@@ -53,8 +53,9 @@ void come_up(Turn& turn, Role role, const Sender& who, std::int64_t capacity) {
 
 // Ends a rollout that installed wrong weights (EX-I): its groups are leased again, its later
 // messages are ignored, and its link is cut.
-void condemn(Turn& turn, const Sender& rollout, const std::string& why) {
-  turn.notify(ExchangeEvent{turn.config.job, rollout.actor, why, EventLevel::kError});
+void condemn(Turn& turn, const messages::Sender& rollout, const std::string& why) {
+  turn.notify(
+      messages::ExchangeEvent{turn.config.job, rollout.actor, why, messages::EventLevel::kError});
   retire(turn, rollout);
   end_incarnation(turn, rollout);
   refuse(turn, rollout, why);
@@ -62,40 +63,41 @@ void condemn(Turn& turn, const Sender& rollout, const std::string& why) {
 
 }  // namespace
 
-const WorkerFacts* find(const std::map<std::string, WorkerFacts>& role, const Sender& from) {
+const WorkerFacts* find(const std::map<std::string, WorkerFacts>& role,
+                        const messages::Sender& from) {
   const auto it = role.find(from.actor);
   if (it == role.end() || it->second.who.incarnation != from.incarnation) return nullptr;
   return &it->second;
 }
 
-bool has_ended(const RunFacts& facts, const Sender& from) {
+bool has_ended(const RunFacts& facts, const messages::Sender& from) {
   const auto it = facts.workers.ended.find(from.actor);
   return it != facts.workers.ended.end() && from.incarnation <= it->second;
 }
 
-void take(Turn& turn, const RolloutUp& up) {
+void take(Turn& turn, const messages::RolloutUp& up) {
   if (has_ended(turn.facts, up.from)) return;
   if (find(turn.facts.workers.rollouts, up.from))
     return refuse(turn, up.from, "RolloutUp: it is up already");
-  come_up(turn, Role::kRollout, up.from, up.capacity);
+  come_up(turn, messages::Role::kRollout, up.from, up.capacity);
 }
 
-void take(Turn& turn, const RewardUp& up) {
+void take(Turn& turn, const messages::RewardUp& up) {
   if (has_ended(turn.facts, up.from)) return;
   if (find(turn.facts.workers.rewards, up.from))
     return refuse(turn, up.from, "RewardUp: it is up already");
-  come_up(turn, Role::kReward, up.from, up.capacity);
+  come_up(turn, messages::Role::kReward, up.from, up.capacity);
 }
 
-void take(Turn& turn, const ActorDown& down) {
-  const Sender who{down.actor, down.incarnation};
+void take(Turn& turn, const messages::ActorDown& down) {
+  const messages::Sender who{down.actor, down.incarnation};
   if (is_rollout(turn.facts, who) || find(turn.facts.workers.rewards, who)) retire(turn, who);
   end_incarnation(turn, who);
   turn.wake();
 }
 
-void take(Turn& turn, const DrainActor& drain) {
-  const Sender who{drain.actor, drain.incarnation};
+void take(Turn& turn, const messages::DrainActor& drain) {
+  const messages::Sender who{drain.actor, drain.incarnation};
   if (auto& groups = turn.seen.broadcasts.groups) groups->leaves(who.actor, who.incarnation);
   if (is_rollout(turn.facts, who) || find(turn.facts.workers.rewards, who)) {
     const Time deadline = turn.now + std::chrono::milliseconds(drain.deadline_ms);
@@ -104,12 +106,12 @@ void take(Turn& turn, const DrainActor& drain) {
     turn.wake();
     return turn.send(DecideAt{deadline});
   }
-  end_incarnation(turn, who);  // it never came up, and now it need not
-  turn.notify(ActorDrained{turn.config.job, who.actor, who.incarnation});
+  end_incarnation(turn, who);  // the actor never came up, and now it need not
+  turn.notify(messages::ActorDrained{turn.config.job, who.actor, who.incarnation});
   turn.wake();
 }
 
-void take(Turn& turn, const Installed& installed) {
+void take(Turn& turn, const messages::Installed& installed) {
   if (!is_rollout(turn.facts, installed.from)) return;
   if (installed.version > turn.facts.versions.published)
     return refuse(turn, installed.from,
@@ -122,7 +124,7 @@ void take(Turn& turn, const Installed& installed) {
   turn.wake();
 }
 
-void take(Turn& turn, RolloutStats stats) {
+void take(Turn& turn, messages::RolloutStats stats) {
   turn.seen.statistics.add_rate_point(turn.now);
   if (!is_rollout(turn.facts, stats.from)) return;
   WorkerSeen& worker = turn.seen.workers.by_actor[stats.from.actor];
@@ -132,7 +134,7 @@ void take(Turn& turn, RolloutStats stats) {
   worker.stats_at = turn.now;
 }
 
-void extend_leases(Turn& turn, const Sender& holder, Duration lease) {
+void extend_leases(Turn& turn, const messages::Sender& holder, Duration lease) {
   for (const scheduler::Lease& held : turn.facts.flow.ledger.leases_of(holder.incarnation))
     turn.set_deadline({held.group, held.id, held.epoch}, turn.now + lease);
 }
@@ -142,12 +144,13 @@ void expire_leases(Turn& turn) {
     const Incarnation holder = turn.facts.flow.ledger.find(group)->lease->holder;
     turn.record(LeaseExpired{group});
     for (const auto& [name, worker] : turn.facts.workers.rollouts)
-      if (worker.who.incarnation == holder) turn.tell_rollout(worker.who, HandBack{{group}});
+      if (worker.who.incarnation == holder)
+        turn.tell_rollout(worker.who, messages::HandBack{{group}});
   }
 }
 
 void finish_drains(Turn& turn) {
-  std::vector<std::pair<Sender, bool>> leaving;  // and whether it still holds anything
+  std::vector<std::pair<messages::Sender, bool>> leaving;  // and whether it still holds anything
   for (const auto* role : {&turn.facts.workers.rollouts, &turn.facts.workers.rewards})
     for (const auto& [name, worker] : *role) {
       if (!worker.draining) continue;
@@ -160,12 +163,12 @@ void finish_drains(Turn& turn) {
       leaving.emplace_back(worker.who, busy);
     }
   for (const auto& [who, busy] : leaving) {
-    if (busy && is_rollout(turn.facts, who)) turn.tell_rollout(who, HandBack{});
+    if (busy && is_rollout(turn.facts, who)) turn.tell_rollout(who, messages::HandBack{});
     retire(turn, who);
     end_incarnation(turn, who);
-    turn.notify(ActorDrained{turn.config.job, who.actor, who.incarnation});
+    turn.notify(messages::ActorDrained{turn.config.job, who.actor, who.incarnation});
     turn.seen.workers.troubles.forget(who.actor);
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

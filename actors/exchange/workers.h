@@ -11,24 +11,25 @@
 
 #include "actors/exchange/turn.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
-void take(Turn& turn, const RolloutUp& up);
-void take(Turn& turn, const RewardUp& up);
-void take(Turn& turn, const Installed& installed);
-void take(Turn& turn, RolloutStats stats);
-void take(Turn& turn, const DrainActor& drain);
-// A worker's end; of another actor only its incarnation is noted.
-void take(Turn& turn, const ActorDown& down);
+void take(Turn& turn, const messages::RolloutUp& up);
+void take(Turn& turn, const messages::RewardUp& up);
+void take(Turn& turn, const messages::Installed& installed);
+void take(Turn& turn, messages::RolloutStats stats);
+void take(Turn& turn, const messages::DrainActor& drain);
+// Takes the end of a worker; for another actor only the incarnation is noted.
+void take(Turn& turn, const messages::ActorDown& down);
 
 void expire_leases(Turn& turn);
 // Lets go of workers that drain and hold nothing, or whose deadline has come.
 void finish_drains(Turn& turn);
 
-// The worker that is up as this incarnation; null of any other.
-const WorkerFacts* find(const std::map<std::string, WorkerFacts>& role, const Sender& from);
-bool has_ended(const RunFacts& facts, const Sender& from);
+// The worker that is up as this incarnation; null if there is none.
+const WorkerFacts* find(const std::map<std::string, WorkerFacts>& role,
+                        const messages::Sender& from);
+bool has_ended(const RunFacts& facts, const messages::Sender& from);
 // A holder that makes progress keeps what it holds, however long that takes.
-void extend_leases(Turn& turn, const Sender& holder, Duration lease);
+void extend_leases(Turn& turn, const messages::Sender& holder, Duration lease);
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -58,13 +58,13 @@ constexpr const char* kOneObject = "a data file has one JSON object per line";
 // Where a conversation is looked for if the prompt's key is absent.
 constexpr const char* kMessages = "messages";
 
-Result<actors::ChatMessage> parse_message(const json& message, std::size_t number,
-                                          const std::string& where) {
+Result<model::ChatMessage> parse_message(const json& message, std::size_t number,
+                                         const std::string& where) {
   const std::string at = "message " + std::to_string(number);
   if (!message.is_object())
     return bad_line(where, at + " must be an object, found " + type_help(message),
                     R"(as in {"role": "user", "content": "Hello"})");
-  actors::ChatMessage parsed;
+  model::ChatMessage parsed;
   for (const auto& [key, value] : message.items()) {
     const bool role = key == "role";
     if (!role && key != "content") {
@@ -92,7 +92,7 @@ class ChatRenderer {
 
   Result<std::string> text_of(const json& messages, const std::string& where) {
     if (!chat_) {
-      const auto known = actors::read_chat_template(source_.model);
+      const auto known = model::read_chat_template(source_.model);
       if (!known)
         return Error{
             ErrorCode::kInvalid,
@@ -102,23 +102,23 @@ class ChatRenderer {
                 " with data.chat_template, or give prompts as text"};
       chat_ = *known;
     }
-    std::vector<actors::ChatMessage> parsed;
+    std::vector<model::ChatMessage> parsed;
     for (const json& message : messages) {
       auto one = parse_message(message, parsed.size() + 1, where);
       if (!one) return one.error();
       parsed.push_back(*std::move(one));
     }
-    auto text = actors::render_chat(*chat_, parsed, source_.options);
+    auto text = model::render_chat(*chat_, parsed, source_.options);
     if (!text) return bad_line(where, text.error().message, "");
     return text;
   }
 
   // Known once text_of() has succeeded.
-  const std::optional<actors::ChatTemplate>& chat() const { return chat_; }
+  const std::optional<model::ChatTemplate>& chat() const { return chat_; }
 
  private:
   const ChatSource& source_;
-  std::optional<actors::ChatTemplate> chat_;
+  std::optional<model::ChatTemplate> chat_;
 };
 
 // Reads the lines of one data set, and knows what all of its files have in common.
@@ -157,9 +157,9 @@ class DatasetReader {
   std::array<JsonField, 5> fields_;  // in the order of the constructor
   const JsonField &prompt_ = fields_[0], &messages_ = fields_[1], &completion_ = fields_[2],
                   &data_source_ = fields_[3], &answer_ = fields_[4];
-  Record record_;  // of the present line
+  Record record_;  // the record of the present line
   ReadingProgress progress_;
-  std::size_t bytes_ = 0;  // of all lines
+  std::size_t bytes_ = 0;  // the bytes of all lines
 };
 
 Result<void> DatasetReader::parse_text(const JsonField& field,
@@ -297,7 +297,7 @@ DatasetKeys dataset_keys(const JobSpec& job) {
 }
 
 RecordNeeds needs_of_prompts(const JobSpec& job) {
-  const bool compares = actors::needs_answer(job.reward.type, job.reward.pattern.value_or(""));
+  const bool compares = reward::needs_answer(job.reward.type, job.reward.pattern.value_or(""));
   return compares ? RecordNeeds::kAnswer : RecordNeeds::kPrompt;
 }
 

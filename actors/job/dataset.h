@@ -31,7 +31,7 @@ struct Record {
   std::optional<std::string> completion;   // the text that a warm start trains on
   std::optional<std::string> data_source;  // the data set that the line is from
   // The template by which the prompt was rendered; absent where the prompt was a text.
-  std::optional<actors::ChatTemplate> chat;
+  std::optional<model::ChatTemplate> chat;
   std::string json;   // the whole line; of a conversation see above
   std::string where;  // "train.jsonl:17", for errors
 };
@@ -41,9 +41,9 @@ enum class RecordNeeds { kPrompt, kAnswer, kCompletion };
 
 // Where the chat template of a data set comes from.
 struct ChatSource {
-  std::filesystem::path model;                 // read when the first conversation is met
-  std::optional<actors::ChatTemplate> chosen;  // by the job, instead of the model's own
-  actors::ChatOptions options;
+  std::filesystem::path model;                // read when the first conversation is met
+  std::optional<model::ChatTemplate> chosen;  // by the job, instead of the model's own
+  model::ChatOptions options;
 };
 
 // The names of the fields in a line.
@@ -55,8 +55,8 @@ struct DatasetKeys {
   ChatSource chat;
 };
 
-// What the lines of prompts must have: an answer only where the reward compares with one, as
-// `exact`, `math` and an expression with a group do. A program may do without.
+// The fields that the lines of prompts must have: an answer only where the reward compares with
+// one, as `exact`, `math` and an expression with a group do. A program may do without.
 RecordNeeds needs_of_prompts(const JobSpec& job);
 
 // The names and the template that `job` gives.

@@ -45,7 +45,8 @@ std::string explain_section(std::string_view path) {
       text += std::string(path) + ": " + std::string(section.description) + "\n";
   if (path.empty()) text += "The keys of a job file and their defaults:\n";
   for (const Key& key : job_keys())
-    // With the dot, so that `learner` does not list a key of a section such as `learner_x`.
+    // The dot belongs to the prefix, so that `learner` does not list a key of a section such as
+    // `learner_x`.
     if (path.empty() || key.path.starts_with(std::string(path) + ".")) text += key_line(key);
   return text + "\n`tandem explain KEY` says what a key means.\n";
 }

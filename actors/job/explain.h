@@ -9,8 +9,9 @@
 
 namespace tandem::job {
 
-// For "" the keys of all sections with their defaults; for a section its keys; for a key (or an
-// alias) its type, default, range and meaning. kNotFound otherwise, with the nearest name as help.
+// The help text: for "" the keys of all sections with their defaults; for a section its keys; for a
+// key (or an alias) its type, default, range and meaning. kNotFound otherwise, with the nearest
+// name as help.
 Result<std::string> explain(std::string_view key_or_section);
 
 // The text of docs/job-file.md.

@@ -89,7 +89,7 @@ std::optional<Error> hub_id_error(const fs::path& path, const fs::path& base,
                                   const std::string& where) {
   std::error_code ignored;
   const fs::path relative = path.lexically_normal().lexically_relative(base.lexically_normal());
-  if (!actors::is_hub_id(relative) || fs::exists(path.parent_path(), ignored)) return std::nullopt;
+  if (!model::is_hub_id(relative) || fs::exists(path.parent_path(), ignored)) return std::nullopt;
   const std::string id = relative, name = relative.filename();
   return Error{ErrorCode::kFailed,
                "there is no folder " + path.string() + ": `" + id +

@@ -21,7 +21,7 @@ struct JobPlace {
 
 class JobFaults {
  public:
-  // Of two faults at one place the one that was added first comes first.
+  // Faults at one place are in the order in which they were added.
   void add(const JobPlace& at, std::string message, std::string help);
   bool empty() const { return kept_.empty(); }
   // Whether a fault at this place would be told and not only counted, for help that takes long.

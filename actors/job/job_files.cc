@@ -34,7 +34,7 @@ struct FileCheck {
   }
 
   // A path is absolute by now; it may have been relative to the job file or, by --set, to the
-  // caller. Of a folder that is not there one file is told.
+  // caller. Where the folder is missing, only one of its files is reported.
   void model(const fs::path& folder, std::span<const fs::path> bases) const {
     const JobPlace at = place_of("model.path");
     for (const fs::path& base : bases)

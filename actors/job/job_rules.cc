@@ -187,7 +187,7 @@ void reward_rules(const JobSpec& job, Violations& broken) {
   if (regex && !r.pattern)
     broken.push_back({"reward.type", type + " needs `reward.pattern`", "add the expression"});
   else if (regex)
-    if (const auto compiled = actors::check_pattern(*r.pattern); !compiled)
+    if (const auto compiled = reward::check_pattern(*r.pattern); !compiled)
       broken.push_back({"reward.pattern", compiled.error().message,
                         "write it as a Perl-compatible regular expression (PCRE2)"});
   if (!regex && r.pattern)
@@ -269,31 +269,34 @@ void learner_rules(const JobSpec& job, Violations& broken) {
                       "a part of the completion's length is usual"});
 }
 
+std::string broadcast_type(const JobSpec& job) {
+  return "`weight_broadcast.type: " + std::string(spelling(job.weight_broadcast.type)) + "`";
+}
+
 // A broadcast by NCCL goes from GPU memory to GPU memory: each side needs a GPU.
 void nccl_rules(const JobSpec& job, Violations& broken) {
-  if (job.weight_broadcast.type != BroadcastType::kNccl) return;
+  if (!weights::traits_of(job.weight_broadcast.type).nccl) return;
   for (const auto& [key, gpus] :
        {std::pair("pools.learner.gpus_per_actor", job.pools.learner.gpus_per_actor),
         std::pair("pools.rollout.gpus_per_actor", job.pools.rollout.gpus_per_actor)})
     if (gpus <= 0)
       broken.push_back({key,
-                        "`weight_broadcast.type: nccl` sends weights from GPU to GPU, and `" +
+                        broadcast_type(job) + " sends weights from GPU to GPU, and `" +
                             std::string(key) + "` is 0",
                         "set `" + std::string(key) + ": 1`, or `weight_broadcast.type: auto`"});
 }
 
-// CUDA IPC shares memory of one GPU: the learner and all rollouts must be placed on the same one.
-void cuda_ipc_rules(const JobSpec& job, Violations& broken) {
-  if (job.weight_broadcast.type != BroadcastType::kCudaIpc) return;
+// Memory of one GPU is shared: the learner and all rollouts must be placed on the same one.
+void one_gpu_rules(const JobSpec& job, Violations& broken) {
+  if (!weights::traits_of(job.weight_broadcast.type).one_gpu) return;
   for (const auto& [key, strategy] :
        {std::pair("pools.rollout.strategy", job.pools.rollout.strategy),
         std::pair("pools.learner.strategy", job.pools.learner.strategy)})
     if (strategy == PoolStrategy::kSpread)
       broken.push_back({key,
                         "`" + std::string(key) +
-                            ": spread` takes the GPU with the most left, and "
-                            "`weight_broadcast.type: cuda_ipc` needs the learner and all rollouts "
-                            "on one GPU",
+                            ": spread` takes the GPU with the most left, and " +
+                            broadcast_type(job) + " needs the learner and all rollouts on one GPU",
                         "set it to pack, or `weight_broadcast.type: auto`"});
   const double rollout = job.pools.rollout.gpus_per_actor;
   const double all =
@@ -301,8 +304,8 @@ void cuda_ipc_rules(const JobSpec& job, Violations& broken) {
   if (rollout > 0 && job.pools.learner.gpus_per_actor > 0 && all <= 1) return;
   broken.push_back(
       {"weight_broadcast.type",
-       "`weight_broadcast.type: cuda_ipc` needs the learner and all rollouts on one "
-       "GPU, of which each has a share",
+       broadcast_type(job) +
+           " needs the learner and all rollouts on one GPU, of which each has a share",
        "set `pools.learner.gpus_per_actor` and `pools.rollout.gpus_per_actor` above 0, "
        "together at most 1; or `weight_broadcast.type: auto`"});
 }
@@ -346,7 +349,7 @@ constexpr double kLrOfRandomWeights = 1e-3;
 constexpr double kPretrainedLrAdvised = 1e-4;
 
 // Only changes of values that the user gave are reported; a default that is replaced is no news.
-void settle_loss(actors::AlgorithmConfig& a, const Given& given,
+void settle_loss(learner::AlgorithmConfig& a, const Given& given,
                  std::vector<std::string>& changes) {
   const bool gspo = a.loss_mode == LossMode::kGspo, cispo = a.loss_mode == LossMode::kCispo;
   const bool dr_grpo = a.adv_estimator == AdvEstimator::kDrGrpo;
@@ -376,7 +379,7 @@ std::vector<Violation> broken_rules(const JobSpec& job) {
   for (const auto rule : {name_rule, actor_rules}) rule(job, broken);
   if (!trains(job)) return broken;
   for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules,
-                          reward_rules, learner_rules, staleness_rules, cuda_ipc_rules, nccl_rules})
+                          reward_rules, learner_rules, staleness_rules, one_gpu_rules, nccl_rules})
     rule(job, broken);
   return broken;
 }

@@ -18,7 +18,7 @@ struct Violation {
   std::string help;
 };
 
-// The rules that `job` breaks, in a fixed order. Of rules about one value that build on each other
+// The rules that `job` breaks, in a fixed order. Where rules about one value build on each other,
 // only the first broken one is there. A settled job is expected: some rules would otherwise refuse
 // values that settle() replaces.
 std::vector<Violation> broken_rules(const JobSpec& job);

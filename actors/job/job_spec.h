@@ -48,7 +48,7 @@ struct DataSpec {
   std::string data_source_key = "data_source";
   // How a line whose prompt is a list of messages becomes text; these three have no effect on a
   // line whose prompt is a text.
-  std::optional<actors::ChatTemplate> chat_template;  // empty, "auto": the model's own
+  std::optional<model::ChatTemplate> chat_template;  // empty, "auto": the model's own
   bool enable_thinking = true;
   std::string chat_date = "26 Jul 2024";
   std::int64_t max_prompt_length = 64;    // tokens
@@ -61,7 +61,7 @@ struct DataSpec {
 };
 
 // Supervised steps before reinforcement learning begins: the learner's keys, and the data.
-struct WarmStartSpec : actors::WarmStartConfig {
+struct WarmStartSpec : learner::WarmStartConfig {
   std::vector<std::filesystem::path> train_files;
 };
 
@@ -91,8 +91,8 @@ struct RewardSpec {
 
 // How many completions samples.jsonl gets, failures besides.
 struct SamplesSpec {
-  std::optional<std::int64_t> per_step;          // of a training step; null: those of one group
-  std::optional<std::int64_t> evaluation = 160;  // of each evaluation; none: "all"
+  std::optional<std::int64_t> per_step;  // samples of a training step; null: those of one group
+  std::optional<std::int64_t> evaluation = 160;  // samples of each evaluation; nullopt: "all"
 };
 
 // The gang of ranks that trains, and how often it saves and evaluates. A step is one batch and one
@@ -114,7 +114,7 @@ struct LearnerSpec {
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
   std::optional<std::string> keep_best;  // a key of evaluations' records in metrics.jsonl
-  actors::OptimizerConfig optimizer;
+  learner::OptimizerConfig optimizer;
 };
 
 // How far generation and training may drift apart: the letters K, L and m of the staleness budget
@@ -179,7 +179,7 @@ struct JobSpec {
   RewardSpec reward;
   SamplesSpec samples;
   LearnerSpec learner;
-  actors::AlgorithmConfig algorithm;  // settle() in job_rules.h fits some fields to others
+  learner::AlgorithmConfig algorithm;  // settle() in job_rules.h fits some fields to others
   AsyncSpec async;
   WeightBroadcastSpec weight_broadcast;
   PoolsSpec pools;

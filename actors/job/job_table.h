@@ -20,13 +20,13 @@
 
 namespace tandem::job {
 
-// A key that chooses one of `names`: read and written as an index, so that the table needs no type
-// per enum. `get` and `set` borrow the JobSpec of the field.
+// A key that chooses one of `names`: read and written as a name, so that the table needs no type
+// per enum. `get` and `set` borrow the JobSpec of the field; `set` takes one of `names`.
 struct EnumField {
   Names names;
   bool nullable = false;
-  std::function<std::optional<std::size_t>()> get;  // nullopt: null
-  std::function<void(std::optional<std::size_t>)> set;
+  std::function<std::optional<std::string_view>()> get;  // nullopt: null
+  std::function<void(std::optional<std::string_view>)> set;
 };
 
 // A key that is a number, or the word that stands for none.
@@ -90,7 +90,7 @@ std::span<const Section> job_sections();
 // kAnyActor: "actors.NAME.replicas" stands for "actors.counter.replicas".
 inline constexpr const char* kAnyActor = "NAME";
 struct TablePath {
-  std::string path;   // of the table
+  std::string path;   // the key's path in the table
   std::string actor;  // the user's name; empty: the path has none
 };
 TablePath table_path(std::string_view path);

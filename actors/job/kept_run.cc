@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kCheckpointPrefix = "step-";
-constexpr const char* kJournal = "journal.sqlite";  // of a run that has begun
+constexpr const char* kJournal = "journal.sqlite";  // exists once the run has begun
 
 constexpr std::size_t kChangesShown = 10;
 constexpr std::size_t kValueBytes = 60;

@@ -32,9 +32,9 @@ std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& run);
 // kInvalid where `job` has resume_mode: disable, or ends before the newest checkpoint of `run`.
 Result<void> check_resumable(const JobSpec& job, const std::filesystem::path& run);
 
-// What a run that went on as `before` does otherwise as `now`, a sentence each for the user: which
-// keys have another value, at most ten by name, and whether the prompts that come next no longer
-// follow those that were drawn before. Empty where every key has the same value.
+// The differences between going on as `before` and as `now`, in one sentence each for the user:
+// which keys have another value, at most ten by name, and whether the prompts that come next no
+// longer follow those that were drawn before. Empty where every key has the same value.
 std::vector<std::string> changes_of_resume(const JobSpec& before, const JobSpec& now);
 
 // The command that continues the run, quoted for a shell: "tandem run --resume '/a b/c-1'".

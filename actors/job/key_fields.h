@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -47,14 +46,14 @@ constexpr Range above_to(double min, double max) {
   return {.min = min, .max = max, .min_open = true};
 }
 
-// The field of a row. An enum becomes an EnumField over the names of its values, with an index that
-// equals the enumerator; any other type becomes a pointer. Borrows `field`.
+// The field of a row. An enum becomes an EnumField over the names of its values; any other type
+// becomes a pointer. Borrows `field`.
 template <class T>
 FieldRef slot(T& field) {
   if constexpr (std::is_enum_v<T>) {
-    return EnumField{.names = value_names(field),
-                     .get = [&field] { return static_cast<std::size_t>(field); },
-                     .set = [&field](std::optional<std::size_t> i) { field = static_cast<T>(*i); }};
+    return EnumField{.names = spellings<T>(),
+                     .get = [&field] { return spelling(field); },
+                     .set = [&field](auto name) { field = spelt<T>(*name).value(); }};
   } else {
     return &field;
   }
@@ -63,42 +62,19 @@ FieldRef slot(T& field) {
 // The same for an enum that may be null.
 template <class T>
 requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
-  return EnumField{.names = value_names(T{}),
-                   .nullable = true,
-                   .get = [&field]() -> std::optional<std::size_t> {
-                     if (!field) return std::nullopt;
-                     return static_cast<std::size_t>(*field);
-                   },
-                   .set =
-                       [&field](std::optional<std::size_t> i) {
-                         field = i ? std::optional(static_cast<T>(*i)) : std::nullopt;
-                       }};
-}
-
-// The same for estimators of KL, of which three have a second name behind the others.
-inline FieldRef slot(KlPenalty& field) {
   return EnumField{
-      .names = value_names(field),
-      .get = [&field] { return static_cast<std::size_t>(field); },
-      .set =
-          [&field](std::optional<std::size_t> i) {
-            constexpr std::array kSecond{KlPenalty::kKl, KlPenalty::kMse, KlPenalty::kLowVarKl};
-            constexpr std::size_t kFirst = 4;
-            field = *i < kFirst ? static_cast<KlPenalty>(*i) : kSecond.at(*i - kFirst);
-          }};
+      .names = spellings<T>(),
+      .nullable = true,
+      .get = [&field] { return field ? std::optional(spelling(*field)) : std::nullopt; },
+      .set = [&field](auto name) { field = name ? spelt<T>(*name) : std::nullopt; }};
 }
 
 // The same for data.chat_template, whose first name stands for none.
-inline FieldRef chat_slot(std::optional<actors::ChatTemplate>& field) {
-  return EnumField{.names = chat_template_names(),
-                   .get = [&field]() -> std::optional<std::size_t> {
-                     return field ? 1 + static_cast<std::size_t>(*field) : 0;
-                   },
-                   .set =
-                       [&field](std::optional<std::size_t> i) {
-                         field = *i == 0 ? std::nullopt
-                                         : std::optional(static_cast<actors::ChatTemplate>(*i - 1));
-                       }};
+inline FieldRef chat_slot(std::optional<model::ChatTemplate>& field) {
+  return EnumField{
+      .names = chat_template_names(),
+      .get = [&field] { return field ? spelling(*field) : chat_template_names().front(); },
+      .set = [&field](auto name) { field = spelt<model::ChatTemplate>(*name); }};
 }
 
 }  // namespace tandem::job

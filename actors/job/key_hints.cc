@@ -29,8 +29,8 @@ constexpr std::string_view kTrlBatch =
 constexpr std::string_view kOutput =
     "each run has a folder of its own below TANDEM_HOME/runs, with its metrics and checkpoints";
 
-// By system. `ours` may also be a key that refuses most values in this version, such as
-// rollout.tensor_model_parallel_size: the user then reads why.
+// Keys of other systems, in groups by system. `ours` may also be a key that refuses most values in
+// this version, such as rollout.tensor_model_parallel_size: the user then reads why.
 constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.model.path", "model.path"},
     {"verl", "actor_rollout_ref.model.enable_gradient_checkpointing",
@@ -229,7 +229,8 @@ const ForeignKey* find_foreign(std::string_view path) {
   return at == std::end(kForeign) ? nullptr : at;
 }
 
-// What is absent by the first part of `path` that names such a thing, or nullptr.
+// Finds the absent thing that a part of `path` names, the first such part first; nullptr if no part
+// does.
 const AbsentThing* find_absent(std::string_view path) {
   for (;;) {
     const std::size_t dot = path.find('.');

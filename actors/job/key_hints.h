@@ -25,13 +25,13 @@ std::span<const ForeignKey> foreign_keys();
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The nearest of `candidates` if it is near enough to be a typing error: one edit for words of up
-// to three letters, else two, and a quarter of the length for long ones. Of equally near ones the
-// first.
+// to three letters, else two, and a quarter of the length for long ones. Among equally near ones it
+// is the first.
 std::optional<std::string_view> nearest(std::string_view word,
                                         std::span<const std::string_view> candidates);
 
-// What other systems have and this version has not: a section or key of that name, wherever it
-// stands.
+// A thing that other systems have and this version lacks: a section or key of that name, at any
+// place.
 struct AbsentThing {
   std::string_view name;     // one part of a path: "lora"
   std::string_view instead;  // a sentence: that it is not in this version, and what there is

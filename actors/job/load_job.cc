@@ -80,7 +80,7 @@ Result<void> check_text(std::string_view text, const Source& source) {
       return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
     if (c == '\t' && indentation)
       return invalid("a tab in the indentation", here(), "YAML wants spaces");
-    // Still true while only spaces have followed the last newline.
+    // `indentation` stays true while only spaces have followed the last newline.
     indentation = c == '\n' || (indentation && c == ' ');
     line += c == '\n';
     column = c == '\n' ? 0 : column + 1;
@@ -221,7 +221,7 @@ class JobReader {
     const Key* key = find_key(in_table.path);
     const Section* section = find_section(in_table.path);
     if (!in_table.actor.empty() || path == "actors.")
-      if (const auto good = actors::check_role_name(in_table.actor); !good)
+      if (const auto good = messages::check_role_name(in_table.actor); !good)
         return faults_.add(at, "`actors`: " + good.error().message, good.error().help);
     if (!key && !section) return unknown(path, node, mark, source);
     // An alias and its key are the same key: giving both is giving it twice.

@@ -1,4 +1,4 @@
-// From text to a checked JobSpec. The job table (job_table.h) drives names, types and ranges;
+// Turns text into a checked JobSpec. The job table (job_table.h) drives names, types and ranges;
 // job_rules.h adds rules over several keys. load_job() reads the job file; both functions look
 // whether the files that the job names exist, and read none of them.
 //
@@ -22,7 +22,8 @@
 namespace tandem::job {
 
 inline constexpr std::size_t kJobFileBytesMax = 1 << 20;
-inline constexpr Duration kJobFileSilenceMax = std::chrono::seconds(60);  // of a pipe's writer
+// How long a pipe's writer may be silent.
+inline constexpr Duration kJobFileSilenceMax = std::chrono::seconds(60);
 inline constexpr std::size_t kSetsMax = 256;  // --set options on one command line
 
 struct LoadedJob {

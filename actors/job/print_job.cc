@@ -54,10 +54,7 @@ struct Print {
   std::string operator()(const double* v) const { return print_double(*v); }
   std::string operator()(const std::string* v) const { return print_string(*v); }
   std::string operator()(const std::filesystem::path* v) const { return print_string(*v); }
-  std::string operator()(const EnumField& v) const {
-    const auto index = v.get();
-    return index ? std::string(v.names[*index]) : "null";
-  }
+  std::string operator()(const EnumField& v) const { return std::string(v.get().value_or("null")); }
   std::string operator()(const WordOrNumber& v) const {
     return std::visit(
         [&](const auto* number) { return *number ? (*this)(&**number) : std::string(v.word); },

@@ -16,8 +16,8 @@ struct RolloutSpec {
   // Actors at the start; `tandem scale` changes the number while the job runs.
   std::int64_t replicas = 1;
   std::int64_t n = 8;  // trajectories per group
-  actors::SamplingParams sampling;
-  actors::EngineArgs args;
+  rollout::SamplingParams sampling;
+  rollout::EngineArgs args;
   std::int64_t tensor_model_parallel_size = 1;
   // The share of a GPU's memory that each engine may take; on a CPU, the share of the memory that
   // the node offers for all rollouts together.

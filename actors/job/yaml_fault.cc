@@ -12,7 +12,7 @@
 namespace tandem::job {
 namespace {
 
-constexpr std::size_t kLineBytesMax = 120;  // of a line that is shown
+constexpr std::size_t kLineBytesMax = 120;  // the most that is shown of a line
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;

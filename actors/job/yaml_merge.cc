@@ -9,7 +9,8 @@ namespace {
 
 constexpr const char* kMergeKey = "<<";
 constexpr int kMergedDeepMax = 64;  // an anchor may contain itself
-// Of one map: 64 maps that each merge the next one twice would be 2^64.
+// The most maps that are merged into one map: 64 maps that each merge the next one twice would be
+// 2^64.
 constexpr int kMergedMapsMax = 1000;
 
 bool is_merge(const YAML::Node& key) { return is_plain(key) && key.Scalar() == kMergeKey; }

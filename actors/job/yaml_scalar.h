@@ -18,7 +18,7 @@ struct ValueError {
   YAML::Mark mark;  // where the node, or the item of a list, at fault stands
 };
 
-// Without quotes: yaml-cpp gives a plain scalar the tag "?" and a quoted one "!".
+// Whether the scalar has no quotes: yaml-cpp gives a plain scalar the tag "?" and a quoted one "!".
 bool is_plain(const YAML::Node& node);
 // A number that is too great for the type becomes the greatest one, so that it is out of every
 // range.

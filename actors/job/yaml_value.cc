@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// For the help of a command that was written as one string: the words that a shell would make of
-// `line`, as a list. "python3 reward.py" gives "[python3, reward.py]"; quotes hold words together.
+// The words that a shell would make of `line`, as a list, for the help of a command that was given
+// as one string. "python3 reward.py" gives "[python3, reward.py]"; quotes hold words together.
 std::string argv_text(std::string_view line) {
   std::vector<std::string> words;
   char quote = 0;
@@ -221,8 +221,8 @@ struct Assign {
     const std::string wanted = type_text(key);
     if (!node.IsScalar()) return wrong_type(node, wanted, "");
     const std::string& word = node.Scalar();
-    if (const auto at = std::ranges::find(field.names, word); at != field.names.end()) {
-      field.set(static_cast<std::size_t>(at - field.names.begin()));
+    if (std::ranges::find(field.names, word) != field.names.end()) {
+      field.set(word);
       return {};
     }
     if (std::ranges::find(key.later_values, word) != key.later_values.end())

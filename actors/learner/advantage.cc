@@ -9,11 +9,11 @@
 #include <cmath>
 #include <span>
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
-constexpr double kGroupStdEps = 1.0e-4;  // of grpo
-constexpr double kWhitenEps = 1.0e-8;    // of reinforce_plus_plus
+constexpr double kGroupStdEps = 1.0e-4;  // used by grpo
+constexpr double kWhitenEps = 1.0e-8;    // used by reinforce_plus_plus
 
 double mean_of(std::span<const double> values) {
   double sum = 0;
@@ -21,7 +21,7 @@ double mean_of(std::span<const double> values) {
   return sum / static_cast<double>(values.size());
 }
 
-// With n - 1, as torch.std; 0 for a single value.
+// Divides by n - 1, as torch.std does; 0 for a single value.
 double standard_deviation(std::span<const double> values, double mean) {
   if (values.size() < 2) return 0;
   double sum = 0;
@@ -225,7 +225,8 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
     out.zero_variance += equal ? 1 : 0;
     out.learns.push_back(any_counts(shaped, g) && (all_learn || !equal));
     if (!relative) continue;
-    // Exactly 0, and not the rounding of a mean: AD-1 promises no gradient at all.
+    // The advantages are exactly 0, and not the rounding of a mean: AD-1 promises no gradient at
+    // all.
     std::vector<double> own =
         equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine);
     if (!taken.empty()) take_penalties(config, std::span(taken).subspan(begin, mine.size()), own);
@@ -242,4 +243,4 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
   return out;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -1,6 +1,7 @@
-// From rewards to the weight of each completion token in the loss. Pure functions over a batch of B
-// groups with n_g trajectories each; sums run over groups, then trajectories, ascending, in double.
-// Advantages are computed over the whole batch, weights over the mini-batch that a group is in.
+// Turns rewards into the weight of each completion token in the loss. Pure functions over a batch
+// of B groups with n_g trajectories each; sums run over groups, then trajectories, ascending, in
+// double. Advantages are computed over the whole batch, weights over the mini-batch that a group is
+// in.
 //
 //   overlong   r' = r + min(-(T - (response_max - length)) / length * factor, 0)
 //              DAPO's soft overlong punishment, arXiv:2503.14476 §3.4 (as in verl)
@@ -42,9 +43,9 @@
 #include "actors/learner/learner_config.h"
 #include "actors/learner/train_batch.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
-// For the trajectories of a batch in order: group 0's, group 1's, …
+// Values for the trajectories of a batch in order: group 0's, group 1's, …
 struct BatchAdvantages {
   std::vector<float> advantage;     // [sum n_g]; the mean over its tokens where these differ
   std::vector<float> of_token;      // [sum T_i] where they differ (reinforce_plus_plus with KL)
@@ -67,4 +68,4 @@ double overlong_penalty(const OverlongBuffer& buffer, std::int64_t response_leng
 BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchShape& shape,
                                    const TrainBatch& batch, std::span<const float> penalties = {});
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

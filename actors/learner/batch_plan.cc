@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const PlannedGroups& planned,
                                           const TrainerConfig& config, const PlanFor& who) {
@@ -28,4 +28,4 @@ Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const Planned
   return plan;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

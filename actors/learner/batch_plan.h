@@ -5,7 +5,7 @@
 //         is in exactly one.
 //   BP-2  Every group that learns or is observed is in exactly one rank's micro-batches. Which rank
 //         that is depends on the number of ranks and on which groups these are, and on nothing
-//         else, so the plan is the same in every epoch. What is observed changes no micro-batch of
+//         else, so the plan is the same in every epoch. Observed groups change no micro-batch of
 //         groups that learn.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "actors/learner/learner_config.h"
 #include "actors/learner/packing.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct MiniBatch {
   std::vector<MicroBatch> learning;  // forward and backward
@@ -38,4 +38,4 @@ struct PlannedGroups {
 Result<std::vector<MiniBatch>> plan_batch(const TrainBatch& batch, const PlannedGroups& planned,
                                           const TrainerConfig& config, const PlanFor& who);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

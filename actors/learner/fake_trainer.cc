@@ -8,7 +8,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 FakeTrainer::FakeTrainer(const FakeTrainerConfig& config, std::shared_ptr<FakeStore> store)
     : config_(config), store_(std::move(store)) {
@@ -100,4 +100,4 @@ Result<SavedCheckpoint> FakeTrainer::save() {
 
 std::uint64_t FakeTrainer::checksum() const { return checksum64(weights()); }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -13,7 +13,7 @@
 #include "actors/learner/skipped_steps.h"
 #include "actors/learner/trainer.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 using FakeWeights = std::array<std::uint64_t, 1>;
 // All that restore() needs, as NativeTrainer's checkpoint has it (TR-2, TR-4).
@@ -33,7 +33,7 @@ struct FakeTrainerConfig {
   std::uint64_t seed = 0;
   std::int32_t warm_start_steps = 0;
   Duration warm_start_step_time{};
-  Duration train_time{};  // of one step
+  Duration train_time{};  // the time of one step
   // False: the hash leaves out group ids. Under a fixed lag ids may depend on timing although the
   // trained groups do not.
   bool ids_count = true;
@@ -68,4 +68,4 @@ class FakeTrainer final : public Trainer {
   std::deque<FakeWeights> older_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

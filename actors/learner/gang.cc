@@ -7,10 +7,11 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
-// Broadcast first, with a fixed size, so that the followers know how long the content is.
+// The header is broadcast first, with a fixed size, so that the followers know how long the content
+// is.
 struct Header {
   std::uint32_t command = 0;
   std::uint32_t reserved = 0;
@@ -67,8 +68,8 @@ Result<void> Gang::sum(std::span<float> values) {
 
 Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
   if (ranks() == 1) return {};
-  // Gathered as bytes and added here, instead of by the collective's float sums, for doubles in
-  // rank order.
+  // The sums are gathered as bytes and added here, instead of by the collective's float sums, so
+  // that doubles are added in rank order.
   std::vector<double> mine(sums.begin(), sums.end());
   mine.push_back(maximum);
   const Result<std::vector<std::string>> all =
@@ -80,7 +81,7 @@ Result<void> Gang::reduce(std::span<double> sums, double& maximum) {
       return broken_gang({.message = "a rank reduces another number of sums"});
     std::memcpy(mine.data(), blob.data(), blob.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += mine[i];
-    // Written so that a NaN on either side stays: comparisons with NaN are false.
+    // The condition is written so that a NaN on either side stays: comparisons with NaN are false.
     if (!std::isnan(maximum) && !(mine.back() <= maximum)) maximum = mine.back();
   }
   return {};
@@ -110,4 +111,4 @@ Result<std::vector<std::string>> Gang::gather(std::string_view blob) {
   return all;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -18,7 +18,7 @@
 #include "runtime/base/result.h"
 #include "runtime/collective/collective.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // The next task of a rank other than 0: to repeat one call of rank 0's Trainer, or to end (kStop).
 enum class GangCommand : std::uint32_t { kRestore, kWarmStart, kTrain, kSave, kStop };
@@ -68,4 +68,4 @@ class Gang {
   Duration timeout_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

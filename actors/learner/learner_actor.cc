@@ -13,11 +13,12 @@
 
 #include "runtime/base/log.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
                            std::shared_ptr<weights::WeightPublisher> publisher,
-                           payload::PayloadReader read_payloads, actor::Ref<LearnerEvents> exchange)
+                           payload::PayloadReader read_payloads,
+                           actor::Ref<messages::LearnerEvents> exchange)
     : config_(std::move(config)),
       trainer_(std::move(trainer)),
       publisher_(std::move(publisher)),
@@ -37,10 +38,11 @@ void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   restored_ = restored->has_value();
   log::info("event=learner_up actor={} checkpoint={}", config_.self.actor,
             *restored ? std::to_string((*restored)->value) : "none");
-  outbox_.send(cx, LearnerUp{config_.self, *restored, publisher_->source(), publisher_->offered()});
+  outbox_.send(cx, messages::LearnerUp{config_.self, *restored, publisher_->source(),
+                                       publisher_->offered()});
 }
 
-void LearnerActor::handle(actor::Context& cx, PublishInitial command) {
+void LearnerActor::handle(actor::Context& cx, messages::PublishInitial command) {
   const PolicyVersion newest = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
   const PolicyVersion retain = std::min(newest, command.retain);
   // Ascending, as versions were published the first time.
@@ -48,10 +50,10 @@ void LearnerActor::handle(actor::Context& cx, PublishInitial command) {
     if (const auto weights = trainer_->older(version))
       if (!publish(cx, version, *weights, retain)) return;
   if (const auto publication = publish(cx, newest, trainer_->weights(), retain))
-    outbox_.send(cx, Published{config_.self, *publication});
+    outbox_.send(cx, messages::Published{config_.self, *publication});
 }
 
-void LearnerActor::handle(actor::Context& cx, WarmStart) {
+void LearnerActor::handle(actor::Context& cx, messages::WarmStart) {
   warm_start_reported_ = cx.now();
   warm_start_slice(cx);
 }
@@ -66,8 +68,8 @@ void LearnerActor::warm_start_slice(actor::Context& cx) {
   const bool report = slice->metric || cx.now() - warm_start_reported_ >= kWarmStartReportEvery;
   if (report && slice->step > 0 && outbox_.empty()) {
     warm_start_reported_ = cx.now();
-    outbox_.send(cx, WarmStartProgress{config_.self, slice->step, slice->steps_max, slice->loss,
-                                       slice->metric, slice->steps_skipped});
+    outbox_.send(cx, messages::WarmStartProgress{config_.self, slice->step, slice->steps_max,
+                                                 slice->loss, slice->metric, slice->steps_skipped});
   }
   // One slice per turn: messages such as MeetExchange are handled between two slices.
   later(cx, slice->then_wait, [this, last = *slice](actor::Context& then) {
@@ -78,18 +80,18 @@ void LearnerActor::warm_start_slice(actor::Context& cx) {
 void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& last) {
   log::info("event=warm_start_done actor={} steps={} loss={:.4f} reached={}", config_.self.actor,
             last.step, last.loss, last.reached);
-  // Saved before the publication: a learner that dies in between publishes version 0 after its
-  // restart from the checkpoint (PublishInitial).
+  // The checkpoint is saved before the publication: a learner that dies in between publishes
+  // version 0 after its restart from the checkpoint (PublishInitial).
   const auto saved = save(cx);  // LE-2
   if (!saved) return;
   restored_ = true;
   const auto publication = publish(cx, PolicyVersion{0}, trainer_->weights(), kInitialWeights);
   if (!publication) return;
-  outbox_.send(cx, WarmStarted{config_.self, last.step, *publication, last.reached});
+  outbox_.send(cx, messages::WarmStarted{config_.self, last.step, *publication, last.reached});
   outbox_.send(cx, *saved);
 }
 
-void LearnerActor::handle(actor::Context& cx, TrainStep command) {
+void LearnerActor::handle(actor::Context& cx, messages::TrainStep command) {
   // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {
     auto& groups = step_->command.groups;
@@ -109,7 +111,7 @@ void LearnerActor::handle(actor::Context& cx, TrainStep command) {
 void LearnerActor::pull(actor::Context& cx) {
   ++step_->attempts;
   std::vector<wire::PayloadRef> refs;
-  for (const TrainGroup& group : step_->command.groups) refs.push_back(group.payload);
+  for (const messages::TrainGroup& group : step_->command.groups) refs.push_back(group.payload);
   read_payloads_(std::move(refs), [this, meeting = meeting_, post = cx.turn_poster()](
                                       Result<std::vector<std::string>> payloads) {
     auto arrived = std::make_shared<Result<std::vector<std::string>>>(std::move(payloads));
@@ -143,11 +145,11 @@ void LearnerActor::pulled(actor::Context& cx, Result<std::vector<std::string>> p
 void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
   const Step step = std::move(*step_);
   step_.reset();
-  StepCommitted committed{.from = config_.self,
-                          .step = step.command.step,
-                          .checksum = result.checksum,
-                          .publication = {},
-                          .report = std::move(result.report)};
+  messages::StepCommitted committed{.from = config_.self,
+                                    .step = step.command.step,
+                                    .checksum = result.checksum,
+                                    .publication = {},
+                                    .report = std::move(result.report)};
   committed.report.seconds_wait_payload = seconds(step.pulled - step.began);
   committed.report.seconds_update = seconds(cx.now() - step.pulled);
   if (step.command.publish) {  // LE-1
@@ -163,7 +165,7 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
   outbox_.send(cx, std::move(committed));
 }
 
-void LearnerActor::handle(actor::Context& cx, SaveCheckpoint command) {
+void LearnerActor::handle(actor::Context& cx, messages::SaveCheckpoint command) {
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
@@ -172,9 +174,10 @@ void LearnerActor::handle(actor::Context& cx, SaveCheckpoint command) {
 }
 
 // Empty after a failure, which fail() has then handled.
-std::optional<Publication> LearnerActor::publish(actor::Context& cx, PolicyVersion version,
-                                                 std::span<const std::byte> weights,
-                                                 PolicyVersion retain) {
+std::optional<messages::Publication> LearnerActor::publish(actor::Context& cx,
+                                                           PolicyVersion version,
+                                                           std::span<const std::byte> weights,
+                                                           PolicyVersion retain) {
   publisher_->retain(retain);
   const Result<weights::PublishStats> stats =
       publisher_->publish(version, weights, config_.publish_timeout);
@@ -182,19 +185,19 @@ std::optional<Publication> LearnerActor::publish(actor::Context& cx, PolicyVersi
     fail(cx, stats.error());
     return {};
   }
-  return Publication{.version = version,
-                     .oldest_retained = retain,
-                     .checksum = stats->checksum,
-                     .bytes = stats->bytes,
-                     .seconds = stats->seconds,
-                     .broadcast = stats->broadcast,
-                     .offered = publisher_->offered()};
+  return messages::Publication{.version = version,
+                               .oldest_retained = retain,
+                               .checksum = stats->checksum,
+                               .bytes = stats->bytes,
+                               .seconds = stats->seconds,
+                               .broadcast = stats->broadcast,
+                               .offered = publisher_->offered()};
 }
 
 // A disk may fail for a moment, so a save is tried again. An error that stays would also meet the
 // restarted learner, after it had trained every step since the last checkpoint anew; the job fails
 // at once instead (kInvalid).
-std::optional<CheckpointSaved> LearnerActor::save(actor::Context& cx) {
+std::optional<messages::CheckpointSaved> LearnerActor::save(actor::Context& cx) {
   note("save", cx.now());
   Result<SavedCheckpoint> saved = trainer_->save();
   for (int attempt = 1; !saved && attempt < kSaveAttempts; ++attempt) {
@@ -211,7 +214,8 @@ std::optional<CheckpointSaved> LearnerActor::save(actor::Context& cx) {
   }
   log::info("event=checkpoint_saved actor={} step={} directory=\"{}\"", config_.self.actor,
             saved->step.value, saved->directory);
-  return CheckpointSaved{config_.self, saved->step, saved->directory, saved->weights_sha256};
+  return messages::CheckpointSaved{config_.self, saved->step, saved->directory,
+                                   saved->weights_sha256};
 }
 
 void LearnerActor::fail(actor::Context& cx, const Error& error) {
@@ -220,7 +224,7 @@ void LearnerActor::fail(actor::Context& cx, const Error& error) {
   log::error("event=learner_failed actor={} step={} error=\"{}\"", config_.self.actor,
              trainer_->step().value, message);
   if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kInfeasible)
-    outbox_.send(cx, LearnerFailed{config_.self, message});
+    outbox_.send(cx, messages::LearnerFailed{config_.self, message});
   else
     cx.fail(error);
 }
@@ -235,4 +239,4 @@ void LearnerActor::later(actor::Context& cx, Duration delay, actor::Turn turn) {
   });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -28,7 +28,7 @@
 #include "runtime/payload/payload_io.h"
 #include "runtime/weights/weight_ends.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // Starts the conversation: the trainer restores its newest checkpoint, and LearnerUp is sent. This
 // message comes from actors/main once the exchange can be reached, and again after a restart of the
@@ -37,7 +37,7 @@ namespace tandem::actors {
 struct MeetExchange {};
 
 struct LearnerActorConfig {
-  Sender self;
+  messages::Sender self;
   Duration publish_timeout = std::chrono::seconds(30);
   // Called when the actor begins a phase ("idle", "train", "warm_start", "save"), for the progress
   // that heartbeats carry. May be empty.
@@ -45,7 +45,7 @@ struct LearnerActorConfig {
 };
 
 inline constexpr int kPayloadAttemptsMax = 5;  // to read the payloads of one step
-inline constexpr int kSaveAttempts = 3;        // of one checkpoint, one after another
+inline constexpr int kSaveAttempts = 3;        // attempts at one checkpoint, one after another
 inline constexpr Duration kPayloadRetryDelay = std::chrono::milliseconds(200);
 inline constexpr Duration kOutboxRetryDelay = std::chrono::milliseconds(20);
 // The least time between two WarmStartProgress without a new measurement.
@@ -53,24 +53,25 @@ inline constexpr Duration kWarmStartReportEvery = std::chrono::milliseconds(250)
 
 class LearnerActor {
  public:
-  using Inbox = std::variant<MeetExchange, PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;
+  using Inbox = std::variant<MeetExchange, messages::PublishInitial, messages::WarmStart,
+                             messages::TrainStep, messages::SaveCheckpoint>;
 
   // `publisher` is shared because the broadcast actor may lead its broadcasts.
   LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
                std::shared_ptr<weights::WeightPublisher> publisher,
-               payload::PayloadReader read_payloads, actor::Ref<LearnerEvents> exchange);
+               payload::PayloadReader read_payloads, actor::Ref<messages::LearnerEvents> exchange);
   ~LearnerActor();  // logs what it did
 
   void handle(actor::Context& cx, MeetExchange meet);
-  void handle(actor::Context& cx, PublishInitial publish);
-  void handle(actor::Context& cx, WarmStart warm_start);
-  void handle(actor::Context& cx, TrainStep step);
-  void handle(actor::Context& cx, SaveCheckpoint save);
+  void handle(actor::Context& cx, messages::PublishInitial publish);
+  void handle(actor::Context& cx, messages::WarmStart warm_start);
+  void handle(actor::Context& cx, messages::TrainStep step);
+  void handle(actor::Context& cx, messages::SaveCheckpoint save);
 
  private:
   // The TrainStep under way.
   struct Step {
-    TrainStep command;
+    messages::TrainStep command;
     Time began, pulled;
     int attempts = 0;
   };
@@ -80,15 +81,16 @@ class LearnerActor {
   void trained(actor::Context& cx, TrainedStep result);
   void warm_start_slice(actor::Context& cx);
   void finish_warm_start(actor::Context& cx, const WarmStartSlice& last);
-  std::optional<Publication> publish(actor::Context& cx, PolicyVersion version,
-                                     std::span<const std::byte> weights, PolicyVersion retain);
-  std::optional<CheckpointSaved> save(actor::Context& cx);
+  std::optional<messages::Publication> publish(actor::Context& cx, PolicyVersion version,
+                                               std::span<const std::byte> weights,
+                                               PolicyVersion retain);
+  std::optional<messages::CheckpointSaved> save(actor::Context& cx);
   // A permanent error (kInvalid, kInfeasible) becomes LearnerFailed. Any other error ends the
   // actor, so that the gang is started again.
   void fail(actor::Context& cx, const Error& error);
   void note(const char* phase, Time now) const;
-  // As cx.after, except that the turn is dropped if a MeetExchange comes first. With a delay of 0
-  // the messages that already wait are handled before the turn.
+  // Works as cx.after, except that the turn is dropped if a MeetExchange comes first. With a delay
+  // of 0 the messages that already wait are handled before the turn.
   void later(actor::Context& cx, Duration delay, actor::Turn turn);
 
   const LearnerActorConfig config_;
@@ -101,9 +103,9 @@ class LearnerActor {
   std::optional<Step> step_;
   Time warm_start_reported_{};
   std::uint64_t trained_ = 0;  // steps, for the log
-  actor::Outbox<LearnerEvents> outbox_;
+  actor::Outbox<messages::LearnerEvents> outbox_;
 };
 
 static_assert(actor::Actor<LearnerActor>);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -14,12 +14,21 @@
 #include "kernels/ops/matmul.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/enum_names.h"
 #include "runtime/base/ids.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // Formulas are in advantage.h.
 enum class AdvantageEstimator : std::uint8_t { kGrpo, kDrGrpo, kRloo, kReinforcePlusPlus };
+constexpr auto enum_names(AdvantageEstimator) {
+  using enum AdvantageEstimator;
+  return enum_name_rows<AdvantageEstimator>({{kGrpo, "grpo"},
+                                             {kDrGrpo, "dr_grpo"},
+                                             {kRloo, "rloo"},
+                                             {kReinforcePlusPlus, "reinforce_plus_plus"}});
+}
+
 // The denominators of the loss; formulas are in advantage.h.
 enum class LossAggregation : std::uint8_t {
   kTokenMean,
@@ -27,6 +36,13 @@ enum class LossAggregation : std::uint8_t {
   kSeqMeanTokenMean,
   kSeqMeanTokenSumNorm,
 };
+constexpr auto enum_names(LossAggregation) {
+  using enum LossAggregation;
+  return enum_name_rows<LossAggregation>({{kTokenMean, "token-mean"},
+                                          {kSeqMeanTokenSum, "seq-mean-token-sum"},
+                                          {kSeqMeanTokenMean, "seq-mean-token-mean"},
+                                          {kSeqMeanTokenSumNorm, "seq-mean-token-sum-norm"}});
+}
 
 using KlPenalty = kernels::KlEstimate;
 
@@ -92,6 +108,11 @@ struct BatchShape {
 };
 
 enum class LrSchedule : std::uint8_t { kConstant, kLinear, kCosine };
+constexpr auto enum_names(LrSchedule) {
+  using enum LrSchedule;
+  return enum_name_rows<LrSchedule>(
+      {{kConstant, "constant"}, {kLinear, "linear"}, {kCosine, "cosine"}});
+}
 
 // learner.optimizer.*: AdamW and the learning rate's schedule (lr_schedule.h). Steps are steps of
 // training, one per batch.
@@ -99,19 +120,23 @@ struct OptimizerConfig {
   double lr = 1.0e-6;  // for pretrained weights; settle() in job_rules.h has that of random ones
   LrSchedule lr_scheduler_type = LrSchedule::kLinear;
   std::int64_t lr_warmup_steps = 5;
-  double min_lr_ratio = 0.1;  // of lr, at the end of the schedule
+  double min_lr_ratio = 0.1;  // the fraction of lr at the end of the schedule
   std::array<double, 2> betas{0.9, 0.95};
   double eps = 1.0e-8;
-  double weight_decay = 0;  // of every parameter; decoupled from the gradient
-  double grad_clip = 1.0;   // of the global norm; 0: off
+  double weight_decay = 0;  // applies to every parameter; decoupled from the gradient
+  double grad_clip = 1.0;   // bounds the global norm; 0: off
 };
 
-// Where a trainer begins.
+// Tells where a trainer begins.
 enum class ResumeMode : std::uint8_t {
   kAuto,     // at the newest complete checkpoint, if there is one
   kDisable,  // always with the untrained weights
-  kPath,     // at CheckpointConfig::resume_path and nowhere else
+  kPath,     // at CheckpointConfig::resume_path and nowhere else; a job file cannot name it
 };
+constexpr auto enum_names(ResumeMode) {
+  using enum ResumeMode;
+  return enum_name_rows<ResumeMode>({{kAuto, "auto"}, {kDisable, "disable"}});
+}
 
 struct CheckpointConfig {
   std::filesystem::path directory;  // RUN_DIR/checkpoints; made when first needed
@@ -123,8 +148,14 @@ struct CheckpointConfig {
 
 enum class WarmStartMetric : std::uint8_t {
   kSampleAccuracy,  // expected share of sampled completions (temperature 1) that equal the record's
-  kLoss,            // mean -log p of a completion token, in nats; stops at or below the value
+  // Mean -log p of a completion token, in nats; stops at or below the value. A job file cannot name
+  // it.
+  kLoss,
 };
+constexpr auto enum_names(WarmStartMetric) {
+  using enum WarmStartMetric;
+  return enum_name_rows<WarmStartMetric>({{kSampleAccuracy, "sample_accuracy"}});
+}
 
 // warm_start.*: supervised training on records before RL, by AdamW at a constant rate. Its defaults
 // were found robust on small models.
@@ -157,7 +188,7 @@ struct TrainerConfig {
   // learner.observe_fraction, of the groups that do not learn.
   double observe_fraction = 1;
   std::int64_t rows_max = 8192;      // learner.max_token_len: token rows of one forward
-  std::int64_t positions_max = 128;  // of one sequence: max_prompt_length + max_response_length
+  std::int64_t positions_max = 128;  // in one sequence: max_prompt_length + max_response_length
   // Keeps the activations of one layer only and computes the others again in backward. The
   // gradients have the same bits; a step costs one more forward pass.
   bool enable_gradient_checkpointing = false;
@@ -173,9 +204,9 @@ struct TrainerConfig {
   // How many published versions lie in the GPU's memory, beside the trainer's own memory. These two
   // figures only count in trainer_memory.h.
   std::int64_t versions_on_device = 0;
-  std::size_t broadcast_bytes = 0;  // of the GPU's memory, for broadcasts of the weights
+  std::size_t broadcast_bytes = 0;  // the GPU memory for broadcasts of the weights
   // How long a rank waits for the others in one collective operation.
   Duration collective_timeout = std::chrono::seconds(60);
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

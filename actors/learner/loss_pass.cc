@@ -4,16 +4,17 @@
 #include <cmath>
 #include <utility>
 
-namespace tandem::actors {
+namespace tandem::learner {
 
-Result<LossPass> LossPass::make(const ModelConfig& model, const TrainerConfig& config,
+Result<LossPass> LossPass::make(const model::ModelConfig& model, const TrainerConfig& config,
                                 device::DeviceKind device, std::function<void()> beat) {
-  auto decoder = TrainDecoder::make(model, pack_limits(config), device);
+  auto decoder = model::TrainDecoder::make(model, pack_limits(config), device);
   if (!decoder) return decoder.error();
   return LossPass(config, *std::move(decoder), std::move(beat));
 }
 
-LossPass::LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat)
+LossPass::LossPass(const TrainerConfig& config, model::TrainDecoder decoder,
+                   std::function<void()> beat)
     : decoder_(std::move(decoder)),
       objective_(config.algorithm, config.rows_max),
       config_(config.algorithm),
@@ -40,7 +41,7 @@ bool LossPass::needs_preparation(std::int64_t updates) const {
 
 void LossPass::prepare(const device::Stream& stream, const Models& models, const MicroBatch& batch,
                        LossPart part) {
-  const PackedBatch packed = batch.view(temperature_);
+  const model::PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
   if (models.reference) {
     decoder_.forward(stream, *models.reference, packed, logprob, {});
@@ -56,10 +57,10 @@ void LossPass::prepare(const device::Stream& stream, const Models& models, const
 }
 
 Objective::Gradient LossPass::evaluate(const device::Stream& stream, const Models& models,
-                                       const MicroBatch& batch, const WeightsNeeded& needed,
+                                       const MicroBatch& batch, const model::WeightsNeeded& needed,
                                        LossPart part) {
   const std::size_t items = batch.items.size();
-  const PackedBatch packed = batch.view(temperature_);
+  const model::PackedBatch packed = batch.view(temperature_);
   const std::span<float> logprob = std::span(logprob_).first(items);
   const std::span<float> entropy = std::span(entropy_).first(items);
   Objective::Inputs inputs{logprob, entropy, {}};
@@ -91,10 +92,10 @@ void LossPass::observe(const device::Stream& stream, const Models& models,
   evaluate(stream, models, batch, {}, LossPart::kObserved);
 }
 
-double LossPass::add_supervised(const device::Stream& stream, const Weights& policy,
+double LossPass::add_supervised(const device::Stream& stream, const model::Weights& policy,
                                 const MicroBatch& batch, std::int64_t tokens_total,
                                 const device::Arena& gradients, const Hooks& hooks) {
-  const PackedBatch packed = batch.view(1.0f);
+  const model::PackedBatch packed = batch.view(1.0f);
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
   decoder_.forward(stream, policy, packed, logprob, {}, hooks.needed);
   double loss = 0;
@@ -107,7 +108,7 @@ double LossPass::add_supervised(const device::Stream& stream, const Weights& pol
   return loss;
 }
 
-LossPass::Score LossPass::score(const device::Stream& stream, const Weights& policy,
+LossPass::Score LossPass::score(const device::Stream& stream, const model::Weights& policy,
                                 const MicroBatch& batch) {
   const std::span<float> logprob = std::span(logprob_).first(batch.items.size());
   decoder_.forward(stream, policy, batch.view(1.0f), logprob, {});
@@ -135,4 +136,4 @@ void take_no_part(const LossPass::Hooks& hooks, const device::Arena& gradients) 
   if (hooks.finished) hooks.finished(0);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

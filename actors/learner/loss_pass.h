@@ -19,24 +19,24 @@
 #include "actors/model/weights.h"
 #include "runtime/device/arena.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 class LossPass {
  public:
   // `beat` (may be empty) is called after each piece of work, so that a long step shows progress.
   // The error means too little memory.
-  static Result<LossPass> make(const ModelConfig& model, const TrainerConfig& config,
+  static Result<LossPass> make(const model::ModelConfig& model, const TrainerConfig& config,
                                device::DeviceKind device, std::function<void()> beat);
 
   struct Models {
-    const Weights& policy;     // not kInference: backward reads it too
-    const Weights* reference;  // null: no KL
+    const model::Weights& policy;     // not kInference: backward reads it too
+    const model::Weights* reference;  // null: no KL
   };
 
   // The decoder's hooks (decoder.h). Either may be empty.
   struct Hooks {
-    WeightsNeeded needed;        // for the first micro-batch that reads the policy's new weights
-    GradientsFinished finished;  // for the last micro-batch that changes gradients
+    model::WeightsNeeded needed;  // for the first micro-batch that reads the policy's new weights
+    model::GradientsFinished finished;  // for the last micro-batch that changes gradients
   };
 
   // The policy loss. begin() starts a batch and add() computes one micro-batch of it; objective()
@@ -63,24 +63,25 @@ class LossPass {
 
   // The supervised loss -(sum of log p) / tokens_total of all items, at temperature 1; returns this
   // micro-batch's -(sum of log p).
-  double add_supervised(const device::Stream& stream, const Weights& policy,
+  double add_supervised(const device::Stream& stream, const model::Weights& policy,
                         const MicroBatch& batch, std::int64_t tokens_total,
                         const device::Arena& gradients, const Hooks& hooks = {});
 
   struct Score {                // sums over the sequences of a micro-batch, at temperature 1
-    double probability = 0;     // that sampling gives exactly the completion
-    double minus_log_prob = 0;  // of its tokens
+    double probability = 0;     // the probability that sampling gives exactly the completion
+    double minus_log_prob = 0;  // the sum over the completion's tokens
     double tokens = 0;
   };
-  Score score(const device::Stream& stream, const Weights& policy, const MicroBatch& batch);
+  Score score(const device::Stream& stream, const model::Weights& policy, const MicroBatch& batch);
 
  private:
-  LossPass(const TrainerConfig& config, TrainDecoder decoder, std::function<void()> beat);
+  LossPass(const TrainerConfig& config, model::TrainDecoder decoder, std::function<void()> beat);
   void beat() const;
   Objective::Gradient evaluate(const device::Stream& stream, const Models& models,
-                               const MicroBatch& batch, const WeightsNeeded& needed, LossPart part);
+                               const MicroBatch& batch, const model::WeightsNeeded& needed,
+                               LossPart part);
 
-  TrainDecoder decoder_;
+  model::TrainDecoder decoder_;
   Objective objective_;
   AlgorithmConfig config_;
   float temperature_;
@@ -99,4 +100,4 @@ LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>&
 // needed.
 void take_no_part(const LossPass::Hooks& hooks, const device::Arena& gradients);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -4,17 +4,17 @@
 #include <cmath>
 #include <numbers>
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 double learning_rate(const OptimizerConfig& config, std::int64_t step, std::int64_t steps_total) {
   if (step < config.lr_warmup_steps)
     return config.lr * static_cast<double>(step + 1) / static_cast<double>(config.lr_warmup_steps);
-  // From the first step after the warm-up to the last step, steps_total - 1. At least 1: a warm-up
-  // that is longer than the whole training leaves no steps to descend.
+  // The steps from the first one after the warm-up to the last one, steps_total - 1. There is at
+  // least 1: a warm-up that is longer than the whole training leaves no steps to descend.
   const std::int64_t span = std::max<std::int64_t>(steps_total - 1 - config.lr_warmup_steps, 1);
   const double progress =
       std::min(1.0, static_cast<double>(step - config.lr_warmup_steps) / static_cast<double>(span));
-  double factor = 1.0;  // of the way from min_lr_ratio * lr up to lr
+  double factor = 1.0;  // how far lr is on the way from min_lr_ratio * lr up to lr
   switch (config.lr_scheduler_type) {
     case LrSchedule::kConstant:
       return config.lr;
@@ -28,4 +28,4 @@ double learning_rate(const OptimizerConfig& config, std::int64_t step, std::int6
   return config.lr * (config.min_lr_ratio + (1.0 - config.min_lr_ratio) * factor);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -7,8 +7,8 @@
 
 #include "actors/learner/learner_config.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 double learning_rate(const OptimizerConfig& config, std::int64_t step, std::int64_t steps_total);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -17,7 +17,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup setup) {
   if (auto sound = check_setup(setup); !sound) return sound.error();
@@ -159,8 +159,8 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, const ShardedUpdate:
   return norm;
 }
 
-Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
-                                              BatchAdvantages& advantages) {
+Result<messages::StepReport> NativeTrainer::train_share(const TrainBatch& batch,
+                                                        BatchAdvantages& advantages) {
   const AlgorithmConfig& algorithm = config_.algorithm;
   const ObservedGroups observed =
       choose_observed(batch, advantages.learns, config_.observe_fraction, config_.seed);
@@ -169,7 +169,7 @@ Result<StepReport> NativeTrainer::train_share(const TrainBatch& batch,
   if (!plan) return plan.error();
   const std::size_t updates = plan->size() * static_cast<std::size_t>(config_.batch.epochs);
   memory_.pass.begin(batch, advantages);
-  StepReport report;
+  messages::StepReport report;
   if (memory_.pass.needs_preparation(updates)) {
     const Result<double> penalty = prepare(batch, *plan, advantages);
     if (!penalty) return penalty.error();
@@ -205,7 +205,7 @@ Result<TrainedStep> NativeTrainer::train(const TrainBatch& batch) {
       return told.error();
   keep_older();
   BatchAdvantages advantages = compute_advantages(config_.algorithm, config_.batch, batch);
-  Result<StepReport> report = train_share(batch, advantages);
+  Result<messages::StepReport> report = train_share(batch, advantages);
   if (!report) return report.error();
   report->tokens_trained = advantages.tokens;
   report->groups_zero_variance = advantages.zero_variance;
@@ -271,4 +271,4 @@ Result<void> NativeTrainer::stop_gang() {
   return gang_.command(GangCommand::kStop, {});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -52,7 +52,7 @@
 #include "actors/learner/warm_start.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 class NativeTrainer final : public Trainer {
  public:
@@ -87,7 +87,7 @@ class NativeTrainer final : public Trainer {
   Result<double> prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
                          BatchAdvantages& advantages);
   Result<double> update(const MiniBatch& mini, const ShardedUpdate::Step& step);
-  Result<StepReport> train_share(const TrainBatch& batch, BatchAdvantages& advantages);
+  Result<messages::StepReport> train_share(const TrainBatch& batch, BatchAdvantages& advantages);
   Result<double> warm_start_step();
   struct Measured {
     double sample_accuracy, loss;
@@ -111,7 +111,7 @@ class NativeTrainer final : public Trainer {
   std::vector<StepId> kept_;  // by save(), besides the newest
   const std::unique_ptr<device::ThreadPool> threads_;
   const std::function<void()> beat_;
-  const ModelConfig model_;
+  const model::ModelConfig model_;
   const std::filesystem::path model_directory_;
   TrainerArenas memory_;
   TrainerWeights& weights_;
@@ -127,4 +127,4 @@ class NativeTrainer final : public Trainer {
   std::deque<std::vector<std::byte>> older_;  // versions step - size … step - 1; of rank 0 alone
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

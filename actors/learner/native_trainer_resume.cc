@@ -10,7 +10,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 Error invalid(std::string message, std::string where) {
@@ -24,7 +24,7 @@ Error invalid(std::string message, std::string where) {
 
 Result<void> NativeTrainer::load(const std::filesystem::path& directory,
                                  const TrainerState& state) {
-  Result<ModelInfo> info = load_model_info(directory);
+  Result<model::ModelInfo> info = model::load_model_info(directory);
   if (!info) return Error{.message = info.error().message, .where = info.error().where};
   const auto refuse = [&](const char* why) { return invalid(why, directory.string()); };
   info->config.dtype = model_.dtype;  // the files are f32 master weights, fit for any dtype
@@ -53,7 +53,7 @@ Result<void> NativeTrainer::load(const std::filesystem::path& directory,
 Result<void> NativeTrainer::load_master(const std::filesystem::path& directory,
                                         const TrainerState& state) {
   const device::Arena& weights = weights_.begin_load();
-  const auto read = load_weights(directory, {model_, weights, threads_.get()});
+  const auto read = model::load_weights(directory, {model_, weights, threads_.get()});
   if (!read) return Error{.message = read.error().message, .where = read.error().where};
   if (checksum64(weights.bytes()) == state.weights_checksum) return {};
   return Error{.message = "its weights do not have the checksum they were written with",
@@ -63,7 +63,7 @@ Result<void> NativeTrainer::load_master(const std::filesystem::path& directory,
 // Reference and older versions are stored as published, in the dtype of the job that wrote them.
 bool NativeTrainer::holds_other_dtype(const std::filesystem::path& directory,
                                       const TrainerState& state) const {
-  ModelConfig other = model_;
+  model::ModelConfig other = model_;
   other.dtype = other.dtype == device::DType::kF32 ? device::DType::kBF16 : device::DType::kF32;
   const PolicyVersion newest{state.step.value - 1};
   for (const auto& file : {reference_file(directory), older_file(directory, newest)}) {
@@ -153,7 +153,7 @@ Result<SavedCheckpoint> NativeTrainer::save() {
                             .reference = weights_.reference_bytes(),
                             .older = {older_.begin(), older_.end()},
                             .save_model = [&](const std::filesystem::path& directory) {
-                              return save_model(directory, {model_, host, model_directory_});
+                              return model::save_model(directory, {model_, host, model_directory_});
                             }};
   CheckpointConfig checkpoints = config_.checkpoints;
   checkpoints.keep = kept_;
@@ -162,4 +162,4 @@ Result<SavedCheckpoint> NativeTrainer::save() {
   return SavedCheckpoint{step_, path->string(), weights_.host_sha256()};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -9,7 +9,7 @@
 #include "actors/learner/packing.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 Result<double> NativeTrainer::warm_start_step() {
   const WarmStartConfig& warm = *config_.warm_start;
@@ -91,4 +91,4 @@ Result<WarmStartSlice> NativeTrainer::warm_start() {
   return slice;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

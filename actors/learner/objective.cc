@@ -13,7 +13,7 @@
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 device::TensorView vector_view(std::span<const float> values) {
@@ -135,7 +135,7 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob,
       sums.compared += 1;
       if (!fresh) continue;
       sums.tokens_at_staleness_0 += 1;
-      // Written so that a NaN is taken and stays.
+      // The condition is written so that a NaN is taken and stays.
       double& most = diff_max_at_staleness_0_;
       if (!std::isnan(most) && !(difference <= most)) most = difference;
     }
@@ -225,4 +225,4 @@ Objective::Gradient Objective::evaluate(const device::Stream& stream, const Micr
           entropy_loss ? std::span<const float>(dentropy_).first(items) : std::span<const float>{}};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

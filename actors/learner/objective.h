@@ -29,7 +29,7 @@
 #include "actors/learner/train_batch.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // Sums over the items of a rank's micro-batches, and after Gang::sum of all ranks; in double.
 struct ObjectiveSums {
@@ -45,9 +45,10 @@ struct ObjectiveSums {
   double entropy = 0;
   double importance = 0;
   double importance_squares = 0;
-  double logprob_diff = 0;           // |current - behaviour| before the first update
-  double compared = 0;               // tokens of that
-  double tokens_at_staleness_0 = 0;  // of these, tokens of trajectories all of this step's version
+  double logprob_diff = 0;  // |current - behaviour| before the first update
+  double compared = 0;      // tokens of that
+  // The part of `compared` in trajectories all of this step's version.
+  double tokens_at_staleness_0 = 0;
   auto fields() {
     return std::array{&loss,
                       &tokens,
@@ -120,7 +121,7 @@ class Objective {
   const AlgorithmConfig config_;
   const BatchAdvantages* advantages_ = nullptr;
   StepId step_;
-  std::vector<const TrainTrajectory*> trajectories_;  // of the batch, in order
+  std::vector<const TrainTrajectory*> trajectories_;  // the batch's trajectories, in order
   std::vector<float> behaviour_, advantage_, weight_, importance_, dlogprob_, dentropy_;
   std::vector<float> proximal_, reference_;  // [items_max] of the micro-batch, where kept
   TokenStore kept_proximal_, kept_reference_;
@@ -130,4 +131,4 @@ class Objective {
   double ratio_max_ = 0;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

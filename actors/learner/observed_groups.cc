@@ -5,7 +5,7 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 ObservedGroups choose_observed(const TrainBatch& batch, const std::vector<bool>& learns,
                                double fraction, std::uint64_t seed) {
@@ -34,4 +34,4 @@ ObservedGroups choose_observed(const TrainBatch& batch, const std::vector<bool>&
   return observed;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -11,7 +11,7 @@
 
 #include "actors/learner/train_batch.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct ObservedGroups {
   std::vector<bool> chosen;  // [B] of the groups that do not learn
@@ -27,4 +27,4 @@ struct ObservedGroups {
 ObservedGroups choose_observed(const TrainBatch& batch, const std::vector<bool>& learns,
                                double fraction, std::uint64_t seed);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

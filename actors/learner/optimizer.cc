@@ -11,7 +11,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 std::size_t float_bytes(std::int64_t floats) {
@@ -157,4 +157,4 @@ void Optimizer::update(const device::Stream& stream, std::size_t part, const dev
                           .grad_scale = grad_scale_});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

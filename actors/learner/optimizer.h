@@ -22,7 +22,7 @@
 #include "runtime/device/staged.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 inline constexpr double kClipEps = 1.0e-6;  // as torch.nn.utils.clip_grad_norm_
 
@@ -74,19 +74,19 @@ class Optimizer {
   Optimizer() = default;
 
   struct Part {
-    collective::ShardRange range;  // of the arena
+    collective::ShardRange range;  // the part of the arena
     std::int64_t moments;          // where its moments begin in m_ and in v_, in floats
   };
 
   std::size_t arena_bytes_ = 0;
   std::vector<Part> parts_;
-  device::Buffer m_, v_;           // of the parts, one after another
+  device::Buffer m_, v_;           // the moments of the parts, one after another
   device::Buffer norm_workspace_;  // doubles
   device::Staged squares_;         // one double
   std::uint64_t steps_ = 0;
-  OptimizerConfig config_;  // of the step that begin_step() began
+  OptimizerConfig config_;  // the configuration of the step that begin_step() began
   double lr_ = 0;
   float grad_scale_ = 1;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

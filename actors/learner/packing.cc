@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 // The rows and items that a prompt and its completions take.
@@ -16,7 +16,7 @@ struct Need {
 
 Need operator+(Need a, Need b) { return {a.rows + b.rows, a.items + b.items}; }
 
-// Without the prompt, which is shared.
+// The need of a completion without the prompt, which is shared.
 Need need_of(std::span<const std::int32_t> completion) {
   return {std::ssize(completion) - 1, std::ssize(completion)};
 }
@@ -59,7 +59,7 @@ void append(MicroBatch& batch, const PromptGroup& group, std::size_t begin, std:
 Result<std::vector<MicroBatch>> pack(std::span<const PromptGroup> groups, std::int64_t rows_max,
                                      device::DeviceKind device) {
   std::vector<MicroBatch> batches;
-  Need used;  // of the last micro-batch
+  Need used;  // the room that the last micro-batch takes
   const std::int64_t target = rows_target(device, rows_max);
   const auto add = [&](const PromptGroup& group, std::size_t begin, std::size_t end, Need need) {
     if (batches.empty() || !(used + need).within(target)) {
@@ -119,7 +119,7 @@ std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<boo
   return share;
 }
 
-TrainLimits pack_limits(const TrainerConfig& config) {
+model::TrainLimits pack_limits(const TrainerConfig& config) {
   return {.rows_max = config.rows_max,
           .items_max = config.rows_max,
           .positions_max = config.positions_max,
@@ -127,4 +127,4 @@ TrainLimits pack_limits(const TrainerConfig& config) {
           .products = config.products};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -20,23 +20,25 @@
 #include "actors/model/decoder.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // Owns its arrays; view() borrows them for the decoder.
 struct MicroBatch {
   std::vector<std::int32_t> tokens;  // [T] rows
   std::vector<kernels::Segment> segments;
-  std::vector<LogprobItem> items;            // [M] one per completion token, sequences in order
+  std::vector<model::LogprobItem> items;     // [M] one per completion token, sequences in order
   std::vector<std::int32_t> sequences;       // [S] PromptGroup::indices of the sequences
   std::vector<std::int32_t> sequence_begin;  // [S + 1] their items: begin[s] … begin[s + 1] - 1
-  PackedBatch view(float temperature) const { return {tokens, segments, items, temperature}; }
+  model::PackedBatch view(float temperature) const {
+    return {tokens, segments, items, temperature};
+  }
 };
 
 // A prompt and the completions that continue it.
 struct PromptGroup {
   std::span<const std::int32_t> prompt;
   std::vector<std::span<const std::int32_t>> completions;
-  std::vector<std::int32_t> indices;  // of the completions: a trajectory's place in the batch
+  std::vector<std::int32_t> indices;  // for each completion its trajectory's place in the batch
 };
 
 // A group is added to a micro-batch only if the result has at most this many rows. On a CPU the
@@ -56,6 +58,6 @@ std::vector<PromptGroup> share_of(const TrainBatch& batch, const std::vector<boo
                                   int rank, int ranks);
 
 // The largest sizes that pack() can produce, for TrainDecoder's memory.
-TrainLimits pack_limits(const TrainerConfig& config);
+model::TrainLimits pack_limits(const TrainerConfig& config);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -21,13 +21,13 @@
 #include "runtime/base/check.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 using collective::ShardRange;
 
 // The beginnings of the ranges of gradients that backward finishes together, in backward's order.
-std::vector<std::int64_t> finishing_order(const ModelConfig& model) {
+std::vector<std::int64_t> finishing_order(const model::ModelConfig& model) {
   std::vector<std::int64_t> begins = layer_begins(model);
   std::ranges::reverse(begins);
   begins.push_back(0);
@@ -48,7 +48,7 @@ void append_pieces(std::int64_t begin, std::int64_t end, std::int64_t floats_max
 
 }  // namespace
 
-std::vector<ShardRange> cut_buckets(const ModelConfig& model, const BucketLimits& limits) {
+std::vector<ShardRange> cut_buckets(const model::ModelConfig& model, const BucketLimits& limits) {
   CHECK(limits.floats_max >= collective::kShardAlignFloats);
   const std::int64_t floats_max =
       limits.floats_max / collective::kShardAlignFloats * collective::kShardAlignFloats;
@@ -153,4 +153,4 @@ Result<void> ShardedUpdate::wait() {
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

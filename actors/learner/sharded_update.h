@@ -44,7 +44,7 @@
 #include "runtime/device/arena.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // Limits of a bucket's size. A bucket takes whole layers until it has floats_min, so that the fixed
 // cost of a call is small beside the time of moving. A larger bucket than floats_max is cut into
@@ -56,7 +56,7 @@ struct BucketLimits {
 
 // The buckets of a model's arena. The last one, which has the embedding, may be smaller than
 // floats_min.
-std::vector<collective::ShardRange> cut_buckets(const ModelConfig& model,
+std::vector<collective::ShardRange> cut_buckets(const model::ModelConfig& model,
                                                 const BucketLimits& limits);
 
 // The shards of one rank, a range of the arena for each bucket.
@@ -109,4 +109,4 @@ class ShardedUpdate {
   Result<void> queued_;        // the first error, of asking or of waiting
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

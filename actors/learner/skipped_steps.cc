@@ -5,7 +5,7 @@
 
 #include "runtime/base/log.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 Result<void> count_step(const GradientFacts& gradient, std::int64_t in_row_max,
                         SkippedSteps& skipped) {
@@ -34,4 +34,4 @@ Result<void> count_step(const GradientFacts& gradient, std::int64_t in_row_max,
           "was not finite"};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -14,7 +14,7 @@
 #include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct SkippedSteps {
   std::uint64_t total = 0;   // since the run began
@@ -27,7 +27,7 @@ struct GradientFacts {
   const char* kind;         // "step", "warm-start step"
   std::int64_t number = 0;  // from 1, as in metrics.jsonl
   int rank = 0;
-  double norm = 0;  // of the whole gradient, before clipping
+  double norm = 0;  // the whole gradient's norm, before clipping
   double loss = 0;  // the sum over the rank's own share of the batch
 };
 
@@ -36,4 +36,4 @@ struct GradientFacts {
 Result<void> count_step(const GradientFacts& gradient, std::int64_t in_row_max,
                         SkippedSteps& skipped);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

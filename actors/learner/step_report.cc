@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-namespace tandem::actors {
+namespace tandem::learner {
 
-Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report) {
+Result<void> report_objective(Gang& gang, const ReportOf& of, messages::StepReport& report) {
   const auto& [config, objective, observed, updates] = of;
   ObjectiveSums sums = objective.sums();
   sums.add_sample(objective.observed(), observed.tokens_per_token);
@@ -25,7 +25,7 @@ Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report
   report.ppo_kl = ratio(sums.kl_k1, sums.tokens);
   report.pg_clipfrac = ratio(sums.clipped, sums.tokens);
   report.pg_clipfrac_low = ratio(sums.clipped_low, sums.tokens);
-  // Sums of a sample are no whole numbers: what is left of them may be a rounding below 0.
+  // Sums of a sample are no whole numbers: their difference may be a rounding below 0.
   const double clipped_high = sums.clipped - sums.clipped_low - sums.dual_clipped;
   report.pg_clipfrac_high = ratio(std::max(clipped_high, 0.0), sums.tokens);
   if (config.clip_ratio_c) report.pg_clipfrac_lower = ratio(sums.dual_clipped, sums.tokens);
@@ -41,4 +41,4 @@ Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

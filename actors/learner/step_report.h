@@ -8,7 +8,7 @@
 #include "actors/learner/observed_groups.h"
 #include "actors/messages/learner.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // Adds up the sums of all ranks, so every rank must call this function. Sets the figures of
 // `report` that come from the objective: `loss` is the mean over the updates, the others are means
@@ -21,6 +21,6 @@ struct ReportOf {
   const ObservedGroups& observed;
   std::size_t updates = 1;
 };
-Result<void> report_objective(Gang& gang, const ReportOf& of, StepReport& report);
+Result<void> report_objective(Gang& gang, const ReportOf& of, messages::StepReport& report);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 // The micro-batch's values of its sequence s.
@@ -52,4 +52,4 @@ std::span<const float> TokenStore::of(std::size_t trajectory) const {
   return std::span(values_).subspan(begin, begin_[trajectory + 1] - begin);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -10,7 +10,7 @@
 #include "actors/learner/packing.h"
 #include "actors/learner/train_batch.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 class TokenStore {
  public:
@@ -36,4 +36,4 @@ class TokenStore {
   bool filled_ = false;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

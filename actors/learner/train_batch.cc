@@ -5,23 +5,23 @@
 
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
-Error refuse(const TrainGroup& group, const std::string& why) {
+Error refuse(const messages::TrainGroup& group, const std::string& why) {
   return {.message = "the payload of group " + std::to_string(group.group.value) +
                      " cannot be trained on: " + why};
 }
 
 // Texts and version spans are dropped here: ranks do not need them, and the batch is broadcast.
-Result<BatchGroup> make_group(const TrainGroup& header, GroupPayload payload) {
+Result<BatchGroup> make_group(const messages::TrainGroup& header, messages::GroupPayload payload) {
   if (const auto why = misfit(payload, header.group)) return refuse(header, *why);
   if (payload.trajectories.size() != header.rewards.size())
     return refuse(header, std::to_string(payload.trajectories.size()) + " trajectories, but " +
                               std::to_string(header.rewards.size()) + " rewards");
   BatchGroup group{header.group, std::move(payload.prompt_tokens), {}};
   for (std::size_t i = 0; i < header.rewards.size(); ++i) {
-    Trajectory& t = payload.trajectories[i];
+    messages::Trajectory& t = payload.trajectories[i];
     group.trajectories.push_back(
         {std::move(t.tokens), std::move(t.logprobs), t.oldest, header.rewards[i], t.truncated});
   }
@@ -48,12 +48,13 @@ Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
   return {};
 }
 
-Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads) {
+Result<TrainBatch> make_train_batch(const messages::TrainStep& step,
+                                    std::vector<std::string> payloads) {
   CHECK(payloads.size() == step.groups.size());
   TrainBatch batch{step.step, {}};
   batch.groups.reserve(payloads.size());
   for (std::size_t i = 0; i < payloads.size(); ++i) {
-    Result<GroupPayload> payload = wire::decode<GroupPayload>(payloads[i]);
+    Result<messages::GroupPayload> payload = wire::decode<messages::GroupPayload>(payloads[i]);
     if (!payload) return refuse(step.groups[i], payload.error().message);
     Result<BatchGroup> group = make_group(step.groups[i], *std::move(payload));
     if (!group) return group.error();
@@ -62,4 +63,4 @@ Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::stri
   return batch;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

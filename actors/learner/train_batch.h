@@ -11,7 +11,7 @@
 #include "actors/messages/payload.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct TrainTrajectory {
   std::vector<std::int32_t> tokens;  // [T] completion, T >= 1
@@ -38,7 +38,8 @@ TANDEM_WIRE(TrainBatch, step, groups)
 // Makes a batch. `payloads` are encoded GroupPayloads in the order of step.groups. The error
 // (kFailed) names the group whose payload cannot be decoded, belongs to another group, has another
 // number of trajectories than rewards, or contradicts itself.
-Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::string> payloads);
+Result<TrainBatch> make_train_batch(const messages::TrainStep& step,
+                                    std::vector<std::string> payloads);
 
 // Checks the limits that the decoder CHECKs, since a batch comes from other processes. kInvalid: a
 // token is not in the model's vocabulary, or a trajectory with its prompt is longer than
@@ -46,4 +47,4 @@ Result<TrainBatch> make_train_batch(const TrainStep& step, std::vector<std::stri
 Result<void> check_batch(const TrainBatch& batch, std::int64_t vocab_size,
                          std::int64_t positions_max);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

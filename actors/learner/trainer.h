@@ -25,13 +25,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // The result of one call of warm_start().
 struct WarmStartSlice {
   std::int32_t step = 0;  // optimizer steps taken so far
   std::int32_t steps_max = 0;
-  double loss = 0;                  // of the last step, per completion token
+  double loss = 0;                  // the last step's loss per completion token
   std::uint64_t steps_skipped = 0;  // for a gradient that is not finite (skipped_steps.h)
   std::optional<double> metric;     // when it was just measured
   bool done = false;                // the warm start is over
@@ -40,8 +40,8 @@ struct WarmStartSlice {
 };
 
 struct TrainedStep {
-  StepReport report;           // without the seconds, which the caller measures
-  std::uint64_t checksum = 0;  // checksum64 of weights(); 0 on ranks that do not publish
+  messages::StepReport report;  // without the seconds, which the caller measures
+  std::uint64_t checksum = 0;   // checksum64 of weights(); 0 on ranks that do not publish
   // How long the caller waits before it commits the step. NativeTrainer gives 0, because its work
   // has already taken time; FakeTrainer gives the virtual time of the step.
   Duration then_wait{};
@@ -68,7 +68,8 @@ class Trainer {
   virtual std::span<const std::byte> weights() const = 0;
 
   // One optimizer step of the supervised warm start, and the measurement that falls due after it.
-  // Without a warm start in the job: done at once, with 0 steps. Not to be called after `done`.
+  // Where the job has no warm start, it is done at once, with 0 steps. It must not be called after
+  // `done`.
   virtual Result<WarmStartSlice> warm_start() = 0;
 
   // Trains one batch, whose step is step(). After an Error the weights are undefined until
@@ -87,4 +88,4 @@ class Trainer {
   virtual Result<SavedCheckpoint> save() = 0;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -4,7 +4,7 @@
 
 #include "actors/learner/sharded_update.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 Result<Optimizer> allocate_optimizer(const NativeTrainerSetup& setup) {
@@ -39,4 +39,4 @@ Result<TrainerArenas> allocate_arenas(NativeTrainerSetup& setup) {
                        .pass = *std::move(pass)};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

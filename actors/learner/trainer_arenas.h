@@ -9,7 +9,7 @@
 #include "runtime/base/result.h"
 #include "runtime/device/arena.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct TrainerArenas {
   TrainerWeights weights;
@@ -22,4 +22,4 @@ struct TrainerArenas {
 // whole(). Moves setup.model.weights into the result. The error means too little memory.
 Result<TrainerArenas> allocate_arenas(NativeTrainerSetup& setup);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -22,7 +22,7 @@
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -246,7 +246,7 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
     if (state && state->step != *step)
       state = Error{.message = "it says that it is of step " + std::to_string(state->step.value)};
     if (state) return std::optional(*std::move(state));
-    // It belongs to another job, and so would an older checkpoint of the directory.
+    // The checkpoint belongs to another job, and so would an older checkpoint of the directory.
     if (state.error().code == ErrorCode::kInvalid) return cannot_resume(path, state.error());
     log::warn("checkpoint={} refused, an older one is tried: {} {}", path.string(),
               state.error().message, state.error().where);
@@ -264,4 +264,4 @@ Result<void> read_array(const fs::path& file, std::uint64_t checksum, std::span<
                .where = file.string()};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

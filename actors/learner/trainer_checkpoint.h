@@ -24,19 +24,19 @@
 #include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 // trainer/state.bin, with the checksums of everything else.
 struct TrainerState {
   std::uint32_t format = 3;
-  // The checkpoint covers every step below this one. Also the place in the lr schedule, and in the
-  // journal, whose rows tell the state of each group as of that step.
+  // The checkpoint covers every step below this one. It is also the place in the lr schedule and in
+  // the journal, whose rows tell the state of each group as of that step.
   StepId step;
   std::uint64_t optimizer_steps = 0;  // AdamW's t
   std::uint64_t seed = 0;             // all randomness is derived from it and the step
   std::uint64_t weights_checksum = 0;
   std::uint64_t m_checksum = 0;          // of trainer/m.bin: AdamW's first moments
-  std::uint64_t v_checksum = 0;          // of trainer/v.bin: its second ones
+  std::uint64_t v_checksum = 0;          // of trainer/v.bin: AdamW's second moments
   std::uint64_t reference_checksum = 0;  // of trainer/reference.bin; 0: there is none
   std::vector<std::uint64_t>
       older_checksums;   // of trainer/version-N.bin, N = step - size … step - 1
@@ -73,7 +73,7 @@ using CheckpointLoader =
 Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& config,
                                                     const CheckpointLoader& load);
 
-// For a CheckpointLoader: reads a file of trainer/ straight into `out`. Errors: the file has
+// Used by a CheckpointLoader: reads a file of trainer/ straight into `out`. Errors: the file has
 // another size than `out`, or its content another checksum. After an Error the content of `out` is
 // undefined.
 Result<void> read_array(const std::filesystem::path& file, std::uint64_t checksum,
@@ -83,4 +83,4 @@ std::filesystem::path v_file(const std::filesystem::path& checkpoint);
 std::filesystem::path reference_file(const std::filesystem::path& checkpoint);
 std::filesystem::path older_file(const std::filesystem::path& checkpoint, PolicyVersion version);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

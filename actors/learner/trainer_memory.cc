@@ -8,7 +8,7 @@
 #include "actors/model/weights.h"
 #include "runtime/device/memory.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
@@ -30,23 +30,25 @@ std::string help_for(const TrainerConfig& config) {
 
 }  // namespace
 
-std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
+std::vector<MemoryPart> trainer_memory(const model::ModelConfig& model, const TrainerConfig& config,
                                        device::DeviceKind device, int sharing) {
   // Master weights and gradients have this size, and each of AdamW's two moments.
   const std::size_t arena = make_manifest(model).bytes_total;
   std::vector<MemoryPart> parts{
       {"weights", arena},
-      {"their copy to compute with", Weights::bytes(model, WeightsUse::kTrainingInPlace, device)},
+      {"their copy to compute with",
+       model::Weights::bytes(model, model::WeightsUse::kTrainingInPlace, device)},
       {"gradients", arena},
       {"moments", 2 * arena / static_cast<std::size_t>(sharing)}};
   if (config.algorithm.needs_reference())
-    parts.push_back({"the reference", Weights::bytes(model, WeightsUse::kInference, device)});
+    parts.push_back(
+        {"the reference", model::Weights::bytes(model, model::WeightsUse::kInference, device)});
   if (config.versions_on_device > 0)
     parts.push_back({"published versions", static_cast<std::size_t>(config.versions_on_device) *
                                                published_manifest(model).bytes_total});
   if (config.broadcast_bytes > 0) parts.push_back({"broadcasts", config.broadcast_bytes});
   parts.push_back(
-      {"activations", TrainDecoder::workspace_bytes(model, pack_limits(config), device)});
+      {"activations", model::TrainDecoder::workspace_bytes(model, pack_limits(config), device)});
   return parts;
 }
 
@@ -67,4 +69,4 @@ Result<void> check_trainer_memory(const std::vector<MemoryPart>& parts, std::siz
                "learner.max_token_len", help_for(config)};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -9,7 +9,7 @@
 #include "runtime/base/result.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct MemoryPart {
   const char* name;  // "gradients"
@@ -19,7 +19,7 @@ struct MemoryPart {
 // The arenas and workspaces that NativeTrainer allocates on the device, and the versions that its
 // publisher allocates. Tables of a few numbers for each token are left out. `sharing` is the number
 // of ranks that share the optimizer's work, and with it the moments.
-std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerConfig& config,
+std::vector<MemoryPart> trainer_memory(const model::ModelConfig& model, const TrainerConfig& config,
                                        device::DeviceKind device, int sharing = 1);
 
 // The error is kOutOfMemory, with the arithmetic in its text, if the parts and kGpuReserveBytes
@@ -27,4 +27,4 @@ std::vector<MemoryPart> trainer_memory(const ModelConfig& model, const TrainerCo
 Result<void> check_trainer_memory(const std::vector<MemoryPart>& parts, std::size_t free_bytes,
                                   std::size_t total_bytes, const TrainerConfig& config);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

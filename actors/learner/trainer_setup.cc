@@ -5,7 +5,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 Error refusal(std::string message, std::string where) {
@@ -42,4 +42,4 @@ Result<void> check_setup(const NativeTrainerSetup& setup) {
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

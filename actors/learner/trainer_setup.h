@@ -15,12 +15,12 @@
 #include "runtime/device/parallel.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct NativeTrainerSetup {
   TrainerConfig config;
-  Model model;                                   // with its untrained weights
-  std::vector<WarmStartRecord> records;          // of the warm start; the same on every rank
+  model::Model model;                            // with its untrained weights
+  std::vector<WarmStartRecord> records;          // for the warm start; the same on every rank
   std::unique_ptr<collective::Collective> gang;  // null: one rank
   // Moves gradients and weights between the ranks of `gang`, in memory of `device`, while the gang
   // moves everything else. Required for several ranks on GPUs. Null: the gang moves everything.
@@ -34,4 +34,4 @@ struct NativeTrainerSetup {
 // kInvalid where the setup contradicts itself or the model.
 Result<void> check_setup(const NativeTrainerSetup& setup);
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -8,12 +8,13 @@
 #include "runtime/base/digest.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, device::Arena host) {
-  // Copied before `host` is moved from.
+  // The manifests are copied before `host` is moved from.
   const device::Manifest manifest = host.manifest(), published = published_manifest(shape.model);
-  auto policy = Weights::allocate(shape.model, WeightsUse::kTrainingInPlace, shape.device);
+  auto policy =
+      model::Weights::allocate(shape.model, model::WeightsUse::kTrainingInPlace, shape.device);
   if (!policy) return policy.error();
   TrainerWeights weights(std::move(host), *std::move(policy));
   if (shape.device != device::DeviceKind::kCpu) {
@@ -31,7 +32,8 @@ Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, device::Aren
   if (shape.reference) {
     auto bytes = device::Arena::allocate(published, "the reference's weights");
     if (!bytes) return bytes.error();
-    auto packed = Weights::allocate(shape.model, WeightsUse::kInference, shape.device);
+    auto packed =
+        model::Weights::allocate(shape.model, model::WeightsUse::kInference, shape.device);
     if (!packed) return packed.error();
     weights.reference_ = Reference{*std::move(bytes), *std::move(packed)};
   }
@@ -118,4 +120,4 @@ std::string TrainerWeights::host_sha256() const {
   return digest.hex();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -27,12 +27,12 @@
 #include "runtime/device/arena.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 class TrainerWeights {
  public:
   struct Shape {
-    const ModelConfig& model;
+    const model::ModelConfig& model;
     device::DeviceKind device;
     bool reference;
   };
@@ -41,8 +41,8 @@ class TrainerWeights {
   static Result<TrainerWeights> allocate(const Shape& shape, device::Arena host);
 
   const device::Arena& master() const { return master_ ? *master_ : host_; }
-  const Weights& policy() const { return policy_; }
-  const Weights* reference() const { return reference_ ? &reference_->packed : nullptr; }
+  const model::Weights& policy() const { return policy_; }
+  const model::Weights* reference() const { return reference_ ? &reference_->packed : nullptr; }
   std::span<const std::byte> published() const;
   std::span<std::byte> reference_bytes() const;  // empty where there is no reference
 
@@ -52,7 +52,7 @@ class TrainerWeights {
   // reference are undefined, until loaded() makes them follow the host's.
   const device::Arena& begin_load();
   void loaded(const device::Stream& stream);
-  // To be called after reference_bytes() were written.
+  // Call it after reference_bytes() were written.
   void install_reference(const device::Stream& stream);
   // AdamW has changed the master weights, so the other forms are out of date from now on.
   void master_changed();
@@ -67,15 +67,15 @@ class TrainerWeights {
   const device::Arena& fetch(const device::Stream& stream);
   // The host's weights of the last fetch(), restart() or loaded(); on a CPU always the newest.
   const device::Arena& host() const { return host_; }
-  std::string host_sha256() const;  // of the parameters' bytes in the manifest's order
+  std::string host_sha256() const;  // the hash of the parameters' bytes in the manifest's order
 
  private:
   struct Reference {
-    device::Arena bytes;  // as published
-    Weights packed;       // kInference
+    device::Arena bytes;    // as published
+    model::Weights packed;  // kInference
   };
 
-  TrainerWeights(device::Arena host, Weights policy)
+  TrainerWeights(device::Arena host, model::Weights policy)
       : host_(std::move(host)), policy_(std::move(policy)) {}
   void install_host(const device::Stream& stream);
   std::int64_t floats() const { return host_.flat().elements(); }
@@ -83,10 +83,10 @@ class TrainerWeights {
   device::Arena host_;
   std::optional<device::Arena> master_;   // only with a GPU
   std::optional<device::Arena> rounded_;  // the published weights, only in bf16
-  Weights policy_;                        // kTrainingInPlace; in f32 on a CPU it reads master()
+  model::Weights policy_;                 // kTrainingInPlace; in f32 on a CPU it reads master()
   std::optional<Reference> reference_;
   bool host_follows_ = true;   // the host's weights equal the master weights
   std::int64_t followed_ = 0;  // floats of the master weights that the policy has
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -7,7 +7,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 OptimizerConfig warm_start_optimizer(const WarmStartConfig& config) {
   return {.lr = config.lr,
@@ -30,8 +30,8 @@ std::vector<PromptGroup> groups_of_rank(std::span<const WarmStartRecord* const> 
 
 WarmStartData::WarmStartData(std::vector<WarmStartRecord> records, std::uint64_t seed)
     : records_(std::move(records)), seed_(derive_seed(seed, "warm_start")) {
-  // Ordered by a hash of the prompt, so that equal prompts are neighbours and the first tenth is a
-  // random one.
+  // The records are ordered by a hash of the prompt, so that equal prompts are neighbours and the
+  // first tenth is a random one.
   std::vector<std::pair<std::uint64_t, const WarmStartRecord*>> keyed;
   for (const WarmStartRecord& record : records_) {
     CHECK(!record.prompt.empty() && !record.completion.empty());
@@ -72,4 +72,4 @@ std::vector<const WarmStartRecord*> WarmStartData::batch(std::int64_t index,
   return records;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -13,7 +13,7 @@
 #include "actors/learner/learner_config.h"
 #include "actors/learner/packing.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 
 struct WarmStartRecord {
   std::vector<std::int32_t> prompt;      // >= 1 token
@@ -57,4 +57,4 @@ class WarmStartData {
   std::vector<const WarmStartRecord*> order_;  // train_ as epoch_ shuffles it
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -54,7 +54,7 @@ namespace {
 constexpr Duration kUpTimeout = std::chrono::seconds(10);
 constexpr Duration kCancelTimeout = std::chrono::seconds(10);
 // The end of all jobs: a cancelled job may save for kSaveOnCancelMax before it ends.
-constexpr Duration kJobsEndTimeout = actors::kSaveOnCancelMax + std::chrono::seconds(10);
+constexpr Duration kJobsEndTimeout = messages::kSaveOnCancelMax + std::chrono::seconds(10);
 constexpr Duration kDownTimeout = kJobsEndTimeout + std::chrono::seconds(10);
 // How often `up` looks at the nodes where no line of the watch stream makes it look.
 constexpr Duration kLookAgain = std::chrono::milliseconds(500);
@@ -163,13 +163,15 @@ Error node_refused(const std::string& node, const node::NodeRefused& refused) {
 // Cancels every job that runs and waits for the end of all of them, so that `down` leaves no
 // process behind. If a wait fails, the controller ends all the same, and its ranks with it.
 void cancel_all(const ControllerProcess& cluster) {
-  const auto view = actor::ask_and_wait(cluster.controller(), actors::GetCluster{}, kCancelTimeout);
+  const auto view =
+      actor::ask_and_wait(cluster.controller(), controller::GetCluster{}, kCancelTimeout);
   if (!view) return;
-  for (const actors::JobRecord& job : view->jobs)
+  for (const controller::JobRecord& job : view->jobs)
     if (!scheduler::is_final(job.status.state))
-      (void)actor::ask_and_wait(cluster.controller(), actors::Cancel{job.id}, kCancelTimeout);
+      (void)actor::ask_and_wait(cluster.controller(), controller::Cancel{job.id}, kCancelTimeout);
   const auto ended = actor::ask_and_wait(
-      cluster.controller(), actors::Await{actors::ClusterCondition::kNoJobRuns}, kJobsEndTimeout);
+      cluster.controller(), controller::Await{controller::ClusterCondition::kNoJobRuns},
+      kJobsEndTimeout);
   if (!ended)
     log::warn("event=wait_failed waited_for=\"the end of all jobs\" message=\"{}\"",
               ended.error().message);
@@ -246,7 +248,7 @@ std::vector<fs::path> live_runs(const cli::ApiClient& api) {
 // Whether a run ended by itself after all, before its cancellation reached it. A run that was to be
 // resumed and was not has the result of an earlier time.
 bool has_succeeded(const fs::path& run) {
-  if (fs::exists(run / actors::kResumeFile)) return false;
+  if (fs::exists(run / runs::kResumeFile)) return false;
   const auto text = read_file(run / "result.json");
   const auto result = text ? parse_json(*text) : nlohmann::json();
   return result.is_object() && result.value("state", "") == "Succeeded";
@@ -257,15 +259,15 @@ bool has_succeeded(const fs::path& run) {
 void say_words(const std::shared_ptr<const node::DaemonWords>& words,
                const ControllerProcess& cluster) {
   words->say();
-  const actor::ReplyTo<actors::Nothing> joined(
-      [words](const Result<actors::Nothing>& node_is_ready) {
+  const actor::ReplyTo<controller::Nothing> joined(
+      [words](const Result<controller::Nothing>& node_is_ready) {
         if (node_is_ready) words->say();
       });
-  CHECK(cluster.controller().tell(actor::Ask<actors::Await>{{actors::ClusterCondition::kNodeReady},
-                                                            joined}) == actor::Delivery::kAccepted);
+  CHECK(cluster.controller().tell(actor::Ask<controller::Await>{
+            {controller::ClusterCondition::kNodeReady}, joined}) == actor::Delivery::kAccepted);
 }
 
-// Without the node, its address and the end for a refusal, which run_node() adds.
+// The options lack the node, its address and the end for a refusal, which run_node() adds.
 node::AgentConfig agent_config(const cli::NodeCommand& command, const link::Dial& controller) {
   return {.program = own_program().string(),
           .controller = to_string(controller.to),
@@ -315,7 +317,7 @@ int run_node(const cli::NodeCommand& command, const cli::Console& console, bool 
   const auto bind = listening_address(command, *controller);
   if (!bind) return console.complain(bind.error());
 
-  // Shared memory that learners of earlier jobs left on this host.
+  // Removes shared memory that learners of earlier jobs left on this host.
   weights::reclaim_stale_weights("");
   node::PosixProcessHost processes;
   link::Directory directory;
@@ -353,9 +355,9 @@ int run_node(const cli::NodeCommand& command, const cli::Console& console, bool 
     signals.raise();  // the ranks end with this process
   };
   link::LinkClient link(io, *controller,
-                        {.name = actors::node_peer(name, getpid()),
+                        {.name = messages::node_peer(name, getpid()),
                          .incarnation = incarnation,
-                         .build = actors::wire_build()},
+                         .build = messages::wire_build()},
                         {}, callbacks);
   link_pointer = &link;
   link.start();
@@ -421,8 +423,8 @@ int cluster_down(const cli::Console& console) {
     console.err << "no cluster is up\n";
     return 0;
   }
-  // Collected before the signal: afterwards no API answers the questions which nodes and jobs there
-  // were.
+  // These are collected before the signal: afterwards no API answers the questions which nodes and
+  // jobs there were.
   std::vector<std::int64_t> pids{(*address)["pid"].get<std::int64_t>()};
   std::vector<fs::path> runs;
   if (const auto where = cli::resolve_address(std::nullopt)) {
@@ -431,7 +433,7 @@ int cluster_down(const cli::Console& console) {
     runs = live_runs(api);
   }
   std::vector<node::ProcessEnd> ends;
-  // Opened before the signal too, so that a pid which is used again is not waited for.
+  // The pids are opened before the signal too, so that a pid which is used again is not waited for.
   for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
   kill(static_cast<pid_t>(pids.front()), SIGTERM);
   const auto all_end_within = [&ends](Duration time) {

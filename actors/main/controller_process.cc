@@ -41,7 +41,7 @@
 #include "actors/main/socket_keeper.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
-#include "actors/runs/run_events.h"
+#include "actors/runs/cluster_journal.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
@@ -58,28 +58,11 @@
 namespace tandem::app {
 
 namespace fs = std::filesystem;
-using actors::Controller;
+using controller::Controller;
 
 namespace {
 
 constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
-constexpr const char* kControllerSchema =
-    "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
-    "CREATE TABLE IF NOT EXISTS events(seq INTEGER, epoch INTEGER, time_ms INTEGER, kind TEXT, "
-    "subject TEXT, message TEXT, level TEXT);"
-    "CREATE INDEX IF NOT EXISTS events_by_subject ON events(subject)";
-
-// The controller's journal. That of an earlier version gets the columns that it lacks.
-Result<std::unique_ptr<sqlite::Sqlite>> open_events(const fs::path& path) {
-  auto opened = sqlite::Sqlite::open(path.string(), kControllerSchema);
-  if (!opened) return opened;
-  bool has_levels = false;
-  auto done = (*opened)->query(actors::kEventLevelColumn,
-                               [&](const sqlite::Sqlite::Row&) { has_levels = true; });
-  if (done && !has_levels) done = (*opened)->run_script("ALTER TABLE events ADD COLUMN level TEXT");
-  if (!done) return done.error();
-  return opened;
-}
 
 node::RankId rank_of(const link::PeerId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
@@ -100,9 +83,9 @@ class Watchdog {
     for (const link::PeerStatus& peer : peers_()) {
       const Duration silent = cx.now() - peer.progress_changed;
       const std::string& phase = peer.progress.phase;
-      if (actors::is_node_peer(peer.peer.name) || !scheduler::is_hung(phase, silent)) continue;
+      if (messages::is_node_peer(peer.peer.name) || !scheduler::is_hung(phase, silent)) continue;
       log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
-      (void)controller_.tell(actors::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
+      (void)controller_.tell(controller::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
     }
     // Repeats for ever; the system's end stops it.
     cx.after(kWatchEvery, [this](actor::Context& then) { handle(then, WatchNow{}); });
@@ -116,8 +99,8 @@ static_assert(actor::Actor<Watchdog>);
 
 // Makes the directory of a new run, "arith-3", with the first number that no run has or had. Making
 // the directory takes the number: of two processes only one makes it.
-Result<actors::RunDirectory> make_run_directory(const fs::path& home,
-                                                const actors::JobShape& shape) {
+Result<controller::RunDirectory> make_run_directory(const fs::path& home,
+                                                    const controller::JobShape& shape) {
   const fs::path runs = home / "runs";
   std::error_code error;
   fs::create_directories(runs, error);
@@ -125,12 +108,12 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
     const std::string id = shape.name + "-" + std::to_string(n);
     const fs::path path = runs / id;
     // The number of a deleted run is not used again (RC-2).
-    if (actors::was_deleted(runs, id)) continue;
+    if (runs::was_deleted(runs, id)) continue;
     if (!fs::create_directory(path, error)) continue;
     fs::create_directories(path / "logs", error);
     const auto written = write_file_atomic(path / "job.yaml", shape.yaml);
     if (!written) return written.error();
-    if (!error) return actors::RunDirectory{id, path.string()};
+    if (!error) return controller::RunDirectory{id, path.string()};
   }
   return Error{ErrorCode::kFailed, "cannot make a run directory: " + error.message(), runs.string(),
                "set TANDEM_HOME to a folder that you can write"};
@@ -139,8 +122,9 @@ Result<actors::RunDirectory> make_run_directory(const fs::path& home,
 // The shape of a job that was submitted by HTTP. Mistakes in its text, its data and the run to
 // resume are found here, before a run directory exists. `resume` may name only a run of this
 // controller.
-Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
-                                         const fs::path& runs, Hosts hosts, ParsedJobs& parsed) {
+Result<controller::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
+                                             const fs::path& runs, Hosts hosts,
+                                             ParsedJobs& parsed) {
   auto job = job::parse_job({.yaml = yaml,
                              .origin = "the submitted job",
                              .base = fs::current_path(),
@@ -152,7 +136,7 @@ Result<actors::JobShape> submitted_shape(const std::string& yaml, const std::str
     log::info("event=reading_data of=submitted progress=\"{}\"", notice);
   }));
   if (!checked) return checked.error();
-  actors::JobShape shape = job_shape(job->spec);
+  controller::JobShape shape = job_shape(job->spec);
   if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
   shape.warnings = std::move(checked->warnings);
   shape.yaml = parsed.keep(job->spec);
@@ -181,9 +165,8 @@ struct ControllerProcess::Parts {
   // The parts of the state folder that a cluster of its own holds (ControllerOptions::of_home).
   struct StateFolder {
     std::optional<FileLock> lock;
-    std::unique_ptr<sqlite::Sqlite> events;  // null: they are not kept
-    std::int64_t events_before = 0;          // the highest number of an event of earlier epochs
-    bool announced = false;                  // this process wrote controller.json and removes it
+    std::optional<runs::ClusterJournal> journal;
+    bool announced = false;  // this process wrote controller.json and removes it
   };
   StateFolder state;
   const std::int64_t started_ms = unix_ms();
@@ -197,16 +180,18 @@ struct ControllerProcess::Parts {
                        }};
   actor::Ref<Controller::Inbox> controller;
   SocketKeeper::Sockets sockets;          // set by listen()
-  std::optional<link::CurveServer> keys;  // of a cluster that other hosts may join
+  std::optional<link::CurveServer> keys;  // set if other hosts may join the cluster
   std::unique_ptr<link::LinkServer> link;
-  // Between actors of users' programs. Touched only on the thread of the link.
+  // Forwards messages between actors of users' programs. It is touched only on the thread of the
+  // link.
   link::Forwarder forwarder{[this](const link::PeerId& to, std::string frame) {
     return link->send(to, std::move(frame));
   }};
   struct Web {
     std::string token;
-    std::unique_ptr<actors::HttpDoor> door;
-    // Of the server. Guarded, since its threads may answer before the address is known.
+    std::unique_ptr<api::HttpDoor> door;
+    // The server's address. Guarded, since the server's threads may answer before the address is
+    // known.
     Guarded<std::string> address;
     std::unique_ptr<http::HttpServer> server;  // its threads use all of the above
   };
@@ -216,9 +201,9 @@ struct ControllerProcess::Parts {
   // agents, of which the controller takes the first (AG-2).
   using AgentId = std::pair<std::string, Incarnation>;
   Guarded<std::map<AgentId, actor::Ref<node::AgentInbox>>> agents;
-  Guarded<actors::Roster> roster;
-  // Of the jobs that have not ended, by job. Touched only by functions of the controller
-  // (ControllerActions), hence by one thread at a time.
+  Guarded<doors::Roster> roster;
+  // The runs of the jobs that have not ended, by job. They are touched only by functions of the
+  // controller (ControllerActions), hence by one thread at a time.
   struct OpenRuns {
     std::map<std::string, std::vector<link::Endpoint>> bulk;
     using Spec = std::shared_ptr<const job::JobSpec>;
@@ -239,7 +224,7 @@ struct ControllerProcess::Parts {
         .system = system,
         .directory = directory,
         .route_to = [this](const link::PeerId& peer) { return route_to(peer); },
-        .controller = actor::narrow<actors::ExchangeNotices>(controller),
+        .controller = actor::narrow<messages::ExchangeNotices>(controller),
         .refuse = [this](const link::PeerId& peer, const std::string& why) { refuse(peer, why); },
         .epoch = epoch,
         .bulk = places(1)};
@@ -260,11 +245,11 @@ struct ControllerProcess::Parts {
   Result<void> listen();
   Result<void> announce_address();
   Result<void> own_run(const std::string& job, const fs::path& run_dir);
-  Result<actors::RunDirectory> new_run(const actors::JobShape& shape);
-  Result<actors::RunDirectory> take_up(const actors::JobShape& shape);
-  Result<actor::Ref<actors::ExchangeControl>> open_exchange(const actors::JobRecord& job);
-  actors::ControllerActions actions();
-  actors::ClusterIdentity identity();
+  Result<controller::RunDirectory> new_run(const controller::JobShape& shape);
+  Result<controller::RunDirectory> take_up(const controller::JobShape& shape);
+  Result<actor::Ref<controller::ExchangeControl>> open_exchange(const controller::JobRecord& job);
+  controller::ControllerActions actions();
+  api::ClusterIdentity identity();
   link::LinkCallbacks link_callbacks();
 };
 
@@ -284,42 +269,34 @@ Result<void> ControllerProcess::Parts::claim_home() {
                      "stop it with `tandem down`, or set TANDEM_HOME to another folder");
   if (!taken) return taken.error();
   state.lock.emplace(std::move(*taken));
-  auto opened = open_events(options.home / "controller.sqlite");
-  if (!opened) return opened.error();
-  state.events = std::move(*opened);
+  auto journal = runs::ClusterJournal::begin(options.home, unix_ms());
+  if (!journal) return journal.error();
+  epoch = journal->epoch();
+  state.journal = *std::move(journal);
   auto own_keys = link::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);
-  // AUTOINCREMENT never gives a number again, so that an epoch is greater than all earlier ones.
-  if (auto done = state.events->insert("INSERT INTO epochs(time_ms) VALUES(?)", {{unix_ms()}});
-      !done)
-    return done;
-  return state.events->query(
-      "SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
-      [this](const sqlite::Sqlite::Row& row) {
-        epoch = Epoch{static_cast<std::uint64_t>(std::get<std::int64_t>(row[0]))};
-        state.events_before = std::get<std::int64_t>(row[1]);
-      });
+  return {};
 }
 
 link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
   link::LinkCallbacks callbacks;
   callbacks.on_up = [this](const link::PeerId& peer, const link::Hello& hello) {
-    if (actors::is_node_peer(peer.name)) {
+    if (messages::is_node_peer(peer.name)) {
       auto agent = directory.remote<node::AgentInbox>({kAgentPort, {}}, route_to(peer));
       agents.with([&](auto& table) {
-        table[{actors::node_of_peer(peer.name), peer.incarnation}] = std::move(agent);
+        table[{messages::node_of_peer(peer.name), peer.incarnation}] = std::move(agent);
       });
       return;
     }
     forwarder.up(peer);
-    (void)controller.tell(actors::RankConnected{rank_of(peer, hello)});
+    (void)controller.tell(controller::RankConnected{rank_of(peer, hello)});
   };
   callbacks.on_down = [this](const link::PeerId& peer, const link::Down& down) {
-    if (actors::is_node_peer(peer.name)) {
-      const std::string node = actors::node_of_peer(peer.name);
+    if (messages::is_node_peer(peer.name)) {
+      const std::string node = messages::node_of_peer(peer.name);
       agents.with([&](auto& table) { table.erase({node, peer.incarnation}); });
-      (void)controller.tell(actors::NodeDown{node, peer.incarnation});
+      (void)controller.tell(controller::NodeDown{node, peer.incarnation});
       return;
     }
     // A rank that has lost its link is of no use: its process is ended, unless it has ended
@@ -327,20 +304,22 @@ link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     const auto at = peer.name.find('@');
     const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
     log::info("event=rank_link_down peer={} reason={}", to_string(peer), link::name(down.reason));
-    (void)controller.tell(actors::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
+    (void)controller.tell(
+        controller::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
   callbacks.on_parcel = [this](const link::PeerId& peer, std::string& frame) {
     if (const auto forwarded = forwarder.offer(peer, frame)) return *forwarded;
     return directory.deliver(frame, route_to(peer), peer);
   };
-  // Asked on the link's thread for each peer that dials: a rank that was not started is refused.
+  // The roster is asked on the link's thread for each peer that dials: a rank that was not started
+  // is refused.
   callbacks.admit = [this](const link::Hello& hello) {
     return roster.with([&](const auto& expected) { return expected.admit(hello); });
   };
   return callbacks;
 }
 
-actors::ClusterIdentity ControllerProcess::Parts::identity() {
+api::ClusterIdentity ControllerProcess::Parts::identity() {
   return {.version = TANDEM_VERSION,
           .epoch = epoch.value,
           .pid = getpid(),
@@ -348,8 +327,8 @@ actors::ClusterIdentity ControllerProcess::Parts::identity() {
           .started_ms = started_ms};
 }
 
-actors::ControllerActions ControllerProcess::Parts::actions() {
-  actors::ControllerActions actions;
+controller::ControllerActions ControllerProcess::Parts::actions() {
+  controller::ControllerActions actions;
   actions.agent = [this](const std::string& node, Incarnation incarnation) {
     return agents.with([&](const auto& table) {
       const auto it = table.find({node, incarnation});
@@ -357,12 +336,12 @@ actors::ControllerActions ControllerProcess::Parts::actions() {
     });
   };
   actions.rank = [this](const node::RankId& id) {
-    const link::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
-    return directory.remote<actors::RankInbox>({kRankPort, {}}, route_to(peer));
+    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    return directory.remote<messages::RankInbox>({kRankPort, {}}, route_to(peer));
   };
   actions.program = [this](const node::RankId& id) {
-    const link::PeerId peer{actors::rank_name(id.actor, id.rank), id.incarnation};
-    return directory.remote<actors::ProgramInbox>({kRankPort, {}}, route_to(peer));
+    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    return directory.remote<messages::ProgramInbox>({kRankPort, {}}, route_to(peer));
   };
   actions.expect = [this](const std::string& node, const node::RankId& id) {
     roster.with([&](auto& expected) { expected.started(node, id); });
@@ -373,32 +352,27 @@ actors::ControllerActions ControllerProcess::Parts::actions() {
     for (const link::Endpoint& at : runs.bulk[job]) endpoints.push_back(to_string(at));
     return endpoints;
   };
-  actions.make_run_directory = [this](const actors::JobShape& shape) {
+  actions.make_run_directory = [this](const controller::JobShape& shape) {
     return shape.resume_dir ? take_up(shape) : new_run(shape);
   };
-  actions.write_result = [](const actors::JobRecord& job, const std::string& result) {
-    return write_file_atomic(fs::path(job.run_dir) / actors::outcome_file(job), result + "\n");
+  actions.write_result = [](const controller::JobRecord& job, const std::string& result) {
+    return write_file_atomic(fs::path(job.run_dir) / controller::outcome_file(job), result + "\n");
   };
-  actions.open_exchange = [this](const actors::JobRecord& job) { return open_exchange(job); };
+  actions.open_exchange = [this](const controller::JobRecord& job) { return open_exchange(job); };
   actions.close_exchange = [this](const std::string& job) {
     runs.bulk.erase(job);
     roster.with([&](auto& expected) { expected.forget(job); });
-    // Held to the end of this function: the run is free once its last file is removed.
+    // The lock is held to the end of this function: the run is free once its last file is removed.
     const auto owned = runs.locks.extract(job);
     const auto held = runs.specs.extract(job);
     if (held.empty()) return;
     const auto& [run_dir, spec] = held.mapped();
     ExchangeHost::close(job, run_dir, *spec, surroundings());
   };
-  actions.journal = [this](const actors::ClusterEvent& event) -> Result<void> {
-    if (!state.events) return {};
-    return state.events->insert(
-        "INSERT INTO events(seq, epoch, time_ms, kind, subject, message, level) "
-        "VALUES(?,?,?,?,?,?,?)",
-        {{event.seq, static_cast<std::int64_t>(epoch.value), event.time_ms, event.kind,
-          event.subject, event.message, std::string(name(event.level))}});
+  actions.journal = [this](const runs::ClusterEvent& event) -> Result<void> {
+    return state.journal ? state.journal->append(event) : Result<void>();
   };
-  actions.events_before = state.events_before;
+  if (state.journal) actions.events_before = state.journal->events_before();
   return actions;
 }
 
@@ -414,7 +388,8 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
 
 // The directory of a new run. It is locked when its exchange opens; a job of actors alone has none,
 // and its run is locked here.
-Result<actors::RunDirectory> ControllerProcess::Parts::new_run(const actors::JobShape& shape) {
+Result<controller::RunDirectory> ControllerProcess::Parts::new_run(
+    const controller::JobShape& shape) {
   auto run = make_run_directory(options.home, shape);
   if (!run || trains(shape)) return run;
   if (const auto owned = own_run(run->id, run->path); !owned) return owned.error();
@@ -422,17 +397,18 @@ Result<actors::RunDirectory> ControllerProcess::Parts::new_run(const actors::Job
 }
 
 // The run directory of a job that is resumed. If the lock is refused, nothing has been touched yet.
-Result<actors::RunDirectory> ControllerProcess::Parts::take_up(const actors::JobShape& shape) {
+Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
+    const controller::JobShape& shape) {
   const fs::path path = *shape.resume_dir;
   const std::string id = path.filename();
   if (const auto owned = own_run(id, path); !owned) return owned.error();
-  return actors::RunDirectory{id, path};
+  return controller::RunDirectory{id, path};
 }
 
 // Opens the exchange of a job. A new run is locked here, before it has a journal and so before
 // another process could resume it; a resumed one has been locked by take_up().
-Result<actor::Ref<actors::ExchangeControl>> ControllerProcess::Parts::open_exchange(
-    const actors::JobRecord& job) {
+Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_exchange(
+    const controller::JobRecord& job) {
   auto spec = parsed.of(job.shape.yaml, job.run_dir);
   if (!spec) return spec.error();
   if (!job.shape.resume_dir)
@@ -448,41 +424,40 @@ Result<void> ControllerProcess::Parts::listen() {
   auto folder = link::SocketFolder::make(options.home);
   if (!folder) return folder.error();
   sockets.with([&](auto& mine) { mine.emplace(std::move(*folder)); });
-  // Ports before the link listens: a peer's first message must find its port.
+  // The ports are exposed before the link listens: a peer's first message must find its port.
   controller = system.spawn<Controller>(
       "controller", [this] { return std::make_unique<Controller>(epoch.value, actions()); });
-  directory.expose(kRankEventsPort, actor::narrow<actors::RankEvents>(controller),
-                   actors::rank_door());
+  directory.expose(kRankEventsPort, actor::narrow<messages::RankEvents>(controller),
+                   doors::rank_door());
   directory.expose(kAgentEventsPort, actor::narrow<node::AgentEvents>(controller),
-                   actors::agent_door([this](const node::RankId& id) {
+                   doors::agent_door([this](const node::RankId& id) {
                      return roster.with([&](const auto& known) { return known.node_of(id); });
                    }));
   auto server = link::LinkServer::listen(io, places(0),
                                          {.name = "controller",
                                           .incarnation = Incarnation{epoch.value},
-                                          .build = actors::wire_build()},
+                                          .build = messages::wire_build()},
                                          {}, link_callbacks());
   if (!server) return server.error();
   link = std::move(*server);
   link->start();
   // Where other hosts may join, the plan counts memory for versions that arrive (memory_plan.h).
   const Hosts hosts = options.bind == link::kLoopback ? Hosts::kOne : Hosts::kSeveral;
-  actors::HttpApi api{.controller = controller,
-                      .shape_of =
-                          [this, hosts](const std::string& yaml, const std::string& resume) {
-                            return submitted_shape(yaml, resume, options.home / "runs", hosts,
-                                                   parsed);
-                          },
-                      .home = options.home,
-                      .read_job = job_readers(),
-                      .identity = [this] { return identity(); },
-                      .system = system};
-  web.door = std::make_unique<actors::HttpDoor>(
-      actors::HttpDoorRules{.token = web.token,
-                            .hosts = options.allow_hosts,
-                            .metrics_without_token = options.metrics_without_token});
+  api::HttpApi api{.controller = controller,
+                   .shape_of =
+                       [this, hosts](const std::string& yaml, const std::string& resume) {
+                         return submitted_shape(yaml, resume, options.home / "runs", hosts, parsed);
+                       },
+                   .home = options.home,
+                   .read_job = job_readers(),
+                   .identity = [this] { return identity(); },
+                   .system = system};
+  web.door = std::make_unique<api::HttpDoor>(
+      api::HttpDoorRules{.token = web.token,
+                         .hosts = options.allow_hosts,
+                         .metrics_without_token = options.metrics_without_token});
   auto listening = http::HttpServer::listen(
-      {.port = port(2)}, {}, actors::guarded_by(*web.door, actors::make_http_handler(api)));
+      {.port = port(2)}, {}, api::guarded_by(*web.door, api::make_http_handler(api)));
   if (!listening) return listening.error();
   web.server = std::move(*listening);
   web.address.with([this](std::string& address) { address = to_string(web.server->endpoint()); });
@@ -519,7 +494,7 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
     const ControllerOptions& options) {
   auto parts = std::make_unique<Parts>(options);
   auto process = std::unique_ptr<ControllerProcess>(new ControllerProcess(std::move(parts)));
-  // Shared memory of learners that were killed; before new jobs need the room.
+  // Removes shared memory of learners that were killed, before new jobs need the room.
   if (const int left = weights::reclaim_stale_weights(""); left > 0)
     log::info("event=stale_weights_removed segments={}", left);
   if (auto done = process->parts_->claim_home(); !done) return done.error();
@@ -552,9 +527,9 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
                                  .advertise = {},
                                  .secret = {},
                                  .usage_interval = node::kUsageInterval};
-  // Made here and not by the factory on an executor's thread: the agent introduces its node when it
-  // is made, and must have done so before anybody can submit a job, or a job that the node could
-  // never run would be accepted to wait.
+  // The agent is made here and not by the factory on an executor's thread: the agent introduces its
+  // node when it is made, and must have done so before anybody can submit a job, or a job that the
+  // node could never run would be accepted to wait.
   auto made = std::make_shared<std::unique_ptr<node::Agent>>(std::make_unique<node::Agent>(
       config, *parts_->processes, actor::narrow<node::AgentEvents>(parts_->controller)));
   auto agent = parts_->system.spawn<node::Agent>("agent", [made] { return std::move(*made); });
@@ -574,7 +549,7 @@ void ControllerProcess::stop() {
   }
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->executor.stop();
-  weights::reclaim_stale_weights("");  // of jobs that were ended by force
+  weights::reclaim_stale_weights("");  // removes weights of jobs that were ended by force
   if (parts_->state.announced) {
     std::error_code ignored;
     fs::remove(parts_->options.home / "controller.json", ignored);

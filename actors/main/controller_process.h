@@ -53,8 +53,8 @@ class ControllerProcess {
   link::Endpoint http() const;
   // An address that opens the web page once. Each call makes another key.
   std::string page_address() const;
-  const actor::Ref<actors::Controller::Inbox>& controller() const;
-  // Of a job that is submitted by a message to controller(), the text and the parsed job.
+  const actor::Ref<controller::Controller::Inbox>& controller() const;
+  // The text and the parsed job of each job that is submitted by a message to controller().
   ParsedJobs& parsed_jobs();
 
   // Starts the node of this process: an agent in the process, whose ranks are its children. Errors:

@@ -56,7 +56,7 @@ Result<job::JobSpec> parse_kept_job(const std::string& yaml, const std::string& 
   return std::move(loaded->spec);
 }
 
-Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job,
+Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job,
                                                 const job::JobSpec& spec,
                                                 const ExchangeSurroundings& surroundings) {
   const bool resume = job.shape.resume_dir.has_value();
@@ -69,8 +69,8 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job,
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto host = std::make_shared<ExchangeHost>();
-  auto files = actors::RunFiles::open(
-      job.run_dir, spec.tensorboard ? actors::EventFiles::kTensorboard : actors::EventFiles::kNone);
+  auto files = runs::RunFiles::open(
+      job.run_dir, spec.tensorboard ? runs::EventFiles::kTensorboard : runs::EventFiles::kNone);
   if (!files) return files.error();
   host->files_ = std::move(*files);
   auto segments = payload::open_file_segments(job.run_dir + "/payload", kSegmentLimits);
@@ -94,33 +94,34 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const actors::JobRecord& job,
       return directory->remote<Inbox>({port, {}}, route_to({address.name, address.incarnation}));
     };
   };
-  const actors::ExchangeLinks links{
-      .rollout = dial.operator()<actors::RolloutInbox>(),
-      .reward = dial.operator()<actors::RewardInbox>(),
-      .learner = dial.operator()<actors::LearnerInbox>(),
-      .broadcast = dial.operator()<actors::BroadcastInbox>(kBroadcastPort),
+  const exchange::ExchangeLinks links{
+      .rollout = dial.operator()<messages::RolloutInbox>(),
+      .reward = dial.operator()<messages::RewardInbox>(),
+      .learner = dial.operator()<messages::LearnerInbox>(),
+      .broadcast = dial.operator()<messages::BroadcastInbox>(kBroadcastPort),
       .controller = surroundings.controller,
       .refuse = [refuse = surroundings.refuse](const actor::Address& who, const std::string& why) {
         refuse({who.name, who.incarnation}, why);
       }};
   const std::vector<link::Endpoint> endpoints = host->bulk_->endpoints();
-  const auto exchange = surroundings.system.spawn<actors::Exchange>(
-      actors::exchange_name(job.id), [host, links, config = std::move(*config)] {
-        return std::make_unique<actors::Exchange>(config, links, *host->files_,
-                                                  *host->payload_store_);
+  const auto exchange = surroundings.system.spawn<exchange::Exchange>(
+      messages::exchange_name(job.id), [host, links, config = std::move(*config)] {
+        return std::make_unique<exchange::Exchange>(config, links, *host->files_,
+                                                    *host->payload_store_);
       });
   surroundings.directory.expose(rollout_port(job.id),
-                                actor::narrow<actors::RolloutEvents>(exchange),
-                                actors::rollout_door(job.id));
-  surroundings.directory.expose(reward_port(job.id), actor::narrow<actors::RewardEvents>(exchange),
-                                actors::reward_door(job.id));
+                                actor::narrow<messages::RolloutEvents>(exchange),
+                                doors::rollout_door(job.id));
+  surroundings.directory.expose(reward_port(job.id),
+                                actor::narrow<messages::RewardEvents>(exchange),
+                                doors::reward_door(job.id));
   surroundings.directory.expose(learner_port(job.id),
-                                actor::narrow<actors::LearnerEvents>(exchange),
-                                actors::learner_door(job.id));
+                                actor::narrow<messages::LearnerEvents>(exchange),
+                                doors::learner_door(job.id));
   surroundings.directory.expose(broadcast_port(job.id),
-                                actor::narrow<actors::BroadcastEvents>(exchange),
-                                actors::broadcast_door(job.id));
-  return Opened{actor::narrow<actors::ExchangeControl>(exchange), endpoints};
+                                actor::narrow<messages::BroadcastEvents>(exchange),
+                                doors::broadcast_door(job.id));
+  return Opened{actor::narrow<controller::ExchangeControl>(exchange), endpoints};
 }
 
 void ExchangeHost::close(const std::string& job, const std::string& run_dir,
@@ -128,8 +129,8 @@ void ExchangeHost::close(const std::string& job, const std::string& run_dir,
   for (const std::string& port :
        {rollout_port(job), reward_port(job), learner_port(job), broadcast_port(job)})
     surroundings.directory.withdraw(port);
-  // After the ports: no message of a rank reaches an exchange that ends.
-  surroundings.system.stop(actors::exchange_name(job));
+  // The exchange ends after the ports: no message of a rank reaches an exchange that ends.
+  surroundings.system.stop(messages::exchange_name(job));
   const auto family = weights_family(spec, {job, run_dir});
   if (const auto removed = weights::remove_weights(family); !removed)
     log::warn("event=weights_left message=\"{}\"", removed.error().message);

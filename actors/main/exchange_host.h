@@ -30,8 +30,9 @@ struct ExchangeSurroundings {
   link::Directory& directory;
   // How frames reach a peer that has a link.
   RouteTo route_to;
-  actor::Ref<actors::ExchangeNotices> controller;
-  // Called when a peer said something that it may not say: its link ends. On the exchange's thread.
+  actor::Ref<messages::ExchangeNotices> controller;
+  // Called when a peer said something that it may not say: its link ends. The call comes on the
+  // exchange's thread.
   std::function<void(const link::PeerId& peer, const std::string& why)> refuse;
   Epoch epoch;
   std::vector<link::Binding>
@@ -39,7 +40,7 @@ struct ExchangeSurroundings {
 };
 
 // The segments of a run as its exchange sees them. The store outlives this object.
-class SegmentPayloads final : public actors::PayloadStore {
+class SegmentPayloads final : public exchange::PayloadStore {
  public:
   // `node` is the name that references to payloads of this run carry; others are not held here.
   SegmentPayloads(payload::SegmentStore& store, std::string node)
@@ -58,10 +59,10 @@ class ExchangeHost {
   // Opens everything, spawns the exchange and exposes its four ports. Where a port of `bulk` is
   // taken, as by another job, any free one is used. Errors leave no actor and no port behind.
   struct Opened {
-    actor::Ref<actors::ExchangeControl> exchange;
+    actor::Ref<controller::ExchangeControl> exchange;
     std::vector<link::Endpoint> bulk;
   };
-  static Result<Opened> open(const actors::JobRecord& job, const job::JobSpec& spec,
+  static Result<Opened> open(const controller::JobRecord& job, const job::JobSpec& spec,
                              const ExchangeSurroundings& surroundings);
   // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
   // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
@@ -70,7 +71,7 @@ class ExchangeHost {
                     const ExchangeSurroundings& surroundings);
 
  private:
-  std::unique_ptr<actors::RunFiles> files_;
+  std::unique_ptr<runs::RunFiles> files_;
   std::unique_ptr<payload::SegmentStore> segments_;
   std::unique_ptr<SegmentPayloads> payload_store_;
   std::unique_ptr<payload::BulkServer> bulk_;

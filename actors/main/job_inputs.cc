@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kTrainingStepsMax = 1'000'000'000;  // of learner.total_training_steps
+// The most that learner.total_training_steps may be.
+constexpr std::int64_t kTrainingStepsMax = 1'000'000'000;
 
 // A text with every byte that UTF-8 can hold, as characters of one, two, three and four bytes. A
 // tokenizer that works on bytes and encodes it can encode any text.
@@ -48,7 +49,7 @@ struct PromptCount {
 // Each prompt must be encodable and at least one short enough: a job whose prompts are all
 // discarded would look for another one for ever.
 Result<PromptCount> check_prompts(const std::vector<fs::path>& files, const char* key,
-                                  const job::JobSpec& job, const actors::Tokenizer& tokenizer,
+                                  const job::JobSpec& job, const model::Tokenizer& tokenizer,
                                   const job::TellReading& tell) {
   const bool encodes_all = tokenizer.encode(every_byte()).has_value();
   const bool counts = job.data.filter_overlong_prompts;
@@ -102,7 +103,7 @@ Result<std::string> settle_epochs(job::LoadedJob& loaded, std::int64_t prompts) 
 
 // The longest sequence, a prompt and its completion, must fit into the model's positions. The error
 // points at the key that the job sets.
-Result<void> check_positions(const job::LoadedJob& job, const actors::ModelConfig& model) {
+Result<void> check_positions(const job::LoadedJob& job, const model::ModelConfig& model) {
   const job::DataSpec& data = job.spec.data;
   const std::int64_t longest = data.max_prompt_length + data.max_response_length;
   if (longest <= model.max_position_embeddings) return {};
@@ -116,7 +117,7 @@ Result<void> check_positions(const job::LoadedJob& job, const actors::ModelConfi
                place_of(job, key), "lower one of them"};
 }
 
-std::vector<std::string> warnings_of(const job::JobSpec& job, const actors::ModelConfig& model) {
+std::vector<std::string> warnings_of(const job::JobSpec& job, const model::ModelConfig& model) {
   const bool never_stops = model.eos_token_ids.empty() && job.rollout.sampling.stop.empty() &&
                            job.rollout.sampling.stop_token_ids.empty();
   if (!never_stops) return {};
@@ -130,11 +131,11 @@ std::vector<std::string> warnings_of(const job::JobSpec& job, const actors::Mode
 Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReading& tell) {
   const job::JobSpec& job = loaded.spec;
   if (!trains(job)) return CheckedInputs{};
-  const auto model = actors::load_model_info(job.model.path, dtype_of(job.model));
+  const auto model = model::load_model_info(job.model.path, dtype_of(job.model));
   if (!model) return model.error();
   if (auto checked = check_positions(loaded, model->config); !checked) return checked.error();
   if (job.model.init == job::ModelInit::kPretrained)
-    if (auto checked = actors::check_weights(job.model.path, model->config); !checked)
+    if (auto checked = model::check_weights(job.model.path, model->config); !checked)
       return checked.error();
   std::vector<std::string> warnings = warnings_of(job, model->config);
   std::int64_t train_prompts = 0;
@@ -151,8 +152,8 @@ Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReadin
     if (!settled) return settled.error();
     warnings.push_back(*std::move(settled));
   }
-  // Only for its errors; the learner reads the records again.
-  const auto drop = [](const actors::WarmStartRecord&) {};
+  // This reading only looks for errors; the learner reads the records again.
+  const auto drop = [](const learner::WarmStartRecord&) {};
   if (auto read = read_warm_start(job, model->config, model->tokenizer, drop, tell); !read)
     return read.error();
   return CheckedInputs{.warnings = std::move(warnings),
@@ -164,7 +165,7 @@ Result<std::vector<std::string>> check_run_to_resume(const job::JobSpec& job, co
   // The run would append to these.
   for (const char* const file : {"metrics.jsonl", "samples.jsonl"})
     if (const auto regular = refuse_irregular(run / file); !regular) return regular.error();
-  if (const auto readable = actors::RunJournal::check(run.string()); !readable)
+  if (const auto readable = runs::RunJournal::check(run.string()); !readable)
     return readable.error();
   const auto kept = read_file(run / "job.yaml", job::kJobFileBytesMax);
   if (!kept) return kept.error();

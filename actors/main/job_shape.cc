@@ -5,12 +5,12 @@
 
 namespace tandem::app {
 
-using actors::Role;
+using messages::Role;
 
 namespace {
 
 // Adds the roles that the job brings.
-void add_actors(const job::ActorsSpec& specs, actors::JobShape& shape) {
+void add_actors(const job::ActorsSpec& specs, controller::JobShape& shape) {
   for (const auto& [name, spec] : specs) {
     const Role role{name};
     shape.roles.push_back(role);
@@ -25,8 +25,8 @@ void add_actors(const job::ActorsSpec& specs, actors::JobShape& shape) {
   }
 }
 
-void add_training(const job::JobSpec& job, actors::JobShape& shape) {
-  shape.one_gpu = job.weight_broadcast.type == job::BroadcastType::kCudaIpc;
+void add_training(const job::JobSpec& job, controller::JobShape& shape) {
+  shape.one_gpu = weights::traits_of(job.weight_broadcast.type).one_gpu;
   shape.total_steps = job.learner.total_training_steps;
   shape.staleness_bound = job.async.max_staleness;
   for (const RoleEntry& entry : role_entries()) {
@@ -45,14 +45,14 @@ void add_training(const job::JobSpec& job, actors::JobShape& shape) {
 
 }  // namespace
 
-actors::JobShape job_shape(const job::JobSpec& job) {
-  actors::JobShape shape{.name = job.name, .roles = {}};
+controller::JobShape job_shape(const job::JobSpec& job) {
+  controller::JobShape shape{.name = job.name, .roles = {}};
   if (trains(job)) add_training(job, shape);
   add_actors(job.actors, shape);
   return shape;
 }
 
-void resume_from(const std::filesystem::path& run, actors::JobShape& shape) {
+void resume_from(const std::filesystem::path& run, controller::JobShape& shape) {
   shape.resume_dir = run.string();
   shape.resumed_step = job::newest_checkpoint(run).value_or(0);
 }

@@ -10,8 +10,8 @@ namespace tandem::app {
 
 // Roles, actors, ranks, CPUs, GPUs and strategies. Memory is added by add_memory_plan(), yaml and
 // the run to resume by the caller.
-actors::JobShape job_shape(const job::JobSpec& job);
+controller::JobShape job_shape(const job::JobSpec& job);
 // Makes it a job that resumes the run, from its newest checkpoint.
-void resume_from(const std::filesystem::path& run, actors::JobShape& shape);
+void resume_from(const std::filesystem::path& run, controller::JobShape& shape);
 
 }  // namespace tandem::app

@@ -8,8 +8,8 @@
 
 namespace tandem::app {
 
-// The facts of a run's job file and its keys. From any thread.
-actors::JobReaders job_readers();
+// The facts of a run's job file and its keys. May be called from any thread.
+runs::JobReaders job_readers();
 
 // Answers a GET about the runs of this TANDEM_HOME. There are no jobs, actors, nodes or groups.
 http::HttpHandler answers_of_home();

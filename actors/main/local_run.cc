@@ -41,7 +41,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// As a shell reports a program that SIGINT ended: 128 + 2.
+// The status by which a shell reports a program that SIGINT ended: 128 + 2.
 constexpr int kInterrupted = 130;
 // The controller answers nothing while it reads the data of a job, of 4 GiB at most.
 constexpr Duration kAskTimeout = std::chrono::seconds(120);
@@ -62,16 +62,16 @@ int dry_run(const cli::RunCommand& command, const job::LoadedJob& loaded,
   const job::JobSpec& job = loaded.spec;
   const auto machine = offered_node(Incarnation{1}, {.memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
-  actors::ControllerCore fleet(0);  // a fleet of this machine alone, as `run` has it
+  controller::ControllerCore fleet(0);  // a fleet of this machine alone, as `run` has it
   CHECK(fleet.step(*machine, Time{}).has_value());
-  actors::JobShape asked = job_shape(job);
+  controller::JobShape asked = job_shape(job);
   if (inputs.model) add_memory_plan(job, *inputs.model, Hosts::kOne, asked);
   const auto shape = fleet.accepted(asked);
   if (!shape) return console.complain(shape.error());
   console.out << print_job(job);
   console.out << "# placement on " << machine->node << " ("
               << scheduler::text(fleet.nodes().at(machine->node).total) << ")\n";
-  const std::vector<scheduler::RoleDemand> demands = actors::demands_of(*shape);
+  const std::vector<scheduler::RoleDemand> demands = controller::demands_of(*shape);
   for (const scheduler::RoleDemand& role : demands)
     console.out << "#   " << role.role << ": " << role.replicas << " actor(s) of " << role.ranks
                 << " rank(s), " << scheduler::text(role.per_rank) << " each\n";
@@ -88,17 +88,17 @@ struct Look {
 };
 
 Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
-  auto view = actor::ask_and_wait(cluster.controller(), actors::GetCluster{}, kAskTimeout);
+  auto view = actor::ask_and_wait(cluster.controller(), controller::GetCluster{}, kAskTimeout);
   if (!view) return view.error();
-  for (const actors::JobRecord& job : view->jobs) {
+  for (const controller::JobRecord& job : view->jobs) {
     if (job.id != id) continue;
     // A job without an exchange, such as one that waits for room, is shown without the exchange's
     // figures.
-    std::optional<actors::ExchangeReport> report;
+    std::optional<messages::ExchangeReport> report;
     if (const auto it = view->exchanges.find(id); it != view->exchanges.end())
-      if (auto answer = actor::ask_and_wait(it->second, actors::GetExchangeReport{}, kAskTimeout))
+      if (auto answer = actor::ask_and_wait(it->second, messages::GetExchangeReport{}, kAskTimeout))
         report = std::move(*answer);
-    return Look{actors::shown_job(job, report ? &*report : nullptr, view->now),
+    return Look{api::shown_job(job, report ? &*report : nullptr, view->now),
                 scheduler::is_final(job.status.state), job.status.state};
   }
   return Error{ErrorCode::kNotFound, "there is no job " + id};
@@ -153,7 +153,7 @@ int follow(ControllerProcess& cluster, const std::string& id, node::Signals& sig
                         ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
                         : "cancelling; its actors finish first; once more to stop at once\n");
     const auto cancelled =
-        actor::ask_and_wait(cluster.controller(), actors::Cancel{id}, kAskTimeout);
+        actor::ask_and_wait(cluster.controller(), controller::Cancel{id}, kAskTimeout);
     if (!cancelled) return console.complain(cancelled.error());
   }
 }
@@ -186,19 +186,19 @@ int run_job(const cli::RunCommand& command, const cli::Console& console, bool ve
   }
   if (command.dry_run) return dry_run(command, *loaded, *checked, console);
 
-  // Before the first thread, which must inherit the blocked signals.
+  // Signals are blocked before the first thread starts, since threads must inherit that.
   node::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   auto cluster = ControllerProcess::start({.port = 0, .home = cli::tandem_home()});
   if (!cluster) return console.complain(cluster.error());
   if (const auto agent = (*cluster)->start_agent({.memory_bytes = command.memory_bytes}); !agent)
     return console.complain(agent.error());
-  actors::JobShape shape = job_shape(loaded->spec);
+  controller::JobShape shape = job_shape(loaded->spec);
   if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
   shape.yaml = (*cluster)->parsed_jobs().keep(loaded->spec);
   if (run) resume_from(*run, shape);
-  const auto id =
-      actor::ask_and_wait((*cluster)->controller(), actors::Submit{std::move(shape)}, kAskTimeout);
+  const auto id = actor::ask_and_wait((*cluster)->controller(),
+                                      controller::Submit{std::move(shape)}, kAskTimeout);
   if (!id) return console.complain(id.error());
   console.err << "job " << *id << "; look into it from elsewhere with TANDEM_ADDRESS="
               << to_string((*cluster)->http()) << "\n";

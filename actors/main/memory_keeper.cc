@@ -10,7 +10,7 @@ constexpr Duration kLookEvery = std::chrono::seconds(2);
 }  // namespace
 
 void MemoryKeeper::handle(actor::Context& cx, LookAtMemory) {
-  if (rule_.due(::mallinfo2().fordblks)) ::malloc_trim(0);  // of all arenas
+  if (rule_.due(::mallinfo2().fordblks)) ::malloc_trim(0);  // trims all arenas
   // Repeats for ever; the system's end stops it.
   cx.after(kLookEvery, [this](actor::Context& then) { handle(then, LookAtMemory{}); });
 }

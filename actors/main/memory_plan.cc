@@ -19,7 +19,7 @@
 
 namespace tandem::app {
 
-using actors::Role;
+using messages::Role;
 using scheduler::MemoryDemand;
 using scheduler::MemoryOption;
 
@@ -94,8 +94,8 @@ Changes strongest(const job::JobSpec& job) {
   return all;
 }
 
-// From changes without an effect on the results, through those that cost speed, to another dtype,
-// which changes the numbers of the training.
+// The order is: changes without an effect on the results, then those that cost speed, then another
+// dtype, which changes the numbers of the training.
 std::vector<Changes> changes_to_try(const job::JobSpec& job) {
   std::vector<Changes> tries{{checkpointing()}};
   for (const Change& change : token_changes(job)) tries.push_back({change});
@@ -122,7 +122,7 @@ std::optional<MemoryOption> option_of(const job::JobSpec& job, const PlannedMode
   }
   PlannedModel computed = model;
   if (!broken_rules(changed).empty() ||
-      !actors::compute_in(dtype_of(changed.model), computed.config))
+      !model::compute_in(dtype_of(changed.model), computed.config))
     return std::nullopt;
   for (auto& [role, demand] : plan_memory(changed, computed, hosts))
     option.demand.emplace(name(role), std::move(demand));
@@ -152,7 +152,7 @@ std::vector<MemoryOption> memory_options(const job::JobSpec& job, const PlannedM
 }
 
 void add_memory_plan(const job::JobSpec& job, const PlannedModel& model, Hosts hosts,
-                     actors::JobShape& shape) {
+                     controller::JobShape& shape) {
   shape.memory = plan_memory(job, model, hosts);
   shape.memory_options = memory_options(job, model, hosts);
 }

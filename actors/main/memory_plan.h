@@ -24,8 +24,9 @@ namespace tandem::app {
 
 // The demand of one rank of each role, in bytes. Pages of a rollout are left open within bounds;
 // the controller settles their number by the largest node (ME-2).
-std::map<actors::Role, scheduler::MemoryDemand> plan_memory(const job::JobSpec& job,
-                                                            const PlannedModel& model, Hosts hosts);
+std::map<messages::Role, scheduler::MemoryDemand> plan_memory(const job::JobSpec& job,
+                                                              const PlannedModel& model,
+                                                              Hosts hosts);
 
 // Changes to the job with which some rank takes less memory, from those that cost least to all of
 // them together, each with the demand that results. Each changed job keeps the rules of
@@ -35,6 +36,6 @@ std::vector<scheduler::MemoryOption> memory_options(const job::JobSpec& job,
 
 // Puts both into `shape`.
 void add_memory_plan(const job::JobSpec& job, const PlannedModel& model, Hosts hosts,
-                     actors::JobShape& shape);
+                     controller::JobShape& shape);
 
 }  // namespace tandem::app

@@ -43,15 +43,15 @@ constexpr Duration kEvaluationTimeout = std::chrono::hours(24);
 
 // An engine with the weights of `directory`, computing in `dtype`. They take the way that a
 // learner's take: rounded as they would be published, so that tokens are those of a rollout.
-Result<std::unique_ptr<actors::NativeEngine>> load_engine(
-    const std::filesystem::path& directory, const actors::EngineConfig& config,
+Result<std::unique_ptr<rollout::NativeEngine>> load_engine(
+    const std::filesystem::path& directory, const rollout::EngineConfig& config,
     device::DType dtype = device::DType::kF32) {
-  auto model = actors::load_model(directory, {.dtype = dtype});
+  auto model = model::load_model(directory, {.dtype = dtype});
   if (!model) return model.error();
-  const auto weights = actors::as_published(model->config, std::move(model->weights));
+  const auto weights = model::as_published(model->config, std::move(model->weights));
   if (!weights) return weights.error();
-  auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(model->tokenizer));
-  auto engine = actors::NativeEngine::make({model->config, std::move(tokenizer)}, config, {});
+  auto tokenizer = std::make_shared<const model::Tokenizer>(std::move(model->tokenizer));
+  auto engine = rollout::NativeEngine::make({model->config, std::move(tokenizer)}, config, {});
   if (!engine) return engine.error();
   (*engine)->begin_update(kOnlyVersion);
   CHECK((*engine)->may_finish_update());
@@ -60,13 +60,13 @@ Result<std::unique_ptr<actors::NativeEngine>> load_engine(
 }
 
 // All events until nothing is left to do, or the engine's error.
-Result<std::vector<actors::EngineEvent>> run_dry(actors::NativeEngine& engine) {
-  std::vector<actors::EngineEvent> all;
+Result<std::vector<rollout::EngineEvent>> run_dry(rollout::NativeEngine& engine) {
+  std::vector<rollout::EngineEvent> all;
   for (bool more = true; more;) {
     more = engine.can_step();
     if (more) engine.step();
-    for (actors::EngineEvent& event : engine.poll()) {
-      if (const auto* failed = std::get_if<actors::EngineFailed>(&event)) return failed->error;
+    for (rollout::EngineEvent& event : engine.poll()) {
+      if (const auto* failed = std::get_if<rollout::EngineFailed>(&event)) return failed->error;
       all.push_back(std::move(event));
     }
   }
@@ -75,19 +75,19 @@ Result<std::vector<actors::EngineEvent>> run_dry(actors::NativeEngine& engine) {
 
 // Judges texts by the job's verifier, in an actor, since a verifier works within turns of one.
 struct Judge {
-  using Reply = std::vector<actors::TrajectoryScore>;  // in the order of the items
-  std::vector<actors::ScoreItem> items;
+  using Reply = std::vector<messages::TrajectoryScore>;  // in the order of the items
+  std::vector<reward::ScoreItem> items;
 };
 class Judging {
  public:
   using Inbox = std::variant<actor::Ask<Judge>>;
-  explicit Judging(std::unique_ptr<actors::Verifier> verifier) : verifier_(std::move(verifier)) {}
+  explicit Judging(std::unique_ptr<reward::Verifier> verifier) : verifier_(std::move(verifier)) {}
 
   void handle(actor::Context& cx, actor::Ask<Judge> ask) {
     // The replies come in any order; the last one answers the question. Shared by their callbacks.
     struct Open {
       std::size_t left = 0;
-      std::vector<actors::TrajectoryScore> scores;
+      std::vector<messages::TrajectoryScore> scores;
     };
     auto open = std::make_shared<Open>();
     open->left = ask.question.items.size();
@@ -95,27 +95,27 @@ class Judging {
     for (std::size_t i = 0; i < ask.question.items.size(); ++i)
       verifier_->score(
           cx, std::move(ask.question.items[i]),
-          [open, i, reply = ask.reply](actor::Context&, actors::TrajectoryScore score) {
+          [open, i, reply = ask.reply](actor::Context&, messages::TrajectoryScore score) {
             open->scores[i] = std::move(score);
             if (--open->left == 0) reply(std::move(open->scores));
           });
   }
 
  private:
-  std::unique_ptr<actors::Verifier> verifier_;
+  std::unique_ptr<reward::Verifier> verifier_;
 };
 static_assert(actor::Actor<Judging>);
 
 // Judges all items. An error of the verifier itself, which failed its actor, is returned instead of
 // the unanswered ask.
-Result<Judge::Reply> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge judge) {
+Result<Judge::Reply> judge_all(std::unique_ptr<reward::Verifier> verifier, Judge judge) {
   if (judge.items.empty()) return Judge::Reply{};
   Guarded<std::optional<Error>> gave_up;
   actor::ThreadedExecutor executor(1, 0);
   actor::System system(executor, [&](const actor::Address&, const Error& why) {
     gave_up.with([&](std::optional<Error>& error) { error = why; });
   });
-  auto kept = std::make_shared<std::unique_ptr<actors::Verifier>>(std::move(verifier));
+  auto kept = std::make_shared<std::unique_ptr<reward::Verifier>>(std::move(verifier));
   const auto judging = system.spawn<Judging>(
       "judge", [kept] { return std::make_unique<Judging>(std::move(*kept)); });
   auto judged = ask_and_wait(judging, std::move(judge), kEvaluationTimeout);
@@ -127,27 +127,27 @@ Result<Judge::Reply> judge_all(std::unique_ptr<actors::Verifier> verifier, Judge
 
 // The completions of the engine, and the items that the verifier judges: one for each completion.
 struct Said {
-  std::vector<actors::CompletionId> completions;
+  std::vector<exchange::CompletionId> completions;
   Judge judge;                           // an item for each of these
   std::vector<std::int32_t> unservable;  // prompts that are too long or cannot be encoded
 };
 
-Result<Said> say_all(actors::NativeEngine& engine, const actors::EvaluationPlan& plan,
+Result<Said> say_all(rollout::NativeEngine& engine, const exchange::EvaluationPlan& plan,
                      const std::vector<job::Record>& records, const std::string& answer_key) {
-  actors::Evaluate work{
+  messages::Evaluate work{
       .evaluation = {1}, .version = kOnlyVersion, .sampling = plan.sampling, .prompts = {}};
   for (std::int32_t i = 0; i < plan.prompts; ++i)
     work.prompts.push_back(
-        {i, records[static_cast<std::size_t>(i)].prompt, actors::prompt_seed(plan, i)});
+        {i, records[static_cast<std::size_t>(i)].prompt, exchange::prompt_seed(plan, i)});
   engine.submit(std::move(work));
   auto events = run_dry(engine);
   if (!events) return events.error();
   Said said;
-  for (actors::EngineEvent& event : *events) {
-    auto* done = std::get_if<actors::EvaluationDone>(&event);
+  for (rollout::EngineEvent& event : *events) {
+    auto* done = std::get_if<rollout::EvaluationDone>(&event);
     if (!done) continue;
     said.unservable = std::move(done->unservable);
-    for (actors::EvaluationText& text : done->completions) {
+    for (messages::EvaluationText& text : done->completions) {
       const job::Record& record = records[static_cast<std::size_t>(text.index)];
       auto data = parse_json(record.json);
       const auto answer = data.find(answer_key);
@@ -164,26 +164,26 @@ Result<Said> say_all(actors::NativeEngine& engine, const actors::EvaluationPlan&
 }
 
 // The figures of the evaluation (EM-1), and the reason of the first completion that has no score.
-nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
+nlohmann::json answer_of(const exchange::EvaluationPlan& plan, const Said& said,
                          const Judge::Reply& scores) {
-  actors::EvaluationMeans means(plan);
+  exchange::EvaluationMeans means(plan);
   std::string failure;
   for (const std::int32_t index : said.unservable) {
     failure = "a prompt is too long, or cannot be encoded";
-    for (std::int32_t i = 0; i < actors::completions_of(plan.sampling); ++i)
+    for (std::int32_t i = 0; i < messages::completions_of(plan.sampling); ++i)
       means.failed({index, i});
   }
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (const auto* value = std::get_if<actors::Scored>(&scores[i])) {
+    if (const auto* value = std::get_if<messages::Scored>(&scores[i])) {
       means.scored(said.completions[i],
-                   {value->value, value->vote, actors::numbers_in(value->extra)});
+                   {value->value, value->vote, exchange::numbers_in(value->extra)});
       continue;
     }
     means.failed(said.completions[i]);
-    if (failure.empty()) failure = std::get<actors::ScoreFailed>(scores[i]).reason;
+    if (failure.empty()) failure = std::get<messages::ScoreFailed>(scores[i]).reason;
   }
   CHECK(means.done());
-  nlohmann::json answer = actors::figures_json(means.figures());
+  nlohmann::json answer = exchange::figures_json(means.figures());
   answer["prompts"] = plan.prompts;
   answer["failure_reward"] = plan.failure_reward;
   answer["failure"] = failure.empty() ? nlohmann::json() : nlohmann::json(failure);
@@ -191,27 +191,27 @@ nlohmann::json answer_of(const actors::EvaluationPlan& plan, const Said& said,
 }
 
 // Every completion that was made, as a line of samples.jsonl has it.
-nlohmann::json completions_of(const actors::EvaluationPlan& plan, const Said& said,
+nlohmann::json completions_of(const exchange::EvaluationPlan& plan, const Said& said,
                               const std::vector<job::Record>& records, const job::DatasetKeys& keys,
                               const Judge::Reply& scores) {
-  const actors::RecordKeys fields{.answer = keys.answer, .data_source = keys.data_source};
+  const exchange::RecordKeys fields{.answer = keys.answer, .data_source = keys.data_source};
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const auto [index, sample] = said.completions[i];
-    const actors::ScoreItem& item = said.judge.items[i];
+    const reward::ScoreItem& item = said.judge.items[i];
     const bool greedy_beside = sample == plan.sampling.n;
     nlohmann::json line{{"index", index},
                         {"prompt", item.prompt},
                         {"completion", item.completion},
                         {"sample", greedy_beside ? nlohmann::json() : nlohmann::json(sample)},
-                        {"greedy", actors::is_greedy(plan.sampling, sample)},
+                        {"greedy", messages::is_greedy(plan.sampling, sample)},
                         {"finish_reason", item.truncated ? "length" : "stop"}};
-    actors::add_record_fields(line, records[static_cast<std::size_t>(index)].json, fields);
-    if (const auto* scored = std::get_if<actors::Scored>(&scores[i])) {
+    exchange::add_record_fields(line, records[static_cast<std::size_t>(index)].json, fields);
+    if (const auto* scored = std::get_if<messages::Scored>(&scores[i])) {
       line["reward"] = scored->value;
-      actors::add_extra(line, scored->extra);
+      exchange::add_extra(line, scored->extra);
     } else {
-      line["error"] = std::get<actors::ScoreFailed>(scores[i]).reason;
+      line["error"] = std::get<messages::ScoreFailed>(scores[i]).reason;
     }
     all.push_back(std::move(line));
   }
@@ -238,11 +238,11 @@ int report(const nlohmann::json& answer, cli::OutputForm form, const cli::Consol
 
 // Renders each prompt as the first message of a user, by the model's chat template.
 Result<void> as_conversations(cli::GenerateCommand& command) {
-  const auto chat = actors::read_chat_template(command.model);
+  const auto chat = model::read_chat_template(command.model);
   if (!chat) return chat.error();
   for (std::string& prompt : command.prompts) {
-    const actors::ChatMessage message{.role = "user", .content = prompt};
-    auto text = actors::render_chat(*chat, std::span(&message, 1), {});
+    const model::ChatMessage message{.role = "user", .content = prompt};
+    auto text = model::render_chat(*chat, std::span(&message, 1), {});
     if (!text) return text.error();
     prompt = *std::move(text);
   }
@@ -252,7 +252,7 @@ Result<void> as_conversations(cli::GenerateCommand& command) {
 }  // namespace
 
 int generate(const cli::GenerateCommand& given, const cli::Console& console) {
-  const auto info = actors::load_model_info(given.model);
+  const auto info = model::load_model_info(given.model);
   if (!info) return console.complain(info.error());
   cli::GenerateCommand command = given;
   if (given.chat)
@@ -265,8 +265,8 @@ int generate(const cli::GenerateCommand& given, const cli::Console& console) {
     longest = std::max(longest, static_cast<std::int32_t>(tokens->size()));
   }
   const bool greedy = command.temperature == 0;
-  const actors::EngineConfig config{
-      // Not used by greedy requests; an engine's own temperature is never 0.
+  const rollout::EngineConfig config{
+      // Greedy requests do not use it; an engine's own temperature is never 0.
       .sampling = {.temperature = greedy ? 1.0 : command.temperature},
       .args = {.async_scheduling = false},
       .max_prompt_length = longest,
@@ -276,24 +276,24 @@ int generate(const cli::GenerateCommand& given, const cli::Console& console) {
   std::vector<std::string> texts(command.prompts.size());
   // An Evaluate without sampling settings is greedy; groups are always sampled.
   if (greedy) {
-    actors::Evaluate work{.evaluation = {1}, .version = kOnlyVersion};
+    messages::Evaluate work{.evaluation = {1}, .version = kOnlyVersion};
     for (std::size_t i = 0; i < command.prompts.size(); ++i)
       work.prompts.push_back({static_cast<std::int32_t>(i), command.prompts[i]});
     (*engine)->submit(std::move(work));
   } else {
     for (std::size_t i = 0; i < command.prompts.size(); ++i)
-      (*engine)->submit(actors::GroupWork{.group = GroupId{i + 1},
-                                          .seed = static_cast<std::uint64_t>(command.seed) + i,
-                                          .n = 1,
-                                          .prompt = command.prompts[i]});
+      (*engine)->submit(messages::GroupWork{.group = GroupId{i + 1},
+                                            .seed = static_cast<std::uint64_t>(command.seed) + i,
+                                            .n = 1,
+                                            .prompt = command.prompts[i]});
   }
   auto events = run_dry(**engine);
   if (!events) return console.complain(events.error());
-  for (actors::EngineEvent& event : *events) {
-    if (auto* done = std::get_if<actors::EvaluationDone>(&event))
-      for (actors::EvaluationText& text : done->completions)
+  for (rollout::EngineEvent& event : *events) {
+    if (auto* done = std::get_if<rollout::EvaluationDone>(&event))
+      for (messages::EvaluationText& text : done->completions)
         texts[static_cast<std::size_t>(text.index)] = std::move(text.text);
-    if (auto* group = std::get_if<actors::GroupPayload>(&event))
+    if (auto* group = std::get_if<messages::GroupPayload>(&event))
       texts[group->group.value - 1] = std::move(group->trajectories.front().text);
   }
   if (command.output == cli::OutputForm::kJson) {
@@ -321,14 +321,14 @@ int evaluate(const cli::EvalCommand& command, const cli::Console& console) {
   auto records = validation_prompts(spec);
   if (!records) return console.complain(records.error());
   link::IoThread io("reward");
-  auto verifier = actors::make_verifier(verifier_config(spec, ""), node::process_spawner(io));
+  auto verifier = reward::make_verifier(verifier_config(spec, ""), node::process_spawner(io));
   if (!verifier) return console.complain(verifier.error());
   // The share of 8 GiB that the job gives its rollouts is for the pages, whatever the machine has.
-  actors::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
+  rollout::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
   auto engine = load_engine(command.model, config, dtype_of(spec.model));
   if (!engine) return console.complain(engine.error());
 
-  const actors::EvaluationPlan plan = evaluation_plan(spec, *records);
+  const exchange::EvaluationPlan plan = evaluation_plan(spec, *records);
   auto said = say_all(**engine, plan, *records, spec.data.answer_key);
   if (!said) return console.complain(said.error());
   const auto scores = judge_all(std::move(*verifier), said->judge);

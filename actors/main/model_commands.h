@@ -8,8 +8,8 @@
 
 namespace tandem::app {
 
-// Completes each prompt once. At temperature 0 greedily; else by `seed` plus the number of the
-// prompt.
+// Completes each prompt once. Sampling is greedy at temperature 0; else its seed is `seed` plus the
+// number of the prompt.
 int generate(const cli::GenerateCommand& command, const cli::Console& console);
 // Evaluates the model on the job's data.val_files as the job's exchange would. Fails where not one
 // completion could be scored.

@@ -30,12 +30,12 @@
 namespace tandem::app {
 
 using actor::Delivery;
-using actors::RankReady;
-using actors::StartRank;
+using messages::RankReady;
+using messages::StartRank;
 
 namespace {
 
-std::int64_t threads_of(const job::JobSpec& job, const actors::Role& role) {
+std::int64_t threads_of(const job::JobSpec& job, const messages::Role& role) {
   const RoleEntry* entry = find_role(role);
   return entry ? entry->demands(job).threads : 1;
 }
@@ -58,25 +58,25 @@ class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
 
-  RankHost(RoleHome& home, actor::Ref<actors::RankEvents> controller)
+  RankHost(RoleHome& home, actor::Ref<messages::RankEvents> controller)
       : home_(home), controller_(std::move(controller)) {}
 
   void handle(actor::Context&, StartRank start) {
     const Time began = steady_now();
     const Result<void> started = start_role(start);
-    actors::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
+    messages::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
     if (!started) {
       log::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
                  started.error().where);
-      event = actors::rank_failed({start.actor, start.incarnation, start.rank}, started.error());
+      event = rank::rank_failed({start.actor, start.incarnation, start.rank}, started.error());
     } else {
       log::info("event=rank_ready actor={} rank={} seconds={:.2f} resident_mib={}", start.actor,
                 start.rank, seconds(steady_now() - began), resident_mib());
     }
     if (controller_.tell(std::move(event)) != Delivery::kAccepted)
       log::warn("event=rank_report_lost actor={}", start.actor);
-    // After the report: the conversation of a role with its exchange begins after RankReady
-    // (actors/messages/rank.h).
+    // begin() comes after the report: the conversation of a role with its exchange begins after
+    // RankReady (actors/messages/rank.h).
     if (started) home_.begin();
   }
 
@@ -88,13 +88,13 @@ class RankHost {
                                .set_base = start.run_dir,
                                .sets = {},
                                .files = job::Files::kUnchecked});
-    if (!job) return actors::of_input(job.error());
+    if (!job) return rank::of_input(job.error());
     log_start(start, job->spec);
     return home_.build(start, job->spec, controller_);
   }
 
   RoleHome& home_;
-  const actor::Ref<actors::RankEvents> controller_;
+  const actor::Ref<messages::RankEvents> controller_;
 };
 static_assert(actor::Actor<RankHost>);
 
@@ -108,13 +108,13 @@ std::vector<std::string> rank_arguments(const node::RankId& id) {
 
 int run_rank(std::span<const char* const> arguments) {
   const std::vector<std::string> texts(arguments.begin(), arguments.end());
-  auto words = actors::parse_rank_words(texts);
+  auto words = rank::parse_rank_words(texts);
   if (!words) return exit_code(ErrorCode::kInvalid);
   link::Progress progress;
   EngineDevice device;
-  auto begun = actors::RankSession::begin(std::move(*words), [&] { return progress.report(); });
+  auto begun = rank::RankSession::begin(std::move(*words), [&] { return progress.report(); });
   if (!begun) return exit_code(begun.error().code);
-  actors::RankSession& session = **begun;
+  rank::RankSession& session = **begun;
   const node::RankId& id = session.words().id;
   link::IoThread bulk_io("bulk");
   // Two threads, so that orders for a broadcast are carried out while the role trains or generates.
@@ -125,7 +125,7 @@ int run_rank(std::span<const char* const> arguments) {
                 session.to_controller(), progress);
   const auto host = system.spawn<RankHost>(
       "rank", [&] { return std::make_unique<RankHost>(home, session.controller()); });
-  session.directory().expose(kRankPort, actor::narrow<actors::RankInbox>(host));
+  session.directory().expose(kRankPort, actor::narrow<messages::RankInbox>(host));
   session.start();
   session.wait();
   log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",

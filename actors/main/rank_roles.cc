@@ -20,8 +20,8 @@ RoleHome::RoleHome(actor::System& system, link::Directory& directory, link::IoTh
             .to_controller = std::move(to_controller),
             .progress = progress} {}
 
-Result<void> RoleHome::build(const actors::StartRank& start, const job::JobSpec& job,
-                             const actor::Ref<actors::RankEvents>& controller) {
+Result<void> RoleHome::build(const messages::StartRank& start, const job::JobSpec& job,
+                             const actor::Ref<messages::RankEvents>& controller) {
   const RoleEntry* role = find_role(start.role);
   if (!role) return Error{ErrorCode::kInvalid, "this version has no role " + name(start.role)};
   auto payloads = payload_dial(start.bulk_endpoints, site_.network.controller);

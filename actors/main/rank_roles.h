@@ -33,13 +33,13 @@ class RoleHome {
   // Rank 0 of a gang tells `controller` where it listens, and waits for the other ranks. Errors:
   // input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that do not
   // come in time.
-  Result<void> build(const actors::StartRank& start, const job::JobSpec& job,
-                     const actor::Ref<actors::RankEvents>& controller);
+  Result<void> build(const messages::StartRank& start, const job::JobSpec& job,
+                     const actor::Ref<messages::RankEvents>& controller);
   void begin();  // the actor starts work; after build() and RankReady
 
   // Ends the process, with `exit_status`, if this rank waits within a handler for another rank
   // (BuiltRole::waits): the handler would not come back for the executor's end. Does nothing for
-  // other ranks. Before the executor stops.
+  // other ranks. Must be called before the executor stops.
   void close(int exit_status);
   void destroy();  // ends the payload socket, after the executor has stopped
 

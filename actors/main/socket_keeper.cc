@@ -27,7 +27,7 @@ void SocketKeeper::handle(actor::Context& cx, KeepNow) {
 
 void SocketKeeper::tell(const std::string& message) {
   log::warn("event=sockets message=\"{}\"", message);
-  (void)controller_.tell(actors::ProcessNews{message});
+  (void)controller_.tell(controller::ProcessNews{message});
 }
 
 }  // namespace tandem::app

@@ -23,7 +23,7 @@ class SocketKeeper {
   using Sockets = Guarded<std::optional<link::SocketFolder>>;  // the folder is set
 
   // `sockets` outlives the keeper.
-  SocketKeeper(Sockets& sockets, actor::Ref<actors::Controller::Inbox> controller)
+  SocketKeeper(Sockets& sockets, actor::Ref<controller::Controller::Inbox> controller)
       : sockets_(sockets), controller_(std::move(controller)) {}
 
   void handle(actor::Context& cx, KeepNow);
@@ -32,7 +32,7 @@ class SocketKeeper {
   void tell(const std::string& message);
 
   Sockets& sockets_;
-  const actor::Ref<actors::Controller::Inbox> controller_;
+  const actor::Ref<controller::Controller::Inbox> controller_;
   bool lost_ = false;
 };
 

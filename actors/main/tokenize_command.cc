@@ -24,8 +24,8 @@
 namespace tandem::app {
 namespace {
 
-using actors::SpecialTokens;
-using actors::Tokenizer;
+using model::SpecialTokens;
+using model::Tokenizer;
 using nlohmann::json;
 using Ids = std::vector<std::int32_t>;
 
@@ -81,7 +81,7 @@ Result<json> answer_to(const Tokenizer& tokenizer, std::string_view line, bool d
     return invalid("the line is not a JSON list of token ids", "as in [12,7,431]");
   Ids ids;
   for (const json& id : given) {
-    // As text, so that 7.5, "7" and true are no ids.
+    // The id is read as text, so that 7.5, "7" and true are no ids.
     const auto known = parse_id(tokenizer, dump_json(id));
     if (!known) return known.error();
     ids.push_back(*known);

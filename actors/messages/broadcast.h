@@ -25,7 +25,7 @@
 #include "actors/messages/rollout.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // Makes the learner create an epoch: a new NCCL id, which EpochOpened brings to the exchange.
 struct OpenEpoch {
@@ -38,9 +38,9 @@ TANDEM_WIRE(OpenEpoch, epoch, size)
 struct JoinEpoch {
   std::uint64_t epoch = 0;
   std::string unique_id;  // kNcclUniqueIdBytes bytes, as the learner made them
-  std::int32_t rank = 0;  // of the receiver, from 1; the learner is rank 0
+  std::int32_t rank = 0;  // the receiver's rank, from 1; the learner is rank 0
   std::int32_t size = 0;  // as OpenEpoch's
-  // Of the learner's weights. A receiver with another layout refuses to join.
+  // The layout of the learner's weights. A receiver with another layout refuses to join.
   std::uint64_t layout_hash = 0;
   std::string layout = {};  // as EpochOpened brought it
 };
@@ -79,7 +79,7 @@ struct EpochOpened {
   std::string unique_id;
   std::uint64_t layout_hash = 0;
   // WeightsLayout::manifest_json. A rank that has another layout finds in it the tensor that
-  // differs, for its error. At most kLayoutBytesMax bytes.
+  // differs, for its error. It has at most kLayoutBytesMax bytes.
   std::string layout = {};
 };
 TANDEM_WIRE(EpochOpened, from, epoch, unique_id, layout_hash, layout)
@@ -146,4 +146,4 @@ TANDEM_WIRE(EpochProgress, from, epoch, operations)
 using BroadcastEvents = std::variant<BroadcastUp, EpochOpened, EpochJoined, EpochInUse, EpochFailed,
                                      EpochLeft, EpochProgress>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -1,4 +1,4 @@
-// The results of an evaluation as plain numbers. evaluation_means.h in actors/controller computes
+// The results of an evaluation as plain numbers. evaluation_means.h in actors/exchange computes
 // them and defines them exactly; messages, reports and `tandem eval` carry them.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // A figure of k samples of a prompt.
 struct FigureAt {
@@ -34,7 +34,7 @@ struct RewardFigures {
   std::vector<FigureAt> pass;
   // Numbers of completions, sampled and greedy together. A failed completion is in no mean.
   std::int64_t scored = 0, failed = 0;
-  // Of `mean`, over prompts. Empty with fewer than two of them.
+  // The standard error of `mean` over prompts. Empty with fewer than two prompts.
   std::optional<double> standard_error = {};
   // The mean reward of the answer that most of k samples give; ascending in k. Empty where the
   // reward finds no answers.
@@ -43,7 +43,7 @@ struct RewardFigures {
   // discards them. Empty where none failed.
   std::optional<double> mean_with_failures = {};
   // The means of the numbers in objects `extra` of the reward, by name, over the samples that have
-  // them. At most kExtraKeysMax.
+  // them. There are at most kExtraKeysMax.
   std::map<std::string, double> extra = {};
   bool operator==(const RewardFigures&) const = default;
 };
@@ -52,10 +52,10 @@ TANDEM_WIRE(RewardFigures, mean, greedy, pass, scored, failed, standard_error, m
 
 struct EvaluationFigures {
   RewardFigures all;  // over every prompt
-  // For each data source of the prompts its own figures, by name, ascending. Empty when prompts
-  // name no source.
+  // The figures of each data source of the prompts, by name, ascending. Empty when prompts name no
+  // source.
   std::vector<std::pair<std::string, RewardFigures>> sources;
   bool operator==(const EvaluationFigures&) const = default;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -1,6 +1,6 @@
 #include "actors/messages/event_level.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 const char* name(EventLevel level) {
   switch (level) {
@@ -20,4 +20,4 @@ EventLevel event_level(std::string_view text) {
   return EventLevel::kInfo;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 enum class EventLevel : std::uint8_t {
   kInfo,     // the course of things
@@ -17,4 +17,4 @@ const char* name(EventLevel level);  // "info", "warning", "error"
 // The level of this name; kInfo for another text, as of events from before there were levels.
 EventLevel event_level(std::string_view name);
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

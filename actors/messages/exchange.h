@@ -21,7 +21,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // This incarnation of the actor has ended. The exchange ends the leases that it held.
 struct ActorDown {
@@ -76,7 +76,7 @@ struct WarmStartStatus {
   std::optional<double> metric;  // the newest measurement
   // The mean since the first report of this learner; empty before its second one.
   std::optional<double> steps_per_s;
-  // Until steps_max; `warm_start.until` may end it earlier. Empty without a rate.
+  // The seconds until steps_max; `warm_start.until` may end it earlier. Empty without a rate.
   std::optional<double> eta_s;
 };
 
@@ -87,8 +87,9 @@ struct JobStatus {
   std::int64_t total_steps = 0;
   std::int64_t policy_version = -1;       // the newest published one; -1: the initial weights
   double reward_mean = 0;                 // over the newest committed step
-  std::optional<EvaluationFigures> eval;  // of the newest evaluation
-  // In policy versions, over the trained trajectories: `async.max_staleness` and the figures found.
+  std::optional<EvaluationFigures> eval;  // figures of the newest evaluation
+  // `async.max_staleness`, and the staleness found over the trained trajectories, in policy
+  // versions.
   std::int64_t staleness_bound = 0, staleness_max = 0;
   double staleness_mean = 0;
   std::int64_t queue_depth = 0;      // groups generated and not yet in training
@@ -102,7 +103,7 @@ struct JobStatus {
   std::optional<std::string> reward_fails;  // why no completion is scored at present
   // Optimizer steps that were skipped because their gradient was not finite, since the run began.
   std::uint64_t steps_skipped = 0;
-  // Those that changed nothing because their gradient was 0, since the run began.
+  // Steps that changed nothing because their gradient was 0, since the run began.
   std::uint64_t steps_without_gradient = 0;
   // Trained completions whose reward failed and is that of reward.on_failure, likewise.
   std::int64_t rewards_failed = 0;
@@ -119,7 +120,7 @@ struct ActorLoad {
   // Rollouts count trajectories and reward actors count groups, held over capacity: "31/32". A
   // rollout that drains has "3 left", a learner "step 41", "warm start 120/500" or "idle".
   std::string load;
-  std::optional<RolloutStats> engine;  // of a rollout, for /metrics
+  std::optional<RolloutStats> engine;  // set for a rollout, for /metrics
 };
 
 // Counts of groups. LG-1: issued = trained + discarded + live.
@@ -203,4 +204,4 @@ struct JobEnded {
 // Every message that the controller can get from an exchange.
 using ExchangeNotices = std::variant<JobProgress, ActorDrained, ExchangeEvent, JobEnded>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -12,15 +12,15 @@
 
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // Upper bounds of the buckets in seconds, ascending. A value that equals a bound counts in the
 // bucket below that bound.
-// From submission to the first token.
+// These measure the time from submission to the first token.
 inline constexpr auto kFirstTokenBounds =
     std::to_array<double>({0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,
                            1,     2.5,   5,    7.5,  10,   20,   40,   80,  160,  640, 2560});
-// From one token of a sequence to the next.
+// The time from one token of a sequence to the next.
 inline constexpr auto kTokenBounds =
     std::to_array<double>({0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5,
                            7.5, 10, 20, 40, 80});
@@ -32,7 +32,7 @@ struct Histogram {
   // [bounds + 1] not cumulative: entry i counts the values above bound i - 1 and up to bound i, and
   // the last entry counts the values above all bounds.
   std::vector<std::uint64_t> counts;
-  double sum = 0;  // of the values, seconds
+  double sum = 0;  // the sum of the values, in seconds
 };
 TANDEM_WIRE(Histogram, counts, sum)
 
@@ -61,8 +61,8 @@ struct LatencyFamily {
   std::span<const double> bounds;
   Histogram Latencies::*histogram;
 };
-// In the order of /metrics. The door also checks a rollout's histograms by this table: each must
-// have as many counts as its bounds ask for.
+// The families in the order of /metrics. The door also checks a rollout's histograms by this table:
+// each must have as many counts as its bounds ask for.
 inline constexpr auto kLatencyFamilies = std::to_array<LatencyFamily>({
     {"vllm:request_queue_time_seconds", "From submitted to first computed.", kRequestBounds,
      &Latencies::queue},
@@ -78,4 +78,4 @@ inline constexpr auto kLatencyFamilies = std::to_array<LatencyFamily>({
      &Latencies::request},
 });
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -20,7 +20,7 @@
 
 #include "actors/messages/rollout.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // Makes the learner publish the weights as they are: version kInitialWeights before the warm start,
 // version c after a restart from checkpoint c, and at any later step where the publisher has lost
@@ -68,7 +68,7 @@ TANDEM_WIRE(TrainStep, step, groups, publish, retain, more)
 // that it would train next. Answered by CheckpointSaved.
 struct SaveCheckpoint {
   StepId step;
-  std::vector<StepId> keep;  // of the checkpoints that are there, those that must stay
+  std::vector<StepId> keep;  // the existing checkpoints that must stay
 };
 TANDEM_WIRE(SaveCheckpoint, step, keep)
 
@@ -111,7 +111,7 @@ struct WarmStartProgress {
   Sender from;
   std::int32_t step = 0;
   std::int32_t steps_max = 0;
-  double loss = 0;                  // of the newest step, nats per completion token
+  double loss = 0;                  // the newest step's, in nats per completion token
   std::optional<double> metric;     // `warm_start.until.metric` when it was just measured
   std::uint64_t steps_skipped = 0;  // as StepReport's
 };
@@ -202,4 +202,4 @@ TANDEM_WIRE(LearnerFailed, from, message)
 using LearnerEvents = std::variant<LearnerUp, Published, WarmStartProgress, WarmStarted,
                                    StepCommitted, CheckpointSaved, LearnerFailed>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -1,6 +1,6 @@
 #include "actors/messages/payload.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 std::optional<std::string> misfit(const GroupPayload& payload, GroupId group) {
   if (payload.group != group) return "it is of group " + std::to_string(payload.group.value);
@@ -16,4 +16,4 @@ std::optional<std::string> misfit(const GroupPayload& payload, GroupId group) {
   return std::nullopt;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -13,7 +13,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 struct VersionSpan {  // completion tokens [begin, end) were sampled by `version`
   PolicyVersion version;
@@ -53,4 +53,4 @@ TANDEM_WIRE(GroupPayload, group, attempt, prompt, prompt_tokens, trajectories)
 // ask this before they use a payload. Version spans are not checked.
 std::optional<std::string> misfit(const GroupPayload& payload, GroupId group);
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

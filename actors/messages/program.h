@@ -17,7 +17,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // Tells a program which actor it holds.
 struct StartActor {
@@ -53,4 +53,4 @@ TANDEM_WIRE(DrainProgram, deadline_ms)
 // Every message that a user's program can get from the controller.
 using ProgramInbox = std::variant<StartActor, actor::Ask<AskJson>, DrainProgram>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

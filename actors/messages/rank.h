@@ -18,7 +18,7 @@
 #include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // Tells a rank process which rank it is and with which job file it works.
 struct StartRank {
@@ -27,14 +27,14 @@ struct StartRank {
   Role role;
   Incarnation incarnation;
   std::int32_t rank = 0;   // the receiver's place in its gang, from 0
-  std::int32_t ranks = 1;  // of the gang
+  std::int32_t ranks = 1;  // ranks in the gang
   std::string run_dir;
   // The effective job file: every key with its value, so that all ranks read the same settings.
   std::string job_yaml;
-  // Of the payload socket: the Unix endpoint, then the TCP endpoint where one is open.
+  // Endpoints of the payload socket: the Unix endpoint, then the TCP endpoint where one is open.
   std::vector<std::string> bulk_endpoints;
   std::string gang_endpoint;  // where rank 0 listens; empty for rank 0
-  std::string gang_secret;    // of this incarnation, made by rank 0 at random; empty for rank 0
+  std::string gang_secret;    // made by rank 0 at random for this incarnation; empty for rank 0
   std::int64_t pages = 0;     // pages that the memory plan gives a rollout's cache; 0: no plan
   bool resume = false;        // the learner loads the newest complete checkpoint, if there is one
 };
@@ -76,4 +76,4 @@ TANDEM_WIRE(RankFailed, actor, incarnation, rank, message, code)
 // Every message that the controller can get from a rank.
 using RankEvents = std::variant<RankListening, RankReady, RankFailed>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -8,7 +8,7 @@
 
 #include "runtime/base/digest.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 std::uint64_t vote_of(std::string_view answer) {
   return checksum64(std::as_bytes(std::span(answer)));
@@ -40,4 +40,4 @@ std::string text(const RewardTrouble& trouble) {
   return text;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

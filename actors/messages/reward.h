@@ -17,7 +17,7 @@
 
 #include "actors/messages/rollout.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // A group of the training data, under a lease of the receiver.
 struct GroupToScore {
@@ -57,7 +57,7 @@ TANDEM_WIRE(ScoreTexts, evaluation, texts)
 // Every message that a reward actor can get from the exchange.
 using RewardInbox = std::variant<ScoreGroups, ScoreTexts>;
 
-inline constexpr std::size_t kExtraBytesMax = 4096;  // of Scored::extra
+inline constexpr std::size_t kExtraBytesMax = 4096;  // the limit of Scored::extra
 
 // The verifier's judgement of one completion.
 struct Scored {
@@ -82,7 +82,7 @@ using TrajectoryScore = std::variant<Scored, ScoreFailed>;
 // The reason for which `value` is no score, since rewards are 32-bit floats; nullopt where it is
 // one.
 std::optional<std::string> score_fault(double value);
-// That reason, for a number as its author wrote it: "score is NaN; a score must be …".
+// The reason of score_fault(), for a number as it was written: "score is NaN; a score must be …".
 std::string not_a_score(std::string_view number);
 
 // A group with a single ScoreFailed is not trained: the exchange discards it.
@@ -151,11 +151,11 @@ struct RewardTrouble {
 };
 TANDEM_WIRE(RewardTrouble, from, kind, what, attempt, attempts, stderr_tail, log, count)
 
-// For logs and pages: "the program exited with code 1 (attempt 2 of 3); its stderr ends: A | B;
-// log: PATH".
+// The trouble's text in logs and on pages: "the program exited with code 1 (attempt 2 of 3); its
+// stderr ends: A | B; log: PATH".
 std::string text(const RewardTrouble& trouble);
 
 // Every message that the exchange can get from a reward actor.
 using RewardEvents = std::variant<RewardUp, GroupsScored, TextsScored, RewardTrouble>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace tandem::actors {
+namespace tandem::messages {
 namespace {
 
 constexpr const char* kNodePeerPrefix = "node/";
@@ -48,11 +48,11 @@ std::string node_peer(const std::string& node, std::int64_t pid) {
 bool is_node_peer(const std::string& peer) { return peer.starts_with(kNodePeerPrefix); }
 
 std::string node_of_peer(const std::string& peer) {
-  // From the right: the node's name may itself have an "@".
+  // The search begins at the right: the node's name may itself have an "@".
   const std::size_t begin = std::string_view(kNodePeerPrefix).size();
   return peer.substr(begin, peer.rfind('@') - begin);
 }
 
 std::string exchange_name(const std::string& job) { return "exchange/" + job; }
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

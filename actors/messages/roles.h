@@ -13,7 +13,7 @@
 #include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // A role is known by its name, which is part of the names of its actors.
 struct Role {
@@ -45,4 +45,4 @@ bool is_node_peer(const std::string& peer);
 std::string node_of_peer(const std::string& peer);  // NAME; `peer` must be an is_node_peer()
 std::string exchange_name(const std::string& job);  // "exchange/JOB"
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -21,7 +21,7 @@
 #include "runtime/wire/payload_ref.h"
 #include "runtime/wire/weight_source.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // One evaluation of one version, numbered by its exchange.
 using EvaluationId = Id<struct EvaluationTag>;
@@ -67,7 +67,7 @@ constexpr bool is_greedy(const EvaluationSampling& sampling, std::int32_t sample
 }
 
 struct EvaluationPrompt {
-  std::int32_t index = 0;  // of the prompt in the evaluation's set, from 0
+  std::int32_t index = 0;  // the prompt's index in the evaluation's set, from 0
   std::string prompt;
   std::uint64_t seed = 0;  // completion i draws with derive_seed(seed, {i})
 };
@@ -207,7 +207,7 @@ TANDEM_WIRE(Evaluated, from, evaluation, completions, unservable)
 struct RolloutStats {
   Sender from;
   std::uint64_t generation_tokens = 0;
-  std::uint64_t prompt_tokens = 0;  // of prompts; tokens found in the cache do not count
+  std::uint64_t prompt_tokens = 0;  // tokens of prompts; those found in the cache do not count
   // Figures of the prefix cache are in tokens; hits / queries is the share found.
   std::uint64_t prefix_cache_queries = 0;  // tokens looked up
   std::uint64_t prefix_cache_hits = 0;     // tokens found
@@ -229,4 +229,4 @@ TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_q
 using RolloutEvents =
     std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats>;
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

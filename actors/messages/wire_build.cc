@@ -10,7 +10,7 @@
 #include "runtime/wire/codec.h"
 #include "runtime/wire/schema.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 std::string wire_build() {
   const std::string schema =
@@ -20,4 +20,4 @@ std::string wire_build() {
   return "tandem-wire " + std::to_string(kWireProtocol) + "/" + wire::schema_hash(schema);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 // Raised by whoever changes the packets of links, the heads of parcels or the codec itself, and by
 // whoever changes bytes that processes of a job exchange beside links: payloads, weights over TCP,
@@ -16,4 +16,4 @@ inline constexpr int kWireProtocol = 1;
 // "tandem-wire 1/9f86d081884c7d65".
 std::string wire_build();
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

@@ -7,7 +7,7 @@
 
 #include "actors/model/utf8.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // Unicode's White_Space.
@@ -114,4 +114,4 @@ std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<Added
   return out;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::actors {
+namespace tandem::model {
 
 struct AddedToken {
   std::string content;  // as tokenizer.json has it
@@ -39,4 +39,4 @@ struct Stretch {
 std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<AddedToken>& added,
                                   bool normalized);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -3,7 +3,7 @@
 #include <queue>
 #include <tuple>
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 constexpr std::int32_t kNone = -1;
@@ -64,4 +64,4 @@ void MergeTable::apply(std::vector<std::int32_t>& ids) const {
     if (symbol.id != kNone) ids.push_back(symbol.id);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

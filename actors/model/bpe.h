@@ -11,14 +11,14 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // Filled once by add(); apply() may then be called from several threads at once.
 class MergeTable {
  public:
   struct Merge {
     std::int32_t rank;
-    std::int32_t id;  // of the merged token
+    std::int32_t id;  // the merged token
   };
 
   // A lower rank is merged earlier. A pair that is added twice keeps its last rank, as in the
@@ -43,4 +43,4 @@ class MergeTable {
   std::unordered_map<std::uint64_t, Merge> merges_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -14,7 +14,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,7 +28,7 @@ constexpr std::string_view kQwen25System =
 constexpr std::string_view kThinkEnd = "</think>", kThink = "<think>";
 
 struct Known {
-  std::string_view sha256;  // of the text, as recognise_chat_template() compares it
+  std::string_view sha256;  // the text's hash, as recognise_chat_template() compares it
   ChatTemplate chat;
 };
 // Qwen2.5-Instruct, Qwen3, Qwen3-Instruct-2507, Llama-3-, 3.1- and 3.2-Instruct as TRL 1.16 keeps
@@ -221,24 +221,6 @@ const nlohmann::json* default_template(const nlohmann::json& given) {
 
 }  // namespace
 
-const char* name(ChatTemplate chat) {
-  switch (chat) {
-    case ChatTemplate::kSmolLm2:
-      return "smollm2";
-    case ChatTemplate::kQwen25:
-      return "qwen2.5";
-    case ChatTemplate::kQwen3:
-      return "qwen3";
-    case ChatTemplate::kQwen3Instruct:
-      return "qwen3-instruct";
-    case ChatTemplate::kLlama3:
-      return "llama3";
-    case ChatTemplate::kLlama31:
-      return "llama3.1";
-  }
-  return "";
-}
-
 std::string_view end_of_turn(ChatTemplate chat) {
   switch (chat) {
     case ChatTemplate::kSmolLm2:
@@ -308,4 +290,4 @@ Result<ChatTemplate> read_chat_template(const fs::path& directory) {
                .help = {}};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

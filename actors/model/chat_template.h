@@ -15,9 +15,10 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/base/enum_names.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 enum class ChatTemplate : std::uint8_t {
   kSmolLm2,
@@ -27,7 +28,15 @@ enum class ChatTemplate : std::uint8_t {
   kLlama3,
   kLlama31,  // Llama 3.1 and 3.2: a system block with a date
 };
-const char* name(ChatTemplate chat);  // "qwen2.5"
+constexpr auto enum_names(ChatTemplate) {
+  using enum ChatTemplate;
+  return enum_name_rows<ChatTemplate>({{kSmolLm2, "smollm2"},
+                                       {kQwen25, "qwen2.5"},
+                                       {kQwen3, "qwen3"},
+                                       {kQwen3Instruct, "qwen3-instruct"},
+                                       {kLlama3, "llama3"},
+                                       {kLlama31, "llama3.1"}});
+}
 // The token with which the template ends a message of the assistant: "<|im_end|>".
 std::string_view end_of_turn(ChatTemplate chat);
 
@@ -51,7 +60,8 @@ Result<std::string> render_chat(ChatTemplate chat, std::span<const ChatMessage> 
 // The family that a template's text belongs to. Carriage returns and white space at the end do not
 // count. The error (kInvalid) for an unknown template names `where`.
 Result<ChatTemplate> recognise_chat_template(std::string_view text, const std::string& where);
-// The same by the text's SHA-256 in hex, computed without "\r" and the white space at the end.
+// Recognises a template by the text's SHA-256 in hex, computed without "\r" and the white space at
+// the end.
 std::optional<ChatTemplate> chat_template_of(std::string_view sha256);
 
 // The family of the template in DIR/chat_template.jinja or, where that file is absent, of
@@ -59,4 +69,4 @@ std::optional<ChatTemplate> chat_template_of(std::string_view sha256);
 // "default". kNotFound: the directory has no template.
 Result<ChatTemplate> read_chat_template(const std::filesystem::path& directory);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -10,7 +10,7 @@
 #include "actors/model/safetensors.h"
 #include "runtime/base/file.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // Files that training does not change. Those that `source` lacks are passed over.
@@ -24,7 +24,8 @@ constexpr const char* kCopiedFiles[] = {"tokenizer.json",
                                         "vocab.json",
                                         "merges.txt",
                                         "tokenizer.model"};
-// Per file. Guards against a directory in which one of these names is a huge file of another kind.
+// The limit per file. It guards against a directory in which one of these names is a huge file of
+// another kind.
 constexpr std::uint64_t kCopiedBytesMax = 256u << 20;
 
 std::vector<NamedTensor> tensors_of(const device::Arena& arena) {
@@ -140,4 +141,4 @@ Result<void> save_model(const std::filesystem::path& directory, const SaveModel&
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -10,22 +10,18 @@
 #include <string>
 
 #include "actors/model/model_config.h"
+#include "actors/model/model_directory.h"
 #include "actors/model/tokenizer.h"
 #include "runtime/base/result.h"
 #include "runtime/device/arena.h"
 #include "runtime/device/manifest.h"
 #include "runtime/device/parallel.h"
 
-namespace tandem::actors {
-
-enum class InitMode : std::uint8_t {
-  kPretrained,  // weights from safetensors
-  kRandom,  // weights from seed and initializer_range; needs config.json and tokenizer.json only
-};
+namespace tandem::model {
 
 struct LoadOptions {
   InitMode init = InitMode::kPretrained;
-  std::uint64_t seed = 0;                     // of random weights
+  std::uint64_t seed = 0;                     // for random weights
   device::DType dtype = device::DType::kF32;  // in which the model is to compute
   // The threads that draw random weights or read the files; null: the calling thread. Borrowed for
   // the call.
@@ -61,7 +57,7 @@ struct ModelInfo {
   std::filesystem::path directory;
   ModelConfig config;
   Tokenizer tokenizer;
-  device::Manifest manifest;  // of the published weights
+  device::Manifest manifest;  // lists the published weights
 };
 Result<ModelInfo> load_model_info(const std::filesystem::path& directory,
                                   device::DType dtype = device::DType::kF32);
@@ -79,4 +75,4 @@ struct SaveModel {
 };
 Result<void> save_model(const std::filesystem::path& directory, const SaveModel& model);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -46,14 +46,14 @@
 #include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // The largest call of PagedDecoder::forward. Memory is allocated for exactly this size.
 struct PagedLimits {
   std::int64_t rows_max;        // tokens computed, over all slices (max_num_batched_tokens)
   std::int64_t slices_max;      // sequences
   std::int64_t logit_rows_max;  // rows whose logits are wanted
-  std::int64_t positions_max;   // of one sequence: prompt and response
+  std::int64_t positions_max;   // in one sequence: prompt and response
   // Sizes of decode steps that a GPU records as CUDA graphs, ascending. A smaller step is padded to
   // the next size; a step larger than the last size is not recorded.
   std::vector<std::int32_t> capture_sizes = {};
@@ -66,7 +66,7 @@ struct PagedLimits {
 // are in the cache already. Sequences may share pages that no slice of the call writes.
 struct PagedSlice {
   std::span<const std::int32_t> tokens;  // >= 1; one below 0 is `drawn[~token]` of the call
-  std::int32_t position;                 // of tokens[0]
+  std::int32_t position;                 // where tokens[0] stands
   std::span<const std::int32_t> pages;
   std::int32_t logits_last;  // logits of that many last rows are wanted: 1 to sample, 0 mid-prompt
 };
@@ -102,7 +102,7 @@ class PagedDecoder {
                              std::span<const PagedSlice> slices,
                              const device::TensorView& drawn = {});
 
-  // For tests: how many sizes of decode steps are recorded at the moment.
+  // How many sizes of decode steps are recorded at the moment; tests ask this.
   std::int64_t graphs_recorded() const;
 
  private:
@@ -130,7 +130,7 @@ struct PackedBatch {
 struct TrainLimits {
   std::int64_t rows_max;       // T (learner.max_token_len)
   std::int64_t items_max;      // M; several per row are possible
-  std::int64_t positions_max;  // of one sequence
+  std::int64_t positions_max;  // in one sequence
   bool checkpointing = false;  // forward keeps only each layer's input; backward repeats the layer
   kernels::Rows products = kernels::Rows::kInvariant;  // as in PagedLimits
 };
@@ -191,4 +191,4 @@ class TrainDecoder {
   std::unique_ptr<Workspace> work_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

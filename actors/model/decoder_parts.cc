@@ -7,7 +7,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 void* BufferCutter::take(std::size_t bytes) {
   // Computed as an integer: arithmetic on a null pointer, as for measuring, is undefined.
@@ -90,4 +90,4 @@ void multiply_qkv(const device::Stream& stream, const QkvProduct& op) {
                                                .rows = op.rows});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

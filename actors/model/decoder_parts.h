@@ -16,7 +16,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // Cuts one block into aligned buffers, one after another. The same cutting code runs twice: first
 // on a null block, to learn the size from bytes(), then on memory of that size. Views that were cut
@@ -67,4 +67,4 @@ struct QkvProduct {
 };
 void multiply_qkv(const device::Stream& stream, const QkvProduct& op);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

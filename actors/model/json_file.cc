@@ -7,7 +7,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // Goes through a document without building values, and finds the place of a syntax error or a key
@@ -49,7 +49,7 @@ class JsonJudge : public nlohmann::json_sax<nlohmann::json> {
   std::size_t offset = 0;  // in bytes, from 1; 0 where the place is not known
 
  private:
-  std::vector<std::set<std::string>> keys_;  // of each object that is open, outermost first
+  std::vector<std::set<std::string>> keys_;  // per open object, outermost first
 };
 
 // "FILE:LINE:COLUMN", both from 1.
@@ -80,4 +80,4 @@ Result<nlohmann::json> read_json(const std::filesystem::path& file, std::uint64_
   return parse_json(*text, file.string());
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -10,7 +10,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // `file` names the text in errors. Errors: wrong syntax, a key that occurs twice in one object (of
 // which nlohmann::json alone would silently keep the last), and JSON that is over the limits of
@@ -18,4 +18,4 @@ namespace tandem::actors {
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& file);
 Result<nlohmann::json> read_json(const std::filesystem::path& file, std::uint64_t bytes_max);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

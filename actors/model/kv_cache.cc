@@ -7,10 +7,10 @@
 #include "kernels/ops/attention.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
-constexpr std::size_t kCopiesAtOnce = 1024;  // of one list; longer ones go in parts
+constexpr std::size_t kCopiesAtOnce = 1024;  // copies of one list; longer lists go in parts
 constexpr std::size_t kListSides = 2;        // one is filled while the other is on its way
 
 }  // namespace
@@ -70,4 +70,4 @@ void KvCache::copy_pages(const device::Stream& stream, std::span<const kernels::
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

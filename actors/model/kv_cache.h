@@ -17,7 +17,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 class KvCache {
  public:
@@ -53,4 +53,4 @@ class KvCache {
   device::Staged copies_;  // the list of copy_pages() on its way to the device
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

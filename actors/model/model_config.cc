@@ -18,7 +18,7 @@
 #include "runtime/base/json.h"
 #include "runtime/device/memory.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using nlohmann::json;
@@ -274,7 +274,7 @@ void check_heads(const ModelConfig& config, Fields& fields) {
     fields.fail("num_attention_heads", "must be at most " +
                                            std::to_string(kernels::kGroupHeadsMax) +
                                            " times num_key_value_heads");
-  // Written as a division, because the product itself could overflow.
+  // The test is written as a division, because the product itself could overflow.
   if (config.heads > kWidthMax / std::max<std::int64_t>(config.head_dim, 1))
     fields.fail("num_attention_heads", "times head_dim is too large");
 }
@@ -413,4 +413,4 @@ std::string config_json(const ModelConfig& config) {
   return out.dump(2) + "\n";
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

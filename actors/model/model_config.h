@@ -25,7 +25,7 @@
 #include "runtime/base/result.h"
 #include "runtime/device/dtype.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 enum class Family : std::uint8_t { kQwen3, kQwen2, kLlama };
 
@@ -43,7 +43,7 @@ struct ModelConfig {
   std::int64_t max_position_embeddings = 0;  // positions a sequence may have
   double rms_norm_eps = 0;
   double rope_theta = 0;
-  std::optional<kernels::RopeScaling> rope_scaling;  // of rope type llama3
+  std::optional<kernels::RopeScaling> rope_scaling;  // set for rope type llama3
   double initializer_range = 0;                      // standard deviation of random weights
   bool tie_word_embeddings = false;
   std::vector<std::int32_t> eos_token_ids;  // each of these ends a completion; may be empty
@@ -77,4 +77,4 @@ Result<void> compute_in(device::DType dtype, ModelConfig& config);
 // A config.json that transformers and parse_model_config read back as `config`, apart from `dtype`.
 std::string config_json(const ModelConfig& config);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

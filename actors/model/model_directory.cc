@@ -13,7 +13,7 @@
 
 #include "runtime/base/file.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ Result<void> check_model_directory(const fs::path& directory, ModelFiles needed)
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -8,13 +8,24 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "runtime/base/enum_names.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // Whether `path` looks like a model's id on the Hugging Face Hub: two plain names, such as
 // "Qwen/Qwen3-0.6B". Does not look at the disk.
 bool is_hub_id(const std::filesystem::path& path);
+
+// Where the weights of a model come from.
+enum class InitMode : std::uint8_t {
+  kPretrained,  // weights from safetensors
+  kRandom,  // weights from seed and initializer_range; needs config.json and tokenizer.json only
+};
+constexpr auto enum_names(InitMode) {
+  using enum InitMode;
+  return enum_name_rows<InitMode>({{kPretrained, "pretrained"}, {kRandom, "random"}});
+}
 
 enum class ModelFiles : std::uint8_t {
   kWithoutWeights,  // only config.json and tokenizer.json will be read
@@ -26,4 +37,4 @@ enum class ModelFiles : std::uint8_t {
 // passes if it shows none of these mistakes; the reader of the missing file then reports it.
 Result<void> check_model_directory(const std::filesystem::path& directory, ModelFiles needed);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

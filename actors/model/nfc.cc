@@ -12,7 +12,7 @@
 #include "actors/model/utf8.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 constexpr auto kComposed = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
@@ -54,7 +54,7 @@ int combining_class(std::int32_t code_point) {
 
 void append_decomposed(std::vector<std::int32_t>& points, std::int32_t c) {
   std::array<std::int32_t, 8> parts{};  // a canonical decomposition has at most 4
-  int boundary = 0;                     // of graphemes, which nothing here asks for
+  int boundary = 0;                     // boundaries of graphemes, which no code here asks for
   const auto count =
       utf8proc_decompose_char(c, parts.data(), std::ssize(parts), kComposed, &boundary);
   CHECK(count >= 0 && count <= std::ssize(parts));
@@ -108,4 +108,4 @@ std::optional<std::string> to_nfc(std::string_view text) {
   return composed;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // Returns `text` in NFC, or nothing where `text` is in NFC already. `text` is well-formed UTF-8.
 // The time is n log n, even for a long run of combining marks.
 std::optional<std::string> to_nfc(std::string_view text);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -25,7 +25,7 @@
 #include "runtime/device/graph.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using device::columns;
@@ -47,7 +47,7 @@ struct Buffers {
   TensorView splits;     // attention's workspace
 };
 
-// Filled on the host and uploaded once per call. S is the number of slices.
+// The tables are filled on the host and uploaded once per call. S is the number of slices.
 struct Tables {
   std::span<std::int32_t> tokens, positions, slots;  // [T]
   TensorView ones;                                   // [T, 1] of a model with biases
@@ -141,7 +141,7 @@ struct Recorded {
   const void* weights = nullptr;
   const void* cache = nullptr;
   const void* drawn = nullptr;
-  std::int32_t pages = 0, page_positions = 0;  // of the cache
+  std::int32_t pages = 0, page_positions = 0;  // the cache's pages and their size
   // The graphs by padded size. An empty graph means that the GPU had no memory for the recording;
   // it is kept so that the recording is not tried again at every step.
   std::map<std::int64_t, device::Graph> graphs;
@@ -464,4 +464,4 @@ std::int64_t PagedDecoder::graphs_recorded() const {
                                [](const auto& of) { return static_cast<bool>(of.second); });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

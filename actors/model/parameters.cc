@@ -7,14 +7,14 @@
 #include "runtime/base/check.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // One normal value per counter: Box-Muller in double, of which only the cosine's value is used, so
 // that a value depends on its own counter alone.
 float normal_at(std::uint64_t key, std::uint64_t counter, double deviation) {
   const auto bits = philox4x32(key, counter);
-  // In (0, 1), both ends excluded: the logarithm of 0 is infinite.
+  // `open` lies in (0, 1), both ends excluded: the logarithm of 0 is infinite.
   const double open = (static_cast<double>(bits[0]) + 0.5) * 0x1p-32;
   const double angle = 2.0 * std::numbers::pi * (static_cast<double>(bits[1]) * 0x1p-32);
 
@@ -129,4 +129,4 @@ void initialize(const RandomInit& init, const device::Arena& arena) {
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

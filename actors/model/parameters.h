@@ -20,7 +20,7 @@
 #include "runtime/device/parallel.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 inline constexpr const char* kEmbeddingName = "model.embed_tokens.weight";
 inline constexpr const char* kFinalNormName = "model.norm.weight";
@@ -59,4 +59,4 @@ struct RandomInit {
 };
 void initialize(const RandomInit& init, const device::Arena& arena);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -9,7 +9,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // The expressions of these models' tokenizer.json files, character by character.
@@ -101,4 +101,4 @@ Result<void> WordRegex::split(std::string_view text, std::vector<std::string_vie
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

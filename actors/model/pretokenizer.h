@@ -13,7 +13,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 extern const char* const kGpt2Regex;
 extern const char* const kDigitRegex;   // pre_tokenizer Digits with individual_digits
@@ -39,4 +39,4 @@ class WordRegex {
   std::unique_ptr<const Code> code_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -21,7 +21,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/dtype.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using nlohmann::json;
@@ -32,7 +32,7 @@ constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the reference impleme
 constexpr std::uint64_t kIndexBytesMax = 100'000'000;
 constexpr std::size_t kHeaderAlignment = 8;    // written headers are padded, so that values align
 constexpr std::size_t kChunkValues = 1 << 16;  // read and widened at a time
-constexpr std::size_t kPieceValues = 1 << 20;  // of a tensor, read by one thread
+constexpr std::size_t kPieceValues = 1 << 20;  // values of a tensor that one thread reads
 constexpr std::string_view kRotaryFrequencies = ".rotary_emb.inv_freq";  // a tensor's last name
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
@@ -65,7 +65,7 @@ Result<void> read_at(int fd, const std::filesystem::path& file, std::uint64_t of
   return {};
 }
 
-// Number of values of a shape. Nothing if a dimension is negative or the count is so large that its
+// Number of values of a shape. nullopt if a dimension is negative or the count is so large that its
 // bytes could overflow.
 std::optional<std::uint64_t> value_count(const std::vector<std::int64_t>& shape) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max() / 8;
@@ -388,4 +388,4 @@ Result<void> write_safetensors(const std::filesystem::path& file,
   return write_file_atomic(file, parts);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -24,7 +24,7 @@
 #include "runtime/base/result.h"
 #include "runtime/device/parallel.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // One open file, whose header was read and checked. Its const members may be called from several
 // threads at once.
@@ -94,8 +94,9 @@ class TensorFiles {
                                device::ThreadPool* threads) const;
 
   std::vector<SafetensorsFile> files_;
-  std::vector<const SafetensorsFile*> holders_;   // of the wanted tensors, in files_
-  const SafetensorsFile* tied_holder_ = nullptr;  // of the alias, if it is there
+  // The files, in files_, that hold the wanted tensors.
+  std::vector<const SafetensorsFile*> holders_;
+  const SafetensorsFile* tied_holder_ = nullptr;  // the file that holds the alias, if it is there
   TiedTensor tied_;
 };
 
@@ -103,4 +104,4 @@ class TensorFiles {
 Result<void> write_safetensors(const std::filesystem::path& file,
                                std::span<const NamedTensor> tensors);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

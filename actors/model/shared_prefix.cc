@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // How many positions before both new tokens lie in the same pages, rounded down to whole splits:
@@ -43,4 +43,4 @@ bool find_shared(std::span<const PagedSlice> slices, std::int32_t page_positions
   return any;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -9,10 +9,10 @@
 #include "actors/model/decoder.h"
 #include "kernels/ops/attention.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
-// How many splits are shared at most: 4096 positions. Of a longer common prefix only these first
-// positions are shared.
+// How many splits are shared at most: 4096 positions. Where a common prefix is longer, only these
+// first positions are shared.
 inline constexpr std::int64_t kSharedSplitsMax = 16;
 
 // For slices of one token each, fills one entry of `shared` per slice and returns whether any slice
@@ -22,4 +22,4 @@ inline constexpr std::int64_t kSharedSplitsMax = 16;
 bool find_shared(std::span<const PagedSlice> slices, std::int32_t page_positions,
                  std::span<kernels::SharedPrefix> shared);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -14,7 +14,7 @@
 #include "actors/model/utf8.h"
 #include "runtime/base/file.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // Published files have up to some tens of MB.
@@ -191,4 +191,4 @@ std::string StreamDecoder::push(std::int32_t id) {
 
 std::string StreamDecoder::finish() { return replace_malformed_utf8(std::exchange(held_, {})); }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -33,7 +33,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 enum class SpecialTokens : std::uint8_t { kKeep, kSkip };  // in decoded text
 
@@ -87,4 +87,4 @@ class StreamDecoder {
   std::string held_;  // at most three bytes
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -15,13 +15,13 @@
 #include "actors/model/tokenizer_parts.h"
 #include "actors/model/utf8.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using nlohmann::json;
 
 constexpr std::int64_t kTokenIdMax = 1 << 24;  // bounds the table by id, as in model_config.cc
-constexpr int kNestingMax = 4;                 // of Sequences in Sequences
+constexpr int kNestingMax = 4;                 // levels of Sequences in Sequences
 
 class Reader {
  public:
@@ -387,4 +387,4 @@ Result<void> read_tokenizer_json(const json& document, const std::string& file,
   return Reader(file, parts).read(document);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

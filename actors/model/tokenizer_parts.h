@@ -15,7 +15,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 enum class Symbols : std::uint8_t {
   kBytes,  // ByteLevel: every byte has a symbol
@@ -61,4 +61,4 @@ struct TokenizerParts {
 Result<void> read_tokenizer_json(const nlohmann::json& document, const std::string& file,
                                  TokenizerParts& parts);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

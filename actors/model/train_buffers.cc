@@ -4,7 +4,7 @@
 
 #include "kernels/ops/rms_norm.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 constexpr std::int64_t kLogitsPerChunk = 1 << 20;  // on a CPU
@@ -129,4 +129,4 @@ std::size_t per_item_bytes(std::int64_t M, bool with_entropy) {
   return cut.bytes();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

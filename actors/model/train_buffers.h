@@ -17,7 +17,7 @@
 #include "runtime/device/stream.h"
 #include "runtime/device/tensor_view.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // The results of one layer's forward that backward needs. With checkpointing all layers share the
 // same memory for everything except x, and backward computes them again from x.
@@ -37,7 +37,7 @@ struct TrainBuffers {
   std::vector<LayerActivations> layers;
   device::TensorView x;    // [T, H] the last residual
   device::TensorView lse;  // [M]
-  // Of one chunk: [C, H] [C] [C, H] [C, V]; logits are f32 in every dtype
+  // One chunk has [C, H] [C] [C, H] [C, V]; logits are f32 in every dtype.
   device::TensorView picked, picked_inv, picked_h, logits;
   device::TensorView dlogits;                    // [C, V]; when computing in f32, logits itself
   device::TensorView dx, dh;                     // [T, H]
@@ -81,4 +81,4 @@ std::size_t train_table_bytes(const ModelConfig& config, const TrainLimits& limi
 PerItem cut_per_item(BufferCutter& cut, std::int64_t M);
 std::size_t per_item_bytes(std::int64_t M, bool with_entropy);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -30,7 +30,7 @@
 #include "runtime/device/queue.h"
 #include "runtime/device/staged.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using device::columns;
@@ -117,7 +117,7 @@ struct TrainDecoder::Workspace {
   RotaryTable rotary;
   device::Buffer memory;
   device::Staged table_memory, score_memory, slope_memory;
-  // All cut for the batch that forward() computed last.
+  // The buffers and tables are cut for the batch that forward() computed last.
   TrainBuffers now;
   TrainTables tables;  // host side
   PerItem scores;      // host side of forward's results
@@ -591,4 +591,4 @@ void TrainDecoder::backward(const Stream& stream, const Weights& weights, const 
   tell(w.sums.embedding);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -4,7 +4,7 @@
 
 #include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 unsigned char byte_at(std::string_view text, std::size_t at) {
@@ -99,4 +99,4 @@ void append_utf8(std::string& out, std::uint32_t c) {
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

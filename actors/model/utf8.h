@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::actors {
+namespace tandem::model {
 
 // Offset of the first byte that is part of no well-formed character, or nothing if there is none.
 std::optional<std::size_t> first_malformed_utf8(std::string_view text);
@@ -26,4 +26,4 @@ std::uint32_t next_code_point(std::string_view text, std::size_t& at);
 
 void append_utf8(std::string& out, std::uint32_t code_point);
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

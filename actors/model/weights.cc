@@ -11,7 +11,7 @@
 #include "runtime/base/check.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 // A matrix that is only multiplied. The embedding is also looked up by rows, which needs it plain.
@@ -214,4 +214,4 @@ void Weights::fetch(const device::Stream& stream, std::span<std::byte> arena) co
   device::copy(stream, arena.data(), kept_.flat().data, arena.size());
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -24,7 +24,7 @@
 #include "runtime/device/memory.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 
 enum class WeightsUse : std::uint8_t {
   kInference,  // forward passes only
@@ -32,7 +32,7 @@ enum class WeightsUse : std::uint8_t {
   // The same as kTraining, but on a CPU that computes in f32 the unpacked parameters are not
   // copied: they are read in the arena that was installed last. That arena must stay in its place,
   // and its content may change only while no decoder computes and if an install follows. On a GPU,
-  // or in bf16, the same as kTraining.
+  // or in bf16, this is the same as kTraining.
   kTrainingInPlace,
 };
 
@@ -82,9 +82,9 @@ class Weights {
   void install_master(const device::Stream& stream, const device::Arena& master,
                       const FloatRange& range);
 
-  // Copies the parameters to `arena` in the host's memory, in the form that install() reads. Only
-  // where all of them are kept (CHECKed): on a GPU, with kTraining, and with kTrainingInPlace in
-  // bf16.
+  // Copies the parameters to `arena` in the host's memory, in the form that install() reads. It may
+  // be called only where all of them are kept (CHECKed): on a GPU, with kTraining, and with
+  // kTrainingInPlace in bf16.
   void fetch(const device::Stream& stream, std::span<std::byte> arena) const;
 
   WeightsUse use() const { return use_; }
@@ -149,4 +149,4 @@ class Weights {
   std::unique_ptr<Forms> forms_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::model

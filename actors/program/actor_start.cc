@@ -5,7 +5,7 @@
 
 namespace tandem {
 
-Result<ActorStart> actor_start(const actors::StartActor& start, Peers peers) {
+Result<ActorStart> actor_start(const messages::StartActor& start, Peers peers) {
   ActorStart read{.job = start.job,
                   .name = start.actor,
                   .role = start.role,

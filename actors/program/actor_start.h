@@ -19,7 +19,7 @@ struct ActorStart {
   std::string name;           // "counter-demo-1/counter/0"
   std::string role;           // "counter"
   int index = 0;              // 0 of "counter/0"
-  int replicas = 1;           // of the role, as wanted when this incarnation was started
+  int replicas = 1;           // the role's replicas, as wanted when this incarnation started
   Incarnation incarnation;    // grows with every start of this actor
   nlohmann::json args;        // the job's `args:`, an object
   std::string run_directory;  // files written there stay with the run
@@ -30,12 +30,12 @@ struct ActorStart {
   template <class T>
   Result<T> read_args() const {
     T value{};
-    if (auto read = actors::json_detail::read(args, value, "args"); !read) return read.error();
+    if (auto read = program::json_detail::read(args, value, "args"); !read) return read.error();
     return value;
   }
 };
 
 // Errors: kInvalid, if the arguments are no JSON object.
-Result<ActorStart> actor_start(const actors::StartActor& start, Peers peers);
+Result<ActorStart> actor_start(const messages::StartActor& start, Peers peers);
 
 }  // namespace tandem

@@ -21,7 +21,7 @@
 #include "runtime/actor/system.h"
 #include "runtime/link/remote.h"
 
-namespace tandem::actors {
+namespace tandem::program {
 
 struct StartMark {};
 struct DrainMark {};
@@ -72,7 +72,7 @@ class WithMarks {
 // A spawned actor. Its functions may be called from any thread, and outlive the actor.
 struct HostedActor {
   actor::Address address;
-  std::function<void(const std::string& body, actor::ReplyTo<AskedJson>)> ask_json;
+  std::function<void(const std::string& body, actor::ReplyTo<messages::AskedJson>)> ask_json;
   std::function<void()> withdraw;          // from the peers
   std::function<actor::Delivery()> start;  // these two post the marks
   std::function<actor::Delivery()> drain;
@@ -107,12 +107,14 @@ SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> fa
     place.directory.expose(name, port);
     return HostedActor{
         .address = whole.address(),
-        .ask_json = [port](const std::string& body,
-                           actor::ReplyTo<AskedJson> reply) { tell_json(port, body, reply); },
+        .ask_json =
+            [port](const std::string& body, actor::ReplyTo<messages::AskedJson> reply) {
+              tell_json(port, body, reply);
+            },
         .withdraw = [&directory = place.directory, name] { directory.withdraw(name); },
         .start = [whole] { return whole.tell(StartMark{}); },
         .drain = [whole] { return whole.tell(DrainMark{}); }};
   };
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::program

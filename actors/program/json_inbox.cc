@@ -1,6 +1,6 @@
 #include "actors/program/json_inbox.h"
 
-namespace tandem::actors::json_detail {
+namespace tandem::program::json_detail {
 
 Result<Question> parse_question(const std::string& body, const std::string& names) {
   const std::string help = "its messages are " + names;
@@ -19,4 +19,4 @@ Error no_such_message(const std::string& name, const std::string& names) {
           "there is no message " + name + "; the actor's messages are " + names};
 }
 
-}  // namespace tandem::actors::json_detail
+}  // namespace tandem::program::json_detail

@@ -12,7 +12,7 @@
 #include "runtime/actor/ref.h"
 #include "runtime/wire/schema.h"
 
-namespace tandem::actors {
+namespace tandem::program {
 
 namespace json_detail {
 
@@ -65,7 +65,7 @@ Error no_such_message(const std::string& name, const std::string& names);
 // Reads the message M, tells it, and answers `reply`.
 template <class M, class Inbox>
 void tell_message(const actor::Ref<Inbox>& actor, const json& value, const std::string& name,
-                  const actor::ReplyTo<AskedJson>& reply) {
+                  const actor::ReplyTo<messages::AskedJson>& reply) {
   using Carries = typename Carried<M>::Type;
   Carries carried{};
   if (auto read = read_message(value, carried, wire_fields(&carried), name); !read)
@@ -76,23 +76,23 @@ void tell_message(const actor::Ref<Inbox>& actor, const json& value, const std::
     const actor::ReplyTo<R> answer([reply](Result<R> result) {
       if (!result) return reply(result.error());
       if constexpr (std::is_void_v<R>)
-        reply(AskedJson{"null"});
+        reply(messages::AskedJson{"null"});
       else
-        reply(AskedJson{dump_json(write(*result))});
+        reply(messages::AskedJson{dump_json(write(*result))});
     });
     sent = actor.tell(Inbox(M{std::move(carried), answer}));
     if (sent != actor::Delivery::kAccepted) answer(actor::undelivered(actor.address().name, sent));
   } else {
     sent = actor.tell(Inbox(std::move(carried)));
     reply(sent == actor::Delivery::kAccepted
-              ? Result<AskedJson>(AskedJson{"null"})
-              : Result<AskedJson>(actor::undelivered(actor.address().name, sent)));
+              ? Result<messages::AskedJson>(messages::AskedJson{"null"})
+              : Result<messages::AskedJson>(actor::undelivered(actor.address().name, sent)));
   }
 }
 
 template <class Inbox, class... M>
 void tell_json_of(const actor::Ref<Inbox>& actor, const std::string& body,
-                  const actor::ReplyTo<AskedJson>& reply,
+                  const actor::ReplyTo<messages::AskedJson>& reply,
                   std::type_identity<std::variant<M...>> inbox) {
   const std::string names = names_of(inbox);
   const auto question = parse_question(body, names);
@@ -110,12 +110,12 @@ void tell_json_of(const actor::Ref<Inbox>& actor, const std::string& body,
 
 // Tells the actor the message that `body` stands for. `reply` gets the answer as JSON text, null
 // for a message that is not asked, or an Error: kInvalid, with the names of what exists, if `body`
-// is no message of Inbox; the answer's own; kUnreachable if the actor does not take it. From any
-// thread.
+// is no message of Inbox; the answer's own; kUnreachable if the actor does not take it. May be
+// called from any thread.
 template <class Inbox>
 void tell_json(const actor::Ref<Inbox>& actor, const std::string& body,
-               const actor::ReplyTo<AskedJson>& reply) {
+               const actor::ReplyTo<messages::AskedJson>& reply) {
   json_detail::tell_json_of(actor, body, reply, std::type_identity<Inbox>{});
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::program

@@ -4,14 +4,16 @@
 //   C++                                       JSON
 //   a struct                                  object of its fields by name
 //   bool, numbers, std::string                true, 7, 0.5, "text"
-//   Id<>, enums                               the number
+//   Id<>                                      the number
+//   an enum                                   the enumerator, kTooLarge: "too_large"
 //   Time, Duration                            nanoseconds
 //   std::optional                             null or the value; the field may be left out
 //   std::vector, std::map                     list, object
 //   std::variant                              [index, value]; std::monostate is null
 //
-// Reading refuses unknown and missing fields, values of another kind, and numbers that do not fit
-// (kInvalid, with the place, "add.amount"). Pure; from any thread.
+// Reading takes the number of an enumerator as well. It refuses unknown and missing fields, values
+// of another kind, and numbers that do not fit (kInvalid, with the place, "add.amount"). Pure; from
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,33 +27,19 @@
 #include <variant>
 #include <vector>
 
+#include "actors/program/json_checks.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/codec_parts.h"
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
-
-// "GetTotal" -> "get_total", "HTTPGet" -> "http_get".
-std::string snake_case(std::string_view type);
+namespace tandem::program {
 
 namespace json_detail {
 
-using nlohmann::json;
 using wire::wire_detail::is_a;
 using wire::wire_detail::is_id;
-
-// "add.amount: expected an integer, got a string".
-Error mismatch(const std::string& at, const std::string& expected, const json& value);
-Error missing(const std::string& at, std::string_view field, const char* names);
-// The first member of `object` that is none of `names`, the text of TANDEM_WIRE.
-Result<void> only_known(const json& object, const char* names, const std::string& at);
-Result<std::int64_t> integer(const json& value, const std::string& at, std::int64_t min,
-                             std::int64_t max);
-Result<std::uint64_t> unsigned_integer(const json& value, const std::string& at, std::uint64_t max);
-Result<double> number(const json& value, const std::string& at, double max);
-const json* member(const json& object, std::string_view name);  // null: there is none
 
 template <class T>
 Result<void> read(const json& value, T& out, const std::string& at);
@@ -126,6 +114,20 @@ Result<void> read_list(const json& value, std::vector<T>& out, const std::string
 }
 
 template <class T>
+Result<void> read_enum(const json& value, T& out, const std::string& at) {
+  constexpr auto kAll = wire_enumerators(static_cast<const T*>(nullptr));
+  std::underlying_type_t<T> number{};
+  if (value.is_number() && read_integer(value, number, at) && wire_has(static_cast<T>(number))) {
+    out = static_cast<T>(number);
+    return {};
+  }
+  const auto index = enumerator_at(value, at, kAll.names, kAll.values.size());
+  if (!index) return index.error();
+  out = kAll.values[*index];
+  return {};
+}
+
+template <class T>
 Result<void> read_map(const json& value, std::map<std::string, T>& out, const std::string& at) {
   if (!value.is_object()) return mismatch(at, "an object", value);
   out.clear();
@@ -144,10 +146,7 @@ Result<void> read(const json& value, T& out, const std::string& at) {
     out = value.get<bool>();
     return {};
   } else if constexpr (wire::WiredEnum<T>) {
-    std::underlying_type_t<T> number{};
-    if (auto result = read_integer(value, number, at); !result) return result;
-    out = static_cast<T>(number);
-    return wire_has(out) ? Result<void>() : mismatch(at, "a number of the enum", value);
+    return read_enum(value, out, at);
   } else if constexpr (std::is_same_v<T, std::byte>) {
     std::uint8_t number = 0;
     auto result = read_integer(value, number, at);
@@ -201,11 +200,21 @@ json write_fields(const Struct& value, const wire::WireFields<Struct, Members...
 }
 
 template <class T>
+json write_enum(T value) {
+  constexpr auto kAll = wire_enumerators(static_cast<const T*>(nullptr));
+  for (std::size_t i = 0; i < kAll.values.size(); ++i)
+    if (kAll.values[i] == value) return enumerator(kAll.names, i);
+  return static_cast<std::underlying_type_t<T>>(value);
+}
+
+template <class T>
 json write(const T& value) {
   if constexpr (wire::Wired<T>) {
     return write_fields(value, wire_fields(&value));
-  } else if constexpr (std::is_enum_v<T>) {  // std::byte too
-    return static_cast<std::underlying_type_t<T>>(value);
+  } else if constexpr (wire::WiredEnum<T>) {
+    return write_enum(value);
+  } else if constexpr (std::is_same_v<T, std::byte>) {
+    return std::to_integer<std::uint8_t>(value);
   } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
     return value;
   } else if constexpr (is_id<T>) {
@@ -234,4 +243,4 @@ json write(const T& value) {
 
 }  // namespace json_detail
 
-}  // namespace tandem::actors
+}  // namespace tandem::program

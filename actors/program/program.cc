@@ -14,16 +14,16 @@ namespace {
 // SIGTERM has a grace of its own, after which the agent kills.
 constexpr std::int64_t kDrainAtSignalMs = 3'600'000;
 
-Result<actors::RankWords> words_of_this_process() {
+Result<rank::RankWords> words_of_this_process() {
   const char* const text = std::getenv(node::kActorVariable);
   if (!text)
     return Error{ErrorCode::kInvalid,
                  "this program is started by a Tandem job, and " +
                      std::string(node::kActorVariable) + " is not set",
                  "", "name it below `actors:` in a job file, then: tandem run JOB.yaml"};
-  const auto words = actors::split_rank_words(text);
+  const auto words = rank::split_rank_words(text);
   unsetenv(node::kActorVariable);  // it is not for the children of this process
-  return actors::parse_rank_words(words);
+  return rank::parse_rank_words(words);
 }
 
 int complain(const Error& error) {
@@ -37,17 +37,17 @@ int Program::run() {
   auto words = words_of_this_process();
   if (!words) return complain(words.error());
   // An idle process never counts as hung (HT-1): how long a user's handler may take is the user's.
-  auto begun = actors::RankSession::begin(std::move(*words), [] {
+  auto begun = rank::RankSession::begin(std::move(*words), [] {
     return link::ProgressReport{.counter = 0, .phase = "idle", .since = steady_now()};
   });
   if (!begun) return complain(begun.error());
-  actors::RankSession& session = **begun;
+  rank::RankSession& session = **begun;
   // One thread for the user's actor, so that the host answers while a handler computes.
   actor::ThreadedExecutor executor(2, session.words().id.incarnation.value);
   actor::System system(
       executor, [&](const actor::Address& who, const Error& why) { session.failed(who, why); });
-  const auto host = system.spawn<actors::ProgramHost>("rank", [&] {
-    return std::make_unique<actors::ProgramHost>(actors::ProgramHost::World{
+  const auto host = system.spawn<program::ProgramHost>("rank", [&] {
+    return std::make_unique<program::ProgramHost>(program::ProgramHost::World{
         .system = system,
         .directory = session.directory(),
         .out = session.to_controller(),
@@ -55,12 +55,12 @@ int Program::run() {
         .controller = session.controller(),
         .end = [&session](int exit_status) { session.end(exit_status); }});
   });
-  session.directory().expose(actors::kRankInboxPort, host);
+  session.directory().expose(rank::kRankInboxPort, host);
   session.start();
   session.wait();
   // The first signal from outside drains the actor; the second one ends it at once.
   if (!session.ending() &&
-      host.tell(actors::DrainProgram{kDrainAtSignalMs}) == actor::Delivery::kAccepted)
+      host.tell(messages::DrainProgram{kDrainAtSignalMs}) == actor::Delivery::kAccepted)
     session.wait();
   log::info("event=program_ending exit_status={}", session.exit_status());
   executor.stop();

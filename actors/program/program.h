@@ -73,7 +73,7 @@ class Program {
   // `factory` may throw, which is a failure of the actor as one in a handler is.
   template <actor::Actor A>
   Program& actor(const std::string& role, ActorFactory<A> factory, SpawnOptions options = {}) {
-    classes_[role] = actors::spawn_hosted<A>(std::move(factory), options);
+    classes_[role] = program::spawn_hosted<A>(std::move(factory), options);
     return *this;
   }
 
@@ -81,10 +81,10 @@ class Program {
   // other thread exists, and return its value: 0 when the actor stopped by itself or was drained, 1
   // when it failed or the controller was lost, 64 when no job has started this process.
   int run();
-  const std::map<std::string, actors::SpawnHosted>& classes() const { return classes_; }
+  const std::map<std::string, program::SpawnHosted>& classes() const { return classes_; }
 
  private:
-  std::map<std::string, actors::SpawnHosted> classes_;
+  std::map<std::string, program::SpawnHosted> classes_;
 };
 
 }  // namespace tandem

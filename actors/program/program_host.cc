@@ -6,7 +6,7 @@
 #include "actors/rank/rank_failure.h"
 #include "runtime/base/log.h"
 
-namespace tandem::actors {
+namespace tandem::program {
 namespace {
 
 constexpr Duration kMarkRetry = std::chrono::milliseconds(10);
@@ -20,7 +20,7 @@ std::string roles_of(const std::map<std::string, SpawnHosted>& classes) {
 
 }  // namespace
 
-void ProgramHost::handle(actor::Context& cx, StartActor start) {
+void ProgramHost::handle(actor::Context& cx, messages::StartActor start) {
   if (actor_) {
     log::warn("event=second_start_ignored actor={}", start.actor);
     return;
@@ -30,11 +30,11 @@ void ProgramHost::handle(actor::Context& cx, StartActor start) {
             start.incarnation.value, start.args_json);
   if (const auto spawned = spawn(cx, start); !spawned) {
     log::error("event=actor_failed actor={} message=\"{}\"", start.actor, spawned.error().message);
-    report(rank_failed({start.actor, start.incarnation, 0}, spawned.error()));
+    report(rank::rank_failed({start.actor, start.incarnation, 0}, spawned.error()));
   }
 }
 
-Result<void> ProgramHost::spawn(actor::Context& cx, const StartActor& start) {
+Result<void> ProgramHost::spawn(actor::Context& cx, const messages::StartActor& start) {
   const auto known = world_.classes.find(start.role);
   if (known == world_.classes.end())
     return Error{ErrorCode::kInvalid, "the program has no actor class for " + start.role +
@@ -44,7 +44,7 @@ Result<void> ProgramHost::spawn(actor::Context& cx, const StartActor& start) {
   const auto ready = [this, start](actor::Context&) {
     (void)actor_->start();  // a mailbox without room has a message that starts the actor as well
     if (std::exchange(ready_, true)) return;  // a restart within the process
-    report(RankReady{start.actor, start.incarnation, 0});
+    report(messages::RankReady{start.actor, start.incarnation, 0});
   };
   actor_ = known->second(
       {world_.system, world_.directory, [post = cx.turn_poster(), ready] { post(ready); }}, *read);
@@ -56,19 +56,19 @@ Result<void> ProgramHost::spawn(actor::Context& cx, const StartActor& start) {
   return {};
 }
 
-void ProgramHost::report(RankEvents event) {
+void ProgramHost::report(messages::RankEvents event) {
   if (world_.controller.tell(std::move(event)) != actor::Delivery::kAccepted)
     log::warn("event=rank_report_lost actor={}", name_);
 }
 
-void ProgramHost::handle(actor::Context&, actor::Ask<AskJson> ask) {
+void ProgramHost::handle(actor::Context&, actor::Ask<messages::AskJson> ask) {
   if (!actor_ || !ready_)
     return ask.reply(Error{ErrorCode::kUnreachable, name_ + " has not started yet"});
   if (draining_) return ask.reply(Error{ErrorCode::kUnreachable, name_ + " is being drained"});
   actor_->ask_json(ask.question.body, ask.reply);
 }
 
-void ProgramHost::handle(actor::Context& cx, DrainProgram drain) {
+void ProgramHost::handle(actor::Context& cx, messages::DrainProgram drain) {
   if (!actor_) return world_.end(0);
   if (std::exchange(draining_, true)) return;
   log::info("event=draining actor={} deadline_ms={}", name_, drain.deadline_ms);
@@ -86,4 +86,4 @@ void ProgramHost::post_mark(actor::Context& cx) {
   cx.after(kMarkRetry, [this](actor::Context& later) { post_mark(later); });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::program

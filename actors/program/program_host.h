@@ -18,30 +18,30 @@
 #include "actors/program/hosted_actor.h"
 #include "runtime/actor/context.h"
 
-namespace tandem::actors {
+namespace tandem::program {
 
 class ProgramHost {
  public:
-  using Inbox = ProgramInbox;
+  using Inbox = messages::ProgramInbox;
 
   struct World {
     actor::System& system;
     link::Directory& directory;
     link::ParcelSender out;                             // to the controller
     const std::map<std::string, SpawnHosted>& classes;  // by role
-    actor::Ref<RankEvents> controller;
+    actor::Ref<messages::RankEvents> controller;
     std::function<void(int exit_status)>
-        end;  // of the process; of several calls the greatest counts
+        end;  // ends the process; after several calls the greatest status counts
   };
   explicit ProgramHost(World world) : world_(std::move(world)) {}
 
-  void handle(actor::Context& cx, StartActor start);
-  void handle(actor::Context& cx, actor::Ask<AskJson> ask);
-  void handle(actor::Context& cx, DrainProgram drain);
+  void handle(actor::Context& cx, messages::StartActor start);
+  void handle(actor::Context& cx, actor::Ask<messages::AskJson> ask);
+  void handle(actor::Context& cx, messages::DrainProgram drain);
 
  private:
-  Result<void> spawn(actor::Context& cx, const StartActor& start);
-  void report(RankEvents event);
+  Result<void> spawn(actor::Context& cx, const messages::StartActor& start);
+  void report(messages::RankEvents event);
   void post_mark(actor::Context& cx);
 
   const World world_;
@@ -51,4 +51,4 @@ class ProgramHost {
   bool draining_ = false;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::program

@@ -11,17 +11,18 @@
 
 namespace tandem {
 
-using actors::ProgramHost;
-using actors::ProgramInbox;
-using actors::RankEvents;
 using link::Offer;
 using link::PeerId;
 using link::Sent;
+using messages::ProgramInbox;
+using messages::RankEvents;
+using program::ProgramHost;
 
 namespace {
 
 constexpr std::size_t kLaneFramesMax = 65'536;
-constexpr Duration kRetryAfter = std::chrono::milliseconds(1);  // of a frame that found no room
+// The pause before a frame that found no room is tried again.
+constexpr Duration kRetryAfter = std::chrono::milliseconds(1);
 constexpr std::int64_t kDrainMs = 60'000;
 
 }  // namespace
@@ -75,21 +76,21 @@ struct SimulatedJob::Peer {
 };
 
 struct SimulatedJob::Wanted {
-  actors::StartActor start;
+  messages::StartActor start;
   std::optional<int> exit_status;
 };
 
 // The port of the controller to which ranks report.
-class SimulatedJob::Controller final : public actor::Target<RankEvents> {
+class SimulatedJob::Controller final : public actor::Target<messages::RankEvents> {
  public:
   explicit Controller(SimulatedJob& job) : job_(job) {}
-  Delivery post(RankEvents event) override {
-    if (const auto* ready = std::get_if<actors::RankReady>(&event)) {
+  Delivery post(messages::RankEvents event) override {
+    if (const auto* ready = std::get_if<messages::RankReady>(&event)) {
       const auto peer = job_.peers_.find(ready->actor);
       if (peer != job_.peers_.end() && peer->second->id.incarnation == ready->incarnation)
         peer->second->ready = true;
     }
-    if (const auto* failed = std::get_if<actors::RankFailed>(&event)) {
+    if (const auto* failed = std::get_if<messages::RankFailed>(&event)) {
       job_.failures_.push_back(failed->actor + ": " + failed->message);
       job_.end(failed->actor, failed->incarnation, 1);
     }
@@ -106,8 +107,9 @@ SimulatedJob::SimulatedJob(const Program& program, std::uint64_t seed, std::stri
       executor_(seed),
       forwarder_(
           [this](const PeerId& to, std::string frame) { return to_peer(to)(std::move(frame)); }) {
-  controller_.expose(actors::kControllerRanksPort,
-                     Ref<RankEvents>({"controller", {1}}, std::make_shared<Controller>(*this)));
+  controller_.expose(
+      rank::kControllerRanksPort,
+      Ref<messages::RankEvents>({"controller", {1}}, std::make_shared<Controller>(*this)));
   test_ = connect({full_name("test/0"), {1}});
 }
 
@@ -179,7 +181,7 @@ void SimulatedJob::start(const std::string& actor, const nlohmann::json& args) {
 }
 
 void SimulatedJob::spawn(const std::string& full_name) {
-  actors::StartActor& start = wanted_.at(full_name)->start;
+  messages::StartActor& start = wanted_.at(full_name)->start;
   ++start.incarnation.value;
   const PeerId id{full_name, start.incarnation};
   const auto peer = connect(id);
@@ -188,18 +190,20 @@ void SimulatedJob::spawn(const std::string& full_name) {
         failures_.push_back(id.name + ": " + why.message);
         end(id.name, id.incarnation, 1);
       });
-  const auto host = peer->system->spawn<ProgramHost>("rank", [this, raw = peer.get(), id,
-                                                              out = to_star(peer)] {
-    return std::make_unique<ProgramHost>(ProgramHost::World{
-        .system = *raw->system,
-        .directory = raw->directory,
-        .out = out,
-        .classes = program_.classes(),
-        .controller = raw->directory.remote<RankEvents>({actors::kControllerRanksPort, {}}, out),
-        .end = [this, id](int status) { end(id.name, id.incarnation, status); }});
-  });
-  peer->directory.expose(actors::kRankInboxPort, host);
-  const auto rank = controller_.remote<ProgramInbox>({actors::kRankInboxPort, {}}, to_peer(id));
+  const auto host =
+      peer->system->spawn<ProgramHost>("rank", [this, raw = peer.get(), id, out = to_star(peer)] {
+        return std::make_unique<ProgramHost>(ProgramHost::World{
+            .system = *raw->system,
+            .directory = raw->directory,
+            .out = out,
+            .classes = program_.classes(),
+            .controller =
+                raw->directory.remote<messages::RankEvents>({rank::kControllerRanksPort, {}}, out),
+            .end = [this, id](int status) { end(id.name, id.incarnation, status); }});
+      });
+  peer->directory.expose(rank::kRankInboxPort, host);
+  const auto rank =
+      controller_.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}}, to_peer(id));
   CHECK(rank.tell(start) == Delivery::kAccepted);
 }
 
@@ -211,7 +215,7 @@ void SimulatedJob::end(const std::string& full_name, Incarnation incarnation,
   executor_.at(executor_.now() + grace, [this, full_name, incarnation, exit_status] {
     const auto found = peers_.find(full_name);
     if (found == peers_.end() || found->second->id.incarnation != incarnation) return;
-    // The peer is destroyed at the end: what it still holds may be told to the forwarder.
+    // The peer is destroyed at the end: the asks that it still holds may be told to the forwarder.
     const auto ended = std::move(found->second);
     peers_.erase(found);
     forwarder_.down(ended->id);
@@ -228,20 +232,21 @@ void SimulatedJob::kill(const std::string& actor) {
 
 void SimulatedJob::drain(const std::string& actor) {
   const PeerId id{full_name(actor), wanted(actor).start.incarnation};
-  const auto rank = controller_.remote<ProgramInbox>({actors::kRankInboxPort, {}}, to_peer(id));
-  if (rank.tell(actors::DrainProgram{kDrainMs}) != Delivery::kAccepted) return;
+  const auto rank =
+      controller_.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}}, to_peer(id));
+  if (rank.tell(messages::DrainProgram{kDrainMs}) != Delivery::kAccepted) return;
   run_until([&] { return !running(actor); }, std::chrono::milliseconds(2 * kDrainMs));
 }
 
 Result<nlohmann::json> SimulatedJob::ask_json(const std::string& actor,
                                               const nlohmann::json& question, Duration deadline) {
   const PeerId id{full_name(actor), wanted(actor).start.incarnation};
-  const auto rank = controller_.remote<ProgramInbox>({actors::kRankInboxPort, {}}, to_peer(id),
-                                                     actor::Address{id.name, id.incarnation});
-  const auto answer = std::make_shared<std::optional<Result<actors::AskedJson>>>();
-  const Delivery sent = rank.tell(Ask<actors::AskJson>{
+  const auto rank = controller_.remote<messages::ProgramInbox>(
+      {rank::kRankInboxPort, {}}, to_peer(id), actor::Address{id.name, id.incarnation});
+  const auto answer = std::make_shared<std::optional<Result<messages::AskedJson>>>();
+  const Delivery sent = rank.tell(Ask<messages::AskJson>{
       {dump_json(question)},
-      ReplyTo<actors::AskedJson>([answer](auto got) { *answer = std::move(got); })});
+      ReplyTo<messages::AskedJson>([answer](auto got) { *answer = std::move(got); })});
   if (sent != Delivery::kAccepted) return actor::undelivered(id.name, sent);
   const auto gone = [&] {
     const auto peer = peers_.find(id.name);

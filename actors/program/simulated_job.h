@@ -32,7 +32,7 @@ class SimulatedJob {
  public:
   static constexpr Duration kDeadline = std::chrono::seconds(10);
   static constexpr Duration kRestartAfter = std::chrono::seconds(1);
-  static constexpr Duration kDelayMax = std::chrono::milliseconds(5);  // of a message
+  static constexpr Duration kDelayMax = std::chrono::milliseconds(5);  // per message
 
   // `program` outlives the job.
   SimulatedJob(const Program& program, std::uint64_t seed, std::string name = "job-1");
@@ -47,7 +47,7 @@ class SimulatedJob {
   // Asks the actor to drain, and waits until its process has ended.
   void drain(const std::string& actor);
 
-  // As a peer of the job finds it.
+  // Finds an actor as a peer of the job does.
   template <class Inbox>
   Ref<Inbox> find(const std::string& actor) {
     return peers_of_test().find<Inbox>(actor);
@@ -63,7 +63,7 @@ class SimulatedJob {
     if (!run_until([&] { return answer->has_value(); }, deadline)) return late(whom.address().name);
     return std::move(**answer);
   }
-  // As `tandem ask`: `question` is an object such as {"add": 2}.
+  // Asks as `tandem ask` does: `question` is an object such as {"add": 2}.
   Result<nlohmann::json> ask_json(const std::string& actor, const nlohmann::json& question,
                                   Duration deadline = kDeadline);
 
@@ -101,7 +101,7 @@ class SimulatedJob {
   actor::SimulatedExecutor executor_;
   link::Forwarder forwarder_;
   link::Directory controller_;                             // the ports of the controller
-  std::map<std::string, std::shared_ptr<Peer>> peers_;     // whose link is up, by name
+  std::map<std::string, std::shared_ptr<Peer>> peers_;     // actors whose link is up, by name
   std::map<std::string, std::unique_ptr<Wanted>> wanted_;  // by full name
   std::shared_ptr<Peer> test_;                             // the test itself, as a peer
   std::vector<std::string> failures_;

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tandem::actors {
+namespace tandem::rank {
 namespace {
 
 // A path that leads nowhere: reading it again gives the same answer.
@@ -29,17 +29,17 @@ Error of_input(Error error) {
   return error;
 }
 
-RankFailed rank_failed(const node::RankId& id, const Error& why) {
+messages::RankFailed rank_failed(const node::RankId& id, const Error& why) {
   const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
   const bool lasting = why.code == ErrorCode::kFailed && for_a_person(why.os_error);
   return {id.actor, id.incarnation, id.rank, why.message + where,
           lasting ? ErrorCode::kInvalid : why.code};
 }
 
-RankFailed rank_failed_at_work(const node::RankId& id, Error why) {
+messages::RankFailed rank_failed_at_work(const node::RankId& id, Error why) {
   if (why.code == ErrorCode::kNotFound || why.code == ErrorCode::kInfeasible)
     why.code = ErrorCode::kFailed;
   return rank_failed(id, why);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rank

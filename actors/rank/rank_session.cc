@@ -10,15 +10,15 @@
 #include "runtime/node/memory_kills.h"
 #include "runtime/node/process_host.h"
 
-namespace tandem::actors {
+namespace tandem::rank {
 
 Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress) {
   if (auto armed = node::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
     return armed.error();
   node::die_first_for_memory();
-  init_logging(
-      rank_name(words.id.actor, words.id.rank) + "#" + std::to_string(words.id.incarnation.value),
-      LogLevel::kInfo);
+  init_logging(messages::rank_name(words.id.actor, words.id.rank) + "#" +
+                   std::to_string(words.id.incarnation.value),
+               LogLevel::kInfo);
   return std::unique_ptr<RankSession>(new RankSession(std::move(words), std::move(progress)));
 }
 
@@ -36,23 +36,24 @@ RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std:
   options.progress = std::move(progress);
   link_ = std::make_unique<link::LinkClient>(
       io_, words_.network.controller,
-      link::Hello{.name = rank_name(words_.id.actor, words_.id.rank),
+      link::Hello{.name = messages::rank_name(words_.id.actor, words_.id.rank),
                   .incarnation = words_.id.incarnation,
                   .rank = words_.id.rank,
                   .pid = 0,
-                  .build = wire_build(),
+                  .build = messages::wire_build(),
                   .opaque = words_.id.actor},
       options, callbacks);
   to_controller_ = link::to_server(*link_);
 }
 
-actor::Ref<RankEvents> RankSession::controller() {
-  return directory_.remote<RankEvents>({kControllerRanksPort, {}}, to_controller_);
+actor::Ref<messages::RankEvents> RankSession::controller() {
+  return directory_.remote<messages::RankEvents>({kControllerRanksPort, {}}, to_controller_);
 }
 
 void RankSession::start() { link_->start(); }
 
-// Nobody waits for the work of a rank without its controller; its messages have no receiver.
+// No process waits for the work of a rank whose controller is gone, and the rank's messages have no
+// receiver.
 void RankSession::controller_lost(const link::Down& down) {
   log::error("event=controller_lost reason={} message=\"{}\"", link::name(down.reason),
              down.error.message);
@@ -77,4 +78,4 @@ void RankSession::end(int exit_status) {
 
 void RankSession::close() { link_->close(std::chrono::milliseconds(200)); }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rank

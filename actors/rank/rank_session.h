@@ -24,7 +24,7 @@
 #include "runtime/link/remote.h"
 #include "runtime/node/signals.h"
 
-namespace tandem::actors {
+namespace tandem::rank {
 
 // The names of the ports of every rank and of the controller (runtime/link/remote.h).
 inline constexpr const char* kRankInboxPort = "rank";
@@ -39,14 +39,14 @@ class RankSession {
   link::Directory& directory() { return directory_; }
   const link::ParcelSender& to_controller() const { return to_controller_; }
   const RankWords& words() const { return words_; }
-  actor::Ref<RankEvents> controller();
+  actor::Ref<messages::RankEvents> controller();
 
   void start();  // dials
   // The next signal: SIGINT, or SIGTERM from outside or from end() and failed().
   int wait() { return signals_.wait(); }
   // An actor has failed for good: reports it, and ends the process with 1.
   void failed(const actor::Address& who, const Error& why);
-  void end(int exit_status);  // of several calls the greatest status counts
+  void end(int exit_status);  // after several calls the greatest status counts
   bool ending() const { return ending_; }
   int exit_status() const { return exit_status_; }
   void close();
@@ -65,4 +65,4 @@ class RankSession {
   link::ParcelSender to_controller_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rank

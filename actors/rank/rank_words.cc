@@ -5,7 +5,7 @@
 
 #include "runtime/node/process_host.h"
 
-namespace tandem::actors {
+namespace tandem::rank {
 namespace {
 
 constexpr std::size_t kWords = 7;
@@ -52,4 +52,4 @@ std::vector<std::string> split_rank_words(std::string_view text) {
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rank

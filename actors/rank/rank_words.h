@@ -14,7 +14,7 @@
 #include "runtime/link/curve.h"
 #include "runtime/node/agent_messages.h"
 
-namespace tandem::actors {
+namespace tandem::rank {
 
 // How this rank reaches its controller, and where other hosts may reach this rank.
 struct RankNetwork {
@@ -36,4 +36,4 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words);
 // The words in the text of TANDEM_ACTOR.
 std::vector<std::string> split_rank_words(std::string_view text);
 
-}  // namespace tandem::actors
+}  // namespace tandem::rank

@@ -17,13 +17,13 @@
 #include "runtime/base/text.h"
 #include "runtime/node/last_lines.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kGarbageBytesMax = 80;   // of a line that is no answer
-constexpr std::size_t kTroubleBytesMax = 600;  // of the description of one trouble
+constexpr std::size_t kGarbageBytesMax = 80;   // the most that is shown of a line that is no answer
+constexpr std::size_t kTroubleBytesMax = 600;  // the longest description of one trouble
 constexpr std::uint64_t kStartsLogged = 10;    // each of the first; after them one in a hundred
 constexpr std::uint64_t kStartsPerLogLine = 100;
 
@@ -34,7 +34,7 @@ std::string seconds_text(Duration duration) {
 }
 
 // The reason of an item's failure: the trouble, and the last line that the program wrote to stderr.
-std::string reason_of(const RewardTrouble& trouble) {
+std::string reason_of(const messages::RewardTrouble& trouble) {
   if (trouble.stderr_tail.empty()) return trouble.what;
   return trouble.what + "; its stderr ends: " + trouble.stderr_tail.back();
 }
@@ -87,16 +87,17 @@ void CommandVerifier::send(actor::Context& cx) {
   in_flight_.emplace(id, std::move(attempt));
 }
 
-RewardTrouble CommandVerifier::tell(actor::Context& cx, TroubleKind kind, std::string what,
-                                    int attempt) {
-  RewardTrouble trouble{.kind = kind,
-                        .what = node::one_line(what, kTroubleBytesMax),
-                        .attempt = attempt,
-                        .attempts = attempt > 0 ? config_.retries + 1 : 0,
-                        .log = config_.log};
+messages::RewardTrouble CommandVerifier::tell(actor::Context& cx, messages::TroubleKind kind,
+                                              std::string what, int attempt) {
+  messages::RewardTrouble trouble{.kind = kind,
+                                  .what = node::one_line(what, kTroubleBytesMax),
+                                  .attempt = attempt,
+                                  .attempts = attempt > 0 ? config_.retries + 1 : 0,
+                                  .log = config_.log};
   // A line of the program explains itself, and there may be thousands of them a second: collecting
   // stderr for each would cost a round trip to the I/O thread.
-  const bool of_one_line = kind == TroubleKind::kGarbage || kind == TroubleKind::kReported;
+  const bool of_one_line =
+      kind == messages::TroubleKind::kGarbage || kind == messages::TroubleKind::kReported;
   if (child_ && !of_one_line) trouble.stderr_tail = child_->stderr_tail();
   if (told_) told_(cx, trouble);
   return trouble;
@@ -133,16 +134,16 @@ void CommandVerifier::start_child(actor::Context& cx) {
 // a job with a wrong command does not wait for ever.
 void CommandVerifier::not_started(actor::Context& cx, const Error& why) {
   if (why.code == ErrorCode::kOutOfMemory) {
-    const RewardTrouble trouble =
-        tell(cx, TroubleKind::kNotStarted,
+    const messages::RewardTrouble trouble =
+        tell(cx, messages::TroubleKind::kNotStarted,
              "this machine has no room for the program, which is not at fault: " + why.message, 0);
     if (++starts_refused_ == kCommandStartsRefused)
       return cx.fail({ErrorCode::kFailed,
                       std::to_string(kCommandStartsRefused) + " times in a row, " + text(trouble)});
     return pause(cx);
   }
-  const RewardTrouble trouble =
-      tell(cx, TroubleKind::kCannotStart, why.message, waiting_.front().failures + 1);
+  const messages::RewardTrouble trouble =
+      tell(cx, messages::TroubleKind::kCannotStart, why.message, waiting_.front().failures + 1);
   if (++starts_failed_ == kCommandStartsUnanswered)
     return cx.fail({ErrorCode::kInvalid, "the reward program cannot be run: " + why.message,
                     "reward.command", "name a program that exists and may be executed"});
@@ -162,7 +163,7 @@ void CommandVerifier::heard(actor::Context& cx, const std::string& bytes) {
   if (answer) item = answer->id ? in_flight_.find(*answer->id) : in_flight_.begin();
   if (item == in_flight_.end()) {
     garbage_of_child_ = "garbage on stdout: " + node::one_line(line, kGarbageBytesMax);
-    tell(cx, TroubleKind::kGarbage, garbage_of_child_, 0);
+    tell(cx, messages::TroubleKind::kGarbage, garbage_of_child_, 0);
     return;
   }
   if (answer->id) {
@@ -175,11 +176,13 @@ void CommandVerifier::heard(actor::Context& cx, const std::string& bytes) {
   if (const auto* score = std::get_if<double>(&answer->score)) {
     // A score shows that the program works; an error does not.
     restart_pause_ = config_.restart_pause_min;
-    if (answer->extra_fault) tell(cx, TroubleKind::kReported, *answer->extra_fault, 0);
-    attempt.done(cx, Scored{.value = *score, .vote = answer->vote, .extra = answer->extra});
+    if (answer->extra_fault) tell(cx, messages::TroubleKind::kReported, *answer->extra_fault, 0);
+    attempt.done(cx,
+                 messages::Scored{.value = *score, .vote = answer->vote, .extra = answer->extra});
   } else {
-    const RewardTrouble trouble = tell(cx, TroubleKind::kReported,
-                                       std::get<std::string>(answer->score), attempt.failures + 1);
+    const messages::RewardTrouble trouble =
+        tell(cx, messages::TroubleKind::kReported, std::get<std::string>(answer->score),
+             attempt.failures + 1);
     attempt_failed(cx, std::move(attempt), reason_of(trouble));
   }
   pump(cx);
@@ -188,7 +191,7 @@ void CommandVerifier::heard(actor::Context& cx, const std::string& bytes) {
 void CommandVerifier::attempt_failed(actor::Context& cx, Attempt attempt, const std::string& why) {
   ++attempt.failures;
   if (attempt.failures > config_.retries) {
-    attempt.done(cx, ScoreFailed{why});
+    attempt.done(cx, messages::ScoreFailed{why});
     return;
   }
   waiting_.push_back(std::move(attempt));
@@ -203,7 +206,8 @@ void CommandVerifier::timed_out(actor::Context& cx, ItemId id) {
   in_flight_.erase(item);
   std::string what = "the program hung for " + seconds_text(attempt.allowed) + " without an answer";
   if (!garbage_of_child_.empty()) what += "; it wrote " + garbage_of_child_;
-  const RewardTrouble trouble = tell(cx, TroubleKind::kHung, what, attempt.failures + 1);
+  const messages::RewardTrouble trouble =
+      tell(cx, messages::TroubleKind::kHung, what, attempt.failures + 1);
   if (given_up(cx, trouble)) return;
   drop_child(cx);
   attempt_failed(cx, std::move(attempt), reason_of(trouble));
@@ -216,7 +220,7 @@ void CommandVerifier::ended(actor::Context& cx, const node::ChildEnd& end) {
   starts_of_one_line_ = end.clean && answers_of_child_ == 1 ? starts_of_one_line_ + 1 : 0;
   const bool charged = in_flight_.size() == 1 && !after_answers;
   if (starts_of_one_line_ >= kCommandStartsOfOneLine) {
-    tell(cx, TroubleKind::kEndsAfterEachLine,
+    tell(cx, messages::TroubleKind::kEndsAfterEachLine,
          "the program works, but ends after each line and is started again for the next one; let "
          "it read lines until its input ends",
          0);
@@ -225,8 +229,9 @@ void CommandVerifier::ended(actor::Context& cx, const node::ChildEnd& end) {
   // A program that ends between two items, after answers, has done its work: no trouble is told.
   if (after_answers && in_flight_.empty()) return drop_child(cx);
   if (!garbage_of_child_.empty()) what += "; it wrote " + garbage_of_child_;
-  const RewardTrouble trouble =
-      tell(cx, TroubleKind::kEnded, what, charged ? in_flight_.begin()->second.failures + 1 : 0);
+  const messages::RewardTrouble trouble =
+      tell(cx, messages::TroubleKind::kEnded, what,
+           charged ? in_flight_.begin()->second.failures + 1 : 0);
   if (given_up(cx, trouble)) return;
   if (!charged) return drop_child(cx);
   const auto item = in_flight_.begin();
@@ -238,7 +243,7 @@ void CommandVerifier::ended(actor::Context& cx, const node::ChildEnd& end) {
   attempt_failed(cx, std::move(attempt), reason_of(trouble));
 }
 
-bool CommandVerifier::given_up(actor::Context& cx, const RewardTrouble& last) {
+bool CommandVerifier::given_up(actor::Context& cx, const messages::RewardTrouble& last) {
   if (ever_answered_ || ++starts_unanswered_ < kCommandStartsUnanswered) return false;
   cx.fail({ErrorCode::kInvalid,
            "the reward program was started " + std::to_string(starts_unanswered_) +
@@ -252,7 +257,7 @@ void CommandVerifier::drop_child(actor::Context& cx) {
   ++child_number_;
   std::map<ItemId, Attempt> hit;
   hit.swap(in_flight_);
-  // In reverse, so that the items keep their order at the front of the queue.
+  // The loop runs in reverse, so that the items keep their order at the front of the queue.
   for (auto item = hit.rbegin(); item != hit.rend(); ++item) {
     cx.cancel(item->second.timer);
     item->second.suspect = true;
@@ -270,4 +275,4 @@ void CommandVerifier::pause(actor::Context& cx) {
   restart_pause_ = std::min(restart_pause_ * 2, config_.restart_pause_max);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

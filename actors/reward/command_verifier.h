@@ -36,7 +36,7 @@
 #include "actors/reward/verifier.h"
 #include "runtime/node/line_child.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 inline constexpr std::size_t kCommandItemsInFlight = 64;
 inline constexpr int kCommandStartsUnanswered = 10;
@@ -85,12 +85,13 @@ class CommandVerifier final : public Verifier {
   void ended(actor::Context& cx, const node::ChildEnd& end);
   // Counts a child that ended without an answer. True: there were too many, and the actor fails
   // with `last` as the reason.
-  bool given_up(actor::Context& cx, const RewardTrouble& last);
+  bool given_up(actor::Context& cx, const messages::RewardTrouble& last);
   // Ends the child. The items that are still in flight wait again, uncharged and suspect.
   void drop_child(actor::Context& cx);
   void pause(actor::Context& cx);
   // Reports a trouble. `attempt` is the number of the attempt that failed, 0 if no item is charged.
-  RewardTrouble tell(actor::Context& cx, TroubleKind kind, std::string what, int attempt);
+  messages::RewardTrouble tell(actor::Context& cx, messages::TroubleKind kind, std::string what,
+                               int attempt);
 
   const Config config_;
   const node::LineChildSpawner spawn_;
@@ -111,4 +112,4 @@ class CommandVerifier final : public Verifier {
   bool pausing_ = false;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -11,11 +11,11 @@
 #include "runtime/base/text.h"
 #include "runtime/node/last_lines.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
-constexpr std::size_t kShownWordBytesMax = 200;    // of each word of a command in the log
-constexpr std::uint32_t kMatchSteps = 10'000'000;  // of one search; a longer one is a failure
+constexpr std::size_t kShownWordBytesMax = 200;    // per word of a command in the log
+constexpr std::uint32_t kMatchSteps = 10'000'000;  // steps of one search; a longer one is a failure
 
 std::string trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n");
@@ -26,7 +26,7 @@ std::string trimmed(std::string_view text) {
 // A verifier that answers at once, by a function of the item.
 class DirectVerifier final : public Verifier {
  public:
-  using Judge = std::function<TrajectoryScore(const ScoreItem& item)>;
+  using Judge = std::function<messages::TrajectoryScore(const ScoreItem& item)>;
   explicit DirectVerifier(Judge judge) : judge_(std::move(judge)) {}
   void score(actor::Context& cx, ScoreItem item, Done done) override { done(cx, judge_(item)); }
 
@@ -38,11 +38,11 @@ class DirectVerifier final : public Verifier {
 // for what `said` finds in it.
 template <class Equal, class Said>
 DirectVerifier::Judge compare(Equal equal, Said said) {
-  return [equal, said](const ScoreItem& item) -> TrajectoryScore {
+  return [equal, said](const ScoreItem& item) -> messages::TrajectoryScore {
     const Result<std::string> answer = answer_text(item.answer);
-    if (!answer) return ScoreFailed{answer.error().message};
-    Scored scored{.value = equal(*answer, item) ? 1.0 : 0.0};
-    if (const std::optional<std::string> own = said(item)) scored.vote = vote_of(*own);
+    if (!answer) return messages::ScoreFailed{answer.error().message};
+    messages::Scored scored{.value = equal(*answer, item) ? 1.0 : 0.0};
+    if (const std::optional<std::string> own = said(item)) scored.vote = messages::vote_of(*own);
     return scored;
   };
 }
@@ -92,22 +92,23 @@ class Pattern {
   }
 
   bool has_group() const { return groups_ > 0; }
-  TrajectoryScore judge(const ScoreItem& item) const {
+  messages::TrajectoryScore judge(const ScoreItem& item) const {
     const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
         pcre2_match_data_create_from_pattern(code_.get(), nullptr), &pcre2_match_data_free);
     const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(item.completion.data()),
                                   item.completion.size(), 0, 0, match.get(), limits_.get());
-    if (found == PCRE2_ERROR_NOMATCH) return Scored{0.0};
-    if (found < 0) return ScoreFailed{"the pattern could not be matched: " + describe(found)};
-    if (groups_ == 0) return Scored{1.0};
+    if (found == PCRE2_ERROR_NOMATCH) return messages::Scored{0.0};
+    if (found < 0)
+      return messages::ScoreFailed{"the pattern could not be matched: " + describe(found)};
+    if (groups_ == 0) return messages::Scored{1.0};
     const Result<std::string> answer = answer_text(item.answer);
-    if (!answer) return ScoreFailed{answer.error().message};
+    if (!answer) return messages::ScoreFailed{answer.error().message};
     const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(match.get());
     // An optional group may have taken no part in the match.
     const bool took_part = found > 1 && at[2] != PCRE2_UNSET;
     const std::string group = took_part ? item.completion.substr(at[2], at[3] - at[2]) : "";
-    Scored scored{.value = took_part && trimmed(group) == *answer ? 1.0 : 0.0};
-    if (took_part) scored.vote = vote_of(trimmed(group));
+    messages::Scored scored{.value = took_part && trimmed(group) == *answer ? 1.0 : 0.0};
+    if (took_part) scored.vote = messages::vote_of(trimmed(group));
     return scored;
   }
 
@@ -214,4 +215,4 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
   return Error{};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

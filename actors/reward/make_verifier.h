@@ -23,12 +23,12 @@
 #include "runtime/node/child_program.h"
 #include "runtime/node/line_child.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 struct VerifierConfig {  // the reward.* keys of a job
   VerifierType type = VerifierType::kExact;
-  std::string pattern;         // of kRegex
-  node::ChildProgram program;  // of kCommand
+  std::string pattern;         // set for kRegex
+  node::ChildProgram program;  // set for kCommand
   Duration timeout = std::chrono::seconds(10);
   int retries = 2;
   std::string log;  // the file that holds the program's stderr, for messages; may be empty
@@ -52,4 +52,4 @@ bool needs_answer(VerifierType type, const std::string& pattern);
 // The answer as text: a string without surrounding white space, or a number as JSON writes it.
 Result<std::string> answer_text(const nlohmann::json& answer);
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 constexpr std::string_view kBoxed = "\\boxed";
@@ -244,4 +244,4 @@ bool math_equal(std::string_view reference, std::string_view completion) {
   return !form.empty() && form == same_text_form(text) && !parse_value(text);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

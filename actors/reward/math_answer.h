@@ -16,7 +16,7 @@
 
 #include "actors/reward/math_value.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 // The text of the final answer; none where there is neither a mark nor a number that stands free.
 std::optional<std::string> final_answer(std::string_view solution);
@@ -25,4 +25,4 @@ std::optional<std::string> final_answer(std::string_view solution);
 // equal values.
 bool math_equal(std::string_view reference, std::string_view completion);
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 constexpr char kDegree = '\x01';  // stands for the sign in a text without control characters
@@ -115,7 +115,7 @@ std::optional<Rational> exact_root(const Rational& square) {
   return Rational{.numerator = std::to_string(*top), .denominator = std::to_string(*bottom)};
 }
 
-Rational inverse(const Rational& number) {  // of one that is not zero
+Rational inverse(const Rational& number) {  // `number` must not be zero
   return {.negative = number.negative,
           .numerator = number.denominator,
           .denominator = number.numerator};
@@ -530,4 +530,4 @@ bool changes_a_value(std::string_view word) {
   return std::ranges::find(kWords, lower) != kWords.end();
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -17,10 +17,10 @@
 
 #include "actors/reward/rational.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 inline constexpr std::size_t kValueBytesMax = 2048;  // a longer text is not a number
-inline constexpr int kValueDepthMax = 8;             // of braces and brackets
+inline constexpr int kValueDepthMax = 8;             // levels of braces and brackets
 inline constexpr int kValueStepsMax = 64;            // multiplications and divisions
 inline constexpr int kValueExponentMax = 1024;
 
@@ -51,4 +51,4 @@ std::string same_text_form(std::string_view text);
 // "or".
 bool changes_a_value(std::string_view word);
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

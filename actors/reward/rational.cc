@@ -8,7 +8,7 @@
 #include <charconv>
 #include <vector>
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 std::string without_leading_zeros(std::string digits) {
@@ -108,4 +108,4 @@ Rational add_magnitude(const Rational& whole, const Rational& part) {
   return total;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 inline constexpr std::size_t kRationalDigitsMax = 1024;  // a longer text is not a number
 
@@ -23,10 +23,11 @@ struct Rational {
 bool operator==(const Rational& a, const Rational& b);
 
 // Reads "12", "-0.5", ".5", "3." or "1.5e-3": digits with at most one point, a sign and an
-// exponent, without separators. None for any other text, and above kRationalDigitsMax digits.
+// exponent, without separators. nullopt for any other text, and for more than kRationalDigitsMax
+// digits.
 std::optional<Rational> parse_decimal(std::string_view text);
 
 std::optional<Rational> divide(const Rational& a, const Rational& b);  // none if b is zero
 Rational add_magnitude(const Rational& whole, const Rational& part);   // with the sign of `whole`
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -11,7 +11,7 @@
 #include "runtime/wire/codec.h"
 #include "runtime/wire/split.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 using nlohmann::json;
@@ -29,17 +29,17 @@ std::string text_or_empty(const json& value) {
 }  // namespace
 
 struct RewardActor::OpenGroups {
-  std::vector<GroupToScore> groups;
+  std::vector<messages::GroupToScore> groups;
   int attempts = 0;
 };
 
 struct RewardActor::OpenGroup {
-  GroupScore score;
+  messages::GroupScore score;
   std::size_t left = 0;
 };
 
 struct RewardActor::OpenTexts {
-  TextsScored answer;
+  messages::TextsScored answer;
   std::size_t left = 0;
 };
 
@@ -50,7 +50,7 @@ RewardActor::RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> v
       connections_(std::move(connections)),
       outbox_(connections_.exchange, config.retry_interval) {
   verifier_->report_to(
-      [this](actor::Context& cx, RewardTrouble what) { trouble(cx, std::move(what)); });
+      [this](actor::Context& cx, messages::RewardTrouble what) { trouble(cx, std::move(what)); });
 }
 
 RewardActor::~RewardActor() {
@@ -61,10 +61,10 @@ RewardActor::~RewardActor() {
 
 void RewardActor::handle(actor::Context& cx, StartReward) {
   up_ = last_score_ = cx.now();
-  outbox_.send(cx, RewardUp{.from = config_.self, .capacity = config_.capacity});
+  outbox_.send(cx, messages::RewardUp{.from = config_.self, .capacity = config_.capacity});
 }
 
-void RewardActor::handle(actor::Context& cx, ScoreGroups work) {
+void RewardActor::handle(actor::Context& cx, messages::ScoreGroups work) {
   if (work.groups.empty()) return;
   read(cx, std::make_shared<OpenGroups>(OpenGroups{.groups = std::move(work.groups)}));
 }
@@ -72,7 +72,7 @@ void RewardActor::handle(actor::Context& cx, ScoreGroups work) {
 void RewardActor::read(actor::Context& cx, std::shared_ptr<OpenGroups> work) {
   ++work->attempts;
   std::vector<wire::PayloadRef> refs;
-  for (const GroupToScore& group : work->groups) refs.push_back(group.payload);
+  for (const messages::GroupToScore& group : work->groups) refs.push_back(group.payload);
   const auto arrived = [this, work](actor::Context& later,
                                     const Result<std::vector<std::string>>& payloads) {
     if (payloads) {
@@ -101,9 +101,9 @@ void RewardActor::read(actor::Context& cx, std::shared_ptr<OpenGroups> work) {
                     });
 }
 
-void RewardActor::judge_group(actor::Context& cx, const GroupToScore& group,
+void RewardActor::judge_group(actor::Context& cx, const messages::GroupToScore& group,
                               const std::string& bytes) {
-  const Result<GroupPayload> payload = wire::decode<GroupPayload>(bytes);
+  const Result<messages::GroupPayload> payload = wire::decode<messages::GroupPayload>(bytes);
   // A damaged payload does not tell how many trajectories it was to hold.
   const auto expected = static_cast<std::size_t>(config_.group_size);
   if (!payload)
@@ -120,7 +120,7 @@ void RewardActor::judge_group(actor::Context& cx, const GroupToScore& group,
   open->score.scores.resize(n);
   open->left = n;
   for (std::size_t i = 0; i < n; ++i) {
-    const Trajectory& trajectory = payload->trajectories[i];
+    const messages::Trajectory& trajectory = payload->trajectories[i];
     verifier_->score(cx,
                      {.prompt = payload->prompt,
                       .completion = trajectory.text,
@@ -128,7 +128,7 @@ void RewardActor::judge_group(actor::Context& cx, const GroupToScore& group,
                       .data = record,
                       .truncated = trajectory.truncated,
                       .special_text = trajectory.special_text},
-                     [this, open, i](actor::Context& later, TrajectoryScore score) {
+                     [this, open, i](actor::Context& later, messages::TrajectoryScore score) {
                        count(later.now(), score);
                        open->score.scores[i] = std::move(score);
                        if (--open->left == 0) completed(later, std::move(open->score));
@@ -136,14 +136,14 @@ void RewardActor::judge_group(actor::Context& cx, const GroupToScore& group,
   }
 }
 
-void RewardActor::fail_group(actor::Context& cx, const GroupToScore& group,
+void RewardActor::fail_group(actor::Context& cx, const messages::GroupToScore& group,
                              std::size_t trajectories, const std::string& why) {
-  GroupScore score{.group = group.group, .attempt = group.attempt};
-  score.scores.assign(trajectories, ScoreFailed{why});
+  messages::GroupScore score{.group = group.group, .attempt = group.attempt};
+  score.scores.assign(trajectories, messages::ScoreFailed{why});
   completed(cx, std::move(score));
 }
 
-void RewardActor::completed(actor::Context& cx, GroupScore score) {
+void RewardActor::completed(actor::Context& cx, messages::GroupScore score) {
   completed_.push_back(std::move(score));
   ++groups_;
   if (!gathering_) send_completed(cx);
@@ -151,11 +151,12 @@ void RewardActor::completed(actor::Context& cx, GroupScore score) {
 
 void RewardActor::send_completed(actor::Context& cx) {
   if (completed_.empty()) return;
-  GroupsScored scored{.from = config_.self, .groups = std::exchange(completed_, {})};
-  outbox_.send_all(cx, wire::split(std::move(scored), &GroupsScored::groups, outbox_.bytes_max()));
+  messages::GroupsScored scored{.from = config_.self, .groups = std::exchange(completed_, {})};
+  outbox_.send_all(
+      cx, wire::split(std::move(scored), &messages::GroupsScored::groups, outbox_.bytes_max()));
 }
 
-void RewardActor::handle(actor::Context& cx, ScoreTexts work) {
+void RewardActor::handle(actor::Context& cx, messages::ScoreTexts work) {
   auto open = std::make_shared<OpenTexts>();
   open->answer = {.from = config_.self, .evaluation = work.evaluation};
   open->answer.scores.resize(work.texts.size());
@@ -164,18 +165,18 @@ void RewardActor::handle(actor::Context& cx, ScoreTexts work) {
   if (work.texts.empty()) return outbox_.send(cx, std::move(open->answer));
   note("score", cx.now());
   for (std::size_t i = 0; i < work.texts.size(); ++i) {
-    TextToScore& text = work.texts[i];
+    messages::TextToScore& text = work.texts[i];
     open->answer.scores[i] = {.index = text.index, .sample = text.sample};
-    const auto judged = [this, open, i](actor::Context& later, TrajectoryScore score) {
+    const auto judged = [this, open, i](actor::Context& later, messages::TrajectoryScore score) {
       count(later.now(), score);
       open->answer.scores[i].score = std::move(score);
       if (--open->left > 0) return;
-      outbox_.send_all(
-          later, wire::split(std::move(open->answer), &TextsScored::scores, outbox_.bytes_max()));
+      outbox_.send_all(later, wire::split(std::move(open->answer), &messages::TextsScored::scores,
+                                          outbox_.bytes_max()));
     };
     const json record = parse_json(text.data);
     if (!record.is_object()) {
-      judged(cx, ScoreFailed{"the record is no JSON object"});
+      judged(cx, messages::ScoreFailed{"the record is no JSON object"});
       continue;
     }
     verifier_->score(cx,
@@ -190,9 +191,9 @@ void RewardActor::handle(actor::Context& cx, ScoreTexts work) {
   note("idle", cx.now());
 }
 
-void RewardActor::count(Time now, const TrajectoryScore& score) {
+void RewardActor::count(Time now, const messages::TrajectoryScore& score) {
   last_score_ = now;
-  ++(std::holds_alternative<Scored>(score) ? scored_ : failed_);
+  ++(std::holds_alternative<messages::Scored>(score) ? scored_ : failed_);
   const std::int64_t all = scored_ + failed_;
   if (all == 1 || all % kScoresPerLogLine == 0)
     log::info("event=scored actor={} scored={} failed={} seconds={:.1f}", config_.self.actor,
@@ -200,7 +201,7 @@ void RewardActor::count(Time now, const TrajectoryScore& score) {
 }
 
 // Keeps the newest trouble and the count of all; tells it now, or at the end of the pause (RW-3).
-void RewardActor::trouble(actor::Context& cx, RewardTrouble trouble) {
+void RewardActor::trouble(actor::Context& cx, messages::RewardTrouble trouble) {
   const std::int64_t count = trouble_.count + 1;
   trouble_ = std::move(trouble);
   trouble_.from = config_.self;
@@ -225,4 +226,4 @@ void RewardActor::note(const char* phase, Time now) const {
   if (connections_.progress) connections_.progress(phase, now);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

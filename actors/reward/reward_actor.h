@@ -25,20 +25,21 @@
 #include "runtime/actor/outbox.h"
 #include "runtime/payload/payload_io.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 inline constexpr int kReadAttempts = 6;
 inline constexpr std::int64_t kScoresPerLogLine = 10'000;
 
-// Fixed for the actor's incarnation. `prompt_key` and `answer_key` name members of a dataset
-// record.
+// These values are fixed for the actor's incarnation. `prompt_key` and `answer_key` name members of
+// a dataset record.
 struct RewardConfig {
-  Sender self;                  // how it signs its messages
+  messages::Sender self;        // how it signs its messages
   std::int32_t capacity = 256;  // groups at once
   std::int32_t group_size = 1;  // n: the failures that answer a group whose payload is damaged
   std::string prompt_key = "prompt";
   std::string answer_key = "answer";
-  Duration retry_interval = std::chrono::milliseconds(50);  // of messages and reads that failed
+  // The pause before messages and reads that failed are tried again.
+  Duration retry_interval = std::chrono::milliseconds(50);
   Duration trouble_interval = std::chrono::seconds(3);
 };
 
@@ -47,13 +48,13 @@ struct StartReward {};  // sent once and first by the actor's spawner; answered 
 // Handlers run in the actor's turns; the verifier is called, and calls back, in them alone.
 class RewardActor {
  public:
-  using Inbox = std::variant<StartReward, ScoreGroups, ScoreTexts>;
+  using Inbox = std::variant<StartReward, messages::ScoreGroups, messages::ScoreTexts>;
 
   // The actor's connections to the rest of the process.
   struct Connections {
-    actor::Ref<RewardEvents> exchange;
+    actor::Ref<messages::RewardEvents> exchange;
     payload::PayloadReader read;
-    // Told the actor's phase ("idle", "score"); may be empty.
+    // This function is told the actor's phase ("idle", "score"); may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
   RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> verifier,
@@ -61,8 +62,8 @@ class RewardActor {
   ~RewardActor();  // logs its totals
 
   void handle(actor::Context& cx, StartReward start);
-  void handle(actor::Context& cx, ScoreGroups work);
-  void handle(actor::Context& cx, ScoreTexts work);
+  void handle(actor::Context& cx, messages::ScoreGroups work);
+  void handle(actor::Context& cx, messages::ScoreTexts work);
 
  private:
   struct OpenGroups;  // one ScoreGroups message whose payloads are being fetched
@@ -70,24 +71,25 @@ class RewardActor {
   struct OpenTexts;
 
   void read(actor::Context& cx, std::shared_ptr<OpenGroups> work);
-  void judge_group(actor::Context& cx, const GroupToScore& group, const std::string& bytes);
+  void judge_group(actor::Context& cx, const messages::GroupToScore& group,
+                   const std::string& bytes);
   // Answers a group without judging it: `trajectories` times ScoreFailed with the reason.
-  void fail_group(actor::Context& cx, const GroupToScore& group, std::size_t trajectories,
+  void fail_group(actor::Context& cx, const messages::GroupToScore& group, std::size_t trajectories,
                   const std::string& why);
-  void completed(actor::Context& cx, GroupScore score);
+  void completed(actor::Context& cx, messages::GroupScore score);
   void send_completed(actor::Context& cx);
   void note(const char* phase, Time now) const;
-  void count(Time now, const TrajectoryScore& score);
-  void trouble(actor::Context& cx, RewardTrouble trouble);
+  void count(Time now, const messages::TrajectoryScore& score);
+  void trouble(actor::Context& cx, messages::RewardTrouble trouble);
   void tell_trouble(actor::Context& cx);
 
   const RewardConfig config_;
   const std::unique_ptr<Verifier> verifier_;
   const Connections connections_;
-  actor::Outbox<RewardEvents> outbox_;
-  std::vector<GroupScore> completed_;  // not yet sent: the scores of one turn go together
+  actor::Outbox<messages::RewardEvents> outbox_;
+  std::vector<messages::GroupScore> completed_;  // not yet sent: the scores of one turn go together
   bool gathering_ = false;
-  RewardTrouble trouble_;  // the newest
+  messages::RewardTrouble trouble_;  // the newest
   bool trouble_told_ = true;
   bool trouble_pause_ = false;  // no trouble is told until a timer ends the pause
   Time up_, last_score_;
@@ -96,4 +98,4 @@ class RewardActor {
 
 static_assert(actor::Actor<RewardActor>);
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

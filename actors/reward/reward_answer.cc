@@ -9,13 +9,13 @@
 #include "runtime/base/json.h"
 #include "runtime/node/last_lines.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kQuotedBytesMax = 200;  // of a line in a reason
-constexpr std::size_t kNumberBytesMax = 40;   // of a number in a reason
+constexpr std::size_t kQuotedBytesMax = 200;  // the most that a reason quotes of a line
+constexpr std::size_t kNumberBytesMax = 40;   // the most that a reason quotes of a number
 // The one member of the object that takes the place of a number that JSON cannot have.
 constexpr const char* kNotFinite = "not finite";
 
@@ -74,14 +74,15 @@ std::variant<double, std::string> score_of(const json& answer, const std::string
   const json score = answer.value("score", json());
   if (score.is_boolean()) return score.get<bool>() ? 1.0 : 0.0;
   if (score.is_number()) {
-    if (auto fault = score_fault(score.get<double>())) return *std::move(fault);
+    if (auto fault = messages::score_fault(score.get<double>())) return *std::move(fault);
     return score.get<double>();
   }
   if (answer.contains("error"))
     return "the program reported " + node::one_line(dump_json(answer["error"]), kQuotedBytesMax);
   if (!answer.contains("score")) return "the answer lacks a score: " + quoted;
   if (score.is_object() && score.contains(kNotFinite))
-    return not_a_score(node::one_line(score[kNotFinite].get<std::string>(), kNumberBytesMax));
+    return messages::not_a_score(
+        node::one_line(score[kNotFinite].get<std::string>(), kNumberBytesMax));
   return "score must be a number, found " + kind_of(score) + ": " + quoted;
 }
 
@@ -104,16 +105,16 @@ void take_extra(const json& line, RewardAnswer& answer) {
   json extra = *found;
   restore_words(extra);
   std::string text = dump_json(extra);
-  if (text.size() > kExtraBytesMax) {
-    answer.extra_fault = "extra has " + std::to_string(text.size()) +
-                         " bytes of JSON, more than the " + std::to_string(kExtraBytesMax) +
-                         " that are kept; it is left out";
+  if (text.size() > messages::kExtraBytesMax) {
+    answer.extra_fault =
+        "extra has " + std::to_string(text.size()) + " bytes of JSON, more than the " +
+        std::to_string(messages::kExtraBytesMax) + " that are kept; it is left out";
     return;
   }
   answer.extra = std::move(text);
   const json pred = extra.value("pred", json());
-  if (pred.is_string()) answer.vote = vote_of(pred.get_ref<const std::string&>());
-  if (pred.is_number() || pred.is_boolean()) answer.vote = vote_of(dump_json(pred));
+  if (pred.is_string()) answer.vote = messages::vote_of(pred.get_ref<const std::string&>());
+  if (pred.is_number() || pred.is_boolean()) answer.vote = messages::vote_of(dump_json(pred));
 }
 
 }  // namespace
@@ -138,4 +139,4 @@ std::optional<RewardAnswer> read_reward_answer(std::string_view line) {
   return read;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <variant>
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 struct RewardAnswer {
   std::optional<std::uint64_t> id;  // nullopt: the line lacks it, or it is no whole number
@@ -30,4 +30,4 @@ struct RewardAnswer {
 // an error.
 std::optional<RewardAnswer> read_reward_answer(std::string_view line);
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -10,7 +10,7 @@
 #include "runtime/actor/context.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 
 struct ScoreItem {
   std::string prompt;
@@ -25,14 +25,14 @@ struct ScoreItem {
 class Verifier {
  public:
   virtual ~Verifier() = default;
-  using Done = std::function<void(actor::Context&, TrajectoryScore)>;
+  using Done = std::function<void(actor::Context&, messages::TrajectoryScore)>;
   // Calls `done` in the actor's turn, now or later, exactly once while the verifier exists.
   virtual void score(actor::Context& cx, ScoreItem item, Done done) = 0;
   // Sets the function that hears, in the actor's turn, of each failure of the program behind a
   // verifier to do its work. The actor fills in `from` and `count`. Call report_to() once, before
   // score().
-  using Told = std::function<void(actor::Context&, RewardTrouble)>;
+  using Told = std::function<void(actor::Context&, messages::RewardTrouble)>;
   virtual void report_to(Told /*told*/) {}
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -1,11 +1,17 @@
-// The kinds of verifier (make_verifier.h says what each does). The order is that of the spellings
-// of reward.type in actors/job/job_values.cc.
+// The kinds of verifier (make_verifier.h says what each does).
 #pragma once
 
 #include <cstdint>
 
-namespace tandem::actors {
+#include "runtime/base/enum_names.h"
+
+namespace tandem::reward {
 
 enum class VerifierType : std::uint8_t { kExact, kMath, kRegex, kCommand };
+constexpr auto enum_names(VerifierType) {
+  using enum VerifierType;
+  return enum_name_rows<VerifierType>(
+      {{kExact, "exact"}, {kMath, "math"}, {kRegex, "regex"}, {kCommand, "command"}});
+}
 
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -8,9 +8,9 @@
 #include "actors/model/utf8.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
-Result<StopRules> make_stop_rules(const EngineConfig& config, const ModelConfig& model) {
+Result<StopRules> make_stop_rules(const EngineConfig& config, const model::ModelConfig& model) {
   StopRules rules{.stop_tokens = model.eos_token_ids,
                   .stop = config.sampling.stop,
                   .tokens_min = static_cast<std::int32_t>(config.sampling.min_tokens),
@@ -49,8 +49,8 @@ bool Completion::ends_by_length(std::int32_t ahead) const {
   return std::ssize(trajectory_.tokens) + ahead >= rules_->tokens_max;
 }
 
-std::optional<FinishReason> Completion::push(const Sampled& sampled) {
-  Trajectory& t = trajectory_;
+std::optional<messages::FinishReason> Completion::push(const Sampled& sampled) {
+  messages::Trajectory& t = trajectory_;
   const auto position = static_cast<std::int32_t>(t.tokens.size());
   const PolicyVersion oldest = std::min(sampled.version, sampled.kv_oldest);
   t.oldest = position == 0 ? oldest : std::min(t.oldest, oldest);
@@ -62,10 +62,11 @@ std::optional<FinishReason> Completion::push(const Sampled& sampled) {
 
   const bool stop_string = ends_with_stop_string(sampled.token);
   const bool stop_token = std::ranges::binary_search(rules_->stop_tokens, sampled.token);
-  if (stop_string || (stop_token && position + 1 > rules_->tokens_min)) return FinishReason::kStop;
+  if (stop_string || (stop_token && position + 1 > rules_->tokens_min))
+    return messages::FinishReason::kStop;
   if (position + 1 < rules_->tokens_max) return std::nullopt;
   t.truncated = true;
-  return FinishReason::kLength;
+  return messages::FinishReason::kLength;
 }
 
 // Looks for stop strings that end within the bytes of this token; earlier matches were seen before.
@@ -88,10 +89,11 @@ bool Completion::ends_with_stop_string(std::int32_t token) {
   return true;
 }
 
-Trajectory Completion::take() {
+messages::Trajectory Completion::take() {
   trajectory_.special_text = special_text();
-  trajectory_.text = text_is_cut_ ? replace_malformed_utf8(trajectory_.text)
-                                  : tokenizer_->decode(trajectory_.tokens, SpecialTokens::kSkip);
+  trajectory_.text = text_is_cut_
+                         ? model::replace_malformed_utf8(trajectory_.text)
+                         : tokenizer_->decode(trajectory_.tokens, model::SpecialTokens::kSkip);
   return std::move(trajectory_);
 }
 
@@ -117,7 +119,7 @@ std::optional<std::string> Completion::special_text() const {
     if (bytes.size() > left) break;
     left -= bytes.size();
   }
-  return any ? std::optional(replace_malformed_utf8(with)) : std::nullopt;
+  return any ? std::optional(model::replace_malformed_utf8(with)) : std::nullopt;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -24,12 +24,12 @@
 #include "actors/rollout/engine.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 struct StopRules {
   std::vector<std::int32_t> stop_tokens;  // ascending
   std::vector<std::string> stop;
-  std::size_t stop_bytes_max = 0;  // of the longest of `stop`
+  std::size_t stop_bytes_max = 0;  // the length of the longest string in `stop`
   std::int32_t tokens_min = 0;
   std::int32_t tokens_max = 0;
 };
@@ -37,12 +37,12 @@ struct StopRules {
 // Fails with kInvalid for a stop token that the model does not have, an empty stop string, a
 // min_tokens above max_response_length, or stop tokens that leave no token to sample before
 // min_tokens.
-Result<StopRules> make_stop_rules(const EngineConfig& config, const ModelConfig& model);
+Result<StopRules> make_stop_rules(const EngineConfig& config, const model::ModelConfig& model);
 
 class Completion {
  public:
   // Both are borrowed and outlive the completion.
-  Completion(const StopRules& rules, const Tokenizer& tokenizer)
+  Completion(const StopRules& rules, const model::Tokenizer& tokenizer)
       : rules_(&rules), tokenizer_(&tokenizer) {}
 
   // The tokens that must not be sampled next. `ahead` counts the tokens that are already being
@@ -60,20 +60,20 @@ class Completion {
     PolicyVersion kv_oldest;
   };
   // Appends a token. Returns why the completion has ended, or nullopt while it goes on.
-  std::optional<FinishReason> push(const Sampled& sampled);
+  std::optional<messages::FinishReason> push(const Sampled& sampled);
 
   // The finished trajectory. Call take() once, after push() has returned a reason.
-  Trajectory take();
+  messages::Trajectory take();
 
  private:
   bool ends_with_stop_string(std::int32_t token);
   std::optional<std::string> special_text() const;
 
   const StopRules* rules_;
-  const Tokenizer* tokenizer_;
-  Trajectory trajectory_;
+  const model::Tokenizer* tokenizer_;
+  messages::Trajectory trajectory_;
   // A stop string has ended the completion, so that trajectory_.text is already final.
   bool text_is_cut_ = false;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

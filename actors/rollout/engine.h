@@ -34,20 +34,20 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 // The engine cannot generate this group. `message` says why in words, for the log and the journal.
 struct GroupUnservable {
   GroupId group;
   std::uint32_t attempt = 0;
-  UnservableReason reason = UnservableReason::kPromptTooLong;
+  messages::UnservableReason reason = messages::UnservableReason::kPromptTooLong;
   std::string message;
 };
 
 // All completions of one Evaluate message. `unservable` has the indices of prompts that got none.
 struct EvaluationDone {
-  EvaluationId evaluation;
-  std::vector<EvaluationText> completions;
+  messages::EvaluationId evaluation;
+  std::vector<messages::EvaluationText> completions;
   std::vector<std::int32_t> unservable;
 };
 
@@ -57,7 +57,8 @@ struct EngineFailed {
   Error error;
 };
 
-using EngineEvent = std::variant<GroupPayload, GroupUnservable, EvaluationDone, EngineFailed>;
+using EngineEvent =
+    std::variant<messages::GroupPayload, GroupUnservable, EvaluationDone, EngineFailed>;
 
 struct EngineStats {  // counters since the engine's start; the last three are current values
   std::uint64_t generation_tokens = 0;
@@ -65,7 +66,7 @@ struct EngineStats {  // counters since the engine's start; the last three are c
   std::uint64_t prefix_cache_queries = 0;  // tokens looked up
   std::uint64_t prefix_cache_hits = 0;     // tokens found
   std::uint64_t preemptions = 0;
-  Latencies latencies;
+  messages::Latencies latencies;
   std::int32_t sequences_running = 0;
   std::int32_t sequences_waiting = 0;
   double kv_cache_usage = 0;  // 0…1
@@ -83,8 +84,8 @@ class Engine {
 
   // Requests start by their `due` step, earliest first; evaluations start before groups, up to
   // their share (work_queue.h, WQ-5).
-  virtual void submit(GroupWork work) = 0;
-  virtual void submit(Evaluate evaluation) = 0;
+  virtual void submit(messages::GroupWork work) = 0;
+  virtual void submit(messages::Evaluate evaluation) = 0;
   virtual void cancel(std::span<const GroupId> groups) = 0;  // unknown ones are ignored
   virtual void cancel_all() = 0;                             // evaluations as well
 
@@ -123,6 +124,6 @@ class Engine {
 };
 
 // The header by which the exchange knows a payload that is stored at `ref`.
-GroupHeader header_of(const GroupPayload& payload, wire::PayloadRef ref);
+messages::GroupHeader header_of(const messages::GroupPayload& payload, wire::PayloadRef ref);
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

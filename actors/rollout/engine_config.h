@@ -7,13 +7,18 @@
 #include <vector>
 
 #include "kernels/ops/matmul.h"
+#include "runtime/base/enum_names.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 enum class KvOnUpdate : std::uint8_t {
   kKeep,       // running sequences go on with keys and values of older versions; spans tell
   kRecompute,  // their keys and values are computed anew by the new version
 };
+constexpr auto enum_names(KvOnUpdate) {
+  using enum KvOnUpdate;
+  return enum_name_rows<KvOnUpdate>({{kKeep, "keep"}, {kRecompute, "recompute"}});
+}
 
 // The keys of a job's section `rollout` that say how tokens are sampled. The defaults leave the
 // distribution whole, since the ratios of the loss are of the whole distribution.
@@ -66,4 +71,4 @@ struct EngineConfig {
 // The completions of evaluations that may run while groups wait, at least 1.
 std::int64_t evaluation_seqs(const EngineConfig& config);
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

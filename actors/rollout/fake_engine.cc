@@ -9,7 +9,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 constexpr std::uint64_t kFakeVocabulary = 1000;
@@ -24,7 +24,7 @@ std::int32_t wanted_length(const FakeEngineConfig& config, std::uint64_t seed) {
 
 // The version spans and `oldest` are kept as a real engine keeps them, so that the checks of the
 // exchange and the learner see the same shapes. The log-probability is any value in (-1, 0].
-void push_token(Trajectory& trajectory, std::uint64_t seed, PolicyVersion version) {
+void push_token(messages::Trajectory& trajectory, std::uint64_t seed, PolicyVersion version) {
   const auto position = static_cast<std::int32_t>(trajectory.tokens.size());
   if (trajectory.versions.empty() || trajectory.versions.back().version != version)
     trajectory.versions.push_back({version, position, position});
@@ -43,10 +43,11 @@ FakeEngine::FakeEngine(FakeEngineConfig config)
   CHECK(config_.tokens_min >= 1 && config_.tokens_min <= config_.tokens_max);
 }
 
-void FakeEngine::submit(GroupWork work) {
+void FakeEngine::submit(messages::GroupWork work) {
   Request request = request_of(std::move(work));
   if (!config_.unservable_prompt.empty() && request.prompt == config_.unservable_prompt)
-    return refuse(request, UnservableReason::kPromptTooLong, "the simulated prompt is too long");
+    return refuse(request, messages::UnservableReason::kPromptTooLong,
+                  "the simulated prompt is too long");
   if (!config_.failing_prompt.empty() && request.prompt == config_.failing_prompt) {
     cancel_all();
     events_.push_back(EngineFailed{{ErrorCode::kFailed, "the simulated logits are NaN"}});
@@ -56,14 +57,15 @@ void FakeEngine::submit(GroupWork work) {
   queue_.push(std::move(request));
 }
 
-void FakeEngine::submit(Evaluate evaluation) {
+void FakeEngine::submit(messages::Evaluate evaluation) {
   evaluations_.open(std::move(evaluation), [this](Request request) {
     request.submitted = now_;
     queue_.push(std::move(request));
   });
 }
 
-void FakeEngine::refuse(const Request& request, UnservableReason reason, std::string message) {
+void FakeEngine::refuse(const Request& request, messages::UnservableReason reason,
+                        std::string message) {
   if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key))
     return evaluations_.unservable(*evaluation);
   const auto& [group, attempt] = std::get<GroupKey>(request.key);
@@ -117,7 +119,7 @@ void FakeEngine::start(Request request) {
 bool FakeEngine::extend(Running& group) {
   bool complete = true;
   for (std::size_t i = 0; i < group.trajectories.size(); ++i) {
-    Trajectory& trajectory = group.trajectories[i];
+    messages::Trajectory& trajectory = group.trajectories[i];
     if (std::ssize(trajectory.tokens) == group.lengths[i]) continue;
     push_token(trajectory, group.request.trajectory_seed(i), *queue_.version());
     ++counters_.generation_tokens;
@@ -152,12 +154,12 @@ void FakeEngine::finish(Running& group) {
   }
   const auto& [id, attempt] = std::get<GroupKey>(group.request.key);
   const std::string& prompt = group.request.prompt;
-  events_.push_back(GroupPayload{.group = id,
-                                 .attempt = attempt,
-                                 .prompt = prompt,
-                                 // One token per byte: the prompt has no tokenizer.
-                                 .prompt_tokens = {prompt.begin(), prompt.end()},
-                                 .trajectories = std::move(group.trajectories)});
+  events_.push_back(messages::GroupPayload{.group = id,
+                                           .attempt = attempt,
+                                           .prompt = prompt,
+                                           // One token per byte: the prompt has no tokenizer.
+                                           .prompt_tokens = {prompt.begin(), prompt.end()},
+                                           .trajectories = std::move(group.trajectories)});
 }
 
 std::vector<EngineEvent> FakeEngine::poll() {
@@ -183,8 +185,8 @@ Duration FakeEngine::finish_update(std::span<const std::byte>) {
 void FakeEngine::version_gone(PolicyVersion version) {
   for (const Request& request :
        queue_.remove([&](const Request& r) { return r.pinned == version; }))
-    refuse(request, UnservableReason::kVersionGone,
+    refuse(request, messages::UnservableReason::kVersionGone,
            "version " + std::to_string(version.value) + " is no longer published");
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -17,13 +17,13 @@
 #include "actors/rollout/sequence_times.h"
 #include "actors/rollout/work_queue.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 struct FakeEngineConfig {
   EngineConfig engine;            // max_num_seqs, max_response_length, partial_rollout are used
-  Duration step_time{};           // of a step with nothing running in it
+  Duration step_time{};           // the time of a step with nothing running in it
   Duration sequence_time{};       // added for each running sequence
-  Duration install_time{};        // of finish_update
+  Duration install_time{};        // the time that finish_update takes
   std::int32_t tokens_min = 1;    // lengths are uniform in [tokens_min, tokens_max], but
   std::int32_t tokens_max = 16;   // one in `long_every` is max_response_length, truncated
   std::int32_t long_every = 0;    // 0: none
@@ -37,8 +37,8 @@ class FakeEngine final : public Engine {
  public:
   explicit FakeEngine(FakeEngineConfig config);
 
-  void submit(GroupWork work) override;
-  void submit(Evaluate evaluation) override;
+  void submit(messages::GroupWork work) override;
+  void submit(messages::Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
   void cancel_all() override;
   bool can_step() const override;
@@ -60,13 +60,13 @@ class FakeEngine final : public Engine {
   // A request that has started; its n trajectories get a token each per step.
   struct Running {
     Request request;
-    std::vector<Trajectory> trajectories;
-    std::vector<SequenceTimes> times;   // of each trajectory
+    std::vector<messages::Trajectory> trajectories;
+    std::vector<SequenceTimes> times;   // one per trajectory
     std::vector<std::int32_t> lengths;  // tokens after which each trajectory ends
   };
   void start(Request request);
   // Answers a request that cannot be generated, as an event or as a part of its evaluation.
-  void refuse(const Request& request, UnservableReason reason, std::string message);
+  void refuse(const Request& request, messages::UnservableReason reason, std::string message);
   void finish(Running& group);
   bool extend(Running& group);  // by one token each; true when all are complete
   std::int64_t sequences_running() const;
@@ -80,4 +80,4 @@ class FakeEngine final : public Engine {
   Time now_;  // the engine's own clock: the sum of the times that steps and updates took
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 void FakeWeightBoard::publish(PolicyVersion version, PolicyVersion oldest_retained,
                               std::uint64_t checksum) {
@@ -45,4 +45,4 @@ Result<weights::UpdateProgress> FakeWeightSubscriber::progress(std::uint64_t) {
   return weights::UpdateProgress{.complete = true};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -10,7 +10,7 @@
 
 #include "runtime/weights/weight_ends.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 // The versions that the simulated learner offers, shared by all subscribers of a fleet.
 class FakeWeightBoard {
@@ -49,4 +49,4 @@ class FakeWeightSubscriber : public weights::WeightSubscriber {
   std::optional<Installed> installed_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

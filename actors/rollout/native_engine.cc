@@ -32,7 +32,7 @@
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 // Pages for prompts that no sequence reads at the moment, per page that sequences can use.
@@ -61,7 +61,7 @@ std::vector<std::int32_t> capture_sizes(const EngineConfig& config) {
   return {sizes.begin(), sizes.end()};
 }
 
-PagedLimits decoder_limits(const EngineConfig& config) {
+model::PagedLimits decoder_limits(const EngineConfig& config) {
   return {.rows_max = config.args.max_num_batched_tokens,
           .slices_max = sequences_max(config),
           .logit_rows_max = sequences_max(config),
@@ -71,18 +71,18 @@ PagedLimits decoder_limits(const EngineConfig& config) {
 }
 
 // The number of pages that the memory holds, but no more than could ever be in use.
-std::int32_t page_count(const ModelConfig& model, const EngineConfig& config) {
+std::int32_t page_count(const model::ModelConfig& model, const EngineConfig& config) {
   const std::int64_t each = scheduler::pages_for(positions_max(config), page_positions(config));
   const std::int64_t sequences = config.args.max_num_seqs * 2;  // waiting ones hold some
   const std::int64_t prefixes = config.args.enable_prefix_caching ? kPrefixPagesPerPage : 0;
   // One page more per sequence: a copy of its last page while that page is shared.
   const std::int64_t useful = (each + 1) * sequences * (1 + prefixes);
-  const auto room = static_cast<std::int64_t>(config.kv_memory_bytes /
-                                              KvCache::page_bytes(model, config.args.block_size));
+  const auto room = static_cast<std::int64_t>(
+      config.kv_memory_bytes / model::KvCache::page_bytes(model, config.args.block_size));
   return static_cast<std::int32_t>(std::min({useful, room, std::int64_t{kPagesMax}}));
 }
 
-Result<void> check(const ModelConfig& model, const EngineConfig& config) {
+Result<void> check(const model::ModelConfig& model, const EngineConfig& config) {
   CHECK(config.sampling.temperature > 0 && config.args.max_num_seqs > 0 &&
         config.args.max_num_batched_tokens > 0);
   if (positions_max(config) > model.max_position_embeddings)
@@ -101,7 +101,7 @@ Result<void> check(const ModelConfig& model, const EngineConfig& config) {
     return Error{ErrorCode::kInfeasible,
                  "one sequence of the greatest length needs " +
                      std::to_string(static_cast<std::size_t>(needed) *
-                                    KvCache::page_bytes(model, config.args.block_size)) +
+                                    model::KvCache::page_bytes(model, config.args.block_size)) +
                      " bytes of KV memory, and the engine may take " +
                      std::to_string(config.kv_memory_bytes),
                  "rollout.gpu_memory_utilization"};
@@ -132,14 +132,14 @@ struct NativeEngine::State {
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;
   std::function<Time()> clock;
-  Latencies latencies;
+  messages::Latencies latencies;
 
   // The device's memory, and the operators that run on it, in the order of one stream.
   struct Device {
     device::Stream stream;
-    PagedDecoder decoder;
-    Weights weights;
-    KvCache cache;
+    model::PagedDecoder decoder;
+    model::Weights weights;
+    model::KvCache cache;
     TokenSampler sampler;
     device::Buffer sink;  // one arena, or nothing yet; see weight_sink()
   };
@@ -149,13 +149,13 @@ struct NativeEngine::State {
   struct Scratch {
     std::vector<std::int32_t> pages;
     std::vector<std::int32_t> named;  // tokens being drawn, as ~place in the sampler's row
-    std::vector<PagedSlice> slices;
+    std::vector<model::PagedSlice> slices;
     std::vector<kernels::RowSampling> samplings;
   };
   Scratch scratch;
 
   struct Draw {
-    std::shared_ptr<RunningSequence> sequence;  // whose next token is drawn
+    std::shared_ptr<RunningSequence> sequence;  // the sequence whose next token is drawn
     std::int32_t logits_row;
     PolicyVersion kv_oldest;  // the oldest version among the keys and values read
   };
@@ -168,7 +168,7 @@ struct NativeEngine::State {
   std::deque<Drawing> under_way;
 
   void submit(Request request);
-  void refuse(const Request& request, UnservableReason reason, std::string message);
+  void refuse(const Request& request, messages::UnservableReason reason, std::string message);
   void start_requests();
   void note_first_runs(const Sequences::Work& work);
   device::TensorView compute(const Sequences::Work& work);
@@ -183,7 +183,7 @@ struct NativeEngine::State {
   void cancel_all();
 };
 
-void NativeEngine::State::refuse(const Request& request, UnservableReason reason,
+void NativeEngine::State::refuse(const Request& request, messages::UnservableReason reason,
                                  std::string message) {
   if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key))
     return evaluations.unservable(*evaluation);
@@ -193,11 +193,12 @@ void NativeEngine::State::refuse(const Request& request, UnservableReason reason
 
 void NativeEngine::State::submit(Request request) {
   Result<std::vector<std::int32_t>> prompt = model.tokenizer->encode_prompt(request.prompt);
-  if (!prompt) return refuse(request, UnservableReason::kCannotEncode, prompt.error().message);
+  if (!prompt)
+    return refuse(request, messages::UnservableReason::kCannotEncode, prompt.error().message);
   if (prompt->empty())
-    return refuse(request, UnservableReason::kCannotEncode, "the prompt has no tokens");
+    return refuse(request, messages::UnservableReason::kCannotEncode, "the prompt has no tokens");
   if (std::ssize(*prompt) > config.max_prompt_length)
-    return refuse(request, UnservableReason::kPromptTooLong,
+    return refuse(request, messages::UnservableReason::kPromptTooLong,
                   "the prompt has " + std::to_string(prompt->size()) +
                       " tokens, max_prompt_length is " + std::to_string(config.max_prompt_length));
   request.prompt_tokens = std::move(*prompt);
@@ -357,11 +358,11 @@ void NativeEngine::State::finish(OpenRequest& open) {
     return evaluations.completed(*evaluation, std::move(open.trajectories));
   }
   const auto& [group, attempt] = std::get<GroupKey>(open.request.key);
-  events.push_back(GroupPayload{.group = group,
-                                .attempt = attempt,
-                                .prompt = std::move(open.request.prompt),
-                                .prompt_tokens = std::move(open.request.prompt_tokens),
-                                .trajectories = std::move(open.trajectories)});
+  events.push_back(messages::GroupPayload{.group = group,
+                                          .attempt = attempt,
+                                          .prompt = std::move(open.request.prompt),
+                                          .prompt_tokens = std::move(open.request.prompt_tokens),
+                                          .trajectories = std::move(open.trajectories)});
 }
 
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -369,15 +370,17 @@ NativeEngine::~NativeEngine() {
   device::synchronize(state_->device.stream);
 }  // the device may still compute
 
-std::size_t NativeEngine::bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
+std::size_t NativeEngine::bytes_beside_pages(const model::ModelConfig& model,
+                                             const EngineConfig& config,
                                              device::DeviceKind device) {
   const std::size_t sink =
       config.weights_arrive_on_device ? published_manifest(model).bytes_total : std::size_t{0};
-  return Weights::bytes(model, WeightsUse::kInference, device) + sink +
-         PagedDecoder::workspace_bytes(model, decoder_limits(config), device);
+  return model::Weights::bytes(model, model::WeightsUse::kInference, device) + sink +
+         model::PagedDecoder::workspace_bytes(model, decoder_limits(config), device);
 }
 
-std::int32_t NativeEngine::pages_taken(const ModelConfig& model, const EngineConfig& config) {
+std::int32_t NativeEngine::pages_taken(const model::ModelConfig& model,
+                                       const EngineConfig& config) {
   return page_count(model, config);
 }
 
@@ -394,14 +397,15 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
   if (Result<void> fine = check(model.config, config); !fine) return fine.error();
   Result<StopRules> rules = make_stop_rules(config, model.config);
   if (!rules) return rules.error();
-  Result<PagedDecoder> decoder =
-      PagedDecoder::make(model.config, decoder_limits(config), stream.device);
+  Result<model::PagedDecoder> decoder =
+      model::PagedDecoder::make(model.config, decoder_limits(config), stream.device);
   if (!decoder) return decoder.error();
-  Result<Weights> weights = Weights::allocate(model.config, WeightsUse::kInference, stream.device);
+  Result<model::Weights> weights =
+      model::Weights::allocate(model.config, model::WeightsUse::kInference, stream.device);
   if (!weights) return weights.error();
   const std::int32_t pages = page_count(model.config, config);
-  Result<KvCache> cache =
-      KvCache::allocate(model.config, pages, page_positions(config), stream.device);
+  Result<model::KvCache> cache =
+      model::KvCache::allocate(model.config, pages, page_positions(config), stream.device);
   if (!cache) return cache.error();
   Result<TokenSampler> sampler =
       TokenSampler::make(sequences_max(config), rules->stop_tokens, stream);
@@ -429,9 +433,9 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
   return engine;
 }
 
-void NativeEngine::submit(GroupWork work) { state_->submit(request_of(std::move(work))); }
+void NativeEngine::submit(messages::GroupWork work) { state_->submit(request_of(std::move(work))); }
 
-void NativeEngine::submit(Evaluate evaluation) {
+void NativeEngine::submit(messages::Evaluate evaluation) {
   state_->evaluations.open(std::move(evaluation),
                            [this](Request request) { state_->submit(std::move(request)); });
 }
@@ -542,7 +546,7 @@ Duration NativeEngine::finish_update(std::span<const std::byte> arena) {
 void NativeEngine::version_gone(PolicyVersion version) {
   for (const Request& request :
        state_->queue.remove([&](const Request& r) { return r.pinned == version; }))
-    state_->refuse(request, UnservableReason::kVersionGone,
+    state_->refuse(request, messages::UnservableReason::kVersionGone,
                    "version " + std::to_string(version.value) + " is no longer published");
 }
 
@@ -552,4 +556,4 @@ std::int64_t NativeEngine::graphs_recorded() const {
 std::int32_t NativeEngine::pages_free() const { return state_->sequences.pool().available(); }
 std::int32_t NativeEngine::pages_total() const { return state_->sequences.pool().total(); }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -27,11 +27,11 @@
 #include "runtime/base/result.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 struct NativeModel {
-  ModelConfig config;
-  std::shared_ptr<const Tokenizer> tokenizer;
+  model::ModelConfig config;
+  std::shared_ptr<const model::Tokenizer> tokenizer;
 };
 
 class NativeEngine final : public Engine {
@@ -49,15 +49,15 @@ class NativeEngine final : public Engine {
   // The bytes that make() allocates on the device with this configuration besides the pages:
   // weights and workspace, and the sink where it is the device's. On a CPU the sink, if a version
   // is ever copied into it, takes another arena of published_manifest(model).
-  static std::size_t bytes_beside_pages(const ModelConfig& model, const EngineConfig& config,
+  static std::size_t bytes_beside_pages(const model::ModelConfig& model, const EngineConfig& config,
                                         device::DeviceKind device);
   // The number of pages that make() allocates: as many as config.kv_memory_bytes holds, but no more
   // than could ever be in use. With fewer than pages_needed() pages make() fails.
-  static std::int32_t pages_taken(const ModelConfig& model, const EngineConfig& config);
+  static std::int32_t pages_taken(const model::ModelConfig& model, const EngineConfig& config);
   static std::int32_t pages_needed(const EngineConfig& config);
 
-  void submit(GroupWork work) override;
-  void submit(Evaluate evaluation) override;
+  void submit(messages::GroupWork work) override;
+  void submit(messages::Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
   void cancel_all() override;
   bool can_step() const override;
@@ -77,7 +77,7 @@ class NativeEngine final : public Engine {
   void version_gone(PolicyVersion version) override;
 
   std::int64_t graphs_recorded() const;  // for tests: sizes of decode steps
-  // For tests of NE-3: pages that no sequence reads, and all pages.
+  // Used by tests of NE-3: pages that no sequence reads, and all pages.
   std::int32_t pages_free() const;
   std::int32_t pages_total() const;
 
@@ -87,4 +87,4 @@ class NativeEngine final : public Engine {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

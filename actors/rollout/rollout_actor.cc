@@ -18,7 +18,7 @@
 #include "runtime/wire/codec.h"
 #include "runtime/wire/split.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 constexpr int kPrefetchNumerator = 3;  // capacity over max_num_seqs: 3/2
@@ -54,13 +54,13 @@ void RolloutActor::handle(actor::Context& cx, StartRollout start) {
   const std::int32_t capacity = config_.capacity > 0
                                     ? config_.capacity
                                     : capacity_default(config_.max_num_seqs, config_.group_size);
-  outbox_.send(cx, RolloutUp{.from = config_.self, .capacity = capacity});
+  outbox_.send(cx, messages::RolloutUp{.from = config_.self, .capacity = capacity});
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(actor::Context& cx, Assign assign) {
-  for (GroupWork& work : assign.groups) {
+void RolloutActor::handle(actor::Context& cx, messages::Assign assign) {
+  for (messages::GroupWork& work : assign.groups) {
     engine_->submit(std::move(work));
     if (log::worth_a_line(++totals_.leased)) log_leases("leases");
   }
@@ -68,22 +68,22 @@ void RolloutActor::handle(actor::Context& cx, Assign assign) {
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(actor::Context& cx, Evaluate evaluate) {
+void RolloutActor::handle(actor::Context& cx, messages::Evaluate evaluate) {
   engine_->submit(std::move(evaluate));
   collect(cx);
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(actor::Context& cx, NewVersion offer) {
+void RolloutActor::handle(actor::Context& cx, messages::NewVersion offer) {
   if (offer.source) weights_->look_at(*offer.source);
   if (offer.broadcast) weights_->expect(offer.version, offer.checksum, *offer.broadcast);
   offer_ = VersionOffer{offer.version, offer.oldest_retained};
   advance_later(cx, Duration{0});
 }
 
-void RolloutActor::handle(actor::Context& cx, HandBack hand_back) {
+void RolloutActor::handle(actor::Context& cx, messages::HandBack hand_back) {
   const auto& groups = hand_back.groups;
-  const auto named = [&](const GroupPayload& payload) {
+  const auto named = [&](const messages::GroupPayload& payload) {
     return groups.empty() || std::find(groups.begin(), groups.end(), payload.group) != groups.end();
   };
   if (groups.empty())
@@ -240,10 +240,10 @@ Duration RolloutActor::install(actor::Context& cx) {
   const auto copied = weights_->installed();
   CHECK(copied && copied->version == *updating_);
   // Installed is sent before the next step, and the outbox keeps the order (RO-1).
-  outbox_.send(cx, Installed{.from = config_.self,
-                             .version = *updating_,
-                             .seconds = paused,
-                             .checksum = copied->checksum});
+  outbox_.send(cx, messages::Installed{.from = config_.self,
+                                       .version = *updating_,
+                                       .seconds = paused,
+                                       .checksum = copied->checksum});
   updating_.reset();
   failed_update_.reset();
   return simulated;
@@ -252,23 +252,23 @@ Duration RolloutActor::install(actor::Context& cx) {
 void RolloutActor::collect(actor::Context& cx) {
   for (EngineEvent& event : engine_->poll()) {
     if (const auto* failed = std::get_if<EngineFailed>(&event)) return cx.fail(failed->error);
-    if (auto* payload = std::get_if<GroupPayload>(&event)) {
+    if (auto* payload = std::get_if<messages::GroupPayload>(&event)) {
       finished_.push_back(std::move(*payload));
     } else if (auto* refused = std::get_if<GroupUnservable>(&event)) {
       ++totals_.unservable;
-      outbox_.send(cx, Unservable{.from = config_.self,
-                                  .group = refused->group,
-                                  .attempt = refused->attempt,
-                                  .reason = refused->reason,
-                                  .message = std::move(refused->message)});
+      outbox_.send(cx, messages::Unservable{.from = config_.self,
+                                            .group = refused->group,
+                                            .attempt = refused->attempt,
+                                            .reason = refused->reason,
+                                            .message = std::move(refused->message)});
     } else {
       auto& done = std::get<EvaluationDone>(event);
-      Evaluated evaluated{.from = config_.self,
-                          .evaluation = done.evaluation,
-                          .completions = std::move(done.completions),
-                          .unservable = std::move(done.unservable)};
-      outbox_.send_all(
-          cx, wire::split(std::move(evaluated), &Evaluated::completions, outbox_.bytes_max()));
+      messages::Evaluated evaluated{.from = config_.self,
+                                    .evaluation = done.evaluation,
+                                    .completions = std::move(done.completions),
+                                    .unservable = std::move(done.unservable)};
+      outbox_.send_all(cx, wire::split(std::move(evaluated), &messages::Evaluated::completions,
+                                       outbox_.bytes_max()));
     }
   }
   store_finished(cx);
@@ -289,7 +289,7 @@ void RolloutActor::store_finished(actor::Context& cx) {
 void RolloutActor::store(actor::Context& cx, std::shared_ptr<Write> write) {
   ++write->attempts;
   std::vector<std::string> payloads;
-  for (const GroupPayload& group : write->groups) payloads.push_back(wire::encode(group));
+  for (const messages::GroupPayload& group : write->groups) payloads.push_back(wire::encode(group));
   // The answer may come on any thread, and is brought into the actor's turn. The batch keeps its
   // groups until it is stored, for the attempts that may follow.
   connections_.write(std::move(payloads), [this, post = cx.turn_poster(),
@@ -311,11 +311,12 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
     return;
   }
   CHECK(refs->size() == write->groups.size());
-  Generated generated{.from = config_.self};
+  messages::Generated generated{.from = config_.self};
   for (std::size_t i = 0; i < refs->size(); ++i)
     generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
   totals_.generated += refs->size();
-  outbox_.send_all(cx, wire::split(std::move(generated), &Generated::groups, outbox_.bytes_max()));
+  outbox_.send_all(
+      cx, wire::split(std::move(generated), &messages::Generated::groups, outbox_.bytes_max()));
   // The slot is freed only after the groups are told of, and the next batch may use it (RO-4).
   writes_.erase(write);
   store_finished(cx);
@@ -333,19 +334,19 @@ void RolloutActor::send_stats(actor::Context& cx) {
     missing_seconds = seconds(cx.now() - failed_update_->since);
   }
   if (outbox_.empty())  // else the link is at its limit, and the next statistics are enough
-    outbox_.send(cx, RolloutStats{.from = config_.self,
-                                  .generation_tokens = stats.generation_tokens,
-                                  .prompt_tokens = stats.prompt_tokens,
-                                  .prefix_cache_queries = stats.prefix_cache_queries,
-                                  .prefix_cache_hits = stats.prefix_cache_hits,
-                                  .preemptions = stats.preemptions,
-                                  .requests_running = stats.sequences_running,
-                                  .requests_waiting = stats.sequences_waiting,
-                                  .kv_cache_usage = stats.kv_cache_usage,
-                                  .busy_seconds = busy_seconds_,
-                                  .latencies = std::move(stats.latencies),
-                                  .missing = missing,
-                                  .missing_seconds = missing_seconds});
+    outbox_.send(cx, messages::RolloutStats{.from = config_.self,
+                                            .generation_tokens = stats.generation_tokens,
+                                            .prompt_tokens = stats.prompt_tokens,
+                                            .prefix_cache_queries = stats.prefix_cache_queries,
+                                            .prefix_cache_hits = stats.prefix_cache_hits,
+                                            .preemptions = stats.preemptions,
+                                            .requests_running = stats.sequences_running,
+                                            .requests_waiting = stats.sequences_waiting,
+                                            .kv_cache_usage = stats.kv_cache_usage,
+                                            .busy_seconds = busy_seconds_,
+                                            .latencies = std::move(stats.latencies),
+                                            .missing = missing,
+                                            .missing_seconds = missing_seconds});
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
 }
 
@@ -362,4 +363,4 @@ void RolloutActor::log_leases(const char* event) const {
       stats.sequences_running, stats.sequences_waiting, totals_.installs, busy_seconds_);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -33,21 +33,23 @@
 #include "runtime/payload/payload_io.h"
 #include "runtime/weights/weight_ends.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 inline constexpr int kWritesInFlight = 4;           // batches of payloads being stored
 inline constexpr std::size_t kGroupsPerWrite = 64;  // in one batch, at most
 inline constexpr int kWriteAttempts = 6;
 
-// Fixed for the actor's incarnation.
+// These values are fixed for the actor's incarnation.
 struct RolloutConfig {
-  Sender self;                  // how it signs its messages
+  messages::Sender self;        // how it signs its messages
   std::int32_t group_size = 1;  // rollout.n
   std::int32_t capacity = 0;    // trajectories at once; 0: capacity_default()
   std::int32_t max_num_seqs = 256;
   Duration stats_interval = std::chrono::seconds(1);
-  Duration retry_interval = std::chrono::milliseconds(50);     // of messages and writes that failed
-  std::uint64_t copy_bytes_per_step = std::uint64_t{8} << 20;  // of weights, between two steps
+  // The pause before messages and writes that failed are tried again.
+  Duration retry_interval = std::chrono::milliseconds(50);
+  // Bytes of weights copied between two steps.
+  std::uint64_t copy_bytes_per_step = std::uint64_t{8} << 20;
 };
 
 // The capacity of an actor whose job file names none, in trajectories: whole groups, at least one.
@@ -67,13 +69,15 @@ struct StartRollout {
 // them alone.
 class RolloutActor {
  public:
-  using Inbox = std::variant<StartRollout, Assign, Evaluate, NewVersion, HandBack, Step>;
+  using Inbox = std::variant<StartRollout, messages::Assign, messages::Evaluate,
+                             messages::NewVersion, messages::HandBack, Step>;
 
   // The actor's connections to the rest of the process.
   struct Connections {
-    actor::Ref<RolloutEvents> exchange;
+    actor::Ref<messages::RolloutEvents> exchange;
     payload::PayloadWriter write;
-    // Told the actor's phase ("idle", "decode", "update") at least once per step; may be empty.
+    // This function is told the actor's phase ("idle", "decode", "update") at least once per step;
+    // may be empty.
     std::function<void(const char* phase, Time now)> progress;
   };
   // `weights` is shared with the actor that leads the subscriber's part in broadcasts, if there is
@@ -83,15 +87,15 @@ class RolloutActor {
   ~RolloutActor();  // logs its totals, and cancels a copy that is under way
 
   void handle(actor::Context& cx, StartRollout start);
-  void handle(actor::Context& cx, Assign assign);
-  void handle(actor::Context& cx, Evaluate evaluate);
-  void handle(actor::Context& cx, NewVersion offer);
-  void handle(actor::Context& cx, HandBack hand_back);
+  void handle(actor::Context& cx, messages::Assign assign);
+  void handle(actor::Context& cx, messages::Evaluate evaluate);
+  void handle(actor::Context& cx, messages::NewVersion offer);
+  void handle(actor::Context& cx, messages::HandBack hand_back);
   void handle(actor::Context& cx, Step step);
 
  private:
   struct Write {  // a batch of finished groups on its way to the store
-    std::vector<GroupPayload> groups;
+    std::vector<messages::GroupPayload> groups;
     int attempts = 0;
   };
 
@@ -133,15 +137,15 @@ class RolloutActor {
     std::string message;  // a repetition is not logged
   };
   std::optional<FailedUpdate> failed_update_;
-  bool copying_ = false;               // the subscriber copies or verifies updating_
-  bool in_place_ = false;              // updating_ is read where the publisher left it
-  bool let_go_ = false;                // begin updating_ anew once it may be installed
-  std::span<std::byte> sink_;          // the buffer that updating_ is copied into
-  bool update_waits_ = false;          // an update failed; a timer tries again
-  bool advance_waits_ = false;         // a Step or a timer that leads to advance() is under way
-  std::deque<GroupPayload> finished_;  // not yet being stored
+  bool copying_ = false;        // the subscriber copies or verifies updating_
+  bool in_place_ = false;       // updating_ is read where the publisher left it
+  bool let_go_ = false;         // begin updating_ anew once it may be installed
+  std::span<std::byte> sink_;   // the buffer that updating_ is copied into
+  bool update_waits_ = false;   // an update failed; a timer tries again
+  bool advance_waits_ = false;  // a Step or a timer that leads to advance() is under way
+  std::deque<messages::GroupPayload> finished_;  // not yet being stored
   std::set<std::shared_ptr<Write>> writes_;
-  actor::Outbox<RolloutEvents> outbox_;
+  actor::Outbox<messages::RolloutEvents> outbox_;
   double busy_seconds_ = 0;
   bool generated_ = false;  // the first token was logged
   struct Totals {           // for the log
@@ -151,4 +155,4 @@ class RolloutActor {
 
 static_assert(actor::Actor<RolloutActor>);
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -18,7 +18,7 @@
 #include "actors/messages/latencies.h"
 #include "runtime/base/clock.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 struct SequenceTimes {
   Time submitted;
@@ -28,12 +28,13 @@ struct SequenceTimes {
 
 // `times` belong to one sequence, or to `sequences` of them that share a prompt and run from now
 // on.
-void note_first_run(Latencies& latencies, SequenceTimes& times, Time now, std::uint64_t sequences);
-void note_token(Latencies& latencies, SequenceTimes& times, Time now);
-void note_end(Latencies& latencies, const SequenceTimes& times);  // after its last token
+void note_first_run(messages::Latencies& latencies, SequenceTimes& times, Time now,
+                    std::uint64_t sequences);
+void note_token(messages::Latencies& latencies, SequenceTimes& times, Time now);
+void note_end(messages::Latencies& latencies, const SequenceTimes& times);  // after its last token
 
 // `bounds` are the histogram's own.
-void observe(Histogram& histogram, std::span<const double> bounds, double value,
+void observe(messages::Histogram& histogram, std::span<const double> bounds, double value,
              std::uint64_t count = 1);
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

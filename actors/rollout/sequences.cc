@@ -10,7 +10,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 Sequences::Sequences(const Config& config)
     : config_(config), pool_(config.pages), cache_(pool_, config.page_tokens) {}
 
@@ -173,4 +173,4 @@ std::int64_t Sequences::started_count() const {
   return std::ranges::count_if(live_, [](const auto& sequence) { return sequence->started; });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

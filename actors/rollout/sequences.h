@@ -3,7 +3,7 @@
 // is evicted, or has to be computed anew. Knows nothing of weights, logits or events. One thread.
 //
 // SQ-1  A page is held by tables of live sequences and by the prefix cache alone; when no sequence
-// lives and nothing is cached, every page is free.
+//       lives and nothing is cached, every page is free.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 #include "scheduler/batch/prefix_cache.h"
 #include "scheduler/batch/step_plan.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 // A request whose completions are being generated.
 struct OpenRequest {
   Request request;
   std::uint64_t arrival = 0;
-  std::vector<Trajectory> trajectories;  // [n], each set when its sequence ends
+  std::vector<messages::Trajectory> trajectories;  // [n], each set when its sequence ends
   std::int32_t unfinished = 0;
   bool cancelled = false;
 };
@@ -38,8 +38,8 @@ struct OpenRequest {
 // them the keys and values of the first `cached` are in pages, and the others are pending.
 struct RunningSequence {
   std::shared_ptr<OpenRequest> open;
-  std::size_t index = 0;   // of the trajectory
-  std::uint64_t seed = 0;  // of its draws
+  std::size_t index = 0;   // the trajectory's index
+  std::uint64_t seed = 0;  // the seed of the trajectory's draws
   Completion completion;
   std::vector<std::int32_t> tokens;  // prompt and completion, as far as the host knows them
   std::int32_t ahead = 0;            // tokens beyond these that are being drawn
@@ -132,4 +132,4 @@ class Sequences {
   std::vector<scheduler::Sequence> running_, waiting_;  // scratch of plan()
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -6,7 +6,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 template <class T>
@@ -78,4 +78,4 @@ TokenSampler::Drawn TokenSampler::take() {
   return {{tokens, count}, {log_probs, count}};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

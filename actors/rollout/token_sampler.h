@@ -15,7 +15,7 @@
 #include "runtime/device/staged.h"
 #include "runtime/device/stream.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 class TokenSampler {
  public:
@@ -62,4 +62,4 @@ class TokenSampler {
   std::deque<Untaken> untaken_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -12,7 +12,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 namespace {
 
@@ -22,7 +22,7 @@ const std::pair<Request, std::uint64_t> kEarliestGroup{
 
 }  // namespace
 
-Request request_of(GroupWork work) {
+Request request_of(messages::GroupWork work) {
   return {.key = GroupKey{work.group, work.attempt},
           .due = work.due,
           .pinned = work.version,
@@ -31,7 +31,8 @@ Request request_of(GroupWork work) {
           .prompt = std::move(work.prompt)};
 }
 
-Request request_of(const Evaluate& of, std::uint64_t part, EvaluationPrompt prompt) {
+Request request_of(const messages::Evaluate& of, std::uint64_t part,
+                   messages::EvaluationPrompt prompt) {
   return {.key = EvaluationKey{part, prompt.index},
           .pinned = of.version,
           .n = completions_of(of.sampling),
@@ -159,20 +160,23 @@ PolicyVersion WorkQueue::finish_update() {
   return *version_;
 }
 
-void OpenEvaluations::open(Evaluate evaluation, const std::function<void(Request)>& submit) {
-  std::vector<EvaluationPrompt> prompts = std::exchange(evaluation.prompts, {});
+void OpenEvaluations::open(messages::Evaluate evaluation,
+                           const std::function<void(Request)>& submit) {
+  std::vector<messages::EvaluationPrompt> prompts = std::exchange(evaluation.prompts, {});
   EvaluationDone done{.evaluation = evaluation.evaluation};
   if (prompts.empty()) return done_.push_back(std::move(done));
   const std::uint64_t part = ++part_last_;
   open_.emplace(part, Open{.prompts_left = prompts.size(), .done = std::move(done)});
-  for (EvaluationPrompt& prompt : prompts) submit(request_of(evaluation, part, std::move(prompt)));
+  for (messages::EvaluationPrompt& prompt : prompts)
+    submit(request_of(evaluation, part, std::move(prompt)));
 }
 
-void OpenEvaluations::completed(const EvaluationKey& key, std::vector<Trajectory> trajectories) {
+void OpenEvaluations::completed(const EvaluationKey& key,
+                                std::vector<messages::Trajectory> trajectories) {
   const auto open = open_.find(key.part);
   CHECK(open != open_.end());
   std::int32_t sample = 0;
-  for (Trajectory& trajectory : trajectories)
+  for (messages::Trajectory& trajectory : trajectories)
     open->second.done.completions.push_back({.index = key.index,
                                              .sample = sample++,
                                              .text = std::move(trajectory.text),
@@ -194,4 +198,4 @@ void OpenEvaluations::answered(std::map<std::uint64_t, Open>::iterator open) {
   open_.erase(open);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

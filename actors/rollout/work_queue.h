@@ -31,7 +31,7 @@
 #include "actors/rollout/engine.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 // Which lease of which group a request belongs to.
 struct GroupKey {
@@ -49,23 +49,24 @@ struct EvaluationKey {
 // One prompt and its n completions, of a group or of an evaluation.
 struct Request {
   std::variant<GroupKey, EvaluationKey> key;
-  StepId due;                           // of a group
+  StepId due;                           // set for a group
   std::optional<PolicyVersion> pinned;  // nullopt: the request is free
   std::int32_t n = 1;
   std::uint64_t seed = 0;
   std::string prompt;
   std::vector<std::int32_t> prompt_tokens;  // empty where the engine has no tokenizer
   Time submitted;                           // to the engine; decides nothing
-  // Of an evaluation only; a group is sampled as the engine's configuration says.
-  EvaluationSampling sampling;
+  // Set for an evaluation only; a group is sampled as the engine's configuration says.
+  messages::EvaluationSampling sampling;
 
   bool of_evaluation() const { return std::holds_alternative<EvaluationKey>(key); }
   std::uint64_t trajectory_seed(std::size_t index) const { return derive_seed(seed, {index}); }
 };
 
-Request request_of(GroupWork work);
+Request request_of(messages::GroupWork work);
 // The request for one `prompt` of the message `of`, whose other prompts do not matter.
-Request request_of(const Evaluate& of, std::uint64_t part, EvaluationPrompt prompt);
+Request request_of(const messages::Evaluate& of, std::uint64_t part,
+                   messages::EvaluationPrompt prompt);
 
 // The engine tells the queue what it starts and ends; the queue answers what may start and when the
 // weights may change. One thread.
@@ -77,7 +78,7 @@ class WorkQueue {
   void push(Request request);
   bool empty() const { return waiting_.empty(); }
   std::size_t size() const { return waiting_.size(); }
-  std::int64_t sequences() const { return sequences_; }  // of the waiting requests
+  std::int64_t sequences() const { return sequences_; }  // the sequences of all waiting requests
 
   // The request that may start now; nullptr if there is none. The pointer is valid until the next
   // call that changes the queue. take() removes this request and counts it as running; it CHECKs
@@ -129,7 +130,7 @@ class WorkQueue {
   std::int64_t running_evaluation_seqs_ = 0;  // completions of the evaluations among the pinned
   std::optional<PolicyVersion> version_;
   std::optional<PolicyVersion> version_high_;  // the highest that was installed (WQ-2)
-  std::optional<PolicyVersion> pending_;       // of begin_update()
+  std::optional<PolicyVersion> pending_;       // the version that begin_update() named
   std::optional<PolicyVersion> offered_;       // the newest that wants() heard of
 };
 
@@ -138,9 +139,9 @@ class WorkQueue {
 class OpenEvaluations {
  public:
   // Calls `submit` with a request for each prompt. A message without prompts is done at once.
-  void open(Evaluate evaluation, const std::function<void(Request)>& submit);
+  void open(messages::Evaluate evaluation, const std::function<void(Request)>& submit);
   // Each prompt is answered once, by completed() or unservable(); both CHECK that the key is open.
-  void completed(const EvaluationKey& key, std::vector<Trajectory> trajectories);
+  void completed(const EvaluationKey& key, std::vector<messages::Trajectory> trajectories);
   void unservable(const EvaluationKey& key);
   void clear() { open_.clear(); }
   std::vector<EvaluationDone> take_done() { return std::exchange(done_, {}); }
@@ -157,4 +158,4 @@ class OpenEvaluations {
   std::vector<EvaluationDone> done_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

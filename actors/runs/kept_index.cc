@@ -10,12 +10,12 @@
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kKeepAgainBytes = std::uint64_t{16} << 20;  // of the indexed file
+constexpr std::uint64_t kKeepAgainBytes = std::uint64_t{16} << 20;  // new bytes of the indexed file
 
 std::uint64_t checksum_of(std::string_view bytes) {
   return checksum64(std::as_bytes(std::span(bytes.data(), bytes.size())));
@@ -92,4 +92,4 @@ void IndexProgress::keep(const fs::path& run_dir, bool over,
     log::info("event=index_not_kept message=\"{}\"", done.error().message);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -20,7 +20,7 @@ namespace tandem {
 TANDEM_WIRE(LineMark, inode, offset, head, tail, inside_long_line)
 }  // namespace tandem
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 inline constexpr std::uint64_t kKeptBytesMax = std::uint64_t{128} << 20;
 
@@ -73,4 +73,4 @@ class IndexProgress {
   std::uint64_t bytes_read_ = 0;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 namespace fs = std::filesystem;
 
@@ -181,4 +181,4 @@ void MetricsIndex::keep(const fs::path& run_dir, bool over) {
   });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

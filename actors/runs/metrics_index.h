@@ -27,11 +27,11 @@
 #include "actors/runs/metrics_line.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 inline constexpr std::size_t kCellsMax = std::size_t{8} << 20;  // 64 MiB
 inline constexpr std::size_t kMetricKeysMax = 1024;             // further keys are left out
-inline constexpr std::uint64_t kRefreshBytesMax = std::uint64_t{256} << 20;  // of one request
+inline constexpr std::uint64_t kRefreshBytesMax = std::uint64_t{256} << 20;  // per request
 inline constexpr std::size_t kPointsDefault = 500, kPointsMax = 5000;
 
 // Both ends are included.
@@ -63,7 +63,8 @@ class MetricsIndex {
   MetricSeries series(const std::string& key, StepRange range, std::size_t points) const;
 
   std::size_t cells() const { return steps_.size() * (columns_.size() + 1); }
-  std::uint64_t bytes_read() const { return progress_.bytes_read(); }  // of metrics.jsonl, ever
+  // Bytes of metrics.jsonl, in all.
+  std::uint64_t bytes_read() const { return progress_.bytes_read(); }
 
  private:
   using Column = std::vector<double>;  // one value per row; missing ones at the end are gaps
@@ -84,4 +85,4 @@ class MetricsIndex {
   std::map<std::string, Column> columns_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -7,7 +7,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 class FlatLine {
@@ -89,4 +89,4 @@ bool read_metrics_line(std::string_view text, MetricsLine& line) {
   return true;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

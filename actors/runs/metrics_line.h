@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 inline constexpr std::int64_t kVersionMin = -1;  // the weights before the warm start
 inline constexpr std::int64_t kStepMax = std::int64_t{1} << 53;  // that JSON readers keep exact
@@ -25,4 +25,4 @@ struct MetricsLine {
 // left out. Reuses the memory of `line`.
 bool read_metrics_line(std::string_view text, MetricsLine& line);
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

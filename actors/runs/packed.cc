@@ -4,7 +4,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 namespace {
 
@@ -42,4 +42,4 @@ Result<std::string> unpacked(std::string bytes) {
   return content;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -8,7 +8,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 inline constexpr std::size_t kUnpackedMax = std::size_t{256} << 20;
 
@@ -18,4 +18,4 @@ std::string packed(std::string bytes);
 // kUnpackedMax bytes.
 Result<std::string> unpacked(std::string bytes);
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

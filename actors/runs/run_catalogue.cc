@@ -18,7 +18,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/line_file.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -256,7 +256,7 @@ std::int64_t step_of(const json& result, const json& newest) {
       .get<std::int64_t>();
 }
 
-// What became of a run, and why.
+// The outcome of a run, and the reason.
 struct RunEnd {
   std::string state, reason, message;
 };
@@ -328,4 +328,4 @@ json run_json(const Run& run, std::int64_t now_ms) {
           {"live", run.live}};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -21,7 +21,7 @@
 #include "runtime/base/guarded.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 struct JobFacts {  // from a run's job.yaml
   std::string name;
@@ -48,7 +48,8 @@ struct Run {
   bool live = false;      // its lock is held
   nlohmann::json result;  // result.json; null without one, and while the run is live
   nlohmann::json newest;  // the last whole line of metrics.jsonl, if there is no result
-  // resume.json: how the newest try to resume the run ended before the run went on. As `result`.
+  // resume.json: how the newest try to resume the run ended before the run went on. It has the form
+  // of `result`.
   nlohmann::json resume;
   std::int64_t created_ms = 0;
   std::optional<std::int64_t> started_ms, ended_ms;
@@ -65,13 +66,13 @@ class RunCatalogue {
   RunCatalogue(const std::filesystem::path& home, JobReaders read_job)
       : runs_(home / "runs"), read_job_(std::move(read_job)) {}
 
-  // Any thread.
+  // Any thread may call.
   std::vector<Run> list();  // newest first
   std::size_t count() const;
-  // By an id, or by a name that one run alone has. kNotFound, or kInvalid for a name of several
-  // runs.
+  // Finds a run by its id, or by a name that one run alone has. kNotFound, or kInvalid for a name
+  // of several runs.
   Result<Run> find(const std::string& wanted);
-  // Of its job file. kNotFound without one, else the reader's error.
+  // The keys of the run's job file. kNotFound without a job file, else the reader's error.
   Result<JobKeys> keys_of(const Run& run) const;
   // Deletes a run. kInvalid while it is live, kNotFound, or an error of the file system.
   Result<void> remove(const std::string& id);
@@ -80,7 +81,7 @@ class RunCatalogue {
   std::vector<std::string> ids() const;
   // The run of this id, read from its directory now.
   Run look(const std::string& id);
-  // From memory while the job file has not changed.
+  // The facts come from memory while the job file has not changed.
   JobFacts facts_of(const std::string& id);
 
   struct KnownFacts {
@@ -102,4 +103,4 @@ std::string unresumed_text(const std::string& why, std::int64_t step,
 // A run as `GET /api/v1/runs` shows it, by its files alone.
 nlohmann::json run_json(const Run& run, std::int64_t now_ms);
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -1,84 +1,28 @@
-// Rows are read by SQL with a bound on their number, and put in order here. Both journals may be
-// written to meanwhile by their owners.
 #include "actors/runs/run_events.h"
 
 #include <algorithm>
 #include <charconv>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "actors/exchange/journal_rows.h"
+#include "actors/runs/event_rows.h"
 #include "actors/runs/run_journal.h"
 #include "runtime/sqlite/sqlite.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-// Makes the oldest event the first. Rows come newest first, unless the query is for those after a
-// number.
-void put_in_order(std::vector<ClusterEvent>& events, const EventQuery& query) {
-  if (!query.since) std::reverse(events.begin(), events.end());
-}
-
-std::string order_and_limit(const char* column, const EventQuery& query) {
-  return std::string(" ORDER BY ") + column + (query.since ? " ASC" : " DESC") + " LIMIT " +
-         std::to_string(std::min(query.limit, kEventsMax));
-}
-
-// Null where there is no such file: a run that never began has no journal.
-Result<std::unique_ptr<sqlite::Sqlite>> open_if_there(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(fs::symlink_status(path, ignored)))
-    return std::unique_ptr<sqlite::Sqlite>();
-  return sqlite::Sqlite::open_to_read(path.string());
-}
-
-// Of the one event in the row of a milestone; kInfo where the row cannot be read.
-EventLevel level_of_row(const sqlite::Sqlite::Value& body) {
+// The level of the one event in the row of a milestone; kInfo where the row cannot be read.
+messages::EventLevel level_of_row(const sqlite::Sqlite::Value& body) {
   const auto events = RunJournal::events_in(body);
-  return events ? level_of(events->front()) : EventLevel::kInfo;
+  return events ? level_of(events->front()) : messages::EventLevel::kInfo;
 }
 
 }  // namespace
-
-bool is_of_job(const ClusterEvent& event, const std::string& job) {
-  return event.subject == job || event.subject.starts_with(job + "/");
-}
-
-Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::string& job,
-                                              const EventQuery& query) {
-  std::vector<ClusterEvent> events;
-  const auto journal = open_if_there(home / "controller.sqlite");
-  if (!journal) return journal.error();
-  if (!*journal) return events;
-  // A journal of an earlier version has no levels until a controller opens it.
-  std::string level = "NULL";
-  const auto columns =
-      (*journal)->query(kEventLevelColumn, [&](const sqlite::Sqlite::Row&) { level = "level"; });
-  if (!columns) return columns.error();
-  // '0' follows '/' in ASCII: the range is every subject that begins with "JOB/".
-  const auto done =
-      (*journal)->query("SELECT seq, time_ms, kind, subject, message, " + level +
-                            " FROM events WHERE (subject = ? OR "
-                            "(subject > ? AND subject < ?)) AND seq > ?" +
-                            order_and_limit("rowid", query),
-                        [&](const sqlite::Sqlite::Row& row) {
-                          events.push_back({.seq = sqlite::number_of(row[0]),
-                                            .time_ms = sqlite::number_of(row[1]),
-                                            .kind = sqlite::text_of(row[2]),
-                                            .subject = sqlite::text_of(row[3]),
-                                            .message = sqlite::text_of(row[4]),
-                                            .level = event_level(sqlite::text_of(row[5]))});
-                        },
-                        {job, job + "/", job + "0", query.since.value_or(-1)});
-  if (!done) return done.error();
-  put_in_order(events, query);
-  return events;
-}
 
 Result<std::vector<ClusterEvent>> journal_events(const fs::path& run_dir, const std::string& id,
                                                  const EventQuery& query) {
@@ -151,4 +95,4 @@ std::vector<ClusterEvent> merged(std::vector<ClusterEvent> a, std::vector<Cluste
   return a;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

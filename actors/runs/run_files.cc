@@ -13,7 +13,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 constexpr std::uint64_t kMetricsBytesMax = std::uint64_t{4} << 30;  // about a line of 1 KB per step
@@ -80,7 +80,8 @@ Result<void> RunFiles::open_metrics() {
 RunFiles::RunFiles(std::string run_dir, RunJournal journal)
     : run_dir_(std::move(run_dir)), journal_(std::move(journal)) {}
 
-Result<void> RunFiles::journal(std::span<const JournalEvent> events, Durability durability) {
+Result<void> RunFiles::journal(std::span<const exchange::JournalEvent> events,
+                               sqlite::Durability durability) {
   return journal_.append(events, unix_ms(), durability);
 }
 
@@ -137,9 +138,10 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 }
 
 Result<bool> RunFiles::sample(const std::string& json_line) {
-  // Counted also when it is dropped: after the first sample too many none follows, however short.
+  // A sample counts also when it is dropped: after the first sample too many none follows, however
+  // short.
   sample_bytes_ += json_line.size() + 1;
-  if (sample_bytes_ > kSamplesBytesMax) return !std::exchange(samples_full_, true);
+  if (sample_bytes_ > exchange::kSamplesBytesMax) return !std::exchange(samples_full_, true);
   if (const auto kept = append(samples_, "samples.jsonl", json_line); !kept) return kept.error();
   return false;
 }
@@ -172,8 +174,8 @@ Result<void> RunFiles::result(const std::string& text) {
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 
-Result<void> RunFiles::replay(const std::function<void(const JournalEntry&)>& take) {
+Result<void> RunFiles::replay(const std::function<void(const exchange::JournalEntry&)>& take) {
   return journal_.read(take);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

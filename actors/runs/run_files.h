@@ -24,7 +24,7 @@
 #include "actors/runs/run_journal.h"
 #include "actors/runs/tensorboard.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 // In a run directory: the outcome of a job that was to resume the run and ended before (see
 // controller/result_json.h).
@@ -33,20 +33,21 @@ inline constexpr const char* kResumeFile = "resume.json";
 enum class EventFiles { kNone, kTensorboard };
 
 // Owned by one exchange. The members keep the contracts of RunRecord.
-class RunFiles final : public RunRecord {
+class RunFiles final : public exchange::RunRecord {
  public:
   // `run_dir` exists. Files that are there are continued.
   static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir,
                                                 EventFiles event_files = EventFiles::kNone);
 
-  Result<void> journal(std::span<const JournalEvent> events, Durability durability) override;
+  Result<void> journal(std::span<const exchange::JournalEvent> events,
+                       sqlite::Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
-  Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
+  Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
  private:
   RunFiles(std::string run_dir, RunJournal journal);
@@ -59,8 +60,8 @@ class RunFiles final : public RunRecord {
   RunJournal journal_;
   std::ofstream metrics_, samples_;
   std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
-  std::size_t sample_bytes_ = 0;                  // of all incarnations of the run
+  std::size_t sample_bytes_ = 0;                  // counts all incarnations of the run
   bool samples_full_ = false;                     // and sample() has said so
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -7,7 +7,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 std::shared_ptr<RunIndexes::Entry> RunIndexes::entry(const std::filesystem::path& run_dir) {
   return table_.with([&](Table& table) {
@@ -76,4 +76,4 @@ std::size_t RunIndexes::runs_held() {
   return table_.with([](Table& table) { return table.entries.size(); });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -17,7 +17,7 @@
 #include "actors/runs/sample_index.h"
 #include "runtime/base/guarded.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 inline constexpr std::size_t kRunsIndexedMax = 32;
 inline constexpr std::size_t kCellsOfAllRunsMax = 2 * kCellsMax;
@@ -74,4 +74,4 @@ class RunIndexes {
   Guarded<Table> table_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

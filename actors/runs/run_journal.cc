@@ -15,7 +15,7 @@
 #include "runtime/base/json.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 constexpr const char* kFile = "/journal.sqlite";
@@ -59,29 +59,31 @@ nlohmann::json json_of(const std::string& text) {
   return text.empty() ? nlohmann::json() : nlohmann::json(text);
 }
 
-// What all rows have in one of the columns; its empty value where they differ.
+// The value that all rows have in one of the columns; an empty value where they differ.
 template <class Column>
-Column in_common(const std::vector<JournalRow>& rows, Column JournalRow::*column) {
+Column in_common(const std::vector<exchange::JournalRow>& rows,
+                 Column exchange::JournalRow::*column) {
   const bool equal = std::ranges::all_of(
-      rows, [&](const JournalRow& row) { return row.*column == rows.front().*column; });
+      rows, [&](const exchange::JournalRow& row) { return row.*column == rows.front().*column; });
   return equal ? rows.front().*column : Column{};
 }
 
-JournalRow in_common(const std::vector<JournalRow>& rows) {
+exchange::JournalRow in_common(const std::vector<exchange::JournalRow>& rows) {
   return {.kind = {},
           .group = {},
-          .lease = in_common(rows, &JournalRow::lease),
-          .holder = in_common(rows, &JournalRow::holder),
-          .step = in_common(rows, &JournalRow::step),
-          .version = in_common(rows, &JournalRow::version),
-          .position = in_common(rows, &JournalRow::position),
-          .detail = in_common(rows, &JournalRow::detail)};
+          .lease = in_common(rows, &exchange::JournalRow::lease),
+          .holder = in_common(rows, &exchange::JournalRow::holder),
+          .step = in_common(rows, &exchange::JournalRow::step),
+          .version = in_common(rows, &exchange::JournalRow::version),
+          .position = in_common(rows, &exchange::JournalRow::position),
+          .detail = in_common(rows, &exchange::JournalRow::detail)};
 }
 
 // The list of the groups, without the columns that stand in their row already.
-std::string list_of(const std::vector<JournalRow>& groups, const JournalRow& common) {
+std::string list_of(const std::vector<exchange::JournalRow>& groups,
+                    const exchange::JournalRow& common) {
   nlohmann::json list = nlohmann::json::array();
-  for (const JournalRow& row : groups) {
+  for (const exchange::JournalRow& row : groups) {
     nlohmann::json item{json_of(row.group),
                         common.lease ? nlohmann::json() : json_of(row.lease),
                         common.step ? nlohmann::json() : json_of(row.step),
@@ -97,14 +99,14 @@ std::string list_of(const std::vector<JournalRow>& groups, const JournalRow& com
 
 // A row of the table while events are gathered for it.
 struct Gathered {
-  JournalRow own;                  // of the event; without a kind the columns are its groups'
-  std::vector<JournalRow> groups;  // of one kind
+  exchange::JournalRow own;  // the event's row; without a kind it has its groups' columns
+  std::vector<exchange::JournalRow> groups;  // rows of one kind
   std::string body;
 };
 
 // Events stand in a body one behind the other, each after its length as four bytes, the lowest
 // first.
-void add_to_body(std::string& body, const JournalEvent& event) {
+void add_to_body(std::string& body, const exchange::JournalEvent& event) {
   const std::string bytes = wire::encode(event);
   for (int shift = 0; shift < 32; shift += 8)
     body += static_cast<char>(bytes.size() >> shift & 0xff);
@@ -112,25 +114,25 @@ void add_to_body(std::string& body, const JournalEvent& event) {
 }
 
 // The events of a body; empty where it holds anything else.
-std::vector<JournalEvent> events_of(std::string_view body) {
-  std::vector<JournalEvent> events;
+std::vector<exchange::JournalEvent> events_of(std::string_view body) {
+  std::vector<exchange::JournalEvent> events;
   while (body.size() > 4) {
     std::size_t size = 0;
     for (int i = 3; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(body[i]);
     body.remove_prefix(4);
     if (size > body.size()) return {};
-    auto event = wire::decode<JournalEvent>(std::string(body.substr(0, size)));
+    auto event = wire::decode<exchange::JournalEvent>(std::string(body.substr(0, size)));
     if (!event) return {};
     events.push_back(std::move(*event));
     body.remove_prefix(size);
   }
-  return body.empty() ? std::move(events) : std::vector<JournalEvent>{};
+  return body.empty() ? std::move(events) : std::vector<exchange::JournalEvent>{};
 }
 
-std::vector<Gathered> gather(std::span<const JournalEvent> events) {
+std::vector<Gathered> gather(std::span<const exchange::JournalEvent> events) {
   std::vector<Gathered> rows;
-  for (const JournalEvent& event : events) {
-    JournalRows columns = rows_of(event);
+  for (const exchange::JournalEvent& event : events) {
+    exchange::JournalRows columns = rows_of(event);
     const bool of_one_group = columns.of_groups.empty() && columns.of_event.group;
     const bool goes_on = of_one_group && !rows.empty() && rows.back().own.kind.empty() &&
                          rows.back().groups.back().kind == columns.of_event.kind &&
@@ -152,12 +154,12 @@ sqlite::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
   const auto& groups = gathered.groups;
   const bool own = !gathered.own.kind.empty();
   sqlite::Sqlite::Value kind, list;
-  JournalRow common = gathered.own;
+  exchange::JournalRow common = gathered.own;
   if (!groups.empty()) {
     kind = groups.front().kind;
     if (!own) common = in_common(groups);
     // Beside an event's own columns its groups keep theirs, but for those that the view shares.
-    JournalRow shared = own ? JournalRow{} : common;
+    exchange::JournalRow shared = own ? exchange::JournalRow{} : common;
     if (own && groups.front().kind == "trained") {
       shared.step = common.step;
       shared.version = common.version;
@@ -199,7 +201,8 @@ Result<std::int64_t> schema_of(sqlite::Sqlite& database) {
 Error other_schema(const std::string& path, std::int64_t schema) {
   return {ErrorCode::kInvalid,
           "the run's journal has schema " + std::to_string(schema) +
-              ", and this version of tandem reads schema " + std::to_string(kJournalSchema),
+              ", and this version of tandem reads schema " +
+              std::to_string(exchange::kJournalSchema),
           path,
           "resume the run with the version of tandem that wrote it, or begin a new run from its "
           "checkpoint (model.path: RUN_DIR/checkpoints/step-N)"};
@@ -209,7 +212,7 @@ Error other_schema(const std::string& path, std::int64_t schema) {
 Result<bool> is_new(sqlite::Sqlite& database, const std::string& path) {
   const auto schema = schema_of(database);
   if (!schema) return schema.error();
-  if (*schema != 0 && *schema != kJournalSchema) return other_schema(path, *schema);
+  if (*schema != 0 && *schema != exchange::kJournalSchema) return other_schema(path, *schema);
   return *schema == 0;
 }
 
@@ -230,10 +233,10 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir) {
   const auto empty = is_new(**database, path);
   if (!empty) return empty.error();
   if (*empty) {
-    const std::string made = std::string("BEGIN IMMEDIATE;") + kTables +
-                             "CREATE INDEX milestones ON events(kind) WHERE kind IN " +
-                             kMilestoneKinds +
-                             ";PRAGMA user_version = " + std::to_string(kJournalSchema) + ";COMMIT";
+    const std::string made =
+        std::string("BEGIN IMMEDIATE;") + kTables +
+        "CREATE INDEX milestones ON events(kind) WHERE kind IN " + kMilestoneKinds +
+        ";PRAGMA user_version = " + std::to_string(exchange::kJournalSchema) + ";COMMIT";
     if (const auto done = (*database)->run_script(made); !done) return done.error();
   }
   return RunJournal(path, std::move(*database));
@@ -245,18 +248,19 @@ Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
   if (!database) return database.error();
   const auto schema = schema_of(**database);
   if (!schema) return schema.error();
-  if (*schema != kJournalSchema) return other_schema(path, *schema);
+  if (*schema != exchange::kJournalSchema) return other_schema(path, *schema);
   return RunJournal(path, std::move(*database));
 }
 
-Result<void> RunJournal::append(std::span<const JournalEvent> events, std::int64_t time_ms,
-                                Durability durability) {
+Result<void> RunJournal::append(std::span<const exchange::JournalEvent> events,
+                                std::int64_t time_ms, sqlite::Durability durability) {
   std::vector<sqlite::Sqlite::Row> rows;
   for (Gathered& gathered : gather(events)) rows.push_back(row_of(std::move(gathered), time_ms));
   return database_->insert(kInsert, rows, durability);
 }
 
-Result<std::vector<JournalEvent>> RunJournal::events_in(const sqlite::Sqlite::Value& body) {
+Result<std::vector<exchange::JournalEvent>> RunJournal::events_in(
+    const sqlite::Sqlite::Value& body) {
   const auto* blob = std::get_if<sqlite::Sqlite::Blob>(&body);
   const auto bytes = unpacked(blob ? blob->bytes : "");
   if (!bytes) return bytes.error();
@@ -265,7 +269,8 @@ Result<std::vector<JournalEvent>> RunJournal::events_in(const sqlite::Sqlite::Va
   return events;
 }
 
-Result<void> RunJournal::read(const std::function<void(const JournalEntry&)>& take) const {
+Result<void> RunJournal::read(
+    const std::function<void(const exchange::JournalEntry&)>& take) const {
   std::optional<Error> damaged;
   const auto asked = database_->query(
       "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const sqlite::Sqlite::Row& row) {
@@ -278,11 +283,12 @@ Result<void> RunJournal::read(const std::function<void(const JournalEntry&)>& ta
                           path_, "restore the file, or begin a new run"};
           return;
         }
-        for (JournalEvent& event : *events) take({sqlite::number_of(row[1]), std::move(event)});
+        for (exchange::JournalEvent& event : *events)
+          take({sqlite::number_of(row[1]), std::move(event)});
       });
   if (!asked) return asked;
   if (damaged) return *damaged;
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -21,7 +21,7 @@
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/sqlite/sqlite.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 // The kinds of events that are milestones of a run, as a list of SQL. An index of these alone finds
 // them among any number of events about groups.
@@ -37,16 +37,16 @@ class RunJournal {
   static Result<RunJournal> open(const std::string& run_dir);
   // Whether open() would take the journal of a run that is to go on. Writes nothing.
   static Result<void> check(const std::string& run_dir);
-  // For reading alone: nothing is written.
+  // Opens the journal for reading alone: nothing is written.
   static Result<RunJournal> open_to_read(const std::string& run_dir);
 
-  Result<void> append(std::span<const JournalEvent> events, std::int64_t time_ms,
-                      Durability durability);
+  Result<void> append(std::span<const exchange::JournalEvent> events, std::int64_t time_ms,
+                      sqlite::Durability durability);
   // Calls `take` with all events in order. kInvalid, with the event's number, for bytes that are no
   // event; those before it have been taken.
-  Result<void> read(const std::function<void(const JournalEntry&)>& take) const;
+  Result<void> read(const std::function<void(const exchange::JournalEntry&)>& take) const;
   // The events in one value of the column `body`, at least one.
-  static Result<std::vector<JournalEvent>> events_in(const sqlite::Sqlite::Value& body);
+  static Result<std::vector<exchange::JournalEvent>> events_in(const sqlite::Sqlite::Value& body);
 
  private:
   RunJournal(std::string path, std::unique_ptr<sqlite::Sqlite> database)
@@ -56,4 +56,4 @@ class RunJournal {
   std::unique_ptr<sqlite::Sqlite> database_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

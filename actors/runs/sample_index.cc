@@ -9,7 +9,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 namespace fs = std::filesystem;
 
@@ -126,4 +126,4 @@ void SampleIndex::keep(const fs::path& run_dir, bool over) {
   });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -19,7 +19,7 @@
 #include "actors/runs/kept_index.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 inline constexpr std::size_t kSamplesIndexedMax = std::size_t{1} << 20;
 inline constexpr std::size_t kSamplePageDefault = 64, kSamplePageMax = 1000;
@@ -37,7 +37,7 @@ struct SampleQuery {
 // Holds at most kSamplesIndexedMax samples: later ones are not found.
 class SampleIndex {
  public:
-  // As MetricsIndex::refresh() and keep().
+  // Both do what MetricsIndex::refresh() and keep() do.
   Result<void> refresh(const std::filesystem::path& run_dir);
   void keep(const std::filesystem::path& run_dir, bool over);
   // The newest samples that match, newest first, each with its number as `seq`; at most query.limit
@@ -48,7 +48,7 @@ class SampleIndex {
   std::vector<std::int64_t> steps(const SampleQuery& query) const;
 
   std::size_t size() const { return offsets_.size(); }
-  // Of samples.jsonl, ever.
+  // How many bytes of samples.jsonl have been read in all.
   std::uint64_t bytes_read() const { return progress_.bytes_read() + page_bytes_read_; }
 
  private:
@@ -65,4 +65,4 @@ class SampleIndex {
   std::vector<std::uint8_t> flags_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

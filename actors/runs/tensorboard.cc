@@ -24,18 +24,16 @@
 #include "runtime/base/line_file.h"
 #include "runtime/node/resources.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNameBegin = "events.out.tfevents.";
-constexpr std::size_t kSecondsDigits = 10;                 // of a name: up to the year 2286
-constexpr std::size_t kHostCharsMax = 64;                  // of a name
-constexpr std::size_t kRecordBytesMax = 16u << 20;         // a line of kLineBytesMax makes less
-constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // of history at a time
-
-// ---- protobuf and records
+constexpr std::size_t kSecondsDigits = 10;          // digits in a name: enough up to the year 2286
+constexpr std::size_t kHostCharsMax = 64;           // characters in a name
+constexpr std::size_t kRecordBytesMax = 16u << 20;  // a line of kLineBytesMax makes less
+constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // how much history is written at a time
 
 enum class WireType : std::uint64_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
@@ -118,7 +116,7 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// Nothing where the file ends, or is damaged: TensorBoard reads no further either.
+// nullopt where the file ends, or is damaged: TensorBoard reads no further either.
 std::optional<std::string> next_record(std::ifstream& file) {
   std::string head(12, '\0'), data, check(4, '\0');
   if (!file.read(head.data(), 12)) return std::nullopt;
@@ -132,15 +130,13 @@ std::optional<std::string> next_record(std::ifstream& file) {
   return data;
 }
 
-// ---- earlier files
-
 struct OwnEvent {
   std::int64_t step = 0;
   bool is_start = false;
   std::string_view body;  // all but the wall time
 };
 
-// Nothing for the file's version, and for what somebody else has written.
+// nullopt for the file's version, and for an event that another program has written.
 std::optional<OwnEvent> own_event(std::string_view data) {
   if (data.size() < kWallTimeBytes + 2 || data[0] != '\x09' || data[kWallTimeBytes] != '\x10')
     return std::nullopt;
@@ -177,7 +173,7 @@ void look_through(const fs::path& path, std::int64_t limit, std::optional<Shown>
   }
 }
 
-// In the order in which TensorBoard reads them.
+// The files in the order in which TensorBoard reads them.
 Result<std::vector<fs::path>> event_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code failure;
@@ -334,4 +330,4 @@ Result<void> TensorboardWriter::each_line(const TakeLine& take) const {
   return {};
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

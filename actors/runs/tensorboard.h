@@ -11,12 +11,13 @@
 //
 // Sources of the formats: TensorFlow's lib/io/record_writer.h (a record is the u64 length of its
 // data, masked CRC-32C of these eight bytes, data, masked CRC-32C of the data; all little-endian)
-// and util/event.proto, framework/summary.proto for the data. Of the latter these fields are used:
+// and util/event.proto, framework/summary.proto for the data. These fields of the two .proto files
+// are used:
 //   Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
 //           SessionLog session_log = 7; }
 //   Summary { repeated Value value = 1; }  Value { string tag = 1; float simple_value = 2; }
 //   SessionLog { SessionStatus status = 1; }  SessionStatus { START = 1; }
-// Of a START event TensorBoard forgets every step that it has read so far and that is not below the
+// At a START event TensorBoard forgets every step that it has read so far and that is not below the
 // event's own (tensorboard/backend/event_processing/event_accumulator.py).
 #pragma once
 
@@ -33,9 +34,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
-// Of one incarnation of one run. A single thread.
+// Writes the event file of one incarnation of one run. A single thread uses it.
 class TensorboardWriter {
  public:
   // Touches nothing before the first add(). `clock` is the wall time in milliseconds since 1970.
@@ -64,9 +65,9 @@ class TensorboardWriter {
 
   const std::filesystem::path run_dir_;
   const std::function<std::int64_t()> clock_;
-  std::filesystem::path path_;  // of file_
+  std::filesystem::path path_;  // the path of file_
   std::ofstream file_;          // open from the first add()
   MetricsLine line_;            // the newest
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -186,7 +186,7 @@ struct BackwardChunk {
 struct BackwardBlock {
   QueryBlock queries;
   QueryBlock douts;       // the same rows of dout
-  std::int64_t row = 0;   // of query 0
+  std::int64_t row = 0;   // the row of query 0
   std::int64_t head = 0;  // the first of the block's heads
 };
 

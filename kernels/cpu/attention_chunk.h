@@ -25,8 +25,8 @@ struct QueryBlock {
   std::int64_t row_stride = 0;  // elements from query to query
   std::int64_t queries = 0;
   std::int64_t heads = 0;           // queries * heads <= kRowsMax
-  std::int64_t channels = 0;        // of a head: D
-  std::int64_t first_position = 0;  // of query 0
+  std::int64_t channels = 0;        // in a head: D
+  std::int64_t first_position = 0;  // where query 0 stands
   float scale = 0;
 
   std::int64_t rows() const { return queries * heads; }
@@ -70,7 +70,7 @@ template <class T>
 struct BlockOutput {
   T* out = nullptr;             // query 0 of head 0
   std::int64_t row_stride = 0;  // elements from query to query
-  float* lse = nullptr;         // of query 0 and head 0
+  float* lse = nullptr;         // the entry of query 0 and head 0
   std::int64_t lse_stride = 0;  // H
 };
 void finish(const QueryBlock& block, const SoftmaxRows& state, const BlockOutput<float>& output);

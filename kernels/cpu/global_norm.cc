@@ -5,8 +5,9 @@
 
 namespace tandem::kernels::TANDEM_CPU_ISA {
 
-// Plain double arithmetic without simd.h: the order of the eight sums and of their tree is stated
-// here, and cuda/global_norm.cu repeats it. A range is one block, so each block has one writer.
+// This is plain double arithmetic without simd.h: the order of the eight sums and of their tree is
+// stated here, and cuda/global_norm.cu repeats it. A range is one block, so each block has one
+// writer.
 void sum_of_squares(const Stream& stream, const SumOfSquares& op) {
   constexpr std::int64_t kSums = 8;
   const std::int64_t elements = op.x.dim(0);

@@ -301,7 +301,7 @@ void multiply_block(const Part<T, float>& block, const PanelSource<T>& b, std::i
   alignas(64) U copied[kByRow];
   alignas(64) U wide[kWidens ? kBlockTerms * kPanel : 1];
   const std::int64_t steps = ceil_div(block.terms, kTerms<T>);
-  const std::int64_t tiles = ceil_div(block.rows, kRowUnit);  // of a panel
+  const std::int64_t tiles = ceil_div(block.rows, kRowUnit);  // tiles per panel
   Ahead ahead[2];
   Product<U> product{.a_row = block.a.line,
                      .a_step = block.a.term * kTerms<T>,

@@ -71,7 +71,7 @@ struct RowGradient {
   const T* weight;
   float inverse;
   T* dx;
-  float* dweight;  // of the row's block
+  float* dweight;  // that of the row's block
   std::int64_t channels;
   bool accumulate;
 };

@@ -65,9 +65,9 @@ TANDEM_INLINE __m256 widen_half(const Bf16* p) {
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
-// To nearest, ties to even: 0x7fff plus the last bit that is kept carries into the upper half when
-// the lower half is more than half a unit, or exactly half a unit above an odd number. A NaN is not
-// rounded, which could make an infinity of it, but gets the bit of a quiet NaN.
+// Rounds to nearest, ties to even: 0x7fff plus the last bit that is kept carries into the upper
+// half when the lower half is more than half a unit, or exactly half a unit above an odd number. A
+// NaN is not rounded, which could make an infinity of it, but gets the bit of a quiet NaN.
 TANDEM_INLINE __m256i narrow_half(__m256 a) {
   const __m256i bits = _mm256_castps_si256(a);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

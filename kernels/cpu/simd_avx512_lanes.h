@@ -20,7 +20,7 @@ struct Pairs16 {
 };
 
 // Sums that a tile (tile.h) can hold in registers, counted in 16-lane vectors, and the most rows of
-// a tile; for f32 and for pairs. Of 32 registers 24 hold sums.
+// a tile; for f32 and for pairs. 24 of the 32 registers hold sums.
 inline constexpr int kTileVectors = 24;
 inline constexpr int kTileRowsMax = 12;
 inline constexpr int kPairTileVectors = 24;
@@ -47,10 +47,10 @@ TANDEM_INLINE void store(float* p, F32x16 a, int n) {
 TANDEM_INLINE F32x16 widen(__m256i bits) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
 }
-// To nearest, ties to even: 0x7fff plus the last bit that is kept carries into the upper half when
-// the lower half is more than half a unit, or exactly half a unit above an odd number. A NaN is not
-// rounded, which could make an infinity of it, but gets the bit of a quiet NaN. The processor's
-// own instruction would take denormals for zeros.
+// Rounds to nearest, ties to even: 0x7fff plus the last bit that is kept carries into the upper
+// half when the lower half is more than half a unit, or exactly half a unit above an odd number. A
+// NaN is not rounded, which could make an infinity of it, but gets the bit of a quiet NaN. The
+// processor's own instruction would take denormals for zeros.
 TANDEM_INLINE __m256i narrow(F32x16 a) {
   const __m512i bits = _mm512_castps_si512(a.v);
   const __m512i odd = _mm512_and_epi32(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

@@ -130,7 +130,7 @@ struct PackedKeys {
 struct PagedKeys {
   const float* k;
   const float* v;
-  const std::int32_t* pages;  // of the sequence
+  const std::int32_t* pages;  // the sequence's pages
   std::int64_t page_positions, groups, channels, group;
 
   __device__ __forceinline__ void load(std::int64_t chunk, std::int64_t positions,

@@ -40,14 +40,14 @@ static_assert(kSplitChunks * kMatrixChunk == kSplitPositions);
 template <int kPadded, int kTeamThreads, int kTeams, int kPieceRows, int kStages>
 struct Form {
   static constexpr int kChannels = kPadded;
-  static constexpr int kColumns = kPadded < 128 ? kPadded : 128;  // of the output, in one block
+  static constexpr int kColumns = kPadded < 128 ? kPadded : 128;  // output columns in one block
   static constexpr int kTeam = kTeamThreads;
   static constexpr int kInBlock = kTeams;
   static constexpr int kThreads = kTeamThreads * kInBlock;
   static constexpr int kRows = kTeamThreads / kWarp * kMatrixRows;
   static constexpr int kRing = kStages;
   static constexpr int kPiece = kPieceRows;
-  static constexpr int kPieces = kMatrixChunk / kPieceRows;  // of keys in a chunk, and of values
+  static constexpr int kPieces = kMatrixChunk / kPieceRows;        // per chunk of keys or of values
   static constexpr int kSlot = kPieceRows * kTileStride<kPadded>;  // elements
   static constexpr std::size_t kSharedBytes =
       (kRows + kPieceRows * kStages * kInBlock) * kTileRowBytes<kPadded>;
@@ -79,7 +79,7 @@ struct PackedKeys {
 struct PagedKeys {
   const Bf16* k;
   const Bf16* v;
-  const std::int32_t* pages;  // of the sequence
+  const std::int32_t* pages;  // the sequence's pages
   unsigned page_positions;
   std::int64_t groups, channels, group;
 
@@ -111,7 +111,7 @@ __device__ __forceinline__ int chunks_of(const Block& block) {
 
 // The 16 rows of a warp.
 struct WarpRows {
-  const Bf16* q;    // of the first row, in shared memory
+  const Bf16* q;    // the first row's queries, in shared memory
   int seen[2];      // positions that the lane's rows see
   int seen_by_any;  // by any row of the warp
   float scale;
@@ -515,7 +515,7 @@ Launch launch_of(std::int64_t rows, std::int64_t sequences, std::int64_t heads, 
 SplitSums split_sums(const AttentionPaged& op, bool row_each, std::int64_t blocks) {
   if (op.workspace.empty() || blocks == 0) return {};
   const std::int64_t positions = op.block_tables.dim(1) * op.k_pages.dim(2);
-  const std::int64_t rows = op.first_position.dim(0);  // of sums
+  const std::int64_t rows = op.first_position.dim(0);  // rows of sums
   const std::int64_t one = attention_paged_workspace(rows, op.q.dim(1), op.q.dim(2), 1);
   const std::int64_t splits =
       std::min<std::int64_t>(op.workspace.elements() / one, blocks_for(positions, kSplitPositions));

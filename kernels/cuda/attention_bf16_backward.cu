@@ -28,7 +28,7 @@ static_assert(kGroupHeadsMax <= kOthers);
 template <int kPadded>
 struct GradientForm {
   static constexpr int kChannels = kPadded;
-  static constexpr int kColumns = kPadded < 128 ? kPadded : 128;  // of the gradients, in one block
+  static constexpr int kColumns = kPadded < 128 ? kPadded : 128;  // gradient columns in one block
   static constexpr int kThreads = (kPadded <= 128 ? 4 : 2) * kWarp;
   static constexpr int kRows = kThreads / kWarp * kMatrixRows;  // own rows of a block
   static constexpr int kStages = kPadded <= 128 ? 2 : 1;

@@ -20,7 +20,7 @@ __device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.
 
 // The queries of one block, all of one sequence.
 struct Block {
-  std::int64_t row = 0;             // of query 0 in [T, …]
+  std::int64_t row = 0;             // the row of query 0 in [T, …]
   std::int64_t first_position = 0;  // position of query 0 in its sequence
   int queries = 0;
   int heads = 0;          // number of heads that share the key/value head
@@ -91,7 +91,7 @@ inline constexpr std::int64_t kNoRow = -1;  // instead of a row: zeros, nothing 
 // One piece of work, where segments are cut into pieces of a fixed number of own rows.
 struct Piece {
   std::int64_t segment = 0;  // the number of segments if there is no such piece
-  std::int64_t index = 0;    // of the piece within its segment
+  std::int64_t index = 0;    // the piece's index within its segment
 };
 
 // The piece with number `piece`, counted over all segments. All lanes of a warp call together and

@@ -12,7 +12,7 @@ template <class T>
 struct Gradients {
   Heads<T> dout, q, k, v, dq, dk, dv;
   const Segment* segments;  // in device memory
-  std::int64_t count;       // of segments
+  std::int64_t count;       // the number of segments
   const float* lse;         // [T, H]
   const float* means;       // [T, H], of dout . out
   int heads, groups;

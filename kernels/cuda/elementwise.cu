@@ -29,7 +29,7 @@ __global__ void scale_kernel(T* y, float factor, std::int64_t count) {
   store_pack<kVector>(y + at, scaled, count - at);
 }
 
-// Between f32 and bf16; a thread takes as many elements as a pack of f32 has.
+// Converts between f32 and bf16; a thread takes as many elements as a pack of f32 has.
 template <class X, class Y, bool kVector>
 __global__ void convert_kernel(const X* x, Y* y, std::int64_t count) {
   const std::int64_t at = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack<float>;

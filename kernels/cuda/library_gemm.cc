@@ -298,7 +298,7 @@ class Trial {
   }
 
   cudaStream_t stream_;
-  Shape shape_;  // of the part that is tried, with kTriedMax rows
+  Shape shape_;  // the shape of the part that is tried, with kTriedMax rows
   Scratch a_{bytes(shape_.in, (kTriedMax + kPeriod) * shape_.a_stride)};
   Scratch b_{bytes(shape_.in, b_rows() * shape_.b_stride)};
   Scratch c_{static_cast<std::int64_t>(c_bytes(kTriedMax))};
@@ -446,7 +446,7 @@ bool library_gemm(const Stream& stream, const Gemm& gemm) {
                     .c_stride = gemm.c.row_stride};
   if (shape.rows == 0 || shape.columns == 0 || shape.steps == 0) return false;
   if (!aligned(gemm.a) || !aligned(gemm.b) || !aligned(gemm.c)) return false;
-  // Never destroyed: at the end of the process the driver may have shut down before.
+  // The object is never destroyed: at the end of the process the driver may have shut down before.
   static auto& library = *new Guarded<Library>;
   return library.with([&](Library& l) { return l.multiply(stream, gemm, shape); });
 }

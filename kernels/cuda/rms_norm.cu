@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kSumColumns = 32;  // of dweight, per block of the last sum
+constexpr int kSumColumns = 32;  // columns of dweight, per block of the last sum
 constexpr int kSumLanes = 32;
 
 // A [R, C] or [T, H, C] view as rows of C channels.

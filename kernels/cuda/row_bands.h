@@ -71,7 +71,7 @@ struct RowTrials {
   std::function<bool(const Algorithm&)> general;
   // The first `rows` rows of the trial's product, dense, or nothing if the algorithm fails.
   std::function<std::vector<std::byte>(const Algorithm&, std::int64_t rows)> product;
-  std::size_t element_bytes = 1;  // of the product
+  std::size_t element_bytes = 1;  // the size of an element of the product
 };
 
 namespace row_bands {

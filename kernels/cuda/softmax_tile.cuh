@@ -40,7 +40,7 @@ struct SoftmaxTile {
   }
 
   // Turns products into weights relative to the row's new maximum, adds them to the sums and
-  // rescales the earlier sums and `out`. Of the chunk's columns the rows see the first `visible`; a
+  // rescales the earlier sums and `out`. The rows see the first `visible` columns of the chunk; a
   // row that sees none keeps its sums to the bit.
   __device__ __forceinline__ void weigh(const int (&visible)[2], float scale,
                                         float (&scores)[kMatrixChunk / 8][4]) {
@@ -117,9 +117,9 @@ struct SoftmaxTile {
     }
   }
 
-  // To and from shared memory: lanes side by side, so that banks do not conflict. A value goes to
-  // the lane of the same index, of this warp or another one. A lane has two maxima, two sums and
-  // four outputs for each eight columns.
+  // These copy sums to and from shared memory: lanes side by side, so that banks do not conflict. A
+  // value goes to the lane of the same index, of this warp or another one. A lane has two maxima,
+  // two sums and four outputs for each eight columns.
   static constexpr int kFloats = (kColumns / 2 + 4) * kWarp;
   template <class Visit>
   __device__ __forceinline__ void each(const Visit& visit) {

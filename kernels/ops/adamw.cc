@@ -20,7 +20,7 @@ std::int64_t ceiling(std::int64_t count, std::int64_t of) { return (count + of -
 
 }  // namespace
 
-// First the flags, then the blocks' counts.
+// The workspace has first the flags, then the blocks' counts.
 std::int64_t adamw_workspace(std::int64_t elements) {
   return ceiling(elements, kChangesPerWord) + ceiling(elements, kChangesPerBlock);
 }

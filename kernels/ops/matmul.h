@@ -18,8 +18,8 @@
 //       is one chain over all M terms, which starts from dw's own value. So a row of y or dx does
 //       not depend on M, on the other rows, on threads or on the instruction set; dw of f32
 //       operands does not depend on how M rows are cut into consecutive calls; packed or not gives
-//       the same bits. Of bf16 operands a chain takes its terms in pairs, t = 0 and 1, then 2 and
-//       3, and so on; of a pair it takes the odd term first. An odd number of terms is filled with
+//       the same bits. With bf16 operands a chain takes its terms in pairs, t = 0 and 1, then 2 and
+//       3, and so on; in a pair it takes the odd term first. An odd number of terms is filled with
 //       a term 0 * 0. In every operation of the sums, those between chains included, operands and
 //       results that are denormal count as zeros of their sign. dw of bf16 operands does not depend
 //       on how M rows are cut into consecutive calls of which all but the last have an even number
@@ -77,7 +77,7 @@ struct PackWeight {
 // Forward.
 struct Matmul {
   TensorView x;         // [M, K]
-  PackedWeight weight;  // of [N, K]
+  PackedWeight weight;  // made from [N, K]
   TensorView y;         // [M, N] written, or added to; of x's dtype or f32
   Output output = Output::kWrite;
   Rows rows = Rows::kInvariant;

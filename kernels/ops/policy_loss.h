@@ -33,18 +33,33 @@
 #include <cstdint>
 
 #include "kernels/operand.h"
+#include "runtime/base/enum_names.h"
 
 namespace tandem::kernels {
 
 inline constexpr float kLogRatioMax = 20.0f;
 
 enum class LossMode : std::uint8_t { kVanilla, kGspo, kCispo };
+constexpr auto enum_names(LossMode) {
+  using enum LossMode;
+  return enum_name_rows<LossMode>({{kVanilla, "vanilla"}, {kGspo, "gspo"}, {kCispo, "cispo"}});
+}
 
 // Estimators of the KL divergence of one token, with d = its log-probability under the policy minus
 // that under the reference: d, |d|, d^2 / 2, and min(exp(-d) + d - 1, kKlMax). Schulman,
-// "Approximating KL divergence", 2020 (k1, |k1|, k2, k3). As in verl's kl_penalty, which also has
-// the bound.
+// "Approximating KL divergence", 2020 (k1, |k1|, k2, k3). verl's kl_penalty has the same estimators
+// and the same bound.
 enum class KlEstimate : std::uint8_t { kKl, kAbs, kMse, kLowVarKl };
+constexpr auto enum_names(KlEstimate) {
+  using enum KlEstimate;
+  return enum_name_rows<KlEstimate>({{kKl, "kl"},
+                                     {kAbs, "abs"},
+                                     {kMse, "mse"},
+                                     {kLowVarKl, "low_var_kl"},
+                                     {kKl, "k1"},
+                                     {kMse, "k2"},
+                                     {kLowVarKl, "k3"}});
+}
 inline constexpr float kKlMax = 10.0f;
 
 // Sums over tokens with w != 0, in double, tokens ascending.
@@ -85,6 +100,10 @@ struct PolicyLoss {
 };
 
 enum class ImportanceLevel : std::uint8_t { kToken, kSequence };
+constexpr auto enum_names(ImportanceLevel) {
+  using enum ImportanceLevel;
+  return enum_name_rows<ImportanceLevel>({{kToken, "token"}, {kSequence, "sequence"}});
+}
 
 // Truncated importance weights (Ionides, 2008; TIS in RL: Yao et al., 2025):
 //   kToken     i_t = min(exp(o_t - b_t), threshold)

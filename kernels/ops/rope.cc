@@ -32,7 +32,7 @@ void fill_rope_table(const RopeTable& op) {
           op.scaling->high_freq_factor > op.scaling->low_freq_factor);
   float* cosines = op.cos.f32();
   float* sines = op.sin.f32();
-  // Filled by one thread on the host, once per model: a GPU then has the same table.
+  // The table is filled by one thread on the host, once per model: a GPU then has the same table.
   for (std::int64_t i = 0; i < half; ++i) {
     double frequency = std::pow(op.theta, -static_cast<double>(i) / static_cast<double>(half));
     if (op.scaling) frequency = scaled(frequency, *op.scaling);

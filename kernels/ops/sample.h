@@ -52,8 +52,8 @@ inline constexpr std::int32_t kOwnRow = -1;  // draw r reads row r of the logits
 
 // The rules of one draw.
 struct RowSampling {
-  std::uint64_t seed = 0;                // of the trajectory
-  std::uint64_t position = 0;            // of the token to be drawn
+  std::uint64_t seed = 0;                // the trajectory's seed
+  std::uint64_t position = 0;            // the position of the token to be drawn
   float temperature = 1;                 // >= 0
   float top_p = 1;                       // (0, 1]; 1: off
   float min_p = 0;                       // [0, 1); 0: off

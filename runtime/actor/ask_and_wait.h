@@ -5,7 +5,14 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
+
+#include "runtime/actor/ref.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
 
 namespace tandem::actor {
 

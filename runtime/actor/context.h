@@ -31,7 +31,7 @@ class Context {
   // One generator for the actor, in all of its incarnations; its seed is the executor's
   // draw_seed().
   virtual Rng& rng() = 0;
-  // Of the incarnation that is running.
+  // The address of the incarnation that is running.
   virtual const Address& self() const = 0;
 
   // `turn` runs in this actor's turn, at the earliest after `delay`. `turn` may capture the actor's

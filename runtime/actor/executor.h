@@ -36,8 +36,9 @@ class Executor {
   virtual Time now() const = 0;
   // The cell has become runnable; called once per idle-to-runnable change, from any thread.
   virtual void schedule(std::shared_ptr<Cell> cell) = 0;
-  // Runs `function` once at or after `when`, on an executor thread; it must not block. From any
-  // thread, as cancel(), which does nothing where the timer has run or its id is unknown.
+  // Runs `function` once at or after `when`, on an executor thread; it must not block. at() and
+  // cancel() may be called from any thread; cancel() does nothing where the timer has run or its id
+  // is unknown.
   virtual TimerId at(Time when, std::function<void()> function) = 0;
   virtual void cancel(TimerId timer) = 0;
   virtual std::uint64_t draw_seed() = 0;  // for the Rng of a new actor

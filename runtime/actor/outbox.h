@@ -21,7 +21,7 @@ class Outbox {
   Outbox(Ref<Inbox> to, Duration retry_interval)
       : to_(std::move(to)), retry_interval_(retry_interval) {}
 
-  // Behind all messages that wait.
+  // The message goes behind all messages that wait.
   void send(Context& cx, Inbox message) {
     messages_.push_back(std::move(message));
     if (!retry_waits_) flush(cx);

@@ -80,7 +80,7 @@ class Ref {
   [[nodiscard]] Delivery tell(Inbox message) const {
     return target_ ? target_->post(std::move(message)) : Delivery::kGone;
   }
-  // As it was when the Ref was made: a restart of the actor does not change it.
+  // The address at the time when the Ref was made: a restart of the actor does not change it.
   const Address& address() const { return address_; }
   // The largest encoding of one message; a larger message is kTooLarge.
   std::uint64_t bytes_max() const { return target_ ? target_->bytes_max() : kBytesUnlimited; }
@@ -97,7 +97,7 @@ class Ref {
 };
 
 // A Ref to the same actor that takes only the alternatives of Sub, all of which are alternatives of
-// Inbox. By this the messages that a remote peer may send are a type of their own.
+// Inbox. So the messages that a remote peer may send are a type of their own.
 template <class Sub, class Inbox>
 Ref<Sub> narrow(const Ref<Inbox>& ref) {
   struct Narrowed final : Target<Sub> {
@@ -115,7 +115,7 @@ Ref<Sub> narrow(const Ref<Inbox>& ref) {
   return Ref<Sub>(ref.address(), std::make_shared<Narrowed>(ref));
 }
 
-// The place for one answer. The first answer counts; later ones are dropped. From any thread.
+// The place for one answer. The first answer counts; later ones are dropped. Any thread may answer.
 template <class R>
 class Answerable {
  public:
@@ -142,7 +142,7 @@ class ReplyTo {
   void operator()(Result<R> reply) const {
     if (state_) state_->answer(std::move(reply));
   }
-  // For machinery that keeps many of them; null for ReplyTo().
+  // The shared state, for machinery that keeps many of them; null for ReplyTo().
   const std::shared_ptr<Answerable<R>>& state() const { return state_; }
 
  private:

@@ -42,7 +42,8 @@ class SimulatedExecutor final : public Executor {
   Time now_{};
   Rng rng_;
   std::vector<std::shared_ptr<Cell>> runnable_;  // in no order: the next one is drawn
-  // By time, and by id where times are equal: timers for one moment run in the order of at().
+  // Timers are ordered by time, and by id where times are equal: timers for one moment run in the
+  // order of at().
   std::map<std::pair<Time, TimerId>, std::function<void()>> timers_;
   std::map<TimerId, Time> timer_times_;  // the same timers by id, for cancel()
   std::uint64_t timer_last_ = 0;

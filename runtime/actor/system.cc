@@ -201,7 +201,8 @@ bool CellBase::run(int messages_max) {
     ++life_;
     deadlines_.clear();
     stop_alarm();
-    // Before mutex_: add() and remove() lock the System's mutex first and a cell's second.
+    // This call comes before mutex_ is locked: add() and remove() lock the System's mutex first and
+    // a cell's second.
     const Incarnation next = system_.next_incarnation();
     const std::lock_guard lock(mutex_);
     address_.incarnation = next;
@@ -254,7 +255,8 @@ System::System(Executor& executor, std::function<void(const Address&, const Erro
     : executor_(executor), on_failure_(std::move(on_failure)) {}
 
 System::~System() {
-  // Abandoned without the mutex: an actor's destructor may call back into this System.
+  // The cells are abandoned without the mutex: an actor's destructor may call back into this
+  // System.
   std::map<std::string, std::shared_ptr<detail::CellBase>> cells;
   {
     const std::lock_guard lock(mutex_);

@@ -112,7 +112,7 @@ class CellBase : public Cell {
   std::optional<Error> failure_;  // fail() was called, or a handler threw
   std::vector<Time> restarts_;    // within the period of the policy
   Rng rng_;
-  AskDeadlines deadlines_;  // of the asks of this incarnation
+  AskDeadlines deadlines_;  // deadlines of this incarnation's asks
   struct Alarm {
     Time at;
     TimerId timer;

@@ -8,11 +8,11 @@
 namespace tandem::actor {
 namespace {
 
-// Of one actor, before the next runnable actor has its turn: an actor with a full mailbox delays
-// the others by so many handlers at most.
+// How many messages of one actor are handled before the next runnable actor has its turn: an actor
+// with a full mailbox delays the others by so many handlers at most.
 constexpr int kMessagesPerTurn = 256;
 
-// Of the calling thread: the executor that it belongs to, and whether it runs a timer's function.
+// The executor that the calling thread belongs to, and whether the thread runs a timer's function.
 thread_local const ThreadedExecutor* executor_of_thread = nullptr;
 thread_local bool runs_timer = false;
 
@@ -98,7 +98,7 @@ void ThreadedExecutor::work() {
       lock.unlock();
       const bool more = cell->run(kMessagesPerTurn);
       lock.lock();
-      // At the end of the queue: runnable actors take turns.
+      // The cell goes to the end of the queue: runnable actors take turns.
       if (more && !stopping_) runnable_.push_back(std::move(cell));
       if (cell) {  // this thread may be the last owner, and the actor's destructor may call back
         lock.unlock();

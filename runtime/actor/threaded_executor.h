@@ -23,7 +23,7 @@ class ThreadedExecutor final : public Executor {
   ~ThreadedExecutor() override;  // stop()
 
   // Lets running handlers finish, joins the threads, and drops the timers and the actors that wait
-  // to run. Not from a thread of this executor, which would join itself. A second call does
+  // to run. A thread of this executor must not call it: it would join itself. A second call does
   // nothing.
   void stop();
 
@@ -34,7 +34,7 @@ class ThreadedExecutor final : public Executor {
   std::uint64_t draw_seed() override;
 
  private:
-  void work();  // of each thread, until stop()
+  void work();  // runs on each thread, until stop()
 
   std::mutex mutex_;
   std::condition_variable changed_;

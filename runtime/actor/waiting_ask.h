@@ -39,7 +39,7 @@ class WaitingAsk {
 // The actor that asks, in the incarnation in which it asks.
 struct Asker {
   std::weak_ptr<Cell> cell;
-  std::uint64_t life = 0;  // of the cell (system.h)
+  std::uint64_t life = 0;  // the cell's incarnation (system.h)
   // Gives an answered ask to the actor's queue of turns, from any thread. Nothing happens once the
   // actor, or this incarnation, has ended.
   void hear(std::shared_ptr<WaitingAsk> answered) const;
@@ -109,7 +109,7 @@ class AskDeadlines {
   };
   void drop_answered();
 
-  // By length of deadline; each queue is in the order of its ends, and none is empty.
+  // Queues by length of deadline; each queue is in the order of its ends, and none is empty.
   std::map<Duration, std::deque<Due>> queues_;
   std::size_t entries_ = 0;  // in all queues
   std::size_t open_ = 0;     // added and not handed over yet

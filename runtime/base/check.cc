@@ -6,7 +6,7 @@
 namespace tandem {
 
 void check_failed(const char* expression, const char* file, int line) {
-  // Not by the log: a failure may come from the code that writes the log.
+  // The log is not used: a failure may come from the code that writes the log.
   std::fprintf(stderr, "CHECK failed: %s at %s:%d\n", expression, file, line);
   std::abort();
 }

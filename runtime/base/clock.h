@@ -18,10 +18,10 @@ struct Time {
 
 constexpr Time operator+(Time t, Duration d) { return {t.ns + d.count()}; }
 constexpr Duration operator-(Time a, Time b) { return Duration(a.ns - b.ns); }
-// In seconds, for rates and for people.
+// A duration in seconds, for rates and for people.
 constexpr double seconds(Duration d) { return static_cast<double>(d.count()) * 1e-9; }
 
-// The machine's monotonic clock, which setting the date does not change. From any thread.
+// The machine's monotonic clock, which setting the date does not change. Any thread may call it.
 inline Time steady_now() {
   return {std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())
               .count()};

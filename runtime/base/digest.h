@@ -18,7 +18,7 @@ namespace tandem {
 
 // Two lower-case digits for each byte.
 std::string hex(std::span<const std::byte> bytes);
-// In hex, 64 digits.
+// The digest in hex, 64 digits.
 std::string sha256_hex(std::span<const std::byte> bytes);
 // XXH3 with 64 bits and no seed.
 std::uint64_t checksum64(std::span<const std::byte> bytes);

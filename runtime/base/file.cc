@@ -69,8 +69,8 @@ bool readable_within(int fd, Duration timeout) {
   return ready != 0;
 }
 
-// From the descriptor's position to the end. One that has nothing to read now, which is the case
-// for pipes and terminals alone, is waited for.
+// Reads from the descriptor's position to the end. Waits where there is nothing to read now, which
+// happens with pipes and terminals alone.
 Result<std::string> read_to_end(const OwnedFd& fd, const std::filesystem::path& path,
                                 std::uint64_t bytes_max, Duration silence_max) {
   std::string content;
@@ -245,7 +245,8 @@ Result<void> write_file_atomic(const std::filesystem::path& path,
     for (const std::span<const std::byte> part : parts) {
       if (!write_all(fd.get(), part)) return fail("write file", temporary);
     }
-    // Before the rename: otherwise a crash could leave the new name on content not yet on the disk.
+    // The sync comes before the rename: otherwise a crash could leave the new name on content not
+    // yet on the disk.
     if (::fsync(fd.get()) != 0) return fail("sync file", temporary);
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) return fail("replace file", path);

@@ -58,8 +58,8 @@ enum class Links { kFollowed, kRefused };  // a symbolic link in the last place 
 
 // FI-1. An error says what else was found: "it is a FIFO, not a regular file".
 Result<OpenFile> open_regular(const std::filesystem::path& path, Links links = Links::kFollowed);
-// That error where `path` is something else than a regular file, for libraries that open a path by
-// themselves. No error where nothing is there.
+// Returns that error where `path` is something else than a regular file, for libraries that open a
+// path by themselves. There is no error where nothing is there.
 Result<void> refuse_irregular(const std::filesystem::path& path);
 
 // The limit of a file for which the caller knows no tighter one.
@@ -68,7 +68,7 @@ inline constexpr std::uint64_t kFileBytesMax = 256u << 20;
 // The whole content (FI-1). A file of more than `bytes_max` bytes is an error.
 Result<std::string> read_file(const std::filesystem::path& path,
                               std::uint64_t bytes_max = kFileBytesMax);
-// The same of a file that is open, from the descriptor's position on; `path` is for the error.
+// Reads a file that is open, from the descriptor's position on; `path` is for the error.
 Result<std::string> read_file(const OwnedFd& fd, const std::filesystem::path& path,
                               std::uint64_t bytes_max = kFileBytesMax);
 

@@ -71,9 +71,9 @@ class FieldScan final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   const std::span<JsonField> fields_;
-  Type type_ = Type::discarded;  // of the whole text
+  Type type_ = Type::discarded;  // the type of the whole text
   std::size_t depth_ = 0;
-  std::string key_;  // of the member that is being read
+  std::string key_;  // the key of the member that is being read
 };
 
 }  // namespace

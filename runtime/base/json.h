@@ -19,7 +19,7 @@ namespace tandem {
 
 // Levels of lists and objects within one another; the reader of YAML has the same limit.
 inline constexpr std::size_t kNestingMax = 64;
-// Of one text; the largest are the files of tokenizers.
+// The most bytes of one text; the largest texts are the files of tokenizers.
 inline constexpr std::size_t kJsonBytesMax = std::size_t{256} << 20;
 
 // The value of `text`. The result `is_discarded()` where `text` is not JSON, or is over a limit.
@@ -35,8 +35,8 @@ struct JsonField {
 
 // Finds `fields` in the JSON object `text` without building a value, in about half of the time and
 // without its memory. Returns the type of the whole text, discarded where parse_json() refuses it;
-// the fields of a text that is no object are undefined. Of two members with one key the last one
-// counts, as in parse_json().
+// the fields of a text that is no object are undefined. Where two members have one key, the last
+// one counts, as in parse_json().
 JsonField::Type scan_object(std::string_view text, std::span<JsonField> fields);
 
 // The limit that `text` exceeds, in words for a message: "nested more than 64 deep". nullopt where

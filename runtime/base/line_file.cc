@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 18;  // of one read
+constexpr std::size_t kBlockBytes = std::size_t{1} << 18;  // the size of one read
 
 std::uint64_t checksum_of(const std::string& text) {
   return checksum64(std::as_bytes(std::span(text.data(), text.size())));

@@ -1,6 +1,6 @@
 // A file of lines to which another process appends, read on from a mark, so that a reader that
 // comes back reads only the new lines. A mark holds the file's inode, the checksum of the first
-// bytes and the checksum of the bytes before the mark. By these the reader recognizes a file that
+// bytes and the checksum of the bytes before the mark. With these the reader recognizes a file that
 // was replaced, shortened or overwritten meanwhile, and begins again.
 //
 // Only regular files are opened, and symbolic links are not followed. The meaning of the lines is
@@ -26,7 +26,7 @@ inline constexpr std::size_t kLineBytesMax = std::size_t{1} << 20;
 // the mark in a file of its own.
 struct LineMark {
   std::uint64_t inode = 0;        // 0: the default mark
-  std::uint64_t offset = 0;       // of the first byte that has not been read
+  std::uint64_t offset = 0;       // the first byte that has not been read
   std::uint64_t head = 0;         // checksum of the first min(offset, kMarkBytes) bytes of the file
   std::uint64_t tail = 0;         // checksum of as many bytes just before `offset`
   bool inside_long_line = false;  // `offset` lies in a line that is skipped
@@ -39,9 +39,10 @@ class LineFile {
   // be read.
   static Result<LineFile> open(const std::filesystem::path& path);
 
-  // In bytes, at the time of open(). Bytes that are appended later are seen by the next open().
+  // The file's bytes at the time of open(). Bytes that are appended later are seen by the next
+  // open().
   std::uint64_t size() const { return size_; }
-  // By this object, the bytes behind the checksums of marks included.
+  // How many bytes this object has read, those for the checksums of marks included.
   std::uint64_t bytes_read() const { return bytes_read_; }
 
   // Whether this is the file that `mark` was made of, with the same bytes where the mark has

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{1} << 18;  // of one read
+constexpr std::size_t kReadBytes = std::size_t{1} << 18;  // the size of one read
 
 }  // namespace
 

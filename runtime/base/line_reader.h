@@ -24,7 +24,8 @@ class LineReader {
   // long, kFailed for a file that cannot be read on.
   Result<std::optional<std::string_view>> next();
 
-  std::uint64_t number() const { return number_; }  // of the last line that next() gave, from 1
+  // The number of the last line that next() gave, from 1.
+  std::uint64_t number() const { return number_; }
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:

@@ -27,12 +27,12 @@ enum class Severity { kDebug, kInfo, kWarning, kError, kCritical };
 
 // The functions below call this one; a format error is a compile error there.
 void write(Severity severity, fmt::string_view format, fmt::format_args values);
-// For events that come often: the first one is worth a line, then every kOneIn-th. `count` is the
-// number of the event, from 1.
+// Whether an event that comes often is worth a line: the first one is, then every kOneIn-th.
+// `count` is the number of the event, from 1.
 inline constexpr std::uint64_t kOneIn = 100;
 constexpr bool worth_a_line(std::uint64_t count) { return count == 1 || count % kOneIn == 0; }
 
-// No line at all is written after this: for tests of code that is bound to fail.
+// No line at all is written after this call, which is for tests of code that is bound to fail.
 void mute();
 
 template <class... T>

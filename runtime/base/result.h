@@ -1,6 +1,6 @@
 // Result<T>: a value, or an Error that says what was attempted, on what, why it failed, and how to
-// mend it. For events of the world: a file, a peer, a config, no room. Bugs of our own are CHECKed
-// (check.h). The member names are those of std::expected (C++23).
+// mend it. It is for events of the world: a file, a peer, a config, no room. Bugs of our own are
+// CHECKed (check.h). The member names are those of std::expected (C++23).
 //
 //   Result<std::string> text = read_file(path);
 //   if (!text) return text.error();
@@ -105,7 +105,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// For functions without a value: `return {};` says that all went well.
+// The result of functions without a value: `return {};` says that all went well.
 template <>
 class [[nodiscard]] Result<void> {
  public:

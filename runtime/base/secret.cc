@@ -56,7 +56,7 @@ Result<std::string> read_secret(const std::filesystem::path& path) {
   if (!S_ISREG(status.st_mode)) return not_private(path, "it is not a plain file");
   if (status.st_uid != ::geteuid()) return not_private(path, "it belongs to another user");
   if ((status.st_mode & kOthers) != 0) return not_private(path, "others may read or write it");
-  // From the descriptor that was checked: the path may lead to another file by now.
+  // Reads from the descriptor that was checked: the path may lead to another file by now.
   auto content = read_file(fd, path);
   if (!content) return content;
   while (!content->empty() && content->back() == '\n') content->pop_back();

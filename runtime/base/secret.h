@@ -1,6 +1,7 @@
 // Secrets: random ones, one that several processes share by a file, the proof of knowing a secret
 // without sending it, and a comparison whose time tells nothing about the content. Errors have the
-// code kUnauthorised where a file or directory is not private, else kFailed. From any thread.
+// code kUnauthorised where a file or directory is not private, else kFailed. Any thread may call
+// these functions.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@
 
 namespace tandem {
 
-inline constexpr std::size_t kSecretBytes = 32;  // of a random one, before it is written in hex
+// Bytes of a random secret, before it is written in hex.
+inline constexpr std::size_t kSecretBytes = 32;
 
 // kSecretBytes from the kernel's generator, in hex.
 std::string random_secret();
@@ -37,9 +39,9 @@ Result<std::string> read_secret(const std::filesystem::path& path);
 // there is left as it is.
 Result<bool> write_secret(const std::filesystem::path& path, std::string_view content);
 
-// Makes the directory with mode 0700, and its parents with the usual one. From a directory of ours
-// that exists, takes the rights of group and others. An error where it belongs to another user,
-// also by way of a link.
+// Makes the directory with mode 0700, and its parents with the usual one. If the directory exists
+// and is ours, takes the rights of group and others away. An error where it belongs to another
+// user, also by way of a link.
 Result<void> make_private_directory(const std::filesystem::path& path);
 
 }  // namespace tandem

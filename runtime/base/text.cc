@@ -37,7 +37,7 @@ bool steers(char32_t c) {
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
-// For characters up to U+FFFF, as all that steer are.
+// Takes characters up to U+FFFF, as all that steer are.
 std::string escape(char32_t c) {
   if (c == '\n') return "\\n";
   if (c == '\r') return "\\r";

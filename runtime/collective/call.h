@@ -23,7 +23,7 @@ enum class Operation : std::uint32_t {
 // Two ranks are in the same call if these are equal.
 struct Call {
   Operation operation = Operation::kBarrier;
-  std::uint32_t root = 0;   // of a broadcast; else 0
+  std::uint32_t root = 0;   // the root of a broadcast; else 0
   std::uint64_t bytes = 0;  // of each rank's data; 0 for barrier and all_gather (sizes differ)
 
   bool operator==(const Call&) const = default;

@@ -29,15 +29,15 @@
 namespace tandem::collective {
 
 inline constexpr int kRanksMax = 256;
-inline constexpr std::size_t kBlobBytesMax = std::size_t{256} << 10;     // of one rank's all_gather
+inline constexpr std::size_t kBlobBytesMax = std::size_t{256} << 10;  // per rank in an all_gather
 inline constexpr Duration kAbortGrace = std::chrono::milliseconds(250);  // see CO-2
 
 // accumulator[i] += addend[i], each a single float addition.
 using AddFloats = void (*)(float* accumulator, const float* addend, std::size_t count);
 void add_floats(float* accumulator, const float* addend, std::size_t count);  // the plain loop
 
-// One thread at a time. Errors: kTimedOut names the rank waited for; kInvalid where ranks disagree
-// about the call or its size; kFailed where a rank has gone. After an error the data is
+// One thread at a time may call. Errors: kTimedOut names the rank waited for; kInvalid where ranks
+// disagree about the call or its size; kFailed where a rank has gone. After an error the data is
 // unspecified.
 class Collective {
  public:
@@ -46,7 +46,7 @@ class Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // In place; the same count on every rank.
+  // Sums in place; the count is the same on every rank.
   virtual Result<void> all_reduce_sum(std::span<float> values, Duration timeout) = 0;
 
   // `bytes` of rank `root` replace those of the others; the same size and root on every rank.

@@ -239,7 +239,8 @@ void send_abort(int fd, const Error& error) {
   std::string frame(reinterpret_cast<const char*>(&header), sizeof header);
   frame += text;
   std::span<const std::byte> bytes = std::as_bytes(std::span(frame));
-  // Without waiting: the peer may not read any more, and this rank has its own error to return.
+  // The frame is sent without waiting: the peer may not read any more, and this rank has its own
+  // error to return.
   send_some(fd, bytes);
   ::shutdown(fd, SHUT_WR);
 }

@@ -26,9 +26,10 @@ enum class FrameKind : std::uint32_t { kData = 1, kAbort, kWelcome, kHeartbeat }
 struct FrameHeader {
   std::uint32_t magic = 0;
   FrameKind kind = FrameKind::kData;
-  Call call;                     // kData
-  std::uint64_t sequence = 0;    // kData: which call of this gang, from 1
-  std::uint32_t bytes = 0;       // of the payload that follows; of an abort, its text
+  Call call;                   // kData
+  std::uint64_t sequence = 0;  // kData: which call of this gang, from 1
+  // The size of the payload that follows; the payload of an abort is its text.
+  std::uint32_t bytes = 0;
   std::uint32_t error_code = 0;  // kAbort: an ErrorCode
 };
 
@@ -69,7 +70,7 @@ std::span<Byte> frame_part(std::span<Byte> block, std::size_t frame) {
 inline constexpr std::size_t kNonceBytes = 64;  // a random_secret()
 inline constexpr std::size_t kProofBytes = 64;  // an hmac_hex()
 
-// Rank 0 to a dialler, before anything else.
+// Rank 0 sends it to a dialler before anything else.
 struct Challenge {
   std::uint32_t magic = kFrameMagic;
   char nonce[kNonceBytes] = {};
@@ -95,7 +96,7 @@ std::string welcome_proof(std::string_view secret, const Hello& hello, const Cha
 // chosen. Errors: kUnreachable, with the address, as of dial_stream().
 Result<OwnedFd> listen_stream(const link::Endpoint& at, link::Endpoint* bound);
 Result<OwnedFd> dial_stream(const link::Endpoint& to, Time deadline);
-void prepare_stream(int fd);  // of an accepted socket: no delay, where it is TCP
+void prepare_stream(int fd);  // sets up an accepted socket: no delay, where it is TCP
 
 // Milliseconds for poll(), rounded up, at least 0.
 int poll_timeout_ms(Time deadline);

@@ -18,15 +18,15 @@ namespace tandem::collective {
 struct GangLiveness {
   Duration heartbeat_every = std::chrono::seconds(1);
   Duration silence_max = std::chrono::seconds(10);  // several heartbeats
-  // Of rank 0: the progress of its process, called on a thread of the collective. A wait of rank 0
-  // in a call of the gang counts as progress too, because that call has its own timeout. Empty:
-  // only the number of such waits is told, in the phase "idle".
+  // Used by rank 0: reports the progress of its process. It is called on a thread of the
+  // collective. A wait of rank 0 in a call of the gang counts as progress too, because that call
+  // has its own timeout. Empty: only the number of such waits is told, in the phase "idle".
   std::function<link::ProgressReport()> progress = {};
-  // Of rank 0, called on the thread that makes the calls, at least once per heartbeat_every while a
-  // call waits: such a wait is no hang of this process.
+  // Used by rank 0: called on the thread that makes the calls, at least once per heartbeat_every
+  // while a call waits: such a wait is no hang of this process.
   std::function<void()> beat = {};
-  // Of the others: how long rank 0 may make no progress in this phase; nothing: for ever. Empty:
-  // rank 0 is never taken for stuck.
+  // Used by the other ranks: how long rank 0 may make no progress in this phase; nullopt: for ever.
+  // Empty: rank 0 is never taken for stuck.
   std::function<std::optional<Duration>(std::string_view phase)> stuck_max = {};
 };
 

@@ -66,7 +66,7 @@ void RankZeroWatch::listened(Duration time) {
 
 std::optional<Error> RankZeroWatch::verdict(int rank, const std::string& awaited) const {
   if (silent_ >= limits_.silence_max) return hung("has been silent", silent_, rank, awaited);
-  // Silence first: a rank 0 that is silent has told nothing about its phase.
+  // Silence is checked first: a rank 0 that is silent has told nothing about its phase.
   if (!newest_ || !limits_.stuck_max) return std::nullopt;
   const std::string phase(phase_of(*newest_));
   const std::optional<Duration> allowed = limits_.stuck_max(phase);

@@ -68,7 +68,7 @@ Result<void> LocalGang::meet(int rank, const Post& post, Duration timeout,
     if (meetings_ == meeting && !failure_) fail(timed_out(post.call, *first_missing()));
   }
   if (meetings_ == meeting) return *failure_;
-  // Still of this meeting: the next one needs this rank as well.
+  // gathered_ is still that of this meeting: the next one needs this rank as well.
   if (gathered != nullptr) *gathered = gathered_;
   return {};
 }

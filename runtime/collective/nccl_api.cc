@@ -144,7 +144,7 @@ std::string describe_nccl_failure(const NcclApi& api, const char* function, Nccl
 }
 
 Result<NcclApi> open_nccl(const std::string& path) {
-  // Never closed: NCCL has threads of its own, whose code must stay.
+  // The library is never closed: NCCL has threads of its own, whose code must stay.
   const Result<void*> library =
       open_first(path.empty() ? places_of_nccl() : std::vector<std::string>{path});
   if (!library) return library.error();

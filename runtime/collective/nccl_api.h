@@ -58,10 +58,10 @@ inline constexpr int kNcclVersionMin = 21900;  // 2.19.0, coded as NCCL does
 // The functions of one opened library, by NCCL's own names and with its own arguments. Only NCCL's
 // thread may call them (NH-1). Any thread may copy the table.
 struct NcclApi {
-  using Comm = void*;             // ncclComm_t
+  using Comm = void*;    // ncclComm_t
   using Stream = void*;  // cudaStream_t
 
-  std::string path;  // of the library that was opened
+  std::string path;  // the library that was opened
   int version = 0;   // 22809 for 2.28.9
 
   // Required: open_nccl() refuses a library that lacks one of these.

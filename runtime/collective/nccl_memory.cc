@@ -12,7 +12,8 @@ namespace {
 
 const std::string kOwner = "this process";
 
-// Asks libcuda, which is installed wherever a GPU is. Without libcuda, as with the emulator: false.
+// Asks libcuda, which is installed wherever a GPU is. The answer is false without libcuda, as with
+// the emulator.
 bool gpu_can_multicast() {
   constexpr int kMulticastSupported = 132;  // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
   using GetAttribute = int (*)(int* value, int attribute, int device);

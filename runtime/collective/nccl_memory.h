@@ -14,7 +14,7 @@
 
 namespace tandem::collective {
 
-// Any thread. The process's NcclThread must outlive it.
+// Any thread may call. The process's NcclThread must outlive it.
 class NcclMemory {
  public:
   // Memory with unspecified content. `purpose` names its owner in the error: "the staging buckets".

@@ -21,8 +21,8 @@ struct NcclTransfer {
   int peer = 0;  // the other rank; of a broadcast the root
 };
 
-inline constexpr std::size_t kNcclTransfersMax = 4096;  // of one operation
-inline constexpr std::size_t kNcclOperationsMax = 256;  // of one communicator, under way
+inline constexpr std::size_t kNcclTransfersMax = 4096;  // in one operation
+inline constexpr std::size_t kNcclOperationsMax = 256;  // under way in one communicator
 
 // One request to NCCL. Several transfers are one group: they progress together, in no order. The
 // memory must stay until the outcome is known (NC-3).
@@ -34,7 +34,7 @@ struct NcclOperation {
 };
 
 NcclKind kind_of(const NcclOperation& operation);           // kGroup if there are several transfers
-std::uint64_t bytes_of(const NcclOperation& operation);     // of all transfers together
+std::uint64_t bytes_of(const NcclOperation& operation);     // all transfers together
 std::vector<int> peers_of(const NcclOperation& operation);  // ascending, each once
 
 // "broadcast of 4096 bytes from rank 0 (version 7)"

@@ -34,7 +34,7 @@ struct NcclProcess {
 class NcclMemory;  // nccl_memory.h
 
 struct NcclEpoch {
-  std::uint64_t epoch = 0;  // of the membership; the same on all ranks
+  std::uint64_t epoch = 0;  // the membership's epoch; the same on all ranks
   NcclUniqueId unique_id;
   int rank = 0;
   int size = 1;

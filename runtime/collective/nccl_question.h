@@ -20,7 +20,7 @@ inline std::chrono::steady_clock::time_point steady_point(Time time) {
 
 // Runs `question` on NCCL's thread and returns its answer. kTimedOut if none comes within `timeout`
 // and the thread's grace; the error names `function` and the call under way. An answer that comes
-// later is destroyed. Not on NCCL's thread, which would wait for itself.
+// later is destroyed. NCCL's thread must not call it: it would wait for itself.
 template <class Answer>
 Result<Answer> ask_nccl(const NcclProcess& process, const char* function, Duration timeout,
                         std::function<Result<Answer>(NcclCalls& calls, Time deadline)> question) {

@@ -38,9 +38,9 @@ const char* name(NcclState state);
 
 struct NcclRecord {
   std::string communicator;  // "job/weights"
-  std::uint64_t epoch = 0;   // of the membership
-  int rank = 0;              // of this process in it
-  // Of the operation in its communicator, from 1; 0: start, finish, abort.
+  std::uint64_t epoch = 0;   // the membership's epoch
+  int rank = 0;              // this process's rank in it
+  // The number of the operation in its communicator, from 1; 0: start, finish, abort.
   std::uint64_t sequence = 0;
   NcclKind kind = NcclKind::kStart;
   std::string label;        // the caller's own words: "version 7, bucket 2"
@@ -52,7 +52,7 @@ struct NcclRecord {
   std::optional<Time> ended_at;
 };
 
-// Any thread.
+// Any thread may call.
 class NcclRecords {
  public:
   using Id = std::uint64_t;

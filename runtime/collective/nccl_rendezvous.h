@@ -19,7 +19,7 @@ struct NcclRendezvous {
   std::uint64_t epoch = 0;
   NcclUniqueId unique_id;
   int size = 0;
-  std::uint64_t layout_hash = 0;  // of the manifest that the bytes follow
+  std::uint64_t layout_hash = 0;  // the hash of the manifest that the bytes follow
 };
 
 // Whether a rank whose layout has the hash `ours` may take part as rank `rank`; kInvalid says why

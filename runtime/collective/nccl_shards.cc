@@ -131,8 +131,8 @@ Result<void> NcclShards::queue(Operation operation, const device::TensorView& bu
                  .floats = bucket.elements(),
                  .ready = {},
                  .deadline = steady_now() + config_.timeout};
-  // On the caller's thread: work that is queued on the producer later does not belong to the
-  // bucket.
+  // The event is recorded on the caller's thread: work that is queued on the producer later does
+  // not belong to the bucket.
   call.ready.record(producer);
   const std::lock_guard lock(mutex_);
   if (error_) return *error_;
@@ -166,7 +166,8 @@ void NcclShards::run(ShardLane& lane) {
     if (await_turn(lock, lane)) {
       ShardCall& call = lane.calls.front();
       lock.unlock();
-      // Without the mutex; the call stays at the front, by which wait() sees that it is under way.
+      // The call is carried out without the mutex; it stays at the front, by which wait() sees that
+      // it is under way.
       const Result<void> done = carry_out(lane, call);
       lock.lock();
       if (!done && !error_) {

@@ -29,7 +29,7 @@ struct NcclShardsConfig {
   int rank = 0;                                    // as in its epoch
   int size = 1;
   std::int64_t bucket_floats_max = 0;  // a larger bucket is a bug
-  Duration timeout{};                  // of each call, from when it is made
+  Duration timeout{};                  // the time limit of each call, from when it is made
   device::DeviceKind device = device::DeviceKind::kCuda;
   SumPieces sum = sum_on_host;  // on the device
 };

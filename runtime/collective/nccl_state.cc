@@ -69,7 +69,7 @@ void CommunicatorState::begin_step(NcclKind kind) {
 }
 
 void CommunicatorState::end_step(NcclState state) {
-  // None is under way when an abort follows the ready phase.
+  // No operation is under way when an abort follows the ready phase.
   if (step_) process_.records->change(*std::exchange(step_, std::nullopt), state, steady_now());
 }
 
@@ -319,7 +319,7 @@ void CommunicatorState::look_at_deadlines() {
 void CommunicatorState::look_at_finish(NcclCalls& calls) {
   const NcclResult state = async_state(calls);
   if (state == NcclResult::kSuccess) {
-    // In order, one call per poll: deregister, finalize, destroy.
+    // The order is deregister, finalize, destroy, with one call per poll.
     if (!registered_.empty()) return deregister_last(calls);
     if (!finalized_) return finalize(calls);
     const NcclResult result = calls("ncclCommDestroy", label_, calls.soon(), [&] {
@@ -352,7 +352,7 @@ void CommunicatorState::tear_down(NcclCalls& calls) {
   begin_step(NcclKind::kAbort);
   {
     const std::lock_guard lock(mutex_);
-    changed_.notify_all();  // who waits for the start
+    changed_.notify_all();  // wakes threads that wait for the start
   }
   if (comm_ != nullptr)
     calls("ncclCommAbort", label_, abort_limit_,

@@ -30,7 +30,7 @@ struct SubmittedOperation {
   Time deadline;
   std::shared_ptr<CommunicatorState> communicator;
 
-  // NCCL's thread alone.
+  // Only NCCL's thread uses these.
   void* begin = nullptr;  // events before and behind its work in the stream; null: none recorded
   void* end = nullptr;
   bool started = false;  // the stream has passed `begin`
@@ -42,7 +42,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
  public:
   CommunicatorState(const NcclProcess& process, const NcclEpoch& epoch, Time deadline);
 
-  // Any thread.
+  // Any thread may call these.
   Result<std::shared_ptr<SubmittedOperation>> submit(NcclOperation operation);
   void fail(Error error);  // only the first counts
   void ask_to_finish(Time deadline);
@@ -56,16 +56,17 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   const std::string& label() const { return label_; }
   NcclThread& thread() const { return *process_.thread; }
 
-  // NCCL's thread alone.
-  // One step of the machine in nccl_state.cc; never waits for another rank.
+  // Only NCCL's thread calls these. One step of the machine in nccl_state.cc; never waits for
+  // another rank.
   NcclPolled poll(NcclCalls& calls);
 
  private:
-  // In this order. kFinishing follows ask_to_finish(), kAborting any error; both end in kClosed.
+  // The phases follow each other in this order. kFinishing follows ask_to_finish(), kAborting any
+  // error; both end in kClosed.
   enum class Phase { kNew, kStarting, kReady, kFinishing, kAborting, kClosed };
   using Shared = std::shared_ptr<SubmittedOperation>;
 
-  // One for each phase: what poll() does in it.
+  // poll() calls one of these in each phase.
   void begin_start(NcclCalls& calls);
   void look_at_start(NcclCalls& calls);
   void register_next(NcclCalls& calls);
@@ -104,7 +105,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   const Time started_at_;
   const Time start_deadline_;
 
-  // NCCL's thread alone.
+  // Only NCCL's thread uses these.
   Phase phase_ = Phase::kNew;
   NcclApi::Comm comm_ = nullptr;
   std::vector<void*> registered_;   // handles, of epoch_.memory in its order
@@ -116,7 +117,7 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   Time abort_began_, abort_limit_;  // from ncclCommAbort to the end of the streams' work
   std::optional<NcclRecords::Id> step_;  // the record of the start, finish or abort under way
 
-  // For callers and NCCL's thread: guards shared_. Never held during a call of NCCL.
+  // Guards shared_ between callers and NCCL's thread. It is never held during a call of NCCL.
   std::mutex mutex_;
   std::condition_variable changed_;
   struct SharedState {

@@ -78,7 +78,8 @@ void NcclCalls::run(const char* function, const std::string& owner, Time limit,
     state_.call =
         State::Call{.function = function, .owner = &owner, .since = steady_now(), .limit = limit};
   }
-  // Without the mutex: the watchdog, and callers of under_way(), must get through meanwhile.
+  // The call is made without the mutex: the watchdog, and callers of under_way(), must get through
+  // meanwhile.
   call();
   const std::lock_guard lock(state_.mutex);
   state_.call.reset();
@@ -113,7 +114,8 @@ void NcclCalls::State::run_thread() {
       waiting = waiting || answer == NcclPolled::kWaiting;
       return answer == NcclPolled::kEnded;
     });
-    // Destroyed without the mutex: the last reference to NCCL's memory posts when it goes.
+    // The work is destroyed without the mutex: the last reference to NCCL's memory posts when it
+    // goes.
     work.clear();
     lock.lock();
   }

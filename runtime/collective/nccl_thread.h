@@ -84,9 +84,9 @@ class NcclThread {
   NcclThread(const NcclThread&) = delete;
   NcclThread& operator=(const NcclThread&) = delete;
 
-  // Any thread. Runs `work` once, in the order of the posts.
+  // Any thread may call. Runs `work` once, in the order of the posts.
   void post(std::function<void(NcclCalls&)> work);
-  // Any thread. Calls `poll` between other work until it answers kEnded.
+  // Any thread may call. Calls `poll` between other work until it answers kEnded.
   void poll(std::function<NcclPolled(NcclCalls&)> poll);
 
   Duration grace() const;

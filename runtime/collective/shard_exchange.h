@@ -50,7 +50,7 @@ using SumPieces =
 void sum_on_host(const device::Stream& stream, std::span<const float* const> pieces, float* out,
                  std::int64_t count);  // the plain loop, of a host's memory
 
-// One thread at a time. Buckets must stay where they are until wait() has returned.
+// One thread at a time may call. Buckets must stay where they are until wait() has returned.
 class ShardExchange {
  public:
   virtual ~ShardExchange() = default;
@@ -71,8 +71,8 @@ class ShardExchange {
   // held for as long as ranks wait for each other, at most until these calls' own deadlines. Errors
   // as wait().
   virtual Result<void> hold_back(const device::Stream& consumer, std::uint64_t calls) = 0;
-  // Until everything that was queued is done, or failed; at most the calls' own deadlines. An error
-  // names the call and the ranks that it waited for.
+  // Waits until everything that was queued is done, or failed; at most the calls' own deadlines. An
+  // error names the call and the ranks that it waited for.
   virtual Result<void> wait() = 0;
 };
 

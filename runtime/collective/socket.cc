@@ -198,7 +198,7 @@ Result<std::unique_ptr<Collective>> dial_gang(const link::Endpoint& to, int rank
   };
   Challenge challenge;
   Transfer heard = hear(std::as_writable_bytes(std::span(&challenge, 1)));
-  // Made even if no challenge came; it is then not sent.
+  // The hello is made even if no challenge came; it is then not sent.
   const Hello hello = hello_of(rank, spec.size, spec.secret, challenge);
   FrameHeader answer;
   if (heard == Transfer::kDone && challenge.magic == kFrameMagic) {

@@ -15,7 +15,7 @@ namespace tandem::collective {
 // Rank 0's side: listen, tell endpoint() to the other ranks, then accept.
 class GangListener {
  public:
-  // By default any free port of the loopback address. Errors: kUnreachable.
+  // Listens at any free port of the loopback address by default. Errors: kUnreachable.
   static Result<GangListener> listen(const link::Endpoint& at = {});
 
   const link::Endpoint& endpoint() const { return endpoint_; }

@@ -64,9 +64,9 @@ class SocketHub : public Collective {
   std::vector<float> addend_;  // one frame of another rank's values
   std::optional<Error> failure_;
 
-  // Of the call under way.
+  // The call under way.
   Call call_;
-  std::uint64_t sequence_ = 0;  // of the call, from 1; all ranks count alike
+  std::uint64_t sequence_ = 0;  // the call's number, from 1; all ranks count alike
   Time deadline_;
 
   const GangLiveness liveness_;

@@ -66,7 +66,7 @@ class SocketSpoke : public Collective {
   RankZeroWatch watch_;
   std::optional<Error> failure_;
 
-  // Of the call under way.
+  // The call under way.
   Call call_;
   std::uint64_t sequence_ = 0;
   std::optional<Time> deadline_;

@@ -26,8 +26,8 @@ struct CudaDevices {
   int count = 0;
   int driver_version = 0;       // 13000 for CUDA 13.0; 0 where no driver is installed
   const char* error = nullptr;  // the CUDA error's name where count is 0
-  char name[256] = "";          // of the first one: "NVIDIA H200"
-  char bus_id[32] = "";         // of the first one, unique on its host: "0000:65:00.0"
+  char name[256] = "";          // the first device's: "NVIDIA H200"
+  char bus_id[32] = "";         // the first device's, unique on the host: "0000:65:00.0"
 };
 
 struct MemoryInfo {

@@ -13,9 +13,9 @@
 //       for.
 //
 // An operator may create things on first use: a kernel's code, the product library's answers, the
-// stream's workspace. By GR-3 they must exist before a recording starts, so the same work has run
-// before, in the same shapes and on the same stream. Since products share the stream's workspace,
-// their graph is launched on that stream alone.
+// stream's workspace. Because of GR-3 they must exist before a recording starts, so the same work
+// has run before, in the same shapes and on the same stream. Since products share the stream's
+// workspace, their graph is launched on that stream alone.
 #pragma once
 
 #include <functional>

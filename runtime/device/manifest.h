@@ -37,7 +37,7 @@ struct Manifest {
   void add(std::string name, DType dtype, std::vector<std::int64_t> shape);
 
   const ParameterSpec* find(std::string_view name) const;  // null: no such parameter
-  std::size_t elements() const;                            // of all parameters, without gaps
+  std::size_t elements() const;  // the elements of all parameters, without gaps
 
   bool operator==(const Manifest&) const = default;
 };

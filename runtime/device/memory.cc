@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-// Statistics (host_blocks()); no decision depends on them. A peak that another thread raises at the
-// same moment is kept: the exchange loop only ever raises it.
+// These are statistics (host_blocks()); no decision depends on them. A peak that another thread
+// raises at the same moment is kept: the exchange loop only ever raises it.
 std::atomic<std::size_t> host_bytes_now = 0, host_bytes_peak = 0;
 
 void count_allocated(Place place, std::size_t bytes) {

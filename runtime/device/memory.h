@@ -88,8 +88,8 @@ struct HostBlocks {
 HostBlocks host_blocks();
 void reset_host_blocks_peak();
 
-// The memory of a device, in all and free. Of a CPU: the machine's memory, and the part of it that
-// is available.
+// The memory of a device, in all and free. For a CPU these are the machine's memory and the part of
+// it that is available.
 MemoryInfo memory_info(DeviceKind device);
 
 }  // namespace tandem::device

@@ -13,8 +13,8 @@
 namespace tandem::device {
 
 // Owns a queue; operators take `stream()`, which must not be used after the queue has ended. On a
-// CPU operators run on the threads of `pool`, which outlives the queue; null: on the caller's
-// alone.
+// CPU operators run on the threads of `pool`, which outlives the queue; null: they run on the
+// caller's thread alone.
 class Queue {
  public:
   explicit Queue(DeviceKind device, ThreadPool* pool = nullptr);

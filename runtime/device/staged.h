@@ -34,12 +34,12 @@ class Staged {
   std::byte* host() const { return host(side_); }  // the current side
   std::byte* host(std::size_t side) const { return host_.data() + side * stride_; }
   std::size_t side() const { return side_; }
-  std::size_t size() const { return size_; }  // of a side
+  std::size_t size() const { return size_; }  // the size of one side
 
   // With several sides: makes the side that was current longest ago the current one, and waits
   // until the last move to or from that side has ended.
   void turn();
-  // Waits until the last move to or from a side has ended. Only with several sides (CHECKed).
+  // Waits until the last move to or from a side has ended. There must be several sides (CHECKed).
   void wait(std::size_t side) const;
 
   // The address at which a device's operators find the bytes that the host has at `here`, which

@@ -58,7 +58,7 @@ struct TensorView {
     CHECK(dtype == DType::kU8);
     return static_cast<std::uint8_t*>(data);
   }
-  [[gnu::always_inline]] std::uint16_t* bits16() const {  // of bf16 or f16
+  [[gnu::always_inline]] std::uint16_t* bits16() const {  // the view must be of bf16 or f16
     CHECK(dtype == DType::kBF16 || dtype == DType::kF16);
     return static_cast<std::uint16_t*>(data);
   }

@@ -157,7 +157,7 @@ Error error_of(const HttpResponse& response) {
   const auto body = parse_json(response.body);
   Error error{ErrorCode::kFailed,
               "the server answered with status " + std::to_string(response.status)};
-  // Of two codes with one status the last in kCodes wins; the body's own code, below, is exact.
+  // Where two codes have one status, the last in kCodes wins; the body's own code, below, is exact.
   for (const ErrorCode code : kCodes) {
     if (status_of(code) == response.status) error.code = code;
   }

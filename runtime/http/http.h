@@ -1,5 +1,5 @@
 // Requests and responses of the HTTP API as plain values, shared by server and client. Not here:
-// sockets (http_server.h, http_client.h), and which paths exist (actors/controller).
+// sockets (http_server.h, http_client.h), and which paths exist (actors/api).
 #pragma once
 
 #include <map>
@@ -35,15 +35,15 @@ struct HttpResponse {
   HttpHeaders headers;  // besides the content's type and length
 };
 
-// Fills target, segments and query. Empty segments are left out, and of a repeated query key the
-// last value counts. Errors: kInvalid, not an absolute path or a broken %-escape.
+// Fills target, segments and query. Empty segments are left out, and the last value of a repeated
+// query key counts. Errors: kInvalid, not an absolute path or a broken %-escape.
 Result<void> split_target(std::string_view target, HttpRequest& request);
 // The inverse for building targets: escapes all but letters, digits and -._~
 
 // {"error": {"code", "message", "help", "where"}} with the status that the code maps to, or the one
 // given; where the error has further ones, also "errors", a list of {"message", "help", "where"},
 // and "errors_left_out". error_of() is the way back: it takes the code from the body, and from the
-// status where the body is not of this form, as that of a proxy. Of a list it takes the entries
+// status where the body is not of this form, as that of a proxy. From a list it takes the entries
 // that have a message, at most as many as an Error tells, and counts the others as left out.
 HttpResponse error_response(const Error& error);
 HttpResponse error_response(int status, const Error& error);

@@ -92,8 +92,8 @@ Addresses look_up(const link::Endpoint& server, std::chrono::steady_clock::time_
   return std::move(done.addresses);
 }
 
-// One connection and its loop. Not the actor of that name: here an exchange is a request and its
-// response.
+// One connection and its loop. It is not the actor of that name: here an exchange is a request and
+// the response.
 class Exchange {
  public:
   explicit Exchange(link::Endpoint server) : server_(std::move(server)), stream_(loop_) {}

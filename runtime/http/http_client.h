@@ -15,8 +15,9 @@
 
 namespace tandem::http {
 
-inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;  // of a body; a longer one: kFailed
-inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;       // of a streamed line; likewise
+inline constexpr std::size_t kHttpResponseBytesMax = 256 << 20;  // a longer body: kFailed
+// The most bytes of a streamed line; a longer one: kFailed.
+inline constexpr std::size_t kHttpLineBytesMax = 16 << 20;
 
 // `target` is path and query with %-escapes made. `timeout` covers all of a call: looking up the
 // host's name, the connection, the request and the whole response. Each call has a connection of

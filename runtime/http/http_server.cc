@@ -123,7 +123,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start() {
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->wait(); });
   }
-  // From the Stream or the Later, with its mutex held, on any thread; without effect in a
+  // Called by the Stream or the Later, with its mutex held, on any thread; without effect in a
   // connection whose destructor waits for that mutex.
   void stream_changed() { post(&Connection::write_lines); }
   void response_came() { post(&Connection::respond_now); }
@@ -165,7 +165,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::shared_ptr<Later> later_;  // while a response is to come
 
-  // While it streams.
+  // Set while the connection streams.
   std::shared_ptr<Stream> lines_;
   std::optional<http::response<http::empty_body>> header_;
   std::optional<http::response_serializer<http::empty_body>> serializer_;
@@ -346,7 +346,7 @@ void Connection::write_lines() {
   sending_ = lines_->take(last);
   if (sending_.empty() && !last) return;
   writing_ = true;
-  stream_.expires_after(shared_->limits.request_timeout);  // of this write: the read goes on
+  stream_.expires_after(shared_->limits.request_timeout);  // limits this write; the read goes on
   const auto done = [self = shared_from_this(), end = sending_.empty()](error_code error,
                                                                         std::size_t) {
     self->writing_ = false;

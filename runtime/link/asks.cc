@@ -28,7 +28,7 @@ std::uint64_t Asks::await(const std::shared_ptr<const actor::Address>& to, Asker
       spare_.pop_back();
     }
   }
-  // Without the lock: the asker may ask again from within its callback.
+  // The lock is not held: the asker may ask again from within its callback.
   if (oldest) {
     oldest->hear(Error{ErrorCode::kTimedOut,
                        "asked " + oldest->to->name + " and had no answer when " +
@@ -97,7 +97,7 @@ void AnswerGate::open() {
     open_ = true;
     early = std::exchange(frame_, std::nullopt);
   }
-  // Sent without the lock: the sender takes the link's own mutex.
+  // The answer is sent without the lock: the sender takes the link's own mutex.
   if (early && back_(std::move(*early)) != Sent::kAccepted) ++*lost_;
 }
 

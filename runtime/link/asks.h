@@ -54,8 +54,8 @@ inline constexpr std::size_t kAsksMax = 65'536;
 
 // The beginning of every parcel; the body of the message, or of the answer, follows it.
 struct ParcelHead {
-  actor::Address to;          // of a message; incarnation 0: any incarnation of that name
-  std::uint64_t ask = 0;      // the number of an ask, or 0
+  actor::Address to;      // the receiver of a message; incarnation 0: any incarnation of that name
+  std::uint64_t ask = 0;  // the number of an ask, or 0
   std::uint64_t answers = 0;  // the number of the ask that this answers, or 0
 };
 TANDEM_WIRE(ParcelHead, to, ask, answers)
@@ -63,7 +63,7 @@ TANDEM_WIRE(ParcelHead, to, ask, answers)
 namespace remote_detail {
 
 // The asks of this process that wait for an answer from elsewhere.
-// Shared by a Directory and the Refs that it made. At most kAsksMax wait.
+// Shared by a Directory and the Refs that it made. At most kAsksMax asks wait.
 class Asks {
  public:
   // The one who asked. `hear` is called at most once, with `who` and either a reader that stands at

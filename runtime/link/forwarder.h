@@ -73,9 +73,10 @@ class Forwarder {
 
   const Send send_;
   const std::size_t asks_max_;
-  std::map<std::string, Incarnation> peers_;            // that are up
-  Asks asks_;                                           // by the number under which they travel on
-  std::map<PeerId, std::set<std::uint64_t>> asked_by_;  // the same numbers, by asker; none is empty
+  std::map<std::string, Incarnation> peers_;  // the peers that are up
+  Asks asks_;                                 // by the number under which they travel on
+  // The numbers of asks, by asker; no set is empty.
+  std::map<PeerId, std::set<std::uint64_t>> asked_by_;
   std::uint64_t last_ = 0;
   ForwarderCounters counters_;
 };

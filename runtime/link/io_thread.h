@@ -35,7 +35,7 @@ class IoThread {
   void run(const std::function<void()>& work);
   bool on_this_thread() const;
 
-  // For objects that belong to the loop: their work runs on its thread.
+  // These are for objects that belong to the loop: their work runs on its thread.
   boost::asio::io_context& loop();
   zmq::context_t& context();
   KeyGate& key_gate();  // who may connect over TCP; on the loop's thread, made at its first use

@@ -49,7 +49,7 @@ struct KeyGate::State : std::enable_shared_from_this<KeyGate::State> {
                           });
   }
 
-  // Of a place with keys libzmq asks for CURVE alone, so NULL comes from a Unix socket.
+  // At an endpoint with keys libzmq asks for CURVE alone, so NULL comes from a Unix socket.
   bool admits(const std::vector<zmq::message_t>& frames) const {
     if (frames.size() == kKey && frames[kMechanism].to_string_view() == "NULL")
       return frames[kDomain].to_string_view() == kUnixSockets;

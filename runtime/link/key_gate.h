@@ -21,14 +21,14 @@ class KeyGate {
  public:
   // Takes the context's ZAP address and begins to answer. Both arguments outlive the gate.
   KeyGate(boost::asio::io_context& loop, zmq::context_t& context);
-  // Before the context ends, which else would wait for the gate's socket for ever.
+  // The gate must end before the context, which else would wait for the gate's socket for ever.
   ~KeyGate();
 
   // The domain of Unix sockets beside places with keys: whoever can open the file may connect,
-  // without a key. Only for sockets in a private folder.
+  // without a key. It is only for sockets in a private folder.
   static constexpr const char* kUnixSockets = "unix";
-  // Makes a domain (ZMQ_ZAP_DOMAIN) and returns its name. To the sockets of that domain the clients
-  // with these public keys (Z85, CHECKed) may connect, and no others.
+  // Makes a domain (ZMQ_ZAP_DOMAIN) and returns its name. Only clients with these public keys (Z85,
+  // CHECKed) may connect to the sockets of that domain.
   std::string make_domain(const std::vector<std::string>& client_keys);
 
  private:

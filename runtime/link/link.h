@@ -54,9 +54,9 @@ std::string to_string(const PeerId& peer);  // "arith-1/rollout/0#3"
 struct Hello {
   std::string name;
   Incarnation incarnation;
-  std::int32_t rank = 0;  // of its actor
+  std::int32_t rank = 0;  // the process's rank in its actor
   std::int64_t pid = 0;   // 0: this process
-  std::string build;      // of the wire: both sides must have the same
+  std::string build;      // the build of the wire format: both sides must have the same
   std::string opaque;     // for the layer above, at most kHelloOpaqueBytesMax
   bool remote = false;    // the client dials by TCP, as it says itself
 };
@@ -106,14 +106,14 @@ struct LinkOptions {
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration peer_timeout = std::chrono::seconds(5);
   Duration disconnect_grace = std::chrono::seconds(1);
-  // The same two for peers by TCP, whose network may be cut for some seconds. When a cut ends, TCP
-  // may wait once more for as long as the cut lasted before it tries again, or a new connection is
-  // dialled.
+  // The same two limits for peers by TCP, whose network may be cut for some seconds. When a cut
+  // ends, TCP may wait once more for as long as the cut lasted before it tries again, or a new
+  // connection is dialled.
   Duration remote_peer_timeout = std::chrono::seconds(10);
   Duration remote_disconnect_grace = std::chrono::seconds(5);
   Duration redial_min = std::chrono::milliseconds(50);  // doubles up to redial_max, with jitter
   Duration redial_max = std::chrono::seconds(2);
-  // Of a server; one more gets no answer and goes on trying.
+  // How many peers a server has at most; one more gets no answer and goes on trying.
   std::size_t peers_max = 4096;
   std::function<ProgressReport()> progress;  // called on the IoThread; empty: no progress is told
 };
@@ -123,15 +123,16 @@ struct PeerStatus {
   PeerId peer;
   Hello hello;
   Time last_heard;          // when the last packet of any kind came
-  ProgressReport progress;  // of its last heartbeat, with `since` on this process's clock
+  ProgressReport progress;  // from the peer's last heartbeat, with `since` on this process's clock
   Time progress_changed;    // when its counter last moved
   SessionCounters session;
 };
 
-// Since the link was made.
+// Counts since the link was made.
 struct LinkCounters {
   std::uint64_t hellos_refused = 0;  // other build, older incarnation, not admitted, too many peers
-  std::uint64_t packets_stale = 0;   // of an older incarnation: refused and answered with a fence
+  // Packets of an older incarnation: refused and answered with a fence.
+  std::uint64_t packets_stale = 0;
   std::uint64_t packets_malformed = 0;
 };
 
@@ -148,7 +149,7 @@ class LinkServer {
 
   const std::vector<Endpoint>& endpoints() const;  // in the order of `at`
   const Endpoint& endpoint() const { return endpoints().front(); }
-  // To one incarnation: kGone if another one of that name, or none, is up. Never blocks.
+  // Sends to one incarnation: kGone if another one of that name, or none, is up. It never blocks.
   Sent send(const PeerId& peer, std::string frame);
   // Ends this incarnation of the peer for good: it is told not to come back, and refused if it
   // does.
@@ -158,8 +159,8 @@ class LinkServer {
   LinkCounters counters() const;
   // Sends for at most `flush_within` until the peers have taken all accepted frames, says good-bye,
   // closes. False: the time ran out first. Callbacks may still come during that time; the closing
-  // itself causes no on_down. Frames of a callback that is running are still accepted. Not on the
-  // IoThread (CHECKed); only the first call does anything.
+  // itself causes no on_down. Frames of a callback that is running are still accepted. The IoThread
+  // must not call it (CHECKed); only the first call does anything.
   bool close(Duration flush_within);
 
  private:

@@ -26,7 +26,7 @@ namespace {
 
 // An introduction without an answer is repeated after this time; either may have been lost.
 constexpr Duration kIntroduceAgainAfter = std::chrono::milliseconds(250);
-constexpr std::size_t kNonceBytes = 16;  // of a routing id, which ends at 255 bytes
+constexpr std::size_t kNonceBytes = 16;  // part of a routing id, which has at most 255 bytes
 
 }  // namespace
 
@@ -64,9 +64,9 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
   const std::string route;
   LinkTraffic traffic;
   std::shared_ptr<LinkPeer> server;  // set while up; changed on the IoThread under traffic.mutex
-  // Only on the IoThread.
+  // These are used only on the IoThread.
   std::optional<Ticker> ticker;
-  std::uint64_t attempt = 1;          // of the newest introduction
+  std::uint64_t attempt = 1;          // the number of the newest introduction
   std::optional<Time> introduced_at;  // an answer is awaited since then
   Epoch newest;                       // the highest epoch among the servers that welcomed it
   bool given_up = false;

@@ -84,10 +84,11 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   Hello self;
   LinkTraffic traffic;
   std::vector<Endpoint> bound;
-  // Changed on the IoThread under traffic.mutex; read there freely, elsewhere under it.
+  // The names are changed on the IoThread under traffic.mutex; that thread reads them freely, other
+  // threads under the mutex.
   std::map<std::string, Name> names;
-  std::map<std::string, std::shared_ptr<LinkPeer>, std::less<>> routes;  // who is up
-  // Only on the IoThread.
+  std::map<std::string, std::shared_ptr<LinkPeer>, std::less<>> routes;  // the peers that are up
+  // These are used only on the IoThread.
   std::optional<Ticker> ticker;
   std::optional<Time> close_at;
 };
@@ -248,7 +249,8 @@ void LinkServer::State::up(std::string_view from, const Introduction& who, Time 
     names[peer->id.name] = {peer->id.incarnation, peer};
     routes[peer->route] = peer;
   }
-  // Before on_up, so that the Welcome is on its way ahead of the frames that the callback sends.
+  // welcome() comes before on_up, so that the Welcome is on its way ahead of the frames that the
+  // callback sends.
   welcome(*peer);
   traffic.callbacks.on_up(peer->id, peer->hello);
 }

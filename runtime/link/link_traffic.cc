@@ -66,7 +66,8 @@ Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
   const Sent sent = peer->session.send(std::move(frame));
   if (sent != Sent::kAccepted) return sent;
   if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
-  // Within a callback of the socket's own loop, which calls flush_dirty() before it waits.
+  // A call from within a callback of the socket's own loop needs no post: the loop calls
+  // flush_dirty() before it waits.
   if (io.on_this_thread() && socket && socket->pumping()) return sent;
   // One posted pump serves all frames until it runs; woken() then asks for the next one.
   if (!std::exchange(wake_posted_, true)) {
@@ -100,7 +101,7 @@ void LinkTraffic::woken() {
 }
 
 bool LinkTraffic::flush_dirty(Time now) {
-  // Taken out first: flushing a peer without the mutex may mark it as dirty again.
+  // The peers are taken out first: flushing a peer without the mutex may mark it as dirty again.
   std::vector<std::shared_ptr<LinkPeer>> peers;
   {
     const std::lock_guard lock(mutex);

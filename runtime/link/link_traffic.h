@@ -30,7 +30,7 @@ TANDEM_WIRE(Introduction, hello, attempt)
 
 struct Welcome {
   Hello hello;
-  std::uint64_t attempt = 0;  // of the introduction that it answers
+  std::uint64_t attempt = 0;  // the number of the introduction that it answers
 };
 TANDEM_WIRE(Welcome, hello, attempt)
 
@@ -50,7 +50,7 @@ TANDEM_WIRE(Heartbeat, counter, phase, in_phase)
 
 TANDEM_WIRE(Refusal, error)
 
-inline constexpr std::uint64_t kControlBytesMax = 128 << 10;  // of a packet outside sessions
+inline constexpr std::uint64_t kControlBytesMax = 128 << 10;  // per packet outside sessions
 inline constexpr std::size_t kPeerNameBytesMax = 200;         // libzmq's routing ids end at 255
 
 // One peer that is up, with its session. A peer that went and came back is another LinkPeer.
@@ -78,7 +78,7 @@ struct LinkPeer {
   ProgressReport progress;
   Time progress_changed;
 
-  // Only on the IoThread.
+  // These are used only on the IoThread.
   std::deque<std::string> inbox;      // delivered by the session, not yet taken by the user
   std::optional<std::string> packet;  // built by the session, not yet taken by the socket
   // Set while writes fail; a write or a packet that gets through clears it.
@@ -95,22 +95,22 @@ class LinkTraffic {
  public:
   LinkTraffic(IoThread& io, LinkOptions options, LinkCallbacks callbacks);
 
-  // For a socket that takes the largest packet of a session.
+  // Options of a socket that takes the largest packet of a session.
   ZmqOptions socket_options() const;
   // How long a peer may be silent, and how long without a connection, before it counts as lost.
   Duration silence_max(const LinkPeer& peer) const;
   Duration grace(const LinkPeer& peer) const;
 
-  // Any thread, with `lock` held on mutex; may release it. `pump` is posted to the IoThread if that
-  // thread may be asleep.
+  // Any thread may call, with `lock` held on mutex; the call may release it. `pump` is posted to
+  // the IoThread if that thread may be asleep.
   Sent send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
             std::unique_lock<std::mutex> lock, std::function<void()> pump);
 
-  // Any thread but the IoThread: posts `begin` there and waits until `begin`, or a later tick, sets
-  // `closed`. Only the first call does anything.
+  // Any thread but the IoThread may call. Posts `begin` there and waits until `begin`, or a later
+  // tick, sets `closed`. Only the first call does anything.
   bool close(std::function<void()> begin);
 
-  // All others are for the IoThread, without the mutex.
+  // All other functions are called on the IoThread, without the mutex.
   void woken();                          // the posted `pump` runs: the next send() posts another
   bool flush_dirty(Time now);            // all peers that may have something to send
   bool flush(LinkPeer& peer, Time now);  // whether the socket took anything
@@ -119,8 +119,9 @@ class LinkTraffic {
   Received receive(const std::shared_ptr<LinkPeer>& peer, std::string_view packet, Time now);
   // Notes the peer's progress. A body that does not decode is counted and has no other effect.
   void take_heartbeat(LinkPeer& peer, std::string_view body, Time now);
-  // Once per tick, before tick() of the peers. A tick that comes late shows that this process was
-  // stalled: peers are not to blame for what it did not hear meanwhile, and silence counts anew.
+  // Called once per tick, before tick() of the peers. A tick that comes late shows that this
+  // process was stalled: peers are not to blame for what it did not hear meanwhile, and silence
+  // counts anew.
   void begin_tick(Time now);
   // Timers of one peer: resends, heartbeats, parcels that were left for later. A reason: the peer
   // is gone, and the caller takes it down.
@@ -135,7 +136,7 @@ class LinkTraffic {
   IoThread& io;
   const LinkOptions options;
   const LinkCallbacks callbacks;
-  bool remote_server = false;         // of a client that dials by TCP
+  bool remote_server = false;         // set in a client that dials by TCP
   std::unique_ptr<ZmqSocket> socket;  // only on the IoThread
   mutable std::mutex mutex;
   LinkCounters counters;      // guarded by mutex
@@ -151,7 +152,7 @@ class LinkTraffic {
   // Writes one packet, and notes from the outcome whether the peer is connected.
   Wrote write(LinkPeer& peer, std::string_view packet, Time now);
 
-  // Both for begin_tick(): when the last tick was, and since when this process has been awake.
+  // begin_tick() keeps both: when the last tick was, and since when this process has been awake.
   Time ticked_;                                   // only on the IoThread, as is
   Time judged_from_;                              // silence counts from here at the earliest
   std::vector<std::shared_ptr<LinkPeer>> dirty_;  // guarded by mutex

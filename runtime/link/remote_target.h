@@ -195,7 +195,7 @@ class RemoteTarget final : public actor::Target<Inbox> {
     const actor::Delivery delivery = frame.size() > frame_bytes_max_
                                          ? actor::Delivery::kTooLarge
                                          : send_to(*to_, sender_, std::move(frame));
-    // Not sent: the caller of tell() learns that, and the asker from it.
+    // The message was not sent: the caller of tell() learns that, and the asker from the caller.
     if (head.ask != 0 && delivery != actor::Delivery::kAccepted) asks_->forget(head.ask);
     return delivery;
   }

@@ -51,7 +51,7 @@ struct SessionKey {
 
 enum class Received {
   kAccepted,   // may have delivered frames, none included
-  kStale,      // of an older key; `answer` fences its sender
+  kStale,      // the packet has an older key; `answer` fences its sender
   kFenced,     // the peer knows a newer key than this one: this session is over
   kMalformed,  // not a packet of this protocol, or one that no honest peer could send
 };

@@ -8,8 +8,9 @@
 namespace tandem::link {
 
 struct SessionLimits {
-  std::uint32_t queue_frames_max = 65'536;      // accepted and not yet taken by the peer's user
-  std::uint64_t queue_bytes_max = 64ull << 20;  // of those; one frame is always accepted
+  std::uint32_t queue_frames_max = 65'536;  // accepted and not yet taken by the peer's user
+  // Bytes of those frames; one frame is always accepted.
+  std::uint64_t queue_bytes_max = 64ull << 20;
   std::uint32_t window_frames_max = 8'192;      // in flight, and granted ahead to the peer
   std::uint64_t window_bytes_max = 8ull << 20;  // in flight; one frame may always be
   std::uint64_t frame_bytes_max = 16ull << 20;

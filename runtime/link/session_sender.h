@@ -60,7 +60,7 @@ class SessionSender {
   std::uint64_t sent_ = 0;             // the next frame to travel
   std::uint64_t sent_max_ = 0;         // frames from here on have never travelled
   std::uint64_t granted_;              // the peer accepts frames before this one
-  std::uint64_t in_flight_bytes_ = 0;  // of frames taken_ … sent_ - 1
+  std::uint64_t in_flight_bytes_ = 0;  // the bytes of frames taken_ … sent_ - 1
   Duration resend_after_;
   std::optional<Time> resend_at_;  // set while something is not taken
   bool probe_ = false;             // ask the peer how far it is, even without a frame to send

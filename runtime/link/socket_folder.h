@@ -30,7 +30,7 @@ class SocketFolder {
   SocketFolder& operator=(SocketFolder&&) = delete;
   ~SocketFolder();
 
-  // To be called several times a minute. Marks the folder and the files in it as used, once in
+  // Call it several times a minute. Marks the folder and the files in it as used, once in
   // kTouchEvery. Makes the folder again where it is gone. Errors: it is gone and cannot be made, or
   // its path was taken by another user.
   enum class Kept { kIntact, kMadeAgain };

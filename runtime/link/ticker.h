@@ -17,7 +17,7 @@ class Ticker {
   // outlive the ticker.
   Ticker(IoThread& io, Duration every, std::function<void(Time)> tick);
   ~Ticker();
-  // On the IoThread, or anywhere after stop().
+  // The destructor runs on the IoThread, or anywhere after stop().
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
   void stop();  // `tick` is not called any more; may be called from within `tick`

@@ -60,7 +60,7 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
   zmq::socket_t socket;
   boost::asio::posix::stream_descriptor descriptor;  // borrows libzmq's: released, never closed
   const bool routed;
-  std::vector<Endpoint> files;  // of Unix sockets at which it listens
+  std::vector<Endpoint> files;  // the Unix sockets at which it listens
   std::optional<Ticker> files_check;
   int bound_again = 0;
   bool keyed = false;  // a place with keys has been bound

@@ -49,7 +49,7 @@ class ZmqSocket {
 
   ZmqSocket(IoThread& io, zmq::socket_type type, const ZmqOptions& options);
   ~ZmqSocket();
-  // Several times, for several places. Errors: the place is taken; TCP without keys.
+  // May be called several times, for several places. Errors: the place is taken; TCP without keys.
   Result<Endpoint> bind(const Binding& binding);
   // An empty routing id: the other end makes one up for each connection.
   void connect(const Dial& dial, const std::string& routing_id);
@@ -58,8 +58,8 @@ class ZmqSocket {
   void start(OnMessage on_message, Flush flush);
   void pump();           // call after anything that gives flush() something to write
   bool pumping() const;  // within a callback: flush() is called before the loop waits
-  // All of the message or nothing of it.
-  // `to`: the routing id of the receiver, ignored by a DEALER. An empty body makes no second part.
+  // Writes the whole message or nothing of it. `to`: the routing id of the receiver, ignored by a
+  // DEALER. An empty body makes no second part.
   Wrote write(std::string_view to, std::string_view head, std::string_view body = {});
   // `linger`: how long libzmq may go on sending. Later calls do nothing; the destructor closes with
   // no linger.

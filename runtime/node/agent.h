@@ -23,7 +23,7 @@
 
 namespace tandem::node {
 
-inline constexpr Duration kUsageInterval = std::chrono::seconds(1);  // of real agents
+inline constexpr Duration kUsageInterval = std::chrono::seconds(1);  // used by real agents
 
 struct AgentConfig {
   NodeUp node;          // sent to the controller when the agent starts

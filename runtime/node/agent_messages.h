@@ -33,7 +33,8 @@ TANDEM_WIRE(RankId, actor, incarnation, rank)
 // The order to start a rank process: of the node's own binary, or of a user's program.
 struct SpawnRank {
   RankId id;
-  // Of the node's own binary. The agent adds where the controller is, and its own pid (rank_words).
+  // Arguments of the node's own binary. The agent adds where the controller is, and its own pid
+  // (rank_words).
   std::vector<std::string> arguments;
   std::string log_path;  // stdout and stderr are appended
   // Uuids of the GPUs that the process sees. Empty: it sees those that the agent sees.
@@ -51,8 +52,8 @@ TANDEM_WIRE(SpawnRank, id, arguments, log_path, gpus, program, environment, work
 inline constexpr const char* kActorVariable = "TANDEM_ACTOR";
 inline constexpr char kActorWordSeparator = '\x1f';
 
-// The order to end a rank process: SIGTERM, and SIGKILL after the grace. Not answered by itself;
-// the process's end is reported as any other. Nothing happens where the rank is unknown.
+// The order to end a rank process: SIGTERM, and SIGKILL after the grace. It has no answer of its
+// own; the process's end is reported as any other. Nothing happens where the rank is unknown.
 struct StopRankProcess {
   RankId id;
   std::int64_t grace_ms = 0;
@@ -61,7 +62,7 @@ TANDEM_WIRE(StopRankProcess, id, grace_ms)
 
 // The answer to a NodeUp while another agent, whose link is up, has this node's name.
 struct NodeRefused {
-  std::int64_t pid = 0;  // of the other agent
+  std::int64_t pid = 0;  // the other agent's process
 };
 TANDEM_WIRE(NodeRefused, pid)
 
@@ -70,7 +71,7 @@ using AgentInbox = std::variant<SpawnRank, StopRankProcess, NodeRefused>;
 // The NCCL library that an agent finds in its environment, which its ranks inherit.
 struct NodeNccl {
   std::int32_t version = 0;  // 22809 for 2.28.9; 0: none was found, or looked for
-  std::string path;          // of the library's file
+  std::string path;          // the library's file
   bool shares_gpus = false;  // ranks of one communicator may share a GPU
   std::string absent;        // why there is no NCCL; empty where the node has no GPU
 };
@@ -83,10 +84,10 @@ inline constexpr std::size_t kNcclTextMax = 4096;  // bytes of path, and of abse
 // again after a NodeRefused. The figures are those of the agent's start.
 struct NodeUp {
   std::string node;
-  Incarnation incarnation;        // of the agent
+  Incarnation incarnation;        // the agent's incarnation
   double cpus = 0;                // usable cores; a fraction where a quota says so
   std::int64_t memory_bytes = 0;  // free for ranks
-  std::int64_t pid = 0;           // of the agent
+  std::int64_t pid = 0;           // the agent's process
   std::vector<Gpu> gpus;
   std::vector<std::string> gpus_unusable;  // GpuListing::unusable
   std::string gpus_absent;                 // why there is no usable GPU; empty where there is one

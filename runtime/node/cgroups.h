@@ -11,7 +11,7 @@ namespace tandem::node {
 
 // One hierarchy, as one line of /proc/self/cgroup names it.
 struct Cgroup {
-  std::string controllers;  // of version 1: "memory", "cpu,cpuacct"; empty: version 2
+  std::string controllers;  // in version 1: "memory", "cpu,cpuacct"; empty: version 2
   // The group's directories, from the process's own group up to the mount. A limit at any level
   // holds. In a container the path may name directories that only the host sees: these do not
   // exist, and readers skip them.

@@ -3,7 +3,7 @@
 // line_child.h.
 //
 //   CE-1  A program sees PATH, HOME, LANG, LC_*, TZ and TMPDIR of ours, and what the job file gives
-//         it by reward.env. Nothing else: no token, no key.
+//         it by reward.env. It sees nothing else: no token, no key.
 #pragma once
 
 #include <sys/types.h>
@@ -37,7 +37,7 @@ std::vector<std::string> child_environment(const char* const* ours,
 
 // The resources that a running program has used, without those of its own children.
 struct ChildUsage {
-  double cpu_seconds = 0;  // of all threads since the program's start
+  double cpu_seconds = 0;  // used by all threads since the program's start
   std::uint64_t resident_bytes = 0;
 };
 std::optional<ChildUsage> usage_of(pid_t pid);  // from /proc; nullopt: the process has ended

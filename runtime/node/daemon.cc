@@ -48,7 +48,8 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return file_error("make a socket pair for " + spec.name, spec.log);
   OwnedFd ours(ends[0]);
-  // Closed at the end of this function: the daemon then has the only copy, and its end is heard.
+  // This end is closed at the end of this function: the daemon then has the only copy, and its end
+  // is heard.
   const OwnedFd theirs(ends[1]);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -60,7 +61,7 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  // First in the list: a program takes the first of two variables of one name.
+  // Our setting is the first in the list: a program takes the first of two variables of one name.
   std::vector<std::string> environment{kWordsSetting};
   for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
   pid_t pid = 0;

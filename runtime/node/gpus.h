@@ -41,7 +41,8 @@ struct Gpu {
   // say.
   std::string cpu_affinity = {};
   std::string numa_affinity = {};
-  // To each usable GPU of the same listing, in the listing's order, itself included.
+  // The links to each usable GPU of the same listing, in the listing's order, including the link to
+  // itself.
   std::vector<GpuLink> links = {};
 };
 TANDEM_WIRE(Gpu, name, uuid, memory_bytes, memory_free_bytes, cpu_affinity, numa_affinity, links)

@@ -36,14 +36,15 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr Duration kSampleEvery = std::chrono::milliseconds(250);  // of usage with limits
-constexpr int kReadsAtTheEnd = 64;  // of stderr, 4 KiB each: four times the content of a pipe
+// The pause between samples of usage, where there are limits.
+constexpr Duration kSampleEvery = std::chrono::milliseconds(250);
+constexpr int kReadsAtTheEnd = 64;  // reads of stderr, 4 KiB each: four times the content of a pipe
 
 struct Pipe {
   OwnedFd read, write;
 };
 
-struct Pipes3 {  // of one child
+struct Pipes3 {  // the pipes of one child
   Pipe input, output, errors;
 };
 

@@ -16,7 +16,8 @@
 
 namespace tandem::node {
 
-inline constexpr std::size_t kChildLineBytesMax = std::size_t{1} << 20;  // of what it writes
+// The longest line that a child may write.
+inline constexpr std::size_t kChildLineBytesMax = std::size_t{1} << 20;
 
 // A running program. Lines are given without their end of line.
 class LineChild {

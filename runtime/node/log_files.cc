@@ -33,7 +33,7 @@ struct LogName {
   Incarnation incarnation;
 };
 
-// "rollout.0.3.log" is the log of incarnation 3 of rollout/0. None for any other form of name.
+// "rollout.0.3.log" is the log of incarnation 3 of rollout/0. nullopt for any other form of name.
 std::optional<LogName> log_name(std::string_view file) {
   if (!file.ends_with(kSuffix)) return std::nullopt;
   file.remove_suffix(kSuffix.size());

@@ -17,7 +17,7 @@
 
 namespace tandem::node {
 
-inline constexpr std::size_t kLogReadBytesMax = std::size_t{1} << 20;  // of one answer
+inline constexpr std::size_t kLogReadBytesMax = std::size_t{1} << 20;  // the most in one answer
 
 // <directory>/<actor, '/' written as '.'>.<incarnation>.log
 std::filesystem::path log_path(const std::filesystem::path& directory, std::string_view actor,

@@ -42,7 +42,7 @@
 namespace tandem::node {
 namespace {
 
-constexpr std::size_t kProcessesMax = 4096;  // of one host
+constexpr std::size_t kProcessesMax = 4096;  // the most that one host runs
 // The destructor waits so long for the ends of children that it has killed. A process in an
 // uninterruptible call of the kernel may take longer; it is logged.
 constexpr Duration kReapWait = std::chrono::seconds(5);
@@ -288,7 +288,7 @@ void PosixProcessHost::Loop::run() {
     const int ready =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
     CHECK(ready >= 0 || errno == EINTR);
-    // Ends before commands: a command for a child that has ended finds no child.
+    // Ends are handled before commands: a command for a child that has ended finds no child.
     for (int i = 0; i < ready; ++i) {
       const ProcessId process{events[static_cast<std::size_t>(i)].data.u64};
       if (process != ProcessId{}) reap(process);
@@ -387,8 +387,8 @@ void PosixProcessHost::Loop::look_at_memory() {
   const Time now = steady_now();
   if (children_.empty() || now < look_at_) return;
   look_at_ = now + memory_kill_sources_.look_every;
-  // MK-2: the counts first and the children after them. A child without a pending SIGKILL is then
-  // none of those whose kills have been counted so far.
+  // MK-2: the counts are read first and the children after them. A child without a pending SIGKILL
+  // is then none of those whose kills have been counted so far.
   memory_kills_.note(read_memory_kills(memory_kill_sources_), now);
   for (auto& [id, child] : children_) {
     const bool may_be_killed = kill_may_be_pending(child.pid);
@@ -416,7 +416,7 @@ void PosixProcessHost::Loop::reap(ProcessId process) {
   Child child = std::move(found->second);
   children_.erase(found);
   // PH-3, PH-4: until wait4 the leader is a zombie, which keeps the number of its group from being
-  // used again. Not by send(): that would make the end look like one of ours.
+  // used again. send() is not used, since it would make the end look like one of ours.
   ::kill(-child.pid, SIGKILL);
   int status = 0;
   rusage usage{};
@@ -455,7 +455,8 @@ void PosixProcessHost::stop(ProcessId process, Duration grace) {
 
 Result<void> arm_parent_death_signal(pid_t expected_parent) {
   CHECK(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
-  // Asked after prctl: a parent that ended before it sends no signal, and is noticed here.
+  // getppid() is called after prctl: a parent that ended before it sends no signal, and is noticed
+  // here.
   if (::getppid() == expected_parent) return {};
   return Error{.message = "the process that started this one, " + std::to_string(expected_parent) +
                           ", has gone",

@@ -40,7 +40,7 @@ struct SpawnSpec {
   std::filesystem::path log_path;           // stdout and stderr are appended; directories are made
   std::filesystem::path working_directory;  // empty: that of this process
   // If not empty, the process reads the secret from the descriptor kSecretFd: unlike arguments and
-  // environment, no list of processes shows it. At most kSecretBytesMax, CHECKed.
+  // environment, no list of processes shows it. It has at most kSecretBytesMax bytes (CHECKed).
   std::string secret;
 };
 inline constexpr int kSecretFd = 3;
@@ -59,11 +59,11 @@ struct ExitStatus {
   // The resident set when the host last looked, which it does once a second; none: the process
   // ended before the first look.
   std::optional<std::uint64_t> memory_last_bytes;
-  MemoryKill memory_kill = MemoryKill::kNone;  // of a SIGKILL that this host did not send
+  MemoryKill memory_kill = MemoryKill::kNone;  // set for a SIGKILL that this host did not send
 };
 
-// For people: "exited with code 3", "killed by signal 9 (Killed)", "… (core dumped)", "… for want
-// of memory". The last one only where it is proven.
+// The status in words for people: "exited with code 3", "killed by signal 9 (Killed)", "… (core
+// dumped)", "… for want of memory". The last one is said only where it is proven.
 std::string describe(const ExitStatus& status);
 
 struct SpawnedProcess {
@@ -88,8 +88,8 @@ class ProcessHost {
   // Sends a signal to the whole group. Nothing happens where the process has ended or is unknown.
   virtual void signal(ProcessId process, int signal_number) = 0;
 
-  // Sends SIGTERM to the group, and SIGKILL when `grace` has passed. Of several calls the earliest
-  // SIGKILL counts.
+  // Sends SIGTERM to the group, and SIGKILL when `grace` has passed. After several calls the
+  // earliest SIGKILL counts.
   virtual void stop(ProcessId process, Duration grace) = 0;
 };
 

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Reading {
-  std::uint64_t ticks = 0;  // of CPU time, user and system
+  std::uint64_t ticks = 0;  // CPU time, user and system
   std::int64_t pages = 0;   // resident
 };
 

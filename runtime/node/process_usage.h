@@ -22,7 +22,7 @@ struct ProcessUsage {
   std::int64_t memory_bytes = 0;
 };
 
-inline constexpr std::size_t kUsageProcessesMax = 256;  // of one rank; more are not looked at
+inline constexpr std::size_t kUsageProcessesMax = 256;  // per rank; more are not looked at
 
 // Samples one process with its descendants. Used by one thread.
 class UsageMeter {
@@ -31,7 +31,7 @@ class UsageMeter {
   explicit UsageMeter(pid_t pid, std::filesystem::path proc = "/proc")
       : pid_(pid), proc_(std::move(proc)) {}
 
-  // The use since the last call. None if the process has ended, and for the first sample, which
+  // The use since the last call. nullopt if the process has ended, and for the first sample, which
   // only starts the count.
   std::optional<ProcessUsage> sample(Time now);
 

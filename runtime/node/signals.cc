@@ -26,7 +26,8 @@ int Signals::wait_for(Duration timeout) {
   return number > 0 ? number : 0;
 }
 
-// To the process and not to this thread: whichever thread waits takes it, and the others block it.
+// The signal goes to the process and not to this thread: whichever thread waits takes it, and the
+// others block it.
 void Signals::raise() { kill(getpid(), SIGTERM); }
 
 }  // namespace tandem::node

@@ -28,12 +28,12 @@ namespace tandem::payload {
 
 inline constexpr std::size_t kBulkChunkBytesMax = 1 << 20;
 inline constexpr std::uint32_t kBulkChunksInFlight = 4;
-inline constexpr std::size_t kBulkPayloadsMax = 16'384;            // of one request
-inline constexpr std::uint64_t kBulkRequestBytesMax = 1ull << 30;  // of one request
+inline constexpr std::size_t kBulkPayloadsMax = 16'384;            // in one request
+inline constexpr std::uint64_t kBulkRequestBytesMax = 1ull << 30;  // in one request
 inline constexpr std::size_t kBulkTransfersMax = 1'024;            // open at a server
 
-// Since the server's start. A malformed message is one that is not of this protocol; a failed
-// request is one that was answered with an Error.
+// Counts since the server's start. A malformed message is one that is not of this protocol; a
+// failed request is one that was answered with an Error.
 struct BulkCounters {
   std::uint64_t payloads_put = 0, payloads_got = 0, bytes_put = 0, bytes_got = 0;
   std::uint64_t requests_failed = 0, messages_malformed = 0;

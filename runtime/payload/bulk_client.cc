@@ -80,7 +80,7 @@ struct BulkClient::State {
 
   link::IoThread& io;
   const link::Dial dial;
-  // Only on the IoThread.
+  // These are used only on the IoThread.
   std::unique_ptr<link::ZmqSocket> socket;
   std::optional<link::Ticker> ticker;
   std::map<BulkRequest, Request> open;
@@ -236,7 +236,7 @@ void BulkClient::State::fail(BulkRequest id, const Error& error) {
 }
 
 void BulkClient::State::tick(Time now) {
-  // Collected first, because fail() takes entries out of `open`.
+  // The numbers are collected first, because fail() takes entries out of `open`.
   std::vector<BulkRequest> late;
   for (const auto& [id, request] : open) {
     if (now >= request.deadline) late.push_back(id);
@@ -267,7 +267,7 @@ void BulkClient::State::tick(Time now) {
 void BulkClient::State::close() {
   ticker.reset();
   socket.reset();
-  // After the socket is gone, so that a callback that asks again is refused at once.
+  // Requests end after the socket is gone, so that a callback that asks again is refused at once.
   const Error closed{ErrorCode::kUnreachable, "the bulk client was closed", to_string(dial.to)};
   while (!open.empty()) fail(open.begin()->first, closed);
   while (!waiting.empty()) {
@@ -293,7 +293,8 @@ void BulkClient::put_many(std::vector<std::string> payloads, Duration timeout, W
     sizes.push_back(payload.size());
     checksums.push_back(checksum_of(payload));
   }
-  // In a shared_ptr because a std::function must be copyable and a Request is expensive to copy.
+  // The request is in a shared_ptr because a std::function must be copyable and a Request is
+  // expensive to copy.
   auto put = std::make_shared<Request>(Request{.stream = StreamCursor(std::move(sizes)),
                                                .payloads = std::move(payloads),
                                                .checksums = std::move(checksums),

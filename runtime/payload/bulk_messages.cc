@@ -18,7 +18,8 @@ std::vector<StreamCursor::Piece> StreamCursor::take(std::uint64_t bytes) {
     if (here > 0) pieces.push_back({payload_, offset_, here});
     bytes -= here;
     offset_ += here;
-    // Only with bytes to come: behind the last payload there is none to move to.
+    // The cursor moves on only if bytes are to come: behind the last payload there is none to move
+    // to.
     if (offset_ == sizes_[payload_] && bytes > 0) {
       ++payload_;
       offset_ = 0;
@@ -31,7 +32,8 @@ Result<void> check_bulk_sizes(const std::vector<std::uint64_t>& sizes) {
   std::uint64_t room = kBulkRequestBytesMax;
   bool fits = sizes.size() <= kBulkPayloadsMax;
   for (const std::uint64_t size : sizes) {
-    // Compared with the room left and never summed: the sizes of a peer may overflow any sum.
+    // Each size is compared with the room left, and the sizes are never summed: the sizes of a peer
+    // may overflow any sum.
     fits = fits && size <= room;
     if (fits) room -= size;
   }

@@ -50,11 +50,11 @@ TANDEM_WIRE(GetOpen, request, refs)
 // The next bytes of a stream, as the second part; at most kBulkChunkBytesMax.
 struct Chunk {
   BulkRequest request;
-  std::uint64_t offset = 0;  // of its first byte in the stream
+  std::uint64_t offset = 0;  // the place of the chunk's first byte in the stream
 };
 TANDEM_WIRE(Chunk, request, offset)
 
-// So many more chunks of the request have been taken.
+// Tells how many more chunks of the request have been taken.
 struct Ack {
   BulkRequest request;
   std::uint32_t chunks = 0;
@@ -93,8 +93,8 @@ class StreamCursor {
     std::uint64_t bytes = 0;
   };
 
-  // At the beginning of a stream of payloads of these sizes in bytes. Their sum must have been
-  // checked (check_bulk_sizes), since it is not protected from overflow.
+  // Stands at the beginning of a stream of payloads of these sizes in bytes. Their sum must have
+  // been checked (check_bulk_sizes), since it is not protected from overflow.
   explicit StreamCursor(std::vector<std::uint64_t> sizes);
   const std::vector<std::uint64_t>& sizes() const { return sizes_; }
   std::uint64_t position() const { return position_; }

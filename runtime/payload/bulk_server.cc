@@ -99,7 +99,7 @@ struct BulkServer::State {
   const std::string node;
   SegmentStore& store;
   std::vector<link::Endpoint> bound;
-  // Only on the IoThread.
+  // These are used only on the IoThread.
   std::unique_ptr<link::ZmqSocket> socket;
   std::optional<link::Ticker> ticker;
   std::map<TransferKey, Transfer> transfers;
@@ -291,7 +291,7 @@ bool BulkServer::State::send_chunks(const TransferKey& key, Transfer& get) {
 
 void BulkServer::State::take_ack(const TransferKey& key, std::uint32_t chunks) {
   const auto found = transfers.find(key);
-  if (found == transfers.end() || found->second.is_put) return;  // of a get that is over
+  if (found == transfers.end() || found->second.is_put) return;  // the get is over
   Transfer& get = found->second;
   // The minimum, since the number is the peer's word and must not wrap around.
   get.unacked -= std::min(get.unacked, chunks);

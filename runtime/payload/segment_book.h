@@ -24,7 +24,7 @@ struct Extent {
 
 struct SegmentLimits {
   std::uint64_t segment_bytes_max = 64ull << 20;  // a larger payload has a segment of its own
-  std::uint64_t bytes_max = 1ull << 40;           // of all segments together
+  std::uint64_t bytes_max = 1ull << 40;           // the limit of all segments together
 };
 
 class SegmentBook {
@@ -41,18 +41,20 @@ class SegmentBook {
   // ended.
   void commit(const Extent& extent, std::uint64_t checksum);
   void abandon(const Extent& extent);
-  // As SegmentStore's functions of these names; `node` of the reference is not looked at.
+  // These work as SegmentStore's functions of the same names; `node` of the reference is not looked
+  // at.
   bool holds(const wire::PayloadRef& payload) const;
   // Ignored where the segment does not exist.
   void retain(const wire::PayloadRef& payload);
   bool release(const wire::PayloadRef& payload);
   // The segments that SS-2 allows to be deleted.
   std::vector<std::uint32_t> reclaimable(std::uint32_t below) const;
-  // Whatever is live in it; the number is not used again. False: no such segment.
+  // Deletes a segment, whatever is live in it; the number is not used again. False: no such
+  // segment.
   bool erase(std::uint32_t segment);
   bool contains(const Extent& extent) const;  // within the reserved bytes of its segment
   std::uint32_t open_segment() const { return open_; }
-  std::uint64_t bytes() const { return bytes_; }  // of all segments, reserved ones included
+  std::uint64_t bytes() const { return bytes_; }  // all segments, reserved ones included
 
  private:
   struct Live {  // a payload that was committed and not released
@@ -69,7 +71,7 @@ class SegmentBook {
     std::uint64_t writing = 0;  // reserved, neither committed nor abandoned
   };
   const SegmentLimits limits_;
-  // By number. The open segment has an entry only once it holds something.
+  // Segments by number. The open segment has an entry only once it holds something.
   std::map<std::uint32_t, Segment> segments_;
   std::uint32_t open_ = 0;  // the segment that takes payloads; all before it are sealed
   std::uint64_t bytes_ = 0;

@@ -40,8 +40,8 @@ std::optional<std::vector<Extent>> SegmentBook::reserve(std::span<const std::uin
   std::vector<Extent> extents;
   for (const std::uint64_t size : sizes) {
     const std::uint64_t used = segments_[open_].bytes;
-    // Written without a sum that could overflow. A payload that is larger than a whole segment goes
-    // into an empty one, which `used > 0` below lets through.
+    // The test is written without a sum that could overflow. A payload that is larger than a whole
+    // segment goes into an empty one, which `used > 0` below lets through.
     const bool fits = used <= limits_.segment_bytes_max && size <= limits_.segment_bytes_max - used;
     if (used > 0 && !fits) ++open_;
     Segment& segment = segments_[open_];

@@ -130,7 +130,7 @@ Result<void> Sqlite::insert(const std::string& sql, const std::vector<Row>& rows
   // The sync covers the whole log, so earlier transactions become as durable.
   if (const auto full = run("PRAGMA synchronous=FULL"); !full) return full;
   const auto done = transact(rows);
-  // Set back also after a failure, whose error is the one that counts.
+  // The setting is set back also after a failure, whose error is the one that counts.
   const auto normal = run("PRAGMA synchronous=NORMAL");
   return done ? normal : done;
 }

@@ -51,7 +51,7 @@ class AutoSubscriber final : public WeightSubscriber {
  private:
   void become(WeightsType type);
 
-  WeightsConfig config_;  // its type is always that of inner_
+  WeightsConfig config_;  // the type is always that of inner_
   std::unique_ptr<WeightSubscriber> inner_;
   std::optional<PolicyVersion> copying_;
   std::optional<PolicyVersion> moved_during_;  // the copy that the last move ended

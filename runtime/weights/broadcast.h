@@ -40,7 +40,7 @@ struct Broadcasting {
   const collective::NcclProcess* nccl = nullptr;
   // The device of the staging buffers and the spare arena. kCpu is for tests with the fake library.
   device::DeviceKind device = device::DeviceKind::kCuda;
-  std::string name;  // of the communicators, for errors and records: "job/weights"
+  std::string name;  // the communicators' name, for errors and records: "job/weights"
 };
 
 struct BroadcastEvent {
@@ -53,8 +53,8 @@ struct BroadcastEvent {
   };
   Kind kind = Kind::kOpened;
   std::uint64_t epoch = 0;
-  collective::NcclUniqueId unique_id;  // of kOpened
-  std::string message;  // of kFailed: what was attempted, with whom, and why it ended
+  collective::NcclUniqueId unique_id;  // set for kOpened
+  std::string message;  // set for kFailed: what was attempted, with whom, and why it ended
 };
 
 // One rank's part in the epochs of a job's weights. It belongs to a WeightPublisher (rank 0) or a

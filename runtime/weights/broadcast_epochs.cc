@@ -29,7 +29,7 @@ struct BroadcastEpochs::Epoch {
   bool over = false;               // its jobs are dropped, and it takes no more
   bool gone = false;               // kLeft has been queued: the number is unknown again
   bool finished = false;           // the thread is about to end, and can be joined
-  std::uint64_t sequence = 0;      // of the last job
+  std::uint64_t sequence = 0;      // the sequence number of the last job
   std::deque<BroadcastJob> jobs;   // the first one may be being carried
   std::unique_ptr<collective::NcclCommunicator> communicator;
 };
@@ -126,7 +126,7 @@ void BroadcastEpochs::on_event(std::function<void()> wake) {
 }
 
 void BroadcastEpochs::tell(BroadcastEvent event) {
-  // Called without the mutex: the function may call take_events() at once.
+  // `wake` is called without the mutex: the function may call take_events() at once.
   std::function<void()> wake;
   {
     const std::lock_guard lock(mutex_);
@@ -278,7 +278,8 @@ void BroadcastEpochs::end(Epoch& epoch, const Result<void>& outcome) {
     const std::lock_guard lock(mutex_);
     epoch.over = true;
     epoch.at_work = false;
-    // Taken out under the mutex: no abort reaches a communicator that is being destroyed.
+    // The communicator is taken out under the mutex: no abort reaches a communicator that is being
+    // destroyed.
     communicator = std::move(epoch.communicator);
     dropped = std::exchange(epoch.jobs, {});
     if (!epoch.why) failure = epoch.failure ? *epoch.failure : outcome.error();

@@ -29,7 +29,7 @@ struct BroadcastJob {
   wire::BroadcastPlace place;
   PolicyVersion version;
   std::uint64_t checksum = 0;
-  std::size_t slot = 0;  // of a publisher: the slot that holds the version, pinned until over()
+  std::size_t slot = 0;  // in a publisher: the slot that holds the version, pinned until over()
 };
 
 // The owner's part in a broadcast. All calls come from threads of epochs, never two carry() at
@@ -93,8 +93,8 @@ class BroadcastEpochs final : public BroadcastRank {
   const WeightsConfig config_;
   BroadcastCarrier& carrier_;
 
-  // Guards all fields below it, and the fields of epochs that say so. Not held while the carrier or
-  // `wake_` runs.
+  // Guards all fields below it, and the fields of epochs that say so. It is not held while the
+  // carrier or `wake_` runs.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Shared> epochs_;

@@ -24,7 +24,7 @@ class BroadcastStaging {
   static Result<std::unique_ptr<BroadcastStaging>> make(const WeightsConfig& config);
   BroadcastStaging(const WeightsConfig& config, std::shared_ptr<collective::NcclMemory> memory);
 
-  // For the epoch to register with its communicator; all ranks have equally many bytes.
+  // The memory that the epoch registers with its communicator; all ranks have equally many bytes.
   const std::shared_ptr<collective::NcclMemory>& memory() const { return memory_; }
 
   // A version is sent in parts, counted from 0; each but the last one fills a whole bucket. Offsets

@@ -107,7 +107,7 @@ Result<VersionFacts> read_version_facts(const fs::path& directory, PolicyVersion
   return VersionFacts{.bytes = n[0], .checksum = n[1], .layout_hash = n[2]};
 }
 
-// All zero where no publisher has been.
+// The facts are all zero where no publisher has been.
 FamilyFacts read_family_facts(const fs::path& directory) {
   const auto numbers = read_numbers(directory / kFamilyFacts, {"publisher_life", "lineage"});
   if (!numbers) return {};
@@ -115,8 +115,8 @@ FamilyFacts read_family_facts(const fs::path& directory) {
 }
 
 // Replaces a file so that readers, and a writer that is killed, see the old content or the new one,
-// whole. Not synced to the medium: published weights are worth nothing after a power cut, and a
-// sync costs milliseconds per step.
+// whole. The file is not synced to the medium: published weights are worth nothing after a power
+// cut, and a sync costs milliseconds per step.
 Result<void> replace_file(const fs::path& path, std::string_view content) {
   const fs::path temporary = path.string() + ".tmp";  // the publisher's lock allows one writer
   if (auto done = write_file(temporary, std::as_bytes(std::span(content))); !done) return done;
@@ -173,7 +173,7 @@ class DiskPublisher : public WeightPublisher {
   FileLock lock_;
   FamilyFacts facts_;
   std::optional<PolicyVersion> retained_;
-  std::optional<Error> failure_;  // of a forget_after; the next publish reports it
+  std::optional<Error> failure_;  // the failure of a forget_after; the next publish reports it
 };
 
 Result<PublishStats> DiskPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
@@ -262,7 +262,7 @@ bool is_local(const fs::path& directory) {
   struct statfs status {};
   if (::statfs(directory.c_str(), &status) != 0) return false;
   switch (static_cast<std::uint32_t>(status.f_type)) {
-    case EXT4_SUPER_MAGIC:  // of ext2 and ext3 as well
+    case EXT4_SUPER_MAGIC:  // ext2 and ext3 have this number as well
     case BTRFS_SUPER_MAGIC:
     case F2FS_SUPER_MAGIC:
     case TMPFS_MAGIC:
@@ -301,7 +301,7 @@ class DiskSubscriber : public WeightSubscriber {
   const WeightsConfig config_;
   std::optional<VersionCopy> copy_;  // one in place stays after it is complete
   OwnedFd arena_;                    // copy_'s source
-  Mapping mapped_;                   // of arena_, where copy_ is in place
+  Mapping mapped_;                   // the mapping of arena_, where copy_ is in place
   std::uint64_t lineage_ = 0;        // FamilyFacts::lineage when copy_ began
   std::optional<Installed> installed_;
 };
@@ -341,7 +341,7 @@ bool DiskSubscriber::available(PolicyVersion version) {
 Result<void> DiskSubscriber::begin(PolicyVersion version, std::span<std::byte> buffer) {
   CHECK(buffer.size() == config_.layout.arena_bytes || (buffer.empty() && in_place()));
   cancel();
-  // Read before the version: a withdrawal between the two makes finish() look again.
+  // The lineage is read before the version: a withdrawal between the two makes finish() look again.
   const std::uint64_t lineage = read_family_facts(config_.directory).lineage;
   const fs::path arena = version_directory(config_.directory, version) / kArena;
   auto opened = open_regular(arena);

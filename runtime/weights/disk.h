@@ -19,7 +19,8 @@
 
 namespace tandem::weights {
 
-// As make_publisher(), make_subscriber() and remove_weights() of weight_family.h, for kDisk.
+// These work as make_publisher(), make_subscriber() and remove_weights() of weight_family.h, for
+// kDisk.
 Result<std::unique_ptr<WeightPublisher>> make_disk_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_disk_subscriber(const WeightsConfig& config);
 Result<void> remove_disk_weights(const WeightsConfig& config);

@@ -21,7 +21,8 @@ namespace tandem::weights {
 // publish() never waits for a broadcast (WB-3).
 inline constexpr int kBroadcastSlots = 2;
 
-// As make_publisher() and make_subscriber() of weight_family.h; `config.broadcasting` must be set.
+// These work as make_publisher() and make_subscriber() of weight_family.h; `config.broadcasting`
+// must be set.
 Result<std::unique_ptr<WeightPublisher>> make_nccl_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_nccl_subscriber(const WeightsConfig& config);
 

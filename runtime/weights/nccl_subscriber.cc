@@ -188,7 +188,7 @@ class NcclSubscriber final : public WeightSubscriber {
   const std::unique_ptr<WeightSubscriber> fetches_;
   const device::Queue copies_;
 
-  std::span<std::byte> buffer_;      // of the copy that is under way
+  std::span<std::byte> buffer_;      // where the copy that is under way goes
   std::optional<Installed> coming_;  // set while the version is expected by broadcast
   PolicyVersion version_;            // the version of begin()
   device::Buffer fetched_;           // on the host: a fetched version on its way to a GPU
@@ -244,7 +244,8 @@ Result<void> NcclSubscriber::begin_fetch() {
 
 Result<UpdateProgress> NcclSubscriber::progress(std::uint64_t bytes_max) {
   if (!coming_) return progress_of_fetch(bytes_max);
-  // Asked before the spare arena: a broadcast that ends between the two is then found there.
+  // The epochs are asked before the spare arena: a broadcast that ends between the two is then
+  // found there.
   const bool on_its_way = epochs_.checksum_on_its_way(version_) == coming_->checksum;
   UpdateProgress now{.bytes_total = buffer_.size(), .arrives_by_itself = true};
   if (spare_.take(*coming_, copies_.stream(), buffer_)) {

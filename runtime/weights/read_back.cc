@@ -27,7 +27,8 @@ std::span<const std::byte> ReadBack::copy_part(const std::byte* from, std::span<
     part = part.first(std::min(part.size(), pinned_.size()));
   copy(stream, part.data(), from, part.size());
   if (stream.device == device::DeviceKind::kCpu) return part;
-  // Read back from `part` and not from `from`: the checksum is to cover the bytes that arrived.
+  // The bytes are read back from `part` and not from `from`: the checksum is to cover the bytes
+  // that arrived.
   copy(stream, pinned_.data(), part.data(), part.size());
   synchronize(stream);
   return pinned_.bytes().first(part.size());

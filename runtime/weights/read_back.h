@@ -17,8 +17,8 @@ namespace tandem::weights {
 
 class ReadBack {
  public:
-  // For arenas of `arena_bytes`. On a GPU the CUDA module must have been found; kOutOfMemory where
-  // the host can pin no more memory.
+  // Reads back arenas of `arena_bytes`. On a GPU the CUDA module must have been found; kOutOfMemory
+  // where the host can pin no more memory.
   static Result<std::unique_ptr<ReadBack>> make(device::DeviceKind device, std::size_t arena_bytes);
   ReadBack(device::DeviceKind device, device::Buffer pinned)
       : pinned_(std::move(pinned)), queue_(device) {}

@@ -17,8 +17,8 @@ std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
     const PolicyVersion version = *places[i].version;
     const bool kept = version == newest || (retained && version >= *retained);
     if (!kept && (!lowest || version < *places[*lowest].version)) lowest = i;
-    // Not restricted by `kept`: where all places are retained, a successor that went back to a
-    // checkpoint could not publish otherwise.
+    // `kept` does not restrict this choice: where all places are retained, a successor that went
+    // back to a checkpoint could not publish otherwise.
     if (version > publishing && (!ahead || version > *places[*ahead].version)) ahead = i;
   }
   return lowest ? lowest : ahead;

@@ -66,8 +66,8 @@ SlotOffer SharedPins::content(std::size_t pinned) const {
   return {.version = {slot.version.load()}, .checksum = slot.checksum.load()};
 }
 
-// Not offer_of(): while a publisher takes a claim back the sequence is odd for a moment, although
-// the pinned slot is still offered.
+// offer_of() would not do: while a publisher takes a claim back the sequence is odd for a moment,
+// although the pinned slot is still offered.
 bool SharedPins::offered(std::size_t slot) const {
   return segment_->header().slot[slot].offered == 1;
 }

@@ -29,8 +29,8 @@ class SharedPins {
   std::optional<std::size_t> acquire(const SlotOffer& wanted);
   void release(std::size_t slot);
 
-  // Both only of a pinned slot. A version that was forgotten stays readable, but is not offered any
-  // more.
+  // Both may be called only for a pinned slot. A version that was forgotten stays readable, but is
+  // not offered any more.
   bool offered(std::size_t slot) const;
   std::span<const std::byte> bytes(std::size_t slot) const { return segment_->slot_bytes(slot); }
 

@@ -5,7 +5,7 @@
 // shm_segment.h (WT-1, WT-2).
 //
 // A subscriber that dies cannot unpin, so a pin counts only while the lock of its entry is held
-// (WT-3), and the lock is asked for, not announced. Of kCudaIpc the bytes are the publisher's GPU
+// (WT-3), and the lock is asked for, not announced. With kCudaIpc the bytes are the publisher's GPU
 // memory and end with the publisher, so a subscriber asks whether the publisher is alive before and
 // after each read.
 #include "runtime/weights/shm.h"
@@ -43,7 +43,8 @@ class ShmPublisher : public WeightPublisher {
   void retain(PolicyVersion oldest) override { retained_ = oldest; }
   void forget_after(PolicyVersion last) override;
   std::vector<PolicyVersion> offered() override;
-  // For kAuto: subscribers of other hosts learn that this publisher does not serve them.
+  // A source exists for kAuto: by it subscribers of other hosts learn that this publisher does not
+  // serve them.
   std::optional<wire::WeightSource> source() const override {
     if (config_.type != WeightsType::kAuto) return std::nullopt;
     return wire::WeightSource{.host = host_identity()};
@@ -63,7 +64,7 @@ class ShmPublisher : public WeightPublisher {
 };
 
 ShmPublisher::~ShmPublisher() {
-  if (config_.type != WeightsType::kCudaIpc) return;
+  if (traits_of(config_.type).versions != VersionsLie::kInGpuMemory) return;
   SegmentHeader& header = segment_->header();
   // The GPU memory goes with this object: withdraw every version, then give readers time to close
   // their blocks, since CUDA leaves undefined what a reader with an open block sees.
@@ -208,7 +209,9 @@ class ShmSubscriber : public WeightSubscriber {
   Result<void> begin(PolicyVersion version, std::span<std::byte> buffer) override;
   Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
   void cancel() override;
-  bool in_place() const override { return config_.type != WeightsType::kCudaIpc; }
+  bool in_place() const override {
+    return traits_of(config_.type).versions != VersionsLie::kInGpuMemory;
+  }
   std::span<const std::byte> held() override;
   std::optional<Installed> installed() const override { return installed_; }
   std::optional<std::uint64_t> checksum_of(PolicyVersion version) override;
@@ -226,7 +229,7 @@ class ShmSubscriber : public WeightSubscriber {
 
   const WeightsConfig config_;
   std::unique_ptr<ShmSegment> segment_;
-  std::unique_ptr<SlotReader> memory_;  // of segment_
+  std::unique_ptr<SlotReader> memory_;  // reads the slots of segment_
   std::optional<ShmReader> reader_;     // in segment_
   std::optional<VersionCopy> copy_;     // one in place stays after it is complete
   std::size_t slot_ = 0;                // pinned for copy_
@@ -258,7 +261,7 @@ Result<bool> ShmSubscriber::attach() {
 
 // Whether the bytes of the offered versions exist: GPU memory ends with its publisher.
 bool ShmSubscriber::publisher_is_there() const {
-  return config_.type != WeightsType::kCudaIpc ||
+  return traits_of(config_.type).versions != VersionsLie::kInGpuMemory ||
          segment_->byte_is_locked_by_another(kPublisherLockByte);
 }
 
@@ -354,9 +357,9 @@ std::span<const std::byte> ShmSubscriber::take_part(std::uint64_t bytes) {
 
 Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   CHECK(copy_.has_value());
-  // Asked before each read, because the memory may have gone, and after the last one, because it
-  // may have gone during a read: GPU memory can end with its publisher at any time
-  // (shared_block.h).
+  // Whether the slot is still offered is asked before each read, because the memory may have gone,
+  // and after the last one, because it may have gone during a read: GPU memory can end with its
+  // publisher at any time (shared_block.h).
   const std::uint64_t end = copy_->offset() + copy_->next_bytes(bytes_max);
   while (copy_->offset() < end) {
     if (!still_offered()) return give_up();
@@ -374,8 +377,8 @@ Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   return progress;
 }
 
-// Not offered_version(): while a publisher takes a claim back the sequence is odd for a moment,
-// although the pinned slot is still offered.
+// offered_version() would not do: while a publisher takes a claim back the sequence is odd for a
+// moment, although the pinned slot is still offered.
 bool ShmSubscriber::still_offered() const {
   return segment_->header().slot[slot_].offered != 0 && publisher_is_there();
 }

@@ -11,7 +11,7 @@
 
 namespace tandem::weights {
 
-// As make_publisher() and make_subscriber() of weight_family.h.
+// These work as make_publisher() and make_subscriber() of weight_family.h.
 Result<std::unique_ptr<WeightPublisher>> make_shm_publisher(const WeightsConfig& config);
 std::unique_ptr<WeightSubscriber> make_shm_subscriber(const WeightsConfig& config);
 

@@ -34,8 +34,8 @@ std::optional<std::size_t> ShmReader::pin(PolicyVersion version) const {
     for (std::uint32_t i = 0; i < header.slots; ++i) {
       if (offered_version(header.slot[i]) != version) continue;
       pinned = i + 1;
-      // Looked at again after the pin: a publisher that claimed the slot before it could see the
-      // pin has made the sequence odd by now.
+      // The slot is looked at again after the pin: a publisher that claimed the slot before it
+      // could see the pin has made the sequence odd by now.
       if (offered_version(header.slot[i]) == version) return i;
       pinned = 0;
     }

@@ -31,7 +31,7 @@ constexpr std::uint64_t kMagic = 0x54414e44454d5732;  // "TANDEMW2"; changes wit
 constexpr std::size_t kPageBytes = 4096;
 constexpr const char* kDirectory = "/dev/shm";
 constexpr std::string_view kFilePrefix = "tandem-weights.";
-constexpr int kAttemptsMax = 16;  // of publishers that race for one name
+constexpr int kAttemptsMax = 16;  // attempts while publishers race for one name
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -41,7 +41,9 @@ constexpr std::size_t round_up(std::size_t bytes) {
 
 constexpr std::size_t kHeaderBytes = round_up(sizeof(SegmentHeader));
 
-bool on_gpu(const WeightsConfig& config) { return config.type == WeightsType::kCudaIpc; }
+bool on_gpu(const WeightsConfig& config) {
+  return traits_of(config.type).versions == VersionsLie::kInGpuMemory;
+}
 
 std::size_t slots_bytes(const WeightsConfig& config) {
   const std::size_t bytes = on_gpu(config) ? sizeof(device::BlockName) : config.layout.arena_bytes;
@@ -263,7 +265,7 @@ bool ShmSegment::given_up() const {
 void ShmSegment::tell_release() const {
   std::atomic<std::uint32_t>& releases = header().releases;
   releases.fetch_add(1);
-  // Not a private futex: the waiting publisher is another process.
+  // The futex is not private: the waiting publisher is another process.
   ::syscall(SYS_futex, &releases, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 

@@ -39,8 +39,8 @@ class SlotReader {
   virtual std::span<const std::byte> read(std::size_t offset, std::span<std::byte> part) = 0;
 };
 
-// kOutOfMemory where the GPU has no room for `slots` versions. Of kCudaIpc all slots are withdrawn
-// first: the versions of an earlier publisher ended with its GPU memory.
+// kOutOfMemory where the GPU has no room for `slots` versions. With kCudaIpc all slots are
+// withdrawn first: the versions of an earlier publisher ended with its GPU memory.
 Result<std::unique_ptr<SlotWriter>> make_slot_writer(const WeightsConfig& config,
                                                      const ShmSegment& segment);
 Result<std::unique_ptr<SlotReader>> make_slot_reader(const WeightsConfig& config,

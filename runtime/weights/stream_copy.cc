@@ -25,9 +25,10 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;
 constexpr std::size_t kStreamPageBytes = 4096;
-constexpr std::size_t kLinesAhead = 8;  // of each page; the processor prefetches the rest
+constexpr std::size_t kLinesAhead = 8;  // lines of each page; the processor prefetches the rest
 
-// Written out: the fewer instructions a line takes, the more lines are under way at once.
+// The copy is written out: the fewer instructions a line takes, the more lines are under way at
+// once.
 void stream_line(std::byte* to, const std::byte* from) {
   const auto* const in = reinterpret_cast<const __m128i*>(from);
   auto* const out = reinterpret_cast<__m128i*>(to);

@@ -16,8 +16,8 @@ inline constexpr std::size_t kStreamBlockBytes = std::size_t{16} << 10;
 // until stream_end().
 std::size_t stream_block(std::span<std::byte> to, std::span<const std::byte> from);
 
-// To be called after the last block: a thread that sees a later store of this thread then also sees
-// the blocks.
+// Call it after the last block: a thread that sees a later store of this thread then also sees the
+// blocks.
 void stream_end();
 
 }  // namespace tandem::weights

@@ -46,7 +46,7 @@ struct WeightOffer {
 TANDEM_WIRE(WeightOffer, version, checksum)
 
 // All versions that can be fetched, and the facts by which a subscriber recognises the publisher
-// and its layout. At most kSlotsMax versions (shm_segment.h).
+// and its layout. There are at most kSlotsMax versions (shm_segment.h).
 struct WeightOffers {
   std::uint64_t probe = 0;
   std::uint64_t publisher_life = 0;

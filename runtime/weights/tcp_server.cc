@@ -71,7 +71,7 @@ struct WeightServer::State {
   const Duration silence_max;
   wire::WeightSource source;
   link::IoThread io{"weights"};
-  // Only on the IoThread.
+  // These are used only on the IoThread.
   SharedPins pins;
   std::unique_ptr<link::ZmqSocket> socket;
   std::optional<link::Ticker> ticker;
@@ -129,8 +129,8 @@ ServedSubscriber* WeightServer::State::admit(const std::string& from) {
   return nullptr;
 }
 
-// Of several probes in a row only the last one needs an answer, because the answer says that all
-// requests before it were answered or lost.
+// When several probes come in a row, only the last one needs an answer, because the answer says
+// that all requests before it were answered or lost.
 bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightWatch& watch) {
   if (watch.copy != subscriber.copy) release(subscriber);
   auto& waiting = subscriber.waiting;
@@ -227,7 +227,8 @@ link::Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber&
 
 link::Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
                                         const WeightFetch& fetch) {
-  // Asked for each chunk: the version may have been forgotten since the copy began.
+  // Whether the version is offered is asked for each chunk: the version may have been forgotten
+  // since the copy began.
   if (!subscriber.slot || !pins.offered(*subscriber.slot))
     return send(to, WeightGone{.copy = fetch.copy});
   const auto bytes = pins.bytes(*subscriber.slot).subspan(fetch.offset, fetch.bytes);

@@ -90,7 +90,7 @@ class WeightLink {
   void cancel() {
     io_.run([this] { end_copy(); });
   }
-  // The last offers that arrived, from any publisher. Any thread.
+  // The last offers that arrived, from any publisher. Any thread may call.
   std::optional<WeightOffers> offers() const {
     const std::lock_guard lock(mutex_);
     return offers_;
@@ -130,7 +130,7 @@ class WeightLink {
   std::atomic<std::uint64_t> bytes_done_ = 0;
 
   link::IoThread io_{"weights"};
-  // Only on the IoThread.
+  // These are used only on the IoThread.
   std::unique_ptr<link::ZmqSocket> socket_;
   std::optional<link::Ticker> ticker_;
   link::Dial source_;
@@ -209,7 +209,7 @@ void WeightLink::fail(Error error) {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(error);
   }
-  // After failure_: the owner reads failure_ once it sees kFailed.
+  // state_ is set after failure_: the owner reads failure_ once it sees kFailed.
   state_ = CopyState::kFailed;
   end_copy();
 }
@@ -251,7 +251,7 @@ void WeightLink::take(WeightOffers& offers, std::string_view body) {
 }
 
 void WeightLink::take(const WeightChunk& chunk, std::string_view body) {
-  if (!copy_ || chunk.copy != copy_->number) return;  // of a copy that was cancelled
+  if (!copy_ || chunk.copy != copy_->number) return;  // the copy was cancelled
   if (!copy_->window.arrived({.offset = chunk.offset, .bytes = body.size()}))
     return drop("a chunk was not due");
   const std::span<std::byte> part = copy_->bytes.next(body.size());

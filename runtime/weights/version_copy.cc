@@ -8,7 +8,7 @@ VersionCopy::VersionCopy(PolicyVersion version, std::uint64_t checksum, std::spa
     : version_(version), checksum_(checksum), buffer_(buffer), bytes_total_(buffer.size()) {}
 
 std::uint64_t VersionCopy::next_bytes(std::uint64_t bytes_max) const {
-  // At least one byte, so that a caller that allows none still makes progress.
+  // A bytes_max of 0 counts as 1, so that a caller that allows no byte still makes progress.
   return std::min(bytes_total_ - done_, std::max<std::uint64_t>(bytes_max, 1));
 }
 

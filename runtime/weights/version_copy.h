@@ -18,7 +18,7 @@ namespace tandem::weights {
 class VersionCopy {
  public:
   VersionCopy(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer);
-  // In place, without a buffer: take() is given parts of the version itself.
+  // Copies in place, without a buffer: take() is given parts of the version itself.
   VersionCopy(PolicyVersion version, std::uint64_t checksum, std::uint64_t bytes_total)
       : version_(version), checksum_(checksum), bytes_total_(bytes_total) {}
 
@@ -27,7 +27,7 @@ class VersionCopy {
   std::uint64_t checksum() const { return checksum_; }
   std::uint64_t offset() const { return done_; }  // bytes taken so far
   bool in_place() const { return buffer_.empty(); }
-  // All bytes taken; verify() then says whether they are right.
+  // Whether all bytes are taken; verify() then says whether they are right.
   bool complete() const { return done_ == bytes_total_; }
 
   // The size of the next part: at most bytes_max, and at least one byte while any is missing.
@@ -48,7 +48,7 @@ class VersionCopy {
   std::span<std::byte> buffer_;  // empty: in place
   std::uint64_t bytes_total_;
   std::uint64_t done_ = 0;
-  Checksum64 arrived_;  // of the first done_ bytes
+  Checksum64 arrived_;  // the checksum of the first done_ bytes
 };
 
 }  // namespace tandem::weights

@@ -12,11 +12,11 @@
 //         is not replaced. Over TCP a subscriber counts as copying as long as it is heard
 //         (Serving::silence_max).
 //   WT-3  A subscriber that dies holds no version; a publisher that dies leaves the versions that
-//         it had published, and its successor of the same name carries on from them. Of kCudaIpc
+//         it had published, and its successor of the same name carries on from them. With kCudaIpc
 //         none are left: the versions go with the publisher's GPU memory, and are no longer
 //         offered. Over TCP the successor serves the versions that are left; until then no bytes
 //         arrive.
-//   WT-4  One publisher per name at a time.
+//   WT-4  There is one publisher per name at a time.
 #pragma once
 
 #include <cstddef>
@@ -67,9 +67,9 @@ class WeightPublisher {
   // name left are among them (WT-3).
   virtual std::vector<PolicyVersion> offered() = 0;
 
-  // The place where subscribers fetch, to be told to them (look_at). For a kAuto publisher that
-  // serves only its own host the source names this host alone. None where subscribers need not be
-  // told. Never changes.
+  // The place where subscribers fetch, which they must be told (look_at). The source of a kAuto
+  // publisher that serves only its own host names this host alone. nullopt where subscribers need
+  // not be told. The source never changes.
   virtual std::optional<wire::WeightSource> source() const { return std::nullopt; }
 
   // Rank 0 of the broadcasts; null where versions are only fetched.
@@ -89,7 +89,7 @@ class WeightSubscriber {
  public:
   virtual ~WeightSubscriber() = default;
 
-  // Tells where the publisher is. The same source again has no effect. Of kTcp no version is
+  // Tells where the publisher is. The same source again has no effect. With kTcp no version is
   // offered before the first call. A copy that is under way goes on from the new place if the
   // version is offered there with the same content; else the copy fails with kNotFound.
   virtual void look_at(const wire::WeightSource&) {}
@@ -122,10 +122,10 @@ class WeightSubscriber {
   // cannot reuse the place for as long, so hold a version briefly.
   virtual std::span<const std::byte> held() { return {}; }
 
-  // Copies up to `bytes_max` more bytes (at least one). To be called between decode steps, only
-  // after begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer
-  // then holds no version. Over TCP the copy goes on by itself: this call reports how far the copy
-  // is, whatever `bytes_max`, and fails with kTimedOut after WeightsConfig::stall_max.
+  // Copies up to `bytes_max` more bytes (at least one). Call it between decode steps, only after
+  // begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer then
+  // holds no version. Over TCP the copy goes on by itself: this call reports how far the copy is,
+  // whatever `bytes_max`, and fails with kTimedOut after WeightsConfig::stall_max.
   virtual Result<UpdateProgress> progress(std::uint64_t bytes_max) = 0;
   virtual void cancel() = 0;
 

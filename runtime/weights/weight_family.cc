@@ -13,7 +13,7 @@ namespace {
 void check_config(const WeightsConfig& config) {
   CHECK(config.slots >= 2 && config.slots <= static_cast<int>(kSlotsMax));
   CHECK(config.layout.arena_bytes > 0);
-  CHECK(config.type != WeightsType::kNccl || config.broadcasting);
+  CHECK(!traits_of(config.type).nccl || config.broadcasting);
   CHECK(!config.name.empty() && config.name.find('/') == std::string::npos);
 }
 

@@ -21,7 +21,7 @@ namespace tandem::weights {
 // The layout of an arena's bytes; publisher and subscribers must agree on it.
 struct WeightsLayout {
   std::uint64_t arena_bytes = 0;
-  std::uint64_t hash = 0;     // of the manifest
+  std::uint64_t hash = 0;     // the hash of the manifest
   std::string manifest_json;  // names, dtypes, shapes, offsets; written beside each version on disk
 };
 WeightsLayout layout_of(const device::Manifest& manifest);
@@ -43,7 +43,7 @@ struct Serving {
 
 struct WeightsConfig {
   WeightsType type = WeightsType::kAuto;
-  std::string name;                 // of the family; weights_name() makes one
+  std::string name;                 // the family's name; weights_name() makes one
   std::filesystem::path directory;  // for disk; is made if missing
   int slots = 2;                    // versions kept: max_staleness + 2; at least 2
   WeightsLayout layout;
@@ -53,14 +53,14 @@ struct WeightsConfig {
   // How the publisher of kShm, kAuto, kTcp or kNccl serves over TCP. Without it kTcp and kNccl
   // serve on loopback, and the others do not serve. A kAuto that became kDisk never serves.
   std::optional<Serving> serving = {};
-  // Over TCP: how long a copy may make no progress; then it fails with kTimedOut. Of kNccl: how
+  // Over TCP: how long a copy may make no progress; then it fails with kTimedOut. With kNccl: how
   // long the start of an epoch and each part of a broadcast may take.
   Duration stall_max = std::chrono::seconds(30);
   // Over TCP: how many bytes of a copy are asked for at a time, in chunks of a quarter of them or 1
-  // MiB, whichever is less, and at most 64 chunks. Of kNccl: also the size of one part of a
+  // MiB, whichever is less, and at most 64 chunks. With kNccl: also the size of one part of a
   // broadcast.
   std::uint64_t bucket_bytes = std::uint64_t{16} << 20;
-  std::optional<Broadcasting> broadcasting = {};  // of kNccl, which needs it
+  std::optional<Broadcasting> broadcasting = {};  // must be set for kNccl
 };
 
 // A name of a weight family that two runs on one host do not share, fit for a file name: job

@@ -1,8 +1,15 @@
-// How versions of the weights reach subscribers. The order is that of the spellings of
-// weight_broadcast.type in actors/job/job_values.cc.
+// How versions of the weights reach subscribers, and what the rest of the system has to know of
+// each way: one row of kWeightsTypes. A new way adds its value and its row here, its ends to
+// weight_family.cc, and a sentence to the key weight_broadcast.type (actors/job/job_keys.cc).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
+
+#include "runtime/base/check.h"
+#include "runtime/base/enum_names.h"
 
 namespace tandem::weights {
 
@@ -23,5 +30,58 @@ enum class WeightsType : std::uint8_t {
   // memory.
   kNccl,
 };
+
+enum class VersionsLie : std::uint8_t { kInSharedMemory, kInFiles, kInGpuMemory };
+// Whether a subscriber that computes on a CPU reads a version where the publisher left it, and so
+// keeps no place for a whole version.
+enum class ReadInPlace : std::uint8_t { kNever, kOnThePublishersHost, kAlways };
+enum class ServedOverTcp : std::uint8_t { kNever, kToOtherHosts, kAlways };
+
+struct WeightsTraits {
+  WeightsType type;
+  std::string_view name;  // of weight_broadcast.type
+  VersionsLie versions = VersionsLie::kInSharedMemory;
+  ReadInPlace read_in_place = ReadInPlace::kNever;
+  ServedOverTcp served = ServedOverTcp::kNever;
+  bool arrives_on_gpu = false;  // a subscriber's buffer may be in the memory of its GPU
+  bool one_gpu = false;         // the publisher and all subscribers have shares of one GPU
+  bool nccl = false;            // each end is a rank of NCCL, with a GPU; needs `broadcasting`
+};
+
+inline constexpr auto kWeightsTypes = std::to_array<WeightsTraits>({
+    {.type = WeightsType::kAuto,
+     .name = "auto",
+     .read_in_place = ReadInPlace::kOnThePublishersHost,
+     .served = ServedOverTcp::kToOtherHosts},
+    {.type = WeightsType::kShm, .name = "shm", .read_in_place = ReadInPlace::kAlways},
+    {.type = WeightsType::kDisk,
+     .name = "disk",
+     .versions = VersionsLie::kInFiles,
+     .read_in_place = ReadInPlace::kOnThePublishersHost},
+    {.type = WeightsType::kCudaIpc,
+     .name = "cuda_ipc",
+     .versions = VersionsLie::kInGpuMemory,
+     .arrives_on_gpu = true,
+     .one_gpu = true},
+    {.type = WeightsType::kTcp, .name = "tcp", .served = ServedOverTcp::kAlways},
+    {.type = WeightsType::kNccl,
+     .name = "nccl",
+     .served = ServedOverTcp::kAlways,
+     .arrives_on_gpu = true,
+     .nccl = true},
+});
+
+constexpr auto enum_names(WeightsType) {
+  std::array<EnumName<WeightsType>, kWeightsTypes.size()> names{};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    names[i] = {kWeightsTypes[i].type, kWeightsTypes[i].name};
+  return names;
+}
+
+constexpr const WeightsTraits& traits_of(WeightsType type) {
+  for (const WeightsTraits& traits : kWeightsTypes)
+    if (traits.type == type) return traits;
+  CHECK(false);
+}
 
 }  // namespace tandem::weights

@@ -65,8 +65,8 @@ void WireWriter::boolean(bool value) {
 void WireWriter::integer(std::int64_t value) { Packer(out_).pack_int64(value); }
 void WireWriter::unsigned_integer(std::uint64_t value) { Packer(out_).pack_uint64(value); }
 
-// Not by pack_float, which writes every whole number as an integer, so that -0 loses its sign. The
-// bits are written as an integer of the same width, and the tag is replaced by that of a float.
+// pack_float is not used: it writes every whole number as an integer, so that -0 loses its sign.
+// The bits are written as an integer of the same width, and the tag is replaced by that of a float.
 void WireWriter::float32(float value) {
   Packer(out_).pack_fix_uint32(std::bit_cast<std::uint32_t>(value));
   out_[out_.size() - 1 - sizeof(value)] = '\xca';
@@ -88,8 +88,8 @@ void WireWriter::bin(const void* data, std::size_t bytes) {
 void WireWriter::array(std::size_t elements) { Packer(out_).pack_array(length(elements)); }
 void WireWriter::map(std::size_t pairs) { Packer(out_).pack_map(length(pairs)); }
 
-// A visitor that holds the one value that parse() comes upon. Of a container it sees the head
-// alone: start_array and start_map return false, which ends the parse.
+// A visitor that holds the one value that parse() comes upon. It sees only the head of a container:
+// start_array and start_map return false, which ends the parse.
 struct WireReader::Value : msgpack::null_visitor {
   std::variant<std::monostate, Nil, bool, std::uint64_t, std::int64_t, float, double, Text, Bin,
                Array, Map>

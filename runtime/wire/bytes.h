@@ -19,7 +19,8 @@ struct WireLimits {
   std::uint64_t message_bytes_max = 64ull << 20;
   // Memory that the decoded value may take: a small message can claim much more than its own bytes.
   std::uint64_t decoded_bytes_max = 256ull << 20;
-  std::uint32_t depth_max = 64;  // of structs, arrays and maps within one another: bounds the stack
+  // Levels of structs, arrays and maps within one another: bounds the stack.
+  std::uint32_t depth_max = 64;
 };
 
 // The name of one field out of "group, prompt_tokens", the text of the arguments of TANDEM_WIRE.
@@ -83,8 +84,8 @@ class WireReader {
   // Adds to the failure that it happened in field `index` of `type`; `names` are the names of all
   // fields, as fields.h has them. Called from the innermost struct outwards. Always false.
   bool failed_in(const char* type, const char* names, std::uint32_t index);
-  // kInvalid, "cannot decode Outer.inner.field: …", with the byte as the place. Only after a
-  // failure.
+  // kInvalid, "cannot decode Outer.inner.field: …", with the byte as the place. May be called only
+  // after a failure.
   Error error() const;
 
  private:
@@ -100,7 +101,7 @@ class WireReader {
 
   const std::string_view bytes_;
   const WireLimits limits_;
-  std::size_t at_ = 0;        // of the next value
+  std::size_t at_ = 0;        // where the next value begins
   std::size_t value_at_ = 0;  // where the value last taken begins: errors name that place
   std::uint64_t charged_ = 0;
   std::uint32_t depth_ = 0;

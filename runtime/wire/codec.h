@@ -45,7 +45,7 @@
 #include "runtime/wire/fields.h"
 
 namespace tandem {
-// Here and not in result.h, since runtime/base does not know runtime/wire.
+// This is here and not in result.h, since runtime/base does not know runtime/wire.
 TANDEM_WIRE_ENUM(ErrorCode, kInvalid, kFailed, kOutOfMemory, kInfeasible, kNotFound, kUnauthorised,
                  kTimedOut, kUnreachable)
 TANDEM_WIRE(FurtherError, message, where, help)

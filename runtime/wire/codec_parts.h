@@ -153,7 +153,8 @@ bool decode_vector(WireReader& in, std::vector<T>& value) {
   }
 }
 
-// Of equal keys the last one counts. Each pair is charged on its own: a map has no reserve().
+// Where keys are equal, the last one counts. Each pair is charged on its own: a map has no
+// reserve().
 template <class T>
 bool decode_map(WireReader& in, std::map<std::string, T>& value) {
   std::uint32_t count = 0;
@@ -172,7 +173,7 @@ bool decode_map(WireReader& in, std::map<std::string, T>& value) {
 // A number that does not fit T is a failure and is never cut off.
 template <class T>
 bool decode_integer(WireReader& in, T& value) {
-  // Read at full width first: msgpack does not say how wide the sender's type was.
+  // The integer is read at full width first: msgpack does not say how wide the sender's type was.
   std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> wide = 0;
   bool ok = false;
   if constexpr (std::is_signed_v<T>) {

@@ -15,6 +15,8 @@
 // that lacks an enumerator (-Wswitch).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <tuple>
 
 namespace tandem::wire {
@@ -34,12 +36,19 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
   return {type, names, std::tuple<Members Struct::*...>(members...)};
 }
 
+// The enumerators of one enum: their names in the code, and their values in the same order.
+template <class Enum, std::size_t kCount>
+struct WireEnumerators {
+  const char* names;  // "kA, kB"
+  std::array<Enum, kCount> values;
+};
+
 }  // namespace tandem::wire
 
 // TANDEM_WIRE_MEMBERS expands to `, &Type::a, &Type::b, …` for up to 39 fields. A macro cannot call
 // itself; TANDEM_WIRE_STEP leaves a call behind that becomes one only when its text is scanned
-// again, and each TANDEM_WIRE_EXPAND scans the text many times. TANDEM_WIRE_CASE does the same for
-// the enumerators of an enum.
+// again, and each TANDEM_WIRE_EXPAND scans the text many times. TANDEM_WIRE_CASE and
+// TANDEM_WIRE_VALUE do the same for the enumerators of an enum.
 #define TANDEM_WIRE_PARENS ()
 #define TANDEM_WIRE_EXPAND(...) \
   TANDEM_WIRE_EXPAND3(TANDEM_WIRE_EXPAND3(TANDEM_WIRE_EXPAND3(__VA_ARGS__)))
@@ -56,9 +65,13 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
   case Type::value:                        \
     __VA_OPT__(TANDEM_WIRE_CASE_AGAIN TANDEM_WIRE_PARENS(Type, __VA_ARGS__))
 #define TANDEM_WIRE_CASE_AGAIN() TANDEM_WIRE_CASE
+#define TANDEM_WIRE_VALUE(Type, value, ...) \
+  Type::value __VA_OPT__(, TANDEM_WIRE_VALUE_AGAIN TANDEM_WIRE_PARENS(Type, __VA_ARGS__))
+#define TANDEM_WIRE_VALUE_AGAIN() TANDEM_WIRE_VALUE
 
 // wire_fields(const Type*) is the function by which the codec knows a struct, and wire_has(Type)
-// the one by which it knows an enum. The pointer only selects the overload; it may be null.
+// the one by which it knows an enum; wire_enumerators(const Type*) has the names of the enum's
+// values, for people. The pointers only select the overload; they may be null.
 #define TANDEM_WIRE(Type, ...)                                       \
   [[maybe_unused]] constexpr auto wire_fields(const Type*) {         \
     return ::tandem::wire::wire_fields_of<Type>(                     \
@@ -68,11 +81,15 @@ constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const 
   [[maybe_unused]] constexpr auto wire_fields(const Type*) { \
     return ::tandem::wire::wire_fields_of<Type>(#Type, "");  \
   }
-#define TANDEM_WIRE_ENUM(Type, ...)                           \
-  [[maybe_unused]] constexpr bool wire_has(Type value) {      \
-    switch (value) {                                          \
-      TANDEM_WIRE_EXPAND(TANDEM_WIRE_CASE(Type, __VA_ARGS__)) \
-      return true;                                            \
-    }                                                         \
-    return false;                                             \
+#define TANDEM_WIRE_ENUM(Type, ...)                                                          \
+  [[maybe_unused]] constexpr bool wire_has(Type value) {                                     \
+    switch (value) {                                                                         \
+      TANDEM_WIRE_EXPAND(TANDEM_WIRE_CASE(Type, __VA_ARGS__))                                \
+      return true;                                                                           \
+    }                                                                                        \
+    return false;                                                                            \
+  }                                                                                          \
+  [[maybe_unused]] constexpr auto wire_enumerators(const Type*) {                            \
+    return ::tandem::wire::WireEnumerators{                                                  \
+        #__VA_ARGS__, std::array{TANDEM_WIRE_EXPAND(TANDEM_WIRE_VALUE(Type, __VA_ARGS__))}}; \
   }

@@ -12,9 +12,9 @@
 namespace tandem::wire {
 
 struct PayloadRef {
-  std::string node;  // whose store has the payload
+  std::string node;  // the node whose store has the payload
   std::uint32_t segment = 0;
-  std::uint64_t offset = 0;    // of the first byte, in the segment's file
+  std::uint64_t offset = 0;    // the first byte, in the segment's file
   std::uint64_t bytes = 0;     // length of the payload
   std::uint64_t checksum = 0;  // checksum64 (runtime/base/digest.h) of the bytes
   auto operator<=>(const PayloadRef&) const = default;

@@ -45,7 +45,8 @@ class PagePool {
   std::int32_t total() const { return sentinel_.value; }
   std::int32_t free() const { return static_cast<std::int32_t>(free_.size()); }
   std::int32_t idle() const { return idle_; }
-  std::int32_t available() const { return free() + idle(); }  // what allocation can still give
+  // How many pages allocation can still give.
+  std::int32_t available() const { return free() + idle(); }
 
   void check() const;  // PP-1, by recount
 

@@ -54,7 +54,7 @@ class PrefixCache {
   struct Entry {
     PolicyVersion version;
     Key parent;
-    std::vector<TokenId> tokens;  // of this page
+    std::vector<TokenId> tokens;  // the tokens of this page
     PageId page;
   };
 
@@ -72,7 +72,7 @@ class PrefixCache {
   std::int64_t tokens_hit_ = 0;
 };
 
-// To be called before a token is written at position `fill.tokens_cached`. Where the page of that
+// Call it before a token is written at position `fill.tokens_cached`. Where the page of that
 // position is shared, the table gets a page of its own there, and the caller copies `from` to `to`.
 // nullopt: no copy is needed. Precondition: tail_shared() implies that a page is available.
 struct CopyPage {

@@ -141,7 +141,7 @@ class Planner {
   const StepLimits& limits_;
   Order running_;
   Order waiting_;
-  Order holders_;  // those of waiting_ that hold pages, by priority
+  Order holders_;  // the part of waiting_ that holds pages, by priority
   std::int32_t pages_;
   std::int32_t tokens_;
   StepPlan plan_;

@@ -37,8 +37,8 @@ struct StepLimits {
 // A decoding sequence has exactly one pending token: the one sampled last.
 struct Sequence {
   SequenceId id;
-  StepId due;                 // of its group
-  std::uint64_t arrival = 0;  // of its group at this engine
+  StepId due;                 // when its group is due
+  std::uint64_t arrival = 0;  // its group's place in the order of arrival at this engine
   std::int32_t tokens_cached = 0;
   std::int32_t tokens_pending = 1;
   std::int32_t pages_alone = 0;  // pages freed if it is evicted: pages_alone()

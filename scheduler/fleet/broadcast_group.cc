@@ -32,7 +32,7 @@ std::string names(const std::vector<BroadcastPeer>& peers) {
 
 std::string epoch_text(std::uint64_t number) { return "epoch " + std::to_string(number); }
 
-std::string nccl_text(int version) {  // of NCCL 2.9 or later
+std::string nccl_text(int version) {  // for NCCL 2.9 or later
   return std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
          std::to_string(version % 100);
 }
@@ -99,7 +99,7 @@ void BroadcastGroup::gone(const std::string& actor) {
   const bool learner = learner_ && learner_->peer.actor == actor;
   if (!learner && found == members_.end()) return;
   const BroadcastPeer peer = learner ? learner_->peer : found->second.peer;
-  // Forgotten first, so that end() queues no Leave for it (BG-5).
+  // The actor is forgotten first, so that end() queues no Leave for it (BG-5).
   forget(peer);
   const std::string why = (learner ? "the learner " : "") + actor + " is gone";
   if (forming_ && forming_->has(peer)) end(forming_, why);
@@ -170,7 +170,8 @@ void BroadcastGroup::failed(const BroadcastPeer& from, std::uint64_t epoch, cons
   const auto is = [&](const std::optional<Group>& group) {
     return group && group->number == epoch && group->has(from);
   };
-  // Its ranks have been asked to leave already; no broadcast reaches them any more.
+  // The previous epoch's ranks have been asked to leave already; no broadcast reaches them any
+  // more.
   if (is(previous_)) previous_.reset();
   if (is(forming_)) {
     blame({from}, why);
@@ -300,8 +301,8 @@ std::vector<BroadcastOrder> BroadcastGroup::decide(Time now) {
   std::vector<BroadcastOrder> orders;
   check_deadline(now);
   for (LeaveOrder& leave : std::exchange(leaves_, {})) {
-    // Owed from now on, when the order is sent; find() succeeds because forget() dropped the orders
-    // of actors that ended.
+    // The answer is owed from now on, when the order is sent; find() succeeds because forget()
+    // dropped the orders of actors that ended.
     find(leave.to)->owes.emplace(leave.epoch, now);
     orders.push_back(std::move(leave));
   }

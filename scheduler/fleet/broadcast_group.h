@@ -44,13 +44,14 @@ namespace tandem::scheduler {
 // Deadlines and pauses of the group.
 struct BroadcastLimits {
   Duration forming_max = std::chrono::seconds(30);  // from Open until all have joined
-  // After a failure: so long the next epoch waits for answers of those that still owe one.
+  // How long, after a failure, the next epoch waits for answers of members that still owe one.
   Duration settle = std::chrono::seconds(1);
-  // Between a failure and the next try; doubles with each failure in a row, to backoff_max. An
-  // epoch that was in use for backoff_max ends the row.
+  // The pause between a failure and the next try; doubles with each failure in a row, to
+  // backoff_max. An epoch that was in use for backoff_max ends the row.
   Duration backoff = std::chrono::seconds(1);
   Duration backoff_max = std::chrono::seconds(60);
-  int failures_max = 3;  // of one member in a row, before it is left out until its next incarnation
+  // Failures of a member in a row before it is left out until its next incarnation.
+  int failures_max = 3;
 };
 
 // One incarnation of an actor.
@@ -100,7 +101,7 @@ class BroadcastGroup {
   void failed(const BroadcastPeer& from, std::uint64_t epoch, const std::string& why, Time now);
   void left(const BroadcastPeer& from, std::uint64_t epoch);
 
-  // The orders to send now. To be called after events and when next_deadline() has come.
+  // The orders to send now. Call it after events and when next_deadline() has come.
   std::vector<BroadcastOrder> decide(Time now);
   std::optional<Time> next_deadline() const;
 
@@ -138,7 +139,7 @@ class BroadcastGroup {
     BroadcastPeer learner;
     std::vector<BroadcastPeer> members;  // sorted by name; the rank is the index + 1
     Phase phase = Phase::kOpening;
-    Time since{};                      // of the Open, from kSwitching on of the Use
+    Time since{};                      // when Open was sent; from kSwitching on, when Use was sent
     std::set<BroadcastPeer> joined{};  // from kInUse on: those that have left
     bool has(const BroadcastPeer& peer) const;
     std::vector<BroadcastPeer> absent() const;  // members, then the learner, that have not joined
@@ -167,8 +168,8 @@ class BroadcastGroup {
   std::vector<LeaveOrder> leaves_;  // to be sent
   std::uint64_t last_epoch_ = 0;
   std::uint64_t failed_epoch_ = 0;    // the last one that did not form
-  std::size_t tried_max_ = SIZE_MAX;  // of the unproven, in the next epoch
-  int failures_ = 0;                  // of the group, in a row
+  std::size_t tried_max_ = SIZE_MAX;  // the most unproven members in the next epoch
+  int failures_ = 0;                  // the group's failures in a row
   Time backoff_until_{};
 };
 

@@ -28,7 +28,7 @@ inline constexpr double kCollapseErrors = 3;  // standard errors of the reward's
 // The figures of a committed step.
 struct StepSigns {
   std::int64_t step = 0;
-  std::int64_t groups = 0;                 // of its batch
+  std::int64_t groups = 0;                 // groups of the step's batch
   double reward_mean = 0, reward_std = 0;  // over the batch's trajectories
   double entropy = 0, ppo_kl = 0;          // nats
 };

@@ -5,13 +5,13 @@
 namespace tandem::scheduler {
 namespace {
 
-// Its processes are ready.
+// Whether the actor's processes are ready.
 bool works(ActorState state) {
   return state == ActorState::kReady || state == ActorState::kBusy ||
          state == ActorState::kDraining;
 }
 
-// Its processes exist, ready or not.
+// Whether the actor's processes exist, ready or not.
 bool runs(ActorState state) {
   return works(state) || state == ActorState::kStarting || state == ActorState::kInitializing;
 }

@@ -19,14 +19,14 @@ inline constexpr Duration kHealthyAfter = std::chrono::seconds(60);
 
 struct CrashLoop {
   std::int32_t deaths = 0;  // without a healthy time between them; 0: no loop
-  Time since{};             // of the first of them
-  std::string cause;        // of the last
+  Time since{};             // when the first death of the loop came
+  std::string cause;        // the cause of the last death
 };
 
 // Whether the actor died more than once and is not yet healthy again.
 bool loops(const CrashLoop& loop, const ActorStatus& status, Time now);
 
-// The loop in words: "restarted 3 times in 40 s (killed by SIGSEGV (11)); next try in 8 s". None
+// The loop in words: "restarted 3 times in 40 s (killed by SIGSEGV (11)); next try in 8 s". nullopt
 // where the actor is healthy or final, and where it died once and works again.
 std::optional<std::string> text(const CrashLoop& loop, const ActorStatus& status, Time now);
 

@@ -94,7 +94,7 @@ std::optional<std::string> nearest_counts(std::span<const NodeCapacity> nodes,
   return settings;
 }
 
-struct Amount {  // of a rank, that can be lowered in the job file
+struct Amount {  // an amount of a rank that can be lowered in the job file
   std::int64_t Resources::*part;
   std::string RoleDemand::*key;
 };
@@ -185,7 +185,7 @@ Result<void> fits_ever(std::span<const NodeCapacity> nodes, std::span<const Role
   if (nodes.empty()) return {};
   const std::vector<NodeCapacity> empty = emptied(nodes);
   std::vector<RoleDemand> roles(asked.begin(), asked.end());
-  // First the refusals that do not concern NCCL.
+  // The refusals that do not concern NCCL come first.
   for (RoleDemand& role : roles) role.nccl = false;
   if (const auto enough = check_pages(empty, roles, options); !enough) return enough;
   if (fit_together(empty, roles)) return check_nccl(empty, asked);

@@ -75,7 +75,7 @@ class FixedLag {
 
   void committed(StepId step);  // steps commit in order (CHECKed); the step's row is forgotten
 
-  std::optional<Slot> slot_of(GroupId group) const;  // of a group in a held row
+  std::optional<Slot> slot_of(GroupId group) const;  // the slot of a group in a held row
   StepId first_held() const { return first_; }       // the next step to commit
   FixedLagSnapshot snapshot() const;
 

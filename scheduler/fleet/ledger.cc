@@ -422,8 +422,8 @@ std::vector<Lease> Ledger::regenerate_live() {
 
 LedgerCounters Ledger::counters() const {
   LedgerCounters counters = counters_;
-  // Counted from the states and not as issued - trained - discarded: LG-1 would hold by
-  // construction.
+  // The live groups are counted from the states and not as issued - trained - discarded: by the
+  // latter LG-1 would hold by construction.
   counters.live = 0;
   for (std::size_t state = 0; state < kGroupStates; ++state)
     if (is_live(static_cast<GroupState>(state))) counters.live += counts_[state];

@@ -91,7 +91,7 @@ struct LeaseKey {
   Epoch epoch;
 };
 
-enum class Kept { kNothing, kTokens };  // what of a rolling group outlives the end of its lease
+enum class Kept { kNothing, kTokens };  // stays of a rolling group when its lease ends
 
 struct GroupRecord {
   GroupId id;
@@ -106,7 +106,7 @@ struct LedgerCounters {
   std::int64_t trained = 0;
   std::array<std::int64_t, kDiscardReasons> discarded{};
   std::int64_t live = 0;
-  std::int64_t durable = 0;    // of the trained ones
+  std::int64_t durable = 0;    // trained groups that are in a checkpoint
   std::int64_t retrained = 0;  // group trainings repeated after learner restarts, not in `trained`
   std::array<std::int64_t, kRefusals> refused{};
   std::int64_t discarded_total() const;
@@ -205,15 +205,15 @@ class Ledger {
   const std::vector<GroupId>* batch(StepId step) const;    // in training or not durable, else null
   std::optional<Time> next_deadline() const;
   StepId next_commit() const { return next_commit_; }  // = the newest committed version
-  GroupId next_group() const { return next_group_; }   // that admit() gives next
-  LeaseId next_lease() const { return next_lease_; }   // of the next lease
+  GroupId next_group() const { return next_group_; }   // the group that admit() gives next
+  LeaseId next_lease() const { return next_lease_; }   // the number of the next lease
 
   // CHECKs LG-1 … LG-5 and SB-1 from the counters, O(K); the second one recounts everything.
   void check() const;
   void check_by_recount() const;
 
  private:
-  struct Placement {  // what a group carries into its next state
+  struct Placement {  // the fields that a group carries into its next state
     std::optional<StepId> due = std::nullopt;
     std::optional<Lease> lease = std::nullopt;
     std::optional<StepId> step = std::nullopt;
@@ -239,7 +239,7 @@ class Ledger {
   std::map<StepId, std::vector<GroupId>> batches_;  // in training or trained, not yet durable
   BudgetState budget_state_;
   LedgerCounters counters_;
-  std::array<std::int64_t, kGroupStates> counts_{};  // of records_, by state
+  std::array<std::int64_t, kGroupStates> counts_{};  // how many of records_ are in each state
   GroupId next_group_{1};
   LeaseId next_lease_{1};
   StepId next_commit_;  // steps below it are committed

@@ -105,7 +105,7 @@ std::string seconds_until(Time then, Time now) {
   return one_decimal(std::max(0.0, seconds(then - now))) + " s";
 }
 
-struct Words {  // of one reason
+struct Words {  // the words of one reason
   const char* name;
   std::string message;
 };
@@ -156,7 +156,7 @@ struct Describe {
     return {"SpawnFailed", "its process could not be started: " + r.what};
   }
   Words operator()(const ExitSignal& r) const {
-    // Null for a number that is no signal's.
+    // Null for a number that no signal has.
     const char* const abbreviation = sigabbrev_np(r.signal);
     const std::string which =
         abbreviation ? std::string("SIG") + abbreviation : "an unknown signal";

@@ -64,11 +64,11 @@ const char* name(JobState state);    // "WarmStart"
 // Reasons, in three kinds: those of a state that waits, those of an actor at work, and those of an
 // end. Users see their names and message() (docs/reasons.md lists them).
 
-// Of an actor or a job that the controller has not looked at since it was submitted.
+// The controller has not looked at the actor or the job since it was submitted.
 struct Submitted {};
 // The nodes together, or each of them, have less free than is needed.
 struct WaitingForCapacity {
-  Resources need;  // of the whole gang
+  Resources need;  // what the whole gang needs
   Resources have;  // free, on the nodes that there are
 };
 struct WaitingForJobs {
@@ -89,11 +89,11 @@ struct WaitingForSpawn {
 };
 // The actor's processes run and have not said that they are ready.
 struct LoadingModel {};
-// The same of a user's program.
+// The processes of a user's program run and have not said that they are ready.
 struct WaitingForProgram {};
-// The same of a reward actor, which loads no model.
+// The processes of a reward actor, which loads no model, run and have not said that they are ready.
 struct StartingVerifier {};
-// Of a job that starts: `ready` of `want` actors are there.
+// A job starts: `ready` of `want` actors are there.
 struct WaitingForActors {
   std::int32_t ready;
   std::int32_t want;
@@ -112,7 +112,7 @@ struct Working {};
 struct Draining {
   std::int32_t held;  // groups still to finish or hand back
   Time deadline;
-  bool program = false;  // of a user's
+  bool program = false;  // the actor is a user's program
 };
 // The agent could not start a process.
 struct SpawnFailed {
@@ -128,7 +128,7 @@ struct OOMKilled {
   // Bytes: the most that the process had, and its use about a second before the end.
   std::int64_t peak_bytes;
   std::optional<std::int64_t> last_bytes;
-  std::int64_t room_bytes = 0;  // of its node, limits of the cgroup included; 0: not known
+  std::int64_t room_bytes = 0;  // memory of its node, limits of the cgroup included; 0: not known
 };
 // A rank reported by itself why it could not go on.
 struct RankError {

@@ -38,9 +38,9 @@ struct PagedMemory {
   std::int64_t page_bytes = 1;
   std::int64_t pages_min = 1;  // with fewer pages the rank cannot work
   std::int64_t pages_max = 1;  // more pages are never in use
-  double share = 1;            // of a node's memory, for all sharers together
+  double share = 1;            // a fraction of a node's memory, for all sharers together
   std::int32_t sharers = 1;    // actors that divide the share evenly
-  std::string share_key;       // of the job file: "rollout.gpu_memory_utilization"
+  std::string share_key;       // the key of the job file: "rollout.gpu_memory_utilization"
   std::int64_t pages = 0;      // set by settle_pages()
   bool operator==(const PagedMemory&) const = default;
 };
@@ -72,8 +72,8 @@ struct MemoryOption {
 
 struct RoleMemory {
   std::string role;        // "rollout"
-  std::int64_t ranks = 1;  // of all its actors
-  MemoryDemand demand;     // of each rank
+  std::int64_t ranks = 1;  // ranks of all actors of the role
+  MemoryDemand demand;     // what each rank needs
 };
 
 // A table with a line per row, such as "learner  weights  2274 MiB", with the amounts reserved per

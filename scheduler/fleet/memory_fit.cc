@@ -144,9 +144,9 @@ std::int64_t mebibytes_up(std::int64_t bytes) {
   return (bytes + kMebibyteBytes - 1) / kMebibyteBytes;
 }
 
-// With how many MiB, in place of the largest node's memory, the job fits as it is. Found by halving
-// between the present size and the sum of all ranks' greatest needs; the job's pages grow with the
-// node.
+// How many MiB, in place of the largest node's memory, would make the job fit as it is. The number
+// is found by halving between the present size and the sum of all ranks' greatest needs; the job's
+// pages grow with the node.
 std::int64_t node_mebibytes_needed(std::span<const NodeCapacity> nodes,
                                    std::span<const RoleDemand> asked) {
   std::vector<NodeCapacity> changed(nodes.begin(), nodes.end());

@@ -55,7 +55,7 @@ Resources largest(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*
 std::string gpus_found(std::span<const NodeCapacity> nodes) {
   const bool some = std::ranges::any_of(nodes, [](const auto& n) { return n.total.gpu_milli > 0; });
   std::string unusable;
-  const NodeCapacity* first = nullptr;  // of those without any
+  const NodeCapacity* first = nullptr;  // the first node without any
   std::size_t without = 0;
   for (const NodeCapacity& node : nodes) {
     for (const std::string& gpu : node.gpus_unusable)

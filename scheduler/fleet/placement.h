@@ -61,7 +61,7 @@ struct ReplicaBounds {
   std::int32_t most = kReplicasMax;
 };
 inline constexpr ReplicaBounds kTrainingReplicas{};
-inline constexpr ReplicaBounds kProgramReplicas{.least = 0, .most = 1024};  // of users' programs
+inline constexpr ReplicaBounds kProgramReplicas{.least = 0, .most = 1024};  // for users' programs
 
 // Reads `count` as a user wrote it: kInvalid, with the role, the number and the range, unless it is
 // a whole number within the bounds.

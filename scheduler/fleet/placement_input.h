@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/enum_names.h"
 #include "scheduler/fleet/memory_demand.h"
 #include "scheduler/fleet/resources.h"
 
@@ -33,6 +34,10 @@ struct NodeCapacity {
 };
 
 enum class Strategy : std::uint8_t { kPack, kSpread };
+constexpr auto enum_names(Strategy) {
+  using enum Strategy;
+  return enum_name_rows<Strategy>({{kPack, "pack"}, {kSpread, "spread"}});
+}
 
 // The ranks of one actor, which are placed together.
 struct Gang {
@@ -50,7 +55,7 @@ struct Gang {
 struct RoleDemand {
   std::string role;           // "rollout"
   std::int32_t replicas = 1;  // actors
-  std::int32_t ranks = 1;     // of each
+  std::int32_t ranks = 1;     // ranks of each actor
   Resources per_rank;
   Strategy strategy = Strategy::kPack;
   bool nccl = false;         // Gang::nccl

@@ -31,7 +31,7 @@ Resources operator-(const Resources& a, const Resources& b);
 Resources operator*(const Resources& a, std::int64_t n);
 bool fits(const Resources& need, const Resources& have);  // in every component
 
-// For messages: "3.0 CPUs, 1.0 GPUs, 512 MiB"; leaves out GPUs and memory that are 0.
+// The amounts for messages: "3.0 CPUs, 1.0 GPUs, 512 MiB"; leaves out GPUs and memory that are 0.
 std::string text(const Resources& amount);
 // The components of which `need` has more than `have`, with the amounts of `need`: "3.0 CPUs". All
 // of `need` where no component is short.

@@ -18,8 +18,8 @@ std::variant<Restart, Exhausted> RestartBudget::died(const Uptime& uptime, Rng& 
   // count.
   while (!granted_.empty() && uptime.died - granted_.front() >= policy_.period)
     granted_.pop_front();
-  // Counted apart from the window: starts that take longer than period / intensity to fail would
-  // never fill it (RB-5).
+  // Deaths without a Ready are counted apart from the window: starts that take longer than period /
+  // intensity to fail would never fill it (RB-5).
   never_ready_ = uptime.started < uptime.died ? 0 : never_ready_ + 1;
   if (std::ssize(granted_) >= policy_.intensity || never_ready_ > policy_.intensity)
     return Exhausted{std::max(static_cast<std::int32_t>(granted_.size()), never_ready_ - 1)};

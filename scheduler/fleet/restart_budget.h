@@ -92,7 +92,7 @@ class RestartLadder {
     std::string root_cause;
   };
   struct FailJob {
-    std::int32_t restarts;  // of the role, within its period
+    std::int32_t restarts;  // the role's restarts within its period
     std::string root_cause;
   };
   // The actor was killed for want of memory twice in a row (RB-6).
@@ -122,7 +122,7 @@ class RestartLadder {
   struct Actor {
     RestartBudget budget;
     std::string role;
-    std::int32_t restarts_before = 0;  // of budgets that a restart of the role replaced
+    std::int32_t restarts_before = 0;  // counted by budgets that a restart of the role replaced
     std::int32_t memory_kills = 0;     // in a row
     CrashLoop loop = {};
   };

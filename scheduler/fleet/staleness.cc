@@ -62,7 +62,7 @@ LeaseVerdict lease_verdict(const Budget& budget, const BudgetState& state, Polic
                            std::optional<StepId> kept_due) {
   const StepId due = due_at_lease(budget, installed, kept_due);
   if (due < state.next_step) return LeaseVerdict::kActorBehind;
-  // Leased on trial: the kept date is replaced by the new one.
+  // The group is leased on trial: the kept date is replaced by the new one.
   BudgetState leased = state;
   if (kept_due) leased.dated.remove(*kept_due);
   leased.dated.add(due);

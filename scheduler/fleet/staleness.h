@@ -64,7 +64,7 @@ struct BudgetState {
   std::int64_t live = 0;                      // admitted, neither trained nor discarded
   std::int64_t discarded_since_publish = 0;   // since version p came out
   DueHistogram dated;   // dated live groups outside the batch in training, whatever their state
-  DueHistogram scored;  // those of them that are scored
+  DueHistogram scored;  // the scored ones among them
   bool operator==(const BudgetState&) const = default;
 };
 

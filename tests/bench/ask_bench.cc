@@ -24,7 +24,7 @@ constexpr int kMany = 4;
 constexpr std::int64_t kBatch = 1'000;  // per actor
 constexpr std::int64_t kCallsOfEach = 5'000;
 
-// What the raw twins reached, by the name of the shape.
+// The rates that the raw twins reached, by the name of the shape.
 using Rates = std::map<std::string, double>;
 
 struct Shape {

@@ -2,8 +2,8 @@
 // A caller listens; each actor dials every caller, so callers and actors form a full mesh. The same
 // shape twice: with the runtime's refs and links, and with bare ZeroMQ sockets (raw_zmq).
 //
-// What is measured is Ray's microbenchmark: an empty method that returns 2 bytes; `async` submits a
-// batch and then collects it.
+// The measurement is that of Ray's microbenchmark: an empty method that returns 2 bytes; `async`
+// submits a batch and then collects it.
 #pragma once
 
 #include <condition_variable>

@@ -109,16 +109,16 @@ BENCHMARK(ledger)
     ->Unit(benchmark::kMillisecond);
 
 // Submits a job with so many rollout actors and brings all of its actors up.
-std::int64_t start_fleet(actors::ControllerCore& core, std::int64_t actors) {
-  using actors::Role;
+std::int64_t start_fleet(controller::ControllerCore& core, std::int64_t actors) {
+  using messages::Role;
   constexpr double kCpusOfNode = 100;
   const auto nodes = static_cast<std::int64_t>(static_cast<double>(actors + 2) / kCpusOfNode) + 1;
   std::int64_t events = 0;
   std::vector<node::RankId> spawned;
-  const auto take = [&](const actors::ControllerEvent& event) {
+  const auto take = [&](const controller::ControllerEvent& event) {
     ++events;
     for (const auto& effect : must(core.step(event, Time{events})))
-      if (const auto* spawn = std::get_if<actors::SpawnRankOn>(&effect))
+      if (const auto* spawn = std::get_if<controller::SpawnRankOn>(&effect))
         spawned.push_back(spawn->id);
   };
   for (std::int64_t i = 0; i < nodes; ++i)
@@ -126,17 +126,17 @@ std::int64_t start_fleet(actors::ControllerCore& core, std::int64_t actors) {
                       .incarnation = {1},
                       .cpus = kCpusOfNode,
                       .memory_bytes = 1LL << 40});
-  actors::JobShape shape{.name = "big", .total_steps = 1};
+  controller::JobShape shape{.name = "big", .total_steps = 1};
   shape.replicas = {
       {Role::kRollout, static_cast<std::int32_t>(actors)}, {Role::kLearner, 1}, {Role::kReward, 1}};
-  for (const Role& role : actors::kTrainingRoles)
+  for (const Role& role : messages::kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = 1});
-  take(actors::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."});
+  take(controller::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."});
   for (std::size_t i = 0; i < spawned.size(); ++i) {  // all at once; more may be spawned meanwhile
     const node::RankId id = spawned[i];
     take(node::RankSpawned{id, 1});
-    take(actors::RankConnected{id});
-    take(actors::RankReady{id.actor, id.incarnation, id.rank});
+    take(controller::RankConnected{id});
+    take(messages::RankReady{id.actor, id.incarnation, id.rank});
   }
   CHECK(spawned.size() == static_cast<std::size_t>(actors) + 2);
   return events;
@@ -147,7 +147,7 @@ void core(benchmark::State& state) {
   double bytes = 0;
   for (auto _ : state) {
     const std::size_t before = heap_bytes();
-    actors::ControllerCore core(1);
+    controller::ControllerCore core(1);
     events += start_fleet(core, state.range(0));
     bytes = static_cast<double>(heap_bytes() - before);
   }
@@ -162,32 +162,32 @@ BENCHMARK(core)
     ->Unit(benchmark::kMillisecond);
 
 // A core with one job that needs a CPU for each of its actors, on so many nodes.
-actors::ControllerCore fleet(std::int64_t nodes, double cpus_of_node) {
-  actors::ControllerCore core(1);
+controller::ControllerCore fleet(std::int64_t nodes, double cpus_of_node) {
+  controller::ControllerCore core(1);
   for (std::int64_t i = 0; i < nodes; ++i)
     must(core.step(node::NodeUp{.node = "n" + std::to_string(i),
                                 .incarnation = {1},
                                 .cpus = cpus_of_node,
                                 .memory_bytes = 1LL << 40},
                    Time{}));
-  actors::JobShape shape{.name = "big", .total_steps = 1};
-  shape.replicas = {{actors::Role::kRollout, 1}, {actors::Role::kReward, 1}};
-  for (const actors::Role& role : actors::kTrainingRoles)
+  controller::JobShape shape{.name = "big", .total_steps = 1};
+  shape.replicas = {{messages::Role::kRollout, 1}, {messages::Role::kReward, 1}};
+  for (const messages::Role& role : messages::kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = 1});
-  must(core.step(actors::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."}, Time{}));
+  must(core.step(controller::SubmitJob{.shape = shape, .id = "big-1", .run_dir = "."}, Time{}));
   return core;
 }
 
 void scale(benchmark::State& state) {
   const std::int64_t nodes = state.range(0);
   const double cpus_of_node = (scheduler::kReplicasMax + 2) / static_cast<double>(nodes) + 1;
-  const actors::ScaleRole all{"big-1", actors::Role::kRollout, scheduler::kReplicasMax};
+  const controller::ScaleRole all{"big-1", messages::Role::kRollout, scheduler::kReplicasMax};
   std::int64_t events = 0;
   for (auto _ : state) {
-    actors::ControllerCore roomy = fleet(nodes, cpus_of_node);
+    controller::ControllerCore roomy = fleet(nodes, cpus_of_node);
     must(roomy.step(all, Time{1}));
-    must(roomy.step(actors::ScaleRole{"big-1", actors::Role::kRollout, 1}, Time{2}));
-    actors::ControllerCore full = fleet(nodes, cpus_of_node / 10 + 2);
+    must(roomy.step(controller::ScaleRole{"big-1", messages::Role::kRollout, 1}, Time{2}));
+    controller::ControllerCore full = fleet(nodes, cpus_of_node / 10 + 2);
     CHECK(!full.step(all, Time{1}));
     events += 3;
   }

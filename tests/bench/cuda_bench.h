@@ -1,4 +1,4 @@
-// What the benchmarks of a GPU share: shapes, random operands, timing, and the limits that figures
+// Shared by the benchmarks of a GPU: shapes, random operands, timing, and the limits that figures
 // are compared with, measured in the same process: how fast the device copies its memory (bytes
 // read and written), and how fast it multiplies large square bf16 matrices.
 //
@@ -36,20 +36,20 @@ struct DecoderShape {
 };
 
 struct Sizes {
-  DType model_dtype;                   // of engine and learner; operators are measured in bf16
-  std::int64_t copy_bytes, gemm_side;  // of the limits
+  DType model_dtype;                   // for engine and learner; operators are measured in bf16
+  std::int64_t copy_bytes, gemm_side;  // the sizes by which the limits are measured
   std::int64_t rotation_bytes;         // beyond any cache
-  int batches;                         // of which a figure is the median
+  int batches;                         // a figure is the median of so many batches
   double batch_seconds;                // a batch takes about so long
   std::vector<DecoderShape> models;    // the first one's for operators and engine
   std::int64_t rows, logit_rows,
-      flat;  // of memory-bound operators: tokens, selected ones, elements
+      flat;  // sizes of memory-bound operators: tokens, selected tokens, elements
   std::int64_t sampled_rows;
   std::vector<std::int64_t> product_rows, decode_rows;
-  std::int64_t attention_rows;                                          // of a packed batch
+  std::int64_t attention_rows;                                          // rows of a packed batch
   std::vector<std::pair<std::int64_t, std::int64_t>> decode_attention;  // sequences, positions
   std::int64_t engine_sequences, engine_length_unit;  // lengths are divided by the unit
-  std::int64_t engine_prompt, engine_tokens;          // of one sequence, and of a group of 8
+  std::int64_t engine_prompt, engine_tokens;          // for one sequence, and for a group of 8
   std::int64_t learner_prompt, learner_completion;    // a group of 8 is one packed forward
   std::int64_t learner_groups_max;                    // in one step
   double slow_seconds;                                // engine and learner stop about there
@@ -98,7 +98,8 @@ struct Limits {
 };
 const Limits& limits();  // measured by the first call
 
-// What a benchmark says: `counter` is its rate; limit, ratio and aim are left out where they are 0.
+// The result of a benchmark: `counter` is the rate; limit, ratio and aim are left out where they
+// are 0.
 struct Figure {
   const char* counter;  // "bytes_per_second", "items_per_second", "tokens_per_second"
   double rate = 0;

@@ -27,13 +27,13 @@
 namespace tandem::bench {
 namespace {
 
-using actors::EngineConfig;
-using actors::EngineStats;
-using actors::NativeEngine;
+using rollout::EngineConfig;
+using rollout::EngineStats;
+using rollout::NativeEngine;
 
 constexpr std::int32_t kPage = 16;
 constexpr std::int32_t kGroup = 8;
-// Recorded batch sizes double up to here and are so far apart from here on, as nano-vllm's.
+// Recorded batch sizes double up to here and are so far apart from here on, as nano-vllm's are.
 constexpr std::int32_t kGraphStep = 16;
 
 // Caps, as multiples of slow_seconds; the first two hold for each of two benchmarks, the last two
@@ -62,7 +62,7 @@ constexpr Ways kSync{.async_scheduling = false}, kFastest{.products = kernels::R
 
 std::unique_ptr<NativeEngine> engine_for(std::span<const Lengths> lengths, const Ways& ways) {
   const DecoderShape& shape = sizes().models.front();
-  const actors::ModelConfig model = model_config(shape);
+  const model::ModelConfig model = model_config(shape);
   EngineConfig config{.sampling = {.temperature = 0.6},
                       .args = {.max_num_seqs = std::max<std::int64_t>(kGroup, std::ssize(lengths)),
                                .max_num_batched_tokens = 16384,
@@ -84,12 +84,12 @@ std::unique_ptr<NativeEngine> engine_for(std::span<const Lengths> lengths, const
        size += std::min<std::int64_t>(size, kGraphStep))
     config.args.cudagraph_capture_sizes.push_back(size);
   config.kv_memory_bytes =
-      static_cast<std::size_t>(pages) * actors::KvCache::page_bytes(model, kPage);
+      static_cast<std::size_t>(pages) * model::KvCache::page_bytes(model, kPage);
   auto engine = must(NativeEngine::make(
-      {model, std::make_shared<const actors::Tokenizer>(tokenizer())}, config, gpu()));
+      {model, std::make_shared<const model::Tokenizer>(tokenizer())}, config, gpu()));
   engine->begin_update(PolicyVersion{0});
   const std::span<std::byte> sink = must(engine->weight_sink());
-  fill_weights(model, actors::published_manifest(model), sink);
+  fill_weights(model, model::published_manifest(model), sink);
   engine->finish_update(sink);
   return engine;
 }
@@ -122,8 +122,8 @@ class Forced {
   }
   double seconds() const { return seconds_; }
   bool cut_short() const { return cut_short_; }
-  // What is wrong with the count, or nothing. A step that was under way when its sequence was
-  // cancelled may or may not count.
+  // Says what is wrong with the count; null if nothing is. A step that was under way when its
+  // sequence was cancelled may or may not count.
   const char* fault() const {
     if (engine_.stats().preemptions != before_.preemptions) return "sequences were preempted";
     double wanted = 0;
@@ -187,7 +187,7 @@ void nano_vllm_workload(benchmark::State& state, const Ways& ways = {}) {
   }
 }
 
-// What an engine has done since `before`.
+// The tokens that an engine has sampled since `before`.
 double sampled(const NativeEngine& engine, const EngineStats& before) {
   return static_cast<double>(engine.stats().generation_tokens - before.generation_tokens);
 }

@@ -22,9 +22,9 @@
 namespace tandem::bench {
 namespace {
 
-using actors::TrainBatch;
-using actors::TrainerConfig;
 using device::DeviceKind;
+using learner::TrainBatch;
+using learner::TrainerConfig;
 
 constexpr std::int64_t kGroup = 8;
 
@@ -56,11 +56,11 @@ TrainerConfig trainer_config() {
   config.steps_total = 1000;
   config.rows_max = rows_of_group();
   config.positions_max = sizes().learner_prompt + sizes().learner_completion;
-  config.checkpoints.resume = actors::ResumeMode::kDisable;
+  config.checkpoints.resume = learner::ResumeMode::kDisable;
   return config;
 }
 
-device::Arena host_weights(const actors::ModelConfig& config, const device::Manifest& manifest) {
+device::Arena host_weights(const model::ModelConfig& config, const device::Manifest& manifest) {
   device::Arena arena = must(device::Arena::allocate(manifest, "the model's weights"));
   fill_weights(config, manifest, arena.bytes());
   return arena;
@@ -68,7 +68,7 @@ device::Arena host_weights(const actors::ModelConfig& config, const device::Mani
 
 void report_training(benchmark::State& state, const DecoderShape& shape, double seconds_per_group) {
   const double rows = static_cast<double>(rows_of_group());
-  // The limit in tokens: what the operations of a group take at the products' rate.
+  // The limit is the tokens per second if the operations of a group ran at the products' rate.
   report(state, {.counter = "tokens_per_second",
                  .rate = rows / seconds_per_group,
                  .limit = rows * limits().gemm_items_per_second / operations_of_group(shape),
@@ -76,22 +76,22 @@ void report_training(benchmark::State& state, const DecoderShape& shape, double 
 }
 
 void pass(benchmark::State& state, const DecoderShape& shape) {
-  const actors::ModelConfig model = model_config(shape);
+  const model::ModelConfig model = model_config(shape);
   const TrainerConfig config = trainer_config();
-  const device::Arena weights = host_weights(model, actors::published_manifest(model));
+  const device::Arena weights = host_weights(model, model::published_manifest(model));
   const device::Arena gradients = must(
-      device::Arena::allocate(actors::make_manifest(model), "gradients", device::Place::kDevice));
-  actors::Weights policy =
-      must(actors::Weights::allocate(model, actors::WeightsUse::kTraining, DeviceKind::kCuda));
-  actors::LossPass loss = must(actors::LossPass::make(model, config, DeviceKind::kCuda, {}));
+      device::Arena::allocate(model::make_manifest(model), "gradients", device::Place::kDevice));
+  model::Weights policy =
+      must(model::Weights::allocate(model, model::WeightsUse::kTraining, DeviceKind::kCuda));
+  learner::LossPass loss = must(learner::LossPass::make(model, config, DeviceKind::kCuda, {}));
   policy.install(gpu(), weights.bytes());
   device::synchronize(gpu());
 
   const TrainBatch batch = batch_of(shape, StepId{0}, 1);
-  const actors::BatchAdvantages advantages =
-      actors::compute_advantages(config.algorithm, config.batch, batch);
+  const learner::BatchAdvantages advantages =
+      learner::compute_advantages(config.algorithm, config.batch, batch);
   const auto micro_batches =
-      must(actors::pack(actors::share_of(batch, advantages.learns, 0, 1), config.rows_max));
+      must(learner::pack(learner::share_of(batch, advantages.learns, 0, 1), config.rows_max));
   if (micro_batches.size() != 1) return fail(state, "the group is not one forward");
   loss.begin(batch, advantages);
   const auto call = [&](std::size_t) {
@@ -106,13 +106,13 @@ void pass(benchmark::State& state, const DecoderShape& shape) {
 }
 
 void step(benchmark::State& state, const DecoderShape& shape) {
-  const actors::ModelConfig model = model_config(shape);
-  const auto trainer = must(actors::NativeTrainer::make(
+  const model::ModelConfig model = model_config(shape);
+  const auto trainer = must(learner::NativeTrainer::make(
       {.config = trainer_config(),
        .model = {.directory = {},
                  .config = model,
                  .tokenizer = tokenizer(),
-                 .weights = host_weights(model, actors::make_manifest(model))},
+                 .weights = host_weights(model, model::make_manifest(model))},
        .records = {},
        .gang = nullptr,
        .device = DeviceKind::kCuda,
@@ -125,8 +125,9 @@ void step(benchmark::State& state, const DecoderShape& shape) {
     return now() - began;
   };
   seconds_of(1);  // a warm-up
-  // As many groups as a step of about the given time has, so that a slow learner is measured too. A
-  // step of one is mostly what every step has once: the optimizer, and the copy of the weights.
+  // The batch has as many groups as a step of about the given time has, so that a slow learner is
+  // measured too. A step of one is mostly what every step has once: the optimizer, and the copy of
+  // the weights.
   const double one = seconds_of(1), each = std::max(seconds_of(2) - one, one / 10);
   const auto groups =
       std::clamp<std::int64_t>(1 + static_cast<std::int64_t>((sizes().slow_seconds - one) / each),

@@ -11,8 +11,8 @@
 
 namespace tandem::bench {
 
-actors::ModelConfig model_config(const DecoderShape& shape) {
-  actors::ModelConfig config;
+model::ModelConfig model_config(const DecoderShape& shape) {
+  model::ModelConfig config;
   config.vocab_size = shape.vocab;
   config.hidden_size = shape.hidden;
   config.intermediate_size = shape.intermediate;
@@ -29,7 +29,7 @@ actors::ModelConfig model_config(const DecoderShape& shape) {
   return config;
 }
 
-void fill_weights(const actors::ModelConfig& config, const device::Manifest& manifest,
+void fill_weights(const model::ModelConfig& config, const device::Manifest& manifest,
                   std::span<std::byte> arena) {
   constexpr std::int64_t kPiece = 4096;
   device::ThreadPool pool(std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16));

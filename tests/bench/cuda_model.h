@@ -11,15 +11,15 @@
 
 namespace tandem::bench {
 
-// Without eos tokens: a completion has the length that a benchmark gives it.
-actors::ModelConfig model_config(const DecoderShape& shape);
+// The model has no eos tokens: a completion has the length that a benchmark gives it.
+model::ModelConfig model_config(const DecoderShape& shape);
 
 // Fills an arena of the model's parameters, in whatever dtype, on all of the machine's cores.
-void fill_weights(const actors::ModelConfig& config, const device::Manifest& manifest,
+void fill_weights(const model::ModelConfig& config, const device::Manifest& manifest,
                   std::span<std::byte> arena);
 
-// What a decoded token reads of the weights: every matrix once, the head as well, of the embedding
-// nothing to speak of.
+// The bytes of the weights that a decoded token reads: every matrix once, including the head. The
+// one row of the embedding is neglected.
 double weight_bytes_read(const DecoderShape& shape);
 // Elements of the matrices of all layers.
 double layer_elements(const DecoderShape& shape);

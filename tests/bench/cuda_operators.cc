@@ -1,6 +1,6 @@
 // Operators that move memory. Bytes are the fewest that an operator can move: each input read once,
-// each output written once; what is read again out of a cache (weights of norms, tables of angles)
-// is left out.
+// each output written once; bytes that are read again out of a cache (weights of norms, tables of
+// angles) do not count.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>

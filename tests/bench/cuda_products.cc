@@ -70,8 +70,9 @@ void measure_sets(benchmark::State& state, const Work& work, double bytes, const
   measure(state, work, calls.size(), [&](std::size_t set) { calls[set](); });
 }
 
-// The same for calls so short that launching each would be what is measured: one after another as
-// one graph, as the engine launches its steps. Where there is no memory for that, one by one.
+// The same for calls so short that the measurement would be of launching each: they run one after
+// another as one graph, as the engine launches its steps. Where there is no memory for that, they
+// run one by one.
 void measure_recorded(benchmark::State& state, const Memory& each, const MakeCall& make) {
   Operands operands;
   const Calls calls = calls_of(operands, each.bytes, make);
@@ -169,7 +170,8 @@ void attention_forward(benchmark::State& state, const DecoderShape& s, const Pac
   });
 }
 
-// Five products where forward has two: what is computed again counts here, as it does for others.
+// Backward has five products where forward has two: products that are computed again count here, as
+// they do in other benchmarks.
 void attention_backward(benchmark::State& state, const DecoderShape& s, const Packed& packed) {
   const std::int64_t T = packed.rows;
   const double bytes = 2 * kHalf * elements(T, s.qkv_width() + s.q_width());

@@ -16,7 +16,7 @@
 #include "actors/rollout/native_engine.h"
 #include "tests/bench/must.h"
 
-namespace tandem::actors {
+namespace tandem::bench {
 namespace {
 
 using bench::must;
@@ -25,16 +25,17 @@ constexpr std::uint64_t kGroups = 256;
 constexpr std::int32_t kGroupSize = 8;
 
 void generate(benchmark::State& state, const std::string& prompt, std::int32_t tokens) {
-  Model model = must(
-      load_model(std::filesystem::path(TANDEM_SOURCE_DIR) / "configs" / "models" / "arithmetic",
-                 {.init = InitMode::kRandom, .seed = 1}));
+  model::Model model = must(model::load_model(
+      std::filesystem::path(TANDEM_SOURCE_DIR) / "configs" / "models" / "arithmetic",
+      {.init = model::InitMode::kRandom, .seed = 1}));
   // Every completion has the same length.
-  const EngineConfig config{.sampling = {.min_tokens = tokens},
-                            .args = {.max_num_seqs = 256, .async_scheduling = false},
-                            .max_prompt_length = 16,
-                            .max_response_length = tokens};
-  auto engine = must(NativeEngine::make(
-      {model.config, std::make_shared<const Tokenizer>(std::move(model.tokenizer))}, config, {}));
+  const rollout::EngineConfig config{.sampling = {.min_tokens = tokens},
+                                     .args = {.max_num_seqs = 256, .async_scheduling = false},
+                                     .max_prompt_length = 16,
+                                     .max_response_length = tokens};
+  auto engine = must(rollout::NativeEngine::make(
+      {model.config, std::make_shared<const model::Tokenizer>(std::move(model.tokenizer))}, config,
+      {}));
   engine->begin_update(PolicyVersion{0});
   engine->finish_update(model.weights.bytes());
   std::uint64_t group = 0;
@@ -51,18 +52,18 @@ void generate(benchmark::State& state, const std::string& prompt, std::int32_t t
 }
 
 void install(benchmark::State& state) {
-  Model small = must(
-      load_model(std::filesystem::path(TANDEM_SOURCE_DIR) / "configs" / "models" / "arithmetic",
-                 {.init = InitMode::kRandom, .seed = 1}));
-  ModelConfig model = small.config;
+  model::Model small = must(model::load_model(
+      std::filesystem::path(TANDEM_SOURCE_DIR) / "configs" / "models" / "arithmetic",
+      {.init = model::InitMode::kRandom, .seed = 1}));
+  model::ModelConfig model = small.config;
   model.hidden_size = 1024;
   model.intermediate_size = 3072;
   model.layers = 4;
   model.heads = 16;
   model.kv_heads = 8;
   model.head_dim = 128;
-  auto engine = must(NativeEngine::make(
-      {model, std::make_shared<const Tokenizer>(std::move(small.tokenizer))}, {}, {}));
+  auto engine = must(rollout::NativeEngine::make(
+      {model, std::make_shared<const model::Tokenizer>(std::move(small.tokenizer))}, {}, {}));
   const std::span<std::byte> sink = must(engine->weight_sink());
   std::vector<std::byte> copy(sink.size());
   engine->begin_update(PolicyVersion{0});
@@ -94,6 +95,6 @@ BENCHMARK(install)->Name("engine/install")->UseManualTime()->Unit(benchmark::kMi
 BENCHMARK(answers)->Name("engine/answers")->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::bench
 
 BENCHMARK_MAIN();

@@ -41,7 +41,7 @@ struct Shape {
   std::int64_t m, k, n;
 };
 
-// What is measured for a shape.
+// The product that is measured for a shape.
 struct Product {
   DType dtype;
   Kind kind;

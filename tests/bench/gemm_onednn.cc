@@ -4,7 +4,7 @@
 
 #include "tests/bench/gemm_peer.h"
 
-extern "C" void omp_set_num_threads(int threads);  // of libgomp
+extern "C" void omp_set_num_threads(int threads);  // from libgomp
 
 namespace tandem::bench {
 

@@ -16,10 +16,10 @@ class GemmPeer {
     bool bf16 = false;      // a and b
     bool bf16_out = false;  // c
     bool adds = false;      // to c
-    int threads = 1;        // of libgomp (CMakeLists.txt)
+    int threads = 1;        // threads of libgomp (CMakeLists.txt)
   };
   enum class Layout {
-    kReordered,   // of b: the one that oneDNN prefers, made outside the measured call
+    kReordered,   // the layout of b that oneDNN prefers, made outside the measured call
     kReordering,  // the same, made anew in every call
     kPlain,       // b is read where it lies
   };

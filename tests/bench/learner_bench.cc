@@ -15,7 +15,7 @@
 #include "tests/bench/must.h"
 #include "tests/bench/workload.h"
 
-namespace tandem::actors {
+namespace tandem::bench {
 namespace {
 
 using bench::BatchShape;
@@ -23,29 +23,31 @@ using bench::must;
 
 const std::filesystem::path kConfigs = std::filesystem::path(TANDEM_SOURCE_DIR) / "configs";
 
-std::unique_ptr<NativeTrainer> make_trainer(std::optional<WarmStartConfig> warm_start,
-                                            std::uint64_t seed) {
-  Model model = must(load_model(kConfigs / "models/arithmetic", {InitMode::kRandom, seed}));
-  std::vector<WarmStartRecord> records;
+std::unique_ptr<learner::NativeTrainer> make_trainer(
+    std::optional<learner::WarmStartConfig> warm_start, std::uint64_t seed) {
+  model::Model model =
+      must(model::load_model(kConfigs / "models/arithmetic", {model::InitMode::kRandom, seed}));
+  std::vector<learner::WarmStartRecord> records;
   std::ifstream lines(kConfigs / "data/warm.jsonl");
   for (std::string line; warm_start && std::getline(lines, line);) {
     const nlohmann::json record = parse_json(line);
-    WarmStartRecord tokens{must(model.tokenizer.encode(record["prompt"].get<std::string>())),
-                           must(model.tokenizer.encode(record["completion"].get<std::string>()))};
+    learner::WarmStartRecord tokens{
+        must(model.tokenizer.encode(record["prompt"].get<std::string>())),
+        must(model.tokenizer.encode(record["completion"].get<std::string>()))};
     tokens.completion.push_back(model.config.eos_token_ids.front());
     records.push_back(std::move(tokens));
   }
-  TrainerConfig config;
+  learner::TrainerConfig config;
   config.seed = seed;
   config.steps_total = 1500;
   config.warm_start = warm_start;
-  config.checkpoints.resume = ResumeMode::kDisable;
-  return must(NativeTrainer::make({.config = config,
-                                   .model = std::move(model),
-                                   .records = std::move(records),
-                                   .gang = nullptr,
-                                   .threads = nullptr,
-                                   .beat = nullptr}));
+  config.checkpoints.resume = learner::ResumeMode::kDisable;
+  return must(learner::NativeTrainer::make({.config = config,
+                                            .model = std::move(model),
+                                            .records = std::move(records),
+                                            .gang = nullptr,
+                                            .threads = nullptr,
+                                            .beat = nullptr}));
 }
 
 void train(benchmark::State& state, const BatchShape& shape) {
@@ -53,7 +55,7 @@ void train(benchmark::State& state, const BatchShape& shape) {
   std::uint64_t tokens = 0;
   for (auto _ : state) {
     state.PauseTiming();
-    const TrainBatch batch = bench::random_batch(trainer->step(), shape);
+    const learner::TrainBatch batch = bench::random_batch(trainer->step(), shape);
     state.ResumeTiming();
     tokens += must(trainer->train(batch)).report.tokens_trained;
   }
@@ -63,11 +65,13 @@ void train(benchmark::State& state, const BatchShape& shape) {
 
 void warm_start(benchmark::State& state) {
   const std::uint64_t seed = static_cast<std::uint64_t>(state.range(0));
-  WarmStartSlice slice;
+  learner::WarmStartSlice slice;
   for (auto _ : state) {
     const auto trainer = make_trainer(
-        WarmStartConfig{.max_steps = 1000,
-                        .until = WarmStartConfig::Until{WarmStartMetric::kSampleAccuracy, 0.33}},
+        learner::WarmStartConfig{
+            .max_steps = 1000,
+            .until =
+                learner::WarmStartConfig::Until{learner::WarmStartMetric::kSampleAccuracy, 0.33}},
         seed);
     slice = {};
     while (!slice.done) slice = must(trainer->warm_start());
@@ -91,6 +95,6 @@ BENCHMARK(warm_start)
     ->Unit(benchmark::kSecond);
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::bench
 
 BENCHMARK_MAIN();

@@ -11,7 +11,7 @@
 
 namespace tandem::bench {
 
-inline constexpr const char* kBuild = "bench";  // what both ends say in their Hello
+inline constexpr const char* kBuild = "bench";  // the build that both ends say in their Hello
 
 // Parcels go to `directory`; `back` is the way back to a peer.
 link::LinkCallbacks callbacks_of(link::Directory& directory,

@@ -50,13 +50,13 @@
 namespace tandem::bench {
 namespace {
 
-using actors::EngineConfig;
-using actors::Model;
-using actors::ModelConfig;
-using actors::NativeEngine;
-using actors::NativeTrainer;
 using device::DType;
 using device::ThreadPool;
+using learner::NativeTrainer;
+using model::Model;
+using model::ModelConfig;
+using rollout::EngineConfig;
+using rollout::NativeEngine;
 
 constexpr int kRepetitions = 3;
 constexpr std::int32_t kDecodePrompt = 32, kDecodeTokens = 64, kPrefillPrompt = 512,
@@ -163,12 +163,12 @@ std::optional<Options> parse(std::span<char* const> arguments) {
 const char* dtype_name(DType dtype) { return dtype == DType::kF32 ? "float32" : "bfloat16"; }
 
 Model random_model(const std::filesystem::path& file, DType dtype, ThreadPool& threads) {
-  ModelConfig config = must(actors::parse_model_config(must(read_file(file)), file.string()));
-  must(actors::compute_in(dtype, config));
+  ModelConfig config = must(model::parse_model_config(must(read_file(file)), file.string()));
+  must(model::compute_in(dtype, config));
   device::Arena weights =
-      must(device::Arena::allocate(actors::make_manifest(config), "the model's weights"));
-  actors::initialize(
-      {.seed = 1, .initializer_range = config.initializer_range, .threads = &threads}, weights);
+      must(device::Arena::allocate(model::make_manifest(config), "the model's weights"));
+  model::initialize({.seed = 1, .initializer_range = config.initializer_range, .threads = &threads},
+                    weights);
   return {.directory = {},
           .config = std::move(config),
           .tokenizer = tokenizer(),
@@ -179,7 +179,7 @@ Model make_model(const Options& options, ThreadPool& threads) {
   const auto shape =
       std::filesystem::path(TANDEM_SOURCE_DIR) / "tests/bench/models" / (options.model + ".json");
   if (std::filesystem::exists(shape)) return random_model(shape, options.dtype, threads);
-  Model model = must(actors::load_model(options.model, {.dtype = options.dtype}));
+  Model model = must(model::load_model(options.model, {.dtype = options.dtype}));
   model.config.eos_token_ids.clear();  // every completion has the same length
   return model;
 }
@@ -227,9 +227,10 @@ double read_bandwidth(ThreadPool& threads) {
   });
 }
 
-// Every matrix once. Of an embedding that is not the head as well, only one row.
+// The bytes of the weights that a token reads: every matrix once. An embedding that is not the head
+// as well counts as nothing, since a token reads only one row of it.
 double weight_bytes(const ModelConfig& config) {
-  auto elements = static_cast<double>(actors::make_manifest(config).elements());
+  auto elements = static_cast<double>(model::make_manifest(config).elements());
   if (!config.tie_word_embeddings)
     elements -= static_cast<double>(config.vocab_size * config.hidden_size);
   return elements * static_cast<double>(device::size_bytes(config.dtype));
@@ -239,12 +240,12 @@ class Engine {
  public:
   Engine(const Model& model, const Options& options, ThreadPool& threads)
       : engine_(must(NativeEngine::make(
-            {model.config, std::make_shared<const actors::Tokenizer>(tokenizer())},
+            {model.config, std::make_shared<const model::Tokenizer>(tokenizer())},
             engine_config(model.config, options), {.pool = &threads}))) {
     engine_->begin_update(PolicyVersion{0});
     const std::span<const float> floats = model.weights.f32();
     const device::Manifest master = model.weights.manifest();
-    const device::Manifest published = actors::published_manifest(model.config);
+    const device::Manifest published = model::published_manifest(model.config);
     std::vector<std::byte> version(published.bytes_total);
     for (std::size_t i = 0; i < master.parameters.size(); ++i) {
       const device::ParameterSpec &from = master.parameters[i], &to = published.parameters[i];
@@ -298,7 +299,7 @@ class Engine {
             .max_prompt_length = longest,
             .max_response_length = kDecodeTokens,
             .kv_memory_bytes =
-                static_cast<std::size_t>(pages) * actors::KvCache::page_bytes(model, kPage)};
+                static_cast<std::size_t>(pages) * model::KvCache::page_bytes(model, kPage)};
   }
 
   void submit(std::int32_t prompt, std::uint64_t seed, std::int32_t n) {
@@ -343,13 +344,13 @@ void measure_engine(const Model& model, const Options& options, ThreadPool& thre
 // Groups of one have no advantage under GRPO. The estimator of reinforce_plus_plus gives them one
 // and costs the same; the loss is GRPO's.
 std::unique_ptr<NativeTrainer> make_trainer(Model model, std::int32_t threads) {
-  actors::TrainerConfig config{.seed = 1, .steps_total = 1000};
-  config.algorithm.adv_estimator = actors::AdvantageEstimator::kReinforcePlusPlus;
+  learner::TrainerConfig config{.seed = 1, .steps_total = 1000};
+  config.algorithm.adv_estimator = learner::AdvantageEstimator::kReinforcePlusPlus;
   config.batch.response_length_max = kTrainCompletion;
   config.optimizer.lr = 1e-6;
-  config.rows_max = actors::rows_target(device::DeviceKind::kCpu, config.rows_max);
+  config.rows_max = learner::rows_target(device::DeviceKind::kCpu, config.rows_max);
   config.positions_max = kTrainPrompt + kTrainCompletion;
-  config.checkpoints.resume = actors::ResumeMode::kDisable;
+  config.checkpoints.resume = learner::ResumeMode::kDisable;
   return must(NativeTrainer::make({.config = config,
                                    .model = std::move(model),
                                    .records = {},
@@ -367,7 +368,7 @@ void measure_trainer(Model model, const Options& options, Figures& figures) {
   const auto trainer = make_trainer(std::move(model), options.threads);
   const auto step = [&](std::uint64_t) {
     CHECK(shape.groups * shape.trajectories == kTrainSequences);
-    const actors::TrainBatch batch = random_batch(trainer->step(), shape);
+    const learner::TrainBatch batch = random_batch(trainer->step(), shape);
     const Time began = steady_now();
     must(trainer->train(batch));
     const double taken = seconds(steady_now() - began);

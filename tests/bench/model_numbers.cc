@@ -37,7 +37,7 @@
 #include "runtime/base/json.h"
 #include "tests/bench/must.h"
 
-namespace tandem::actors {
+namespace tandem::bench {
 namespace {
 
 using bench::must;
@@ -80,15 +80,15 @@ class Numbers {
 
  private:
   std::deque<std::vector<float>> values_;
-  std::vector<NamedTensor> tensors_;
+  std::vector<model::NamedTensor> tensors_;
 };
 
 std::span<const float> all_of(const device::TensorView& view) {
   return {view.f32(), static_cast<std::size_t>(view.elements())};
 }
 
-Weights installed(const Model& model, WeightsUse use) {
-  Weights weights = must(Weights::allocate(model.config, use, DeviceKind::kCpu));
+model::Weights installed(const model::Model& model, model::WeightsUse use) {
+  model::Weights weights = must(model::Weights::allocate(model.config, use, DeviceKind::kCpu));
   weights.install(Stream{}, model.weights.bytes());
   return weights;
 }
@@ -100,21 +100,23 @@ std::int64_t longest(const Request& request) {
 }
 
 // Each sequence in a call of its own: all logits of one sequence lie in memory at a time.
-void add_logits(const Model& model, const Request& request, Numbers& numbers) {
-  const Weights weights = installed(model, WeightsUse::kInference);
+void add_logits(const model::Model& model, const Request& request, Numbers& numbers) {
+  const model::Weights weights = installed(model, model::WeightsUse::kInference);
   const std::int64_t rows = longest(request);
-  PagedDecoder decoder = must(PagedDecoder::make(
+  model::PagedDecoder decoder = must(model::PagedDecoder::make(
       model.config,
       {.rows_max = rows, .slices_max = 1, .logit_rows_max = rows, .positions_max = rows},
       DeviceKind::kCpu));
   const auto pages = static_cast<std::int32_t>((rows + kPagePositions - 1) / kPagePositions);
-  KvCache cache = must(KvCache::allocate(model.config, pages, kPagePositions, DeviceKind::kCpu));
+  model::KvCache cache =
+      must(model::KvCache::allocate(model.config, pages, kPagePositions, DeviceKind::kCpu));
   Tokens table;
   for (std::int32_t page = 0; page < pages; ++page) table.push_back(page);
   for (std::size_t i = 0; i < request.sequences.size(); ++i) {
     const Tokens& tokens = request.sequences[i];
     const auto length = static_cast<std::int32_t>(tokens.size());
-    const PagedSlice slice{.tokens = tokens, .position = 0, .pages = table, .logits_last = length};
+    const model::PagedSlice slice{
+        .tokens = tokens, .position = 0, .pages = table, .logits_last = length};
     const device::TensorView logits = decoder.forward(Stream{}, weights, cache, {&slice, 1});
     numbers.add("logits." + std::to_string(i), {length, model.config.vocab_size}, all_of(logits));
   }
@@ -123,7 +125,7 @@ void add_logits(const Model& model, const Request& request, Numbers& numbers) {
 struct Packed {
   Tokens tokens;
   std::vector<kernels::Segment> segments;
-  std::vector<LogprobItem> items;
+  std::vector<model::LogprobItem> items;
 };
 
 Packed pack(const Request& request) {
@@ -140,16 +142,17 @@ Packed pack(const Request& request) {
   return packed;
 }
 
-void add_gradients(const Model& model, const Request& request, Numbers& numbers) {
-  const Weights weights = installed(model, WeightsUse::kTraining);
+void add_gradients(const model::Model& model, const Request& request, Numbers& numbers) {
+  const model::Weights weights = installed(model, model::WeightsUse::kTraining);
   const Packed packed = pack(request);
   const auto items = std::ssize(packed.items);
-  TrainDecoder decoder = must(TrainDecoder::make(model.config,
-                                                 {.rows_max = std::ssize(packed.tokens),
-                                                  .items_max = items,
-                                                  .positions_max = longest(request)},
-                                                 DeviceKind::kCpu));
-  const PackedBatch batch{packed.tokens, packed.segments, packed.items, 1.0f};
+  model::TrainDecoder decoder =
+      must(model::TrainDecoder::make(model.config,
+                                     {.rows_max = std::ssize(packed.tokens),
+                                      .items_max = items,
+                                      .positions_max = longest(request)},
+                                     DeviceKind::kCpu));
+  const model::PackedBatch batch{packed.tokens, packed.segments, packed.items, 1.0f};
   std::vector<float> logprob(packed.items.size());
   decoder.forward(Stream{}, weights, batch, logprob, {});
   numbers.add("logprob", {items}, logprob);
@@ -161,7 +164,7 @@ void add_gradients(const Model& model, const Request& request, Numbers& numbers)
     numbers.add("grad." + spec.name, spec.shape, all_of(gradients.view(spec.name)));
 }
 
-std::int32_t longest_prompt(const Tokenizer& tokenizer, const Request& request) {
+std::int32_t longest_prompt(const model::Tokenizer& tokenizer, const Request& request) {
   std::int64_t most = 1;
   for (const std::string& prompt : request.prompts)
     most = std::max<std::int64_t>(most, std::ssize(must(tokenizer.encode_prompt(prompt))));
@@ -169,23 +172,23 @@ std::int32_t longest_prompt(const Tokenizer& tokenizer, const Request& request) 
 }
 
 // All prompts in one batch. A sampler that keeps one token of each distribution is greedy.
-nlohmann::json completions(Model model, const Request& request) {
-  const EngineConfig config{.sampling = {.top_k = 1},
-                            .args = {.async_scheduling = false},
-                            .max_prompt_length = longest_prompt(model.tokenizer, request),
-                            .max_response_length = request.completion_tokens};
-  auto tokenizer = std::make_shared<const Tokenizer>(std::move(model.tokenizer));
-  const auto engine = must(NativeEngine::make({model.config, tokenizer}, config, {}));
+nlohmann::json completions(model::Model model, const Request& request) {
+  const rollout::EngineConfig config{.sampling = {.top_k = 1},
+                                     .args = {.async_scheduling = false},
+                                     .max_prompt_length = longest_prompt(model.tokenizer, request),
+                                     .max_response_length = request.completion_tokens};
+  auto tokenizer = std::make_shared<const model::Tokenizer>(std::move(model.tokenizer));
+  const auto engine = must(rollout::NativeEngine::make({model.config, tokenizer}, config, {}));
   engine->begin_update(PolicyVersion{0});
   CHECK(engine->may_finish_update());
   engine->finish_update(model.weights.bytes());
   for (std::size_t i = 0; i < request.prompts.size(); ++i)
-    engine->submit(GroupWork{.group = GroupId{i}, .n = 1, .prompt = request.prompts[i]});
+    engine->submit(messages::GroupWork{.group = GroupId{i}, .n = 1, .prompt = request.prompts[i]});
   while (engine->can_step()) engine->step();
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < request.prompts.size(); ++i) all.push_back(nullptr);
-  for (const EngineEvent& event : engine->poll()) {
-    const auto& payload = std::get<GroupPayload>(event);
+  for (const rollout::EngineEvent& event : engine->poll()) {
+    const auto& payload = std::get<messages::GroupPayload>(event);
     all[payload.group.value] = {{"prompt", payload.prompt_tokens},
                                 {"completion", payload.trajectories.front().tokens}};
   }
@@ -194,9 +197,9 @@ nlohmann::json completions(Model model, const Request& request) {
 
 int run(const std::filesystem::path& directory, const Request& request,
         const std::filesystem::path& out) {
-  Model model = must(load_model(directory, {.dtype = request.dtype}));
-  must(save_model(out / "saved",
-                  {.config = model.config, .weights = model.weights, .source = directory}));
+  model::Model model = must(model::load_model(directory, {.dtype = request.dtype}));
+  must(model::save_model(out / "saved",
+                         {.config = model.config, .weights = model.weights, .source = directory}));
   model.weights = must(as_published(model.config, std::move(model.weights)));
   Numbers numbers;
   add_logits(model, request, numbers);
@@ -208,12 +211,12 @@ int run(const std::filesystem::path& directory, const Request& request,
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::bench
 
 int main(int argc, char** argv) {
   if (argc != 4) {
     std::cerr << "usage: model_numbers MODEL REQUEST.json OUT\n";
     return 64;
   }
-  return tandem::actors::run(argv[1], tandem::actors::read_request(argv[2]), argv[3]);
+  return tandem::bench::run(argv[1], tandem::bench::read_request(argv[2]), argv[3]);
 }

@@ -1,4 +1,4 @@
-// For benchmarks alone: an Error ends the process with its text.
+// The value of a Result, for benchmarks: an Error ends the process with the Error's text.
 #pragma once
 
 #include <cstdlib>

@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using actor::Ref;
-using actors::GroupPayload;
+using messages::GroupPayload;
 
 constexpr int kGroups = 64, kGroupSize = 8, kTokens = 512, kGroupsPerMessage = 8;
 constexpr Duration kPatience = std::chrono::seconds(30);
@@ -61,62 +61,64 @@ struct Peer {
   payload::BulkClient bulk;
 };
 
-// What the two outer peers say; the reward says all of RewardEvents.
-using RolloutSays = std::variant<actors::Generated>;
-using LearnerSays = std::variant<actors::StepCommitted>;
+// The messages that the two outer peers send; the reward sends all of RewardEvents.
+using RolloutSays = std::variant<messages::Generated>;
+using LearnerSays = std::variant<messages::StepCommitted>;
 
 // The exchange's part: headers in, headers out.
 class Relay {
  public:
-  using Inbox = std::variant<actors::Generated, actors::RewardUp, actors::GroupsScored,
-                             actors::TextsScored, actors::RewardTrouble, actors::StepCommitted>;
-  Relay(Ref<actors::RewardInbox> reward, Ref<actors::LearnerInbox> learner, std::latch*& committed)
+  using Inbox =
+      std::variant<messages::Generated, messages::RewardUp, messages::GroupsScored,
+                   messages::TextsScored, messages::RewardTrouble, messages::StepCommitted>;
+  Relay(Ref<messages::RewardInbox> reward, Ref<messages::LearnerInbox> learner,
+        std::latch*& committed)
       : reward_(std::move(reward)), learner_(std::move(learner)), committed_(committed) {}
 
-  void handle(actor::Context&, actors::Generated generated) {
-    actors::ScoreGroups work;
+  void handle(actor::Context&, messages::Generated generated) {
+    messages::ScoreGroups work;
     for (auto& group : generated.groups) {
       work.groups.push_back({group.group, group.attempt, kRecord, group.payload});
       step_.groups.push_back({group.group, group.attempt, std::move(group.payload), {}});
     }
     CHECK(reward_.tell(std::move(work)) == actor::Delivery::kAccepted);
   }
-  void handle(actor::Context&, actors::GroupsScored scored) {
+  void handle(actor::Context&, messages::GroupsScored scored) {
     scored_ += static_cast<int>(scored.groups.size());
     if (scored_ < kGroups) return;
     scored_ = 0;
     CHECK(learner_.tell(std::exchange(step_, {})) == actor::Delivery::kAccepted);
   }
-  void handle(actor::Context&, actors::StepCommitted) { committed_->count_down(); }
-  void handle(actor::Context&, actors::RewardUp) {}
-  void handle(actor::Context&, actors::TextsScored) {}
-  void handle(actor::Context&, actors::RewardTrouble) {}
+  void handle(actor::Context&, messages::StepCommitted) { committed_->count_down(); }
+  void handle(actor::Context&, messages::RewardUp) {}
+  void handle(actor::Context&, messages::TextsScored) {}
+  void handle(actor::Context&, messages::RewardTrouble) {}
 
  private:
-  const Ref<actors::RewardInbox> reward_;
-  const Ref<actors::LearnerInbox> learner_;
+  const Ref<messages::RewardInbox> reward_;
+  const Ref<messages::LearnerInbox> learner_;
   std::latch*& committed_;
-  actors::TrainStep step_;
+  messages::TrainStep step_;
   int scored_ = 0;
 };
 
 // The learner's part: pulls a step's payloads and decodes them.
 class Puller {
  public:
-  using Inbox = actors::LearnerInbox;
+  using Inbox = messages::LearnerInbox;
   Puller(payload::BulkClient& bulk, Ref<LearnerSays> exchange)
       : bulk_(bulk), exchange_(std::move(exchange)) {}
 
-  void handle(actor::Context&, actors::TrainStep step) {
+  void handle(actor::Context&, messages::TrainStep step) {
     std::vector<wire::PayloadRef> refs;
     for (auto& group : step.groups) refs.push_back(std::move(group.payload));
     for (const std::string& bytes : must(bulk_.get_many(std::move(refs), kPatience)))
       benchmark::DoNotOptimize(must(wire::decode<GroupPayload>(bytes)));
-    CHECK(exchange_.tell(actors::StepCommitted{}) == actor::Delivery::kAccepted);
+    CHECK(exchange_.tell(messages::StepCommitted{}) == actor::Delivery::kAccepted);
   }
-  void handle(actor::Context&, actors::PublishInitial) {}
-  void handle(actor::Context&, actors::WarmStart) {}
-  void handle(actor::Context&, actors::SaveCheckpoint) {}
+  void handle(actor::Context&, messages::PublishInitial) {}
+  void handle(actor::Context&, messages::WarmStart) {}
+  void handle(actor::Context&, messages::SaveCheckpoint) {}
 
  private:
   payload::BulkClient& bulk_;
@@ -142,11 +144,11 @@ class Fleet {
     }));
     const auto relay = system_.spawn<Relay>("exchange", [this] {
       return std::make_unique<Relay>(
-          directory_.remote<actors::RewardInbox>({kRole, {}}, to("reward")),
-          directory_.remote<actors::LearnerInbox>({kRole, {}}, to("learner")), committed_);
+          directory_.remote<messages::RewardInbox>({kRole, {}}, to("reward")),
+          directory_.remote<messages::LearnerInbox>({kRole, {}}, to("learner")), committed_);
     });
     directory_.expose("rollout_events", actor::narrow<RolloutSays>(relay));
-    directory_.expose("reward_events", actor::narrow<actors::RewardEvents>(relay));
+    directory_.expose("reward_events", actor::narrow<messages::RewardEvents>(relay));
     directory_.expose("learner_events", actor::narrow<LearnerSays>(relay));
   }
   ~Fleet() {
@@ -166,13 +168,13 @@ class Fleet {
       for (std::size_t i = at; i < at + kGroupsPerMessage; ++i)
         encoded.push_back(wire::encode(payloads[i]));
       auto refs = must(rollout_.bulk.put_many(std::move(encoded), kPatience));
-      actors::Generated generated;
+      messages::Generated generated;
       stored.insert(stored.end(), refs.begin(), refs.end());
       for (std::size_t i = 0; i < refs.size(); ++i)
         generated.groups.push_back(
             {.group = payloads[at + i].group,
              .prompt_tokens = 1,
-             .trajectories = std::vector<actors::TrajectoryHeader>(kGroupSize),
+             .trajectories = std::vector<messages::TrajectoryHeader>(kGroupSize),
              .payload = std::move(refs[i])});
       CHECK(exchange.tell(std::move(generated)) == actor::Delivery::kAccepted);
     }
@@ -193,19 +195,19 @@ class Fleet {
   }
   link::ParcelSender to(const std::string& peer) { return link::to_peer(*link_, {peer, {1}}); }
   void expose_reward() {
-    const auto reward = reward_.system.spawn<actors::RewardActor>("reward", [this] {
-      actors::RewardActor::Connections connections;
-      connections.exchange = reward_.directory.remote<actors::RewardEvents>({"reward_events", {}},
-                                                                            reward_.link.sender());
+    const auto reward = reward_.system.spawn<reward::RewardActor>("reward", [this] {
+      reward::RewardActor::Connections connections;
+      connections.exchange = reward_.directory.remote<messages::RewardEvents>(
+          {"reward_events", {}}, reward_.link.sender());
       connections.read = [this](std::vector<wire::PayloadRef> refs, payload::ReadDone done) {
         reward_.bulk.get_many(std::move(refs), kPatience, std::move(done));
       };
-      return std::make_unique<actors::RewardActor>(
-          actors::RewardConfig{.self = {"reward", {1}}},
-          must(actors::make_verifier({.type = actors::VerifierType::kExact}, nullptr)),
+      return std::make_unique<reward::RewardActor>(
+          reward::RewardConfig{.self = {"reward", {1}}},
+          must(reward::make_verifier({.type = reward::VerifierType::kExact}, nullptr)),
           std::move(connections));
     });
-    reward_.directory.expose(kRole, actor::narrow<actors::RewardInbox>(reward));
+    reward_.directory.expose(kRole, actor::narrow<messages::RewardInbox>(reward));
   }
 
   link::Directory directory_;

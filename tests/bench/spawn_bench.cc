@@ -31,7 +31,7 @@ void spawn(benchmark::State& state) {
   Place place(Transport::kUnix);
   const auto server = must(link::LinkServer::listen(
       io, {place.binding()},
-      {.name = "controller", .incarnation = {1}, .build = actors::wire_build()}, {}, callbacks));
+      {.name = "controller", .incarnation = {1}, .build = messages::wire_build()}, {}, callbacks));
   server->start();
   node::PosixProcessHost host;
   std::uint64_t life = 0;

@@ -1,7 +1,7 @@
 // Text to token ids and back, one thread: tokenizer/encode/FAMILY and tokenizer/decode/FAMILY, over
 // our own sources and pages (code and English), with the small vocabularies of tests/golden, whose
-// words fall into more pieces than those of a real one. With TANDEM_TOKENIZER=FILE also over that
-// tokenizer.json.
+// words fall into more pieces than those of a real one. With TANDEM_TOKENIZER=FILE it also measures
+// that tokenizer.json.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 #include "actors/model/tokenizer.h"
 #include "tests/bench/must.h"
 
-namespace tandem::actors {
+namespace tandem::bench {
 namespace {
 
 using bench::must;
@@ -40,15 +40,15 @@ void count_bytes(benchmark::State& state) {
 }
 
 void encode(benchmark::State& state, const fs::path& file) {
-  const Tokenizer tokenizer = must(Tokenizer::read(file));
+  const model::Tokenizer tokenizer = must(model::Tokenizer::read(file));
   for (auto _ : state) benchmark::DoNotOptimize(must(tokenizer.encode(corpus())));
   count_bytes(state);
 }
 
 void decode(benchmark::State& state, const fs::path& file) {
-  const Tokenizer tokenizer = must(Tokenizer::read(file));
+  const model::Tokenizer tokenizer = must(model::Tokenizer::read(file));
   const auto ids = must(tokenizer.encode(corpus()));
-  for (auto _ : state) benchmark::DoNotOptimize(tokenizer.decode(ids, SpecialTokens::kSkip));
+  for (auto _ : state) benchmark::DoNotOptimize(tokenizer.decode(ids, model::SpecialTokens::kSkip));
   count_bytes(state);
 }
 
@@ -60,13 +60,13 @@ void add(const std::string& family, const fs::path& file) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::bench
 
 int main(int argc, char** argv) {
   for (const char* family : {"gpt2", "llama3", "qwen", "smollm"})
-    tandem::actors::add(family, tandem::actors::kSources / "tests/golden/tokenizers" /
-                                    ("family_" + std::string(family) + ".json"));
-  if (const char* file = std::getenv("TANDEM_TOKENIZER")) tandem::actors::add("given", file);
+    tandem::bench::add(family, tandem::bench::kSources / "tests/golden/tokenizers" /
+                                   ("family_" + std::string(family) + ".json"));
+  if (const char* file = std::getenv("TANDEM_TOKENIZER")) tandem::bench::add("given", file);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -29,7 +29,7 @@
 namespace tandem::bench {
 namespace {
 
-constexpr int kSlots = 3;                                        // of a job with max_staleness 1
+constexpr int kSlots = 3;  // as many as a job with max_staleness 1 has
 constexpr std::uint64_t kBytesPerStep = std::uint64_t{8} << 20;  // as a rollout on a CPU asks for
 
 double timed(const std::function<void()>& work) {
@@ -66,7 +66,7 @@ device::Buffer filled(std::uint64_t bytes) {
   return buffer;
 }
 
-// What memcpy does in the place of a publisher: as many warm copies, one after the other.
+// Uses memcpy in the place of a publisher: as many warm copies, one after the other.
 class Copies {
  public:
   explicit Copies(const device::Buffer& arena) : arena_(arena) {

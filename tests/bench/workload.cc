@@ -11,10 +11,10 @@
 
 namespace tandem::bench {
 
-actors::Tokenizer tokenizer() {
+model::Tokenizer tokenizer() {
   const char* const bundle = std::getenv("TANDEM_SOURCE_DIR");  // where scripts/bundle's bench runs
   const std::filesystem::path sources = bundle != nullptr ? bundle : TANDEM_SOURCE_DIR;
-  return must(actors::Tokenizer::read(sources / "configs/models/arithmetic/tokenizer.json"));
+  return must(model::Tokenizer::read(sources / "configs/models/arithmetic/tokenizer.json"));
 }
 
 std::string digits(std::int64_t tokens, std::uint64_t seed) {
@@ -24,7 +24,7 @@ std::string digits(std::int64_t tokens, std::uint64_t seed) {
   return text;
 }
 
-actors::TrainBatch random_batch(StepId step, const BatchShape& shape) {
+learner::TrainBatch random_batch(StepId step, const BatchShape& shape) {
   Rng rng(derive_seed(1, {static_cast<std::uint64_t>(step.value)}));
   const auto tokens = [&](std::int64_t count) {
     std::vector<std::int32_t> drawn(static_cast<std::size_t>(count));
@@ -34,10 +34,10 @@ actors::TrainBatch random_batch(StepId step, const BatchShape& shape) {
   };
   const std::vector<float> logprobs(static_cast<std::size_t>(shape.completion),
                                     -std::log(static_cast<float>(shape.vocab)));
-  actors::TrainBatch batch{step, {}};
+  learner::TrainBatch batch{step, {}};
   std::int64_t made = 0;
   for (std::int64_t g = 0; g < shape.groups; ++g) {
-    actors::BatchGroup group{GroupId{static_cast<std::uint64_t>(g)}, tokens(shape.prompt), {}};
+    learner::BatchGroup group{GroupId{static_cast<std::uint64_t>(g)}, tokens(shape.prompt), {}};
     for (std::int64_t i = 0; i < shape.trajectories; ++i)
       group.trajectories.push_back({.tokens = tokens(shape.completion),
                                     .logprobs = logprobs,

@@ -9,8 +9,9 @@
 
 namespace tandem::bench {
 
-// The quickstart's, which has a token for each digit. Models have room for more tokens than it has.
-actors::Tokenizer tokenizer();
+// The quickstart's tokenizer, which has a token for each digit. Models have room for more tokens
+// than it has.
+model::Tokenizer tokenizer();
 std::string digits(std::int64_t tokens, std::uint64_t seed);
 
 struct BatchShape {
@@ -21,6 +22,6 @@ struct BatchShape {
 
 // Random tokens below `vocab`, other ones in each step. Rewards alternate between 0 and 1 over the
 // trajectories of the batch, and the behaviour policy gave all tokens the same probability.
-actors::TrainBatch random_batch(StepId step, const BatchShape& shape);
+learner::TrainBatch random_batch(StepId step, const BatchShape& shape);
 
 }  // namespace tandem::bench

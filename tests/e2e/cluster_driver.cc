@@ -299,13 +299,13 @@ std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {
 
 // DU-2: the state that the journal gives offline is the one that the run had.
 void expect_journal_replays(const fs::path& run_dir) {
-  const auto journal = actors::RunJournal::open_to_read(run_dir.string());
+  const auto journal = runs::RunJournal::open_to_read(run_dir.string());
   ASSERT_TRUE(journal.has_value()) << journal.error().message;
-  actors::JournalReplay replay;
+  exchange::JournalReplay replay;
   bool ends_with_hash = false;
-  const auto read = journal->read([&](const actors::JournalEntry& entry) {
+  const auto read = journal->read([&](const exchange::JournalEntry& entry) {
     replay.take(entry);
-    ends_with_hash = std::holds_alternative<actors::StateHashed>(entry.event);
+    ends_with_hash = std::holds_alternative<exchange::StateHashed>(entry.event);
   });
   EXPECT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(replay.differs_at(), std::nullopt) << "DU-2";
@@ -315,7 +315,7 @@ void expect_journal_replays(const fs::path& run_dir) {
 
 void expect_ledger_balances(const fs::path& run_dir, const nlohmann::json& result) {
   expect_journal_replays(run_dir);
-  // Of each group the last row that settles it; SQLite takes the other columns from max()'s row.
+  // Selects the last row that settles each group; SQLite takes the other columns from max()'s row.
   const std::string settled =
       "(SELECT group_id, kind, max(seq) FROM journal WHERE kind IN ('trained','discarded') "
       "GROUP BY group_id)";

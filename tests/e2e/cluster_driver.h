@@ -103,7 +103,7 @@ Words operator+(Words left, const Words& right);
 // its answers with a 0, which a short warm start does half of the time, so that every step has
 // something to learn from.
 Words small_job(int steps, const Words& settings = {});
-inline constexpr int kGroupsPerStep = 16;  // of a small job
+inline constexpr int kGroupsPerStep = 16;  // groups per step of a small job
 inline constexpr const char* kSmallId = "arithmetic-grpo-1";
 
 // Settings by which the run kSmallId of a small job waits for the test: from `steps` trained steps

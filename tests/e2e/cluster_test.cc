@@ -172,7 +172,7 @@ TEST_F(Cluster, KillsOfEveryRoleCostNothing) {
       journal_value(home.run_dir(id), "SELECT count(*) FROM journal WHERE kind = 'retrained'"), 0);
 }
 
-// As a program does that cleans folders of temporary files.
+// The test removes the folder as a program does that cleans folders of temporary files.
 TEST_F(Cluster, ARemovedFolderOfSocketsIsMadeAgainOrItsLossIsTheReasonAtOnce) {
   home.up();
   const std::string id = submit(small_job(kForever));

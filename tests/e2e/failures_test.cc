@@ -18,8 +18,8 @@ using nlohmann::json;
 
 constexpr int kForever = 1'000'000;
 
-// A memory cgroup below our own, which ends with the object. None where we may not make one: only
-// as root, and of version 2 only where the groups beside it hold no process.
+// A memory cgroup below our own, which ends with the object. There is none where the test may not
+// make one: only root may, and in version 2 only where the groups beside it hold no process.
 class MemoryCgroup {
  public:
   static std::optional<MemoryCgroup> make(std::int64_t bytes_max) {
@@ -124,7 +124,7 @@ TEST(Failures, TwoKillsInARowDoNotEndTheJobAndTheLogsTellTheLife) {  // RB-6
   home.up();
   const Finished submitted = home.run(Words{"submit"} + small_job(60) + held(home, 20));
   ASSERT_EQ(submitted.code, 0) << submitted.text();
-  std::string seen;  // of the job's own message, over the deaths
+  std::string seen;  // the job's own messages, over the deaths
   for (const char* name : {"learner/0", "learner/0", "rollout/0"}) {
     ASSERT_TRUE(eventually([&] { return actor(home, name)["state"] == "Ready"; }));
     const json before = actor(home, name);

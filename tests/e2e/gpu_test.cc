@@ -56,7 +56,7 @@ TEST_F(OnAGpu, RolloutAndLearnerAgreeToTheBitAndTheRunRepeats) {
   EXPECT_EQ(first["ledger"]["trained"], kSteps * 2);
   EXPECT_EQ(first["logprob_diff"]["max_at_staleness_0"], 0.0);
   EXPECT_GT(first["logprob_diff"]["tokens_at_staleness_0"], 0);
-  // Again, and the weights take the other way.
+  // The job runs again, and the weights take the other way.
   const json again =
       home.train("arithmetic-grpo-2", job(settings + Words{"weight_broadcast.type=cuda_ipc"}));
   EXPECT_EQ(again["weights_sha256"], first["weights_sha256"]);
@@ -90,8 +90,8 @@ TEST_F(OnAGpu, Bf16AgreesToTheBitAndItsCheckpointGoesOn) {
   EXPECT_EQ(home.result_of(kSmallId)["ledger"]["trained"], 6 * 2);
 }
 
-// Its versions end with it; its next incarnation publishes the weights that it goes on from, and
-// the rollout installs them.
+// The learner's versions end with the learner; the next incarnation publishes the weights that it
+// goes on from, and the rollout installs them.
 TEST_F(OnAGpu, ALearnerWhoseMemoryHeldTheWeightsMayDie) {
   constexpr int kLongRun = 8;  // the rollout has not generated all when the kill comes
   home.up();
@@ -125,7 +125,7 @@ TEST_F(OnAGpu, ACheckpointOfAGpuGoesOnOnACpu) {
   EXPECT_EQ(home.result_of(kSmallId)["ledger"]["trained"], 5 * 2);
 }
 
-// Proof that both compute on it: without its driver neither starts.
+// The proof that both compute on it: without its driver neither starts.
 TEST_F(OnAGpu, WhoIsPlacedOnAGpuUsesIt) {
   ::setenv("TANDEM_EMULATED_WITHOUT_DRIVER", "1", 1);
   for (const char* other : {"pools.rollout.gpus_per_actor=0", "pools.learner.gpus_per_actor=0"}) {

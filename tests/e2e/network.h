@@ -33,7 +33,7 @@ class Network {
   bool build() const;
 
   const Home& home_;
-  const std::string mark_;  // of this process's namespaces
+  const std::string mark_;  // the mark in the names of this process's namespaces
 };
 
 }  // namespace tandem::e2e

@@ -41,7 +41,7 @@ void expect_a_line_per_step(const Home& home, const json& result) {
   }
   EXPECT_EQ(steps, kSteps);
   const fs::path dir = home.run_dir(kSmallId);
-  EXPECT_EQ(actors::shown_of(dir / "tensorboard"), actors::scalars_in(dir / "metrics.jsonl"));
+  EXPECT_EQ(runs::shown_of(dir / "tensorboard"), runs::scalars_in(dir / "metrics.jsonl"));
   EXPECT_EQ(result["staleness"]["max"], staleness_max);
   EXPECT_EQ(result["tokens"]["trained"], std::llround(tokens));
   EXPECT_GE(result["tokens"]["generated"], result["tokens"]["trained"]);
@@ -85,7 +85,7 @@ TEST(Resume, TakesUpARunThatWasCancelled) {
   resumed(home, job);
 }
 
-// Cancelled between two checkpoints it loses no step, and the hint says the way on.
+// A run that is cancelled between two checkpoints loses no step, and the hint says the way on.
 TEST(Resume, CtrlCSavesWhatIsTrainedAndSaysHowToGoOn) {
   const Home home;
   const Words job = small_job(kSteps, {"learner.save_freq=0"});
@@ -110,7 +110,8 @@ TEST(Resume, CtrlCSavesWhatIsTrainedAndSaysHowToGoOn) {
   EXPECT_EQ(result["ledger"]["retrained"], 0) << "nothing was lost";
 }
 
-// Extended by the number of steps alone: its own job file says the rest, and then says that too.
+// The run is extended by the number of steps alone: its own job file says the rest, and then that
+// number too.
 TEST(Resume, AFinishedRunIsExtendedAndNotShortened) {
   const Home home;
   home.train(kSmallId, small_job(10));

@@ -89,7 +89,7 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   EXPECT_EQ(evaluations.back()["step"], kSteps);
   EXPECT_EQ(evaluations.back()["val/reward/mean"], result["eval"]["final"]);
   EXPECT_EQ(result["eval"]["records"].size(), 3U);
-  EXPECT_EQ(actors::shown_of(run / "tensorboard"), actors::scalars_in(run / "metrics.jsonl"));
+  EXPECT_EQ(runs::shown_of(run / "tensorboard"), runs::scalars_in(run / "metrics.jsonl"));
   bool of_training = false, of_evaluation = false;
   for (const json& sample : lines_of(run / "samples.jsonl")) {
     for (const char* field : {"prompt", "completion", "reward"})

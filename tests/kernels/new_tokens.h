@@ -14,14 +14,14 @@ struct TokenShape {
   std::int64_t t, a, g, d, page;
 };
 
-// None, one and several tokens; head sizes on both sides of a lane's second pack; heads that fill
-// no warp, a warp, and more than a block; pages of one chunk and of several.
+// Covers no, one and several tokens; head sizes on both sides of a lane's second pack; heads that
+// fill no warp, a warp, and more than a block; pages of one chunk and of several.
 std::span<const TokenShape> token_shapes();
 
 struct NewTokens {
   TokenShape shape;
   Floats qkv, q_norm, k_norm;
-  Floats cos, sin;                             // of kAngles positions
+  Floats cos, sin;                             // tables of kAngles positions
   std::vector<std::int32_t> positions, slots;  // every fourth slot is -1
   static constexpr std::int64_t kAngles = 50;
 

@@ -1,7 +1,7 @@
 // Builders for kernel tests: random and poisoned operands, comparison by bits, finite differences.
 //
 // An operator is tested through a backend's table, so that the same body runs on each instruction
-// set; what a body returns must have the same bits everywhere.
+// set; the result of a body must have the same bits everywhere.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 // The shape of the folder: every operator has its three files, and nothing that is compiled for an
 // instruction set can be linked into code that runs without it.
+//
+// Tests kernels/backend.h.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -45,7 +47,7 @@ std::set<std::string> words_of(const char* name) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-// Compiled for the CPU, and for the module.
+// The list has every operator, so each is compiled for the CPU and for the module.
 TEST(Sources, EveryOperatorIsInTheOneList) {
   const std::set<std::string> listed = words_of("operators.cmake");
   for (const std::string& stem : stems("ops", ".h"))

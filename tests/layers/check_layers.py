@@ -19,7 +19,9 @@ LA-10 a class with state has at most 20 fields (class_sizes.py says what counts)
 LA-11 a file opens the namespace of its folder (NAMESPACES), or one within it. A type of a lower
       folder may have its fields listed (TANDEM_WIRE) in a block of its own namespace;
 LA-12 no two types have one qualified name, not even in files that never meet: the linker would
-      take one for the other.
+      take one for the other;
+LA-13 a test mirrors what it tests: tests/x/a_test.cc tests x/a.h, x/a.cc or x/a.cu. Any other says
+      so in its first comment ("Tests x/b.h, x/c.h."). Tests of the whole are in WHOLE.
 """
 import pathlib
 import re
@@ -82,8 +84,19 @@ NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those 
     "runtime/weights": ["tandem::weights"],
     "kernels": ["tandem::kernels"],
     "scheduler": ["tandem::scheduler"],
-    "actors": ["tandem::actors"],
-    "actors/program": ["tandem::actors", "tandem"],  # users write tandem::Program
+    "actors/messages": ["tandem::messages"],
+    "actors/rank": ["tandem::rank"],
+    "actors/program": ["tandem::program", "tandem"],  # users write tandem::Program
+    "actors/model": ["tandem::model"],
+    "actors/broadcast": ["tandem::broadcast"],
+    "actors/rollout": ["tandem::rollout"],
+    "actors/learner": ["tandem::learner"],
+    "actors/reward": ["tandem::reward"],
+    "actors/exchange": ["tandem::exchange"],
+    "actors/runs": ["tandem::runs"],
+    "actors/controller": ["tandem::controller"],
+    "actors/api": ["tandem::api"],
+    "actors/doors": ["tandem::doors"],
     "actors/job": ["tandem::job"],
     "actors/cli": ["tandem::cli"],
     "actors/main": ["tandem::app"],
@@ -110,6 +123,7 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
     "msgpack": ["runtime/wire"],
     "omp": [],
 }
+WHOLE = ["tests/e2e", "tests/bench", "tests/web", "tests/layers"]
 FIELDS_MAX = 20
 CODE = {".h", ".cc", ".cu", ".cuh"}
 LINES_MAX = {".h": 250, ".cuh": 250, ".cc": 600, ".cu": 600}
@@ -207,6 +221,22 @@ def citations(text):
         yield from (f"{letters}-{number}" for letters, number in IN_TEST_NAME.findall(name))
 
 
+def declarations(text):
+    """(line, name, sentence) of each invariant that a header declares: the comment's text up to the
+    next name, or to a line that stands no further right."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        found = list(DECLARED.finditer(line))
+        for match, after in zip(found, found[1:] + [None]):
+            words = [line[match.end():after.start(1) if after else None]]
+            for more in lines[number:] if not after else []:
+                indent = re.match(r"\s*//(\s*)\S", more)
+                if not indent or indent.start() or DECLARED.search(more) or indent.end() - 1 <= match.start(1):
+                    break
+                words.append(more[indent.end() - 1:])
+            yield number, match[1], " ".join(word.strip() for word in words)
+
+
 def check_invariants(root, files):
     tests = [path for path in files if path.is_relative_to(root / "tests")]
     cited = {name for path in tests for name in citations(path.read_text())}
@@ -214,13 +244,12 @@ def check_invariants(root, files):
     for path in files:
         if path in tests or path.suffix not in {".h", ".cuh"}:
             continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            for name in DECLARED.findall(line):
-                at = f"{path.relative_to(root)}:{number}"
-                if name not in cited:
-                    yield f"{at}: LA-8: no test cites {name}"
-                if declared.setdefault(name, at) != at:
-                    yield f"{at}: LA-8: {name} is declared at {declared[name]} as well"
+        for number, name, _ in declarations(path.read_text()):
+            at = f"{path.relative_to(root)}:{number}"
+            if name not in cited:
+                yield f"{at}: LA-8: no test cites {name}"
+            if declared.setdefault(name, at) != at:
+                yield f"{at}: LA-8: {name} is declared at {declared[name]} as well"
 
 
 def circles(files):
@@ -321,13 +350,39 @@ def check_names(root, files):
                 yield f"{at}: LA-12: {name} is defined at {defined[name]} as well"
 
 
+def sources(root):
+    """The files of code below root, in order."""
+    return [path for top in ("runtime", "kernels", "scheduler", "actors", "tests")
+            for path in sorted((root / top).rglob("*")) if path.suffix in CODE]
+
+
+TESTS = re.compile(r"(?<!\w)Tests ((?:[\w/]+\.\w+(?:,\s(?://\s)?)?)+)\.$", re.MULTILINE)
+
+
+def check_mirrors(root, files):
+    for path in files:
+        name = path.relative_to(root).as_posix()
+        if not name.endswith("_test.cc") or not inside(name, ["tests"]) or inside(name, WHOLE):
+            continue
+        stem = root / name[len("tests/"):-len("_test.cc")]
+        if any(stem.with_suffix(suffix).exists() for suffix in CODE):
+            continue
+        comment = re.match(r"(?://.*\n)*", path.read_text())[0]
+        said = TESTS.search(comment)
+        tested = re.findall(r"[\w/]+\.\w+", said[1]) if said else []
+        for missing in [file for file in tested if not (root / file).exists()]:
+            yield f"{name}: LA-13: it says that it tests {missing}, which is not there"
+        if not tested:
+            yield f"{name}: LA-13: it mirrors no file, and does not say which it tests"
+
+
 def check(root):
     """All errors of the tree at root, as lines of text."""
-    files = [path for top in ("runtime", "kernels", "scheduler", "actors", "tests")
-             for path in sorted((root / top).rglob("*")) if path.suffix in CODE]
+    files = sources(root)
     errors = [error for path in files for error in check_file(root, path)]
     return (errors + list(check_operators(root)) + list(check_invariants(root, files))
-            + list(check_circles(root, files)) + list(check_names(root, files)))
+            + list(check_circles(root, files)) + list(check_names(root, files))
+            + list(check_mirrors(root, files)))
 
 
 def main():

@@ -119,15 +119,15 @@ class Rules(unittest.TestCase):
             f"{header}:2: LA-8: no test cites AB-1", f"{header}:3: LA-8: no test cites AB-12"])
         for citing in ["TEST(A, Loses) {  // AB-1, AB-12\n", "TEST_F(A, Loses_AB1_AB12) {\n",
                        "TEST_P(A,\n  AB1LosesNothing_AB_12) {\n", '<< "AB-1" << "AB-12";\n']:
-            self.assertEqual(errors_of({header: declared, "tests/a_test.cc": citing}), [], citing)
+            self.assertEqual(errors_of({header: declared, "tests/e2e/a_test.cc": citing}), [], citing)
         for other in ["// AB-2 XAB-1 AB-123\n", "TEST(A, CAB1_AB123) {\n", "int a_AB1_AB12;\n"]:
-            self.assertEqual(len(errors_of({header: declared, "tests/a_test.cc": other})), 2, other)
+            self.assertEqual(len(errors_of({header: declared, "tests/e2e/a_test.cc": other})), 2, other)
         for mention in ["// It counts on AB-1 and AB-2.\n", "int a;  // (AB-1)\n",
                         "AB-1  no comment\n", "// UTF-8  is no invariant\n"]:
             self.assertEqual(errors_of({header: mention}), [], mention)
         self.assertEqual(errors_of({"runtime/link/a.cc": declared}), [], "headers declare")
         twice = {header: declared, "runtime/link/b.h": "// AB-1  Something else.\n",
-                 "tests/a_test.cc": "// AB-1 AB-12\n"}
+                 "tests/e2e/a_test.cc": "// AB-1 AB-12\n"}
         self.assertEqual(errors_of(twice), [
             f"runtime/link/b.h:1: LA-8: AB-1 is declared at {header}:2 as well"])
 
@@ -179,11 +179,11 @@ class Rules(unittest.TestCase):
         for name, namespace in [("runtime/link/a.h", "tandem::runtime"),
                                 ("runtime/link/a.cc", "tandem::wire"),
                                 ("runtime/base/a.h", "tandem::base"),
-                                ("actors/model/a.h", "tandem::app")]:
+                                ("actors/model/a.h", "tandem::actors")]:
             self.assert_caught("LA-11", name, block(namespace))
         for name, namespace in [("runtime/link/a.h", "tandem::link"), ("runtime/base/a.h", "tandem"),
                                 ("runtime/link/a.h", "tandem::link::remote_detail"),
-                                ("actors/model/a.h", "tandem::actors")]:
+                                ("actors/model/a.h", "tandem::model")]:
             self.assertEqual(errors_of({name: block(namespace)}), [])
         fields = block("tandem::actor", "TANDEM_WIRE(Address, name,\n            incarnation)\n")
         foreign = "namespace zmq {\nclass context_t;\n}\n"
@@ -201,6 +201,20 @@ class Rules(unittest.TestCase):
         for second in ["struct A;", "struct A::State {\n};", "template <>\nstruct A<int> {};",
                        "namespace {\nstruct A {};\n}  // namespace"]:
             self.assertEqual(errors_of({one: block("struct A {};"), other: block(second)}), [])
+
+    def test_la13_a_test_mirrors_what_it_tests_or_says_what(self):
+        source = {"runtime/base/a.h": "", "runtime/base/b.h": ""}
+        tests = "tests/runtime/base/"
+        for name, text in [("a_test.cc", ""), ("other_test.cc", "// Tests runtime/base/a.h.\n"),
+                           ("other_test.cc", "// What holds.\n//\n// Tests runtime/base/a.h,\n"
+                                             "// runtime/base/b.h.\n")]:
+            self.assertEqual(errors_of(source | {tests + name: text}), [])
+        self.assertEqual(errors_of({"tests/e2e/other_test.cc": ""}), [])
+        for text in ["", "int x;  // Tests runtime/base/a.h.\n", "// Tests everything.\n",
+                     "// Tests runtime/base/c.h.\n"]:
+            errors = errors_of(source | {tests + "other_test.cc": text})
+            self.assertEqual(len(errors), 1, errors)
+            self.assertIn("LA-13", errors[0])
 
     def test_la10_counts_fields_alone(self):
         text = """

@@ -1,5 +1,5 @@
-// For tests of what happens when a time is up. How long other threads take to reach the point that
-// a test needs depends on the machine, and a machine may not run a thread for seconds.
+// Waits for tests that look at the end of a time limit. How long other threads take to reach the
+// point that a test needs depends on the machine, and a machine may not run a thread for seconds.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -71,7 +71,7 @@ def source(table):
     return f"""// Written by actors/api/web/embed.py.
 #include "actors/api/web_assets.h"
 
-namespace tandem::actors {{
+namespace tandem::api {{
 namespace {{
 
 using namespace std::string_view_literals;
@@ -84,7 +84,7 @@ constexpr WebAsset kAssets[] = {{
 
 std::span<const WebAsset> web_assets() {{ return kAssets; }}
 
-}}  // namespace tandem::actors
+}}  // namespace tandem::api
 """
 
 

@@ -7,7 +7,7 @@
 #include "actors/exchange/state/durable_state.h"
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using scheduler::LeaseId;
 
@@ -15,17 +15,17 @@ namespace {
 
 constexpr Time kNoDeadline{std::numeric_limits<std::int64_t>::max()};
 
-PolicyVersion oldest_of(const GroupHeader& header) {
+PolicyVersion oldest_of(const messages::GroupHeader& header) {
   PolicyVersion oldest =
       header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
-  for (const TrajectoryHeader& trajectory : header.trajectories)
+  for (const messages::TrajectoryHeader& trajectory : header.trajectories)
     oldest = std::min(oldest, trajectory.oldest);
   return oldest;
 }
 
 }  // namespace
 
-scheduler::LeaseTerms DurableState::terms(const Sender& holder) const {
+scheduler::LeaseTerms DurableState::terms(const messages::Sender& holder) const {
   return {.holder = holder.incarnation, .epoch = facts_.began.epoch, .deadline = kNoDeadline};
 }
 
@@ -55,7 +55,7 @@ void DurableState::on(const RolloutLeased& event) {
 
 void DurableState::on(const GroupGenerated& event) {
   GroupFlow& flow = facts_.flow;
-  const GroupHeader& header = event.header;
+  const messages::GroupHeader& header = event.header;
   CHECK(!flow.ledger.generated(key(header.group, LeaseId{header.attempt}), oldest_of(header)));
   ++flow.generated_for_step;
   flow.held.hold(header.payload);
@@ -114,8 +114,6 @@ void DurableState::on(const CheckpointKept& event) {
   });
 }
 
-// ---- ends of leases and of groups
-
 void DurableState::on(const LeaseReleased& event) { facts_.flow.ledger.release(event.group); }
 
 void DurableState::on(const LeaseExpired& event) { facts_.flow.ledger.release(event.group); }
@@ -148,4 +146,4 @@ void DurableState::on(const AnswerRefused& event) {
 
 void DurableState::on(const CommitRefused& event) { facts_.flow.ledger.refused(event.refusal); }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -6,7 +6,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
@@ -34,8 +34,6 @@ scheduler::LedgerSnapshot ledger_of(const RunResumed& event) {
 void DurableState::apply(const JournalEvent& event) {
   std::visit([this](const auto& what) { on(what); }, event);
 }
-
-// ---- the run
 
 void DurableState::on(const RunBegan& event) {
   facts_ = {};
@@ -83,10 +81,9 @@ void DurableState::on(const StateHashed&) {}
 
 void DurableState::on(const TotalsNoted&) {}
 
-// ---- actors
-
 void DurableState::on(const WorkerCameUp& event) {
-  auto& role = event.role == Role::kRollout ? facts_.workers.rollouts : facts_.workers.rewards;
+  auto& role =
+      event.role == messages::Role::kRollout ? facts_.workers.rollouts : facts_.workers.rewards;
   role[event.who.actor] = WorkerFacts{.who = event.who, .capacity = event.capacity};
 }
 
@@ -115,8 +112,6 @@ void DurableState::on(const IncarnationEnded& event) {
   facts_.learner.who.reset();
   leave_start();
 }
-
-// ---- the learner
 
 void DurableState::leave_start() {
   facts_.learner.owed.reset();
@@ -153,7 +148,7 @@ void DurableState::forget_lost_versions() {
       std::max(versions.oldest_retained, std::min(to_be_had, versions.published));
 }
 
-void DurableState::take(const Publication& publication) {
+void DurableState::take(const messages::Publication& publication) {
   VersionFacts& versions = facts_.versions;
   versions.published = std::max(versions.published, publication.version);
   versions.oldest_retained = publication.oldest_retained;
@@ -188,8 +183,6 @@ void DurableState::on(const CheckpointAsked& event) {
   facts_.learner.checkpoint_awaited = event.step;
 }
 
-// ---- evaluations
-
 void DurableState::on(const EvaluationBegan& event) {
   facts_.evaluations.last = event.evaluation;
   facts_.evaluations.running[event.evaluation] = {event.kind, event.version};
@@ -204,4 +197,4 @@ void DurableState::on(const EvaluationIncomplete&) {}
 
 void DurableState::on(const SamplesFull&) {}
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -15,7 +15,7 @@
 #include "actors/exchange/state/journal_event.h"
 #include "actors/exchange/state/run_facts.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 class DurableState {
  public:
@@ -27,11 +27,11 @@ class DurableState {
   // them, they are not in hash(), and a lease has none after apply().
   void set_deadline(const scheduler::LeaseKey& lease, Time deadline);
 
-  // Of all facts, deadlines left out; O(facts).
+  // The hash covers all facts except deadlines; O(facts).
   std::uint64_t hash() const;
 
  private:
-  // durable_groups.cc
+  // These are in durable_groups.cc.
   void on(const GroupAdmitted& event);
   void on(const RolloutLeased& event);
   void on(const GroupGenerated& event);
@@ -47,7 +47,7 @@ class DurableState {
   void on(const AnswerRefused& event);
   void on(const CommitRefused& event);
   void on(const CheckpointKept& event);
-  // durable_state.cc
+  // These are in durable_state.cc.
   void on(const RunBegan& event);
   void on(const RunResumed& event);
   void on(const StageEntered& event);
@@ -71,13 +71,13 @@ class DurableState {
   void on(const EvaluationIncomplete& event);
   void on(const SamplesFull& event);
 
-  scheduler::LeaseTerms terms(const Sender& holder) const;
+  scheduler::LeaseTerms terms(const messages::Sender& holder) const;
   scheduler::LeaseKey key(GroupId group, scheduler::LeaseId lease) const;
-  void take(const Publication& publication);
+  void take(const messages::Publication& publication);
   void forget_lost_versions();  // raises oldest_retained to the oldest version that can be had
   void leave_start();           // a learner that comes or goes before the first step begins again
 
   RunFacts facts_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

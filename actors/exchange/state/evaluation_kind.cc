@@ -1,6 +1,6 @@
 #include "actors/exchange/state/evaluation_kind.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 const char* name(EvaluationKind kind) {
   switch (kind) {
@@ -16,4 +16,4 @@ const char* name(EvaluationKind kind) {
   return "";
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

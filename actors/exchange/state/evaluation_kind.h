@@ -5,10 +5,10 @@
 
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 enum class EvaluationKind : std::uint8_t { kBefore, kAfterWarmStart, kPeriodic, kFinal };
 TANDEM_WIRE_ENUM(EvaluationKind, kBefore, kAfterWarmStart, kPeriodic, kFinal)
 const char* name(EvaluationKind kind);  // snake_case: "after_warm_start"
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -24,13 +24,11 @@ TANDEM_WIRE_ENUM(Refusal, kUnknownGroup, kOldLease, kOverAge)
 
 }  // namespace tandem::scheduler
 
-namespace tandem::actors {
-
-// ---- a group's trip
+namespace tandem::exchange {
 
 struct GroupAdmitted {
   GroupId group;
-  std::int64_t position = 0;            // of its prompt in the shuffled sequence
+  std::int64_t position = 0;            // the place of the group's prompt in the shuffled sequence
   std::optional<scheduler::Slot> slot;  // under fixed_lag
 };
 TANDEM_WIRE(GroupAdmitted, group, position, slot)
@@ -38,21 +36,21 @@ TANDEM_WIRE(GroupAdmitted, group, position, slot)
 struct RolloutLeased {
   GroupId group;
   scheduler::LeaseId lease;
-  Sender holder;
-  PolicyVersion version;  // that the holder generates with
+  messages::Sender holder;
+  PolicyVersion version;  // the version that the holder generates with
 };
 TANDEM_WIRE(RolloutLeased, group, lease, holder, version)
 
 struct GroupGenerated {
-  Sender holder;
-  GroupHeader header;
+  messages::Sender holder;
+  messages::GroupHeader header;
 };
 TANDEM_WIRE(GroupGenerated, holder, header)
 
 struct RewardLeased {
   GroupId group;
   scheduler::LeaseId lease;
-  Sender holder;
+  messages::Sender holder;
 };
 TANDEM_WIRE(RewardLeased, group, lease, holder)
 
@@ -79,17 +77,15 @@ TANDEM_WIRE(BatchFormed, step, groups)
 struct StepTrained {
   StepId step;
   Incarnation learner;
-  std::uint64_t checksum = 0;              // of the weights
-  std::vector<GroupId> groups;             // of the batch; empty where the step was repeated
-  std::optional<Publication> publication;  // of version step + 1
+  std::uint64_t checksum = 0;   // the checksum of the weights
+  std::vector<GroupId> groups;  // the groups of the batch; empty where the step was repeated
+  std::optional<messages::Publication> publication;  // where version step + 1 was published
 };
 TANDEM_WIRE(StepTrained, step, learner, checksum, groups, publication)
 
-// ---- ends of leases and of groups
-
 struct LeaseReleased {  // the holder ended
   GroupId group;
-  Sender holder;
+  messages::Sender holder;
 };
 TANDEM_WIRE(LeaseReleased, group, holder)
 
@@ -101,7 +97,7 @@ TANDEM_WIRE(LeaseExpired, group)
 struct GroupHandedBack {
   GroupId group;
   scheduler::LeaseId lease;
-  Sender holder;
+  messages::Sender holder;
   std::string message;
 };
 TANDEM_WIRE(GroupHandedBack, group, lease, holder, message)
@@ -125,10 +121,11 @@ struct AnswerRefused {
   RefusedAnswer answer = RefusedAnswer::kGenerated;
   GroupId group;
   scheduler::LeaseId lease;
-  Sender holder;
-  std::optional<PolicyVersion> oldest;  // of kGenerated: the oldest version of its tokens
+  messages::Sender holder;
+  // Set for kGenerated: the oldest version of the group's tokens.
+  std::optional<PolicyVersion> oldest;
   scheduler::Refusal refusal = scheduler::Refusal::kOldLease;
 };
 TANDEM_WIRE(AnswerRefused, answer, group, lease, holder, oldest, refusal)
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

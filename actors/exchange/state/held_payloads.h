@@ -9,7 +9,7 @@
 
 #include "runtime/wire/payload_ref.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 class HeldPayloads {
  public:
@@ -24,4 +24,4 @@ class HeldPayloads {
   std::set<Place> held_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

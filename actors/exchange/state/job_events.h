@@ -26,11 +26,13 @@ TANDEM_WIRE(Budget, max_staleness, lookahead, sync_steps, groups_per_step, steps
 
 }  // namespace tandem::scheduler
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 TANDEM_WIRE_ENUM(JobOutcome, kSucceeded, kFailed, kCancelled)
 
-// ---- the run
+}  // namespace tandem::messages
+
+namespace tandem::exchange {
 
 enum class RunStage : std::uint8_t { kStarting, kWarmStart, kRunning, kFinishing, kEnded };
 TANDEM_WIRE_ENUM(RunStage, kStarting, kWarmStart, kRunning, kFinishing, kEnded)
@@ -40,7 +42,7 @@ struct RunBegan {
   scheduler::Budget budget;
   bool fixed_lag = false;
   std::uint64_t seed = 0;
-  Epoch epoch;  // of the controller
+  Epoch epoch;  // the controller's epoch: one start of it
 };
 TANDEM_WIRE(RunBegan, budget, fixed_lag, seed, epoch)
 
@@ -77,7 +79,7 @@ TANDEM_WIRE(StageEntered, stage, message)
 
 // The run is to end; the first cause counts, and a later one may extend the reason.
 struct EndAsked {
-  JobOutcome outcome = JobOutcome::kCancelled;
+  messages::JobOutcome outcome = messages::JobOutcome::kCancelled;
   std::string reason;
 };
 TANDEM_WIRE(EndAsked, outcome, reason)
@@ -87,11 +89,11 @@ struct LastSaveAsked {
   StepId step;
 };
 TANDEM_WIRE(LastSaveAsked, step)
-std::string saving_text(StepId step);  // what people read of it
+std::string saving_text(StepId step);  // the text in which people read of it
 
 struct RunEnded {
   std::string reason;
-  JobOutcome outcome = JobOutcome::kSucceeded;
+  messages::JobOutcome outcome = messages::JobOutcome::kSucceeded;
 };
 TANDEM_WIRE(RunEnded, reason, outcome)
 
@@ -101,42 +103,38 @@ struct StateHashed {
 };
 TANDEM_WIRE(StateHashed, hash)
 
-struct TotalsNoted {  // of the run up to `step` committed steps
+struct TotalsNoted {  // the totals of the run up to `step` committed steps
   StepId step;
   RunTotals totals;
 };
 TANDEM_WIRE(TotalsNoted, step, totals)
 
-// ---- actors
-
 struct WorkerCameUp {
-  Role role = Role::kRollout;  // or kReward
-  Sender who;
+  messages::Role role = messages::Role::kRollout;  // or kReward
+  messages::Sender who;
   std::int64_t capacity = 0;  // trajectories (rollout) or groups (reward)
 };
 TANDEM_WIRE(WorkerCameUp, role, who, capacity)
 
 struct WorkerDrains {  // it gets no more work
-  Sender who;
+  messages::Sender who;
 };
 TANDEM_WIRE(WorkerDrains, who)
 
 struct VersionInstalled {
-  Sender who;
+  messages::Sender who;
   PolicyVersion version;
 };
 TANDEM_WIRE(VersionInstalled, who, version)
 
 // This incarnation, of any role, and all before it are over: none of them is heard again (EX-L).
 struct IncarnationEnded {
-  Sender who;
+  messages::Sender who;
 };
 TANDEM_WIRE(IncarnationEnded, who)
 
-// ---- the learner
-
 struct LearnerCameUp {
-  Sender who;
+  messages::Sender who;
   std::optional<StepId> checkpoint;
   std::vector<PolicyVersion> offered;  // by its publisher
 };
@@ -144,7 +142,7 @@ TANDEM_WIRE(LearnerCameUp, who, checkpoint, offered)
 
 // A learner that came back trains the batches since its checkpoint again.
 struct LearnerRestarted {
-  Sender who;
+  messages::Sender who;
   StepId checkpoint;
   std::int64_t batches = 0;  // to train again
 };
@@ -154,14 +152,14 @@ enum class LearnerTask : std::uint8_t { kPublish, kWarmStart, kTrain };
 TANDEM_WIRE_ENUM(LearnerTask, kPublish, kWarmStart, kTrain)
 struct LearnerAsked {  // it owes the answer
   LearnerTask task = LearnerTask::kPublish;
-  std::optional<StepId> step;  // of kTrain
+  std::optional<StepId> step;  // set for kTrain
 };
 TANDEM_WIRE(LearnerAsked, task, step)
 
 // A version outside a step: the answer to PublishInitial or WarmStart.
 struct VersionPublished {
-  Sender who;
-  Publication publication;
+  messages::Sender who;
+  messages::Publication publication;
   std::optional<std::int32_t> warm_start_steps;  // set: the answer to WarmStart
 };
 TANDEM_WIRE(VersionPublished, who, publication, warm_start_steps)
@@ -169,8 +167,8 @@ TANDEM_WIRE(VersionPublished, who, publication, warm_start_steps)
 // The learner has published versions again that its publisher had lost; the newest one is that of
 // the learner's step.
 struct VersionsRestored {
-  Sender who;
-  Publication publication;
+  messages::Sender who;
+  messages::Publication publication;
 };
 TANDEM_WIRE(VersionsRestored, who, publication)
 
@@ -192,24 +190,22 @@ struct CheckpointKept {
 };
 TANDEM_WIRE(CheckpointKept, step, directory, weights_sha256)
 
-// ---- evaluations
-
 struct EvaluationBegan {
-  EvaluationId evaluation;
+  messages::EvaluationId evaluation;
   EvaluationKind kind = EvaluationKind::kPeriodic;
   PolicyVersion version;
 };
 TANDEM_WIRE(EvaluationBegan, evaluation, kind, version)
 
 struct EvaluationEnded {
-  EvaluationId evaluation;
+  messages::EvaluationId evaluation;
   EvaluationKind kind = EvaluationKind::kPeriodic;
   PolicyVersion version;
-  RewardFigures all;
-  std::map<std::string, RewardFigures> sources;  // by data source
+  messages::RewardFigures all;
+  std::map<std::string, messages::RewardFigures> sources;  // by data source
 };
 TANDEM_WIRE(EvaluationEnded, evaluation, kind, version, all, sources)
-EvaluationFigures figures_of(
+messages::EvaluationFigures figures_of(
     const EvaluationEnded& ended);  // the same figures, as reports have them
 
 struct EvaluationIncomplete {  // prompts that no rollout can generate any more
@@ -223,4 +219,4 @@ struct SamplesFull {  // samples.jsonl takes no more
 };
 TANDEM_WIRE(SamplesFull, bytes_max)
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

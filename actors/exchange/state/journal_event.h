@@ -3,8 +3,8 @@
 // in their order gives the same state, live and offline.
 //
 // Every event is plain data that an offline reader needs no configuration for: RunBegan has the
-// settings on which later events depend. journal_rows.h maps each to rows of SQL; what people read
-// there (`kind`, `detail`) is derived and never read back.
+// settings on which later events depend. journal_rows.h maps each to rows of SQL; the columns that
+// people read there (`kind`, `detail`) are derived and never read back.
 //
 // An event's fields are a schema (kJournalSchema). A change of them takes another number, so that a
 // run directory of another version is refused by name.
@@ -16,7 +16,7 @@
 #include "actors/exchange/state/group_events.h"
 #include "actors/exchange/state/job_events.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 inline constexpr std::int64_t kJournalSchema = 3;
 
@@ -36,4 +36,4 @@ struct JournalEntry {
   JournalEvent event;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

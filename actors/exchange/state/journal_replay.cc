@@ -1,6 +1,6 @@
 #include "actors/exchange/state/journal_replay.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 void JournalReplay::take(const JournalEntry& entry) {
   if (differs_at_) return;
@@ -15,4 +15,4 @@ void JournalReplay::take(const JournalEntry& entry) {
   state_.apply(entry.event);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

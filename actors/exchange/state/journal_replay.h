@@ -8,7 +8,7 @@
 
 #include "actors/exchange/state/durable_state.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // Give take() all entries of a journal in their order.
 class JournalReplay {
@@ -28,4 +28,4 @@ class JournalReplay {
   std::optional<std::int64_t> differs_at_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

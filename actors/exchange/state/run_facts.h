@@ -19,15 +19,15 @@
 #include "scheduler/fleet/ledger.h"
 #include "scheduler/fleet/version_supply.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // A live group, or one that is trained and not yet durable; besides the ledger's record of it.
 struct GroupFacts {
-  std::int64_t position = 0;            // of its prompt in the shuffled sequence
+  std::int64_t position = 0;            // the place of the group's prompt in the shuffled sequence
   std::optional<scheduler::Slot> slot;  // under fixed_lag
-  std::optional<GroupHeader> header;    // once generated
-  std::vector<float> rewards;           // once scored, one for each trajectory
-  std::int64_t failed = 0;              // as GroupScored's
+  std::optional<messages::GroupHeader> header;  // once generated
+  std::vector<float> rewards;                   // once scored, one for each trajectory
+  std::int64_t failed = 0;                      // as GroupScored's
 };
 
 // Groups, from the next prompt to the checkpoint that covers them.
@@ -43,9 +43,9 @@ struct GroupFlow {
 
 // A rollout or a reward actor that is up.
 struct WorkerFacts {
-  Sender who;
+  messages::Sender who;
   std::int64_t capacity = 0;               // trajectories (rollout) or groups (reward)
-  std::optional<PolicyVersion> installed;  // of a rollout
+  std::optional<PolicyVersion> installed;  // set for a rollout
   bool draining = false;
 };
 
@@ -56,20 +56,21 @@ struct WorkersFacts {
 };
 
 struct LearnerFacts {
-  std::optional<Sender> who;                  // while it is up
+  std::optional<messages::Sender> who;        // while it is up
   std::optional<LearnerTask> owed;            // the answer that it owes
   std::optional<StepId> training;             // the step that it was sent and has not committed
   StepId durable;                             // a checkpoint covers the steps below it
   std::optional<StepId> checkpoint_awaited;   // EX-C
-  std::map<StepId, std::uint64_t> checksums;  // of the weights since that checkpoint
+  std::map<StepId, std::uint64_t> checksums;  // checksums of the weights since that checkpoint
 };
 
 // Versions, as the learner published them.
 struct VersionFacts {
   // The newest version, and the oldest that is retained or can be had again.
   PolicyVersion published{-2}, oldest_retained{-2};
-  std::set<PolicyVersion> offered;                   // by the publisher
-  std::map<PolicyVersion, std::uint64_t> checksums;  // of those retained, and of some before them
+  std::set<PolicyVersion> offered;  // by the publisher
+  // The checksums of the retained versions, and of some before them.
+  std::map<PolicyVersion, std::uint64_t> checksums;
 };
 
 struct EvaluationFacts {
@@ -77,8 +78,8 @@ struct EvaluationFacts {
     EvaluationKind kind = EvaluationKind::kPeriodic;
     PolicyVersion version;
   };
-  std::map<EvaluationId, Running> running;
-  EvaluationId last;              // the newest id
+  std::map<messages::EvaluationId, Running> running;
+  messages::EvaluationId last;    // the newest id
   std::set<EvaluationKind> once;  // kinds of which a run has one, and which began
 };
 
@@ -102,4 +103,4 @@ struct RunFacts {
   EndFacts end;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

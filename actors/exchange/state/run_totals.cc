@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 std::int64_t StalenessCount::max() const { return bins.empty() ? 0 : bins.back().staleness; }
 
@@ -39,4 +39,4 @@ void StalenessCount::add(const StalenessCount& other) {
   for (const StalenessBin& bin : other.bins) add(bin.staleness, bin.trajectories);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

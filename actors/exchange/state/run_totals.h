@@ -8,7 +8,7 @@
 
 #include "runtime/wire/fields.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 struct StalenessBin {
   std::int64_t staleness = 0;  // in steps
@@ -35,7 +35,8 @@ TANDEM_WIRE(StalenessCount, bins)
 struct TrainedTotals {
   StalenessCount staleness;
   std::uint64_t tokens = 0;
-  double logprob_diff_max_at_staleness_0 = 0;  // of finite ones: the journal's JSON has no others
+  // The greatest finite difference: the journal's JSON has no other numbers.
+  double logprob_diff_max_at_staleness_0 = 0;
   std::uint64_t tokens_at_staleness_0 = 0;
   std::uint64_t steps_skipped = 0;           // as StepReport's, those of the warm start included
   std::uint64_t steps_without_gradient = 0;  // optimizer steps of RL whose gradient was 0
@@ -50,11 +51,11 @@ struct WorkTotals {
   std::uint64_t tokens_generated = 0;  // completion tokens of accepted groups
   // Publications of versions by the learner.
   std::uint64_t publish_count = 0, publish_bytes = 0;
-  double wall_seconds = 0;     // of earlier incarnations
+  double wall_seconds = 0;     // of earlier incarnations together
   double running_seconds = 0;  // of earlier incarnations, from the first step on
   // Busy times, from which the idle fractions follow.
-  double learner_busy_seconds = 0;   // of the running ones
-  double rollout_busy_seconds = 0;   // of the rollout actors that are gone
+  double learner_busy_seconds = 0;   // part of the running seconds
+  double rollout_busy_seconds = 0;   // only of rollout actors that are gone
   double rollout_actor_seconds = 0;  // their lifetimes while the run trained
   bool operator==(const WorkTotals&) const = default;
 };
@@ -71,4 +72,4 @@ struct RunTotals {
 };
 TANDEM_WIRE(RunTotals, trained, work, publish_seconds)
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

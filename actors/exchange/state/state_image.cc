@@ -6,7 +6,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 namespace {
 
@@ -47,7 +47,8 @@ GroupImage image_of(const scheduler::GroupRecord& record, const GroupFacts& fact
   return image;
 }
 
-void add_workers(StateImage& image, Role role, const std::map<std::string, WorkerFacts>& workers) {
+void add_workers(StateImage& image, messages::Role role,
+                 const std::map<std::string, WorkerFacts>& workers) {
   for (const auto& [actor, worker] : workers)
     image.workers.push_back({role, worker.who, worker.capacity, worker.installed, worker.draining});
 }
@@ -104,8 +105,8 @@ StateImage image_of(const RunFacts& facts) {
   for (const scheduler::GroupRecord& record : ledger.records)
     image.groups.push_back(image_of(record, flow.entries.at(record.id)));
   if (flow.fixed) add_slots(image, flow.fixed->snapshot());
-  add_workers(image, Role::kRollout, facts.workers.rollouts);
-  add_workers(image, Role::kReward, facts.workers.rewards);
+  add_workers(image, messages::Role::kRollout, facts.workers.rollouts);
+  add_workers(image, messages::Role::kReward, facts.workers.rewards);
   for (const auto& [actor, incarnation] : facts.workers.ended)
     image.ended.push_back({actor, incarnation});
   return image;
@@ -118,4 +119,4 @@ std::uint64_t hash_of(const StateImage& image) {
 
 std::uint64_t DurableState::hash() const { return hash_of(image_of(facts_)); }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -21,7 +21,7 @@ TANDEM_WIRE_ENUM(GroupState, kAdmitted, kRolling, kGenerated, kScoring, kScored,
 
 }  // namespace tandem::scheduler
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 struct LeaseImage {
   scheduler::LeaseId id;
@@ -37,7 +37,7 @@ struct GroupImage {
   std::optional<LeaseImage> lease;
   std::int64_t position = 0;
   std::optional<scheduler::Slot> slot;
-  std::optional<GroupHeader> header;
+  std::optional<messages::GroupHeader> header;
   std::vector<float> rewards;
   std::int64_t failed = 0;
 };
@@ -73,22 +73,22 @@ struct SlotImage {  // a cell of fixed_lag's rows
 TANDEM_WIRE(SlotImage, step, index, attempt, group, scored)
 
 struct WorkerImage {
-  Role role = Role::kRollout;
-  Sender who;
+  messages::Role role = messages::Role::kRollout;
+  messages::Sender who;
   std::int64_t capacity = 0;
   std::optional<PolicyVersion> installed;
   bool draining = false;
 };
 TANDEM_WIRE(WorkerImage, role, who, capacity, installed, draining)
 
-struct ChecksumImage {  // of the weights of a step's end, or of a published version
+struct ChecksumImage {  // the checksum of the weights of a step's end, or of a published version
   std::int64_t version = 0;
   std::uint64_t checksum = 0;
 };
 TANDEM_WIRE(ChecksumImage, version, checksum)
 
 struct LearnerImage {
-  std::optional<Sender> who;
+  std::optional<messages::Sender> who;
   std::optional<LearnerTask> owed;
   std::optional<StepId> training, checkpoint_awaited;
   StepId durable;
@@ -105,7 +105,7 @@ TANDEM_WIRE(VersionImage, published, oldest_retained, offered, checksums)
 
 struct EvaluationsImage {
   std::vector<EvaluationBegan> running;
-  EvaluationId last;
+  messages::EvaluationId last;
   std::vector<EvaluationKind> once;
 };
 TANDEM_WIRE(EvaluationsImage, running, last, once)
@@ -120,7 +120,7 @@ struct StateImage {
   std::vector<SlotImage> fixed_slots;
   std::int64_t position_next = 0, generated_for_step = 0, reward_failures = 0;
   std::vector<WorkerImage> workers;
-  std::vector<Sender> ended;
+  std::vector<messages::Sender> ended;
   LearnerImage learner;
   VersionImage versions;
   EvaluationsImage evaluations;
@@ -134,4 +134,4 @@ TANDEM_WIRE(StateImage, began, stage, resumed, ledger, groups, fixed_first, fixe
 StateImage image_of(const RunFacts& facts);
 std::uint64_t hash_of(const StateImage& image);  // checksum64 of its encoding
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

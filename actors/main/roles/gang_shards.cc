@@ -24,7 +24,7 @@ namespace {
 struct Invitation {
   collective::NcclUniqueId unique_id;
   std::uint64_t layout_hash = 0;
-  std::uint64_t layout_bytes = 0;  // of rank 0's manifest_json, which follows
+  std::uint64_t layout_bytes = 0;  // the size of rank 0's manifest_json, which follows
 };
 static_assert(std::has_unique_object_representations_v<Invitation>);
 

@@ -20,9 +20,9 @@
 namespace tandem::app {
 
 struct GangShardsConfig {
-  std::string name;               // of the communicator: "job/learner"
+  std::string name;               // the communicator's name: "job/learner"
   std::uint64_t epoch = 0;        // the incarnation of the gang
-  weights::WeightsLayout layout;  // of this rank's weights
+  weights::WeightsLayout layout;  // the layout of this rank's weights
   // The largest bucket that will be summed, in floats: bounds the buffers.
   std::int64_t bucket_floats_max = 0;
   Duration timeout{};  // for each agreement, the start, and each call later

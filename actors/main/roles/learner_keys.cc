@@ -75,7 +75,7 @@ const Key kLearnerKeys[] = {
          "the first one does.",
      .range = between(0, kStepsMax),
      .unit = "steps"},
-    // Of --resume alone: check_resumable() in kept_run.cc reads it.
+    // Only --resume uses this key: check_resumable() in kept_run.cc reads it.
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
      .description =

@@ -30,8 +30,8 @@
 namespace tandem::app {
 namespace {
 
-using actors::StartRank;
 using device::DeviceKind;
+using messages::StartRank;
 using scheduler::MemoryDemand;
 using scheduler::MemoryUse;
 
@@ -39,8 +39,8 @@ using scheduler::MemoryUse;
 // a rank that ended: the controller hears of that at once.
 constexpr Duration kGangTimeout = std::chrono::minutes(5);
 
-// For each token of a batch: the token, log-probabilities, versions, the loss's stores, and the
-// payload that they came in.
+// The memory for each token of a batch: the token, log-probabilities, versions, the loss's stores,
+// and the payload that they came in.
 constexpr std::int64_t kBatchBytesPerToken = 48;
 
 std::int64_t learner_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
@@ -53,7 +53,7 @@ RoleDemands learner_demands(const job::JobSpec& job) {
       .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
       .strategy = pool.strategy,
       .threads = pool.threads_per_actor,
-      .nccl = gpu_gang || job.weight_broadcast.type == job::BroadcastType::kNccl};
+      .nccl = gpu_gang || weights::traits_of(job.weight_broadcast.type).nccl};
 }
 
 // Copies that NativeTrainer keeps on the host beside its device; sizes in bytes. `rounded`: the
@@ -71,9 +71,9 @@ void add_host_copies(MemoryDemand& demand, const HostCopies& copies) {
 
 // Versions that the publisher keeps in shared memory. Files and GPU memory are not the host's.
 std::int64_t versions_on_host(const job::JobSpec& job) {
-  const job::BroadcastType type = job.weight_broadcast.type;
-  if (type == job::BroadcastType::kDisk || type == job::BroadcastType::kCudaIpc) return 0;
-  return weights_family(job, {"job", "run"}).slots;
+  const bool shared = weights::traits_of(job.weight_broadcast.type).versions ==
+                      weights::VersionsLie::kInSharedMemory;
+  return shared ? weights_family(job, {"job", "run"}).slots : 0;
 }
 
 // The most rows of one forward pass. On a CPU a micro-batch takes a further group only up to
@@ -83,21 +83,21 @@ std::int64_t forward_rows(const job::JobSpec& job, DeviceKind device) {
   const std::int64_t group =
       job.data.max_prompt_length + job.rollout.n * job.data.max_response_length;
   const std::int64_t most = job.learner.max_token_len;
-  return std::min(most, std::max(actors::rows_target(device, most), group));
+  return std::min(most, std::max(learner::rows_target(device, most), group));
 }
 
 MemoryDemand learner_memory(const job::JobSpec& job, const PlannedModel& model, Hosts) {
   const DeviceKind device = planned_device(job.pools.learner.gpus_per_actor);
-  actors::TrainerConfig config = trainer_config(job, {"job", "run"}, false);
+  learner::TrainerConfig config = trainer_config(job, {"job", "run"}, false);
   config.rows_max = forward_rows(job, device);
-  const device::Manifest master = actors::make_manifest(model.config);
-  const device::Manifest published_layout = actors::published_manifest(model.config);
+  const device::Manifest master = model::make_manifest(model.config);
+  const device::Manifest published_layout = model::published_manifest(model.config);
   const std::int64_t arena = learner_bytes(master.bytes_total);
   const std::int64_t published = learner_bytes(published_layout.bytes_total);
   const bool on_gpu = device != DeviceKind::kCpu;
   MemoryDemand demand;
   if (!on_gpu)
-    for (const actors::MemoryPart& part : actors::trainer_memory(model.config, config, device))
+    for (const learner::MemoryPart& part : learner::trainer_memory(model.config, config, device))
       add_row(demand, part.name, learner_bytes(part.bytes));
   add_host_copies(demand, {.master = arena,
                            .published = published,
@@ -126,7 +126,7 @@ class Follower {
  public:
   using Inbox = std::variant<Follow>;
   // `follows` is true until rank 0 has let this rank go, or the gang broke.
-  Follower(std::unique_ptr<actors::NativeTrainer> trainer,
+  Follower(std::unique_ptr<learner::NativeTrainer> trainer,
            std::shared_ptr<std::atomic<bool>> follows)
       : trainer_(std::move(trainer)), follows_(std::move(follows)) {}
   void handle(actor::Context& cx, Follow) {
@@ -136,7 +136,7 @@ class Follower {
   }
 
  private:
-  std::unique_ptr<actors::NativeTrainer> trainer_;
+  std::unique_ptr<learner::NativeTrainer> trainer_;
   const std::shared_ptr<std::atomic<bool>> follows_;
 };
 static_assert(actor::Actor<Follower>);
@@ -150,7 +150,7 @@ struct GangMeeting {
 // Rank 0 of a gang listens at `place` and tells the controller where, before it loads: the other
 // ranks get their StartRank after that message and load meanwhile.
 Result<GangMeeting> prepare_meeting(const StartRank& start,
-                                    const actor::Ref<actors::RankEvents>& controller,
+                                    const actor::Ref<messages::RankEvents>& controller,
                                     const std::function<Result<link::Endpoint>()>& place,
                                     const std::string& advertise) {
   const bool leads = start.ranks > 1 && start.rank == 0;
@@ -164,8 +164,8 @@ Result<GangMeeting> prepare_meeting(const StartRank& start,
   if (!listener) return listener.error();
   link::Endpoint told = listener->endpoint();
   if (!told.is_local() && !advertise.empty()) told.host = advertise;
-  if (controller.tell(actors::RankListening{start.actor, start.incarnation, to_string(told),
-                                            meeting.spec.secret}) != actor::Delivery::kAccepted)
+  if (controller.tell(messages::RankListening{start.actor, start.incarnation, to_string(told),
+                                              meeting.spec.secret}) != actor::Delivery::kAccepted)
     return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
   meeting.listener = std::move(*listener);
   return meeting;
@@ -185,7 +185,8 @@ Result<link::Endpoint> gang_place(RankSite& site) {
   const link::Dial& dial = site.network.controller;
   if (!dial.to.is_local() || !site.network.bind.empty())
     return link::Endpoint{.host = site.listening_address()};
-  // Beside the folder of the controller's sockets, which lasts as long as this rank may.
+  // The new folder lies beside the folder of the controller's sockets, which lasts as long as this
+  // rank may.
   const auto controllers = std::filesystem::path(dial.to.path).parent_path();
   auto folder = link::SocketFolder::make(controllers.parent_path());
   if (!folder) return folder.error();
@@ -195,7 +196,7 @@ Result<link::Endpoint> gang_place(RankSite& site) {
 // Starts the exchange of shards by NCCL. Null for a gang that is not on GPUs, whose sockets carry
 // everything. All ranks of a gang on GPUs call it, once they have met.
 Result<std::unique_ptr<collective::ShardExchange>> share(RankSite& site, const StartRank& start,
-                                                         const actors::NativeTrainerSetup& setup,
+                                                         const learner::NativeTrainerSetup& setup,
                                                          const weights::WeightsLayout& layout) {
   if (!setup.gang || setup.device != device::DeviceKind::kCuda)
     return std::unique_ptr<collective::ShardExchange>();
@@ -209,7 +210,7 @@ Result<std::unique_ptr<collective::ShardExchange>> share(RankSite& site, const S
 }
 
 Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const job::JobSpec& job,
-                                const actor::Ref<actors::RankEvents>& controller) {
+                                const actor::Ref<messages::RankEvents>& controller) {
   const auto device = device_of(job.pools.learner.gpus_per_actor);
   if (!device) return device.error();
   auto meeting = prepare_meeting(
@@ -221,26 +222,25 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const jo
   meeting->spec.liveness.beat = [progress = &site.progress] { progress->beat(); };
   meeting->spec.liveness.stuck_max = scheduler::hang_timeout;
   const RunPlace run{start.job, start.run_dir};
-  const bool random = job.model.init == job::ModelInit::kRandom;
   auto threads = make_threads(job.pools.learner.threads_per_actor);
-  auto model = actors::load_model(
-      job.model.path, {.init = random ? actors::InitMode::kRandom : actors::InitMode::kPretrained,
-                       .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
-                       .dtype = dtype_of(job.model),
-                       .threads = threads.get()});
-  if (!model) return actors::of_input(model.error());
+  auto model = model::load_model(job.model.path,
+                                 {.init = job.model.init,
+                                  .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
+                                  .dtype = dtype_of(job.model),
+                                  .threads = threads.get()});
+  if (!model) return rank::of_input(model.error());
   auto records = warm_start_records(job, model->config, model->tokenizer);
-  if (!records) return actors::of_input(records.error());
-  auto weights = weights_config(job, run, actors::published_manifest(model->config));
+  if (!records) return rank::of_input(records.error());
+  auto weights = weights_config(job, run, model::published_manifest(model->config));
 
-  actors::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
-                                   .model = std::move(*model),
-                                   .records = std::move(*records),
-                                   .device = *device,
-                                   .threads = std::move(threads),
-                                   .beat = [progress = &site.progress] { progress->beat(); }};
+  learner::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
+                                    .model = std::move(*model),
+                                    .records = std::move(*records),
+                                    .device = *device,
+                                    .threads = std::move(threads),
+                                    .beat = [progress = &site.progress] { progress->beat(); }};
   // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
-  if (weights.type == weights::WeightsType::kNccl && start.rank == 0)
+  if (weights::traits_of(weights.type).nccl && start.rank == 0)
     setup.config.broadcast_bytes = weights::broadcast_bytes_of_publisher(weights);
   auto met = meet(std::move(*meeting), start);
   if (!met) return met.error();
@@ -248,7 +248,7 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const jo
   auto shards = share(site, start, setup, weights.layout);
   if (!shards) return shards.error();
   setup.shards = *std::move(shards);
-  auto trainer = actors::NativeTrainer::make(std::move(setup));
+  auto trainer = learner::NativeTrainer::make(std::move(setup));
   if (!trainer) return trainer.error();
   if (start.rank > 0) {
     const auto follows = std::make_shared<std::atomic<bool>>(true);
@@ -262,23 +262,23 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const jo
   if (!made) return made.error();
   const std::shared_ptr<weights::WeightPublisher> publisher = *std::move(made);
   site.take_part_in_broadcasts(start, weights, {publisher, publisher->broadcasts()});
-  auto exchange = site.directory.remote<actors::LearnerEvents>({learner_port(start.job), {}},
-                                                               site.to_controller);
+  auto exchange = site.directory.remote<messages::LearnerEvents>({learner_port(start.job), {}},
+                                                                 site.to_controller);
   auto ref = spawn_made(
-      site.system, std::make_unique<actors::LearnerActor>(
-                       actors::LearnerActorConfig{.self = {start.actor, start.incarnation},
-                                                  .publish_timeout = weights.stall_max,
-                                                  .progress = site.phase_reporter()},
+      site.system, std::make_unique<learner::LearnerActor>(
+                       learner::LearnerActorConfig{.self = {start.actor, start.incarnation},
+                                                   .publish_timeout = weights.stall_max,
+                                                   .progress = site.phase_reporter()},
                        std::move(*trainer), publisher, site.payload_reader(), std::move(exchange)));
-  site.directory.expose(kRolePort, actor::narrow<actors::LearnerInbox>(ref));
+  site.directory.expose(kRolePort, actor::narrow<messages::LearnerInbox>(ref));
   return BuiltRole{
-      .begin = [ref] { CHECK(ref.tell(actors::MeetExchange{}) == actor::Delivery::kAccepted); }};
+      .begin = [ref] { CHECK(ref.tell(learner::MeetExchange{}) == actor::Delivery::kAccepted); }};
 }
 
 }  // namespace
 
 RoleEntry learner_role() {
-  return {actors::Role::kLearner, learner_demands, learner_memory, build_learner};
+  return {messages::Role::kLearner, learner_demands, learner_memory, build_learner};
 }
 
 }  // namespace tandem::app

@@ -5,7 +5,7 @@
 
 namespace tandem::app {
 
-PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::path& directory) {
+PlannedModel planned_model(model::ModelConfig config, const std::filesystem::path& directory) {
   std::error_code absent;
   const auto bytes = std::filesystem::file_size(directory / "tokenizer.json", absent);
   return {std::move(config), absent ? 0 : static_cast<std::int64_t>(bytes)};

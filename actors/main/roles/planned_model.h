@@ -22,12 +22,12 @@ inline constexpr std::int64_t kRankProcessBytes = std::int64_t{64} << 20;
 inline constexpr std::int64_t kTokenizerBytesPerFileByte = 10;
 
 struct PlannedModel {
-  actors::ModelConfig config;
-  std::int64_t tokenizer_bytes = 0;  // of its tokenizer.json
+  model::ModelConfig config;
+  std::int64_t tokenizer_bytes = 0;  // the size of its tokenizer.json
 };
 // The model of `directory` as plan_memory() needs it. A tokenizer.json that cannot be looked at
 // counts as empty: the code that reads it reports the error.
-PlannedModel planned_model(actors::ModelConfig config, const std::filesystem::path& directory);
+PlannedModel planned_model(model::ModelConfig config, const std::filesystem::path& directory);
 
 // Whether ranks may run on other hosts than the learner. There a version arrives in memory of its
 // own before it is packed into the engine's weights.

@@ -13,7 +13,7 @@ namespace {
 // person who set the host up.
 Error with_help(Error error) {
   if (!error.help.empty()) error.message += "; " + std::exchange(error.help, {});
-  return actors::of_input(std::move(error));
+  return rank::of_input(std::move(error));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ Result<std::unique_ptr<RankNccl>> RankNccl::open() {
 }
 
 RankNccl::RankNccl(collective::NcclProcess process) : process_(std::move(process)) {
-  // A pointer into this object, which is therefore neither copied nor moved.
+  // process_ gets a pointer into this object, which is therefore neither copied nor moved.
   process_.thread = &thread_;
 }
 

@@ -28,17 +28,17 @@ std::string RankSite::listening_address() const {
 
 // Half of stall_max leaves the learner time after a silent subscriber has been given up.
 std::optional<weights::Serving> RankSite::serving_of(const weights::WeightsConfig& weights) const {
-  const bool always =
-      weights.type == weights::WeightsType::kTcp || weights.type == weights::WeightsType::kNccl;
-  const bool others_may_come = weights.type == weights::WeightsType::kAuto && !network.bind.empty();
-  if (!always && !others_may_come) return std::nullopt;
+  const weights::ServedOverTcp served = weights::traits_of(weights.type).served;
+  const bool others_may_come =
+      served == weights::ServedOverTcp::kToOtherHosts && !network.bind.empty();
+  if (served != weights::ServedOverTcp::kAlways && !others_may_come) return std::nullopt;
   return weights::Serving{.bind = listening_address(),
                           .advertise = network.advertise,
                           .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
 }
 
 Result<void> RankSite::prepare_broadcasts(weights::WeightsConfig& weights, const std::string& job) {
-  if (weights.type != weights::WeightsType::kNccl) return {};
+  if (!weights::traits_of(weights.type).nccl) return {};
   if (const auto ready = open_nccl(); !ready) return ready.error();
   weights.broadcasting = {.nccl = &device.nccl->process(),
                           .device = device::DeviceKind::kCuda,
@@ -54,26 +54,26 @@ Result<void> RankSite::open_nccl() {
   return {};
 }
 
-void RankSite::take_part_in_broadcasts(const actors::StartRank& start,
+void RankSite::take_part_in_broadcasts(const messages::StartRank& start,
                                        const weights::WeightsConfig& weights,
                                        std::shared_ptr<weights::BroadcastRank> rank) {
   if (!rank) return;
   const collective::NcclProcess& nccl = *weights.broadcasting->nccl;
-  auto ref =
-      spawn_made(system,
-                 std::make_unique<actors::BroadcastActor>(
-                     actors::BroadcastActorConfig{.self = {start.actor, start.incarnation},
-                                                  .leads = start.role == actors::Role::kLearner,
-                                                  .nccl_version = nccl.api.version,
-                                                  .layout = weights.layout,
-                                                  .communicator = weights.broadcasting->name},
-                     std::move(rank), nccl.records,
-                     directory.remote<actors::BroadcastEvents>({broadcast_port(start.job), {}},
-                                                               to_controller)),
-                 "broadcast");
-  directory.expose(kBroadcastPort, actor::narrow<actors::BroadcastInbox>(ref));
+  auto ref = spawn_made(
+      system,
+      std::make_unique<broadcast::BroadcastActor>(
+          broadcast::BroadcastActorConfig{.self = {start.actor, start.incarnation},
+                                          .leads = start.role == messages::Role::kLearner,
+                                          .nccl_version = nccl.api.version,
+                                          .layout = weights.layout,
+                                          .communicator = weights.broadcasting->name},
+          std::move(rank), nccl.records,
+          directory.remote<messages::BroadcastEvents>({broadcast_port(start.job), {}},
+                                                      to_controller)),
+      "broadcast");
+  directory.expose(kBroadcastPort, actor::narrow<messages::BroadcastInbox>(ref));
   begin_broadcasts = [ref] {
-    CHECK(ref.tell(actors::StartBroadcast{}) == actor::Delivery::kAccepted);
+    CHECK(ref.tell(broadcast::StartBroadcast{}) == actor::Delivery::kAccepted);
   };
 }
 
@@ -88,7 +88,7 @@ std::unique_ptr<device::ThreadPool> make_threads(std::int64_t threads) {
 
 Result<device::DeviceKind> device_of(double gpus_per_actor) {
   if (gpus_per_actor <= 0) return device::DeviceKind::kCpu;
-  if (const auto& module = device::cuda_module(); !module) return actors::of_input(module.error());
+  if (const auto& module = device::cuda_module(); !module) return rank::of_input(module.error());
   return device::DeviceKind::kCuda;
 }
 

@@ -34,7 +34,7 @@ struct EngineDevice {
   std::unique_ptr<device::Queue> queue;
 };
 
-using actors::RankNetwork;
+using rank::RankNetwork;
 
 struct RankSite {
   actor::System& system;
@@ -44,7 +44,7 @@ struct RankSite {
   EngineDevice& device;
   link::ParcelSender to_controller;
   link::Progress& progress;
-  std::optional<link::SocketFolder> sockets;  // of rank 0 of a gang: where it listens
+  std::optional<link::SocketFolder> sockets;  // set on rank 0 of a gang: where it listens
   std::unique_ptr<payload::BulkClient> bulk;
   std::function<void()> begin_broadcasts = [] {};
 
@@ -57,7 +57,7 @@ struct RankSite {
   Result<void> open_nccl();
   // Spawns the actor for broadcasts. Does nothing where `rank` is null: those weights are only
   // fetched.
-  void take_part_in_broadcasts(const actors::StartRank& start,
+  void take_part_in_broadcasts(const messages::StartRank& start,
                                const weights::WeightsConfig& weights,
                                std::shared_ptr<weights::BroadcastRank> rank);
   std::function<void(const char*, Time)> phase_reporter();

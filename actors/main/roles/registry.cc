@@ -13,7 +13,7 @@ std::span<const RoleEntry> role_entries() {
   return kEntries;
 }
 
-const RoleEntry* find_role(const actors::Role& role) {
+const RoleEntry* find_role(const messages::Role& role) {
   const auto entries = role_entries();
   const auto found = std::ranges::find(entries, role, &RoleEntry::role);
   return found == entries.end() ? nullptr : &*found;

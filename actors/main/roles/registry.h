@@ -7,7 +7,7 @@
 
 namespace tandem::app {
 
-std::span<const RoleEntry> role_entries();             // in the order in which actors are placed
-const RoleEntry* find_role(const actors::Role& role);  // nullptr: no role of training
+std::span<const RoleEntry> role_entries();               // in the order in which actors are placed
+const RoleEntry* find_role(const messages::Role& role);  // nullptr: no role of training
 
 }  // namespace tandem::app

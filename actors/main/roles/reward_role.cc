@@ -13,7 +13,7 @@
 namespace tandem::app {
 namespace {
 
-using actors::StartRank;
+using messages::StartRank;
 
 RoleDemands reward_demands(const job::JobSpec& job) {
   return {.replicas = job.reward.replicas,
@@ -27,35 +27,35 @@ scheduler::MemoryDemand reward_memory(const job::JobSpec&, const PlannedModel&, 
 }
 
 Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const job::JobSpec& job,
-                               const actor::Ref<actors::RankEvents>&) {
+                               const actor::Ref<messages::RankEvents>&) {
   // The verifier names the log in the troubles that it reports: the program's stderr is in it.
   const auto log = node::log_path(start.run_dir + "/logs", start.actor.substr(start.job.size() + 1),
                                   start.incarnation);
-  const actors::VerifierConfig judging = verifier_config(job, log.string());
+  const reward::VerifierConfig judging = verifier_config(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
-  auto verifier = actors::make_verifier(judging, node::process_spawner(site.bulk_io));
-  if (!verifier) return actors::of_input(verifier.error());
-  actors::RewardActor::Connections connections;
-  connections.exchange =
-      site.directory.remote<actors::RewardEvents>({reward_port(start.job), {}}, site.to_controller);
+  auto verifier = reward::make_verifier(judging, node::process_spawner(site.bulk_io));
+  if (!verifier) return rank::of_input(verifier.error());
+  reward::RewardActor::Connections connections;
+  connections.exchange = site.directory.remote<messages::RewardEvents>({reward_port(start.job), {}},
+                                                                       site.to_controller);
   connections.read = site.payload_reader();
   connections.progress = site.phase_reporter();
   auto ref = spawn_made(
-      site.system, std::make_unique<actors::RewardActor>(
-                       actors::RewardConfig{.self = {start.actor, start.incarnation},
+      site.system, std::make_unique<reward::RewardActor>(
+                       reward::RewardConfig{.self = {start.actor, start.incarnation},
                                             .group_size = static_cast<std::int32_t>(job.rollout.n),
                                             .prompt_key = job.data.prompt_key,
                                             .answer_key = job.data.answer_key},
                        std::move(*verifier), std::move(connections)));
-  site.directory.expose(kRolePort, actor::narrow<actors::RewardInbox>(ref));
+  site.directory.expose(kRolePort, actor::narrow<messages::RewardInbox>(ref));
   return BuiltRole{
-      .begin = [ref] { CHECK(ref.tell(actors::StartReward{}) == actor::Delivery::kAccepted); }};
+      .begin = [ref] { CHECK(ref.tell(reward::StartReward{}) == actor::Delivery::kAccepted); }};
 }
 
 }  // namespace
 
 RoleEntry reward_role() {
-  return {actors::Role::kReward, reward_demands, reward_memory, build_reward};
+  return {messages::Role::kReward, reward_demands, reward_memory, build_reward};
 }
 
 }  // namespace tandem::app

@@ -31,16 +31,17 @@ device::DType dtype_of(const job::ModelSpec& model);
 scheduler::Budget budget_of(const job::JobSpec& job);
 // kv_memory_bytes is this rollout's share of `machine_memory_bytes`; a caller that knows better
 // replaces it (roles/rollout_role.cc).
-actors::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machine_memory_bytes);
+rollout::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machine_memory_bytes);
 // `resume`: the trainer starts from the newest complete checkpoint of the run, if there is one.
-actors::TrainerConfig trainer_config(const job::JobSpec& job, const RunPlace& run, bool resume);
+learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunPlace& run, bool resume);
 // `log` is the file with the stderr of the user's program; empty: none is known.
-actors::VerifierConfig verifier_config(const job::JobSpec& job, const std::string& log);
+reward::VerifierConfig verifier_config(const job::JobSpec& job, const std::string& log);
 // How the learner publishes and rollouts fetch. Publisher and subscribers must be given the same
 // values.
 weights::WeightsConfig weights_config(const job::JobSpec& job, const RunPlace& run,
                                       const device::Manifest& manifest);
-// The same without the layout: enough to remove the published versions of a run, or to count them.
+// The family without the layout: enough to remove the published versions of a run, or to count
+// them.
 weights::WeightsConfig weights_family(const job::JobSpec& job, const RunPlace& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
@@ -51,23 +52,23 @@ Result<void> read_prompts(const job::JobSpec& job, const std::vector<std::filesy
 Result<std::vector<job::Record>> validation_prompts(
     const job::JobSpec& job);  // empty without val_files
 
-actors::EvaluationPlan evaluation_plan(const job::JobSpec& job,
-                                       const std::vector<job::Record>& records);
+exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
+                                         const std::vector<job::Record>& records);
 // Reads the training and validation files into memory. Errors are those of read_dataset().
-Result<actors::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunPlace& run,
-                                               bool resume, const job::TellReading& tell = {});
+Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunPlace& run,
+                                                 bool resume, const job::TellReading& tell = {});
 
 // Gives the records of `warm_start.train_files` to `take` as tokens, in file order, each completion
-// ended by the end of the chat template's turn, or by the model's first end token. None without a
-// warm start. kInvalid, with "file:line", for text that the tokenizer cannot encode and for a
-// record that is longer than the job allows.
-using TakeWarmStartRecord = std::function<void(actors::WarmStartRecord)>;
-Result<void> read_warm_start(const job::JobSpec& job, const actors::ModelConfig& model,
-                             const actors::Tokenizer& tokenizer, const TakeWarmStartRecord& take,
+// ended by the end of the chat template's turn, or by the model's first end token. Gives none
+// without a warm start. kInvalid, with "file:line", for text that the tokenizer cannot encode and
+// for a record that is longer than the job allows.
+using TakeWarmStartRecord = std::function<void(learner::WarmStartRecord)>;
+Result<void> read_warm_start(const job::JobSpec& job, const model::ModelConfig& model,
+                             const model::Tokenizer& tokenizer, const TakeWarmStartRecord& take,
                              const job::TellReading& tell = {});
-// All of them.
-Result<std::vector<actors::WarmStartRecord>> warm_start_records(const job::JobSpec& job,
-                                                                const actors::ModelConfig& model,
-                                                                const actors::Tokenizer& tokenizer);
+// All of these records.
+Result<std::vector<learner::WarmStartRecord>> warm_start_records(const job::JobSpec& job,
+                                                                 const model::ModelConfig& model,
+                                                                 const model::Tokenizer& tokenizer);
 
 }  // namespace tandem::app

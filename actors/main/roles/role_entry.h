@@ -20,10 +20,10 @@ namespace tandem::app {
 // The resources that the job reserves for the role's actors.
 struct RoleDemands {
   std::int64_t replicas = 1;
-  std::int64_t ranks = 1;  // of each actor
+  std::int64_t ranks = 1;  // ranks per actor
   scheduler::Resources per_rank;
   std::optional<scheduler::Strategy> strategy;  // nullopt: PACK
-  std::int64_t threads = 1;                     // of each rank
+  std::int64_t threads = 1;                     // threads per rank
   bool nccl = false;                            // its ranks meet in communicators of NCCL
 };
 
@@ -36,7 +36,7 @@ struct BuiltRole {
 };
 
 struct RoleEntry {
-  actors::Role role;
+  messages::Role role;
   RoleDemands (*demands)(const job::JobSpec& job);
   // The memory of one rank on its host (memory_plan.h).
   scheduler::MemoryDemand (*memory)(const job::JobSpec& job, const PlannedModel& model,
@@ -44,9 +44,9 @@ struct RoleEntry {
   // Called once, on the thread of the rank's actor; may take as long as loading a model does.
   // Errors: input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that
   // do not come in time. `controller` hears where rank 0 of a gang listens.
-  Result<BuiltRole> (*build)(RankSite& site, const actors::StartRank& start,
+  Result<BuiltRole> (*build)(RankSite& site, const messages::StartRank& start,
                              const job::JobSpec& job,
-                             const actor::Ref<actors::RankEvents>& controller);
+                             const actor::Ref<messages::RankEvents>& controller);
 };
 
 }  // namespace tandem::app

@@ -25,9 +25,9 @@
 namespace tandem::app {
 namespace {
 
-using actors::NativeEngine;
-using actors::StartRank;
 using device::DeviceKind;
+using messages::StartRank;
+using rollout::NativeEngine;
 using scheduler::MemoryDemand;
 
 std::int64_t rollout_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
@@ -39,15 +39,15 @@ RoleDemands rollout_demands(const job::JobSpec& job) {
       .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
       .strategy = pool.strategy,
       .threads = pool.threads_per_actor,
-      .nccl = job.weight_broadcast.type == job::BroadcastType::kNccl};
+      .nccl = weights::traits_of(job.weight_broadcast.type).nccl};
 }
 
-scheduler::PagedMemory pages_of(const job::JobSpec& job, const actors::ModelConfig& model) {
-  actors::EngineConfig config = engine_config(job, 0);
+scheduler::PagedMemory pages_of(const job::JobSpec& job, const model::ModelConfig& model) {
+  rollout::EngineConfig config = engine_config(job, 0);
   // Without a limit of memory pages_taken() is the number that could ever be in use.
   config.kv_memory_bytes = std::numeric_limits<std::size_t>::max();
   return {.name = "KV pages",
-          .page_bytes = rollout_bytes(actors::KvCache::page_bytes(model, config.args.block_size)),
+          .page_bytes = rollout_bytes(model::KvCache::page_bytes(model, config.args.block_size)),
           .pages_min = NativeEngine::pages_needed(config),
           .pages_max = NativeEngine::pages_taken(model, config),
           .share = job.rollout.gpu_memory_utilization,
@@ -59,30 +59,20 @@ scheduler::PagedMemory pages_of(const job::JobSpec& job, const actors::ModelConf
 // versions directly from shared memory, or from files of a local disk, and needs none.
 bool versions_arrive(const job::JobSpec& job, DeviceKind device, Hosts hosts) {
   if (device != DeviceKind::kCpu) return !engine_config(job, 0).weights_arrive_on_device;
-  switch (job.weight_broadcast.type) {
-    case job::BroadcastType::kShm:
-      return false;
-    case job::BroadcastType::kAuto:
-    case job::BroadcastType::kDisk:
-      return hosts == Hosts::kSeveral;
-    case job::BroadcastType::kCudaIpc:
-    case job::BroadcastType::kTcp:
-    case job::BroadcastType::kNccl:
-      return true;
-  }
-  return true;
+  const weights::ReadInPlace read = weights::traits_of(job.weight_broadcast.type).read_in_place;
+  return read == weights::ReadInPlace::kNever ||
+         (read == weights::ReadInPlace::kOnThePublishersHost && hosts == Hosts::kSeveral);
 }
 
 MemoryDemand rollout_memory(const job::JobSpec& job, const PlannedModel& model, Hosts hosts) {
   const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
-  const actors::EngineConfig config = engine_config(job, 0);
-  const std::int64_t published =
-      rollout_bytes(actors::published_manifest(model.config).bytes_total);
+  const rollout::EngineConfig config = engine_config(job, 0);
+  const std::int64_t published = rollout_bytes(model::published_manifest(model.config).bytes_total);
   MemoryDemand demand;
   // On a GPU weights, activations and pages are in its memory.
   if (device == DeviceKind::kCpu) {
     const std::size_t weights =
-        actors::Weights::bytes(model.config, actors::WeightsUse::kInference, device);
+        model::Weights::bytes(model.config, model::WeightsUse::kInference, device);
     add_row(demand, "weights", rollout_bytes(weights));
     add_row(
         demand, "activations",
@@ -94,23 +84,23 @@ MemoryDemand rollout_memory(const job::JobSpec& job, const PlannedModel& model, 
   return demand;
 }
 
-// The memory for the engine's pages. On a GPU: the share gpu_memory_utilization of its memory, as
-// in vLLM, less weights, their broadcasts and workspace. On a CPU: the memory that was reserved for
-// `pages_planned` pages, where the controller planned any.
-Result<actors::EngineConfig> engine_config_on(device::DeviceKind device, const job::JobSpec& job,
-                                              const actors::ModelConfig& model,
-                                              const weights::WeightsConfig& weights,
-                                              std::int64_t pages_planned) {
+// The memory for the engine's pages. On a GPU it is the share gpu_memory_utilization of its memory,
+// as in vLLM, less weights, their broadcasts and workspace. On a CPU it is the memory that was
+// reserved for `pages_planned` pages, where the controller planned any.
+Result<rollout::EngineConfig> engine_config_on(device::DeviceKind device, const job::JobSpec& job,
+                                               const model::ModelConfig& model,
+                                               const weights::WeightsConfig& weights,
+                                               std::int64_t pages_planned) {
   if (device == device::DeviceKind::kCpu) {
     const auto machine = node::read_machine_resources();
     if (!machine) return machine.error();
-    actors::EngineConfig config = engine_config(job, machine->memory_bytes);
+    rollout::EngineConfig config = engine_config(job, machine->memory_bytes);
     if (pages_planned > 0)
       config.kv_memory_bytes = static_cast<std::size_t>(pages_planned) *
-                               actors::KvCache::page_bytes(model, config.args.block_size);
+                               model::KvCache::page_bytes(model, config.args.block_size);
     return config;
   }
-  actors::EngineConfig config = engine_config(job, 0);
+  rollout::EngineConfig config = engine_config(job, 0);
   const device::MemoryInfo gpu = device::memory_info(device);
   const auto wanted = static_cast<std::size_t>(job.rollout.gpu_memory_utilization *
                                                static_cast<double>(gpu.total_bytes));
@@ -118,7 +108,7 @@ Result<actors::EngineConfig> engine_config_on(device::DeviceKind device, const j
   // itself.
   const std::size_t share =
       std::min(wanted, gpu.free_bytes - std::min(gpu.free_bytes, device::kGpuReserveBytes));
-  std::size_t beside = actors::NativeEngine::bytes_beside_pages(model, config, device);
+  std::size_t beside = rollout::NativeEngine::bytes_beside_pages(model, config, device);
   if (weights.broadcasting) beside += weights::broadcast_bytes_of_subscriber(weights);
   if (beside >= share)
     return Error{
@@ -132,21 +122,21 @@ Result<actors::EngineConfig> engine_config_on(device::DeviceKind device, const j
 }
 
 Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const job::JobSpec& job,
-                                const actor::Ref<actors::RankEvents>&) {
+                                const actor::Ref<messages::RankEvents>&) {
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
-  auto info = actors::load_model_info(job.model.path, dtype_of(job.model));
-  if (!info) return actors::of_input(info.error());
+  auto info = model::load_model_info(job.model.path, dtype_of(job.model));
+  if (!info) return rank::of_input(info.error());
   auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
   site.device.threads = make_threads(job.pools.rollout.threads_per_actor);
-  auto tokenizer = std::make_shared<const actors::Tokenizer>(std::move(info->tokenizer));
+  auto tokenizer = std::make_shared<const model::Tokenizer>(std::move(info->tokenizer));
   site.device.queue = std::make_unique<device::Queue>(*device, site.device.threads.get());
-  const auto make_engine = [&]() -> Result<std::unique_ptr<actors::NativeEngine>> {
+  const auto make_engine = [&]() -> Result<std::unique_ptr<rollout::NativeEngine>> {
     const auto config = engine_config_on(*device, job, info->config, weights, start.pages);
     if (!config) return config.error();
-    return actors::NativeEngine::make({info->config, tokenizer}, *config,
-                                      site.device.queue->stream());
+    return rollout::NativeEngine::make({info->config, tokenizer}, *config,
+                                       site.device.queue->stream());
   };
   // A process that starts at the same time on this GPU may take memory that memory_info() counted
   // as free: two more attempts measure again.
@@ -157,7 +147,7 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const jo
     engine = make_engine();
   }
   if (!engine) return engine.error();
-  actors::RolloutConfig config{
+  rollout::RolloutConfig config{
       .self = {start.actor, start.incarnation},
       .group_size = static_cast<std::int32_t>(job.rollout.n),
       .max_num_seqs = static_cast<std::int32_t>(job.rollout.args.max_num_seqs)};
@@ -166,9 +156,9 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const jo
   if (*device == device::DeviceKind::kCuda) config.copy_bytes_per_step = std::uint64_t{64} << 20;
   if (job.async.max_concurrent_rollouts)
     config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
-  actors::RolloutActor::Connections connections;
-  connections.exchange = site.directory.remote<actors::RolloutEvents>({rollout_port(start.job), {}},
-                                                                      site.to_controller);
+  rollout::RolloutActor::Connections connections;
+  connections.exchange = site.directory.remote<messages::RolloutEvents>(
+      {rollout_port(start.job), {}}, site.to_controller);
   connections.write = [bulk = site.bulk.get()](std::vector<std::string> payloads,
                                                payload::WriteDone done) {
     bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
@@ -178,11 +168,11 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const jo
   const std::shared_ptr<weights::WeightSubscriber> subscriber = weights::make_subscriber(weights);
   site.take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
   auto ref =
-      spawn_made(site.system, std::make_unique<actors::RolloutActor>(
+      spawn_made(site.system, std::make_unique<rollout::RolloutActor>(
                                   config, std::move(*engine), subscriber, std::move(connections)));
-  site.directory.expose(kRolePort, actor::narrow<actors::RolloutInbox>(ref));
+  site.directory.expose(kRolePort, actor::narrow<messages::RolloutInbox>(ref));
   return BuiltRole{.begin = [ref] {
-    CHECK(ref.tell(actors::StartRollout{actor::narrow<std::variant<actors::Step>>(ref)}) ==
+    CHECK(ref.tell(rollout::StartRollout{actor::narrow<std::variant<rollout::Step>>(ref)}) ==
           actor::Delivery::kAccepted);
   }};
 }
@@ -190,7 +180,7 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const jo
 }  // namespace
 
 RoleEntry rollout_role() {
-  return {actors::Role::kRollout, rollout_demands, rollout_memory, build_rollout};
+  return {messages::Role::kRollout, rollout_demands, rollout_memory, build_rollout};
 }
 
 }  // namespace tandem::app

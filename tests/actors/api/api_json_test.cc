@@ -8,15 +8,15 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 using scheduler::JobState;
 
-JobRecord record_in(JobState state, const std::string& run_dir) {
-  JobRecord job{.id = "arith-1", .ladder = scheduler::RestartLadder({})};
+controller::JobRecord record_in(JobState state, const std::string& run_dir) {
+  controller::JobRecord job{.id = "arith-1", .ladder = scheduler::RestartLadder({})};
   job.shape.total_steps = 20;
-  for (const Role& role : kTrainingRoles) job.desired[role] = 1;
+  for (const messages::Role& role : messages::kTrainingRoles) job.desired[role] = 1;
   job.status.state = state;
   job.run_dir = run_dir;
   return job;
@@ -45,9 +45,9 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   }
   // A run that is resumed has the result of its earlier process until it ends itself.
   EXPECT_EQ(shown_job(record_in(JobState::kStarting, run), nullptr, now)["step"], 0);
-  ExchangeReport report;
+  messages::ExchangeReport report;
   report.status.step = 7;
-  report.status.eval = EvaluationFigures{.all = {.greedy = 0.5, .failed = 2}};
+  report.status.eval = messages::EvaluationFigures{.all = {.greedy = 0.5, .failed = 2}};
   const auto lived = shown_job(record_in(JobState::kRunning, run), &report, now);
   EXPECT_TRUE(lived["eval"].is_null());
   EXPECT_EQ(lived["eval_scored"], 0);
@@ -68,7 +68,8 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
 }
 
 TEST(ApiJson, AnActorUsesWhatItsLivingRanksUse) {
-  ActorRecord actor{.name = "arith-1/learner/0", .job = "arith-1", .role = Role::kLearner};
+  controller::ActorRecord actor{
+      .name = "arith-1/learner/0", .job = "arith-1", .role = messages::Role::kLearner};
   actor.ranks.resize(3);
   EXPECT_TRUE(actor_json(actor, nullptr, 0, Time{})["cpu_percent"].is_null());
   actor.ranks[0].usage = node::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
@@ -81,7 +82,7 @@ TEST(ApiJson, AnActorUsesWhatItsLivingRanksUse) {
 }
 
 TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
-  NodeRecord node{.name = "a", .up = true};
+  controller::NodeRecord node{.name = "a", .up = true};
   node.gpus.push_back({.device = {.name = "NVIDIA H200",
                                   .uuid = "GPU-1",
                                   .cpu_affinity = "0-15",
@@ -100,7 +101,7 @@ TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
 }
 
 TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {
-  NodeRecord node{.name = "a"};
+  controller::NodeRecord node{.name = "a"};
   node.nccl = {.version = 23003, .path = "/opt/libnccl.so.2", .shares_gpus = true};
   EXPECT_EQ(node_json(node, Time{})["nccl"].dump(),
             R"({"path":"/opt/libnccl.so.2","shares_gpus":true,"version":"2.30.3"})");
@@ -111,11 +112,12 @@ TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {
 }
 
 TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
-  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
-  for (const Role& role : kTrainingRoles) job.desired[role] = role == Role::kRollout ? 3 : 1;
+  controller::JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  for (const messages::Role& role : messages::kTrainingRoles)
+    job.desired[role] = role == messages::Role::kRollout ? 3 : 1;
   EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(), "{}");
-  job.shape.memory[Role::kRollout].rows = {{"weights", 5},
-                                           {"restore", 2, scheduler::MemoryUse::kPeak}};
+  job.shape.memory[messages::Role::kRollout].rows = {{"weights", 5},
+                                                     {"restore", 2, scheduler::MemoryUse::kPeak}};
   EXPECT_EQ(job_json(job, nullptr, Time{})["memory"].dump(),
             R"({"rollout":{"ranks":3,"reserved_bytes":7,"rows":[)"
             R"({"bytes":5,"name":"weights","peak":false},)"
@@ -123,8 +125,8 @@ TEST(ApiJson, AJobHasTheMemoryOfItsRanks) {
 }
 
 TEST(ApiJson, AJobOfActorsAloneHasNoFiguresOfTraining) {
-  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
-  job.shape.roles = {Role{"counter"}};
+  controller::JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  job.shape.roles = {messages::Role{"counter"}};
   job.shape.programs[{"counter"}] = {.command = {"/bin/counter"}};
   job.desired[{"counter"}] = 2;
   const nlohmann::json shown = job_json(job, nullptr, Time{});
@@ -135,12 +137,13 @@ TEST(ApiJson, AJobOfActorsAloneHasNoFiguresOfTraining) {
 }
 
 TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
-  JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
-  for (const Role& role : kTrainingRoles)
+  controller::JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
+  for (const messages::Role& role : messages::kTrainingRoles)
     job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
-  ActorRecord actor{.name = "j-1/learner/0", .job = "j-1", .role = Role::kLearner};
+  controller::ActorRecord actor{
+      .name = "j-1/learner/0", .job = "j-1", .role = messages::Role::kLearner};
   actor.ranks.resize(3);
-  for (RankRecord& rank : actor.ranks) rank = {.node = "a", .alive = true};
+  for (controller::RankRecord& rank : actor.ranks) rank = {.node = "a", .alive = true};
   actor.ranks[1].node = "b";
   actor.ranks[2].alive = false;
   job.actors.emplace(actor.name, actor);
@@ -151,7 +154,7 @@ TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
 
 TEST(ApiJson, ALostNodeSaysSinceWhen) {
   const Time now = Time{} + std::chrono::seconds(60);
-  NodeRecord node{.name = "a", .up = false};
+  controller::NodeRecord node{.name = "a", .up = false};
   node.since = Time{} + std::chrono::seconds(40);
   const auto shown = node_json(node, now);
   EXPECT_EQ(shown["state"], "Lost");
@@ -160,12 +163,12 @@ TEST(ApiJson, ALostNodeSaysSinceWhen) {
 }
 
 TEST(ApiJson, AResumedJobShowsItsStepFromTheFirstAnswerOn) {
-  JobRecord job = record_in(JobState::kStarting, "");
+  controller::JobRecord job = record_in(JobState::kStarting, "");
   job.shape.resume_dir = "/runs/arith-1";
   job.shape.resumed_step = 12;
   EXPECT_EQ(shown_job(job, nullptr, Time{})["step"], 12);
   EXPECT_EQ(shown_job(job, nullptr, Time{})["policy_version"], 12);
-  ExchangeReport report;
+  messages::ExchangeReport report;
   report.status.restoring = true;  // the learner loads its checkpoint
   EXPECT_EQ(shown_job(job, &report, Time{})["step"], 12);
   report.status = {.step = 13};
@@ -173,7 +176,7 @@ TEST(ApiJson, AResumedJobShowsItsStepFromTheFirstAnswerOn) {
 }
 
 TEST(ApiJson, TheWarmStartHasItsRateAndTheTimeLeft) {
-  ExchangeReport report;
+  messages::ExchangeReport report;
   report.status.warm_start = {.step = 50, .steps_max = 100, .steps_per_s = 20, .eta_s = 2.5};
   const auto warm = shown_job(record_in(JobState::kWarmStart, ""), &report, Time{})["warm_start"];
   EXPECT_EQ(
@@ -184,4 +187,4 @@ TEST(ApiJson, TheWarmStartHasItsRateAndTheTimeLeft) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -13,7 +13,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/controller/controller_world.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 using http::HttpResponse;
@@ -85,27 +85,28 @@ class Lines final : public http::HttpStream {
 struct Api {
   Api() {
     const auto actions = [] {
-      ControllerActions made;
+      controller::ControllerActions made;
       made.expect = [](const std::string&, const node::RankId&) {};
-      made.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
-        return RunDirectory{"job-1", "runs/job-1"};
+      made.make_run_directory =
+          [](const controller::JobShape&) -> Result<controller::RunDirectory> {
+        return controller::RunDirectory{"job-1", "runs/job-1"};
       };
-      made.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
+      made.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
       return made;
     };
-    controller = system.spawn<Controller>(
-        "controller", [actions] { return std::make_unique<Controller>(1, actions()); });
+    controller = system.spawn<controller::Controller>(
+        "controller", [actions] { return std::make_unique<controller::Controller>(1, actions()); });
     handler = make_http_handler(
         {.controller = controller,
-         .shape_of = [](const std::string&, const std::string&) -> Result<JobShape> {
-           return shape_of(1);
+         .shape_of = [](const std::string&, const std::string&) -> Result<controller::JobShape> {
+           return controller::shape_of(1);
          },
          .home = std::filesystem::path(testing::TempDir()) / "no-such-home",
          .read_job = {[](const std::string&, const std::filesystem::path&) {
-                        return std::optional<JobFacts>();
+                        return std::optional<runs::JobFacts>();
                       },
                       [](const std::string&, const std::filesystem::path&) {
-                        return Result<JobKeys>(JobKeys{});
+                        return Result<runs::JobKeys>(runs::JobKeys{});
                       }},
          .identity = [] { return ClusterIdentity{}; },
          .system = system});
@@ -151,7 +152,7 @@ struct Api {
 
   actor::ThreadedExecutor executor{3, 1};
   actor::System system{executor, nullptr};
-  actor::Ref<Controller::Inbox> controller;
+  actor::Ref<controller::Controller::Inbox> controller;
   http::HttpHandler handler;
 };
 
@@ -196,7 +197,7 @@ TEST(HttpApi, AnEventOfForeignBytesReachesEveryWatcher) {
   EXPECT_EQ(parse_json(lines->first())["subject"], "half of é: \uFFFD");
 }
 
-// So that a client that does not read costs the memory of one round's lines.
+// A client that does not read costs only the memory of one round's lines.
 TEST(HttpApi, AStreamWhoseLinesWaitIsNotFedUntilTheyAreTaken) {
   const Api api;
   const auto slow = std::make_shared<Lines>(), quick = std::make_shared<Lines>();
@@ -241,4 +242,4 @@ TEST(HttpApi, AStreamThatFailsEndsAlone) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

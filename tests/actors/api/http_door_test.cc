@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 using http::HttpRequest;
@@ -25,7 +25,7 @@ class Door : public testing::Test {
     const auto refused = door_.refuse(asked);
     return refused ? refused->status : 200;
   }
-  // What the browser sends back after it opened the page with a key.
+  // The cookie that the browser sends back after it opened the page with a key.
   std::string cookie() {
     const HttpResponse opened = door_.open_page(door_.make_page_key(kStart), kStart);
     EXPECT_EQ(opened.status, 303);
@@ -141,4 +141,4 @@ TEST_F(Door, EveryResponseForbidsForeignScripts) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -1,4 +1,6 @@
 // docs/metrics.md has one row for each name that the code writes, and no other.
+//
+// Tests actors/api/prometheus.h, actors/exchange/step_figures.h.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -13,7 +15,7 @@
 #include "tests/actors/controller/scenario.h"
 #include "tests/reference_page.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 constexpr const char* kPage = "metrics.md";
@@ -27,15 +29,15 @@ std::string pattern_of(const std::string& key) {
 }
 
 TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
-  const auto cluster = cluster_of(1);
-  SimulatedJob job = plain_job(1);
+  const auto cluster = controller::cluster_of(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.validation_prompts = 20;  // some keys are of evaluated jobs only
   job.exchange.test_freq = 5;
   job.exchange.evaluation.sampling = {.n = 4, .temperature = 1, .greedy = true};
   job.data_sources = {"math", "code"};
   job.scorer.fails = 0.05;
   job.scorer.says_more = true;
-  const std::string id = run_job(*cluster, job);
+  const std::string id = controller::run_job(*cluster, job);
   const auto run = cluster->run_of(id);
   std::set<std::string> written;
   for (const std::string& text : run->record.metrics_lines) {
@@ -48,20 +50,20 @@ TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
 // The page of a cluster that has a value in every family.
 std::string prometheus_page() {
   const std::string id = "arith-1", actor = "arith-1/rollout/0";
-  JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
-  RankRecord rank{.alive = true};
+  controller::JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
+  controller::RankRecord rank{.alive = true};
   rank.usage = node::RankUsage{.cpu_percent = 1, .memory_bytes = 1};
-  job.actors[actor] =
-      ActorRecord{.name = actor, .job = id, .role = Role::kRollout, .ranks = {rank}};
-  ClusterView cluster{};
+  job.actors[actor] = controller::ActorRecord{
+      .name = actor, .job = id, .role = messages::Role::kRollout, .ranks = {rank}};
+  controller::ClusterView cluster{};
   cluster.jobs.push_back(std::move(job));
-  ExchangeReport report;
-  const RewardFigures figures{
+  messages::ExchangeReport report;
+  const messages::RewardFigures figures{
       .mean = 0.5, .greedy = 0.5, .pass = {{1, 0.5}}, .scored = 97, .failed = 3};
-  report.status.eval = EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
+  report.status.eval = messages::EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
   report.status.broadcasts = report.status.broadcast_failures = 1;
   report.last_step = {.logprob_diff_max_at_staleness_0 = 0.1};
-  report.loads.push_back({.actor = actor, .engine = RolloutStats{}});
+  report.loads.push_back({.actor = actor, .engine = messages::RolloutStats{}});
   report.ledger.discarded.emplace_back("reward_failed", 1);
   ExchangeReports reports;
   reports[id] = std::move(report);
@@ -96,4 +98,4 @@ TEST(MetricsReference, HasEachFamilyOfPrometheus) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -13,19 +13,20 @@
 #include "runtime/base/log.h"
 #include "tests/actors/api/exposition.h"
 #include "tests/actors/controller/scenario.h"
-#include "tests/actors/latency_counts.h"
+#include "tests/actors/messages/latency_counts.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 const bool kQuiet = (log::mute(), true);
 
-JobRecord job_in(scheduler::JobState state, const std::string& id) {
-  JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
+controller::JobRecord job_in(scheduler::JobState state, const std::string& id) {
+  controller::JobRecord job{.id = id, .ladder = scheduler::RestartLadder({})};
   job.status.state = state;
   const std::string actor = id + "/rollout/0";
-  job.actors[actor] = ActorRecord{.name = actor, .job = id, .role = Role::kRollout};
+  job.actors[actor] =
+      controller::ActorRecord{.name = actor, .job = id, .role = messages::Role::kRollout};
   return job;
 }
 
@@ -41,12 +42,12 @@ std::vector<std::string> lines_of(const std::string& text, const std::string& fa
 using Lines = std::vector<std::string>;
 
 TEST(Prometheus, AHistogramIsCumulative) {
-  RolloutStats stats{.preemptions = 4};
+  messages::RolloutStats stats{.preemptions = 4};
   stats.latencies.token.counts[0] = 7;
   stats.latencies.token.counts[2] = 2;
   stats.latencies.token.counts.back() = 1;
   stats.latencies.token.sum = 81.5;
-  ExchangeReport report;
+  messages::ExchangeReport report;
   report.loads.push_back({.actor = "j-1/rollout/0", .engine = stats});
   report.loads.push_back({.actor = "j-1/learner/0"});
   const std::string text = prometheus_text({}, {{"j-1", report}});
@@ -70,10 +71,10 @@ TEST(Prometheus, AHistogramIsCumulative) {
 }
 
 TEST(Prometheus, UnknownValuesAreAbsent) {
-  ClusterView cluster{};
+  controller::ClusterView cluster{};
   cluster.jobs.push_back(job_in(scheduler::JobState::kRunning, "j-1"));
   ExchangeReports reports;
-  ExchangeReport& report = reports["j-1"];
+  messages::ExchangeReport& report = reports["j-1"];
   const Lines unknown{"tandem_reward_mean",
                       "tandem_loss",
                       "tandem_kl",
@@ -95,10 +96,10 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
   EXPECT_EQ(lines_of(before, "tandem_actor_restarts_total").size(), 1u) << "none so far is known";
 
   report.last_step = {.loss = -0.5, .grad_norm = std::numeric_limits<double>::quiet_NaN()};
-  report.status.eval = EvaluationFigures{
+  report.status.eval = messages::EvaluationFigures{
       .all = {.mean = 0.25, .pass = {{1, 0.25}, {8, 0.75}}, .scored = 8},
       .sources = {{"math", {.mean = 0.5, .pass = {{8, 1}}}}, {"code", {.failed = 3}}}};
-  RankRecord rank{.alive = true};
+  controller::RankRecord rank{.alive = true};
   rank.usage = node::RankUsage{.cpu_percent = 50, .memory_bytes = 1000};
   cluster.jobs[0].actors.begin()->second.ranks = {rank, rank, {}};
   const std::string after = prometheus_text(cluster, reports);
@@ -127,7 +128,7 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
 }
 
 TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {
-  ClusterView cluster{};
+  controller::ClusterView cluster{};
   cluster.jobs.push_back(job_in(scheduler::JobState::kSucceeded, "j-1"));
   cluster.jobs.push_back(job_in(scheduler::JobState::kWarmStart, "j-2"));
   const std::string text = prometheus_text(cluster, {});
@@ -140,7 +141,7 @@ TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {
 }
 
 TEST(Prometheus, LabelValuesAreEscaped) {
-  ExchangeReport report;
+  messages::ExchangeReport report;
   report.ledger.discarded.emplace_back("a \"b\" \\ c\nd", 2);
   const std::string text = prometheus_text({}, {{"j-1", report}});
   EXPECT_EQ(
@@ -154,14 +155,14 @@ TEST(Prometheus, LabelValuesAreEscaped) {
 }
 
 // The newest step's figures are those of its line in metrics.jsonl.
-void expect_line(const SimulatedRun& run, const ExchangeReport& report) {
+void expect_line(const controller::SimulatedRun& run, const messages::ExchangeReport& report) {
   if (!report.last_step) return;
   auto lines = run.record.metrics_lines;
   std::erase_if(lines, [](const auto& text) { return parse_json(text).contains("eval"); });
   ASSERT_FALSE(lines.empty());
   const nlohmann::json line = parse_json(lines.back());
   ASSERT_EQ(line["step"], report.status.step);
-  const StepFigures& figures = *report.last_step;
+  const messages::StepFigures& figures = *report.last_step;
   EXPECT_EQ(line["tandem/rollout_idle_fraction"], figures.rollout_idle_fraction);
   EXPECT_EQ(line["tandem/oldest_sample_age_steps"], figures.oldest_sample_age_steps);
 }
@@ -169,28 +170,30 @@ void expect_line(const SimulatedRun& run, const ExchangeReport& report) {
 TEST(Prometheus, IsTrueOfARunWhoseActorsDie) {  // ST-1, ST-2
   std::uint64_t tokens = 0, stepped = 0;
   for_seeds(30, [&](std::uint64_t seed) {
-    auto cluster = cluster_of(seed, random_conditions(seed));
-    const Kills kills(*cluster, seed, {.early = static_cast<int>(seed % 3), .later = 4});
-    const auto id = cluster->submit(random_job(seed));
+    auto cluster = controller::cluster_of(seed, controller::random_conditions(seed));
+    const controller::Kills kills(*cluster, seed,
+                                  {.early = static_cast<int>(seed % 3), .later = 4});
+    const auto id = cluster->submit(controller::random_job(seed));
     ASSERT_TRUE(id.has_value());
     Rng rng(derive_seed(seed, "looks"));
     for (int look = 0; look < 20 && !cluster->final(*id); ++look) {
       cluster->run_for(Duration(rng.below(1'000'000'000)));
-      const ClusterView view = cluster->view();
+      const controller::ClusterView view = cluster->view();
       ExchangeReports reports;
       for (const auto& [job, exchange] : view.exchanges) {
         bool answered = false;
-        const actor::ReplyTo<ExchangeReport> reply([&](Result<ExchangeReport> answer) {
-          answered = true;
-          if (answer) reports[job] = *std::move(answer);
-        });
-        ASSERT_EQ(exchange.tell(actor::Ask<GetExchangeReport>{{}, reply}),
+        const actor::ReplyTo<messages::ExchangeReport> reply(
+            [&](Result<messages::ExchangeReport> answer) {
+              answered = true;
+              if (answer) reports[job] = *std::move(answer);
+            });
+        ASSERT_EQ(exchange.tell(actor::Ask<messages::GetExchangeReport>{{}, reply}),
                   actor::Delivery::kAccepted);
         ASSERT_TRUE(cluster->run_until([&] { return answered; }, std::chrono::seconds(1)));
         if (!reports.contains(job)) continue;  // its run has just ended
         expect_line(*cluster->run_of(job), reports[job]);
         stepped += reports[job].last_step.has_value();
-        for (const ActorLoad& load : reports[job].loads) {
+        for (const messages::ActorLoad& load : reports[job].loads) {
           if (!load.engine) continue;
           expect_counts_fit(load.engine->latencies, load.engine->generation_tokens);
           tokens += load.engine->generation_tokens;
@@ -198,11 +201,11 @@ TEST(Prometheus, IsTrueOfARunWhoseActorsDie) {  // ST-1, ST-2
       }
       read_exposition(prometheus_text(view, reports));
     }
-    run_to_end(*cluster, *id);
+    controller::run_to_end(*cluster, *id);
   });
   EXPECT_GT(tokens, 0u);
   EXPECT_GT(stepped, 0u);
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -13,7 +13,7 @@
 #include "runtime/sqlite/sqlite.h"
 #include "tests/actors/runs/run_folder.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,30 +64,34 @@ class CollectedStream final : public http::HttpStream {
 class RunsApiTest : public testing::Test {
  protected:
   RunsApiTest() {
-    ControllerActions actions;
+    controller::ControllerActions actions;
     actions.expect = [](const std::string&, const node::RankId&) {};
     actions.agent = [](const std::string&, Incarnation) { return actor::Ref<node::AgentInbox>(); };
-    actions.rank = [](const node::RankId&) { return actor::Ref<RankInbox>(); };
-    actions.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
+    actions.rank = [](const node::RankId&) { return actor::Ref<messages::RankInbox>(); };
+    actions.make_run_directory =
+        [this](const controller::JobShape& shape) -> Result<controller::RunDirectory> {
       const std::string id = shape.name + "-1";
-      return RunDirectory{id, folder_.run(id).string()};
+      return controller::RunDirectory{id, folder_.run(id).string()};
     };
-    actions.write_result = [](const JobRecord&, const std::string&) -> Result<void> { return {}; };
+    actions.write_result = [](const controller::JobRecord&, const std::string&) -> Result<void> {
+      return {};
+    };
     actions.close_exchange = [](const std::string&) {};
-    actions.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
+    actions.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
     actions.events_before = 41;
-    controller_ = system_.spawn<Controller>(
-        "controller", [actions] { return std::make_unique<Controller>(1, actions); });
+    controller_ = system_.spawn<controller::Controller>(
+        "controller", [actions] { return std::make_unique<controller::Controller>(1, actions); });
     handler_ = make_http_handler(
         {.controller = controller_,
-         .shape_of = [](const std::string& yaml, const std::string&) -> Result<JobShape> {
-           return shape_of(yaml);
-         },
+         .shape_of = [](const std::string& yaml, const std::string&)
+             -> Result<controller::JobShape> { return shape_of(yaml); },
          .home = folder_.home,
-         .read_job = {[](const std::string&, const fs::path&) { return std::optional<JobFacts>(); },
-                      [](const std::string& yaml, const fs::path&) -> Result<JobKeys> {
+         .read_job = {[](const std::string&, const fs::path&) {
+                        return std::optional<runs::JobFacts>();
+                      },
+                      [](const std::string& yaml, const fs::path&) -> Result<runs::JobKeys> {
                         if (yaml.empty()) return Error{ErrorCode::kInvalid, "no job"};
-                        return JobKeys{{"name", yaml}, {"rollout.n", "8"}};
+                        return runs::JobKeys{{"name", yaml}, {"rollout.n", "8"}};
                       }},
          .identity =
              [] {
@@ -97,10 +101,12 @@ class RunsApiTest : public testing::Test {
   }
   ~RunsApiTest() override { executor_.stop(); }
 
-  static JobShape shape_of(const std::string& name) {
-    JobShape shape{
-        .name = name, .replicas = {{Role::kRollout, 1}, {Role::kReward, 1}}, .total_steps = 10};
-    for (const Role& role : kTrainingRoles)
+  static controller::JobShape shape_of(const std::string& name) {
+    controller::JobShape shape{
+        .name = name,
+        .replicas = {{messages::Role::kRollout, 1}, {messages::Role::kReward, 1}},
+        .total_steps = 10};
+    for (const messages::Role& role : messages::kTrainingRoles)
       shape.per_rank[role] = scheduler::resources({.cpus = 1});
     return shape;
   }
@@ -138,10 +144,10 @@ class RunsApiTest : public testing::Test {
     return parse_json(answer.body).value("id", "");
   }
 
-  const RunFolder folder_;
+  const runs::RunFolder folder_;
   actor::ThreadedExecutor executor_{2, 1};
   actor::System system_{executor_, {}};
-  actor::Ref<Controller::Inbox> controller_;
+  actor::Ref<controller::Controller::Inbox> controller_;
   http::HttpHandler handler_;
 };
 
@@ -323,22 +329,23 @@ TEST_F(RunsApiTest, EventsOfEndedRunsAndOfThisController) {
   watched->close();
 }
 
-// A run of `tandem run` is announced to no controller of this home: its journal tells of it, also
-// of the time before a controller took it up.
+// A run of `tandem run` is announced to no controller of this state folder: the run's journal tells
+// of the run, also of the time before a controller took it up.
 TEST_F(RunsApiTest, EventsOfARunThatNoControllerHereHasHad) {
   const fs::path run = folder_.run("old-1");
   {
-    const auto files = RunFiles::open(run.string());
+    const auto files = runs::RunFiles::open(run.string());
     ASSERT_TRUE(files.has_value());
     ASSERT_TRUE((*files)->journal(
-        std::vector<JournalEvent>{StageEntered{RunStage::kRunning, "training"},
-                                  EvaluationEnded{.evaluation = EvaluationId{1},
-                                                  .kind = EvaluationKind::kFinal,
-                                                  .version = PolicyVersion{7},
-                                                  .all = {.mean = 0.5, .scored = 2},
-                                                  .sources = {}},
-                                  RunEnded{"all steps are trained"}},
-        Durability::kKill));
+        std::vector<exchange::JournalEvent>{
+            exchange::StageEntered{exchange::RunStage::kRunning, "training"},
+            exchange::EvaluationEnded{.evaluation = messages::EvaluationId{1},
+                                      .kind = exchange::EvaluationKind::kFinal,
+                                      .version = PolicyVersion{7},
+                                      .all = {.mean = 0.5, .scored = 2},
+                                      .sources = {}},
+            exchange::RunEnded{"all steps are trained"}},
+        sqlite::Durability::kKill));
   }
   for (const char* const target : {"/runs/old-1/events", "/events?job=old-1", "/events?job=old"}) {
     const json events = got(target);
@@ -393,4 +400,4 @@ TEST_F(RunsApiTest, StatusAgesAndWaits) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -6,7 +6,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 using nlohmann::json;
@@ -16,8 +16,8 @@ using scheduler::JobState;
 constexpr std::int64_t kNow = 1'000'000;
 const Time kTime{std::int64_t{100} * 1'000'000'000};
 
-ActorRecord actor(const std::string& name, Role role, ActorState state,
-                  scheduler::Reason reason = scheduler::Working{}) {
+controller::ActorRecord actor(const std::string& name, messages::Role role, ActorState state,
+                              scheduler::Reason reason = scheduler::Working{}) {
   return {.name = name,
           .job = "a-1",
           .role = role,
@@ -25,13 +25,15 @@ ActorRecord actor(const std::string& name, Role role, ActorState state,
 }
 
 Picture picture_of(JobState state) {
-  JobRecord job{.id = "a-1", .ladder = scheduler::RestartLadder({})};
+  controller::JobRecord job{.id = "a-1", .ladder = scheduler::RestartLadder({})};
   job.status.state = state;
-  const auto add = [&](ActorRecord record) { job.actors.emplace(record.name, std::move(record)); };
-  add(actor("a-1/learner/0", Role::kLearner, ActorState::kReady));
-  add(actor("a-1/reward/0", Role::kReward, ActorState::kBackoff,
+  const auto add = [&](controller::ActorRecord record) {
+    job.actors.emplace(record.name, std::move(record));
+  };
+  add(actor("a-1/learner/0", messages::Role::kLearner, ActorState::kReady));
+  add(actor("a-1/reward/0", messages::Role::kReward, ActorState::kBackoff,
             scheduler::Backoff{.until = Time{kTime.ns + 2'000'000'000}, .n = 1, .max = 3}));
-  add(actor("a-1/rollout/0", Role::kRollout, ActorState::kReady));
+  add(actor("a-1/rollout/0", messages::Role::kRollout, ActorState::kReady));
   Picture picture{.cluster = {.jobs = {job}, .now = kTime}, .reports = {}};
   picture.reports["a-1"].status.waits = {
       {.who = "a-1/learner/0", .waits_for = "3 of 4 scored groups for step 2", .since_s = 1.5},
@@ -74,7 +76,8 @@ TEST(Picture, ANameMeansTheRunThatIsUpElseTheNewest) {
   Picture picture;
   for (const auto& [id, submitted] :
        {std::pair("a-1", 1), std::pair("a-10", 10), std::pair("a-2", 2)}) {
-    JobRecord job{.id = id, .ladder = scheduler::RestartLadder({}), .submitted = submitted};
+    controller::JobRecord job{
+        .id = id, .ladder = scheduler::RestartLadder({}), .submitted = submitted};
     job.shape.name = "a";
     job.status.state = JobState::kSucceeded;
     picture.cluster.jobs.push_back(job);
@@ -95,4 +98,4 @@ TEST(WaitGraph, WhatIsOverWaitsForNothing) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

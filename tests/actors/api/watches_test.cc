@@ -1,12 +1,12 @@
-// What many watches cost: one picture for all of them, and of each the states of the objects that
-// there are.
+// Tests the cost of many watches: one picture for all of them, and for each the states of the
+// objects that exist.
 #include "actors/api/watches.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 using namespace std::chrono_literals;
@@ -78,4 +78,4 @@ TEST(WatchedRound, TakesOnePictureForAllWatchesOfARound) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -10,7 +10,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
 
-namespace tandem::actors {
+namespace tandem::api {
 namespace {
 
 std::string text_of(std::string_view path) {
@@ -85,4 +85,4 @@ TEST(WebAssets, TheLicenceOfDygraphsIsShipped) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::api

@@ -11,7 +11,7 @@
 #include "runtime/base/rng.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::broadcast {
 namespace {
 
 using namespace std::chrono_literals;
@@ -53,8 +53,8 @@ class NotingRank final : public weights::BroadcastRank {
 };
 
 // Keeps the messages to the exchange; a test can make it refuse them as a full mailbox does.
-struct Exchange final : actor::Target<BroadcastEvents> {
-  Delivery post(BroadcastEvents event) override {
+struct Exchange final : actor::Target<messages::BroadcastEvents> {
+  Delivery post(messages::BroadcastEvents event) override {
     if (refusals_left > 0) {
       --refusals_left;
       return Delivery::kFull;
@@ -65,16 +65,16 @@ struct Exchange final : actor::Target<BroadcastEvents> {
   template <class M>
   std::vector<M> all() const {
     std::vector<M> some;
-    for (const BroadcastEvents& event : heard)
+    for (const messages::BroadcastEvents& event : heard)
       if (const auto* m = std::get_if<M>(&event)) some.push_back(*m);
     return some;
   }
-  std::vector<BroadcastEvents> heard;
+  std::vector<messages::BroadcastEvents> heard;
   int refusals_left = 0;
 };
 
 // "joined 3": the kind of a message and its epoch.
-std::string text_of(const BroadcastEvents& event) {
+std::string text_of(const messages::BroadcastEvents& event) {
   const char* const kinds[] = {"up", "opened", "joined", "in use", "failed", "left", "progress"};
   const std::uint64_t epoch = std::visit(
       [](const auto& message) -> std::uint64_t {
@@ -99,7 +99,7 @@ weights::WeightsLayout layout_of_norm(std::int64_t width) {
   return weights::layout_of(manifest);
 }
 
-JoinEpoch invitation(std::uint64_t epoch) {
+messages::JoinEpoch invitation(std::uint64_t epoch) {
   return {.epoch = epoch,
           .unique_id = std::string(collective::kNcclUniqueIdBytes, 'u'),
           .rank = 2,
@@ -117,7 +117,8 @@ struct World {
                                .nccl_version = 22809,
                                .layout = layout_of_norm(16),
                                .communicator = "job/weights"},
-          rank, records, actor::Ref<BroadcastEvents>({"exchange/job", Incarnation{1}}, exchange));
+          rank, records,
+          actor::Ref<messages::BroadcastEvents>({"exchange/job", Incarnation{1}}, exchange));
     });
     tell(StartBroadcast{});
   }
@@ -131,7 +132,7 @@ struct World {
   }
   std::vector<std::string> heard() const {
     std::vector<std::string> texts;
-    for (const BroadcastEvents& event : exchange->heard) texts.push_back(text_of(event));
+    for (const messages::BroadcastEvents& event : exchange->heard) texts.push_back(text_of(event));
     return texts;
   }
   collective::NcclRecords::Id begin(std::uint64_t epoch, std::uint64_t sequence,
@@ -163,9 +164,9 @@ struct World {
 
 TEST(BroadcastActor, TheLearnerOpensAnEpochAndUsesIt) {
   World world(true);
-  ASSERT_EQ(world.exchange->all<BroadcastUp>().size(), 1u);
-  EXPECT_EQ(world.exchange->all<BroadcastUp>()[0].nccl_version, 22809);
-  world.tell(OpenEpoch{.epoch = 9, .size = 3});
+  ASSERT_EQ(world.exchange->all<messages::BroadcastUp>().size(), 1u);
+  EXPECT_EQ(world.exchange->all<messages::BroadcastUp>()[0].nccl_version, 22809);
+  world.tell(messages::OpenEpoch{.epoch = 9, .size = 3});
   EXPECT_EQ(world.rank->calls, (std::vector<std::string>{"open 9 3"}));
   BroadcastEvent opened{.kind = Kind::kOpened, .epoch = 9, .unique_id = {}, .message = {}};
   opened.unique_id.internal[0] = 'a';
@@ -173,14 +174,14 @@ TEST(BroadcastActor, TheLearnerOpensAnEpochAndUsesIt) {
   world.rank->happen(opened);
   world.rank->happen({.kind = Kind::kJoined, .epoch = 9, .unique_id = {}, .message = {}});
   world.pass(0s);
-  ASSERT_EQ(world.exchange->all<EpochOpened>().size(), 1u);
-  const EpochOpened told = world.exchange->all<EpochOpened>()[0];
+  ASSERT_EQ(world.exchange->all<messages::EpochOpened>().size(), 1u);
+  const messages::EpochOpened told = world.exchange->all<messages::EpochOpened>()[0];
   EXPECT_EQ(told.from.actor, "job/rollout/0");
   EXPECT_EQ(told.from.incarnation, Incarnation{4});
   EXPECT_EQ(told.layout_hash, layout_of_norm(16).hash);
   EXPECT_EQ(told.layout, layout_of_norm(16).manifest_json);
   EXPECT_EQ(told.unique_id, std::string(opened.unique_id.internal, collective::kNcclUniqueIdBytes));
-  world.tell(UseEpoch{.epoch = 9});
+  world.tell(messages::UseEpoch{.epoch = 9});
   world.rank->happen({.kind = Kind::kInUse, .epoch = 9, .unique_id = {}, .message = {}});
   world.pass(0s);
   EXPECT_EQ(world.rank->calls.back(), "use 9 0");
@@ -198,9 +199,9 @@ TEST(BroadcastActor, ARolloutJoinsByTheInvitationAndLeaves) {
                           [](char c) { return c == 'u'; }));
   world.rank->happen({.kind = Kind::kFailed, .epoch = 9, .unique_id = {}, .message = "rank 1"});
   world.pass(0s);
-  ASSERT_EQ(world.exchange->all<EpochFailed>().size(), 1u);
-  EXPECT_EQ(world.exchange->all<EpochFailed>()[0].message, "rank 1");
-  world.tell(LeaveEpoch{.epoch = 9, .why = "it failed"});
+  ASSERT_EQ(world.exchange->all<messages::EpochFailed>().size(), 1u);
+  EXPECT_EQ(world.exchange->all<messages::EpochFailed>()[0].message, "rank 1");
+  world.tell(messages::LeaveEpoch{.epoch = 9, .why = "it failed"});
   EXPECT_EQ(world.rank->calls.back(), "leave it failed 9 0");
   world.rank->happen({.kind = Kind::kLeft, .epoch = 9, .unique_id = {}, .message = {}});
   world.pass(0s);
@@ -219,7 +220,7 @@ TEST(BroadcastActor, EventsKeepTheirOrder_BA1) {
       if (rng.below(6) == 0) {
         const std::uint64_t epoch = rng.below(5);
         expected.push_back("failed " + std::to_string(epoch));
-        world.tell(OpenEpoch{.epoch = epoch, .size = 1});  // no group
+        world.tell(messages::OpenEpoch{.epoch = epoch, .size = 1});  // no group
         continue;
       }
       BroadcastEvent event{.kind = static_cast<Kind>(rng.below(5)),
@@ -240,11 +241,11 @@ TEST(BroadcastActor, EventsKeepTheirOrder_BA1) {
 // BA-2: nothing is ever answered there, and every order goes through at once.
 TEST(BroadcastActor, AnOrderWaitsForNoBroadcast_BA2) {
   World world(true);
-  world.tell(OpenEpoch{.epoch = 1, .size = 2});
-  world.tell(UseEpoch{.epoch = 1});
-  world.tell(OpenEpoch{.epoch = 2, .size = 4});
-  world.tell(LeaveEpoch{.epoch = 1, .why = "w"});
-  world.tell(LeaveEpoch{.epoch = 7, .why = "never heard of"});
+  world.tell(messages::OpenEpoch{.epoch = 1, .size = 2});
+  world.tell(messages::UseEpoch{.epoch = 1});
+  world.tell(messages::OpenEpoch{.epoch = 2, .size = 4});
+  world.tell(messages::LeaveEpoch{.epoch = 1, .why = "w"});
+  world.tell(messages::LeaveEpoch{.epoch = 7, .why = "never heard of"});
   EXPECT_EQ(world.rank->calls,
             (std::vector<std::string>{"open 1 2", "use 1 0", "open 2 4", "leave w 1 0",
                                       "leave never heard of 7 0"}));
@@ -253,42 +254,43 @@ TEST(BroadcastActor, AnOrderWaitsForNoBroadcast_BA2) {
 
 TEST(BroadcastActor, NV1AnotherLayoutIsRefusedWithItsFirstTensor) {
   World world(false);
-  JoinEpoch other = invitation(3);
+  messages::JoinEpoch other = invitation(3);
   other.layout_hash = layout_of_norm(32).hash;
   other.layout = layout_of_norm(32).manifest_json;
   world.tell(other);
   EXPECT_TRUE(world.rank->calls.empty());
-  ASSERT_EQ(world.exchange->all<EpochFailed>().size(), 1u);
-  EXPECT_EQ(world.exchange->all<EpochFailed>()[0].message,
+  ASSERT_EQ(world.exchange->all<messages::EpochFailed>().size(), 1u);
+  EXPECT_EQ(world.exchange->all<messages::EpochFailed>()[0].message,
             "the learner's weights have another layout: tensor 0 is norm.weight (f32, [16], at "
             "byte 0) here and norm.weight (f32, [32], at byte 0) there");
 }
 
 TEST(BroadcastActor, AnOrderThatMakesNoSenseIsAnsweredAndGoesNoFurther) {
   World rollout(false), learner(true);
-  std::vector<JoinEpoch> wrong(6, invitation(3));
+  std::vector<messages::JoinEpoch> wrong(6, invitation(3));
   wrong[0].unique_id.pop_back();
   wrong[1].unique_id += 'u';
   wrong[2].rank = 0;  // the learner's
   wrong[3].rank = wrong[3].size;
   wrong[4].size = 1;
   wrong[5].size = std::numeric_limits<std::int32_t>::max();
-  for (const JoinEpoch& order : wrong) rollout.tell(order);
-  rollout.tell(OpenEpoch{.epoch = 3, .size = 2});
-  rollout.tell(UseEpoch{.epoch = 3});
+  for (const messages::JoinEpoch& order : wrong) rollout.tell(order);
+  rollout.tell(messages::OpenEpoch{.epoch = 3, .size = 2});
+  rollout.tell(messages::UseEpoch{.epoch = 3});
   learner.tell(invitation(3));
-  learner.tell(OpenEpoch{.epoch = 3, .size = -1});
-  learner.tell(UseEpoch{.epoch = 3});
+  learner.tell(messages::OpenEpoch{.epoch = 3, .size = -1});
+  learner.tell(messages::UseEpoch{.epoch = 3});
   for (const auto& [world, count] : {std::pair(&rollout, 8u), std::pair(&learner, 3u)}) {
     EXPECT_TRUE(world->rank->calls.empty());
-    const auto failed = world->exchange->all<EpochFailed>();
+    const auto failed = world->exchange->all<messages::EpochFailed>();
     EXPECT_EQ(failed.size(), count);
-    for (const EpochFailed& answer : failed) {
+    for (const messages::EpochFailed& answer : failed) {
       EXPECT_EQ(answer.epoch, 3u);
       EXPECT_FALSE(answer.message.empty());
     }
   }
-  EXPECT_NE(rollout.exchange->all<EpochFailed>()[0].message.find("127"), std::string::npos);
+  EXPECT_NE(rollout.exchange->all<messages::EpochFailed>()[0].message.find("127"),
+            std::string::npos);
   rollout.tell(invitation(3));
   EXPECT_EQ(rollout.rank->calls.size(), 1u) << "a refused order leaves no trace";
   rollout.tell(invitation(3));
@@ -304,25 +306,26 @@ TEST(BroadcastActor, WhatIsLateIsToldUntilNothingIs) {
   world.begin(4, 1);                 // an epoch that this rank is not in
   world.begin(3, 1, "job/learner");  // another group of this process
   world.pass(900ms);
-  EXPECT_TRUE(world.exchange->all<EpochProgress>().empty()) << "not late yet";
+  EXPECT_TRUE(world.exchange->all<messages::EpochProgress>().empty()) << "not late yet";
   world.pass(3200ms);
-  const auto progress = world.exchange->all<EpochProgress>();
+  const auto progress = world.exchange->all<messages::EpochProgress>();
   ASSERT_EQ(progress.size(), 3u) << "after 2, 3 and 4 seconds";
-  ASSERT_EQ(progress[0].operations.size(), kEpochOperationsMax);
+  ASSERT_EQ(progress[0].operations.size(), messages::kEpochOperationsMax);
   const auto& operations = progress.back().operations;
   for (std::size_t i = 0; i < operations.size(); ++i) {
     EXPECT_EQ(progress.back().epoch, 3u);
-    EXPECT_EQ(operations[i].sequence, 11 - kEpochOperationsMax + 1 + i) << "oldest first";
-    EXPECT_EQ(operations[i].state, i + 1 == operations.size() ? EpochOperationState::kEntered
-                                                              : EpochOperationState::kDone);
+    EXPECT_EQ(operations[i].sequence, 11 - messages::kEpochOperationsMax + 1 + i) << "oldest first";
+    EXPECT_EQ(operations[i].state, i + 1 == operations.size()
+                                       ? messages::EpochOperationState::kEntered
+                                       : messages::EpochOperationState::kDone);
   }
   EXPECT_EQ(operations.back().label, "bucket 11");
   EXPECT_EQ(operations.back().bytes, 4096u);
   EXPECT_EQ(operations.back().since_ms, 4000);
   world.records->change(hangs, NcclState::kAborted, world.executor.now());
   world.pass(5s);
-  ASSERT_EQ(world.exchange->all<EpochProgress>().size(), 4u) << "once more, and no more";
-  EXPECT_TRUE(world.exchange->all<EpochProgress>().back().operations.empty());
+  ASSERT_EQ(world.exchange->all<messages::EpochProgress>().size(), 4u) << "once more, and no more";
+  EXPECT_TRUE(world.exchange->all<messages::EpochProgress>().back().operations.empty());
 }
 
 TEST(BroadcastActor, OfAnEpochThatIsLeftNothingIsLate) {
@@ -331,17 +334,17 @@ TEST(BroadcastActor, OfAnEpochThatIsLeftNothingIsLate) {
   world.begin(3, 1);
   world.rank->happen({.kind = Kind::kLeft, .epoch = 3, .unique_id = {}, .message = {}});
   world.pass(5s);
-  EXPECT_TRUE(world.exchange->all<EpochProgress>().empty());
+  EXPECT_TRUE(world.exchange->all<messages::EpochProgress>().empty());
 }
 
 // The publisher or subscriber belongs to another actor as well, and either may be the last to end.
 TEST(BroadcastActor, ItKeepsItsRankAliveAndNoWakeComesAfterItsEnd) {
   World world(true);
-  world.tell(OpenEpoch{.epoch = 1, .size = 2});
+  world.tell(messages::OpenEpoch{.epoch = 1, .size = 2});
   NotingRank* const rank = world.rank.get();
   const std::weak_ptr<NotingRank> alive = std::exchange(world.rank, nullptr);
   EXPECT_FALSE(alive.expired());
-  world.tell(LeaveEpoch{.epoch = 1, .why = "w"});
+  world.tell(messages::LeaveEpoch{.epoch = 1, .why = "w"});
   EXPECT_EQ(rank->calls.size(), 2u);
   const std::shared_ptr<NotingRank> last = alive.lock();
   world.system.stop("job/rollout/0/broadcast");
@@ -353,4 +356,4 @@ TEST(BroadcastActor, ItKeepsItsRankAliveAndNoWakeComesAfterItsEnd) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::broadcast

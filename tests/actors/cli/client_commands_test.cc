@@ -68,7 +68,7 @@ class FakeController {
     actors_ = std::move(actors);
   }
 
-  // What the next job that is submitted is.
+  // Sets the object that answers the next submission of a job.
   void set_submitted(json submitted) {
     const std::lock_guard lock(mutex_);
     submitted_ = std::move(submitted);

@@ -1,4 +1,4 @@
-// What a command prints while it waits for a job: lines off a terminal, a bar on one.
+// Tests the output of a command that waits for a job: a bar on a terminal, else lines.
 #include "actors/cli/progress_display.h"
 
 #include <gtest/gtest.h>

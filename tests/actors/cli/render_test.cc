@@ -1,4 +1,6 @@
 // Tables and views: pure functions of JSON and a width.
+//
+// Tests actors/cli/table.h, actors/cli/views.h.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 

@@ -1,5 +1,7 @@
 // An exchange behind a live link server, one rollout that is honest, and one that is not: the
 // dishonest one loses its link, the honest one notices nothing.
+//
+// Tests actors/exchange/exchange.h, actors/doors/doors.h.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -19,7 +21,7 @@
 #include "tests/actors/controller/scenario.h"
 #include "tests/runtime/link/places.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using actor::Address;
@@ -42,7 +44,7 @@ link::LinkOptions patient() {
   return options;
 }
 
-// What several threads wait for to become true.
+// Lets several threads wait until a condition is true.
 class Changes {
  public:
   template <class Change>
@@ -62,7 +64,7 @@ class Changes {
   std::condition_variable changed_;
 };
 
-class StoredPayloads final : public PayloadStore {
+class StoredPayloads final : public exchange::PayloadStore {
  public:
   explicit StoredPayloads(payload::SegmentStore& store) : store_(store) {}
   bool holds(const wire::PayloadRef& payload) const override { return store_.holds(payload); }
@@ -80,7 +82,7 @@ struct Cluster {
   Cluster() {
     record.now_ms = [] { return std::int64_t{0}; };
     for (const PeerId& peer : {kHonest, kAttacker, kLearner})
-      roster.with([&](Roster& r) { r.started("a", {peer.name, peer.incarnation, 0}); });
+      roster.with([&](doors::Roster& r) { r.started("a", {peer.name, peer.incarnation, 0}); });
     LinkCallbacks callbacks;
     callbacks.on_up = [this](const PeerId& peer, const Hello&) {
       changes.make([&] { up.insert(peer); });
@@ -92,18 +94,20 @@ struct Cluster {
       return directory.deliver(frame, to_peer(*server, peer), peer);
     };
     callbacks.admit = [this](const Hello& hello) {
-      return roster.with([&](Roster& r) { return r.admit(hello); });
+      return roster.with([&](doors::Roster& r) { return r.admit(hello); });
     };
     server = std::move(link::LinkServer::listen(io, {link::here()},
                                                 {.name = "controller", .incarnation = {1}},
                                                 patient(), callbacks)
                            .value());
-    exchange = system.spawn<Exchange>("exchange/job-1", [this] {
-      return std::make_unique<Exchange>(exchange_config(plain_job(1), "job-1", false), links(),
-                                        record, payload_store);
+    exchange = system.spawn<exchange::Exchange>("exchange/job-1", [this] {
+      return std::make_unique<exchange::Exchange>(exchange_config(plain_job(1), "job-1", false),
+                                                  links(), record, payload_store);
     });
-    directory.expose(kRolloutPort, actor::narrow<RolloutEvents>(exchange), rollout_door("job-1"));
-    directory.expose(kLearnerPort, actor::narrow<LearnerEvents>(exchange), learner_door("job-1"));
+    directory.expose(kRolloutPort, actor::narrow<messages::RolloutEvents>(exchange),
+                     doors::rollout_door("job-1"));
+    directory.expose(kLearnerPort, actor::narrow<messages::LearnerEvents>(exchange),
+                     doors::learner_door("job-1"));
     server->start();
   }
   ~Cluster() {
@@ -117,13 +121,15 @@ struct Cluster {
       return directory.remote<Inbox>({kRole, {}}, to_peer(*server, {to.name, to.incarnation}));
     };
   }
-  ExchangeLinks links() {
-    struct Deaf final : actor::Target<ExchangeNotices> {
-      actor::Delivery post(ExchangeNotices) override { return actor::Delivery::kAccepted; }
+  exchange::ExchangeLinks links() {
+    struct Deaf final : actor::Target<messages::ExchangeNotices> {
+      actor::Delivery post(messages::ExchangeNotices) override {
+        return actor::Delivery::kAccepted;
+      }
     };
-    return {.rollout = dial<RolloutInbox>(),
-            .reward = dial<RewardInbox>(),
-            .learner = dial<LearnerInbox>(),
+    return {.rollout = dial<messages::RolloutInbox>(),
+            .reward = dial<messages::RewardInbox>(),
+            .learner = dial<messages::LearnerInbox>(),
             .controller = {{"controller", {}}, std::make_shared<Deaf>()},
             .refuse = [this](const Address& who, const std::string&) {
               server->fence({who.name, who.incarnation});
@@ -132,7 +138,7 @@ struct Cluster {
   bool await_version(std::int64_t version) {
     const Time end = steady_now() + kPatience;
     while (steady_now() < end) {
-      const auto report = actor::ask_and_wait(exchange, GetExchangeReport{}, kPatience);
+      const auto report = actor::ask_and_wait(exchange, messages::GetExchangeReport{}, kPatience);
       if (report.value().status.policy_version == version) return true;
     }
     return false;
@@ -140,8 +146,8 @@ struct Cluster {
   bool await_state(GroupId group, const std::string& state) {
     const Time end = steady_now() + kPatience;
     while (steady_now() < end) {
-      const auto groups = actor::ask_and_wait(exchange, GetGroups{}, kPatience);
-      for (const GroupView& view : groups.value())
+      const auto groups = actor::ask_and_wait(exchange, messages::GetGroups{}, kPatience);
+      for (const messages::GroupView& view : groups.value())
         if (view.group == group.value && view.state == state) return true;
     }
     return false;
@@ -157,7 +163,7 @@ struct Cluster {
 
   Changes changes;
   std::set<PeerId> up;
-  Guarded<Roster> roster;
+  Guarded<doors::Roster> roster;
   MemoryRecord record;
   const std::filesystem::path payloads =
       std::filesystem::temp_directory_path() / ("tandem-attack-test-" + std::to_string(::getpid()));
@@ -169,7 +175,7 @@ struct Cluster {
   link::IoThread io{"server"};
   std::unique_ptr<link::LinkServer> server;
   actor::ThreadedExecutor executor{1, 1};
-  actor::Ref<Exchange::Inbox> exchange;
+  actor::Ref<exchange::Exchange::Inbox> exchange;
   actor::System system{executor, [](const Address&, const Error& why) { FAIL() << why.message; }};
 };
 
@@ -240,43 +246,44 @@ class Rank {
   link::LinkClient link_;
   const actor::Ref<Events> exchange_;
 };
-using RolloutRank = Rank<RolloutInbox, RolloutEvents>;
-using LearnerRank = Rank<LearnerInbox, LearnerEvents>;
+using RolloutRank = Rank<messages::RolloutInbox, messages::RolloutEvents>;
+using LearnerRank = Rank<messages::LearnerInbox, messages::LearnerEvents>;
 
-Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
+messages::Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
 
 // A job that trains: version 0 is published, and the honest rollout has the groups.
 struct Attack : testing::Test {
   void SetUp() override {
     ASSERT_TRUE(learner.await_up());
     ASSERT_TRUE(honest.await_up());
-    learner.say(LearnerUp{self(kLearner), {}});
-    (void)learner.hear<PublishInitial>();
-    learner.say(Published{self(kLearner),
-                          {.version = kInitialWeights,
-                           .oldest_retained = kInitialWeights,
-                           .offered = {kInitialWeights}}});
-    (void)learner.hear<WarmStart>();
-    learner.say(WarmStarted{
+    learner.say(messages::LearnerUp{self(kLearner), {}});
+    (void)learner.hear<messages::PublishInitial>();
+    learner.say(messages::Published{self(kLearner),
+                                    {.version = kInitialWeights,
+                                     .oldest_retained = kInitialWeights,
+                                     .offered = {kInitialWeights}}});
+    (void)learner.hear<messages::WarmStart>();
+    learner.say(messages::WarmStarted{
         .from = self(kLearner),
         .publication = {.version = {0}, .oldest_retained = kInitialWeights, .offered = {{0}}}});
     ASSERT_TRUE(cluster.await_version(0));
-    honest.say(RolloutUp{self(kHonest), 24});
-    (void)honest.hear<NewVersion>();
-    honest.say(Installed{self(kHonest), PolicyVersion{0}});
-    works = honest.hear<Assign>().groups;
+    honest.say(messages::RolloutUp{self(kHonest), 24});
+    (void)honest.hear<messages::NewVersion>();
+    honest.say(messages::Installed{self(kHonest), PolicyVersion{0}});
+    works = honest.hear<messages::Assign>().groups;
     ASSERT_FALSE(works.empty());
   }
-  GroupHeader header(const GroupWork& work) {
-    GroupHeader header{.group = work.group, .attempt = work.attempt, .payload = cluster.put()};
+  messages::GroupHeader header(const messages::GroupWork& work) {
+    messages::GroupHeader header{
+        .group = work.group, .attempt = work.attempt, .payload = cluster.put()};
     header.trajectories.resize(static_cast<std::size_t>(work.n), {.completion_tokens = 1});
     return header;
   }
   // The attacker says `event` and is fenced; the honest rollout is up as before.
-  void expect_fenced(RolloutEvents event) {
+  void expect_fenced(messages::RolloutEvents event) {
     RolloutRank attacker(cluster, kAttacker, kRolloutPort);
     ASSERT_TRUE(attacker.await_up());
-    attacker.say(RolloutUp{self(kAttacker), 24});
+    attacker.say(messages::RolloutUp{self(kAttacker), 24});
     attacker.say(std::move(event));
     const auto down = attacker.await_down();
     ASSERT_TRUE(down);
@@ -290,7 +297,7 @@ struct Attack : testing::Test {
   Cluster cluster;
   LearnerRank learner{cluster, kLearner, kLearnerPort};
   RolloutRank honest{cluster, kHonest, kRolloutPort};
-  std::vector<GroupWork> works;
+  std::vector<messages::GroupWork> works;
 };
 
 TEST_F(Attack, AHelloOfALaterIncarnationEvictsNobody) {
@@ -305,36 +312,36 @@ TEST_F(Attack, AHelloOfALaterIncarnationEvictsNobody) {
 }
 
 TEST_F(Attack, NobodyGeneratesInTheNameOfAnother_DR1) {
-  const GroupHeader stolen = header(works[0]);
-  expect_fenced(Generated{self(kHonest), {stolen}});
+  const messages::GroupHeader stolen = header(works[0]);
+  expect_fenced(messages::Generated{self(kHonest), {stolen}});
   EXPECT_TRUE(cluster.store->holds(stolen.payload));
 }
 
 TEST_F(Attack, NobodyFreesThePayloadOfAnother) {
-  const GroupHeader mine = header(works[0]);
-  honest.say(Generated{self(kHonest), {mine}});
+  const messages::GroupHeader mine = header(works[0]);
+  honest.say(messages::Generated{self(kHonest), {mine}});
   ASSERT_TRUE(cluster.await_state(works[0].group, "generated"));
-  GroupHeader theirs = mine;
+  messages::GroupHeader theirs = mine;
   theirs.group = GroupId{12345};
-  expect_fenced(Generated{self(kAttacker), {theirs}});
+  expect_fenced(messages::Generated{self(kAttacker), {theirs}});
   EXPECT_TRUE(cluster.store->holds(mine.payload));
 }
 
 TEST_F(Attack, NobodyFreesWhatNobodyStored) {
-  GroupHeader made_up = header(works[0]);
+  messages::GroupHeader made_up = header(works[0]);
   made_up.payload.offset += 1000;
-  expect_fenced(Generated{self(kAttacker), {made_up}});
+  expect_fenced(messages::Generated{self(kAttacker), {made_up}});
 }
 
 TEST_F(Attack, AnotherNumberOfTrajectoriesEndsItsSender) {
-  GroupHeader many = header(works[0]);
+  messages::GroupHeader many = header(works[0]);
   many.trajectories.resize(1000);
-  expect_fenced(Generated{self(kAttacker), {many}});
+  expect_fenced(messages::Generated{self(kAttacker), {many}});
 }
 
 TEST_F(Attack, TheLeaseOfAnotherIsNotHandedBack) {
-  expect_fenced(Unservable{self(kAttacker), works[0].group, works[0].attempt});
+  expect_fenced(messages::Unservable{self(kAttacker), works[0].group, works[0].attempt});
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -1,12 +1,12 @@
-// What the controller decides over a job's life; its GPUs and their memory:
-// controller_gpus_test.cc.
+// Tests the controller's decisions from a job's submission to its end. controller_gpus_test.cc
+// tests those about GPUs and their memory.
 #include <chrono>
 
 #include "actors/controller/result_json.h"
 #include "tests/actors/controller/controller_world.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
@@ -20,9 +20,9 @@ TEST(ControllerCore, JobStartsRunsAndLeavesNothing) {
   world.all_ready(job);
   EXPECT_EQ(world.started.size(), 3u);
   EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
-  world.must(JobProgress{job, JobPhase::kRunning, "training"});
+  world.must(messages::JobProgress{job, messages::JobPhase::kRunning, "training"});
   EXPECT_EQ(world.state(job), JobState::kRunning);
-  world.must(JobEnded{job, JobOutcome::kSucceeded, "all steps are trained"});
+  world.must(messages::JobEnded{job, messages::JobOutcome::kSucceeded, "all steps are trained"});
   EXPECT_EQ(world.state(job), JobState::kStopping);
   world.obey();
   EXPECT_EQ(world.state(job), JobState::kSucceeded);
@@ -38,18 +38,18 @@ TEST(ControllerCore, RanksOfAGangStartWhenTheFirstListens) {
   for (const std::int32_t rank : {2, 1, 0}) world.must(RankConnected{{learner, life, rank}});
   ASSERT_EQ(world.started.size(), 1u);
   EXPECT_EQ(world.started[0].rank, 0);
-  world.must(RankListening{learner, life, "tcp://a:9"});
+  world.must(messages::RankListening{learner, life, "tcp://a:9"});
   ASSERT_EQ(world.started.size(), 3u);
   EXPECT_EQ(world.started[2].gang_endpoint, "tcp://a:9");
-  world.must(RankReady{learner, life, 1});
+  world.must(messages::RankReady{learner, life, 1});
   EXPECT_STREQ(world.reason(learner), "WaitingForGang");
-  world.must(RankReady{learner, life, 7});  // it has no such rank
-  world.die({learner, life, 1});            // all for one
-  EXPECT_EQ(count_told<ActorDown>(world, job), 1u);
+  world.must(messages::RankReady{learner, life, 7});  // it has no such rank
+  world.die({learner, life, 1});                      // all for one
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 1u);
   EXPECT_EQ(world.told_to_end.size(), 2u);
   world.obey();
   EXPECT_EQ(world.state_of(learner), ActorState::kBackoff);
-  EXPECT_EQ(count_told<ActorDown>(world, job), 1u);
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 1u);
 }
 
 TEST(ControllerCore, JobsQueueInOrderByCapacity) {
@@ -62,7 +62,7 @@ TEST(ControllerCore, JobsQueueInOrderByCapacity) {
   EXPECT_STREQ(world.reason(second + "/learner/0"), "WaitingForCapacity");
   EXPECT_EQ(world.state(third), JobState::kQueued) << "nothing overtakes the queue";
   EXPECT_STREQ(world.reason(third + "/learner/0"), "WaitingForJobs");
-  world.must(JobEnded{first, JobOutcome::kSucceeded, ""});
+  world.must(messages::JobEnded{first, messages::JobOutcome::kSucceeded, ""});
   world.obey();
   EXPECT_EQ(world.state(second), JobState::kStarting);
   EXPECT_EQ(world.state(third), JobState::kStarting);
@@ -93,10 +93,10 @@ TEST(ControllerCore, ShapeThatNeverFitsIsRefusedWithTheNearestFit) {
       << refused.error().help;
   EXPECT_TRUE(world.core.jobs().empty());
   const std::string job = world.submit(shape_of(1));
-  EXPECT_FALSE(world.take(ScaleRole{job, Role::kRollout, 9}).has_value());
-  EXPECT_FALSE(world.take(ScaleRole{job, Role::kLearner, 2}).has_value());
-  EXPECT_FALSE(world.take(ScaleRole{job, Role::kReward, 0}).has_value());
-  EXPECT_FALSE(world.take(ScaleRole{"nobody", Role::kReward, 1}).has_value());
+  EXPECT_FALSE(world.take(ScaleRole{job, messages::Role::kRollout, 9}).has_value());
+  EXPECT_FALSE(world.take(ScaleRole{job, messages::Role::kLearner, 2}).has_value());
+  EXPECT_FALSE(world.take(ScaleRole{job, messages::Role::kReward, 0}).has_value());
+  EXPECT_FALSE(world.take(ScaleRole{"nobody", messages::Role::kReward, 1}).has_value());
   EXPECT_FALSE(world.take(CancelJob{"nobody"}).has_value());
   EXPECT_FALSE(world.take(SubmitJob{shape_of(1), job, "runs/x"}).has_value()) << "it runs already";
 }
@@ -106,13 +106,13 @@ TEST(ControllerCore, ScaleIsBoundedAndThousandsArePlacedAtOnce) {
   world.node("a", 5000);
   const std::string job = world.submit(shape_of(1));
   for (const std::int32_t count : {-1, 0, scheduler::kReplicasMax + 1, 100'000, 2'000'000'000}) {
-    const auto refused = world.take(ScaleRole{job, Role::kRollout, count});
+    const auto refused = world.take(ScaleRole{job, messages::Role::kRollout, count});
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().message,
               "cannot scale rollout to " + std::to_string(count) + ": a role has 1 to 4096 actors");
   }
   EXPECT_EQ(world.alive.size(), 3u);
-  world.must(ScaleRole{job, Role::kRollout, scheduler::kReplicasMax});
+  world.must(ScaleRole{job, messages::Role::kRollout, scheduler::kReplicasMax});
   EXPECT_EQ(world.alive.size(), 4098u);
 }
 
@@ -121,7 +121,8 @@ TEST(ControllerCore, ThousandsThatNeverFitAreRefusedWithTheNearestFit) {
   world.node("a", 100);
   world.node("b", 100.5);
   const std::string job = world.submit(shape_of(1));
-  const auto refused = world.take(ScaleRole{job, Role::kRollout, scheduler::kReplicasMax});
+  const auto refused =
+      world.take(ScaleRole{job, messages::Role::kRollout, scheduler::kReplicasMax});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
   EXPECT_EQ(refused.error().help, "with rollout.replicas=198 it would fit");
@@ -133,12 +134,12 @@ TEST(ControllerCore, WhoWaitsStartsWhenThereIsRoom) {
   world.node("a", 200);
   const std::string first = world.submit(shape_of(1, 100));
   const std::string second = world.submit(shape_of(1));
-  world.must(ScaleRole{second, Role::kRollout, 198});
+  world.must(ScaleRole{second, messages::Role::kRollout, 198});
   EXPECT_EQ(world.alive.size(), 200u);
   EXPECT_EQ(world.core.jobs().at(second).waiting.size(), 102u);
   for (const std::string& waiting : world.core.jobs().at(second).waiting)
     ASSERT_STREQ(world.reason(waiting), "WaitingForCapacity");
-  world.must(ScaleRole{first, Role::kRollout, 40});
+  world.must(ScaleRole{first, messages::Role::kRollout, 40});
   world.obey();
   EXPECT_EQ(world.alive.size(), 200u);
   EXPECT_EQ(world.core.jobs().at(second).waiting.size(), 42u);
@@ -165,11 +166,11 @@ TEST(ControllerCore, RestartsBackOffAndTheRootCauseEndsTheJob) {
     world.must(Tick{});
     EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
   }
-  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
-  const auto& end = std::get<EndJob>(world.told[job].back().message);
-  EXPECT_EQ(end.outcome, JobOutcome::kFailed);
+  ASSERT_EQ(count_told<messages::EndJob>(world, job), 1u);
+  const auto& end = std::get<messages::EndJob>(world.told[job].back().message);
+  EXPECT_EQ(end.outcome, messages::JobOutcome::kFailed);
   EXPECT_NE(end.reason.find("SIGKILL"), std::string::npos) << end.reason;
-  world.must(JobEnded{job, JobOutcome::kFailed, end.reason});
+  world.must(messages::JobEnded{job, messages::JobOutcome::kFailed, end.reason});
   world.obey();
   EXPECT_EQ(world.state(job), JobState::kFailed);
   EXPECT_STREQ(scheduler::reason_name(world.core.jobs().at(job).status.reason), "JobFailed");
@@ -182,30 +183,33 @@ TEST(ControllerCore, PermanentFailureIsNotRestarted) {
   const std::string learner = job + "/learner/0";
   const Incarnation life = world.record(learner).incarnation;
   world.must(RankConnected{{learner, life, 0}});
-  world.must(RankFailed{learner, life, 0, "the model file is damaged", ErrorCode::kInvalid});
+  world.must(
+      messages::RankFailed{learner, life, 0, "the model file is damaged", ErrorCode::kInvalid});
   world.die(learner);
   EXPECT_EQ(world.state_of(learner), ActorState::kFailed);
-  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
-  world.must(JobEnded{job, JobOutcome::kFailed, "the model file is damaged"});
+  ASSERT_EQ(count_told<messages::EndJob>(world, job), 1u);
+  world.must(messages::JobEnded{job, messages::JobOutcome::kFailed, "the model file is damaged"});
   world.obey();
   EXPECT_EQ(world.state(job), JobState::kFailed);
 }
 
 TEST(ControllerCore, AJobThatFailsWhileItIsCancelledTellsTheFailure) {
-  for (const JobOutcome outcome : {JobOutcome::kFailed, JobOutcome::kCancelled}) {
+  for (const messages::JobOutcome outcome :
+       {messages::JobOutcome::kFailed, messages::JobOutcome::kCancelled}) {
     World world;
     world.node("a", 4);
     const std::string job = world.submit(shape_of(1));
     world.all_ready(job);
-    world.must(JobProgress{job, JobPhase::kRunning, "training"});
+    world.must(messages::JobProgress{job, messages::JobPhase::kRunning, "training"});
     world.must(CancelJob{job});
-    world.must(JobProgress{job, JobPhase::kStopping, "saving a checkpoint of step 3"});
+    world.must(
+        messages::JobProgress{job, messages::JobPhase::kStopping, "saving a checkpoint of step 3"});
     EXPECT_EQ(world.state(job), JobState::kStopping);
-    world.must(JobEnded{job, outcome, "was being cancelled when: the disk is full"});
+    world.must(messages::JobEnded{job, outcome, "was being cancelled when: the disk is full"});
     world.obey();
     const scheduler::JobStatus& status = world.core.jobs().at(job).status;
     EXPECT_EQ(status.state,
-              outcome == JobOutcome::kFailed ? JobState::kFailed : JobState::kCancelled);
+              outcome == messages::JobOutcome::kFailed ? JobState::kFailed : JobState::kCancelled);
     EXPECT_EQ(scheduler::message(status.reason, world.now),
               "was being cancelled when: the disk is full");
   }
@@ -218,7 +222,8 @@ TEST(ControllerCore, AJobThatNeverHadAnExchangeLeavesAResultToo) {
   EXPECT_TRUE(world.results.contains(queued));
   world.node("a", 4);
   const std::string failed = world.submit(shape_of(1));
-  world.must(JobEnded{failed, JobOutcome::kFailed, "no port is free", /*has_result=*/false});
+  world.must(messages::JobEnded{failed, messages::JobOutcome::kFailed, "no port is free",
+                                /*has_result=*/false});
   world.obey();
   EXPECT_TRUE(world.results.contains(failed));
   EXPECT_EQ(world.state(failed), JobState::kFailed);
@@ -236,12 +241,14 @@ TEST(ControllerCore, AJobThatEndsBeforeItsRunIsResumedTellsItsOutcome) {
   world.node("a", 4);
   const std::string failed = world.submit(shape);
   EXPECT_FALSE(ended_unresumed(world.core.jobs().at(failed))) << "it starts";
-  world.must(JobEnded{failed, JobOutcome::kFailed, "no port is free", /*has_result=*/false});
+  world.must(messages::JobEnded{failed, messages::JobOutcome::kFailed, "no port is free",
+                                /*has_result=*/false});
   world.obey();
   EXPECT_TRUE(world.results.contains(failed));
   EXPECT_TRUE(ended_unresumed(world.core.jobs().at(failed)));
   const std::string fresh = world.submit(shape_of(1));
-  world.must(JobEnded{fresh, JobOutcome::kFailed, "no port is free", /*has_result=*/false});
+  world.must(messages::JobEnded{fresh, messages::JobOutcome::kFailed, "no port is free",
+                                /*has_result=*/false});
   EXPECT_STREQ(outcome_file(world.core.jobs().at(fresh)), "result.json");
 }
 
@@ -253,7 +260,7 @@ TEST(ControllerCore, OnlyAJobThatHasEndedIsForgotten) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   const node::RankId rank = world.alive.begin()->first;
-  world.must(JobEnded{job, JobOutcome::kSucceeded, "done"});
+  world.must(messages::JobEnded{job, messages::JobOutcome::kSucceeded, "done"});
   world.obey();
   world.must(ForgetJob{job});
   EXPECT_TRUE(world.core.jobs().empty());
@@ -275,7 +282,7 @@ TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
   world.must(Tick{});
   world.must(RankHung{dead, 0});
   world.must(node::RankExited{.id = dead, .code = 0});
-  world.must(RankReady{rollout, dead.incarnation, 0});
+  world.must(messages::RankReady{rollout, dead.incarnation, 0});
   EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
   const node::RankId living{rollout, world.record(rollout).incarnation, 0};
   world.core.note_usage({{{living, 50, 2}, {dead, 100, 1}, {{"nobody", {1}, 0}, 1, 1}}});
@@ -292,20 +299,20 @@ TEST(ControllerCore, ActorThatDrainsAndIsWantedAgainComesBack) {
   const std::string last = job + "/rollout/2";
   for (const bool dies_first : {false, true}) {
     SCOPED_TRACE(dies_first);
-    world.must(ScaleRole{job, Role::kRollout, 1});
+    world.must(ScaleRole{job, messages::Role::kRollout, 1});
     EXPECT_EQ(world.state_of(last), ActorState::kDraining);
-    world.must(ScaleRole{job, Role::kRollout, 3});
+    world.must(ScaleRole{job, messages::Role::kRollout, 3});
     const Incarnation life = world.record(last).incarnation;
     if (dies_first) {
       world.die(last);
     } else {
-      world.must(ActorDrained{job, last, life});
+      world.must(messages::ActorDrained{job, last, life});
       world.obey();
     }
     EXPECT_EQ(world.state_of(last), ActorState::kStarting);
     EXPECT_GT(world.record(last).incarnation, life);
     const std::string middle = job + "/rollout/1";
-    world.must(ActorDrained{job, middle, world.record(middle).incarnation});
+    world.must(messages::ActorDrained{job, middle, world.record(middle).incarnation});
     world.obey();
     world.all_ready(job);
     EXPECT_EQ(world.alive.size(), 5u);
@@ -316,9 +323,9 @@ TEST(ControllerCore, ScalesDownWhatHasNotStarted) {
   World world;
   world.node("a", 4);
   const std::string job = world.submit(shape_of(1));
-  world.must(ScaleRole{job, Role::kRollout, 2});
+  world.must(ScaleRole{job, messages::Role::kRollout, 2});
   EXPECT_EQ(world.state_of(job + "/rollout/1"), ActorState::kStarting);
-  world.must(ScaleRole{job, Role::kRollout, 1});
+  world.must(ScaleRole{job, messages::Role::kRollout, 1});
   EXPECT_EQ(world.state_of(job + "/rollout/1"), ActorState::kStopping);
   world.obey();
   EXPECT_FALSE(world.core.jobs().at(job).actors.contains(job + "/rollout/1"));
@@ -334,7 +341,7 @@ TEST(ControllerCore, LostNodeIsReplacedByTheOther) {
   for (const auto& [id, where] : std::map(world.alive))
     if (where == node) world.alive.erase(id);
   const auto down = NodeDown{node, world.nodes.at(node).incarnation};
-  world.must(NodeDown{node, Incarnation{99}});  // another life of it
+  world.must(NodeDown{node, Incarnation{99}});  // another incarnation of the node
   EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
   world.must(down);
   EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kBackoff);
@@ -365,7 +372,7 @@ TEST(ControllerCore, AJobWhoseNodeIsLostSaysSoUntilTheNodeIsBack) {
   world.node("a", 4);
   const std::string job = world.submit(shape_of(1));
   world.all_ready(job);
-  world.must(JobProgress{job, JobPhase::kRunning, "training"});
+  world.must(messages::JobProgress{job, messages::JobPhase::kRunning, "training"});
   const auto reason = [&] {
     return std::string(scheduler::reason_name(world.core.jobs().at(job).status.reason));
   };
@@ -374,7 +381,7 @@ TEST(ControllerCore, AJobWhoseNodeIsLostSaysSoUntilTheNodeIsBack) {
   world.now = world.now + 1s;
   world.must(NodeDown{"a", world.nodes.at("a").incarnation});
   EXPECT_EQ(world.core.nodes().at("a").since, world.now);
-  EXPECT_EQ(count_told<ActorDown>(world, job), 3u);
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 3u);
   world.now = world.now + 10s;
   world.must(Tick{});
   EXPECT_STREQ(world.reason(job + "/learner/0"), "NodeLost");
@@ -384,8 +391,6 @@ TEST(ControllerCore, AJobWhoseNodeIsLostSaysSoUntilTheNodeIsBack) {
   world.all_ready(job);
   EXPECT_EQ(reason(), "Working");
 }
-
-// ---- storms
 
 class Storm {
  public:
@@ -417,19 +422,21 @@ class Storm {
         break;
       case 5:
         if (const auto rank = any_rank(); rank && rng_.below(20) == 0)
-          world.must(RankFailed{rank->actor, rank->incarnation, rank->rank, "damaged",
-                                rng_.below(2) ? ErrorCode::kInvalid : ErrorCode::kTimedOut});
+          world.must(
+              messages::RankFailed{rank->actor, rank->incarnation, rank->rank, "damaged",
+                                   rng_.below(2) ? ErrorCode::kInvalid : ErrorCode::kTimedOut});
         break;
       case 6:
         node_goes_or_comes();
         break;
       case 7:
-        world.must(JobProgress{any_job(), rng_.below(2) ? JobPhase::kRunning : JobPhase::kWarmStart,
-                               "on"});
+        world.must(messages::JobProgress{
+            any_job(),
+            rng_.below(2) ? messages::JobPhase::kRunning : messages::JobPhase::kWarmStart, "on"});
         break;
       case 8:
         if (rng_.below(4) == 0 && world.exchanges.contains(any_job_))
-          world.must(JobEnded{any_job_, JobOutcome::kSucceeded, "done"});
+          world.must(messages::JobEnded{any_job_, messages::JobOutcome::kSucceeded, "done"});
         break;
       case 9:
         answer_exchange_messages();
@@ -471,9 +478,9 @@ class Storm {
     if (rng_.below(2) == 0) add_program(shape, "counter", programs);
     return shape;
   }
-  Role any_role() {
+  messages::Role any_role() {
     const std::uint64_t drawn = rng_.below(4);
-    return drawn == 3 ? Role{"counter"} : kTrainingRoles[drawn];
+    return drawn == 3 ? messages::Role{"counter"} : messages::kTrainingRoles[drawn];
   }
   std::optional<node::RankId> any_rank() {
     if (world.alive.empty()) return std::nullopt;
@@ -507,10 +514,10 @@ class Storm {
   void answer_exchange_messages() {
     for (auto& [job, told] : std::exchange(world.told, {}))
       for (const TellExchange& tell : told) {
-        if (const auto* drain = std::get_if<DrainActor>(&tell.message))
-          world.must(ActorDrained{job, drain->actor, drain->incarnation});
-        if (const auto* end = std::get_if<EndJob>(&tell.message))
-          world.must(JobEnded{job, end->outcome, end->reason});
+        if (const auto* drain = std::get_if<messages::DrainActor>(&tell.message))
+          world.must(messages::ActorDrained{job, drain->actor, drain->incarnation});
+        if (const auto* end = std::get_if<messages::EndJob>(&tell.message))
+          world.must(messages::JobEnded{job, end->outcome, end->reason});
       }
   }
 
@@ -530,4 +537,4 @@ TEST(ControllerCore, StormsKeepTheInvariantsAndLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

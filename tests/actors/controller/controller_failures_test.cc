@@ -1,12 +1,14 @@
-// What the controller makes of ranks that fail: which failures it starts again after, which end the
-// job, and what it says of a loop of deaths.
+// Tests how the controller answers ranks that fail: after which failures it starts them again,
+// which failures end the job, and how it reports a loop of deaths.
+//
+// Tests actors/controller/controller_core.h.
 #include <chrono>
 
 #include "actors/api/api_json.h"
 #include "runtime/base/json.h"
 #include "tests/actors/controller/controller_world.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
@@ -36,7 +38,9 @@ struct Failures : testing::Test {
   }
   std::string end_reason() const {
     const auto told = world.told.find(job);
-    return told == world.told.end() ? "" : std::get<EndJob>(told->second.back().message).reason;
+    return told == world.told.end()
+               ? ""
+               : std::get<messages::EndJob>(told->second.back().message).reason;
   }
 
   World world;
@@ -47,12 +51,12 @@ TEST_F(Failures, TheSecondWantOfMemoryInARowEndsTheJobWithTheFigures) {  // RB-6
   const std::string learner = named("learner/0");
   killed_for_memory(learner);
   start_again(learner);
-  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+  EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
   world.now = world.now + 10min;  // it worked well for a while, as the first time
   killed_for_memory(learner);
   EXPECT_EQ(world.state_of(learner), ActorState::kFailed);
   EXPECT_STREQ(world.reason(learner), "OOMKilled");
-  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
+  ASSERT_EQ(count_told<messages::EndJob>(world, job), 1u);
   EXPECT_EQ(end_reason(), learner +
                               " was killed for want of memory at 21.0 GiB, peak 22.0 GiB, of "
                               "1024.0 GiB on its node, for the second time in a row; lower "
@@ -67,7 +71,7 @@ TEST_F(Failures, PlainKillsInARowDoNotEndTheJob) {  // RB-6
     start_again(learner);
     EXPECT_EQ(world.state_of(learner), ActorState::kReady);
   }
-  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+  EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
 }
 
 TEST_F(Failures, AHintIsToldAndConvictsNobody) {  // RB-6
@@ -81,14 +85,14 @@ TEST_F(Failures, AHintIsToldAndConvictsNobody) {  // RB-6
     EXPECT_NE(why->cause.find("perhaps for want of memory"), std::string::npos) << why->cause;
     start_again(learner);
   }
-  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+  EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
 }
 
 TEST_F(Failures, AFailureThatAnotherStartMayMendIsADeathLikeAnyOther) {  // RB-4
   const std::string rollout = named("rollout/0");
   for (const ErrorCode code : {ErrorCode::kFailed, ErrorCode::kTimedOut, ErrorCode::kUnreachable}) {
     const Incarnation life = world.record(rollout).incarnation;
-    world.must(RankFailed{rollout, life, 0, "read file: Input/output error", code});
+    world.must(messages::RankFailed{rollout, life, 0, "read file: Input/output error", code});
     EXPECT_EQ(world.state_of(rollout), ActorState::kStopping);
     world.obey();
     const auto* why = std::get_if<scheduler::Backoff>(&world.record(rollout).status.reason);
@@ -96,7 +100,7 @@ TEST_F(Failures, AFailureThatAnotherStartMayMendIsADeathLikeAnyOther) {  // RB-4
     EXPECT_EQ(why->cause, "failed: read file: Input/output error");
     start_again(rollout);
   }
-  EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+  EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
 }
 
 TEST(FirstStart, MayFailAndBeTriedAgainUntilTheBudgetIsUsedUp) {  // RB-4, RB-5
@@ -114,12 +118,13 @@ TEST(FirstStart, MayFailAndBeTriedAgainUntilTheBudgetIsUsedUp) {  // RB-4, RB-5
     }
     const Incarnation life = world.record(learner).incarnation;
     world.must(RankConnected{{learner, life, 0}});
-    world.must(RankFailed{learner, life, 0, "rank 1 came too late", ErrorCode::kTimedOut});
+    world.must(
+        messages::RankFailed{learner, life, 0, "rank 1 came too late", ErrorCode::kTimedOut});
     world.obey();
   }
   EXPECT_GT(starts, 5);
-  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
-  const auto& end = std::get<EndJob>(world.told[job].back().message);
+  ASSERT_EQ(count_told<messages::EndJob>(world, job), 1u);
+  const auto& end = std::get<messages::EndJob>(world.told[job].back().message);
   EXPECT_NE(end.reason.find("rank 1 came too late"), std::string::npos) << end.reason;
 }
 
@@ -131,8 +136,8 @@ TEST_F(Failures, BadInputEndsTheJobAtOnce) {  // RB-4
     const std::string learner = id + "/learner/0";
     const Incarnation life = fresh.record(learner).incarnation;
     fresh.must(RankConnected{{learner, life, 0}});
-    fresh.must(RankFailed{learner, life, 0, "the model file is damaged", code});
-    EXPECT_EQ(count_told<EndJob>(fresh, id), 1u) << name(code);
+    fresh.must(messages::RankFailed{learner, life, 0, "the model file is damaged", code});
+    EXPECT_EQ(count_told<messages::EndJob>(fresh, id), 1u) << name(code);
   }
 }
 
@@ -197,7 +202,7 @@ TEST_F(GangFailures, SoIsAProcessOfItsOwnThatNeverReports) {
 
 TEST_F(GangFailures, TheRankThatTheKernelKilledIsTheRootCause) {
   world.ready(learner);
-  world.must(RankFailed{learner, life, 0, "the gang broke: rank 1 is gone"});
+  world.must(messages::RankFailed{learner, life, 0, "the gang broke: rank 1 is gone"});
   world.end({.id = {learner, life, 1},
              .signal = 9,
              .out_of_memory = node::MemoryKill::kProven,
@@ -208,12 +213,11 @@ TEST_F(GangFailures, TheRankThatTheKernelKilledIsTheRootCause) {
   EXPECT_EQ(why->cause, "killed for want of memory at 1.0 GiB, of 1024.0 GiB on its node");
 }
 
-// ---- how it is told
-
 TEST_F(Failures, ALoopOfDeathsIsWhatTheJobSays) {  // CL-1
   const std::string rollout = named("rollout/0");
-  const auto told = [&] { return job_json(world.core.jobs().at(job), nullptr, world.now); };
-  world.must(JobProgress{job, JobPhase::kRunning, "waits for the learner to start"});
+  const auto told = [&] { return api::job_json(world.core.jobs().at(job), nullptr, world.now); };
+  world.must(
+      messages::JobProgress{job, messages::JobPhase::kRunning, "waits for the learner to start"});
   EXPECT_EQ(told()["message"], "waits for the learner to start");
   world.now = world.now + 5s;
   world.die(rollout);
@@ -238,7 +242,7 @@ TEST_F(Failures, ALoopOfDeathsIsWhatTheJobSays) {  // CL-1
   EXPECT_GT(wait["deadline_s"], 0.0);
   EXPECT_EQ(rollout + " " + wait["detail"].get<std::string>(), message);
 
-  const auto actor = [&] { return actor_json(world.record(rollout), nullptr, 2, world.now); };
+  const auto actor = [&] { return api::actor_json(world.record(rollout), nullptr, 2, world.now); };
   EXPECT_EQ(actor()["why"][0]["waits_for"], "CrashLoop");
   start_again(rollout);
   EXPECT_NE(actor()["message"].get<std::string>().find("; restarted 3 times in "),
@@ -252,4 +256,4 @@ TEST_F(Failures, ALoopOfDeathsIsWhatTheJobSays) {  // CL-1
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -1,27 +1,29 @@
 // The controller and GPUs: who gets which, when one is given again, and what a want of their memory
 // does.
+//
+// Tests actors/controller/controller_core.h.
 #include "tests/actors/controller/controller_world.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 TEST(ControllerCore, AGpuIsLeasedAgainWhenItsProcessIsGone) {
   World world;
   world.node("a", 16, 2);
   JobShape shape = shape_of(0.5);
-  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
-  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  shape.per_rank[messages::Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
   const std::string first = world.submit(shape);
   const Incarnation life = world.record(first + "/learner/0").incarnation;
   EXPECT_EQ(world.gpus[first + "/rollout/0"], std::vector<std::string>{"a-0"});
   EXPECT_EQ(world.gpus[first + "/learner/0"], std::vector<std::string>{"a-1"});
   EXPECT_TRUE(world.gpus[first + "/reward/0"].empty());
-  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
   const std::string second = world.submit(shape);  // its two halves do not fit beside the learner
   EXPECT_EQ(world.state(second), JobState::kQueued);
   EXPECT_STREQ(world.reason(second + "/rollout/0"), "WaitingForCapacity");
 
-  world.must(JobEnded{first, JobOutcome::kSucceeded, ""});
+  world.must(messages::JobEnded{first, messages::JobOutcome::kSucceeded, ""});
   EXPECT_EQ(world.state(second), JobState::kQueued) << "told to end is not gone";
   world.die({first + "/learner/0", life, 0});
   EXPECT_EQ(world.state(second), JobState::kStarting);
@@ -34,13 +36,13 @@ TEST(ControllerCore, AJobOfOneGpuIsNotScaledOverItsEdge) {
   world.node("a", 16, 2);
   JobShape shape = shape_of(0.5);
   shape.one_gpu = true;
-  shape.per_rank[Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.25});
-  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.25});
+  shape.per_rank[messages::Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
   const std::string job = world.submit(shape);
   EXPECT_EQ(world.gpus[job + "/rollout/0"], world.gpus[job + "/learner/0"]);
-  world.must(ScaleRole{job, Role::kRollout, 2});
+  world.must(ScaleRole{job, messages::Role::kRollout, 2});
   EXPECT_EQ(world.gpus[job + "/rollout/1"], world.gpus[job + "/learner/0"]);
-  const auto third = world.take(ScaleRole{job, Role::kRollout, 3});
+  const auto third = world.take(ScaleRole{job, messages::Role::kRollout, 3});
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, ErrorCode::kInfeasible);
   EXPECT_NE(third.error().message.find("1.250 GPUs"), std::string::npos) << third.error().message;
@@ -52,7 +54,7 @@ TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
   up.gpus_absent = "no GPU: no NVIDIA driver";
   world.must(up);
   JobShape shape = shape_of(0.5);
-  shape.per_rank[Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  shape.per_rank[messages::Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 1});
   const auto verdict = world.core.can_ever_run(shape);
   ASSERT_FALSE(verdict);
   EXPECT_EQ(verdict.error().code, ErrorCode::kInfeasible);
@@ -67,9 +69,9 @@ const node::NodeNccl kNewer{.version = 23003, .path = "libnccl.so.2"};
 JobShape nccl_shape(std::int32_t ranks) {
   JobShape shape = shape_of(0.5);
   shape.learner_ranks = ranks;
-  for (const Role& role : {Role::kRollout, Role::kLearner})
+  for (const messages::Role& role : {messages::Role::kRollout, messages::Role::kLearner})
     shape.per_rank[role] = scheduler::resources({.cpus = 0.5, .gpus = 1});
-  shape.nccl_roles = {Role::kRollout, Role::kLearner};
+  shape.nccl_roles = {messages::Role::kRollout, messages::Role::kLearner};
   return shape;
 }
 
@@ -106,7 +108,7 @@ TEST(ControllerCore, PL4ARankWaitsRatherThanMeetAnotherVersionOfNccl) {
   world.all_ready(job);
   world.node("b", 16, 2, kNewer);
   const std::string rollout = job + "/rollout/0";
-  const auto scaled = world.take(ScaleRole{job, Role::kRollout, 2});
+  const auto scaled = world.take(ScaleRole{job, messages::Role::kRollout, 2});
   ASSERT_FALSE(scaled) << "versions differ";
   world.die(rollout);
   world.now = *world.record(rollout).restart_at;
@@ -120,7 +122,8 @@ TEST(ControllerCore, PL4ARankWaitsRatherThanMeetAnotherVersionOfNccl) {
 void find_no_memory(World& world, const std::string& actor) {
   const Incarnation life = world.record(actor).incarnation;
   world.must(RankConnected{{actor, life, 0}});
-  world.must(RankFailed{actor, life, 0, "80 GiB asked, 1 GiB free", ErrorCode::kOutOfMemory});
+  world.must(
+      messages::RankFailed{actor, life, 0, "80 GiB asked, 1 GiB free", ErrorCode::kOutOfMemory});
   if (world.told_to_end.contains({actor, life, 0})) world.die({actor, life, 0});
 }
 
@@ -131,14 +134,14 @@ TEST(ControllerCore, AWantOfMemoryIsTriedAgainByWhoHasWorkedBefore) {  // RB-4
   const std::string learner = job + "/learner/0";
   world.ready(learner);
   world.die(learner);
-  for (int i = 0; i < 2; ++i) {  // what its last life held is not back yet
+  for (int i = 0; i < 2; ++i) {  // the memory that the last incarnation held is not free yet
     world.now = *world.record(learner).restart_at;
     world.must(Tick{});
     ASSERT_EQ(world.state_of(learner), ActorState::kStarting);
     find_no_memory(world, learner);
     ASSERT_EQ(world.state_of(learner), ActorState::kBackoff);
     EXPECT_GT(*world.record(learner).restart_at, world.now);
-    EXPECT_EQ(count_told<EndJob>(world, job), 0u);
+    EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
   }
   world.now = *world.record(learner).restart_at;
   world.must(Tick{});
@@ -160,8 +163,8 @@ TEST(ControllerCore, AWantOfMemoryThatLastsEndsTheJobWithWhatWasAsked) {  // RB-
     world.must(Tick{});
     find_no_memory(world, rollout);
   }
-  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
-  const auto& end = std::get<EndJob>(world.told[job].back().message);
+  ASSERT_EQ(count_told<messages::EndJob>(world, job), 1u);
+  const auto& end = std::get<messages::EndJob>(world.told[job].back().message);
   EXPECT_NE(end.reason.find("80 GiB asked, 1 GiB free"), std::string::npos) << end.reason;
 }
 
@@ -170,10 +173,10 @@ TEST(ControllerCore, AWantOfMemoryAtTheFirstStartEndsTheJobAtOnce) {  // RB-4
   world.node("a", 4);
   const std::string job = world.submit(shape_of(1));
   find_no_memory(world, job + "/rollout/0");
-  ASSERT_EQ(count_told<EndJob>(world, job), 1u);
-  const auto& end = std::get<EndJob>(world.told[job].back().message);
+  ASSERT_EQ(count_told<messages::EndJob>(world, job), 1u);
+  const auto& end = std::get<messages::EndJob>(world.told[job].back().message);
   EXPECT_NE(end.reason.find("80 GiB asked, 1 GiB free"), std::string::npos) << end.reason;
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -1,8 +1,10 @@
 // The controller and the memory of nodes: what a job reserves, when it waits for memory, and when
 // it is refused, at submit and by `scale`.
+//
+// Tests actors/controller/controller_core.h.
 #include "tests/actors/controller/controller_world.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
@@ -11,8 +13,9 @@ constexpr std::int64_t kMib = std::int64_t{1} << 20;
 // together.
 JobShape planned_shape(std::int32_t rollouts = 1) {
   JobShape shape = shape_of(0.1, rollouts);
-  for (const Role& role : kTrainingRoles) shape.memory[role].rows = {{"weights", 100 * kMib}};
-  shape.memory[Role::kRollout].paged =
+  for (const messages::Role& role : messages::kTrainingRoles)
+    shape.memory[role].rows = {{"weights", 100 * kMib}};
+  shape.memory[messages::Role::kRollout].paged =
       scheduler::PagedMemory{.name = "KV pages",
                              .page_bytes = kMib,
                              .pages_min = 4,
@@ -33,9 +36,9 @@ TEST(ControllerMemory, AJobReservesItsPlanAndARolloutIsToldItsPages) {
   const std::string job = world.submit(planned_shape());
   EXPECT_EQ(world.core.nodes().at("a").leased.memory_bytes, (100 + 400 + 100 + 100) * kMib);
   world.all_ready(job);
-  for (const StartRank& start : world.started)
-    EXPECT_EQ(start.pages, start.role == Role::kRollout ? 400 : 0) << start.actor;
-  world.must(JobEnded{job, JobOutcome::kSucceeded, ""});
+  for (const messages::StartRank& start : world.started)
+    EXPECT_EQ(start.pages, start.role == messages::Role::kRollout ? 400 : 0) << start.actor;
+  world.must(messages::JobEnded{job, messages::JobOutcome::kSucceeded, ""});
   world.obey();
   EXPECT_EQ(world.core.nodes().at("a").leased.memory_bytes, 0);
 }
@@ -43,14 +46,15 @@ TEST(ControllerMemory, AJobReservesItsPlanAndARolloutIsToldItsPages) {
 TEST(ControllerMemory, PagesAreSettledByTheLargestNodeWhenTheJobStarts) {
   World world;
   const std::string job = world.submit(planned_shape());  // no node is known yet
-  EXPECT_EQ(planned_pages(world.core.jobs().at(job).shape, Role::kRollout), 400);
+  EXPECT_EQ(planned_pages(world.core.jobs().at(job).shape, messages::Role::kRollout), 400);
   world.nodes["a"] = {Incarnation{1},
                       scheduler::resources({.cpus = 16, .memory_bytes = 600 * kMib})};
   add_node(world, "a", 600);
   EXPECT_EQ(world.state(job), JobState::kStarting);
-  EXPECT_EQ(planned_pages(world.core.jobs().at(job).shape, Role::kRollout), 300);
+  EXPECT_EQ(planned_pages(world.core.jobs().at(job).shape, messages::Role::kRollout), 300);
   add_node(world, "b", 2000);
-  EXPECT_EQ(planned_pages(world.core.jobs().at(job).shape, Role::kRollout), 300) << "it runs";
+  EXPECT_EQ(planned_pages(world.core.jobs().at(job).shape, messages::Role::kRollout), 300)
+      << "it runs";
 }
 
 TEST(ControllerMemory, WhatCanNeverFitIsRefusedWithTheTableAndAChange) {
@@ -71,7 +75,7 @@ TEST(ControllerMemory, AnOptionOfThePlanIsProposed) {
   World world;
   add_node(world, "a", 290);
   JobShape shape = planned_shape();
-  shape.memory[Role::kRollout].paged.reset();
+  shape.memory[messages::Role::kRollout].paged.reset();
   scheduler::MemoryDemand less{.rows = {{"weights", 50 * kMib}}, .paged = {}};
   shape.memory_options = {{"learner.enable_gradient_checkpointing=true", {{"learner", less}}}};
   const auto refused = world.take(SubmitJob{shape, "job-1", "runs/job-1"});
@@ -79,7 +83,7 @@ TEST(ControllerMemory, AnOptionOfThePlanIsProposed) {
   EXPECT_TRUE(refused.error().help.starts_with(
       "with learner.enable_gradient_checkpointing=true it would fit"))
       << refused.error().help;
-  shape.memory.at(Role::kLearner) = less;
+  shape.memory.at(messages::Role::kLearner) = less;
   const std::string job = world.submit(shape);
   EXPECT_TRUE(world.core.jobs().at(job).shape.memory_options.empty()) << "no refusal needs them";
 }
@@ -93,7 +97,7 @@ TEST(ControllerMemory, WhatDoesNotFitNowWaitsUntilMemoryIsGivenBack) {
   EXPECT_STREQ(world.reason(second + "/learner/0"), "WaitingForCapacity");
   EXPECT_EQ(scheduler::message(world.core.jobs().at(second).status.reason, world.now),
             "needs 700 MiB; free: 15.7 CPUs, 300 MiB");
-  world.must(JobEnded{first, JobOutcome::kSucceeded, ""});
+  world.must(messages::JobEnded{first, messages::JobOutcome::kSucceeded, ""});
   world.obey();
   EXPECT_EQ(world.state(second), JobState::kStarting);
 }
@@ -102,16 +106,17 @@ TEST(ControllerMemory, ScaleIsRefusedWithTheCountThatFitsAndWaitsWhereOthersAreI
   World world;
   add_node(world, "a", 1000);
   JobShape shape = planned_shape();
-  shape.memory[Role::kRollout].paged->pages_max = 50;
+  shape.memory[messages::Role::kRollout].paged->pages_max = 50;
   const std::string job = world.submit(shape);
-  const auto refused = world.take(ScaleRole{job, Role::kRollout, 6});  // 6 of 150, and 200
+  const auto refused =
+      world.take(ScaleRole{job, messages::Role::kRollout, 6});  // 6 of 150, and 200
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInfeasible);
   EXPECT_TRUE(refused.error().help.starts_with("with rollout.replicas=5 it would fit"))
       << refused.error().help;
   const std::string other = world.submit(shape);
   EXPECT_EQ(world.core.nodes().at("a").leased.memory_bytes, 700 * kMib);
-  world.must(ScaleRole{job, Role::kRollout, 4});
+  world.must(ScaleRole{job, messages::Role::kRollout, 4});
   EXPECT_EQ(world.core.nodes().at("a").leased.memory_bytes, 1000 * kMib);
   EXPECT_STREQ(world.reason(job + "/rollout/3"), "WaitingForCapacity");
 }
@@ -124,4 +129,4 @@ TEST(ControllerMemory, ANodeThatAnnouncesNoneTakesAJobOfAnySize) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

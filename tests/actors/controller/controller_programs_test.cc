@@ -3,7 +3,7 @@
 
 #include "tests/actors/controller/controller_world.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
@@ -99,7 +99,7 @@ TEST(ControllerPrograms, TheLinkOfAProgramThatEndsMayGoDownFirst) {
   EXPECT_TRUE(world.told_to_end.empty());
   world.exit_0(job + "/counter/0");
   EXPECT_STREQ(world.reason(job + "/counter/0"), "Finished");
-  // One that lives on without a link is ended, which is a death.
+  // A program that runs on without a link is ended, which counts as a death.
   hang_up(job + "/counter/1");
   pass(world, 4s);
   EXPECT_EQ(world.told_to_end.size(), 1u);
@@ -130,7 +130,7 @@ TEST(ControllerPrograms, AreScaledAndDrained) {
   world.exit_0(job + "/counter/0");
   EXPECT_TRUE(world.core.jobs().at(job).actors.empty());
   EXPECT_EQ(world.state(job), JobState::kRunning) << "it waits to be scaled";
-  const auto unknown = world.take(ScaleRole{job, Role::kRollout, 2});
+  const auto unknown = world.take(ScaleRole{job, messages::Role::kRollout, 2});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().help, "possible: counter=N");
   const auto many = world.take(ScaleRole{job, {"counter"}, 1025});
@@ -175,12 +175,12 @@ TEST(ControllerPrograms, RunBesideTrainingAndEndWithIt) {
   EXPECT_TRUE(world.exchanges.contains(job));
   world.all_ready(job);
   EXPECT_EQ(world.state(job), JobState::kStarting) << "the exchange says when it runs";
-  world.must(JobProgress{job, JobPhase::kRunning, "training"});
+  world.must(messages::JobProgress{job, messages::JobPhase::kRunning, "training"});
   world.exit_0(job + "/counter/0");
   EXPECT_EQ(world.state(job), JobState::kRunning);
-  EXPECT_EQ(count_told<ActorDown>(world, job), 0u) << "the exchange does not know it";
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 0u) << "the exchange does not know it";
   EXPECT_EQ(world.core.program_to_ask(job + "/rollout/0").error().code, ErrorCode::kInvalid);
-  world.must(JobEnded{job, JobOutcome::kSucceeded, "all steps are trained"});
+  world.must(messages::JobEnded{job, messages::JobOutcome::kSucceeded, "all steps are trained"});
   EXPECT_EQ(world.told_to_drain.size(), 1u);
   world.obey();
   EXPECT_EQ(world.state(job), JobState::kSucceeded);
@@ -199,12 +199,12 @@ TEST(ControllerPrograms, AreRefusedWhereTheyFitNoNode) {
 
 TEST(ControllerPrograms, NamesOfTandemAreNoNamesOfRoles) {
   for (const char* good : {"counter", "a", "parameter-server_2"})
-    EXPECT_TRUE(check_role_name(good)) << good;
+    EXPECT_TRUE(messages::check_role_name(good)) << good;
   for (const char* bad : {"", "Counter", "2nd", "a.b", "a/b", "rollout", "learner", "reward",
                           "controller", "exchange", "node", "agent", "environment", "critic",
                           "reference", "abcdefghijklmnopqrstuvwxyzabcdefg"})
-    EXPECT_FALSE(check_role_name(bad)) << bad;
+    EXPECT_FALSE(messages::check_role_name(bad)) << bad;
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -1,4 +1,4 @@
-// What the Controller does with effects whose receivers have no room for them.
+// Tests what the Controller does with effects whose receivers have no room for them.
 #include "actors/controller/controller.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "runtime/actor/system.h"
 #include "tests/actors/controller/controller_world.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 // The mailbox of an exchange, full for as long as the test says.
@@ -39,7 +39,7 @@ ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
     return actor::Ref<ExchangeControl>({"exchange/job-1", Incarnation{1}}, exchange);
   };
   actions.close_exchange = [](const std::string&) {};
-  actions.journal = [](const ClusterEvent&) -> Result<void> { return {}; };
+  actions.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
   return actions;
 }
 
@@ -62,20 +62,21 @@ TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
   executor.run_until([&] { return exchange->taken.size() == 4; }, std::chrono::seconds(1));
   ASSERT_GE(exchange->taken.size(), 4u) << "three actors that could not start, and the cancel";
   for (std::size_t i = 0; i < 3; ++i)
-    EXPECT_TRUE(std::holds_alternative<ActorDown>(exchange->taken[i])) << i;
-  EXPECT_TRUE(std::holds_alternative<EndJob>(exchange->taken[3])) << "in their order";
+    EXPECT_TRUE(std::holds_alternative<messages::ActorDown>(exchange->taken[i])) << i;
+  EXPECT_TRUE(std::holds_alternative<messages::EndJob>(exchange->taken[3])) << "in their order";
 }
 
 // A user's program, as far as the controller sees it.
-class Program final : public actor::Target<ProgramInbox> {
+class Program final : public actor::Target<messages::ProgramInbox> {
  public:
-  actor::Delivery post(ProgramInbox message) override {
+  actor::Delivery post(messages::ProgramInbox message) override {
     if (gone) return actor::Delivery::kGone;
-    if (auto* ask = std::get_if<actor::Ask<AskJson>>(&message)) asked.push_back(std::move(*ask));
+    if (auto* ask = std::get_if<actor::Ask<messages::AskJson>>(&message))
+      asked.push_back(std::move(*ask));
     return actor::Delivery::kAccepted;
   }
   bool gone = false;
-  std::vector<actor::Ask<AskJson>> asked;
+  std::vector<actor::Ask<messages::AskJson>> asked;
 };
 
 TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
@@ -90,7 +91,7 @@ TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
     return actor::Ref<node::AgentInbox>({node, life}, agent);
   };
   actions.program = [program](const node::RankId& id) {
-    return actor::Ref<ProgramInbox>({id.actor, id.incarnation}, program);
+    return actor::Ref<messages::ProgramInbox>({id.actor, id.incarnation}, program);
   };
   const auto controller = system.spawn<Controller>(
       "controller", [actions] { return std::make_unique<Controller>(1, actions); });
@@ -99,11 +100,12 @@ TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
     executor.at(executor.now() + std::chrono::milliseconds(50), [] {});
     executor.run_until([] { return false; }, std::chrono::milliseconds(50));
   };
-  std::vector<Result<AskedJson>> answers;
+  std::vector<Result<messages::AskedJson>> answers;
   const auto ask = [&](const std::string& actor) {
     tell(actor::Ask<AskProgram>{
         {actor, R"({"add": 2})", std::chrono::seconds(5)},
-        actor::ReplyTo<AskedJson>([&](Result<AskedJson> answer) { answers.push_back(answer); })});
+        actor::ReplyTo<messages::AskedJson>(
+            [&](Result<messages::AskedJson> answer) { answers.push_back(answer); })});
   };
   tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
   tell(actor::Ask<Submit>{{actors_alone(1)}, {}});
@@ -115,12 +117,12 @@ TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
   EXPECT_EQ(answers[0].error().code, ErrorCode::kUnreachable) << "it is not ready";
   EXPECT_EQ(answers[1].error().code, ErrorCode::kNotFound);
   tell(RankConnected{id});
-  tell(RankReady{counter, id.incarnation, 0});
+  tell(messages::RankReady{counter, id.incarnation, 0});
 
   ask(counter);
   ASSERT_EQ(program->asked.size(), 1u);
   EXPECT_EQ(program->asked[0].question.body, R"({"add": 2})");
-  program->asked[0].reply(AskedJson{"5"});
+  program->asked[0].reply(messages::AskedJson{"5"});
   executor.run_until([&] { return answers.size() == 3; }, std::chrono::seconds(1));
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[2]->body, "5");
@@ -130,7 +132,7 @@ TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
   ASSERT_EQ(answers.size(), 4u);
   EXPECT_EQ(answers[3].error().code, ErrorCode::kTimedOut);
   EXPECT_EQ(answers[3].error().message, "job-1/counter/0 did not answer within 5 s");
-  program->asked[1].reply(AskedJson{"late"});
+  program->asked[1].reply(messages::AskedJson{"late"});
 
   ask(counter);
   tell(node::RankExited{.id = id, .signal = 9});
@@ -141,4 +143,4 @@ TEST(Controller, AQuestionToAProgramIsAnsweredOnceOrFailsByName) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

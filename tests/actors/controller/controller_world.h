@@ -13,17 +13,17 @@
 
 #include "actors/controller/controller_core.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using scheduler::ActorState;
 using scheduler::JobState;
 
 inline JobShape shape_of(double cpus, std::int32_t rollouts = 1, std::int32_t learner_ranks = 1) {
   JobShape shape{.name = "job",
-                 .replicas = {{Role::kRollout, rollouts}, {Role::kReward, 1}},
+                 .replicas = {{messages::Role::kRollout, rollouts}, {messages::Role::kReward, 1}},
                  .learner_ranks = learner_ranks,
                  .total_steps = 10};
-  for (const Role& role : kTrainingRoles)
+  for (const messages::Role& role : messages::kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = cpus});
   return shape;
 }
@@ -82,8 +82,8 @@ class World {
   }
   void connect_and_ready(const node::RankId& id) {
     must(RankConnected{id});
-    if (id.rank == 0) must(RankListening{id.actor, id.incarnation, "tcp://a:1"});
-    must(RankReady{id.actor, id.incarnation, id.rank});
+    if (id.rank == 0) must(messages::RankListening{id.actor, id.incarnation, "tcp://a:1"});
+    must(messages::RankReady{id.actor, id.incarnation, id.rank});
   }
   void all_ready(const std::string& job) {
     for (const auto& [name, actor] : std::map(core.jobs().at(job).actors)) ready(name);
@@ -127,8 +127,8 @@ class World {
   std::map<node::RankId, std::string> alive;             // and its node
   std::map<std::string, std::vector<std::string>> gpus;  // that an actor's last rank was given
   std::set<node::RankId> told_to_end;
-  std::vector<StartRank> started;
-  std::vector<StartActor> programs_started;
+  std::vector<messages::StartRank> started;
+  std::vector<messages::StartActor> programs_started;
   std::set<node::RankId> told_to_drain;
   std::vector<FailAsks> asks_failed;
   std::set<std::string> results;                          // jobs whose result.json was written
@@ -188,7 +188,7 @@ class World {
       for (const auto& [name, actor] : job.actors) check_reason(actor);
     }
   }
-  // What the core keeps up to date is what counting anew gives.
+  // Checks that the counts that the core keeps up to date equal those of counting anew.
   void check_what_is_kept() const {
     std::map<std::string, scheduler::Resources> leased;
     std::map<std::pair<std::string, std::int32_t>, std::int64_t> gpus_held;
@@ -247,4 +247,4 @@ std::size_t count_told(const World& world, const std::string& job) {
       [](const TellExchange& tell) { return std::holds_alternative<M>(tell.message); }));
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

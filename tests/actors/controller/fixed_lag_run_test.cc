@@ -1,5 +1,7 @@
 // async.schedule: fixed_lag over the whole control plane: the same weights for any number of
 // rollout actors, whichever process dies.
+//
+// Tests scheduler/fleet/fixed_lag.h, actors/exchange/exchange.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 #include "tests/actors/controller/scenario.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,7 +29,7 @@ std::string weights_after(const SimulatedJob& job, const Fleet& fleet) {
   auto cluster = cluster_of(fleet.seed, random_conditions(fleet.seed));
   const Kills kills(*cluster, fleet.seed, {.later = fleet.kills});
   SimulatedJob sized = job;
-  sized.replicas[Role::kRollout] = fleet.rollouts;
+  sized.replicas[messages::Role::kRollout] = fleet.rollouts;
   const auto id = cluster->submit(sized);
   EXPECT_TRUE(id.has_value());
   Rng rng(derive_seed(fleet.seed, "disasters"));
@@ -67,7 +69,7 @@ TEST(FixedLagRun, WeightsDependOnTheJobAlone) {
 TEST(FixedLagRun, TwoRolloutsShareTheWork) {
   auto cluster = cluster_of(3);
   SimulatedJob job = fixed_lag_job(3, 2);
-  job.replicas[Role::kRollout] = 2;
+  job.replicas[messages::Role::kRollout] = 2;
   const std::string id = run_job(*cluster, job);
   std::map<std::string, int> groups;
   for (const JournalledRow& event : cluster->run_of(id)->record.events)
@@ -90,4 +92,4 @@ TEST(FixedLagRun, GroupsAreWhollyOfTheVersionOfTheirSlot) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -1,6 +1,8 @@
 // Every message that a peer can send, with numbers and names drawn at random, and with bits turned
 // over on its way: whatever comes in, the process goes on, the ledger's invariants hold (LG-1 …
 // LG-5, SB-1, recounted after each message) and the controller's rules are kept.
+//
+// Tests actors/doors/doors.h, actors/exchange/exchange.h, actors/controller/controller_core.h.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -11,12 +13,12 @@
 #include "tests/actors/exchange/exchange_stage.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using link::PeerId;
 
-constexpr int kMessages = 300;  // of a seed
+constexpr int kMessages = 300;  // messages per seed
 
 // Draws values of any wired type: often small numbers and names that exist, sometimes the limits.
 class Draw {
@@ -108,27 +110,33 @@ const std::vector<PeerId> kPeers = {{"job-1/rollout/0", {1}},
                                     {"job-1/learner/0", {3}},
                                     {"node/a@3", {5}}};
 
-// An exchange behind its doors. What it refuses does not end the peer here: it goes on to attack.
+// An exchange behind its doors. A refused message does not end the peer here: the peer goes on to
+// attack.
 class Fuzzed {
  public:
   explicit Fuzzed(std::uint64_t seed) : draw_(seed), stage_(fuzzed_job()) {
-    directory_.expose("rollout", actor::narrow<RolloutEvents>(stage_.ref), rollout_door("job-1"));
-    directory_.expose("reward", actor::narrow<RewardEvents>(stage_.ref), reward_door("job-1"));
-    directory_.expose("learner", actor::narrow<LearnerEvents>(stage_.ref), learner_door("job-1"));
-    directory_.expose("broadcast", actor::narrow<BroadcastEvents>(stage_.ref),
-                      broadcast_door("job-1"));
+    directory_.expose("rollout", actor::narrow<messages::RolloutEvents>(stage_.ref),
+                      doors::rollout_door("job-1"));
+    directory_.expose("reward", actor::narrow<messages::RewardEvents>(stage_.ref),
+                      doors::reward_door("job-1"));
+    directory_.expose("learner", actor::narrow<messages::LearnerEvents>(stage_.ref),
+                      doors::learner_door("job-1"));
+    directory_.expose("broadcast", actor::narrow<messages::BroadcastEvents>(stage_.ref),
+                      doors::broadcast_door("job-1"));
     stage_.begin();
-    stage_.tell(RolloutUp{{"job-1/rollout/1", {7}}, 8});
-    for (const Sender& rank : {kLearner, kRollout}) stage_.tell(BroadcastUp{rank, 22809});
+    stage_.tell(messages::RolloutUp{{"job-1/rollout/1", {7}}, 8});
+    for (const messages::Sender& rank : {exchange::kLearner, exchange::kRollout})
+      stage_.tell(messages::BroadcastUp{rank, 22809});
   }
   bool goes_on() const { return !stage_.ended(); }
   void attack() {
     if (draw_.rng.below(4) == 0) (void)stage_.payload_store.put("x");
     const PeerId from = kPeers[draw_.rng.below(kPeers.size())];
-    std::string frame = draw_.rng.below(3) == 0   ? frame_of<BroadcastEvents>("broadcast", from)
-                        : draw_.rng.below(3) == 0 ? frame_of<RewardEvents>("reward", from)
-                        : draw_.rng.below(2) == 0 ? frame_of<LearnerEvents>("learner", from)
-                                                  : frame_of<RolloutEvents>("rollout", from);
+    std::string frame =
+        draw_.rng.below(3) == 0   ? frame_of<messages::BroadcastEvents>("broadcast", from)
+        : draw_.rng.below(3) == 0 ? frame_of<messages::RewardEvents>("reward", from)
+        : draw_.rng.below(2) == 0 ? frame_of<messages::LearnerEvents>("learner", from)
+                                  : frame_of<messages::RolloutEvents>("rollout", from);
     if (draw_.rng.below(3) == 0) turn_bits(frame);
     const auto back = [](std::string) { return link::Sent::kAccepted; };
     (void)directory_.deliver(frame, back, from);
@@ -149,12 +157,12 @@ class Fuzzed {
         events);
     return parcel(port, events);
   }
-  // What is wrong in every draw would end each attack at the same check.
+  // Corrects the fields that would be wrong in every draw and so end each attack at the same check.
   template <class M>
   void make_plausible(M& message) {
-    if constexpr (std::is_same_v<M, Installed>)
-      message.checksum = Stage::checksum_of(message.version);  // EX-I
-    if constexpr (std::is_same_v<M, EpochOpened>)
+    if constexpr (std::is_same_v<M, messages::Installed>)
+      message.checksum = exchange::Stage::checksum_of(message.version);  // EX-I
+    if constexpr (std::is_same_v<M, messages::EpochOpened>)
       message.unique_id.resize(collective::kNcclUniqueIdBytes);
   }
   static SimulatedJob fuzzed_job() {
@@ -168,7 +176,7 @@ class Fuzzed {
   }
 
   Draw draw_;
-  Stage stage_;
+  exchange::Stage stage_;
   link::Directory directory_;
 };
 
@@ -186,7 +194,7 @@ TEST(PeersFuzz, AControllerOutlivesEverything) {
   std::size_t passed = 0;
   for_seeds(60, [&](std::uint64_t seed) {
     Draw draw(seed);
-    Roster roster;
+    doors::Roster roster;
     ControllerCore core(seed);
     Time now{1};
     const auto step = [&](const ControllerEvent& event) {
@@ -199,12 +207,12 @@ TEST(PeersFuzz, AControllerOutlivesEverything) {
     step(node::NodeUp{
         .node = "a", .incarnation = {5}, .cpus = 16, .memory_bytes = std::int64_t{64} << 30});
     step(SubmitJob{shape_of(plain_job(1)), "job-1", "runs/job-1"});
-    const auto agents = agent_door([&](const auto& rank) { return roster.node_of(rank); });
-    const auto ranks = rank_door();
+    const auto agents = doors::agent_door([&](const auto& rank) { return roster.node_of(rank); });
+    const auto ranks = doors::rank_door();
     for (int i = 0; i < kMessages; ++i) {
       now = now + std::chrono::milliseconds(draw.rng.below(2000));
       const PeerId from = kPeers[draw.rng.below(kPeers.size())];
-      RankEvents rank;
+      messages::RankEvents rank;
       node::AgentEvents agent;
       draw.fill(rank);
       draw.fill(agent);
@@ -231,4 +239,4 @@ TEST(PeersFuzz, AControllerOutlivesEverything) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

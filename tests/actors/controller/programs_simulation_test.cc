@@ -1,17 +1,19 @@
 // Users' programs in a whole simulated cluster: the real controller and agents, messages that are
 // encoded and travel late, processes that die at any moment.
+//
+// Tests actors/controller/controller_core.h, actors/program/program_host.h.
 #include <gtest/gtest.h>
 
 #include "tests/actors/controller/simulation.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
 
 JobShape counters(std::int32_t replicas) {
-  const Role counter{kUsersProgram};
+  const messages::Role counter{kUsersProgram};
   return {.name = "demo",
           .roles = {counter},
           .programs = {{counter, {.command = {kUsersProgram}}}},
@@ -98,4 +100,4 @@ TEST(ProgramsSimulation, StormsLeaveNothingAndAnswerEveryQuestion) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

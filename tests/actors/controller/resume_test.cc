@@ -1,5 +1,7 @@
 // Runs that are cut at a random moment, by the death of everything at once, and taken up again by a
 // new cluster from what is durable: the journal and the trainer's checkpoints.
+//
+// Tests actors/exchange/exchange.h, actors/exchange/state/durable_state.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 #include "tests/actors/controller/scenario.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
@@ -51,7 +53,7 @@ void expect_both_lives_balance(SimulatedCluster& cluster, const std::string& id)
   const auto ended = std::count_if(events.begin(), events.end(), [](const JournalledRow& event) {
     return event.kind == "ended";
   });
-  if (ended > 1)  // the first life had ended as well
+  if (ended > 1)  // the run had ended before the cut as well
     events.erase(std::find_if(events.begin(), events.end(),
                               [](const JournalledRow& event) { return event.kind == "ended"; }));
   expect_success(cluster, id);
@@ -269,7 +271,7 @@ TEST(Resume, ACheckpointBeyondTheJobsEndIsRefusedAndTheRunStays) {
   EXPECT_EQ(shorter->record.result_json, result);
 }
 
-// What a result says that hangs on what was trained alone.
+// The part of a result that depends only on the trained groups.
 nlohmann::json fixed_figures(SimulatedCluster& cluster, const std::string& job) {
   const auto result = parse_json(*cluster.run_of(job)->record.result_json);
   return {{"weights", result["weights_sha256"]},
@@ -278,8 +280,8 @@ nlohmann::json fixed_figures(SimulatedCluster& cluster, const std::string& job) 
           {"logprob_diff", result["logprob_diff"]}};
 }
 
-// Everything dies, shared memory and all, at a random moment, and again in the second life; what
-// the slots behind the checkpoint want of versions before it comes from the checkpoint itself.
+// Everything dies, shared memory and all, at a random moment, and again after the resume; versions
+// from before the checkpoint that later slots need come from the checkpoint itself.
 TEST(Resume, FixedLagRepeatsTheUninterruptedRun) {
   int resumed_later = 0;
   for_seeds(40, [&](std::uint64_t seed) {
@@ -296,7 +298,7 @@ TEST(Resume, FixedLagRepeatsTheUninterruptedRun) {
     resumed_later += !checkpoints.empty() && checkpoints.rbegin()->first > StepId{0};
     for (std::int32_t rollouts = 1; rollouts <= 3; ++rollouts) {
       SimulatedJob sized = job;
-      sized.replicas[Role::kRollout] = rollouts;
+      sized.replicas[messages::Role::kRollout] = rollouts;
       auto copy = std::make_shared<SimulatedRun>(sized);
       copy->record.entries = run->record.entries;
       copy->record.events = run->record.events;
@@ -313,4 +315,4 @@ TEST(Resume, FixedLagRepeatsTheUninterruptedRun) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -7,7 +7,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace {
 
 constexpr int kKillsOfActorMax = 4;       // the restart budget grants five
-constexpr std::size_t kEventsShown = 40;  // of a run that does not end
+constexpr std::size_t kEventsShown = 40;  // shown of a run that does not end
 constexpr double kNodeCpus = 6;
 
 bool one_in(Rng& rng, std::uint64_t n) { return rng.below(n) == 0; }
@@ -80,7 +80,7 @@ SimulatedJob random_job(std::uint64_t seed) {
       derive_seed(seed, "broadcasts"));  // the other seeds' runs are without its draws
   if (one_in(of_broadcasts, 4)) {
     add_broadcasts(job);
-    job.broadcasts->dies = 0;  // who dies is for the test to say
+    job.broadcasts->dies = 0;  // the test decides which rank dies
   }
   return job;
 }
@@ -169,7 +169,7 @@ void strike(SimulatedCluster& cluster, Disaster disaster) {
       std::set<std::string> nodes;
       const ClusterView view = cluster.view();
       for (const auto& [name, actor] : view.jobs.at(0).actors)
-        if (actor.role == Role::kLearner && !actor.ranks.empty())
+        if (actor.role == messages::Role::kLearner && !actor.ranks.empty())
           nodes.insert(actor.ranks.front().node);
       nodes.erase("");
       return restart(nodes);
@@ -227,7 +227,7 @@ namespace {
 
 // The run has a line of metrics for each step, whoever died, and its result adds all of them up.
 void expect_figures_of_all_steps(const SimulatedRun& run, const json& result) {
-  const ExchangeConfig& config = run.job.exchange;
+  const exchange::ExchangeConfig& config = run.job.exchange;
   std::int64_t steps = 0, staleness_max = 0;
   double tokens = 0;
   for (const std::string& text : run.record.metrics_lines) {
@@ -297,4 +297,4 @@ std::string weights_of(SimulatedCluster& cluster, const std::string& job) {
   return result ? parse_json(*result)["weights_sha256"].get<std::string>() : "";
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

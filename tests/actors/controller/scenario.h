@@ -1,4 +1,5 @@
-// What the tests of the simulated control plane share: jobs, faults, and what must hold in the end.
+// Shared by the tests of the simulated control plane: jobs, faults, and checks that must hold in
+// the end.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,17 @@
 #include "runtime/base/rng.h"
 #include "tests/actors/controller/simulation.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
-inline constexpr Duration kVirtualLimit = std::chrono::minutes(20);  // of a run, kills included
+inline constexpr Duration kVirtualLimit = std::chrono::minutes(20);  // per run, kills included
 
 // 3 rollouts, 2 rewards, a learner; 20 steps of 4 groups of 2 trajectories; K = 2.
 SimulatedJob plain_job(std::uint64_t seed);
-// As plain_job with everything drawn: K, L, m, B, n, filters, warm start, evaluation, checkpoints,
-// unservable prompts, scores and payloads that fail.
+// A plain_job in which everything is drawn: K, L, m, B, n, filters, warm start, evaluation,
+// checkpoints, unservable prompts, scores and payloads that fail.
 SimulatedJob random_job(std::uint64_t seed);
 SimulatedJob fixed_lag_job(std::uint64_t seed, std::int64_t max_staleness);
-// Its weights are broadcast as well, by ranks of all faults.
+// Makes the job broadcast weights as well, by ranks with all kinds of faults.
 void add_broadcasts(SimulatedJob& job);
 ClusterConditions random_conditions(std::uint64_t seed);
 
@@ -57,7 +58,7 @@ enum class Disaster {
   kEveryRank,
 };
 inline constexpr std::uint64_t kDisasters = 4;
-// It is over at once: nodes are up again, with nothing in their memory.
+// A disaster is over at once: nodes are up again, with nothing in their memory.
 void strike(SimulatedCluster& cluster, Disaster disaster);
 
 // Submits, and runs to the job's end; fails the test where it does not end. Returns the job's id.
@@ -66,11 +67,12 @@ std::string run_to_end(SimulatedCluster& cluster, const std::string& job);
 
 // LG-1 … LG-5 over the journal's distinct groups and in result.json, JobEnded once, nothing left.
 void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const std::string& state);
-// Also: every step is trained, the staleness bound holds, nothing was discarded for a death.
+// Checks that as well, and that every step is trained, the staleness bound holds, and nothing was
+// discarded for a death.
 void expect_success(SimulatedCluster& cluster, const std::string& job);
 
 void expect_evaluated(SimulatedCluster& cluster, const std::string& job);  // every prompt, EX-E
 
 std::string weights_of(SimulatedCluster& cluster, const std::string& job);  // weights_sha256
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -3,7 +3,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/collective/nccl_api.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 namespace {
 
@@ -21,7 +21,7 @@ std::optional<wire::BroadcastPlace> SimulatedEpochs::next_place() {
   return wire::BroadcastPlace{*in_use, ++sequence};
 }
 
-void SimulatedEpochs::check(const Sender& rollout, PolicyVersion version,
+void SimulatedEpochs::check(const messages::Sender& rollout, PolicyVersion version,
                             const wire::BroadcastPlace& place) {
   const std::string what = rollout.actor + " is told of version " + std::to_string(version.value) +
                            " in epoch " + std::to_string(place.epoch);
@@ -30,9 +30,9 @@ void SimulatedEpochs::check(const Sender& rollout, PolicyVersion version,
   if (!told.insert({rollout.incarnation, version}).second) wrong.push_back(what + " twice");
 }
 
-SimulatedBroadcast::SimulatedBroadcast(Sender self, const SimulatedBroadcasts& faults,
+SimulatedBroadcast::SimulatedBroadcast(messages::Sender self, const SimulatedBroadcasts& faults,
                                        std::shared_ptr<SimulatedEpochs> shared,
-                                       actor::Ref<BroadcastEvents> exchange,
+                                       actor::Ref<messages::BroadcastEvents> exchange,
                                        std::function<void(std::uint64_t epoch)> wake)
     : self_(std::move(self)),
       faults_(faults),
@@ -48,7 +48,7 @@ void SimulatedBroadcast::expect(bool fine, const std::string& what) {
   if (!fine) shared_->wrong.push_back(self_.actor + ": " + what);
 }
 
-void SimulatedBroadcast::answer(actor::Context& cx, BroadcastEvents event) {
+void SimulatedBroadcast::answer(actor::Context& cx, messages::BroadcastEvents event) {
   if (hung_) return;
   const Duration wait = draw(cx, happens(cx, faults_.late) ? faults_.late_max : faults_.answer_max);
   cx.after(wait, [this, event = std::move(event)](actor::Context&) {
@@ -57,10 +57,10 @@ void SimulatedBroadcast::answer(actor::Context& cx, BroadcastEvents event) {
 }
 
 void SimulatedBroadcast::handle(actor::Context&, Begin) {
-  (void)exchange_.tell(BroadcastUp{self_, kNcclVersion});
+  (void)exchange_.tell(messages::BroadcastUp{self_, kNcclVersion});
 }
 
-void SimulatedBroadcast::handle(actor::Context& cx, OpenEpoch open) {
+void SimulatedBroadcast::handle(actor::Context& cx, messages::OpenEpoch open) {
   expect(open.epoch > newest_, "is asked to open an epoch that is not new");
   expect(open.size >= 2, "opens an epoch for nobody");
   newest_ = open.epoch;
@@ -69,11 +69,11 @@ void SimulatedBroadcast::handle(actor::Context& cx, OpenEpoch open) {
   epoch.unique_id.assign(collective::kNcclUniqueIdBytes, static_cast<char>('a' + open.epoch % 26));
   epoch.size = open.size;
   if (!hung_)  // in order before what start() may say, and not lost by its delay
-    (void)exchange_.tell(EpochOpened{self_, open.epoch, epoch.unique_id, kLayoutHash});
+    (void)exchange_.tell(messages::EpochOpened{self_, open.epoch, epoch.unique_id, kLayoutHash});
   start(cx, open.epoch);
 }
 
-void SimulatedBroadcast::handle(actor::Context& cx, JoinEpoch join) {
+void SimulatedBroadcast::handle(actor::Context& cx, messages::JoinEpoch join) {
   const auto epoch = shared_->epochs.find(join.epoch);
   const bool known = epoch != shared_->epochs.end() && epoch->second.unique_id == join.unique_id &&
                      epoch->second.size == join.size && join.layout_hash == kLayoutHash;
@@ -99,7 +99,7 @@ void SimulatedBroadcast::start(actor::Context& cx, std::uint64_t epoch) {
   }
   if (happens(cx, faults_.fails)) {
     ++shared_->failed;
-    return answer(cx, EpochFailed{self_, epoch, "the simulated network is down"});
+    return answer(cx, messages::EpochFailed{self_, epoch, "the simulated network is down"});
   }
   auto& shared = shared_->epochs.at(epoch);
   shared.there[self_.actor] = [wake = wake_, epoch] { wake(epoch); };
@@ -111,29 +111,30 @@ void SimulatedBroadcast::start(actor::Context& cx, std::uint64_t epoch) {
 void SimulatedBroadcast::handle(actor::Context& cx, AllThere all) {
   if (hung_ || !inside_.contains(all.epoch)) return;
   shared_->joined.insert({self_.incarnation, all.epoch});
-  answer(cx, EpochJoined{self_, all.epoch});
-  answer(cx, EpochProgress{self_, all.epoch, {{1, "version 1, bucket 0", 64}}});
+  answer(cx, messages::EpochJoined{self_, all.epoch});
+  answer(cx, messages::EpochProgress{self_, all.epoch, {{1, "version 1, bucket 0", 64}}});
 }
 
-void SimulatedBroadcast::handle(actor::Context& cx, UseEpoch use) {
+void SimulatedBroadcast::handle(actor::Context& cx, messages::UseEpoch use) {
   expect(inside_.contains(use.epoch), "is to use an epoch that it is not in");
   expect(shared_->joined.contains({self_.incarnation, use.epoch}), "is to use what is not formed");
   if (hung_) return;
   shared_->in_use = use.epoch;
   shared_->sequence = 0;
-  answer(cx, EpochInUse{self_, use.epoch});
+  answer(cx, messages::EpochInUse{self_, use.epoch});
 }
 
-// What it has still to say of the epoch may come after this: the exchange has to bear it (BC-1).
-void SimulatedBroadcast::handle(actor::Context& cx, LeaveEpoch leave) {
+// Messages about the epoch that this rank still has to send may come after this: the exchange has
+// to bear them (BC-1).
+void SimulatedBroadcast::handle(actor::Context& cx, messages::LeaveEpoch leave) {
   expect(inside_.erase(leave.epoch) == 1, "is told to leave an epoch that it is not in");
   ++shared_->asked_to_leave;
   if (shared_->in_use == leave.epoch) shared_->in_use.reset();
   if (hung_) return;
   cx.after(draw(cx, faults_.answer_max), [this, leave](actor::Context&) {
     ++shared_->left;
-    (void)exchange_.tell(EpochLeft{self_, leave.epoch});
+    (void)exchange_.tell(messages::EpochLeft{self_, leave.epoch});
   });
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

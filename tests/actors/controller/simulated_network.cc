@@ -6,7 +6,7 @@
 
 #include "runtime/base/check.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using link::Down;
 using link::Offer;
@@ -163,4 +163,4 @@ void SimulatedNetwork::offer(const Shared& connection, Side side) {
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

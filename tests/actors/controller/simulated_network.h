@@ -17,10 +17,10 @@
 #include "runtime/base/rng.h"
 #include "runtime/link/link.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 struct NetworkConditions {
-  Duration delay_min = std::chrono::microseconds(100);  // of a packet
+  Duration delay_min = std::chrono::microseconds(100);  // how long a packet takes at least
   Duration delay_max = std::chrono::milliseconds(3);
   double lost = 0;                                           // fraction of packets
   double repeated = 0;                                       // fraction of packets
@@ -34,7 +34,7 @@ class SimulatedNetwork {
 
   void serve(link::LinkCallbacks callbacks);  // once, before anybody dials
   void dial(const link::Hello& hello, link::LinkCallbacks callbacks);
-  // The client's process is gone, at once: what it had sent arrives, what is sent to it is lost.
+  // The client's process is gone, at once: packets that it had sent arrive, packets to it are lost.
   void cut(const link::PeerId& client);
 
   link::Sent to_server(const link::PeerId& from, std::string frame);
@@ -50,7 +50,7 @@ class SimulatedNetwork {
     std::deque<std::string> delivered;  // not yet taken by the user
     bool offering = false;              // later, by a timer
     std::optional<Time> deadline;       // a timer is set for it
-    Time last_arrival;                  // of a packet on its way to this end
+    Time last_arrival;                  // when the last packet on its way to this end arrives
   };
   struct Connection {
     link::PeerId peer;
@@ -84,4 +84,4 @@ class SimulatedNetwork {
   std::uint64_t packets_sent_ = 0;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

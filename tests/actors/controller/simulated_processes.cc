@@ -5,7 +5,7 @@
 
 #include "runtime/node/agent_messages.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using node::ExitStatus;
 using node::ProcessId;
@@ -93,4 +93,4 @@ std::vector<SimulatedProcessHost::Running> SimulatedProcessHost::running() const
   return running;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

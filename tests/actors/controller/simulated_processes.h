@@ -1,5 +1,5 @@
 // Processes of a simulated node: objects that live between a spawn and an end, in virtual time.
-// What the real host does with fork, signals and pidfds, with the same promises (PH-1, PH-2).
+// They keep the promises that the real host keeps with fork, signals and pidfds (PH-1, PH-2).
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/node/process_host.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 struct ProcessTimes {
   Duration start_max = std::chrono::milliseconds(20);   // from spawn until it runs
@@ -67,4 +67,4 @@ class SimulatedProcessHost final : public node::ProcessHost {
   std::shared_ptr<Table> table_;  // timers hold it weakly: they outlive the host
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -12,7 +12,7 @@
 #include "runtime/link/remote.h"
 #include "tests/actors/controller/simulated_broadcast.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using actor::Delivery;
 
@@ -98,17 +98,18 @@ payload::PayloadReader reader_of(const std::weak_ptr<Process>& process) {
 }
 
 // A score follows from the completion's text alone.
-class TextVerifier final : public Verifier {
+class TextVerifier final : public reward::Verifier {
  public:
   explicit TextVerifier(const SimulatedScorer& scorer) : scorer_(scorer) {}
-  void score(actor::Context& cx, ScoreItem item, Done done) override {
+  void score(actor::Context& cx, reward::ScoreItem item, Done done) override {
     Rng rng(derive_seed(0, item.completion));
     const std::uint64_t value = rng.below(scorer_.values);
-    TrajectoryScore score = Scored{static_cast<double>(value)};
+    messages::TrajectoryScore score = messages::Scored{static_cast<double>(value)};
     if (scorer_.says_more)
-      score =
-          Scored{static_cast<double>(value), value, "{\"part\": " + std::to_string(value) + "}"};
-    if (rng.unit() < scorer_.fails) score = ScoreFailed{"the simulated scorer cannot judge it"};
+      score = messages::Scored{static_cast<double>(value), value,
+                               "{\"part\": " + std::to_string(value) + "}"};
+    if (rng.unit() < scorer_.fails)
+      score = messages::ScoreFailed{"the simulated scorer cannot judge it"};
     const auto max = static_cast<std::uint64_t>(scorer_.score_max.count());
     cx.after(Duration(cx.rng().below(max + 1)), [done = std::move(done), score = std::move(score)](
                                                     actor::Context& then) { done(then, score); });
@@ -118,10 +119,10 @@ class TextVerifier final : public Verifier {
   const SimulatedScorer scorer_;
 };
 
-class SimulatedSubscriber final : public FakeWeightSubscriber {
+class SimulatedSubscriber final : public rollout::FakeWeightSubscriber {
  public:
-  SimulatedSubscriber(std::shared_ptr<SimulatedRun> run, Sender self)
-      : FakeWeightSubscriber(run->weights.board, kSubscriberCalls),
+  SimulatedSubscriber(std::shared_ptr<SimulatedRun> run, messages::Sender self)
+      : rollout::FakeWeightSubscriber(run->weights.board, kSubscriberCalls),
         run_(std::move(run)),
         self_(std::move(self)) {}
   void expect(PolicyVersion version, std::uint64_t checksum,
@@ -134,145 +135,154 @@ class SimulatedSubscriber final : public FakeWeightSubscriber {
 
  private:
   const std::shared_ptr<SimulatedRun> run_;
-  const Sender self_;
+  const messages::Sender self_;
 };
 
 // The rank's part in broadcasts, and what begins it; nothing in a job without them.
-std::function<void()> build_broadcast(const SharedProcess& process, const StartRank& start) {
+std::function<void()> build_broadcast(const SharedProcess& process,
+                                      const messages::StartRank& start) {
   if (!process->run->job.broadcasts) return [] {};
-  const auto exchange = process->remote<BroadcastEvents>(broadcast_port(start.job), process);
+  const auto exchange =
+      process->remote<messages::BroadcastEvents>(broadcast_port(start.job), process);
   const auto wake = [weak = std::weak_ptr(process)](std::uint64_t epoch) {
     const SharedProcess then = weak.lock();
     if (then && then->alive) (void)then->broadcast.tell(SimulatedBroadcast::AllThere{epoch});
   };
-  const Sender name{start.actor, start.incarnation};
+  const messages::Sender name{start.actor, start.incarnation};
   process->broadcast =
       process->system->spawn<SimulatedBroadcast>("broadcast", [=, run = process->run] {
         return std::make_unique<SimulatedBroadcast>(name, *run->job.broadcasts, run->epochs,
                                                     exchange, wake);
       });
-  process->directory.expose(kBroadcastPort, actor::narrow<BroadcastInbox>(process->broadcast));
+  process->directory.expose(kBroadcastPort,
+                            actor::narrow<messages::BroadcastInbox>(process->broadcast));
   return [self = process->broadcast] {
     CHECK(self.tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted);
   };
 }
 
-std::function<void()> build_rollout(const SharedProcess& process, const StartRank& start) {
+std::function<void()> build_rollout(const SharedProcess& process,
+                                    const messages::StartRank& start) {
   const SimulatedJob& job = process->run->job;
-  const RolloutConfig config{
+  const rollout::RolloutConfig config{
       .self = {start.actor, start.incarnation},
       .group_size = job.exchange.n,
       .capacity = job.rollout_capacity,
       .max_num_seqs = static_cast<std::int32_t>(job.engine.engine.args.max_num_seqs)};
-  RolloutActor::Connections connections{
-      .exchange = process->remote<RolloutEvents>(exchange_port(start.job, Role::kRollout), process),
+  rollout::RolloutActor::Connections connections{
+      .exchange = process->remote<messages::RolloutEvents>(
+          exchange_port(start.job, messages::Role::kRollout), process),
       .write = writer_of(process)};
-  const auto role = process->system->spawn<RolloutActor>("role", [=, run = process->run] {
-    FakeEngineConfig engine = run->job.engine;
+  const auto role = process->system->spawn<rollout::RolloutActor>("role", [=, run = process->run] {
+    rollout::FakeEngineConfig engine = run->job.engine;
     if (run->job.prompts_unservable > 0) engine.unservable_prompt = kUnservablePrompt;
-    return std::make_unique<RolloutActor>(config, std::make_unique<FakeEngine>(engine),
-                                          std::make_unique<SimulatedSubscriber>(run, config.self),
-                                          connections);
+    return std::make_unique<rollout::RolloutActor>(
+        config, std::make_unique<rollout::FakeEngine>(engine),
+        std::make_unique<SimulatedSubscriber>(run, config.self), connections);
   });
-  process->directory.expose(kRolePort, actor::narrow<RolloutInbox>(role));
+  process->directory.expose(kRolePort, actor::narrow<messages::RolloutInbox>(role));
   return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
-    CHECK(role.tell(StartRollout{actor::narrow<std::variant<Step>>(role)}) == Delivery::kAccepted);
+    CHECK(role.tell(rollout::StartRollout{actor::narrow<std::variant<rollout::Step>>(role)}) ==
+          Delivery::kAccepted);
   };
 }
 
-std::function<void()> build_learner(const SharedProcess& process, const StartRank& start) {
+std::function<void()> build_learner(const SharedProcess& process,
+                                    const messages::StartRank& start) {
   if (start.rank > 0) return [] {};
-  const auto exchange =
-      process->remote<LearnerEvents>(exchange_port(start.job, Role::kLearner), process);
-  const LearnerActorConfig config{.self = {start.actor, start.incarnation}};
-  const auto role = process->system->spawn<LearnerActor>(
+  const auto exchange = process->remote<messages::LearnerEvents>(
+      exchange_port(start.job, messages::Role::kLearner), process);
+  const learner::LearnerActorConfig config{.self = {start.actor, start.incarnation}};
+  const auto role = process->system->spawn<learner::LearnerActor>(
       "role",
       [=, run = process->run, node = process->surroundings.node, read = reader_of(process)] {
-        FakeTrainerConfig trainer = run->job.trainer;
+        learner::FakeTrainerConfig trainer = run->job.trainer;
         if (run->job.exchange.fixed_lag)
           trainer.older_versions = run->job.exchange.budget.max_staleness;
-        return std::make_unique<LearnerActor>(
-            config, std::make_unique<FakeTrainer>(trainer, run->checkpoints),
+        return std::make_unique<learner::LearnerActor>(
+            config, std::make_unique<learner::FakeTrainer>(trainer, run->checkpoints),
             make_publisher(run, node), read, exchange);
       });
-  process->directory.expose(kRolePort, actor::narrow<LearnerInbox>(role));
+  process->directory.expose(kRolePort, actor::narrow<messages::LearnerInbox>(role));
   process->run->epochs->in_use.reset();  // an earlier incarnation's
   return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
-    CHECK(role.tell(MeetExchange{}) == Delivery::kAccepted);
+    CHECK(role.tell(learner::MeetExchange{}) == Delivery::kAccepted);
   };
 }
 
-std::function<void()> build_reward(const SharedProcess& process, const StartRank& start) {
-  const RewardConfig config{.self = {start.actor, start.incarnation},
-                            .capacity = process->run->job.scorer.capacity};
-  RewardActor::Connections connections{
-      .exchange = process->remote<RewardEvents>(exchange_port(start.job, Role::kReward), process),
+std::function<void()> build_reward(const SharedProcess& process, const messages::StartRank& start) {
+  const reward::RewardConfig config{.self = {start.actor, start.incarnation},
+                                    .capacity = process->run->job.scorer.capacity};
+  reward::RewardActor::Connections connections{
+      .exchange = process->remote<messages::RewardEvents>(
+          exchange_port(start.job, messages::Role::kReward), process),
       .read = reader_of(process)};
-  const auto role = process->system->spawn<RewardActor>("role", [=, run = process->run] {
-    return std::make_unique<RewardActor>(config, std::make_unique<TextVerifier>(run->job.scorer),
-                                         connections);
+  const auto role = process->system->spawn<reward::RewardActor>("role", [=, run = process->run] {
+    return std::make_unique<reward::RewardActor>(
+        config, std::make_unique<TextVerifier>(run->job.scorer), connections);
   });
-  process->directory.expose(kRolePort, actor::narrow<RewardInbox>(role));
-  return [role] { CHECK(role.tell(StartReward{}) == Delivery::kAccepted); };
+  process->directory.expose(kRolePort, actor::narrow<messages::RewardInbox>(role));
+  return [role] { CHECK(role.tell(reward::StartReward{}) == Delivery::kAccepted); };
 }
 
 class RankHost {
  public:
-  using Inbox = std::variant<StartRank>;
-  RankHost(std::weak_ptr<Process> process, actor::Ref<RankEvents> controller)
+  using Inbox = std::variant<messages::StartRank>;
+  RankHost(std::weak_ptr<Process> process, actor::Ref<messages::RankEvents> controller)
       : process_(std::move(process)), controller_(std::move(controller)) {}
 
-  void handle(actor::Context& cx, StartRank start) {
+  void handle(actor::Context& cx, messages::StartRank start) {
     const SharedProcess process = process_.lock();
     CHECK(process && start.actor == process->id.actor &&
           start.incarnation == process->id.incarnation);
     process->run = process->surroundings.run_of(start.job);
     if (start.ranks > 1 && start.rank == 0)
-      report(RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
+      report(messages::RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
     const auto load_max = static_cast<std::uint64_t>(process->run->job.load_max.count());
     cx.after(Duration(cx.rng().below(load_max + 1)),
              [this, start](actor::Context&) { begin(start); });
   }
 
  private:
-  void begin(const StartRank& start) {
+  void begin(const messages::StartRank& start) {
     const SharedProcess process = process_.lock();
-    const auto role = start.role == Role::kRollout   ? build_rollout(process, start)
-                      : start.role == Role::kLearner ? build_learner(process, start)
-                                                     : build_reward(process, start);
-    report(RankReady{start.actor, start.incarnation, start.rank});
+    const auto role = start.role == messages::Role::kRollout   ? build_rollout(process, start)
+                      : start.role == messages::Role::kLearner ? build_learner(process, start)
+                                                               : build_reward(process, start);
+    report(messages::RankReady{start.actor, start.incarnation, start.rank});
     role();
   }
-  void report(RankEvents event) {
+  void report(messages::RankEvents event) {
     CHECK(controller_.tell(std::move(event)) == Delivery::kAccepted);
   }
 
   const std::weak_ptr<Process> process_;
-  const actor::Ref<RankEvents> controller_;
+  const actor::Ref<messages::RankEvents> controller_;
 };
 static_assert(actor::Actor<RankHost>);
 
 class ProgramHost {
  public:
-  using Inbox = ProgramInbox;
-  ProgramHost(actor::Ref<RankEvents> controller, ExitSelf exit)
+  using Inbox = messages::ProgramInbox;
+  ProgramHost(actor::Ref<messages::RankEvents> controller, ExitSelf exit)
       : controller_(std::move(controller)), exit_(std::move(exit)) {}
 
-  void handle(actor::Context&, StartActor start) {
-    CHECK(controller_.tell(RankReady{start.actor, start.incarnation, 0}) == Delivery::kAccepted);
+  void handle(actor::Context&, messages::StartActor start) {
+    CHECK(controller_.tell(messages::RankReady{start.actor, start.incarnation, 0}) ==
+          Delivery::kAccepted);
   }
-  void handle(actor::Context&, actor::Ask<AskJson> ask) {
+  void handle(actor::Context&, actor::Ask<messages::AskJson> ask) {
     const nlohmann::json question = parse_json(ask.question.body);
     if (question.contains("end")) return exit_(question["end"].get<int>());
     sum_ += question.value("add", 0);
-    ask.reply(AskedJson{std::to_string(sum_)});
+    ask.reply(messages::AskedJson{std::to_string(sum_)});
   }
-  void handle(actor::Context&, DrainProgram) { exit_(0); }
+  void handle(actor::Context&, messages::DrainProgram) { exit_(0); }
 
  private:
-  const actor::Ref<RankEvents> controller_;
+  const actor::Ref<messages::RankEvents> controller_;
   const ExitSelf exit_;
   int sum_ = 0;
 };
@@ -284,17 +294,17 @@ class RankProcess final : public SimulatedProcess {
   RankProcess(const RankSurroundings& surroundings, const node::RankId& id, Of of, ExitSelf exit)
       : process_(std::make_shared<Process>(surroundings)) {
     process_->id = id;
-    process_->peer = {rank_name(id.actor, id.rank), id.incarnation};
+    process_->peer = {messages::rank_name(id.actor, id.rank), id.incarnation};
     process_->system = std::make_unique<actor::System>(
         surroundings.executor, [exit](const actor::Address&, const Error&) { exit(1); });
     const std::weak_ptr<Process> weak = process_;
-    const auto controller = process_->remote<RankEvents>(kRankEventsPort, weak);
+    const auto controller = process_->remote<messages::RankEvents>(kRankEventsPort, weak);
     if (of == Of::kOurs)
-      process_->directory.expose(
-          kRankPort,
-          actor::narrow<RankInbox>(process_->system->spawn<RankHost>("rank", [weak, controller] {
-            return std::make_unique<RankHost>(weak, controller);
-          })));
+      process_->directory.expose(kRankPort,
+                                 actor::narrow<messages::RankInbox>(
+                                     process_->system->spawn<RankHost>("rank", [weak, controller] {
+                                       return std::make_unique<RankHost>(weak, controller);
+                                     })));
     else
       process_->directory.expose(kRankPort,
                                  process_->system->spawn<ProgramHost>("rank", [controller, exit] {
@@ -325,11 +335,13 @@ class RankProcess final : public SimulatedProcess {
 
 }  // namespace
 
-std::string exchange_port(const std::string& job, const Role& role) {
-  return exchange_name(job) + "/" + name(role);
+std::string exchange_port(const std::string& job, const messages::Role& role) {
+  return messages::exchange_name(job) + "/" + name(role);
 }
 
-std::string broadcast_port(const std::string& job) { return exchange_name(job) + "/broadcast"; }
+std::string broadcast_port(const std::string& job) {
+  return messages::exchange_name(job) + "/broadcast";
+}
 
 std::vector<std::string> rank_arguments(const node::RankId& id) {
   return {id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
@@ -345,4 +357,4 @@ std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surrounding
   return std::make_unique<RankProcess>(surroundings, rank_of_arguments(argv), of, std::move(exit));
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -16,7 +16,7 @@
 #include "tests/actors/controller/simulated_processes.h"
 #include "tests/actors/controller/simulated_run.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 // The ports of a simulated fleet.
 inline constexpr const char* kAgentPort = "agent";
@@ -25,7 +25,7 @@ inline constexpr const char* kRankPort = "rank";
 inline constexpr const char* kRankEventsPort = "rank-events";
 inline constexpr const char* kRolePort = "role";
 inline constexpr const char* kBroadcastPort = "broadcast";
-std::string exchange_port(const std::string& job, const Role& role);
+std::string exchange_port(const std::string& job, const messages::Role& role);
 // The program of a simulated user: an actor that adds {"add": N} and answers the sum, and that ends
 // at {"end": CODE}.
 inline constexpr const char* kUsersProgram = "counter";
@@ -44,4 +44,4 @@ node::RankId rank_of_arguments(const std::vector<std::string>& argv);  // argv[0
 std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
                                              const std::vector<std::string>& argv, ExitSelf exit);
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

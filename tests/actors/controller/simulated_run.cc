@@ -9,7 +9,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 namespace {
 
@@ -17,8 +17,9 @@ std::uint64_t as_count(double fraction, std::int32_t of) {
   return static_cast<std::uint64_t>(fraction * of);
 }
 
-ExchangeRecords prompts_of(const SimulatedJob& job, const char* kind, std::int32_t count) {
-  ExchangeRecords records;
+exchange::ExchangeRecords prompts_of(const SimulatedJob& job, const char* kind,
+                                     std::int32_t count) {
+  exchange::ExchangeRecords records;
   const std::uint64_t unservable = as_count(job.prompts_unservable, count);
   for (std::int32_t i = 0; i < count; ++i)
     records.add(static_cast<std::uint64_t>(i) < unservable
@@ -76,9 +77,10 @@ class SimulatedPublisher final : public weights::WeightPublisher {
 
 }  // namespace
 
-std::vector<JournalledRow> journalled_rows(const JournalEvent& event, std::int64_t time_ms) {
+std::vector<JournalledRow> journalled_rows(const exchange::JournalEvent& event,
+                                           std::int64_t time_ms) {
   std::vector<JournalledRow> rows;
-  const auto add = [&](const JournalRow& row) {
+  const auto add = [&](const exchange::JournalRow& row) {
     rows.push_back({.time_ms = time_ms,
                     .kind = row.kind,
                     .group = row.group.value_or(0),
@@ -89,23 +91,24 @@ std::vector<JournalledRow> journalled_rows(const JournalEvent& event, std::int64
                     .position = row.position.value_or(-1),
                     .detail = row.detail});
   };
-  const JournalRows all = rows_of(event);
+  const exchange::JournalRows all = rows_of(event);
   const bool groups_first = all.of_event.kind != "resumed";
   if (!groups_first) add(all.of_event);
-  for (const JournalRow& row : all.of_groups) add(row);
+  for (const exchange::JournalRow& row : all.of_groups) add(row);
   if (groups_first && !all.of_event.kind.empty()) add(all.of_event);
   return rows;
 }
 
-Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch, Durability durability) {
+Result<void> MemoryRecord::journal(std::span<const exchange::JournalEvent> batch,
+                                   sqlite::Durability durability) {
   if (disk_full) return Error{ErrorCode::kFailed, "cannot write the journal: the disk is full"};
   const std::size_t before = events.size();
-  for (const JournalEvent& event : batch) {
+  for (const exchange::JournalEvent& event : batch) {
     entries.push_back({now_ms(), event});
     replayed.apply(event);
     for (JournalledRow& row : journalled_rows(event, now_ms())) events.push_back(std::move(row));
   }
-  if (durability == Durability::kPowerCut) entries_on_disk = entries.size();
+  if (durability == sqlite::Durability::kPowerCut) entries_on_disk = entries.size();
   if (on_events) on_events(std::span(events).subspan(before));
   return {};
 }
@@ -113,7 +116,7 @@ Result<void> MemoryRecord::journal(std::span<const JournalEvent> batch, Durabili
 void MemoryRecord::cut(std::size_t count) {
   entries.resize(count);
   events.clear();
-  for (const JournalEntry& entry : entries)
+  for (const exchange::JournalEntry& entry : entries)
     for (JournalledRow& row : journalled_rows(entry.event, entry.time_ms))
       events.push_back(std::move(row));
 }
@@ -153,8 +156,8 @@ Result<void> MemoryRecord::result(const std::string& text) {
   return {};
 }
 
-Result<void> MemoryRecord::replay(const std::function<void(const JournalEntry&)>& take) {
-  for (const JournalEntry& entry : entries) take(entry);
+Result<void> MemoryRecord::replay(const std::function<void(const exchange::JournalEntry&)>& take) {
+  for (const exchange::JournalEntry& entry : entries) take(entry);
   return {};
 }
 
@@ -185,13 +188,14 @@ JobShape shape_of(const SimulatedJob& job) {
                  .learner_ranks = job.learner_ranks,
                  .total_steps = job.exchange.budget.steps_total,
                  .staleness_bound = job.exchange.budget.max_staleness};
-  for (const Role& role : kTrainingRoles)
+  for (const messages::Role& role : messages::kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = job.cpus_per_rank});
   return shape;
 }
 
-ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, bool resume) {
-  ExchangeConfig config = job.exchange;
+exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id,
+                                         bool resume) {
+  exchange::ExchangeConfig config = job.exchange;
   config.job = id;
   config.seed = job.seed;
   config.resume = resume;
@@ -202,7 +206,7 @@ ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, b
   std::vector<std::optional<std::string>> data_source(config.validation.size());
   for (std::size_t i = 0; i < data_source.size(); ++i)
     if (!job.data_sources.empty()) data_source[i] = job.data_sources[i % job.data_sources.size()];
-  config.evaluation.sources = sources_of(data_source);
+  config.evaluation.sources = exchange::sources_of(data_source);
   config.prompt_at = [seed = job.seed, count = job.prompts](std::int64_t position) {
     const auto p = static_cast<std::uint64_t>(position);
     return static_cast<std::uint32_t>(derive_seed(seed, {p}) % static_cast<std::uint64_t>(count));
@@ -222,7 +226,7 @@ void PublishedWeights::lose() {
 
 JournalCount count_groups(const std::vector<JournalledRow>& events) {
   struct Group {
-    std::string fate;  // of its last row among admitted, trained, discarded
+    std::string fate;  // the kind of the group's last row among admitted, trained, discarded
     std::string reason;
     std::int64_t oldest = 0;
   };
@@ -260,4 +264,4 @@ std::string text_of(const JournalledRow& event) {
          " position=" + std::to_string(event.position) + " " + event.detail;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

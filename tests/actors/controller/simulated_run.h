@@ -1,6 +1,6 @@
-// One job of a simulated cluster: what it is (SimulatedJob) and what outlives its processes
-// (SimulatedRun): journal, payloads, checkpoints, published versions, all in memory. A run can be
-// taken up again by another cluster, as --resume does with a run directory.
+// One job of a simulated cluster: the job itself (SimulatedJob), and the state that outlives the
+// job's processes (SimulatedRun): journal, payloads, checkpoints, published versions, all in
+// memory. A run can be taken up again by another cluster, as --resume does with a run directory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 #include "actors/rollout/fake_weights.h"
 #include "tests/actors/controller/simulated_broadcast.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 struct SimulatedScorer {
   Duration score_max = std::chrono::milliseconds(20);
@@ -33,23 +33,25 @@ struct SimulatedScorer {
 struct SimulatedJob {
   std::string name = "job";
   std::uint64_t seed = 1;
-  std::map<Role, std::int32_t> replicas = {{Role::kRollout, 3}, {Role::kReward, 2}};
+  std::map<messages::Role, std::int32_t> replicas = {{messages::Role::kRollout, 3},
+                                                     {messages::Role::kReward, 2}};
   std::int32_t learner_ranks = 1;
   double cpus_per_rank = 1;
-  // Without job, seed, epoch, prompts and resume; of `evaluation` the sampling alone.
-  ExchangeConfig exchange;
+  // The configuration without job, seed, epoch, prompts and resume; only the sampling of
+  // `evaluation` is set.
+  exchange::ExchangeConfig exchange;
   std::int32_t prompts = 64;
   std::int32_t validation_prompts = 0;
-  std::vector<std::string> data_sources;  // of the validation prompts, in turn
+  std::vector<std::string> data_sources;  // the validation prompts' sources, in turn
   double prompts_unservable = 0;          // fraction
-  FakeEngineConfig engine;
+  rollout::FakeEngineConfig engine;
   std::int32_t rollout_capacity = 0;  // 0: the actor's own default
-  FakeTrainerConfig trainer;
+  learner::FakeTrainerConfig trainer;
   SimulatedScorer scorer;
   bool weights_end_with_learner = false;          // as GPU memory does; else they end with its node
   std::optional<SimulatedBroadcasts> broadcasts;  // set where exchange.broadcasts is
-  Duration load_max = std::chrono::milliseconds(200);    // of a rank, before it is ready
-  Duration payload_max = std::chrono::milliseconds(10);  // of a read or a write
+  Duration load_max = std::chrono::milliseconds(200);    // the longest time until a rank is ready
+  Duration payload_max = std::chrono::milliseconds(10);  // the longest read or write
   double payload_fails = 0;                              // fraction of reads and writes
 };
 
@@ -65,28 +67,31 @@ struct JournalledRow {
   std::int64_t position = -1;
   std::string detail;
 };
-// Of one event: those of its groups come before its own, which is the order of what happened.
-std::vector<JournalledRow> journalled_rows(const JournalEvent& event, std::int64_t time_ms);
+// The rows of one event. The rows of its groups come before the event's own row, in the order in
+// which things happened.
+std::vector<JournalledRow> journalled_rows(const exchange::JournalEvent& event,
+                                           std::int64_t time_ms);
 
-// The journal in memory. `on_events` hears of every batch of events while the exchange is in hand.
-class MemoryRecord final : public RunRecord {
+// The journal in memory. `on_events` hears of every batch of events in the exchange's turn.
+class MemoryRecord final : public exchange::RunRecord {
  public:
-  Result<void> journal(std::span<const JournalEvent> batch, Durability durability) override;
+  Result<void> journal(std::span<const exchange::JournalEvent> batch,
+                       sqlite::Durability durability) override;
   Result<void> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
-  Result<void> replay(const std::function<void(const JournalEntry&)>& take) override;
+  Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
   // Leaves only the first `count` entries, as a power cut may.
   void cut(std::size_t count);
 
-  std::vector<JournalEntry> entries;  // time_ms is virtual
-  std::size_t entries_on_disk = 0;    // of them, those that a power cut would leave
-  std::vector<JournalledRow> events;  // the rows of the entries
-  DurableState replayed;              // what a reader of the journal has
+  std::vector<exchange::JournalEntry> entries;  // time_ms is virtual
+  std::size_t entries_on_disk = 0;              // entries that a power cut would leave
+  std::vector<JournalledRow> events;            // the rows of the entries
+  exchange::DurableState replayed;              // the state that a reader of the journal has
   std::vector<std::string> metrics_lines, sample_lines;
   std::vector<StepId> best;  // as name_best() was told
   std::optional<std::string> result_json;
@@ -98,7 +103,7 @@ class MemoryRecord final : public RunRecord {
   std::size_t samples_max = std::size_t{1} << 40;
 };
 
-class MemoryPayloads final : public PayloadStore {
+class MemoryPayloads final : public exchange::PayloadStore {
  public:
   wire::PayloadRef put(std::string bytes);
   bool holds(const wire::PayloadRef& payload) const override;
@@ -116,9 +121,10 @@ class MemoryPayloads final : public PayloadStore {
 struct PublishedWeights {
   void lose();  // all versions, as with a host that goes down
 
-  std::string node;  // of the learner that published them
-  std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
-  std::map<PolicyVersion, std::uint64_t> contents;  // of what the board offers
+  std::string node;  // the node of the learner that published them
+  std::shared_ptr<rollout::FakeWeightBoard> board = std::make_shared<rollout::FakeWeightBoard>();
+  // Checksums of the versions that the board offers.
+  std::map<PolicyVersion, std::uint64_t> contents;
 };
 
 struct SimulatedRun {
@@ -126,32 +132,35 @@ struct SimulatedRun {
   const SimulatedJob job;
   MemoryRecord record;
   MemoryPayloads payload_store;
-  std::shared_ptr<FakeStore> checkpoints = std::make_shared<FakeStore>();
+  std::shared_ptr<learner::FakeStore> checkpoints = std::make_shared<learner::FakeStore>();
   PublishedWeights weights;
   std::shared_ptr<SimulatedEpochs> epochs = std::make_shared<SimulatedEpochs>();
-  Exchange* exchange = nullptr;  // while it lives
+  exchange::Exchange* exchange = nullptr;  // while it lives
 };
 
 // The prompt that the engines of a job with prompts_unservable refuse.
 inline constexpr const char* kUnservablePrompt = "a prompt beyond every limit";
 
 JobShape shape_of(const SimulatedJob& job);
-ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id, bool resume);
+exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id,
+                                         bool resume);
 std::unique_ptr<weights::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
                                                          const std::string& node);
 
-// What became of the groups of a journal, counted over distinct groups (LG-1), and the staleness of
-// what was trained, as its headers tell. The queries that a user would put to journal.sqlite.
+// The ends of the groups of a journal, counted over distinct groups (LG-1), and the staleness of
+// the trained groups, as their headers tell. A user would get the same numbers by queries to
+// journal.sqlite.
 struct JournalCount {
   std::int64_t issued = 0, trained = 0, live = 0;
   std::map<std::string, std::int64_t> discarded;  // by reason
   std::int64_t staleness_max = 0;
   std::int64_t trained_twice = 0;  // LG-2, within one lineage
-  std::int64_t trainings = 0;      // of groups, those that a resume undid included
+  // How often groups were trained, trainings that a resume undid included.
+  std::int64_t trainings = 0;
   std::int64_t steps_repeated = 0;
 };
 JournalCount count_groups(const std::vector<JournalledRow>& events);
 
 std::string text_of(const JournalledRow& event);  // one line of a trace
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -6,7 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/node/agent.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 using actor::Delivery;
 
@@ -16,7 +16,7 @@ constexpr Duration kAnswerWithin = std::chrono::seconds(10);
 constexpr std::int64_t kNodeMemoryBytes = std::int64_t{64} << 30;
 constexpr const char* kRunFolder = "runs/";
 
-std::string simulated_agent(const std::string& node) { return node_peer(node, 0); }
+std::string simulated_agent(const std::string& node) { return messages::node_peer(node, 0); }
 
 node::RankId rank_of(const link::PeerId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
@@ -41,9 +41,11 @@ SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& 
   controller_ = system_->spawn<Controller>("controller", [this, seed] {
     return std::make_unique<Controller>(derive_seed(seed, "controller"), actions());
   });
-  directory_.expose(kRankEventsPort, actor::narrow<RankEvents>(controller_), rank_door());
-  directory_.expose(kAgentEventsPort, actor::narrow<node::AgentEvents>(controller_),
-                    agent_door([this](const node::RankId& rank) { return roster_.node_of(rank); }));
+  directory_.expose(kRankEventsPort, actor::narrow<messages::RankEvents>(controller_),
+                    doors::rank_door());
+  directory_.expose(
+      kAgentEventsPort, actor::narrow<node::AgentEvents>(controller_),
+      doors::agent_door([this](const node::RankId& rank) { return roster_.node_of(rank); }));
   network_.serve(link_callbacks());
 }
 
@@ -57,8 +59,6 @@ SimulatedCluster::~SimulatedCluster() {
     run->exchange = nullptr;
   }
 }
-
-// ---- nodes and ranks
 
 void SimulatedCluster::add_node(const std::string& name, double cpus) {
   const auto node = std::make_shared<Node>();
@@ -134,7 +134,7 @@ void SimulatedCluster::report_hung(const node::RankId& rank) {
 link::LinkCallbacks SimulatedCluster::link_callbacks() {
   link::LinkCallbacks callbacks;
   callbacks.on_up = [this](const link::PeerId& peer, const link::Hello& hello) {
-    if (is_node_peer(peer.name))
+    if (messages::is_node_peer(peer.name))
       agents_[hello.opaque] = directory_.remote<node::AgentInbox>(
           {kAgentPort, {}},
           [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
@@ -142,8 +142,8 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
       CHECK(controller_.tell(RankConnected{rank_of(peer, hello)}) == Delivery::kAccepted);
   };
   callbacks.on_down = [this](const link::PeerId& peer, const link::Down&) {
-    if (is_node_peer(peer.name)) {
-      (void)controller_.tell(NodeDown{node_of_peer(peer.name), peer.incarnation});
+    if (messages::is_node_peer(peer.name)) {
+      (void)controller_.tell(NodeDown{messages::node_of_peer(peer.name), peer.incarnation});
       return;
     }
     const auto at = peer.name.find('@');
@@ -158,22 +158,20 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
   return callbacks;
 }
 
-// ---- the controller's actions
-
 ControllerActions SimulatedCluster::actions() {
   ControllerActions actions;
   actions.agent = [this](const std::string& node, Incarnation) { return agents_[node]; };
   actions.rank = [this](const node::RankId& id) {
-    const link::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
-    return directory_.remote<RankInbox>({kRankPort, {}}, [this, peer](std::string frame) {
+    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    return directory_.remote<messages::RankInbox>({kRankPort, {}}, [this, peer](std::string frame) {
       return network_.to_client(peer, std::move(frame));
     });
   };
   actions.program = [this](const node::RankId& id) {
-    const link::PeerId peer{rank_name(id.actor, id.rank), id.incarnation};
-    return directory_.remote<ProgramInbox>({kRankPort, {}}, [this, peer](std::string frame) {
-      return network_.to_client(peer, std::move(frame));
-    });
+    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    return directory_.remote<messages::ProgramInbox>(
+        {kRankPort, {}},
+        [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
   };
   actions.write_result = [this](const JobRecord& job, const std::string& json) -> Result<void> {
     trace_.push_back(now_text() + " result of " + job.id + ": " + json);
@@ -194,7 +192,7 @@ ControllerActions SimulatedCluster::actions() {
   };
   actions.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
   actions.close_exchange = [this](const std::string& job) { close_exchange(job); };
-  actions.journal = [this](const ClusterEvent& event) -> Result<void> {
+  actions.journal = [this](const runs::ClusterEvent& event) -> Result<void> {
     trace_.push_back(now_text() + " " + event.kind + " " + event.subject + ": " + event.message);
     for (const char* const state : {"Succeeded", "Failed", "Cancelled"})
       if (event.kind == "job" && event.message.starts_with(std::string(state) + ":")) {
@@ -218,42 +216,48 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
       return network_.to_client(peer, std::move(frame));
     });
   };
-  const ExchangeLinks links{
-      .rollout = [dial](const auto& a) { return dial.template operator()<RolloutInbox>(a); },
-      .reward = [dial](const auto& a) { return dial.template operator()<RewardInbox>(a); },
-      .learner = [dial](const auto& a) { return dial.template operator()<LearnerInbox>(a); },
+  const exchange::ExchangeLinks links{
+      .rollout =
+          [dial](const auto& a) { return dial.template operator()<messages::RolloutInbox>(a); },
+      .reward =
+          [dial](const auto& a) { return dial.template operator()<messages::RewardInbox>(a); },
+      .learner =
+          [dial](const auto& a) { return dial.template operator()<messages::LearnerInbox>(a); },
       .broadcast =
           [dial](const auto& a) {
-            return dial.template operator()<BroadcastInbox>(a, kBroadcastPort);
+            return dial.template operator()<messages::BroadcastInbox>(a, kBroadcastPort);
           },
-      .controller = actor::narrow<ExchangeNotices>(controller_),
+      .controller = actor::narrow<messages::ExchangeNotices>(controller_),
       .refuse =
           [](const actor::Address&, const std::string& why) {
             log::error("{}", why);
             CHECK(false);  // all of these peers are honest
           }};
-  const ExchangeConfig config = exchange_config(run->job, job.id, job.shape.resume_dir.has_value());
-  const auto exchange = system_->spawn<Exchange>(exchange_name(job.id), [=] {
-    auto made = std::make_unique<Exchange>(config, links, run->record, run->payload_store);
+  const exchange::ExchangeConfig config =
+      exchange_config(run->job, job.id, job.shape.resume_dir.has_value());
+  const auto exchange = system_->spawn<exchange::Exchange>(messages::exchange_name(job.id), [=] {
+    auto made =
+        std::make_unique<exchange::Exchange>(config, links, run->record, run->payload_store);
     run->exchange = made.get();
     return made;
   });
-  directory_.expose(exchange_port(job.id, Role::kRollout), actor::narrow<RolloutEvents>(exchange),
-                    rollout_door(job.id));
-  directory_.expose(exchange_port(job.id, Role::kReward), actor::narrow<RewardEvents>(exchange),
-                    reward_door(job.id));
-  directory_.expose(exchange_port(job.id, Role::kLearner), actor::narrow<LearnerEvents>(exchange),
-                    learner_door(job.id));
-  directory_.expose(broadcast_port(job.id), actor::narrow<BroadcastEvents>(exchange),
-                    broadcast_door(job.id));
+  directory_.expose(exchange_port(job.id, messages::Role::kRollout),
+                    actor::narrow<messages::RolloutEvents>(exchange), doors::rollout_door(job.id));
+  directory_.expose(exchange_port(job.id, messages::Role::kReward),
+                    actor::narrow<messages::RewardEvents>(exchange), doors::reward_door(job.id));
+  directory_.expose(exchange_port(job.id, messages::Role::kLearner),
+                    actor::narrow<messages::LearnerEvents>(exchange), doors::learner_door(job.id));
+  directory_.expose(broadcast_port(job.id), actor::narrow<messages::BroadcastEvents>(exchange),
+                    doors::broadcast_door(job.id));
   return actor::narrow<ExchangeControl>(exchange);
 }
 
 void SimulatedCluster::close_exchange(const std::string& job) {
   if (!runs_.at(job)) return;
-  for (const Role& role : kTrainingRoles) directory_.withdraw(exchange_port(job, role));
+  for (const messages::Role& role : messages::kTrainingRoles)
+    directory_.withdraw(exchange_port(job, role));
   directory_.withdraw(broadcast_port(job));
-  system_->stop(exchange_name(job));
+  system_->stop(messages::exchange_name(job));
   runs_.at(job)->exchange = nullptr;
 }
 
@@ -270,8 +274,6 @@ void SimulatedCluster::record(const std::string& job, SimulatedRun& run,
 }
 
 std::string SimulatedCluster::now_text() const { return std::to_string(executor_.now().ns); }
-
-// ---- what a user does
 
 template <class Q>
 Result<typename Q::Reply> SimulatedCluster::ask(Q question) {
@@ -294,7 +296,8 @@ Result<std::string> SimulatedCluster::submit_actors(const JobShape& shape) {
   return ask(Submit{shape});
 }
 
-Result<AskedJson> SimulatedCluster::ask_program(const std::string& actor, const std::string& body) {
+Result<messages::AskedJson> SimulatedCluster::ask_program(const std::string& actor,
+                                                          const std::string& body) {
   return ask(AskProgram{actor, body, kAnswerWithin / 2});
 }
 
@@ -307,7 +310,7 @@ Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) 
   return ask(Submit{shape});
 }
 
-Result<Nothing> SimulatedCluster::scale(const std::string& job, const Role& role,
+Result<Nothing> SimulatedCluster::scale(const std::string& job, const messages::Role& role,
                                         std::int32_t replicas) {
   return ask(Scale{{job, role, replicas}});
 }
@@ -339,4 +342,4 @@ std::shared_ptr<SimulatedRun> SimulatedCluster::run_of(const std::string& job) c
   return runs_.at(job);
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -21,7 +21,7 @@
 #include "tests/actors/controller/simulated_rank.h"
 #include "tests/actors/controller/simulated_run.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 
 struct ClusterConditions {
   NetworkConditions network;
@@ -41,10 +41,10 @@ class SimulatedCluster {
   // Each asks the controller and runs the cluster until it answers.
   Result<std::string> submit(const SimulatedJob& job);
   Result<std::string> submit_actors(const JobShape& shape);  // without roles of training
-  Result<AskedJson> ask_program(const std::string& actor, const std::string& body);
+  Result<messages::AskedJson> ask_program(const std::string& actor, const std::string& body);
   // Takes up a run that another cluster began; the versions it had published are kept or lost.
   Result<std::string> resume(std::shared_ptr<SimulatedRun> run);
-  Result<Nothing> scale(const std::string& job, const Role& role, std::int32_t replicas);
+  Result<Nothing> scale(const std::string& job, const messages::Role& role, std::int32_t replicas);
   Result<Nothing> cancel(const std::string& job);
   Result<Nothing> await(ClusterCondition condition);
   ClusterView view();
@@ -86,12 +86,12 @@ class SimulatedCluster {
   actor::SimulatedExecutor executor_;
   SimulatedNetwork network_;
   const ClusterConditions conditions_;
-  link::Directory directory_;  // of the controller's process
+  link::Directory directory_;  // the directory of the controller's process
   std::unique_ptr<actor::System> system_;
   actor::Ref<Controller::Inbox> controller_;
   std::map<std::string, std::shared_ptr<Node>> nodes_;
   std::map<std::string, actor::Ref<node::AgentInbox>> agents_;
-  Roster roster_;
+  doors::Roster roster_;
   std::uint64_t node_lives_ = 0;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
   std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;  // null: a job of actors alone
@@ -99,4 +99,4 @@ class SimulatedCluster {
   std::vector<std::string> trace_;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -1,5 +1,7 @@
 // The whole control plane in virtual time: liveness, the ledger and the staleness bound under
 // deaths, scaling and cancelling; and that a seed repeats. Every failure prints its seed.
+//
+// Tests actors/controller/controller_core.h, actors/exchange/exchange.h.
 #include "tests/actors/controller/simulation.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +13,7 @@
 #include "tests/actors/controller/scenario.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
@@ -223,12 +225,13 @@ TEST(Simulation, ScalesWhileItTrainsAndDies) {
     auto cluster = cluster_of(seed, random_conditions(seed));
     const Kills kills(*cluster, seed, {.later = 3});
     SimulatedJob job = random_job(seed);
-    job.replicas = {{Role::kRollout, 1}, {Role::kReward, 1}};
+    job.replicas = {{messages::Role::kRollout, 1}, {messages::Role::kReward, 1}};
     const auto id = cluster->submit(job);
     ASSERT_TRUE(id.has_value());
     Rng rng(derive_seed(seed, "scale"));
     for (int i = 0; i < 12 && !cluster->final(*id); ++i) {
-      const Role role = rng.below(3) == 0 ? Role::kReward : Role::kRollout;
+      const messages::Role role =
+          rng.below(3) == 0 ? messages::Role::kReward : messages::Role::kRollout;
       const auto scaled = cluster->scale(*id, role, 1 + static_cast<std::int32_t>(rng.below(3)));
       EXPECT_TRUE(scaled || cluster->run_of(*id)->record.result_json);
       cluster->run_for(Duration(rng.below(rng.below(4) == 0 ? 1'000'000'000 : 100'000'000)));
@@ -244,10 +247,10 @@ TEST(Simulation, ScalingDownDrainsWithoutLoss) {
   job.exchange.budget.steps_total = 60;
   const auto id = cluster->submit(job);
   cluster->run_for(1500ms);
-  ASSERT_TRUE(cluster->scale(*id, Role::kRollout, 1).has_value());
+  ASSERT_TRUE(cluster->scale(*id, messages::Role::kRollout, 1).has_value());
   cluster->run_for(1s);
   EXPECT_EQ(cluster->view().jobs[0].actors.size(), 1u + 2u + 1u);
-  ASSERT_TRUE(cluster->scale(*id, Role::kRollout, 4).has_value());
+  ASSERT_TRUE(cluster->scale(*id, messages::Role::kRollout, 4).has_value());
   cluster->run_for(1s);
   EXPECT_EQ(cluster->ranks_running().size(), 4u + 2u + 1u);
   run_to_end(*cluster, *id);
@@ -367,8 +370,6 @@ TEST(Simulation, ShapeThatNeverFitsIsRefused) {
   EXPECT_TRUE(cluster->view().jobs.empty());
 }
 
-// ---- ends that are no success
-
 TEST(Simulation, RunThatCannotBeOpenedFailsAndLeavesNothing) {
   auto cluster = cluster_of(1);
   cluster->fail_to_open_exchanges = true;
@@ -396,10 +397,10 @@ TEST(Simulation, FullDiskFailsTheJobWithItsReason) {
 }
 
 TEST(Simulation, ActorThatAlwaysDiesFailsTheJobWithTheRootCause) {
-  for (const Role& role : kTrainingRoles) {
+  for (const messages::Role& role : messages::kTrainingRoles) {
     auto cluster = cluster_of(2);
     SimulatedJob job = plain_job(2);
-    job.replicas = {{Role::kRollout, 1}, {Role::kReward, 1}};
+    job.replicas = {{messages::Role::kRollout, 1}, {messages::Role::kReward, 1}};
     job.exchange.budget.steps_total = 1'000'000;
     const auto id = cluster->submit(job);
     const std::string victim = actor_name(*id, role, 0);
@@ -418,4 +419,4 @@ TEST(Simulation, ActorThatAlwaysDiesFailsTheJobWithTheRootCause) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::controller

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tandem::actors {
+namespace tandem::doors {
 namespace {
 
 using link::Hello;
@@ -27,9 +27,10 @@ const PeerId kRolloutPeer{"j-1/rollout/0", {4}};
 const PeerId kRewardPeer{"j-1/reward/0", {5}};
 const PeerId kLearnerPeer{"j-1/learner/0", {6}};
 
-Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
+messages::Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
 
-GroupHeader group(std::vector<TrajectoryHeader> trajectories, std::int32_t prompt_tokens = 1) {
+messages::GroupHeader group(std::vector<messages::TrajectoryHeader> trajectories,
+                            std::int32_t prompt_tokens = 1) {
   return {.group = GroupId{1}, .prompt_tokens = prompt_tokens, .trajectories = trajectories};
 }
 
@@ -47,191 +48,215 @@ void expect_all(const link::Door<Events>& door, const PeerId& from,
 }
 
 TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
-  const Sender me = self(kRolloutPeer);
-  const TrajectoryHeader fine{PolicyVersion{0}, PolicyVersion{3}, 5};
+  const messages::Sender me = self(kRolloutPeer);
+  const messages::TrajectoryHeader fine{PolicyVersion{0}, PolicyVersion{3}, 5};
   const auto door = rollout_door("j-1");
-  expect_all<RolloutEvents>(
+  expect_all<messages::RolloutEvents>(
       door, kRolloutPeer,
-      {RolloutUp{me, 1}, Installed{me, kInitialWeights, 0.5}, Generated{me, {group({fine, fine})}},
-       Unservable{me}, Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, RolloutStats{me}},
+      {messages::RolloutUp{me, 1}, messages::Installed{me, kInitialWeights, 0.5},
+       messages::Generated{me, {group({fine, fine})}}, messages::Unservable{me},
+       messages::Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, messages::RolloutStats{me}},
       true);
-  const auto of = [&](TrajectoryHeader wrong) {
-    return Generated{me, {group({fine}), group({fine, wrong})}};
+  const auto of = [&](messages::TrajectoryHeader wrong) {
+    return messages::Generated{me, {group({fine}), group({fine, wrong})}};
   };
   const PolicyVersion huge{std::numeric_limits<std::int64_t>::max()};
-  RolloutStats nan{me}, negative{me}, endless{me};
+  messages::RolloutStats nan{me}, negative{me}, endless{me};
   nan.kv_cache_usage = kNan;
   negative.requests_running = -1;
   endless.busy_seconds = kInf;
-  RolloutStats short_one{me}, long_one{me}, absurd{me}, backwards{me};
+  messages::RolloutStats short_one{me}, long_one{me}, absurd{me}, backwards{me};
   short_one.latencies.queue.counts.pop_back();
   long_one.latencies.first_token.counts.push_back(0);
   absurd.latencies.token.counts[3] = std::numeric_limits<std::uint64_t>::max();
   backwards.latencies.request.sum = -1;
-  expect_all<RolloutEvents>(door, kRolloutPeer,
-                            {RolloutUp{me, 0},
-                             RolloutUp{me, -5},
-                             Installed{me, PolicyVersion{-2}},
-                             Installed{me, huge},
-                             Installed{me, PolicyVersion{1}, -1},
-                             Installed{me, {}, kNan},
-                             Generated{me, {group({})}},
-                             Generated{me, {group({fine}, -1)}},
-                             of({PolicyVersion{-2}, PolicyVersion{0}, 1}),
-                             of({PolicyVersion{2}, PolicyVersion{1}, 1}),
-                             of({PolicyVersion{0}, huge, 1}),
-                             of({PolicyVersion{0}, PolicyVersion{0}, -1}),
-                             Evaluated{me, {}, {{-1, 0, "t", false}}, {}},
-                             Evaluated{me, {}, {{1, -1, "t", false}}, {}},
-                             Evaluated{me, {}, {}, {-1}},
-                             nan,
-                             negative,
-                             endless,
-                             short_one,
-                             long_one,
-                             absurd,
-                             backwards},
-                            false);
+  expect_all<messages::RolloutEvents>(door, kRolloutPeer,
+                                      {messages::RolloutUp{me, 0},
+                                       messages::RolloutUp{me, -5},
+                                       messages::Installed{me, PolicyVersion{-2}},
+                                       messages::Installed{me, huge},
+                                       messages::Installed{me, PolicyVersion{1}, -1},
+                                       messages::Installed{me, {}, kNan},
+                                       messages::Generated{me, {group({})}},
+                                       messages::Generated{me, {group({fine}, -1)}},
+                                       of({PolicyVersion{-2}, PolicyVersion{0}, 1}),
+                                       of({PolicyVersion{2}, PolicyVersion{1}, 1}),
+                                       of({PolicyVersion{0}, huge, 1}),
+                                       of({PolicyVersion{0}, PolicyVersion{0}, -1}),
+                                       messages::Evaluated{me, {}, {{-1, 0, "t", false}}, {}},
+                                       messages::Evaluated{me, {}, {{1, -1, "t", false}}, {}},
+                                       messages::Evaluated{me, {}, {}, {-1}},
+                                       nan,
+                                       negative,
+                                       endless,
+                                       short_one,
+                                       long_one,
+                                       absurd,
+                                       backwards},
+                                      false);
   EXPECT_EQ(door(kRolloutPeer, short_one).error().message,
             "RolloutStats: vllm:request_queue_time_seconds has 21 buckets, not 22");
 }
 
 TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
-  const Sender me = self(kRewardPeer);
+  const messages::Sender me = self(kRewardPeer);
   const auto door = reward_door("j-1");
-  expect_all<RewardEvents>(door, kRewardPeer,
-                           {RewardUp{me, 1}, GroupsScored{me, {{GroupId{1}, 1, {Scored{-2.5}}}}},
-                            GroupsScored{me, {{GroupId{1}, 1, {ScoreFailed{"why"}}}}},
-                            TextsScored{me, {}, {{0, 0, Scored{1}}}}},
-                           true);
-  expect_all<RewardEvents>(
+  expect_all<messages::RewardEvents>(
       door, kRewardPeer,
-      {RewardUp{me, 0}, GroupsScored{me, {{GroupId{1}, 1, {Scored{kNan}}}}},
-       GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-kInf}}}}},
-       GroupsScored{me, {{GroupId{1}, 1, {Scored{1e39}}}}},
-       GroupsScored{me, {{GroupId{1}, 1, {Scored{1, {}, std::string(kExtraBytesMax + 1, 'x')}}}}},
-       TextsScored{me, {}, {{-1, 0, Scored{1}}}}, TextsScored{me, {}, {{1, -1, Scored{1}}}},
-       TextsScored{me, {}, {{1, 0, Scored{kInf}}}}, TextsScored{me, {}, {{1, 0, Scored{1e300}}}},
-       GroupsScored{me, {{GroupId{1}, 1, {Scored{1}, Scored{-1e39}}}}}},
+      {messages::RewardUp{me, 1},
+       messages::GroupsScored{me, {{GroupId{1}, 1, {messages::Scored{-2.5}}}}},
+       messages::GroupsScored{me, {{GroupId{1}, 1, {messages::ScoreFailed{"why"}}}}},
+       messages::TextsScored{me, {}, {{0, 0, messages::Scored{1}}}}},
+      true);
+  expect_all<messages::RewardEvents>(
+      door, kRewardPeer,
+      {messages::RewardUp{me, 0},
+       messages::GroupsScored{me, {{GroupId{1}, 1, {messages::Scored{kNan}}}}},
+       messages::GroupsScored{me,
+                              {{GroupId{1}, 1, {messages::Scored{1}, messages::Scored{-kInf}}}}},
+       messages::GroupsScored{me, {{GroupId{1}, 1, {messages::Scored{1e39}}}}},
+       messages::GroupsScored{
+           me,
+           {{GroupId{1},
+             1,
+             {messages::Scored{1, {}, std::string(messages::kExtraBytesMax + 1, 'x')}}}}},
+       messages::TextsScored{me, {}, {{-1, 0, messages::Scored{1}}}},
+       messages::TextsScored{me, {}, {{1, -1, messages::Scored{1}}}},
+       messages::TextsScored{me, {}, {{1, 0, messages::Scored{kInf}}}},
+       messages::TextsScored{me, {}, {{1, 0, messages::Scored{1e300}}}},
+       messages::GroupsScored{me,
+                              {{GroupId{1}, 1, {messages::Scored{1}, messages::Scored{-1e39}}}}}},
       false);
 }
 
 TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
-  const Sender me = self(kLearnerPeer);
+  const messages::Sender me = self(kLearnerPeer);
   const auto door = learner_door("j-1");
-  const Publication first{PolicyVersion{0}, kInitialWeights, 1, 2, 0.1, {}, {PolicyVersion{0}}};
-  const Publication third{.version = PolicyVersion{3},
-                          .oldest_retained = PolicyVersion{1},
-                          .offered = {PolicyVersion{1}, PolicyVersion{3}}};
-  StepCommitted committed{.from = me, .step = StepId{2}, .publication = third};
-  expect_all<LearnerEvents>(
+  const messages::Publication first{PolicyVersion{0},  kInitialWeights, 1, 2, 0.1, {},
+                                    {PolicyVersion{0}}};
+  const messages::Publication third{.version = PolicyVersion{3},
+                                    .oldest_retained = PolicyVersion{1},
+                                    .offered = {PolicyVersion{1}, PolicyVersion{3}}};
+  messages::StepCommitted committed{.from = me, .step = StepId{2}, .publication = third};
+  expect_all<messages::LearnerEvents>(
       door, kLearnerPeer,
-      {LearnerUp{me, {}}, LearnerUp{me, StepId{4}},
-       LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
-       LearnerUp{me, {}, wire::WeightSource{.host = "host"}},
-       LearnerUp{me, StepId{4}, {}, {kInitialWeights, PolicyVersion{4}}}, Published{me, third},
-       WarmStartProgress{me, 1, 2, kNan, {}}, WarmStarted{me, 3, first}, committed,
-       StepCommitted{.from = me}, CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
-       LearnerFailed{me, "why"}},
+      {messages::LearnerUp{me, {}}, messages::LearnerUp{me, StepId{4}},
+       messages::LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", "b"}},
+       messages::LearnerUp{me, {}, wire::WeightSource{.host = "host"}},
+       messages::LearnerUp{me, StepId{4}, {}, {kInitialWeights, PolicyVersion{4}}},
+       messages::Published{me, third}, messages::WarmStartProgress{me, 1, 2, kNan, {}},
+       messages::WarmStarted{me, 3, first}, committed, messages::StepCommitted{.from = me},
+       messages::CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
+       messages::LearnerFailed{me, "why"}},
       true);
   const StepId huge{std::numeric_limits<std::int64_t>::max()};
-  StepCommitted other = committed, overflow = committed;
+  messages::StepCommitted other = committed, overflow = committed;
   other.publication->version = PolicyVersion{4};
   overflow.step = huge;
-  expect_all<LearnerEvents>(
+  expect_all<messages::LearnerEvents>(
       door, kLearnerPeer,
-      {LearnerUp{me, StepId{-1}},
-       LearnerUp{me, huge},
-       LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", ""}},
-       LearnerUp{me, {}, wire::WeightSource{"host", "", "a", "b"}},
-       LearnerUp{me, {}, wire::WeightSource{}},
-       LearnerUp{me, {}, wire::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
-       LearnerUp{me, {}, wire::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
-       LearnerUp{me, {}, {}, {PolicyVersion{-2}}},
-       LearnerUp{me, {}, {}, std::vector<PolicyVersion>(kOfferedMax + 1)},
-       Published{me, {.version = {-2}, .oldest_retained = {-2}, .offered = {{-2}}}},
-       Published{me, {.version = {1}, .oldest_retained = {2}, .offered = {{1}}}},
-       Published{me, {.version = {1}, .oldest_retained = {0}, .offered = {{0}}}},
-       Published{me, {{1}, {0}, 0, 0, kNan, {}, {{1}}}},
-       WarmStartProgress{me, -1, 2},
-       WarmStarted{me, -1, first},
-       WarmStarted{me, 1, third},
+      {messages::LearnerUp{me, StepId{-1}},
+       messages::LearnerUp{me, huge},
+       messages::LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", ""}},
+       messages::LearnerUp{me, {}, wire::WeightSource{"host", "", "a", "b"}},
+       messages::LearnerUp{me, {}, wire::WeightSource{}},
+       messages::LearnerUp{me, {}, wire::WeightSource{"host", "ipc:///tmp/socket", "a", "b"}},
+       messages::LearnerUp{
+           me, {}, wire::WeightSource{std::string(600, 'h'), "10.0.0.1:7", "a", "b"}},
+       messages::LearnerUp{me, {}, {}, {PolicyVersion{-2}}},
+       messages::LearnerUp{me, {}, {}, std::vector<PolicyVersion>(messages::kOfferedMax + 1)},
+       messages::Published{me, {.version = {-2}, .oldest_retained = {-2}, .offered = {{-2}}}},
+       messages::Published{me, {.version = {1}, .oldest_retained = {2}, .offered = {{1}}}},
+       messages::Published{me, {.version = {1}, .oldest_retained = {0}, .offered = {{0}}}},
+       messages::Published{me, {{1}, {0}, 0, 0, kNan, {}, {{1}}}},
+       messages::WarmStartProgress{me, -1, 2},
+       messages::WarmStarted{me, -1, first},
+       messages::WarmStarted{me, 1, third},
        other,
        overflow,
-       CheckpointSaved{me, StepId{-1}},
-       CheckpointSaved{me, huge},
-       CheckpointSaved{me, StepId{1}, "d", "\xff\xfe"},
-       CheckpointSaved{me, StepId{1}, "d", std::string(65, 'a')}},
+       messages::CheckpointSaved{me, StepId{-1}},
+       messages::CheckpointSaved{me, huge},
+       messages::CheckpointSaved{me, StepId{1}, "d", "\xff\xfe"},
+       messages::CheckpointSaved{me, StepId{1}, "d", std::string(65, 'a')}},
       false);
 }
 
 TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
   const auto door = broadcast_door("j-1");
   const std::string id(128, 'i');
-  const auto progress = [](const Sender& me, std::size_t operations, std::int64_t since_ms,
-                           std::size_t label) {
-    return EpochProgress{
+  const auto progress = [](const messages::Sender& me, std::size_t operations,
+                           std::int64_t since_ms, std::size_t label) {
+    return messages::EpochProgress{
         me, 3,
-        std::vector(operations, EpochOperation{1, std::string(label, 'l'), 8, {}, since_ms})};
+        std::vector(operations,
+                    messages::EpochOperation{1, std::string(label, 'l'), 8, {}, since_ms})};
   };
   for (const PeerId& peer : {kRolloutPeer, kLearnerPeer}) {
-    const Sender me = self(peer);
-    expect_all<BroadcastEvents>(
+    const messages::Sender me = self(peer);
+    expect_all<messages::BroadcastEvents>(
         door, peer,
-        {BroadcastUp{me, 22809}, EpochOpened{me, 1, id, 7}, EpochJoined{me, 1}, EpochInUse{me, 1},
-         EpochFailed{me, 1, "why"}, EpochLeft{me, 1}, progress(me, 0, 0, 0),
-         progress(me, kEpochOperationsMax, 5000, 100)},
+        {messages::BroadcastUp{me, 22809}, messages::EpochOpened{me, 1, id, 7},
+         messages::EpochJoined{me, 1}, messages::EpochInUse{me, 1},
+         messages::EpochFailed{me, 1, "why"}, messages::EpochLeft{me, 1}, progress(me, 0, 0, 0),
+         progress(me, messages::kEpochOperationsMax, 5000, 100)},
         true);
-    expect_all<BroadcastEvents>(
+    expect_all<messages::BroadcastEvents>(
         door, peer,
-        {BroadcastUp{me, 0}, BroadcastUp{me, -1}, EpochOpened{me, 1, ""},
-         EpochOpened{me, 1, std::string(129, 'i')},
-         EpochOpened{me, 1, id, 7, std::string(kLayoutBytesMax + 1, 'x')},
-         EpochFailed{me, 1, std::string(1 << 20, 'x')}, progress(me, kEpochOperationsMax + 1, 0, 0),
-         progress(me, 1, -1, 0), progress(me, 1, std::numeric_limits<std::int64_t>::max(), 0),
-         progress(me, 1, 0, 1 << 20)},
+        {messages::BroadcastUp{me, 0}, messages::BroadcastUp{me, -1},
+         messages::EpochOpened{me, 1, ""}, messages::EpochOpened{me, 1, std::string(129, 'i')},
+         messages::EpochOpened{me, 1, id, 7, std::string(messages::kLayoutBytesMax + 1, 'x')},
+         messages::EpochFailed{me, 1, std::string(1 << 20, 'x')},
+         progress(me, messages::kEpochOperationsMax + 1, 0, 0), progress(me, 1, -1, 0),
+         progress(me, 1, std::numeric_limits<std::int64_t>::max(), 0), progress(me, 1, 0, 1 << 20)},
         false);
   }
-  const Sender me = self(kLearnerPeer);
-  Publication publication{.version = {3}, .oldest_retained = {1}, .offered = {PolicyVersion{3}}};
+  const messages::Sender me = self(kLearnerPeer);
+  messages::Publication publication{
+      .version = {3}, .oldest_retained = {1}, .offered = {PolicyVersion{3}}};
   for (const auto& [place, fine] :
        {std::pair{wire::BroadcastPlace{1, 1}, true}, std::pair{wire::BroadcastPlace{0, 1}, false},
         std::pair{wire::BroadcastPlace{1, 0}, false}}) {
     publication.broadcast = place;
-    expect_all<LearnerEvents>(learner_door("j-1"), kLearnerPeer, {Published{me, publication}},
-                              fine);
+    expect_all<messages::LearnerEvents>(learner_door("j-1"), kLearnerPeer,
+                                        {messages::Published{me, publication}}, fine);
   }
 }
 
 TEST(Doors, EveryActorSpeaksForItself_DR1) {
   const auto rollout = rollout_door("j-1");
-  const RolloutUp own{self(kRolloutPeer), 1};
+  const messages::RolloutUp own{self(kRolloutPeer), 1};
   EXPECT_TRUE(rollout(kRolloutPeer, own));
   EXPECT_FALSE(rollout({"j-1/rollout/1", {4}}, own)) << "another actor";
   EXPECT_FALSE(rollout({"j-1/rollout/0", {5}}, own)) << "another incarnation";
-  EXPECT_FALSE(rollout(kRewardPeer, RolloutUp{self(kRewardPeer), 1})) << "another role";
+  EXPECT_FALSE(rollout(kRewardPeer, messages::RolloutUp{self(kRewardPeer), 1})) << "another role";
   EXPECT_FALSE(rollout_door("j-2")(kRolloutPeer, own)) << "another job";
-  EXPECT_FALSE(rollout({"node/a", {4}}, RolloutUp{{"node/a", {4}}, 1}));
+  EXPECT_FALSE(rollout({"node/a", {4}}, messages::RolloutUp{{"node/a", {4}}, 1}));
   const auto broadcast = broadcast_door("j-1");
-  EXPECT_FALSE(broadcast(kRolloutPeer, EpochJoined{self(kLearnerPeer), 1})) << "another actor";
-  EXPECT_FALSE(broadcast(kRolloutPeer, EpochJoined{{kRolloutPeer.name, {5}}, 1}));
-  EXPECT_FALSE(broadcast(kRewardPeer, BroadcastUp{self(kRewardPeer), 22809})) << "another role";
-  EXPECT_FALSE(broadcast({"j-1/learner/0@1", {6}}, BroadcastUp{self(kLearnerPeer), 22809}));
-  EXPECT_FALSE(broadcast_door("j-2")(kRolloutPeer, BroadcastUp{self(kRolloutPeer), 22809}));
-  EXPECT_FALSE(reward_door("j-1")(kRolloutPeer, RewardUp{self(kRolloutPeer), 1}));
-  EXPECT_FALSE(learner_door("j-1")(kRolloutPeer, LearnerUp{self(kRolloutPeer), {}}));
-  EXPECT_FALSE(learner_door("j-1")({"j-1/learner/0@1", {6}}, LearnerUp{self(kLearnerPeer), {}}));
+  EXPECT_FALSE(broadcast(kRolloutPeer, messages::EpochJoined{self(kLearnerPeer), 1}))
+      << "another actor";
+  EXPECT_FALSE(broadcast(kRolloutPeer, messages::EpochJoined{{kRolloutPeer.name, {5}}, 1}));
+  EXPECT_FALSE(broadcast(kRewardPeer, messages::BroadcastUp{self(kRewardPeer), 22809}))
+      << "another role";
+  EXPECT_FALSE(
+      broadcast({"j-1/learner/0@1", {6}}, messages::BroadcastUp{self(kLearnerPeer), 22809}));
+  EXPECT_FALSE(
+      broadcast_door("j-2")(kRolloutPeer, messages::BroadcastUp{self(kRolloutPeer), 22809}));
+  EXPECT_FALSE(reward_door("j-1")(kRolloutPeer, messages::RewardUp{self(kRolloutPeer), 1}));
+  EXPECT_FALSE(learner_door("j-1")(kRolloutPeer, messages::LearnerUp{self(kRolloutPeer), {}}));
+  EXPECT_FALSE(
+      learner_door("j-1")({"j-1/learner/0@1", {6}}, messages::LearnerUp{self(kLearnerPeer), {}}));
 
   const auto rank = rank_door();
-  EXPECT_TRUE(rank(kLearnerPeer, RankListening{"j-1/learner/0", {6}, "127.0.0.1:9"}));
-  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, RankReady{"j-1/learner/0", {6}, 2}));
-  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, RankFailed{"j-1/learner/0", {6}, 2, "why"}));
-  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, RankReady{"j-1/learner/0", {6}, 2}));
-  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, RankListening{"j-1/learner/0", {6}, "x"}));
-  EXPECT_FALSE(rank(kRolloutPeer, RankFailed{"j-1/learner/0", {6}, 0, "why"}));
-  EXPECT_FALSE(rank(kLearnerPeer, RankReady{"j-1/learner/0", {7}, 0}));
-  EXPECT_FALSE(rank(kLearnerPeer, RankReady{"j-1/learner/0", {6}, -1}));
-  EXPECT_FALSE(rank(kLearnerPeer, RankListening{"j-1/learner/0", {6}, std::string(1 << 20, 'x')}));
+  EXPECT_TRUE(rank(kLearnerPeer, messages::RankListening{"j-1/learner/0", {6}, "127.0.0.1:9"}));
+  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, messages::RankReady{"j-1/learner/0", {6}, 2}));
+  EXPECT_TRUE(rank({"j-1/learner/0@2", {6}}, messages::RankFailed{"j-1/learner/0", {6}, 2, "why"}));
+  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, messages::RankReady{"j-1/learner/0", {6}, 2}));
+  EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, messages::RankListening{"j-1/learner/0", {6}, "x"}));
+  EXPECT_FALSE(rank(kRolloutPeer, messages::RankFailed{"j-1/learner/0", {6}, 0, "why"}));
+  EXPECT_FALSE(rank(kLearnerPeer, messages::RankReady{"j-1/learner/0", {7}, 0}));
+  EXPECT_FALSE(rank(kLearnerPeer, messages::RankReady{"j-1/learner/0", {6}, -1}));
+  EXPECT_FALSE(
+      rank(kLearnerPeer, messages::RankListening{"j-1/learner/0", {6}, std::string(1 << 20, 'x')}));
 }
 
 TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
@@ -242,7 +267,7 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   const auto door = agent_door([&](const RankId& rank) { return roster.node_of(rank); });
   const PeerId a{"node/a@3", {9}};
   NodeUp up{.node = "a", .incarnation = {9}, .cpus = 2, .memory_bytes = 1, .pid = 3};
-  const RankId over{"j-1/rollout/0", {3}, 0};  // of an earlier incarnation: the controller knows
+  const RankId over{"j-1/rollout/0", {3}, 0};  // an earlier incarnation, as the controller knows
   expect_all<AgentEvents>(
       door, a,
       {up, RankSpawned{here, 7}, RankSpawnFailed{here, "why"}, RankExited{here, 0, {}, "exit"},
@@ -336,4 +361,4 @@ TEST(Roster, ExpectsTheRanksThatWereStarted) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::doors

@@ -1,18 +1,18 @@
-// What `tandem why` and `tandem events` say of broadcasts. Who is in which epoch, and the whole
-// conversation, are exchange_broadcast_test's and broadcast_group_test's.
+// Tests what `tandem why` and `tandem events` say of broadcasts. exchange_broadcast_test and
+// broadcast_group_test check who is in which epoch, and the whole conversation.
 #include "actors/exchange/broadcasts.h"
 
 #include <gtest/gtest.h>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 using namespace std::chrono_literals;
-using State = EpochOperationState;
+using State = messages::EpochOperationState;
 
 const Time kNow{std::int64_t{100} * 1'000'000'000};
 
-EpochOperation bucket(std::uint64_t sequence, State state, std::int64_t since_ms) {
+messages::EpochOperation bucket(std::uint64_t sequence, State state, std::int64_t since_ms) {
   return {.sequence = sequence,
           .label = "version 7, bucket " + std::to_string(sequence),
           .bytes = 64,
@@ -20,7 +20,7 @@ EpochOperation bucket(std::uint64_t sequence, State state, std::int64_t since_ms
           .since_ms = since_ms};
 }
 
-RankOperations rank(const std::string& actor, std::vector<EpochOperation> operations) {
+RankOperations rank(const std::string& actor, std::vector<messages::EpochOperation> operations) {
   return {.actor = "job-1/" + actor, .operations = std::move(operations), .at = kNow + -1s};
 }
 
@@ -75,7 +75,7 @@ TEST(BroadcastWaits, TheOldestOperationCountsAndQuickOnesAreNoWait) {
 }
 
 TEST(BroadcastWaits, TheStartOfAnEpochIsNoBroadcast) {
-  const EpochOperation start{
+  const messages::EpochOperation start{
       .label = "the start of epoch 4", .state = State::kEntered, .since_ms = 4'000};
   const auto waits = waits_within({rank("learner/0", {start}), rank("rollout/0", {})}, kNow);
   ASSERT_EQ(waits.size(), 1u);
@@ -84,31 +84,31 @@ TEST(BroadcastWaits, TheStartOfAnEpochIsNoBroadcast) {
 
 // An epoch that fails as soon as it has formed, again and again, for an hour.
 TEST(BroadcastNews, FailuresInARowAreSaidEverMoreRarely_BC2) {
-  const Sender learner{"j/learner/0", {1}}, rollout{"j/rollout/0", {2}};
+  const messages::Sender learner{"j/learner/0", {1}}, rollout{"j/rollout/0", {2}};
   Broadcasts broadcasts("j", {});
   Time now = kNow;
-  const auto say = [&](const BroadcastEvents& event) {
+  const auto say = [&](const messages::BroadcastEvents& event) {
     EXPECT_EQ(broadcasts.take(event, now), std::nullopt);
   };
-  say(BroadcastUp{learner, 22809});
-  say(BroadcastUp{rollout, 22809});
+  say(messages::BroadcastUp{learner, 22809});
+  say(messages::BroadcastUp{rollout, 22809});
   std::vector<Broadcasts::News> news;
   std::int64_t formed = 0;
   for (int i = 0; i < 7200; ++i, now = now + 500ms) {
     for (const Broadcasts::Message& message : broadcasts.decide(now)) {
       const bool to_learner = message.to.name == learner.actor;
-      const Sender& from = to_learner ? learner : rollout;
-      if (const auto* open = std::get_if<OpenEpoch>(&message.what)) {
-        say(EpochOpened{learner, open->epoch, std::string(128, 'u'), 1});
-        say(EpochJoined{learner, open->epoch});
-      } else if (const auto* join = std::get_if<JoinEpoch>(&message.what)) {
-        say(EpochJoined{rollout, join->epoch});
-      } else if (const auto* use = std::get_if<UseEpoch>(&message.what)) {
-        say(EpochInUse{learner, use->epoch});
-        say(EpochFailed{rollout, use->epoch, "no route to host"});
+      const messages::Sender& from = to_learner ? learner : rollout;
+      if (const auto* open = std::get_if<messages::OpenEpoch>(&message.what)) {
+        say(messages::EpochOpened{learner, open->epoch, std::string(128, 'u'), 1});
+        say(messages::EpochJoined{learner, open->epoch});
+      } else if (const auto* join = std::get_if<messages::JoinEpoch>(&message.what)) {
+        say(messages::EpochJoined{rollout, join->epoch});
+      } else if (const auto* use = std::get_if<messages::UseEpoch>(&message.what)) {
+        say(messages::EpochInUse{learner, use->epoch});
+        say(messages::EpochFailed{rollout, use->epoch, "no route to host"});
         ++formed;
-      } else if (const auto* leave = std::get_if<LeaveEpoch>(&message.what)) {
-        say(EpochLeft{from, leave->epoch});
+      } else if (const auto* leave = std::get_if<messages::LeaveEpoch>(&message.what)) {
+        say(messages::EpochLeft{from, leave->epoch});
       }
     }
     for (Broadcasts::News& line : broadcasts.take_news()) news.push_back(std::move(line));
@@ -117,12 +117,12 @@ TEST(BroadcastNews, FailuresInARowAreSaidEverMoreRarely_BC2) {
   EXPECT_EQ(broadcasts.failures(), formed);
   EXPECT_LE(news.size(), 30u);
   ASSERT_GE(news.size(), 3u);
-  EXPECT_EQ(news[0].level, EventLevel::kInfo);
+  EXPECT_EQ(news[0].level, messages::EventLevel::kInfo);
   EXPECT_EQ(news[0].text, "weights are broadcast to 1 rollout, in epoch 1");
-  EXPECT_EQ(news[1].level, EventLevel::kWarning);
+  EXPECT_EQ(news[1].level, messages::EventLevel::kWarning);
   EXPECT_EQ(news[1].text, "broadcast epoch 1 ended: rollout/0: no route to host");
   EXPECT_NE(news[2].text.find("after 1 failures in a row"), std::string::npos) << news[2].text;
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

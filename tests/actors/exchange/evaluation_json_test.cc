@@ -4,10 +4,10 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
-const EvaluationFigures kFigures{
+const messages::EvaluationFigures kFigures{
     .all = {.mean = 0.1,
             .greedy = 0.25,
             .pass = {{1, 0.125}, {2, 0.5}, {16, 0.75}},
@@ -60,4 +60,4 @@ TEST(EvaluationJson, APlainEvaluationHasAMeanAndNoMore) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -8,7 +8,7 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 EvaluationPlan plan_of(std::int32_t prompts, std::int32_t n, bool greedy = false) {
@@ -58,8 +58,8 @@ TEST(EvaluationMeans, OneCompletionOfEachPromptHasAMeanItsErrorAndNoMore) {
   const auto error = means.figures().all.standard_error;
   ASSERT_TRUE(error);
   EXPECT_NEAR(*error, std::sqrt(0.5416666666666666 / 2 / 3), 1e-12);
-  EXPECT_EQ(means.figures(),
-            (EvaluationFigures{.all = {.mean = 1.25 / 3, .scored = 3, .standard_error = error}}));
+  EXPECT_EQ(means.figures(), (messages::EvaluationFigures{
+                                 .all = {.mean = 1.25 / 3, .scored = 3, .standard_error = error}}));
 }
 
 // EM-1, EM-2: prompt 0 has 3 of 4 samples, of which two succeed; prompt 1 has all, and one does.
@@ -74,7 +74,7 @@ TEST(EvaluationMeans, EachPromptWeighsTheSameAndAFailureIsNoZero) {
   means.scored({1, 3}, 2);
   means.scored({1, 4}, 0.75);
   ASSERT_TRUE(means.done());
-  const RewardFigures all = means.figures().all;
+  const messages::RewardFigures all = means.figures().all;
   EXPECT_EQ(all.mean, (2.5 / 3 + 0.5) / 2);
   EXPECT_EQ(all.greedy, 0.75);
   EXPECT_EQ(all.scored, 8);
@@ -83,7 +83,7 @@ TEST(EvaluationMeans, EachPromptWeighsTheSameAndAFailureIsNoZero) {
   EXPECT_EQ(all.pass[0].k, 1);
   EXPECT_NEAR(all.pass[0].value, (2.0 / 3 + 1.0 / 4) / 2, 1e-12);
   EXPECT_NEAR(all.pass[1].value, (1 + 0.5) / 2, 1e-12);
-  EXPECT_EQ(all.pass[2], (FigureAt{4, 1})) << "of prompt 1 alone: the other has 3 scores";
+  EXPECT_EQ(all.pass[2], (messages::FigureAt{4, 1})) << "of prompt 1 alone: the other has 3 scores";
 }
 
 TEST(EvaluationMeans, TellsItsStandardErrorOverPrompts) {
@@ -138,7 +138,7 @@ TEST(EvaluationMeans, NumbersOfExtraHaveMeansAsRewardsHave) {
   for (const std::int32_t sample : {1, 2, 3, 4}) means.scored({1, sample}, 0);
   means.scored({1, 0}, {.reward = 0, .extra = {{"format", 1}, {"depth", 3}}});
   ASSERT_TRUE(means.done());
-  const EvaluationFigures figures = means.figures();
+  const messages::EvaluationFigures figures = means.figures();
   using Means = std::map<std::string, double>;
   EXPECT_EQ(figures.all.extra, (Means{{"depth", 3}, {"format", 0.75}}));
   ASSERT_EQ(figures.sources.size(), 2u);
@@ -160,7 +160,7 @@ TEST(EvaluationMeans, OfTooManyNumbersTheSameAreKeptInAnyOrder) {  // EM-5
     EXPECT_TRUE(means.extra_left_out());
     return means.figures();
   };
-  const EvaluationFigures figures = figures_of(false);
+  const messages::EvaluationFigures figures = figures_of(false);
   EXPECT_EQ(figures, figures_of(true));
   EXPECT_EQ(figures.all.extra.size(), kExtraKeysMax);
   EXPECT_TRUE(figures.all.extra.contains("n000"));
@@ -176,7 +176,7 @@ TEST(EvaluationMeans, MajoritiesAreThereWhereAnswersAre) {  // EM-4
   means.failed({1, 2});
   means.failed({1, 3});
   // maj@2: prompt 0 has (0 + 1) / 2, prompt 1 has 0. maj@4: prompt 1 has too few scores.
-  EXPECT_EQ(means.figures().all.majority, (std::vector<FigureAt>{{2, 0.25}, {4, 1}}));
+  EXPECT_EQ(means.figures().all.majority, (std::vector<messages::FigureAt>{{2, 0.25}, {4, 1}}));
   EvaluationMeans silent(plan_of(1, 2));
   for (const std::int32_t sample : {0, 1}) silent.scored({0, sample}, 1);
   EXPECT_TRUE(silent.figures().all.majority.empty());
@@ -204,7 +204,7 @@ TEST(EvaluationMeans, FiguresDoNotDependOnTheOrderOfOutcomes) {  // EM-2
     EXPECT_TRUE(means.done());
     return means.figures();
   };
-  const EvaluationFigures in_order = figures_of(order);
+  const messages::EvaluationFigures in_order = figures_of(order);
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Rng rng(seed);
     shuffle(std::span(order), rng);
@@ -221,15 +221,16 @@ TEST(EvaluationMeans, EachSourceHasItsOwnFigures) {
       means.scored({index, sample}, index == 0 || sample == 1 ? 1 : 0);
   means.failed({2, 0});
   means.failed({2, 1});
-  const EvaluationFigures figures = means.figures();
+  const messages::EvaluationFigures figures = means.figures();
   EXPECT_EQ(figures.all.mean, (1 + 0.5 + 0.5 + 0.5) / 4);
   ASSERT_EQ(figures.sources.size(), 2u) << "two prompts are of no source";
-  EXPECT_EQ(figures.sources[0], (std::pair<std::string, RewardFigures>{"code", {.failed = 2}}))
+  EXPECT_EQ(figures.sources[0],
+            (std::pair<std::string, messages::RewardFigures>{"code", {.failed = 2}}))
       << "in which everything failed";
   EXPECT_EQ(figures.sources[1].first, "math");
   EXPECT_EQ(figures.sources[1].second.mean, 0.75);
   EXPECT_EQ(figures.sources[1].second.scored, 4);
-  EXPECT_EQ(figures.sources[1].second.pass, (std::vector<FigureAt>{{1, 0.75}, {2, 1}}));
+  EXPECT_EQ(figures.sources[1].second.pass, (std::vector<messages::FigureAt>{{1, 0.75}, {2, 1}}));
 }
 
 TEST(EvaluationMeans, WhereEverythingFailedThereIsNoMean) {
@@ -240,8 +241,8 @@ TEST(EvaluationMeans, WhereEverythingFailedThereIsNoMean) {
     for (const std::int32_t sample : {0, 1, 2}) means.failed({index, sample});
   ASSERT_TRUE(means.done());
   EXPECT_EQ(means.figures(),
-            (EvaluationFigures{.all = {.failed = 6},
-                               .sources = {{"a", {.failed = 3}}, {"b", {.failed = 3}}}}));
+            (messages::EvaluationFigures{.all = {.failed = 6},
+                                         .sources = {{"a", {.failed = 3}}, {"b", {.failed = 3}}}}));
 }
 
 TEST(EvaluationMeans, BeyondTheLimitSourcesAreCountedTogether) {
@@ -283,4 +284,4 @@ TEST(EvaluationMeans, APromptsSeedIsItsPlacesAndTheJobs) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -6,27 +6,28 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 Evaluation evaluation_of(std::int32_t prompts, std::int32_t n = 1) {
   const EvaluationPlan plan{
       .prompts = prompts, .sampling = {.n = n, .temperature = 1}, .sources = {}};
-  return {EvaluationId{1}, EvaluationKind::kPeriodic, PolicyVersion{7}, plan};
+  return {messages::EvaluationId{1}, EvaluationKind::kPeriodic, PolicyVersion{7}, plan};
 }
 
-std::vector<EvaluationText> texts_of(const std::vector<std::int32_t>& indices, std::int32_t n = 1) {
-  std::vector<EvaluationText> texts;
+std::vector<messages::EvaluationText> texts_of(const std::vector<std::int32_t>& indices,
+                                               std::int32_t n = 1) {
+  std::vector<messages::EvaluationText> texts;
   for (const std::int32_t index : indices)
     for (std::int32_t sample = 0; sample < n; ++sample)
       texts.push_back({.index = index, .sample = sample, .text = "t"});
   return texts;
 }
 
-std::vector<TextScore> scores_of(const std::vector<EvaluationText>& texts) {
-  std::vector<TextScore> scores;
-  for (const EvaluationText& text : texts)
-    scores.push_back({text.index, text.sample, Scored{static_cast<double>(text.index)}});
+std::vector<messages::TextScore> scores_of(const std::vector<messages::EvaluationText>& texts) {
+  std::vector<messages::TextScore> scores;
+  for (const messages::EvaluationText& text : texts)
+    scores.push_back({text.index, text.sample, messages::Scored{static_cast<double>(text.index)}});
   return scores;
 }
 
@@ -54,7 +55,8 @@ TEST(Evaluation, InWhichEverythingFailsHasAReasonAndNoMean) {
   const auto prompts = evaluation.take_prompts("r/0", 3);
   evaluation.generated("r/0", texts_of({0, 1}), {2});
   const auto texts = evaluation.take_texts("w/0", 9);
-  evaluation.scored("w/0", {{0, 0, ScoreFailed{"it broke"}}, {1, 0, ScoreFailed{"again"}}});
+  evaluation.scored(
+      "w/0", {{0, 0, messages::ScoreFailed{"it broke"}}, {1, 0, messages::ScoreFailed{"again"}}});
   EXPECT_TRUE(evaluation.done());
   EXPECT_EQ(evaluation.figures().all.mean, std::nullopt);
   EXPECT_EQ(evaluation.figures().all.failed, 3);
@@ -83,11 +85,11 @@ TEST(Evaluation, FailuresCountAndAreNoZeroes) {
   evaluation.generated("r/0", texts_of({all[0], all[1]}), {all[2]});
   evaluation.fail_waiting();
   const auto texts = evaluation.take_texts("w/0", 9);
-  evaluation.scored("w/0",
-                    {{texts[0].index, 0, Scored{3}}, {texts[1].index, 0, ScoreFailed{"no"}}});
+  evaluation.scored("w/0", {{texts[0].index, 0, messages::Scored{3}},
+                            {texts[1].index, 0, messages::ScoreFailed{"no"}}});
   EXPECT_TRUE(evaluation.done());
   EXPECT_EQ(evaluation.figures().all,
-            (RewardFigures{
+            (messages::RewardFigures{
                 .mean = 3.0, .pass = {}, .scored = 1, .failed = 3, .mean_with_failures = 0.75}));
 }
 
@@ -103,8 +105,8 @@ TEST(Evaluation, APromptIsGeneratedOnceAllItsCompletionsHaveCome) {
   evaluation.take_prompts("r/0", 2);
   auto texts = texts_of({0, 1}, 3);
   texts.push_back({.index = 0, .sample = 3, .text = "one too many"});
-  const std::vector<EvaluationText> first(texts.begin(), texts.begin() + 2);
-  const std::vector<EvaluationText> rest(texts.begin() + 2, texts.end());
+  const std::vector<messages::EvaluationText> first(texts.begin(), texts.begin() + 2);
+  const std::vector<messages::EvaluationText> rest(texts.begin() + 2, texts.end());
   evaluation.generated("r/0", first, {});
   EXPECT_TRUE(evaluation.held_by("r/0"));
   evaluation.actor_down("r/0");
@@ -144,7 +146,7 @@ TEST(Evaluation, RandomDeathsLoseAndDoubleNothing) {
     const auto n = static_cast<std::int32_t>(1 + rng.below(3));
     Evaluation evaluation = evaluation_of(prompts, n);
     std::map<std::string, std::vector<std::int32_t>> generating;
-    std::map<std::string, std::vector<EvaluationText>> scoring;
+    std::map<std::string, std::vector<messages::EvaluationText>> scoring;
     for (int i = 0; i < 10'000 && !evaluation.done(); ++i) {
       const std::string rollout = "r/" + std::to_string(rng.below(3));
       const std::string reward = "w/" + std::to_string(rng.below(2));
@@ -165,7 +167,7 @@ TEST(Evaluation, RandomDeathsLoseAndDoubleNothing) {
         }
         case 2: {
           auto taken = evaluation.take_texts(reward, 1 + rng.below(6));
-          for (EvaluationText& text : taken) scoring[reward].push_back(std::move(text));
+          for (messages::EvaluationText& text : taken) scoring[reward].push_back(std::move(text));
           break;
         }
         case 3:
@@ -178,7 +180,7 @@ TEST(Evaluation, RandomDeathsLoseAndDoubleNothing) {
       }
     }
     ASSERT_TRUE(evaluation.done());
-    const RewardFigures all = evaluation.figures().all;
+    const messages::RewardFigures all = evaluation.figures().all;
     EXPECT_EQ(all.failed, 0);
     EXPECT_EQ(all.scored, std::int64_t{prompts} * n);
     EXPECT_EQ(all.mean, static_cast<double>(prompts - 1) / 2);
@@ -186,4 +188,4 @@ TEST(Evaluation, RandomDeathsLoseAndDoubleNothing) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -1,23 +1,26 @@
-// The exchange of a job whose weights are broadcast, against ranks that the test plays: what each
-// is told, what the exchange makes of wrong and late answers, and what people see of it.
+// The exchange of a job whose weights are broadcast, against ranks that the test plays: the
+// messages to each, the exchange's handling of wrong and late answers, and the lines that people
+// see.
+//
+// Tests actors/exchange/broadcasts.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/actors/exchange/exchange_stage.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 using namespace std::chrono_literals;
 using wire::BroadcastPlace;
 
-const Sender kSecond{"job-1/rollout/1", Incarnation{7}};
+const messages::Sender kSecond{"job-1/rollout/1", Incarnation{7}};
 const std::string kUniqueId(128, 'u');
 constexpr std::uint64_t kLayout = 42;
 
-SimulatedJob broadcasting_job() {
-  SimulatedJob job = plain_job(1);
+controller::SimulatedJob broadcasting_job() {
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.broadcasts = scheduler::BroadcastLimits{.forming_max = 30s};
   return job;
 }
@@ -27,55 +30,57 @@ struct Broadcasting : Stage {
 
   // The newest message of this type to this actor.
   template <class M>
-  std::optional<M> last(const Sender& to) const {
+  std::optional<M> last(const messages::Sender& to) const {
     for (auto it = to_broadcast.rbegin(); it != to_broadcast.rend(); ++it)
       if (it->first == Address{to.actor, to.incarnation})
         if (const auto* message = std::get_if<M>(&it->second)) return *message;
     return std::nullopt;
   }
   template <class M>
-  int count(const Sender& to) const {
+  int count(const messages::Sender& to) const {
     return static_cast<int>(std::ranges::count_if(to_broadcast, [&](const auto& sent) {
       return sent.first == Address{to.actor, to.incarnation} &&
              std::holds_alternative<M>(sent.second);
     }));
   }
   void bring_up_second() {
-    tell(RolloutUp{kSecond, 1});  // no room for a group
+    tell(messages::RolloutUp{kSecond, 1});  // no room for a group
     install(kSecond, PolicyVersion{0});
-    tell(BroadcastUp{kSecond, 22809});
+    tell(messages::BroadcastUp{kSecond, 22809});
   }
   // The epoch that the learner was asked to open last, formed by these rollouts and in use.
-  std::uint64_t form(const std::vector<Sender>& rollouts, const Sender& learner = kLearner) {
-    const auto open = last<OpenEpoch>(learner);
+  std::uint64_t form(const std::vector<messages::Sender>& rollouts,
+                     const messages::Sender& learner = kLearner) {
+    const auto open = last<messages::OpenEpoch>(learner);
     EXPECT_TRUE(open.has_value());
     if (!open) return 0;
     EXPECT_EQ(open->size, static_cast<std::int32_t>(rollouts.size()) + 1);
-    tell(EpochOpened{learner, open->epoch, kUniqueId, kLayout});
-    for (const Sender& rank : rollouts) tell(EpochJoined{rank, open->epoch});
-    tell(EpochJoined{learner, open->epoch});
-    EXPECT_EQ(last<UseEpoch>(learner).value_or(UseEpoch{}).epoch, open->epoch);
-    tell(EpochInUse{learner, open->epoch});
+    tell(messages::EpochOpened{learner, open->epoch, kUniqueId, kLayout});
+    for (const messages::Sender& rank : rollouts) tell(messages::EpochJoined{rank, open->epoch});
+    tell(messages::EpochJoined{learner, open->epoch});
+    EXPECT_EQ(last<messages::UseEpoch>(learner).value_or(messages::UseEpoch{}).epoch, open->epoch);
+    tell(messages::EpochInUse{learner, open->epoch});
     return open->epoch;
   }
   std::uint64_t form_first() {
-    tell(BroadcastUp{kLearner, 22809});
-    tell(BroadcastUp{kRollout, 22809});
+    tell(messages::BroadcastUp{kLearner, 22809});
+    tell(messages::BroadcastUp{kRollout, 22809});
     return form({kRollout});
   }
-  void answer_leave(const Sender& rank) {
-    if (const auto leave = last<LeaveEpoch>(rank)) tell(EpochLeft{rank, leave->epoch});
+  void answer_leave(const messages::Sender& rank) {
+    if (const auto leave = last<messages::LeaveEpoch>(rank))
+      tell(messages::EpochLeft{rank, leave->epoch});
   }
-  std::vector<NewVersion> offers() { return only<NewVersion>(to_rollout); }
-  std::vector<Wait> waits() {
-    std::optional<ExchangeReport> report;
-    const actor::ReplyTo<ExchangeReport> reply(
-        [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-    tell(actor::Ask<GetExchangeReport>{{}, reply});
-    return report ? report->status.waits : std::vector<Wait>{};
+  std::vector<messages::NewVersion> offers() { return only<messages::NewVersion>(to_rollout); }
+  std::vector<messages::Wait> waits() {
+    std::optional<messages::ExchangeReport> report;
+    const actor::ReplyTo<messages::ExchangeReport> reply(
+        [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
+    tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
+    return report ? report->status.waits : std::vector<messages::Wait>{};
   }
   void commit_one() {
-    for (const GroupWork& work : assigned())
+    for (const messages::GroupWork& work : assigned())
       if (exchange->core().ledger().find(work.group) &&
           exchange->core().ledger().find(work.group)->state == scheduler::GroupState::kRolling)
         generate(work, PolicyVersion{exchange->core().ledger().next_commit().value});
@@ -88,14 +93,14 @@ struct Broadcasting : Stage {
 TEST(ExchangeBroadcast, AnEpochFormsAndItsIdAndLayoutReachTheRollouts) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
-  const auto join = stage.last<JoinEpoch>(kRollout);
+  const auto join = stage.last<messages::JoinEpoch>(kRollout);
   ASSERT_TRUE(join.has_value());
   EXPECT_EQ(join->epoch, epoch);
   EXPECT_EQ(join->unique_id, kUniqueId);
   EXPECT_EQ(join->layout_hash, kLayout);
   EXPECT_EQ(join->rank, 1);
   EXPECT_EQ(join->size, 2);
-  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_NE(events[0].message.find("broadcast to 1 rollout"), std::string::npos)
       << events[0].message;
@@ -105,7 +110,7 @@ TEST(ExchangeBroadcast, AnEpochFormsAndItsIdAndLayoutReachTheRollouts) {
 TEST(ExchangeBroadcast, APlaceIsToldOnceToThoseWhomTheBroadcastReaches_EXP) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
-  stage.tell(RolloutUp{kSecond, 1});  // takes no part
+  stage.tell(messages::RolloutUp{kSecond, 1});  // takes no part
   stage.install(kSecond, PolicyVersion{0});
   stage.place = BroadcastPlace{epoch, 1};
   stage.commit_one();
@@ -114,17 +119,19 @@ TEST(ExchangeBroadcast, APlaceIsToldOnceToThoseWhomTheBroadcastReaches_EXP) {
   EXPECT_EQ(offers[0].version, PolicyVersion{1});
   EXPECT_EQ(offers[0].broadcast, stage.place);
   EXPECT_EQ(offers[1].broadcast, std::nullopt);
-  for (const NewVersion& offer : offers) EXPECT_EQ(offer.checksum, Stage::checksum_of({1}));
+  for (const messages::NewVersion& offer : offers)
+    EXPECT_EQ(offer.checksum, Stage::checksum_of({1}));
 
-  // The same version once more, from the learner's next incarnation: of that no broadcast is left.
+  // The same version once more, from the learner's next incarnation: no broadcast of that
+  // incarnation is left.
   stage.to_rollout.clear();
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  LearnerUp next = stage.learner_up({kLearner.actor, Incarnation{4}}, StepId{0});
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  messages::LearnerUp next = stage.learner_up({kLearner.actor, Incarnation{4}}, StepId{0});
   next.source = wire::WeightSource{"host", "10.0.0.1:2", "a", "b"};
   stage.tell(next);
   offers = stage.offers();
   ASSERT_EQ(offers.size(), 2u);
-  for (const NewVersion& offer : offers) {
+  for (const messages::NewVersion& offer : offers) {
     EXPECT_EQ(offer.version, PolicyVersion{1});
     EXPECT_EQ(offer.broadcast, std::nullopt);
     EXPECT_EQ(offer.checksum, Stage::checksum_of({1}));
@@ -137,7 +144,7 @@ TEST(ExchangeBroadcast, ARolloutThatComesAfterAPublicationFetchesIt_EXP) {
   stage.place = BroadcastPlace{epoch, 1};
   stage.commit_one();
   stage.to_rollout.clear();
-  stage.tell(RolloutUp{kSecond, 1});
+  stage.tell(messages::RolloutUp{kSecond, 1});
   const auto offers = stage.offers();
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_EQ(offers[0].broadcast, std::nullopt);
@@ -147,12 +154,12 @@ TEST(ExchangeBroadcast, AFailureEndsTheEpochForAllAndIsOneEvent) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
   stage.to_controller.clear();
-  stage.tell(EpochFailed{kRollout, epoch, "the switch is off"});
-  stage.tell(EpochFailed{kLearner, epoch, "rank 1 is gone"});
+  stage.tell(messages::EpochFailed{kRollout, epoch, "the switch is off"});
+  stage.tell(messages::EpochFailed{kLearner, epoch, "rank 1 is gone"});
   stage.run(2s);
-  EXPECT_EQ(stage.count<LeaveEpoch>(kRollout), 1) << "BG-3";
-  EXPECT_EQ(stage.count<LeaveEpoch>(kLearner), 1) << "BG-3";
-  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  EXPECT_EQ(stage.count<messages::LeaveEpoch>(kRollout), 1) << "BG-3";
+  EXPECT_EQ(stage.count<messages::LeaveEpoch>(kLearner), 1) << "BG-3";
+  const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u) << "BC-2";
   EXPECT_NE(events[0].message.find("rollout/0: the switch is off"), std::string::npos)
       << events[0].message;
@@ -163,29 +170,29 @@ TEST(ExchangeBroadcast, AFailureEndsTheEpochForAllAndIsOneEvent) {
   stage.answer_leave(kRollout);
   stage.answer_leave(kLearner);
   stage.run(5s);  // the next try comes by the exchange's own timer
-  EXPECT_GT(stage.last<OpenEpoch>(kLearner)->epoch, epoch);
+  EXPECT_GT(stage.last<messages::OpenEpoch>(kLearner)->epoch, epoch);
 }
 
 TEST(ExchangeBroadcast, AHungRankCostsOneDeadlineAndIsNamed) {
   Broadcasting stage;
-  stage.tell(BroadcastUp{kRollout, 22809});
+  stage.tell(messages::BroadcastUp{kRollout, 22809});
   stage.bring_up_second();
-  stage.tell(BroadcastUp{kLearner, 22809});
-  const auto open = stage.last<OpenEpoch>(kLearner);
+  stage.tell(messages::BroadcastUp{kLearner, 22809});
+  const auto open = stage.last<messages::OpenEpoch>(kLearner);
   ASSERT_TRUE(open);
-  stage.tell(EpochOpened{kLearner, open->epoch, kUniqueId, kLayout});
-  stage.tell(EpochJoined{kRollout, open->epoch});
+  stage.tell(messages::EpochOpened{kLearner, open->epoch, kUniqueId, kLayout});
+  stage.tell(messages::EpochJoined{kRollout, open->epoch});
   for (int i = 0; i < 60; ++i) {  // kSecond says nothing
     stage.run(1s);
-    for (const Sender& rank : {kLearner, kRollout}) stage.answer_leave(rank);
+    for (const messages::Sender& rank : {kLearner, kRollout}) stage.answer_leave(rank);
   }
-  EXPECT_GE(stage.count<LeaveEpoch>(kRollout), 1);
-  const std::vector<Wait> waits = stage.waits();
-  EXPECT_TRUE(std::ranges::any_of(waits, [](const Wait& wait) {
+  EXPECT_GE(stage.count<messages::LeaveEpoch>(kRollout), 1);
+  const std::vector<messages::Wait> waits = stage.waits();
+  EXPECT_TRUE(std::ranges::any_of(waits, [](const messages::Wait& wait) {
     return wait.detail.find(kSecond.actor) != std::string::npos;
   })) << "why it takes no part";
-  EXPECT_GT(stage.last<OpenEpoch>(kLearner)->epoch, open->epoch);
-  EXPECT_EQ(stage.last<OpenEpoch>(kLearner)->size, 2) << "BG-2: without it";
+  EXPECT_GT(stage.last<messages::OpenEpoch>(kLearner)->epoch, open->epoch);
+  EXPECT_EQ(stage.last<messages::OpenEpoch>(kLearner)->size, 2) << "BG-2: without it";
 }
 
 TEST(ExchangeBroadcast, ActorsThatEndOrDrainAreInNoFurtherEpoch) {
@@ -197,30 +204,30 @@ TEST(ExchangeBroadcast, ActorsThatEndOrDrainAreInNoFurtherEpoch) {
   EXPECT_GT(second, first);
   stage.answer_leave(kRollout);
   stage.answer_leave(kLearner);
-  stage.tell(ActorDown{kSecond.actor, kSecond.incarnation, "killed"});
-  for (const Sender& rank : {kLearner, kRollout}) stage.answer_leave(rank);
+  stage.tell(messages::ActorDown{kSecond.actor, kSecond.incarnation, "killed"});
+  for (const messages::Sender& rank : {kLearner, kRollout}) stage.answer_leave(rank);
   stage.run(5s);
-  const auto third = stage.last<OpenEpoch>(kLearner);
+  const auto third = stage.last<messages::OpenEpoch>(kLearner);
   ASSERT_TRUE(third);
   EXPECT_GT(third->epoch, second);
   EXPECT_EQ(third->size, 2);
-  const int asked = stage.count<JoinEpoch>(kSecond);
-  stage.tell(BroadcastUp{kSecond, 22809});  // it was on its way
+  const int asked = stage.count<messages::JoinEpoch>(kSecond);
+  stage.tell(messages::BroadcastUp{kSecond, 22809});  // it was on its way
   stage.run(100s);
-  EXPECT_EQ(stage.count<JoinEpoch>(kSecond), asked) << "EX-L";
+  EXPECT_EQ(stage.count<messages::JoinEpoch>(kSecond), asked) << "EX-L";
   EXPECT_TRUE(stage.refused.empty());
 }
 
 TEST(ExchangeBroadcast, TheNextLearnerBeginsItsOwnEpochs) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
   stage.answer_leave(kRollout);
-  const Sender next{kLearner.actor, Incarnation{4}};
-  stage.tell(BroadcastUp{next, 22809});  // before LearnerUp: they are two actors
+  const messages::Sender next{kLearner.actor, Incarnation{4}};
+  stage.tell(messages::BroadcastUp{next, 22809});  // before LearnerUp: they are two actors
   stage.tell(stage.learner_up(next, StepId{0}));
-  for (int i = 0; i < 70 && !stage.last<OpenEpoch>(next); ++i) stage.run(1s);
-  const auto open = stage.last<OpenEpoch>(next);
+  for (int i = 0; i < 70 && !stage.last<messages::OpenEpoch>(next); ++i) stage.run(1s);
+  const auto open = stage.last<messages::OpenEpoch>(next);
   ASSERT_TRUE(open);
   EXPECT_GT(open->epoch, epoch);
   EXPECT_EQ(stage.form({kRollout}, next), open->epoch);
@@ -235,47 +242,50 @@ TEST(ExchangeBroadcast, WhatNoHonestRankSaysIsRefused_BC1) {
     EXPECT_EQ(stage.refused.size(), 1u) << what;
     EXPECT_EQ(stage.to_broadcast.size(), sent) << what;
   };
-  refuses("comes up twice", [](auto& s, auto) { s.tell(BroadcastUp{kRollout, 22809}); });
-  refuses("never came up", [](auto& s, auto e) { s.tell(EpochJoined{kSecond, e}); });
-  refuses("an epoch to come", [](auto& s, auto e) { s.tell(EpochJoined{kRollout, e + 1}); });
-  refuses("epoch 0", [](auto& s, auto) { s.tell(EpochFailed{kRollout, 0, "why"}); });
+  refuses("comes up twice", [](auto& s, auto) { s.tell(messages::BroadcastUp{kRollout, 22809}); });
+  refuses("never came up", [](auto& s, auto e) { s.tell(messages::EpochJoined{kSecond, e}); });
+  refuses("an epoch to come", [](auto& s, auto e) {
+    s.tell(messages::EpochJoined{kRollout, e + 1});
+  });
+  refuses("epoch 0", [](auto& s, auto) { s.tell(messages::EpochFailed{kRollout, 0, "why"}); });
   refuses("opens as a rollout", [](auto& s, auto e) {
-    s.tell(EpochOpened{kRollout, e, kUniqueId, kLayout});
+    s.tell(messages::EpochOpened{kRollout, e, kUniqueId, kLayout});
   });
   refuses("opens twice", [](auto& s, auto e) {
-    s.tell(EpochOpened{kLearner, e, kUniqueId, kLayout});
+    s.tell(messages::EpochOpened{kLearner, e, kUniqueId, kLayout});
   });
-  refuses("uses as a rollout", [](auto& s, auto e) { s.tell(EpochInUse{kRollout, e}); });
-  refuses("leaves unasked", [](auto& s, auto e) { s.tell(EpochLeft{kRollout, e}); });
+  refuses("uses as a rollout", [](auto& s, auto e) { s.tell(messages::EpochInUse{kRollout, e}); });
+  refuses("leaves unasked", [](auto& s, auto e) { s.tell(messages::EpochLeft{kRollout, e}); });
   refuses("progress of an epoch to come", [](auto& s, auto e) {
-    s.tell(EpochProgress{kRollout, e + 9, {}});
+    s.tell(messages::EpochProgress{kRollout, e + 9, {}});
   });
 
   Broadcasting early;
-  early.tell(BroadcastUp{kLearner, 22809});
-  early.tell(BroadcastUp{kRollout, 22809});
-  const std::uint64_t epoch = early.last<OpenEpoch>(kLearner).value_or(OpenEpoch{}).epoch;
-  early.tell(EpochJoined{kLearner, epoch});
+  early.tell(messages::BroadcastUp{kLearner, 22809});
+  early.tell(messages::BroadcastUp{kRollout, 22809});
+  const std::uint64_t epoch =
+      early.last<messages::OpenEpoch>(kLearner).value_or(messages::OpenEpoch{}).epoch;
+  early.tell(messages::EpochJoined{kLearner, epoch});
   EXPECT_EQ(early.refused.size(), 1u) << "it is not open";
-  early.tell(EpochOpened{kLearner, epoch, kUniqueId, kLayout});
-  early.tell(EpochInUse{kLearner, epoch});
+  early.tell(messages::EpochOpened{kLearner, epoch, kUniqueId, kLayout});
+  early.tell(messages::EpochInUse{kLearner, epoch});
   EXPECT_EQ(early.refused.size(), 2u) << "it was not told to use it";
 
   Stage plain;
   plain.begin();
-  plain.tell(BroadcastUp{kRollout, 22809});
+  plain.tell(messages::BroadcastUp{kRollout, 22809});
   EXPECT_EQ(plain.refused.size(), 1u) << "a job without broadcasts";
 }
 
 TEST(ExchangeBroadcast, AVersionIsPublishedInAnEpochThatTheLearnerWasToUse) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
-  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  for (const messages::GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
   stage.score_everything();
-  StepCommitted committed{.from = kLearner, .step = StepId{0}};
-  committed.publication = Publication{.version = PolicyVersion{1},
-                                      .oldest_retained = kInitialWeights,
-                                      .broadcast = BroadcastPlace{epoch + 1, 1}};
+  messages::StepCommitted committed{.from = kLearner, .step = StepId{0}};
+  committed.publication = messages::Publication{.version = PolicyVersion{1},
+                                                .oldest_retained = kInitialWeights,
+                                                .broadcast = BroadcastPlace{epoch + 1, 1}};
   stage.tell(committed);
   EXPECT_EQ(stage.refused.size(), 1u);
   stage.commit();
@@ -285,32 +295,33 @@ TEST(ExchangeBroadcast, AVersionIsPublishedInAnEpochThatTheLearnerWasToUse) {
 TEST(ExchangeBroadcast, WhoHoldsABroadcastUpIsAWait) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
-  const auto progress = [&](const Sender& rank, EpochOperationState state, std::int64_t ms) {
-    stage.tell(EpochProgress{rank, epoch, {{3, "version 7, bucket 2", 64, state, ms}}});
+  const auto progress = [&](const messages::Sender& rank, messages::EpochOperationState state,
+                            std::int64_t ms) {
+    stage.tell(messages::EpochProgress{rank, epoch, {{3, "version 7, bucket 2", 64, state, ms}}});
   };
-  progress(kLearner, EpochOperationState::kEntered, 5000);
-  progress(kRollout, EpochOperationState::kQueued, 0);
+  progress(kLearner, messages::EpochOperationState::kEntered, 5000);
+  progress(kRollout, messages::EpochOperationState::kQueued, 0);
   const auto held_up = [&] {
-    const std::vector<Wait> waits = stage.waits();
-    return std::ranges::any_of(waits, [](const Wait& wait) {
+    const std::vector<messages::Wait> waits = stage.waits();
+    return std::ranges::any_of(waits, [](const messages::Wait& wait) {
       return wait.detail.find("rollout/0 has not entered") != std::string::npos;
     });
   };
   EXPECT_TRUE(held_up());
-  stage.tell(EpochProgress{kLearner, epoch, {}});
+  stage.tell(messages::EpochProgress{kLearner, epoch, {}});
   EXPECT_FALSE(held_up());
 }
 
 TEST(ExchangeBroadcast, NothingIsSaidAfterTheJobsEnd) {
   Broadcasting stage;
   stage.form_first();
-  stage.tell(EndJob{JobOutcome::kCancelled, "cancelled by the user"});
+  stage.tell(messages::EndJob{messages::JobOutcome::kCancelled, "cancelled by the user"});
   ASSERT_TRUE(stage.ended());
   const std::size_t sent = stage.to_broadcast.size();
-  stage.tell(BroadcastUp{kSecond, 22809});
+  stage.tell(messages::BroadcastUp{kSecond, 22809});
   stage.run(100s);
   EXPECT_EQ(stage.to_broadcast.size(), sent);
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -1,17 +1,19 @@
 // Messages that a peer may not send to an exchange: the message is dropped, the peer is named once,
 // and the groups of others stay as they were. On an exchange that believes its peers each of these
 // frees what is another's, or ends the process.
+//
+// Tests actors/exchange/exchange.h.
 #include <gtest/gtest.h>
 
 #include "tests/actors/exchange/exchange_stage.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
-const Sender kOther{"job-1/rollout/1", Incarnation{7}};
+const messages::Sender kOther{"job-1/rollout/1", Incarnation{7}};
 
-GroupHeader header_of(Stage& stage, const GroupWork& work) {
-  GroupHeader header{
+messages::GroupHeader header_of(Stage& stage, const messages::GroupWork& work) {
+  messages::GroupHeader header{
       .group = work.group, .attempt = work.attempt, .payload = stage.payload_store.put("x")};
   header.trajectories.assign(static_cast<std::size_t>(work.n), {.completion_tokens = 3});
   return header;
@@ -20,7 +22,7 @@ GroupHeader header_of(Stage& stage, const GroupWork& work) {
 struct Attacked : Stage {
   Attacked() {
     begin();
-    tell(RolloutUp{kOther, 1});  // no room for a group
+    tell(messages::RolloutUp{kOther, 1});  // no room for a group
     install(kOther, PolicyVersion{0});
     works = assigned();
   }
@@ -28,14 +30,14 @@ struct Attacked : Stage {
     return exchange->core().ledger().count(scheduler::GroupState::kGenerated) +
            exchange->core().ledger().count(scheduler::GroupState::kScoring);
   }
-  std::vector<GroupWork> works;
+  std::vector<messages::GroupWork> works;
 };
 
 TEST(ExchangeChecks, PayloadsThatNobodyStoredAreRefused) {
   Attacked stage;
-  GroupHeader header = header_of(stage, stage.works[0]);
+  messages::GroupHeader header = header_of(stage, stage.works[0]);
   header.payload.offset = 99;
-  stage.tell(Generated{kRollout, {header}});
+  stage.tell(messages::Generated{kRollout, {header}});
   EXPECT_EQ(stage.refused,
             std::vector<std::string>{"job-1/rollout/0: Generated: a payload that is not its own"});
   EXPECT_EQ(stage.generated(), 0);
@@ -44,35 +46,35 @@ TEST(ExchangeChecks, PayloadsThatNobodyStoredAreRefused) {
 
 TEST(ExchangeChecks, PayloadsOfOtherGroupsAreNotFreedByALateAnswer) {
   Attacked stage;
-  const GroupHeader mine = header_of(stage, stage.works[0]);
-  stage.tell(Generated{kRollout, {mine}});
-  GroupHeader late{.group = GroupId{999}, .attempt = 1, .payload = mine.payload};
+  const messages::GroupHeader mine = header_of(stage, stage.works[0]);
+  stage.tell(messages::Generated{kRollout, {mine}});
+  messages::GroupHeader late{.group = GroupId{999}, .attempt = 1, .payload = mine.payload};
   late.trajectories.resize(2);
-  stage.tell(Generated{kOther, {late}});
+  stage.tell(messages::Generated{kOther, {late}});
   ASSERT_EQ(stage.refused.size(), 1u);
   EXPECT_TRUE(stage.refused[0].starts_with("job-1/rollout/1: Generated: a payload"));
   EXPECT_EQ(stage.payload_store.size(), 1u) << "it is still there";
-  stage.tell(Generated{kRollout, {mine}});
+  stage.tell(messages::Generated{kRollout, {mine}});
   EXPECT_EQ(stage.refused.size(), 2u) << "nor twice by its owner";
   EXPECT_EQ(stage.payload_store.size(), 1u);
 }
 
-// As a rollout stores one for `work`.
-wire::PayloadRef stored(Stage& stage, const GroupWork& work) {
+// Stores a payload for `work` as a rollout does.
+wire::PayloadRef stored(Stage& stage, const messages::GroupWork& work) {
   return stage.payload_store.put(wire::encode(
-      GroupPayload{.group = work.group, .attempt = work.attempt, .prompt_tokens = {1}}));
+      messages::GroupPayload{.group = work.group, .attempt = work.attempt, .prompt_tokens = {1}}));
 }
 
 TEST(ExchangeChecks, TheOtherPayloadsOfARefusedMessageGoWithIt) {
   Attacked stage;
-  std::vector<GroupHeader> headers;
+  std::vector<messages::GroupHeader> headers;
   for (std::size_t i = 0; i < 3; ++i) {
     headers.push_back(header_of(stage, stage.works[i]));
     stage.payload_store.release(headers[i].payload);
     headers[i].payload = stored(stage, stage.works[i]);
   }
   headers[1].trajectories.resize(7);
-  stage.tell(Generated{kRollout, headers});
+  stage.tell(messages::Generated{kRollout, headers});
   EXPECT_EQ(stage.refused.size(), 1u);
   EXPECT_EQ(stage.generated(), 1);
   EXPECT_TRUE(stage.payload_store.holds(headers[0].payload))
@@ -82,24 +84,24 @@ TEST(ExchangeChecks, TheOtherPayloadsOfARefusedMessageGoWithIt) {
 
 TEST(ExchangeChecks, ARefusedMessageFreesNoPayloadOfAnother) {
   Attacked stage;
-  GroupHeader honest = header_of(stage, stage.works[0]);
+  messages::GroupHeader honest = header_of(stage, stage.works[0]);
   stage.payload_store.release(honest.payload);
   honest.payload = stored(stage, stage.works[0]);  // its message is on its way
-  GroupHeader forged = honest;
+  messages::GroupHeader forged = honest;
   forged.trajectories.resize(7);
-  stage.tell(Generated{kOther, {forged, honest}});
+  stage.tell(messages::Generated{kOther, {forged, honest}});
   EXPECT_EQ(stage.refused.size(), 1u);
   EXPECT_TRUE(stage.payload_store.holds(honest.payload));
-  stage.tell(Generated{kRollout, {honest}});
+  stage.tell(messages::Generated{kRollout, {honest}});
   EXPECT_EQ(stage.generated(), 1);
 }
 
 TEST(ExchangeChecks, AnotherNumberOfTrajectoriesIsRefused) {
   for (const std::size_t count : {0u, 1u, 3u, 1000u}) {
     Attacked stage;
-    GroupHeader header = header_of(stage, stage.works[0]);
+    messages::GroupHeader header = header_of(stage, stage.works[0]);
     header.trajectories.resize(count);
-    stage.tell(Generated{kRollout, {header}});
+    stage.tell(messages::Generated{kRollout, {header}});
     EXPECT_EQ(stage.refused.size(), 1u) << count;
     EXPECT_EQ(stage.generated(), 0);
   }
@@ -107,72 +109,74 @@ TEST(ExchangeChecks, AnotherNumberOfTrajectoriesIsRefused) {
 
 TEST(ExchangeChecks, TokensOfVersionsToComeAreRefused) {
   Attacked stage;
-  GroupHeader header = header_of(stage, stage.works[0]);
+  messages::GroupHeader header = header_of(stage, stage.works[0]);
   header.trajectories[1].newest = PolicyVersion{1};
-  stage.tell(Generated{kRollout, {header}});
+  stage.tell(messages::Generated{kRollout, {header}});
   EXPECT_EQ(stage.refused.size(), 1u);
-  stage.tell(Installed{kOther, PolicyVersion{std::int64_t{1} << 39}});
+  stage.tell(messages::Installed{kOther, PolicyVersion{std::int64_t{1} << 39}});
   EXPECT_EQ(stage.refused.size(), 2u);
 }
 
 TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken) {  // EX-I
   Attacked stage;
-  stage.tell(Installed{.from = kRollout, .version = PolicyVersion{0}, .checksum = 77});
+  stage.tell(messages::Installed{.from = kRollout, .version = PolicyVersion{0}, .checksum = 77});
   const std::string why =
       "Installed: job-1/rollout/0 installed version 0 with checksum 77, and it was published with "
       "checksum 100";
   EXPECT_EQ(stage.refused, std::vector<std::string>{"job-1/rollout/0: " + why});
-  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].subject, kRollout.actor);
   EXPECT_EQ(events[0].message, why);
-  stage.tell(Generated{kRollout, {header_of(stage, stage.works[0])}});  // it was on its way
+  stage.tell(
+      messages::Generated{kRollout, {header_of(stage, stage.works[0])}});  // it was on its way
   EXPECT_EQ(stage.generated(), 0);
   EXPECT_EQ(stage.payload_store.size(), 0u) << "released";
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kRolling), 0);
   const std::size_t assigned = stage.assigned().size();
-  stage.tell(RolloutUp{{kRollout.actor, Incarnation{9}}, kCapacity});
+  stage.tell(messages::RolloutUp{{kRollout.actor, Incarnation{9}}, kCapacity});
   stage.install({kRollout.actor, Incarnation{9}}, PolicyVersion{0});
   EXPECT_EQ(stage.assigned().size(), assigned + 12) << "its next incarnation has all of them";
 }
 
 TEST(ExchangeChecks, LeasesOfOthersAreNotAnswered) {
   Attacked stage;
-  ASSERT_EQ(Stage::only<Assign>(stage.to_rollout).size(), 1u) << "all are kRollout's";
-  stage.tell(Generated{kOther, {header_of(stage, stage.works[0])}});
-  stage.tell(Unservable{kOther, stage.works[1].group, stage.works[1].attempt});
+  ASSERT_EQ(Stage::only<messages::Assign>(stage.to_rollout).size(), 1u) << "all are kRollout's";
+  stage.tell(messages::Generated{kOther, {header_of(stage, stage.works[0])}});
+  stage.tell(messages::Unservable{kOther, stage.works[1].group, stage.works[1].attempt});
   EXPECT_EQ(stage.refused.size(), 2u);
   EXPECT_EQ(stage.exchange->core().ledger().counters().discarded_total(), 0);
   stage.generate(stage.works[2], PolicyVersion{0});
-  const auto scoring = Stage::only<ScoreGroups>(stage.to_reward);
+  const auto scoring = Stage::only<messages::ScoreGroups>(stage.to_reward);
   ASSERT_EQ(scoring.size(), 1u);
-  const GroupToScore& group = scoring[0].groups[0];
-  stage.tell(Unservable{kOther, group.group, group.attempt});
+  const messages::GroupToScore& group = scoring[0].groups[0];
+  stage.tell(messages::Unservable{kOther, group.group, group.attempt});
   EXPECT_EQ(stage.refused.size(), 3u) << "of a reward";
-  const Sender reward{"job-1/reward/1", Incarnation{8}};
-  stage.tell(RewardUp{reward, 100});
-  stage.tell(GroupsScored{reward, {{group.group, group.attempt, {Scored{1}, Scored{0}}}}});
+  const messages::Sender reward{"job-1/reward/1", Incarnation{8}};
+  stage.tell(messages::RewardUp{reward, 100});
+  stage.tell(messages::GroupsScored{
+      reward, {{group.group, group.attempt, {messages::Scored{1}, messages::Scored{0}}}}});
   EXPECT_EQ(stage.refused.size(), 4u);
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kScored), 0);
 }
 
 TEST(ExchangeChecks, NobodyComesUpTwice) {
   Attacked stage;
-  stage.tell(RolloutUp{kRollout, 1000});
-  stage.tell(RewardUp{kReward, 1000});
+  stage.tell(messages::RolloutUp{kRollout, 1000});
+  stage.tell(messages::RewardUp{kReward, 1000});
   EXPECT_EQ(stage.refused.size(), 2u);
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kRolling), 12);
 }
 
 TEST(ExchangeChecks, ALearnerReportsWhatItWasAsked) {
-  const Publication ahead{PolicyVersion{5}, kInitialWeights};
+  const messages::Publication ahead{PolicyVersion{5}, kInitialWeights};
   const std::vector<Exchange::Inbox> wrong = {
-      Published{kLearner, ahead},
-      Published{kLearner, {PolicyVersion{0}, kInitialWeights}},
-      WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights}},
-      StepCommitted{.from = kLearner, .step = StepId{0}},
-      StepCommitted{.from = kLearner, .step = StepId{3}, .publication = ahead},
-      CheckpointSaved{kLearner, StepId{7}, "step-7", ""}};
+      messages::Published{kLearner, ahead},
+      messages::Published{kLearner, {PolicyVersion{0}, kInitialWeights}},
+      messages::WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights}},
+      messages::StepCommitted{.from = kLearner, .step = StepId{0}},
+      messages::StepCommitted{.from = kLearner, .step = StepId{3}, .publication = ahead},
+      messages::CheckpointSaved{kLearner, StepId{7}, "step-7", ""}};
   for (const Exchange::Inbox& message : wrong) {
     Attacked stage;
     stage.tell(message);
@@ -185,11 +189,11 @@ TEST(ExchangeChecks, ALearnerReportsWhatItWasAsked) {
 
 TEST(ExchangeChecks, ACommittedStepPublishesItsOwnVersion) {
   Attacked stage;
-  for (const GroupWork& work : stage.works) stage.generate(work, PolicyVersion{0});
+  for (const messages::GroupWork& work : stage.works) stage.generate(work, PolicyVersion{0});
   stage.score_everything();
   ASSERT_NE(stage.step_sent(), nullptr);
-  StepCommitted committed{.from = kLearner, .step = StepId{0}};
-  committed.publication = Publication{PolicyVersion{9}, kInitialWeights};
+  messages::StepCommitted committed{.from = kLearner, .step = StepId{0}};
+  committed.publication = messages::Publication{PolicyVersion{9}, kInitialWeights};
   stage.tell(committed);
   EXPECT_EQ(stage.refused.size(), 1u);
   stage.commit();
@@ -199,12 +203,13 @@ TEST(ExchangeChecks, ACommittedStepPublishesItsOwnVersion) {
 // A payload of more trajectories than its header says: the samples read one reward of each.
 TEST(ExchangeChecks, APayloadsOwnCountIsNotBelieved) {
   Attacked stage;
-  GroupPayload payload{.group = stage.works[0].group, .prompt = "p", .prompt_tokens = {1}};
+  messages::GroupPayload payload{
+      .group = stage.works[0].group, .prompt = "p", .prompt_tokens = {1}};
   payload.trajectories.resize(500, {.tokens = {1}, .logprobs = {-1}, .text = "t"});
-  for (const GroupWork& work : stage.works) {
-    GroupHeader header = header_of(stage, work);
+  for (const messages::GroupWork& work : stage.works) {
+    messages::GroupHeader header = header_of(stage, work);
     header.payload = stage.payload_store.put(wire::encode(payload));
-    stage.tell(Generated{kRollout, {header}});
+    stage.tell(messages::Generated{kRollout, {header}});
   }
   stage.score_everything();
   stage.commit();
@@ -212,23 +217,21 @@ TEST(ExchangeChecks, APayloadsOwnCountIsNotBelieved) {
   EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
 }
 
-// ---- messages that are too large, and links that are full
-
 TEST(ExchangeOutgoing, LongListsGoInSeveralMessages) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.validation_prompts = 40;
   Stage stage(job);
   stage.link.bytes_max = 250;
   stage.begin();
   const auto works = stage.assigned();
   EXPECT_EQ(works.size(), 12u);
-  EXPECT_GT(Stage::only<Assign>(stage.to_rollout).size(), 1u);
-  const auto evaluations = Stage::only<Evaluate>(stage.to_rollout);
+  EXPECT_GT(Stage::only<messages::Assign>(stage.to_rollout).size(), 1u);
+  const auto evaluations = Stage::only<messages::Evaluate>(stage.to_rollout);
   EXPECT_GT(evaluations.size(), 1u);
   std::int32_t index = 0;
-  for (const Evaluate& part : evaluations) {
-    Evaluated done{.from = kRollout, .evaluation = part.evaluation};
-    for (const EvaluationPrompt& prompt : part.prompts) {
+  for (const messages::Evaluate& part : evaluations) {
+    messages::Evaluated done{.from = kRollout, .evaluation = part.evaluation};
+    for (const messages::EvaluationPrompt& prompt : part.prompts) {
       EXPECT_EQ(prompt.index, index++) << "in their order";
       done.completions.push_back({prompt.index, 0, std::string(60, 't'), false});
     }
@@ -236,31 +239,31 @@ TEST(ExchangeOutgoing, LongListsGoInSeveralMessages) {
   }
   EXPECT_EQ(index, 40);
   std::size_t texts = 0;
-  const auto scoring = Stage::only<ScoreTexts>(stage.to_reward);
-  for (const ScoreTexts& part : scoring) texts += part.texts.size();
+  const auto scoring = Stage::only<messages::ScoreTexts>(stage.to_reward);
+  for (const messages::ScoreTexts& part : scoring) texts += part.texts.size();
   EXPECT_EQ(texts, 40u);
   EXPECT_GT(scoring.size(), evaluations.size());
-  for (const GroupWork& work : works) stage.generate(work, PolicyVersion{0});
+  for (const messages::GroupWork& work : works) stage.generate(work, PolicyVersion{0});
   stage.link.bytes_max = 80;
   stage.score_everything();
-  const auto steps = Stage::only<TrainStep>(stage.to_learner);
+  const auto steps = Stage::only<messages::TrainStep>(stage.to_learner);
   ASSERT_GT(steps.size(), 1u);
-  for (const TrainStep& part : steps) EXPECT_EQ(part.more, &part != &steps.back());
+  for (const messages::TrainStep& part : steps) EXPECT_EQ(part.more, &part != &steps.back());
   stage.commit();
   EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
 }
 
-// What a split step trains on, and in which order, is what a whole one does.
+// A split step trains on the same trajectories, in the same order, as a whole one.
 TEST(ExchangeOutgoing, ASplitStepKeepsItsOrder) {
   const auto trained = [](std::uint64_t bytes_max) {
     Stage stage;
     stage.begin();
-    for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+    for (const messages::GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
     stage.link.bytes_max = bytes_max;
     stage.score_everything();
     std::vector<GroupId> groups;
-    for (const TrainStep& part : Stage::only<TrainStep>(stage.to_learner))
-      for (const TrainGroup& group : part.groups) groups.push_back(group.group);
+    for (const messages::TrainStep& part : Stage::only<messages::TrainStep>(stage.to_learner))
+      for (const messages::TrainGroup& group : part.groups) groups.push_back(group.group);
     return groups;
   };
   EXPECT_EQ(trained(80), trained(actor::kBytesUnlimited));
@@ -272,7 +275,7 @@ TEST(ExchangeOutgoing, WhatNoLinkCarriesFailsTheJobWithItsSize) {
   stage.link.bytes_max = 10;
   stage.begin();
   ASSERT_TRUE(stage.ended());
-  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
   EXPECT_NE(stage.ended()->reason.find(" bytes, and it is for job-1/rollout/0"), std::string::npos)
       << stage.ended()->reason;
 }
@@ -282,12 +285,12 @@ TEST(ExchangeOutgoing, AFullLinkLosesNothing) {
   stage.begin();
   const auto works = stage.assigned();
   stage.link.full = true;
-  for (const GroupWork& work : works) stage.generate(work, PolicyVersion{0});
+  for (const messages::GroupWork& work : works) stage.generate(work, PolicyVersion{0});
   EXPECT_TRUE(stage.to_reward.empty());
   stage.link.full = false;
   stage.run(std::chrono::milliseconds(100));
   std::size_t groups = 0;
-  for (const ScoreGroups& part : Stage::only<ScoreGroups>(stage.to_reward))
+  for (const messages::ScoreGroups& part : Stage::only<messages::ScoreGroups>(stage.to_reward))
     groups += part.groups.size();
   EXPECT_EQ(groups, works.size());
 }
@@ -297,16 +300,17 @@ TEST(ExchangeOutgoing, AFullControllerHearsOfTheEndOnceItHasRoom) {
   stage.begin();
   stage.to_controller.clear();
   stage.link.full = true;
-  stage.tell(RewardTrouble{.from = kReward, .what = "its program ended"});
-  stage.tell(EndJob{JobOutcome::kFailed, "a role died"});
+  stage.tell(messages::RewardTrouble{.from = kReward, .what = "its program ended"});
+  stage.tell(messages::EndJob{messages::JobOutcome::kFailed, "a role died"});
   EXPECT_TRUE(stage.to_controller.empty());
   stage.link.full = false;
   stage.run(std::chrono::milliseconds(100));
   ASSERT_EQ(stage.to_controller.size(), 2u);
-  EXPECT_TRUE(std::holds_alternative<ExchangeEvent>(stage.to_controller[0])) << "in their order";
+  EXPECT_TRUE(std::holds_alternative<messages::ExchangeEvent>(stage.to_controller[0]))
+      << "in their order";
   ASSERT_TRUE(stage.ended());
   EXPECT_EQ(stage.ended()->reason, "a role died");
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

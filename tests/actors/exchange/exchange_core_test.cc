@@ -10,12 +10,12 @@
 #include "runtime/wire/codec.h"
 #include "tests/actors/controller/scenario.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
-const Sender kLearner{"job-1/learner/0", Incarnation{1}};
-const Sender kRollout{"job-1/rollout/0", Incarnation{2}};
-const Sender kReward{"job-1/reward/0", Incarnation{3}};
+const messages::Sender kLearner{"job-1/learner/0", Incarnation{1}};
+const messages::Sender kRollout{"job-1/rollout/0", Incarnation{2}};
+const messages::Sender kReward{"job-1/reward/0", Incarnation{3}};
 
 template <class Kind>
 std::vector<Kind> only(const std::vector<ExchangeEffect>& effects) {
@@ -25,7 +25,7 @@ std::vector<Kind> only(const std::vector<ExchangeEffect>& effects) {
   return found;
 }
 
-// Which effect, and what it says.
+// The effect's kind and content as text.
 std::string text(const ExchangeEffect& effect) {
   std::string words = std::to_string(effect.index());
   const auto add_message = [&](const auto& inbox) {
@@ -41,9 +41,9 @@ std::string text(const ExchangeEffect& effect) {
 
 class Core {
  public:
-  Core() : core_(exchange_config(plain_job(2), "job-1", false)) {}
+  Core() : core_(controller::exchange_config(controller::plain_job(2), "job-1", false)) {}
 
-  // As the actor does: the input, then one decision.
+  // Gives the core the input and then one decision, as the actor does.
   std::vector<ExchangeEffect> take(ExchangeInput input) {
     now_ = now_ + std::chrono::milliseconds(1);
     std::vector<ExchangeEffect> all = core_.step(std::move(input), now_);
@@ -53,15 +53,17 @@ class Core {
     return all;
   }
 
-  // Up to the first leases, which are the effects of the last input.
+  // Brings the run up to the first leases, which are the effects of the last input.
   std::vector<ExchangeEffect> begin() {
     const ExchangeInput inputs[] = {
-        LearnerUp{kLearner, {}},
-        Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}},
-        WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 100}},
-        RolloutUp{kRollout, 100},
-        RewardUp{kReward, 100},
-        Installed{.from = kRollout, .version = PolicyVersion{0}, .checksum = 100}};
+        messages::LearnerUp{kLearner, {}},
+        messages::Published{kLearner,
+                            {.version = kInitialWeights, .oldest_retained = kInitialWeights}},
+        messages::WarmStarted{.from = kLearner,
+                              .publication = {PolicyVersion{0}, kInitialWeights, 100}},
+        messages::RolloutUp{kRollout, 100},
+        messages::RewardUp{kReward, 100},
+        messages::Installed{.from = kRollout, .version = PolicyVersion{0}, .checksum = 100}};
     std::vector<ExchangeEffect> last;
     for (const ExchangeInput& input : inputs) {
       last = take(input);
@@ -83,20 +85,20 @@ TEST(ExchangeCore, SameInputsGiveTheSameEffects) {
   EXPECT_GT(one.said_.size(), 10u);
 }
 
-TEST(ExchangeCore, EX_J_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
+TEST(ExchangeCore, EX_1_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
   Core core;
   const std::vector<ExchangeEffect> effects = core.begin();
   std::vector<std::int64_t> sent, journalled;
   for (const ToRollout& message : only<ToRollout>(effects))
-    if (const auto* assign = std::get_if<Assign>(&message.message))
-      for (const GroupWork& work : assign->groups) sent.push_back(work.attempt);
+    if (const auto* assign = std::get_if<messages::Assign>(&message.message))
+      for (const messages::GroupWork& work : assign->groups) sent.push_back(work.attempt);
   const auto journals = only<Journal>(effects);
   ASSERT_EQ(journals.size(), 1u);
   for (const JournalEvent& event : journals[0].events)
     if (const auto* leased = std::get_if<RolloutLeased>(&event))
       journalled.push_back(static_cast<std::int64_t>(leased->lease.value));
   EXPECT_EQ(sent.size(), 12u);  // (p + L + 1) B
-  EXPECT_EQ(sent, journalled) << "EX-J";
+  EXPECT_EQ(sent, journalled) << "EX-1";
   // The actor sends when it has carried the journal out: no message comes behind it.
   const auto journal = std::find_if(effects.begin(), effects.end(), [](const auto& effect) {
     return std::holds_alternative<Journal>(effect);
@@ -104,17 +106,18 @@ TEST(ExchangeCore, EX_J_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
   EXPECT_TRUE(std::none_of(journal, effects.end(), [](const auto& effect) {
     return std::holds_alternative<ToRollout>(effect) || std::holds_alternative<ToReward>(effect) ||
            std::holds_alternative<ToLearner>(effect);
-  })) << "EX-J";
+  })) << "EX-1";
 }
 
 TEST(ExchangeCore, AWaitForAnActorBeginsWithTheEndOfTheLastOne) {
   Core core;
   core.begin();
   core.now_ = core.now_ + std::chrono::hours(1);
-  for (const Sender& actor : {kRollout, kReward, kLearner})
-    core.take(ActorDown{actor.actor, actor.incarnation, "killed"});
+  for (const messages::Sender& actor : {kRollout, kReward, kLearner})
+    core.take(messages::ActorDown{actor.actor, actor.incarnation, "killed"});
   int found = 0;
-  for (const Wait& wait : core.core_.report(core.now_ + std::chrono::seconds(2)).status.waits) {
+  for (const messages::Wait& wait :
+       core.core_.report(core.now_ + std::chrono::seconds(2)).status.waits) {
     if (wait.waits_for != "a rollout actor" && wait.waits_for != "a reward actor" &&
         wait.waits_for != "the learner to start")
       continue;
@@ -130,7 +133,7 @@ TEST(ExchangeCore, AJournalThatCannotBeWrittenEndsTheJobOnce) {
   const auto effects = core.take(JournalFailed{"no space left on device"});
   const auto ends = only<EndRun>(effects);
   ASSERT_EQ(ends.size(), 1u);
-  EXPECT_EQ(ends[0].ended.outcome, JobOutcome::kFailed);
+  EXPECT_EQ(ends[0].ended.outcome, messages::JobOutcome::kFailed);
   EXPECT_EQ(ends[0].ended.reason, "no space left on device");
   EXPECT_TRUE(ends[0].result.has_value());
   EXPECT_TRUE(core.core_.ended());
@@ -142,7 +145,7 @@ TEST(ExchangeCore, AFileOfTheRunThatCannotBeWrittenFailsTheJobWithItsReason) {
   core.begin();
   const auto ends = only<EndRun>(core.take(RecordFailed{"cannot write metrics.jsonl"}));
   ASSERT_EQ(ends.size(), 1u);
-  EXPECT_EQ(ends[0].ended.outcome, JobOutcome::kFailed);
+  EXPECT_EQ(ends[0].ended.outcome, messages::JobOutcome::kFailed);
   EXPECT_EQ(ends[0].ended.reason, "cannot write metrics.jsonl");
 }
 
@@ -151,10 +154,11 @@ TEST(ExchangeCore, APayloadThatIsNotInTheStoreIsRefusedAndTheRestOfItsMessageRel
   Core core;
   const auto assigned = only<ToRollout>(core.begin());
   ASSERT_EQ(assigned.size(), 1u);
-  const auto& works = std::get<Assign>(assigned[0].message).groups;
-  Generated generated{kRollout, {}};
+  const auto& works = std::get<messages::Assign>(assigned[0].message).groups;
+  messages::Generated generated{kRollout, {}};
   for (std::uint64_t i = 0; i < 2; ++i) {
-    GroupHeader header{.group = works[i].group, .attempt = works[i].attempt, .payload = {}};
+    messages::GroupHeader header{
+        .group = works[i].group, .attempt = works[i].attempt, .payload = {}};
     header.payload.offset = i;
     header.trajectories.assign(static_cast<std::size_t>(works[i].n), {.completion_tokens = 3});
     generated.groups.push_back(header);
@@ -171,4 +175,4 @@ TEST(ExchangeCore, APayloadThatIsNotInTheStoreIsRefusedAndTheRestOfItsMessageRel
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 TEST(ExchangeRecords, GiveBackWhatWasAdded) {
@@ -36,4 +36,4 @@ TEST(ExchangeRecords, TakeLittleMoreMemoryThanTheirLines) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -1,5 +1,5 @@
-// The exchange against peers that a test plays: what each is sent is kept, and what the exchange
-// refuses to hear is noted.
+// The exchange against peers that a test plays: the stage keeps every message that a peer is sent,
+// and notes each message that the exchange refuses.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,54 +18,25 @@
 #include "runtime/actor/system.h"
 #include "runtime/wire/codec.h"
 #include "tests/actors/controller/scenario.h"
+#include "tests/actors/exchange/mailbag.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 using actor::Address;
+using messages::GroupWork;
+using messages::Sender;
+using messages::StepReport;
+using messages::TrainStep;
 
 inline const Sender kRollout{"job-1/rollout/0", Incarnation{1}};
 inline const Sender kReward{"job-1/reward/0", Incarnation{2}};
 inline const Sender kLearner{"job-1/learner/0", Incarnation{3}};
 
-inline constexpr std::int32_t kCapacity =
-    24;  // the twelve groups of plain_job that may be admitted
-
-struct StageLinks {                                  // as all links of the stage are now
-  std::uint64_t bytes_max = actor::kBytesUnlimited;  // of a message
-  bool full = false;
-};
-
-// Takes what the exchange sends to one address and keeps it.
-template <class Inbox>
-class Mailbag final : public actor::Target<Inbox> {
- public:
-  Mailbag(const StageLinks& link, std::function<void(const Inbox&)> take)
-      : link_(link), take_(std::move(take)) {}
-  actor::Delivery post(Inbox message) override {
-    if (link_.full) return actor::Delivery::kFull;
-    if (bytes(message) > link_.bytes_max) return actor::Delivery::kTooLarge;
-    take_(message);
-    return actor::Delivery::kAccepted;
-  }
-  std::uint64_t bytes_max() const override { return link_.bytes_max; }
-  Error too_large(const Inbox& message) const override {
-    return {ErrorCode::kInvalid, std::to_string(bytes(message)) + " bytes"};
-  }
-
- private:
-  static std::uint64_t bytes(const Inbox& message) {
-    if constexpr (std::is_same_v<Inbox, ExchangeNotices>)
-      return 0;
-    else
-      return std::visit([](const auto& m) { return wire::encode(m).size(); }, message);
-  }
-  const StageLinks& link_;
-  const std::function<void(const Inbox&)> take_;
-};
+inline constexpr std::int32_t kCapacity = 24;  // plain_job may have twelve groups admitted
 
 class Stage {
  public:
-  explicit Stage(SimulatedJob what = plain_job(1)) : job(std::move(what)) {
+  explicit Stage(controller::SimulatedJob what = controller::plain_job(1)) : job(std::move(what)) {
     record.now_ms = [this] { return executor.now().ns / 1'000'000; };
     const ExchangeLinks links{.rollout = keep(to_rollout),
                               .reward = keep(to_reward),
@@ -76,8 +47,8 @@ class Stage {
                                 refused.push_back(who.name + ": " + why);
                               }};
     ref = system.spawn<Exchange>("exchange", [this, links] {
-      auto made = std::make_unique<Exchange>(exchange_config(job, "job-1", false), links, record,
-                                             payload_store);
+      auto made = std::make_unique<Exchange>(controller::exchange_config(job, "job-1", false),
+                                             links, record, payload_store);
       exchange = made.get();
       return made;
     });
@@ -96,47 +67,51 @@ class Stage {
     return 100 + static_cast<std::uint64_t>(version.value);
   }
   void install(const Sender& rollout, PolicyVersion version) {
-    tell(Installed{.from = rollout, .version = version, .checksum = checksum_of(version)});
+    tell(
+        messages::Installed{.from = rollout, .version = version, .checksum = checksum_of(version)});
   }
-  // What the stage's learner says of a version: the publisher keeps all, until a test clears them.
-  Publication publication(PolicyVersion version, PolicyVersion oldest_retained) {
+  // The stage's learner's message about a version: the publisher keeps all, until a test clears
+  // them.
+  messages::Publication publication(PolicyVersion version, PolicyVersion oldest_retained) {
     offered.insert(version);
     return {
         version, oldest_retained, checksum_of(version), 0, 0, {}, {offered.begin(), offered.end()}};
   }
-  LearnerUp learner_up(const Sender& learner, std::optional<StepId> checkpoint) const {
+  messages::LearnerUp learner_up(const Sender& learner, std::optional<StepId> checkpoint) const {
     return {learner, checkpoint, {}, {offered.begin(), offered.end()}};
   }
-  // All three up, version 0 published and installed.
+  // Brings all three actors up, with version 0 published and installed.
   void begin() {
-    tell(LearnerUp{kLearner, {}});
-    tell(Published{kLearner, publication(kInitialWeights, kInitialWeights)});
-    tell(WarmStarted{.from = kLearner, .publication = publication({0}, kInitialWeights)});
-    tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
-    tell(RolloutUp{kRollout, kCapacity});
-    tell(RewardUp{kReward, 100});
+    tell(messages::LearnerUp{kLearner, {}});
+    tell(messages::Published{kLearner, publication(kInitialWeights, kInitialWeights)});
+    tell(messages::WarmStarted{.from = kLearner, .publication = publication({0}, kInitialWeights)});
+    tell(messages::CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
+    tell(messages::RolloutUp{kRollout, kCapacity});
+    tell(messages::RewardUp{kReward, 100});
     install(kRollout, PolicyVersion{0});
   }
   std::vector<GroupWork> assigned() const {
     std::vector<GroupWork> works;
-    for (const RolloutInbox& message : to_rollout)
-      if (const auto* assign = std::get_if<Assign>(&message))
+    for (const messages::RolloutInbox& message : to_rollout)
+      if (const auto* assign = std::get_if<messages::Assign>(&message))
         works.insert(works.end(), assign->groups.begin(), assign->groups.end());
     return works;
   }
   void generate(const GroupWork& work, PolicyVersion version) {
-    GroupHeader header{
+    messages::GroupHeader header{
         .group = work.group, .attempt = work.attempt, .payload = payload_store.put("x")};
     header.trajectories.assign(static_cast<std::size_t>(work.n),
                                {.oldest = version, .newest = version, .completion_tokens = 3});
-    tell(Generated{kRollout, {header}});
+    tell(messages::Generated{kRollout, {header}});
   }
   // The first completion of each group earns `first`, the second nothing.
   void score_everything(float first = 1) {
-    for (const RewardInbox& message : std::exchange(to_reward, {}))
-      if (const auto* work = std::get_if<ScoreGroups>(&message))
-        for (const GroupToScore& group : work->groups)
-          tell(GroupsScored{kReward, {{group.group, group.attempt, {Scored{first}, Scored{0}}}}});
+    for (const messages::RewardInbox& message : std::exchange(to_reward, {}))
+      if (const auto* work = std::get_if<messages::ScoreGroups>(&message))
+        for (const messages::GroupToScore& group : work->groups)
+          tell(messages::GroupsScored{
+              kReward,
+              {{group.group, group.attempt, {messages::Scored{first}, messages::Scored{0}}}}});
   }
   // Trains steps until `steps` are committed, all by version 0's rollout.
   void train(std::int64_t steps, const StepReport& report = {}, float first_reward = 1) {
@@ -160,7 +135,7 @@ class Stage {
     ASSERT_NE(step_sent(), nullptr);
     const TrainStep step = *step_sent();
     const PolicyVersion version{step.step.value + 1};
-    StepCommitted committed{
+    messages::StepCommitted committed{
         .from = learner, .step = step.step, .checksum = checksum_of(version), .report = report};
     if (step.publish) {
       committed.publication = publication(version, step.retain);
@@ -169,7 +144,7 @@ class Stage {
     tell(committed);
     install(kRollout, version);
   }
-  RunTotals newest_totals() {  // of the journal
+  RunTotals newest_totals() {  // the newest totals in the journal
     std::optional<RunTotals> newest;
     const auto read = record.replay([&](const JournalEntry& entry) {
       if (const auto* noted = std::get_if<TotalsNoted>(&entry.event)) newest = noted->totals;
@@ -177,9 +152,9 @@ class Stage {
     EXPECT_TRUE(read);
     return newest.value();
   }
-  std::optional<JobEnded> ended() const {
-    for (const ExchangeNotices& notice : to_controller)
-      if (const auto* end = std::get_if<JobEnded>(&notice)) return *end;
+  std::optional<messages::JobEnded> ended() const {
+    for (const messages::ExchangeNotices& notice : to_controller)
+      if (const auto* end = std::get_if<messages::JobEnded>(&notice)) return *end;
     return std::nullopt;
   }
   template <class M, class Inbox>
@@ -191,17 +166,18 @@ class Stage {
   }
 
   std::set<PolicyVersion> offered;
-  std::size_t works_done = 0;  // of assigned(), by train()
-  const SimulatedJob job;
+  std::size_t works_done = 0;  // how many of assigned() train() has done
+  const controller::SimulatedJob job;
   actor::SimulatedExecutor executor{1};
-  MemoryRecord record;
-  MemoryPayloads payload_store;
-  std::vector<RolloutInbox> to_rollout;
-  std::vector<RewardInbox> to_reward;
-  std::vector<LearnerInbox> to_learner;
-  std::vector<std::pair<Address, BroadcastInbox>> to_broadcast;
-  std::optional<wire::BroadcastPlace> place;  // of what is published from now on
-  std::vector<ExchangeNotices> to_controller;
+  controller::MemoryRecord record;
+  controller::MemoryPayloads payload_store;
+  std::vector<messages::RolloutInbox> to_rollout;
+  std::vector<messages::RewardInbox> to_reward;
+  std::vector<messages::LearnerInbox> to_learner;
+  std::vector<std::pair<Address, messages::BroadcastInbox>> to_broadcast;
+  // The broadcast place of versions published from now on.
+  std::optional<wire::BroadcastPlace> place;
+  std::vector<messages::ExchangeNotices> to_controller;
   std::vector<std::string> refused;  // "job-1/rollout/0: Generated: …"
   StageLinks link;
   actor::System system{executor, nullptr};
@@ -219,32 +195,35 @@ class Stage {
           }));
     };
   }
-  std::function<actor::Ref<BroadcastInbox>(const Address&)> keep_broadcast() {
+  std::function<actor::Ref<messages::BroadcastInbox>(const Address&)> keep_broadcast() {
     return [this](const Address& to) {
-      return actor::Ref<BroadcastInbox>(
-          to, std::make_shared<Mailbag<BroadcastInbox>>(
-                  link, [this, to](const BroadcastInbox& m) { to_broadcast.emplace_back(to, m); }));
+      return actor::Ref<messages::BroadcastInbox>(
+          to, std::make_shared<Mailbag<messages::BroadcastInbox>>(
+                  link, [this, to](const messages::BroadcastInbox& m) {
+                    to_broadcast.emplace_back(to, m);
+                  }));
     };
   }
   template <class Inbox>
-  void check_journalled(const Inbox& message) const {  // EX-J
-    if constexpr (std::is_same_v<Inbox, RolloutInbox>) {
-      const auto* assign = std::get_if<Assign>(&message);
+  void check_journalled(const Inbox& message) const {  // EX-1
+    if constexpr (std::is_same_v<Inbox, messages::RolloutInbox>) {
+      const auto* assign = std::get_if<messages::Assign>(&message);
       if (!assign) return;
       for (const GroupWork& work : assign->groups) {
-        const bool journalled = std::any_of(
-            record.events.begin(), record.events.end(), [&](const JournalledRow& event) {
-              return event.kind == "rolling" && event.lease == work.attempt;
-            });
-        EXPECT_TRUE(journalled) << "EX-J";
+        const bool journalled =
+            std::any_of(record.events.begin(), record.events.end(),
+                        [&](const controller::JournalledRow& event) {
+                          return event.kind == "rolling" && event.lease == work.attempt;
+                        });
+        EXPECT_TRUE(journalled) << "EX-1";
       }
     }
-    if constexpr (std::is_same_v<Inbox, LearnerInbox>) {
-      if (std::holds_alternative<SaveCheckpoint>(message)) {
-        EXPECT_EQ(record.entries_on_disk, record.entries.size()) << "EX-J, and a power cut";
+    if constexpr (std::is_same_v<Inbox, messages::LearnerInbox>) {
+      if (std::holds_alternative<messages::SaveCheckpoint>(message)) {
+        EXPECT_EQ(record.entries_on_disk, record.entries.size()) << "EX-1, and a power cut";
       }
     }
   }
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

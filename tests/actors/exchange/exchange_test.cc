@@ -1,5 +1,5 @@
-// The exchange against peers that the test plays: what it sends, in which order, and what it makes
-// of late, wrong and missing answers. Whole runs are simulation_test's.
+// The exchange against peers that the test plays: the messages that it sends, their order, and its
+// handling of late, wrong and missing answers. Whole runs are simulation_test's.
 #include "actors/exchange/exchange.h"
 
 #include <gtest/gtest.h>
@@ -9,19 +9,20 @@
 #include "runtime/base/json.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(Exchange, LeasesOnlyToRolloutsWithTrainedWeights) {
   Stage stage;
-  stage.tell(LearnerUp{kLearner, {}});
-  stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
-  stage.tell(RolloutUp{kRollout, 100});
-  stage.tell(Installed{kRollout, kInitialWeights});  // to evaluate them, say
-  stage.tell(
-      WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 100}});
+  stage.tell(messages::LearnerUp{kLearner, {}});
+  stage.tell(messages::Published{kLearner,
+                                 {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
+  stage.tell(messages::RolloutUp{kRollout, 100});
+  stage.tell(messages::Installed{kRollout, kInitialWeights});  // to evaluate them, say
+  stage.tell(messages::WarmStarted{.from = kLearner,
+                                   .publication = {PolicyVersion{0}, kInitialWeights, 100}});
   EXPECT_TRUE(stage.assigned().empty());
   stage.install(kRollout, PolicyVersion{0});
   EXPECT_EQ(stage.assigned().size(), 12u);  // (p + L + 1) B
@@ -30,17 +31,17 @@ TEST(Exchange, LeasesOnlyToRolloutsWithTrainedWeights) {
 TEST(Exchange, DeadLivesAreNotGivenWorkHoweverLateTheySpeak) {
   Stage stage;
   stage.begin();
-  stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-L";
   stage.to_rollout.clear();
-  stage.tell(RolloutUp{kRollout, 100});  // it was on its way when its sender died
+  stage.tell(messages::RolloutUp{kRollout, 100});  // it was on its way when its sender died
   stage.install(kRollout, PolicyVersion{0});
   EXPECT_TRUE(stage.to_rollout.empty()) << "EX-L";
-  stage.tell(DrainActor{"job-1/rollout/1", Incarnation{9}, 1000});  // not up yet
-  EXPECT_EQ(Stage::only<ActorDrained>(stage.to_controller).size(), 1u);
-  stage.tell(RolloutUp{{"job-1/rollout/1", Incarnation{9}}, 100});
+  stage.tell(messages::DrainActor{"job-1/rollout/1", Incarnation{9}, 1000});  // not up yet
+  EXPECT_EQ(Stage::only<messages::ActorDrained>(stage.to_controller).size(), 1u);
+  stage.tell(messages::RolloutUp{{"job-1/rollout/1", Incarnation{9}}, 100});
   EXPECT_TRUE(stage.to_rollout.empty()) << "EX-L";
-  stage.tell(RolloutUp{{kRollout.actor, Incarnation{10}}, 100});
+  stage.tell(messages::RolloutUp{{kRollout.actor, Incarnation{10}}, 100});
   EXPECT_FALSE(stage.to_rollout.empty());
 }
 
@@ -48,7 +49,7 @@ TEST(Exchange, LateAnswersAreRefusedAndTheirPayloadsReleased) {
   Stage stage;
   stage.begin();
   const auto works = stage.assigned();
-  stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
   stage.generate(works[0], PolicyVersion{0});
   EXPECT_EQ(stage.payload_store.size(), 0u);
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kGenerated), 0);
@@ -57,7 +58,7 @@ TEST(Exchange, LateAnswersAreRefusedAndTheirPayloadsReleased) {
 TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
   Stage stage;
   stage.begin();
-  const GroupWork work = stage.assigned()[0];
+  const messages::GroupWork work = stage.assigned()[0];
   stage.to_rollout.clear();
   stage.generate(work, kInitialWeights);  // due says version 0 at least
   const auto again = stage.assigned();
@@ -69,62 +70,65 @@ TEST(Exchange, GroupOlderThanItsLeaseSaysIsGeneratedAgainAndFreesItsPlace) {
 }
 
 TEST(Exchange, SilentHoldersLoseTheirLeasesThoughNobodySpeaks) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.rollout_lease = 30s;
   Stage stage(job);
   stage.begin();
   const std::size_t assigned = stage.assigned().size();
   stage.run(29s);
-  stage.tell(RolloutStats{.from = kRollout, .generation_tokens = 5});  // progress
+  stage.tell(messages::RolloutStats{.from = kRollout, .generation_tokens = 5});  // progress
   stage.run(29s);
   EXPECT_EQ(stage.assigned().size(), assigned);
-  stage.tell(RolloutStats{.from = kRollout, .generation_tokens = 5});  // none
+  stage.tell(messages::RolloutStats{.from = kRollout, .generation_tokens = 5});  // none
   stage.run(2s);
-  EXPECT_EQ(Stage::only<HandBack>(stage.to_rollout).size(), 12u);
+  EXPECT_EQ(Stage::only<messages::HandBack>(stage.to_rollout).size(), 12u);
   EXPECT_EQ(stage.assigned().size(), assigned * 2);
 }
 
 TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.save_freq = 2;
   Stage stage(job);
   stage.begin();
   stage.train(2);
-  ASSERT_EQ(Stage::only<SaveCheckpoint>(stage.to_learner).size(), 1u);
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  const Sender next{kLearner.actor, Incarnation{4}};
+  ASSERT_EQ(Stage::only<messages::SaveCheckpoint>(stage.to_learner).size(), 1u);
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  const messages::Sender next{kLearner.actor, Incarnation{4}};
   stage.to_learner.clear();
   stage.tell(stage.learner_up(next, StepId{0}));
-  EXPECT_TRUE(Stage::only<SaveCheckpoint>(stage.to_learner).empty()) << "it is at step 0";
+  EXPECT_TRUE(Stage::only<messages::SaveCheckpoint>(stage.to_learner).empty()) << "it is at step 0";
   EXPECT_EQ(stage.step_sent()->step, StepId{0});
   EXPECT_FALSE(stage.step_sent()->publish);
   stage.commit(next);
   EXPECT_EQ(stage.step_sent()->step, StepId{1});
   stage.commit(next);
-  const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+  const auto saves = Stage::only<messages::SaveCheckpoint>(stage.to_learner);
   ASSERT_EQ(saves.size(), 1u) << "EX-C";
   EXPECT_EQ(saves[0].step, StepId{2});
   EXPECT_EQ(stage.exchange->core().ledger().counters().retrained, 8);
   EXPECT_FALSE(stage.ended());
 }
 
-// Also to rollouts that have the newest version: one may be copying it from the former place.
+// Rollouts that have the newest version are told as well: one may be copying it from the former
+// place.
 TEST(Exchange, TheSourceOfALearnersNextIncarnationIsToldToAllRollouts) {
   const wire::WeightSource former{"host", "10.0.0.1:1", "key", "other key"};
   wire::WeightSource later = former;
   later.endpoint = "10.0.0.1:2";
   Stage stage;
-  stage.tell(LearnerUp{kLearner, {}, former});
-  stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
-  stage.tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights}});
-  stage.tell(CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
-  stage.tell(RolloutUp{kRollout, kCapacity});
-  auto offers = Stage::only<NewVersion>(std::exchange(stage.to_rollout, {}));
+  stage.tell(messages::LearnerUp{kLearner, {}, former});
+  stage.tell(messages::Published{kLearner,
+                                 {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
+  stage.tell(
+      messages::WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights}});
+  stage.tell(messages::CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
+  stage.tell(messages::RolloutUp{kRollout, kCapacity});
+  auto offers = Stage::only<messages::NewVersion>(std::exchange(stage.to_rollout, {}));
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_EQ(offers[0].source, former);
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  stage.tell(LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}, later});
-  offers = Stage::only<NewVersion>(stage.to_rollout);
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(messages::LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}, later});
+  offers = Stage::only<messages::NewVersion>(stage.to_rollout);
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_EQ(offers[0].version, PolicyVersion{0});
   EXPECT_EQ(offers[0].source, later);
@@ -134,12 +138,12 @@ TEST(Exchange, LearnerThatTrainsOtherwiseThanBeforeEndsTheJob) {
   Stage stage;
   stage.begin();
   stage.train(1);
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  const Sender next{kLearner.actor, Incarnation{4}};
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  const messages::Sender next{kLearner.actor, Incarnation{4}};
   stage.tell(stage.learner_up(next, StepId{0}));
-  stage.tell(StepCommitted{.from = next, .step = StepId{0}, .checksum = 7});
+  stage.tell(messages::StepCommitted{.from = next, .step = StepId{0}, .checksum = 7});
   ASSERT_TRUE(stage.ended());
-  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
   EXPECT_NE(stage.ended()->reason.find("other weights"), std::string::npos);
 }
 
@@ -148,10 +152,10 @@ TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
     Stage stage;
     stage.begin();
     stage.train(1);
-    stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+    stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
     stage.tell(stage.learner_up({kLearner.actor, Incarnation{4}}, checkpoint));
     ASSERT_TRUE(stage.ended());
-    EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+    EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
     EXPECT_EQ(stage.exchange->core().ledger().counters().live, 0);
   }
 }
@@ -159,7 +163,7 @@ TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
 TEST(Exchange, TheResultSaysWhyTheRunEnded) {
   Stage stage;
   stage.begin();
-  stage.tell(EndJob{JobOutcome::kFailed, "the reward has no answer"});
+  stage.tell(messages::EndJob{messages::JobOutcome::kFailed, "the reward has no answer"});
   const nlohmann::json result = parse_json(stage.record.result_json.value());
   EXPECT_EQ(result["state"], "Failed");
   EXPECT_EQ(result["reason"], "JobFailed");
@@ -168,42 +172,44 @@ TEST(Exchange, TheResultSaysWhyTheRunEnded) {
 
 TEST(Exchange, LearnerThatCannotComeUpEndsTheJobWithItsReason) {
   Stage stage;
-  stage.tell(LearnerFailed{kLearner, "cannot resume from checkpoint step-30"});
+  stage.tell(messages::LearnerFailed{kLearner, "cannot resume from checkpoint step-30"});
   ASSERT_TRUE(stage.ended());
-  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
   EXPECT_NE(stage.ended()->reason.find("step-30"), std::string::npos);
 }
 
 TEST(Exchange, NothingBeginsAfterTheEnd) {
   Stage stage;
-  stage.tell(LearnerUp{kLearner, {}});
-  stage.tell(EndJob{JobOutcome::kCancelled, "cancelled by the user"});
+  stage.tell(messages::LearnerUp{kLearner, {}});
+  stage.tell(messages::EndJob{messages::JobOutcome::kCancelled, "cancelled by the user"});
   ASSERT_TRUE(stage.ended());
   const std::size_t sent = stage.to_learner.size();
-  stage.tell(Published{kLearner, {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
-  stage.tell(WarmStarted{.from = kLearner, .publication = {PolicyVersion{0}, kInitialWeights, 1}});
-  stage.tell(RolloutUp{kRollout, 100});
-  stage.tell(EndJob{JobOutcome::kFailed, "again"});
+  stage.tell(messages::Published{kLearner,
+                                 {.version = kInitialWeights, .oldest_retained = kInitialWeights}});
+  stage.tell(messages::WarmStarted{.from = kLearner,
+                                   .publication = {PolicyVersion{0}, kInitialWeights, 1}});
+  stage.tell(messages::RolloutUp{kRollout, 100});
+  stage.tell(messages::EndJob{messages::JobOutcome::kFailed, "again"});
   EXPECT_EQ(stage.to_learner.size(), sent);
   EXPECT_TRUE(stage.to_rollout.empty());
-  EXPECT_EQ(Stage::only<JobEnded>(stage.to_controller).size(), 1u);
+  EXPECT_EQ(Stage::only<messages::JobEnded>(stage.to_controller).size(), 1u);
   EXPECT_EQ(parse_json(*stage.record.result_json)["state"], "Cancelled");
 }
 
 // Generates groups and answers each with these scores, until the job ends. Returns the number of
 // groups that were answered.
-std::int64_t fail_all(Stage& stage, const std::vector<TrajectoryScore>& scores) {
+std::int64_t fail_all(Stage& stage, const std::vector<messages::TrajectoryScore>& scores) {
   std::int64_t answered = 0;
   for (std::size_t done = 0; !stage.ended();) {
     const auto all = stage.assigned();
     EXPECT_LT(done, all.size());
     if (done == all.size()) break;
     for (; done < all.size(); ++done) stage.generate(all[done], PolicyVersion{0});
-    for (const RewardInbox& message : std::exchange(stage.to_reward, {}))
-      if (const auto* work = std::get_if<ScoreGroups>(&message))
-        for (const GroupToScore& group : work->groups) {
+    for (const messages::RewardInbox& message : std::exchange(stage.to_reward, {}))
+      if (const auto* work = std::get_if<messages::ScoreGroups>(&message))
+        for (const messages::GroupToScore& group : work->groups) {
           if (stage.ended()) break;
-          stage.tell(GroupsScored{kReward, {{group.group, group.attempt, scores}}});
+          stage.tell(messages::GroupsScored{kReward, {{group.group, group.attempt, scores}}});
           ++answered;
         }
   }
@@ -211,21 +217,21 @@ std::int64_t fail_all(Stage& stage, const std::vector<TrajectoryScore>& scores) 
 }
 
 TEST(Exchange, ARewardThatHasNeverWorkedEndsTheJobSoonAndOneThatHasEndsItLater) {
-  const ScoreFailed is_nan{"score is NaN; a score must be a finite number"};
-  SimulatedJob job = plain_job(1);
+  const messages::ScoreFailed is_nan{"score is NaN; a score must be a finite number"};
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.budget.groups_per_step = 16;
   Stage never(job);
   never.begin();
   EXPECT_EQ(fail_all(never, {is_nan, is_nan}), kFirstFailuresMax / 2) << "two completions a group";
   ASSERT_TRUE(never.ended());
-  EXPECT_EQ(never.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_EQ(never.ended()->outcome, messages::JobOutcome::kFailed);
   EXPECT_EQ(never.ended()->reason,
             "the reward has never worked: each of the first 64 completions failed; the last: "
             "score is NaN; a score must be a finite number");
 
   Stage half(job);
   half.begin();
-  EXPECT_EQ(fail_all(half, {is_nan, Scored{1}}), 8 * 16) << "eight batches";
+  EXPECT_EQ(fail_all(half, {is_nan, messages::Scored{1}}), 8 * 16) << "eight batches";
   ASSERT_TRUE(half.ended());
   EXPECT_NE(half.ended()->reason.find("128 groups failed in a row"), std::string::npos)
       << half.ended()->reason;
@@ -234,43 +240,45 @@ TEST(Exchange, ARewardThatHasNeverWorkedEndsTheJobSoonAndOneThatHasEndsItLater) 
 TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
   Stage stage;
   stage.begin();
-  stage.tell(RewardTrouble{.from = kReward,
-                           .kind = TroubleKind::kEnded,
-                           .what = "the program exited with code 1",
-                           .attempt = 1,
-                           .attempts = 3,
-                           .stderr_tail = {"NameError: x"},
-                           .log = "/run/logs/reward.0.2.log"});
-  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  stage.tell(messages::RewardTrouble{.from = kReward,
+                                     .kind = messages::TroubleKind::kEnded,
+                                     .what = "the program exited with code 1",
+                                     .attempt = 1,
+                                     .attempts = 3,
+                                     .stderr_tail = {"NameError: x"},
+                                     .log = "/run/logs/reward.0.2.log"});
+  const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].subject, kReward.actor);
   EXPECT_NE(events[0].message.find("attempt 1 of 3"), std::string::npos) << events[0].message;
   EXPECT_NE(events[0].message.find("NameError: x"), std::string::npos) << events[0].message;
 
-  std::optional<ExchangeReport> report;
-  const actor::ReplyTo<ExchangeReport> reply(
-      [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-  stage.tell(actor::Ask<GetExchangeReport>{{}, reply});
+  std::optional<messages::ExchangeReport> report;
+  const actor::ReplyTo<messages::ExchangeReport> reply(
+      [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
+  stage.tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
   ASSERT_TRUE(report.has_value());
   ASSERT_EQ(report->status.troubles.size(), 1u);
-  EXPECT_TRUE(std::ranges::any_of(report->status.waits, [](const Wait& wait) {
+  EXPECT_TRUE(std::ranges::any_of(report->status.waits, [](const messages::Wait& wait) {
     return wait.who == kReward.actor && wait.detail.find("NameError") != std::string::npos;
   }));
 
-  fail_all(stage, {ScoreFailed{"the program exited with code 1"}, Scored{0}});
+  fail_all(stage, {messages::ScoreFailed{"the program exited with code 1"}, messages::Scored{0}});
   ASSERT_TRUE(stage.ended());
-  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
   for (const char* part : {"failed in a row", "NameError: x", "/run/logs/reward.0.2.log"})
     EXPECT_NE(stage.ended()->reason.find(part), std::string::npos) << stage.ended()->reason;
 }
 
-SimulatedJob saving_job() {
-  SimulatedJob job = plain_job(1);
+controller::SimulatedJob saving_job() {
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.save_on_cancel = 2min;
   return job;
 }
 
-void cancel(Stage& stage) { stage.tell(EndJob{JobOutcome::kCancelled, "cancelled by the user"}); }
+void cancel(Stage& stage) {
+  stage.tell(messages::EndJob{messages::JobOutcome::kCancelled, "cancelled by the user"});
+}
 
 TEST(Exchange, ACancelledJobEndsOnceWhatItTrainedIsSaved) {  // EX-S
   Stage stage(saving_job());
@@ -278,17 +286,17 @@ TEST(Exchange, ACancelledJobEndsOnceWhatItTrainedIsSaved) {  // EX-S
   stage.train(3);
   cancel(stage);
   EXPECT_FALSE(stage.ended());
-  const auto notices = Stage::only<JobProgress>(stage.to_controller);
-  EXPECT_EQ(notices.back().phase, JobPhase::kStopping);
+  const auto notices = Stage::only<messages::JobProgress>(stage.to_controller);
+  EXPECT_EQ(notices.back().phase, messages::JobPhase::kStopping);
   const bool training = stage.step_sent()->step == StepId{3};
   if (training) stage.commit();  // the step under way is finished first
-  const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+  const auto saves = Stage::only<messages::SaveCheckpoint>(stage.to_learner);
   ASSERT_EQ(saves.size(), 1u);
   EXPECT_EQ(saves[0].step, StepId{training ? 4 : 3});
   EXPECT_FALSE(stage.ended());
-  stage.tell(CheckpointSaved{kLearner, saves[0].step, "step", "sha"});
+  stage.tell(messages::CheckpointSaved{kLearner, saves[0].step, "step", "sha"});
   ASSERT_TRUE(stage.ended());
-  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kCancelled);
+  EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kCancelled);
   EXPECT_EQ(parse_json(*stage.record.result_json)["weights_sha256"], "sha");
 }
 
@@ -300,19 +308,19 @@ TEST(Exchange, TheSaveOfACancelledJobHasADeadlineAndAnAbleLearner) {  // EX-S
     cancel(stage);
     EXPECT_FALSE(stage.ended());
     if (learner_dies)
-      stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+      stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
     else
       stage.run(3min);
     ASSERT_TRUE(stage.ended());
-    EXPECT_EQ(stage.ended()->outcome, JobOutcome::kCancelled);
+    EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kCancelled);
   }
   Stage failing(saving_job());
   failing.begin();
   failing.train(3);
   cancel(failing);
-  failing.tell(LearnerFailed{kLearner, "the disk is full"});
+  failing.tell(messages::LearnerFailed{kLearner, "the disk is full"});
   ASSERT_TRUE(failing.ended());
-  EXPECT_EQ(failing.ended()->outcome, JobOutcome::kCancelled);
+  EXPECT_EQ(failing.ended()->outcome, messages::JobOutcome::kCancelled);
   EXPECT_EQ(failing.ended()->reason, "was being cancelled when: job-1/learner/0: the disk is full");
 }
 
@@ -323,14 +331,14 @@ TEST(Exchange, ACancelledJobThatCannotBeRecordedFailsAndSaysThatItWasBeingCancel
   stage.record.disk_full = true;
   cancel(stage);
   ASSERT_TRUE(stage.ended());
-  EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+  EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
   EXPECT_TRUE(stage.ended()->reason.starts_with("was being cancelled when: "))
       << stage.ended()->reason;
 }
 
 // A resumed run would begin behind the step, and its line would be missing for ever.
 TEST(Exchange, AStepWhoseFiguresCannotBeWrittenIsNotSaved) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.save_freq = 2;
   for (const bool full : {false, true}) {
     Stage stage(job);
@@ -339,12 +347,13 @@ TEST(Exchange, AStepWhoseFiguresCannotBeWrittenIsNotSaved) {
     stage.record.files_full = full;
     stage.train(2);
     bool asked = false;
-    for (const SaveCheckpoint& save : Stage::only<SaveCheckpoint>(stage.to_learner))
+    for (const messages::SaveCheckpoint& save :
+         Stage::only<messages::SaveCheckpoint>(stage.to_learner))
       asked |= save.step == StepId{2};
     EXPECT_EQ(asked, !full);
     EXPECT_EQ(stage.ended().has_value(), full);
     if (!full) continue;
-    EXPECT_EQ(stage.ended()->outcome, JobOutcome::kFailed);
+    EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
     EXPECT_EQ(stage.ended()->reason, "cannot write metrics.jsonl: the disk is full");
   }
 }
@@ -363,34 +372,34 @@ TEST(Exchange, WithNothingTrainedOrWithoutTheKeyACancelledJobEndsAtOnce) {
 // Two rollouts evaluate version 0; one dies when the other has moved on to version 1. The prompts
 // go to the other all the same, and version 0 is retained for it.
 TEST(Exchange, EvaluationGoesBackToItsVersion) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.budget.max_staleness = job.exchange.budget.lookahead = 0;
   job.validation_prompts = 6;
   Stage stage(job);
   stage.begin();  // the rollout has all six prompts
-  const auto first = Stage::only<Evaluate>(stage.to_rollout);
+  const auto first = Stage::only<messages::Evaluate>(stage.to_rollout);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].version, PolicyVersion{0});
   stage.train(1);  // with K = 0 two versions are held: 0 and 1
   EXPECT_EQ(stage.step_sent()->retain, PolicyVersion{0});
-  stage.tell(ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
-  const Sender other{kRollout.actor, Incarnation{8}};
+  stage.tell(messages::ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  const messages::Sender other{kRollout.actor, Incarnation{8}};
   stage.to_rollout.clear();
-  stage.tell(RolloutUp{other, 100});
+  stage.tell(messages::RolloutUp{other, 100});
   stage.install(other, PolicyVersion{1});
-  const auto second = Stage::only<Evaluate>(stage.to_rollout);
+  const auto second = Stage::only<messages::Evaluate>(stage.to_rollout);
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0].version, PolicyVersion{0});
   EXPECT_EQ(second[0].prompts.size(), 6u);
-  for (const GroupWork& work : stage.assigned()) {
-    GroupHeader header{
+  for (const messages::GroupWork& work : stage.assigned()) {
+    messages::GroupHeader header{
         .group = work.group, .attempt = work.attempt, .payload = stage.payload_store.put("")};
     header.trajectories.assign(2, {.oldest = PolicyVersion{1}, .newest = PolicyVersion{1}});
-    stage.tell(Generated{other, {header}});
+    stage.tell(messages::Generated{other, {header}});
   }
   stage.score_everything();
   EXPECT_EQ(stage.step_sent()->step, StepId{0}) << "EX-E: version 2 has no place yet";
-  Evaluated done{.from = other, .evaluation = second[0].evaluation};
+  messages::Evaluated done{.from = other, .evaluation = second[0].evaluation};
   for (std::int32_t i = 0; i < 6; ++i) done.completions.push_back({i, 0, "text", false});
   stage.tell(done);
   EXPECT_EQ(stage.step_sent()->step, StepId{1});
@@ -399,16 +408,16 @@ TEST(Exchange, EvaluationGoesBackToItsVersion) {
 TEST(Exchange, TheNewestStepsFiguresAreReported) {
   Stage stage;
   stage.begin();
-  std::optional<ExchangeReport> report;
+  std::optional<messages::ExchangeReport> report;
   const auto ask = [&] {
-    const actor::ReplyTo<ExchangeReport> reply(
-        [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-    stage.tell(actor::Ask<GetExchangeReport>{{}, reply});
+    const actor::ReplyTo<messages::ExchangeReport> reply(
+        [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
+    stage.tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
   };
   ask();
   ASSERT_TRUE(report);
   EXPECT_FALSE(report->last_step) << "none is committed";
-  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  for (const messages::GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
   stage.score_everything();
   stage.commit(kLearner, {.loss = -0.5,
                           .entropy = 1.5,
@@ -419,7 +428,7 @@ TEST(Exchange, TheNewestStepsFiguresAreReported) {
                           .tokens_at_staleness_0 = 7});
   ask();
   ASSERT_TRUE(report && report->last_step);
-  const StepFigures& figures = *report->last_step;
+  const messages::StepFigures& figures = *report->last_step;
   const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
   EXPECT_EQ(line["critic/rewards/mean"], figures.reward_mean);
   EXPECT_EQ(line["actor/loss"], figures.loss);
@@ -439,7 +448,7 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   Stage stage;
   stage.begin();
-  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  for (const messages::GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
   stage.score_everything();
   stage.commit(kLearner, {.loss = kInf,
                           .grad_norm = std::numeric_limits<double>::quiet_NaN(),
@@ -452,21 +461,21 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
   ASSERT_TRUE(line.is_object()) << stage.record.metrics_lines.back();
   EXPECT_TRUE(line["actor/grad_norm"].is_null() && line["actor/loss"].is_null());
   EXPECT_EQ(line["tandem/steps_skipped"], 3);
-  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].subject, "job-1");
   EXPECT_EQ(events[0].message,
             "step 1 was skipped: its gradient is not finite (norm nan, loss inf); skipped in a "
             "row: 2, in all: 3");
   const auto ask = [&] {
-    std::optional<ExchangeReport> report;
-    const actor::ReplyTo<ExchangeReport> reply(
-        [&](Result<ExchangeReport> answer) { report = *std::move(answer); });
-    stage.tell(actor::Ask<GetExchangeReport>{{}, reply});
+    std::optional<messages::ExchangeReport> report;
+    const actor::ReplyTo<messages::ExchangeReport> reply(
+        [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
+    stage.tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
     return report.value();
   };
-  const auto waits_for_gradient = [](const ExchangeReport& report) {
-    return std::ranges::any_of(report.status.waits, [](const Wait& wait) {
+  const auto waits_for_gradient = [](const messages::ExchangeReport& report) {
+    return std::ranges::any_of(report.status.waits, [](const messages::Wait& wait) {
       return wait.waits_for == "a finite gradient" &&
              wait.detail.find("in a row: 2") != std::string::npos;
     });
@@ -484,10 +493,10 @@ TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {
                           .tokens_at_staleness_0 = 7});
   EXPECT_EQ(totals().trained.logprob_diff_max_at_staleness_0, 0.5);
   EXPECT_FALSE(waits_for_gradient(ask()));
-  EXPECT_EQ(Stage::only<ExchangeEvent>(stage.to_controller).size(), 1u);
+  EXPECT_EQ(Stage::only<messages::ExchangeEvent>(stage.to_controller).size(), 1u);
 }
 
-// Of one batch: what it earned, how it spreads, and how many groups teach nothing.
+// The line of a step tells the rewards of a batch, their spread, and how many groups teach nothing.
 TEST(Exchange, AStepsLineTellsHowRewardsAndAdvantagesSpread) {
   Stage stage;
   stage.begin();
@@ -515,7 +524,7 @@ TEST(Exchange, StepsWithoutAGradientAreCountedAndAreNotSkipped) {
   const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
   EXPECT_EQ(line["tandem/steps_without_gradient"], 6);
   EXPECT_EQ(line["tandem/steps_skipped"], 0);
-  EXPECT_TRUE(Stage::only<ExchangeEvent>(stage.to_controller).empty());
+  EXPECT_TRUE(Stage::only<messages::ExchangeEvent>(stage.to_controller).empty());
   EXPECT_EQ(stage.newest_totals().trained.steps_without_gradient, 6u)
       << "a later incarnation goes on from them";
 }
@@ -524,9 +533,9 @@ TEST(Exchange, ACollapseOfThePolicyIsToldOnce_CW1) {
   Stage stage;
   stage.begin();
   stage.train(8, {.entropy = 2.2, .ppo_kl = 0.01});
-  EXPECT_TRUE(Stage::only<ExchangeEvent>(stage.to_controller).empty());
+  EXPECT_TRUE(Stage::only<messages::ExchangeEvent>(stage.to_controller).empty());
   stage.train(19, {.entropy = 0.25, .ppo_kl = 0.5}, 0);
-  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].subject, "job-1");
   for (const char* figure : {"collapsed", "entropy is 0.", "2.2 at the start", "reward 0", "0.5"})
@@ -535,15 +544,15 @@ TEST(Exchange, ACollapseOfThePolicyIsToldOnce_CW1) {
 
 TEST(Exchange, TheWarmStartsSkippedStepsAreTold) {
   Stage stage;
-  stage.tell(LearnerUp{kLearner, {}});
+  stage.tell(messages::LearnerUp{kLearner, {}});
   for (const auto& [step, skipped] : {std::pair(1, 0u), std::pair(9, 4u), std::pair(11, 4u)})
-    stage.tell(WarmStartProgress{
+    stage.tell(messages::WarmStartProgress{
         .from = kLearner, .step = step, .steps_max = 20, .steps_skipped = skipped});
-  const auto events = Stage::only<ExchangeEvent>(stage.to_controller);
+  const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_NE(events[0].message.find("not finite: 4 by step 9"), std::string::npos)
       << events[0].message;
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -4,7 +4,7 @@
 
 #include <span>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 using scheduler::DiscardReason;
@@ -17,7 +17,7 @@ StepTrained trained(std::int64_t step, std::vector<GroupId> groups) {
   return {.step = StepId{step}, .groups = std::move(groups), .publication = {}};
 }
 
-EvaluationEnded evaluated(EvaluationKind kind, std::int64_t version, RewardFigures all) {
+EvaluationEnded evaluated(EvaluationKind kind, std::int64_t version, messages::RewardFigures all) {
   return {.kind = kind, .version = PolicyVersion{version}, .all = std::move(all), .sources = {}};
 }
 
@@ -93,12 +93,12 @@ TEST(GroupHistory, TheEventThatResumesHasAllThatIsNeeded) {
 }
 
 TEST(GroupHistory, AnEvaluationKeepsAllItsFigures) {
-  const RewardFigures all{
+  const messages::RewardFigures all{
       .mean = 0.1, .greedy = 0.3, .pass = {{1, 0.1}, {4, 1.0 / 3}}, .scored = 7, .failed = 3};
   EvaluationEnded ended = evaluated(EvaluationKind::kBefore, 0, all);
   ended.sources = {{"a", {.failed = 3}}, {"b", {.mean = 0.1, .scored = 7}}};
   const std::vector<JournalEvent> events = {ended};
-  const EvaluationFigures figures{
+  const messages::EvaluationFigures figures{
       .all = all, .sources = {{"a", {.failed = 3}}, {"b", {.mean = 0.1, .scored = 7}}}};
   EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).evaluations.at("before"), figures);
 }
@@ -203,4 +203,4 @@ TEST(GroupHistory, ARunGoesOnWithItsBestCheckpoint) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -1,5 +1,7 @@
 // The best checkpoint by a key of the evaluations: saved, kept from pruning, named, and known to a
 // run that is resumed.
+//
+// Tests actors/exchange/exchange.h.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,13 +9,13 @@
 #include "runtime/base/json.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 constexpr const char* kKey = "val/reward/mean";
 
-SimulatedJob job_of(std::uint64_t seed) {
-  SimulatedJob job = plain_job(seed);
+controller::SimulatedJob job_of(std::uint64_t seed) {
+  controller::SimulatedJob job = controller::plain_job(seed);
   job.validation_prompts = 8;
   job.exchange.save_freq = 6;
   job.exchange.test_freq = 4;
@@ -23,21 +25,21 @@ SimulatedJob job_of(std::uint64_t seed) {
 
 // Answers the evaluations that wait: each version earns its value.
 void answer_evaluations(Stage& stage, const std::map<std::int64_t, double>& values) {
-  std::map<EvaluationId, double> earned;
-  for (const RolloutInbox& message : std::vector(stage.to_rollout))
-    if (const auto* work = std::get_if<Evaluate>(&message)) {
+  std::map<messages::EvaluationId, double> earned;
+  for (const messages::RolloutInbox& message : std::vector(stage.to_rollout))
+    if (const auto* work = std::get_if<messages::Evaluate>(&message)) {
       earned[work->evaluation] = values.at(work->version.value);
-      stage.tell(Evaluated{
+      stage.tell(messages::Evaluated{
           .from = kRollout, .evaluation = work->evaluation, .completions = {{.index = 0}}});
     }
-  for (const RewardInbox& message : std::vector(stage.to_reward))
-    if (const auto* work = std::get_if<ScoreTexts>(&message))
-      stage.tell(
-          TextsScored{kReward, work->evaluation, {{0, 0, Scored{earned.at(work->evaluation)}}}});
+  for (const messages::RewardInbox& message : std::vector(stage.to_reward))
+    if (const auto* work = std::get_if<messages::ScoreTexts>(&message))
+      stage.tell(messages::TextsScored{
+          kReward, work->evaluation, {{0, 0, messages::Scored{earned.at(work->evaluation)}}}});
 }
 
 TEST(KeepBest, TheVersionWithTheGreatestValueIsSavedKeptAndNamed) {
-  SimulatedJob job = job_of(1);
+  controller::SimulatedJob job = job_of(1);
   job.validation_prompts = 1;
   job.exchange.test_freq = 1;
   job.exchange.save_freq = 0;
@@ -50,10 +52,10 @@ TEST(KeepBest, TheVersionWithTheGreatestValueIsSavedKeptAndNamed) {
   std::vector<std::vector<StepId>> kept;
   for (std::int64_t step = 1; step <= 4; ++step) {
     stage.train(step);
-    const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+    const auto saves = Stage::only<messages::SaveCheckpoint>(stage.to_learner);
     ASSERT_EQ(saves.size(), static_cast<std::size_t>(step)) << "each evaluated step is saved";
     kept.push_back(saves.back().keep);
-    stage.tell(CheckpointSaved{kLearner, saves.back().step, "step", "sha"});
+    stage.tell(messages::CheckpointSaved{kLearner, saves.back().step, "step", "sha"});
     answer_evaluations(stage, values);
   }
   using Steps = std::vector<StepId>;
@@ -68,10 +70,10 @@ TEST(KeepBest, TheVersionWithTheGreatestValueIsSavedKeptAndNamed) {
 }
 
 TEST(KeepBest, WithoutAKeyNothingIsKeptOrNamed) {
-  SimulatedJob job = job_of(1);
+  controller::SimulatedJob job = job_of(1);
   job.exchange.keep_best.clear();
-  const auto cluster = cluster_of(1);
-  const auto run = cluster->run_of(run_job(*cluster, job));
+  const auto cluster = controller::cluster_of(1);
+  const auto run = cluster->run_of(controller::run_job(*cluster, job));
   EXPECT_FALSE(run->checkpoints->checkpoints.contains(StepId{4})) << "only save_freq counts";
   EXPECT_TRUE(run->checkpoints->kept.empty());
   EXPECT_TRUE(run->record.best.empty());
@@ -79,12 +81,12 @@ TEST(KeepBest, WithoutAKeyNothingIsKeptOrNamed) {
 }
 
 TEST(KeepBest, AKeyThatAnEvaluationLacksIsAnEvent) {
-  SimulatedJob job = job_of(1);
+  controller::SimulatedJob job = job_of(1);
   job.exchange.keep_best = "val/gsm8k/reward/mean";
-  const auto cluster = cluster_of(1);
-  const auto run = cluster->run_of(run_job(*cluster, job));
+  const auto cluster = controller::cluster_of(1);
+  const auto run = cluster->run_of(controller::run_job(*cluster, job));
   EXPECT_TRUE(run->record.best.empty());
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -1,38 +1,40 @@
 // Published versions that are gone with a learner or its host, as its exchange handles them.
+//
+// Tests actors/exchange/publications.h.
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "tests/actors/exchange/exchange_stage.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 // The host of the learner went down, and its shared memory with it.
 TEST(LostVersions, VersionsThatWentWithALearnerArePublishedAgain_VS1) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.save_freq = 2;
   Stage stage(job);
   stage.begin();
   stage.train(2);
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
   stage.offered.clear();
-  const Sender next{kLearner.actor, Incarnation{4}};
+  const messages::Sender next{kLearner.actor, Incarnation{4}};
   stage.tell(stage.learner_up(next, StepId{0}));
   EXPECT_FALSE(stage.step_sent()->publish) << "no rollout needs version 1 any more";
   stage.commit(next);
   EXPECT_TRUE(stage.step_sent()->publish) << "version 2 is the newest, and is gone";
   stage.commit(next);
   EXPECT_EQ(stage.exchange->core().state().facts().versions.offered, std::set{PolicyVersion{2}});
-  stage.tell(CheckpointSaved{next, StepId{2}, "step-2", "sha"});
+  stage.tell(messages::CheckpointSaved{next, StepId{2}, "step-2", "sha"});
   // A learner that holds the version publishes it without training.
-  stage.tell(ActorDown{next.actor, next.incarnation, "killed"});
+  stage.tell(messages::ActorDown{next.actor, next.incarnation, "killed"});
   stage.offered.clear();
   stage.to_learner.clear();
-  const Sender third{kLearner.actor, Incarnation{5}};
+  const messages::Sender third{kLearner.actor, Incarnation{5}};
   stage.tell(stage.learner_up(third, StepId{2}));
-  ASSERT_EQ(Stage::only<PublishInitial>(stage.to_learner).size(), 1u);
-  stage.tell(Published{third, stage.publication({2}, {2})});
+  ASSERT_EQ(Stage::only<messages::PublishInitial>(stage.to_learner).size(), 1u);
+  stage.tell(messages::Published{third, stage.publication({2}, {2})});
   EXPECT_EQ(stage.exchange->core().state().facts().versions.offered, std::set{PolicyVersion{2}});
   EXPECT_TRUE(stage.refused.empty());
   EXPECT_FALSE(stage.ended());
@@ -41,10 +43,10 @@ TEST(LostVersions, VersionsThatWentWithALearnerArePublishedAgain_VS1) {
 TEST(LostVersions, ALearnerThatDoesNotPublishWhatItHoldsEndsTheJob) {
   Stage stage;
   stage.begin();
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  const Sender next{kLearner.actor, Incarnation{4}};
-  stage.tell(LearnerUp{next, StepId{0}});
-  stage.tell(Published{next, {.version = {0}, .oldest_retained = {0}}});
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  const messages::Sender next{kLearner.actor, Incarnation{4}};
+  stage.tell(messages::LearnerUp{next, StepId{0}});
+  stage.tell(messages::Published{next, {.version = {0}, .oldest_retained = {0}}});
   ASSERT_TRUE(stage.ended());
   EXPECT_NE(stage.ended()->reason.find("publish version 0 again"), std::string::npos);
 }
@@ -53,15 +55,16 @@ TEST(LostVersions, ARolloutWhoseVersionIsGoneSaysForWhomItWaits) {
   Stage stage;
   stage.begin();
   stage.train(1);
-  stage.tell(ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  stage.tell(RolloutStats{.from = kRollout, .missing = PolicyVersion{1}, .missing_seconds = 7});
-  const auto wait = [&]() -> Wait {
-    for (const Wait& one : stage.exchange->core().report({}).status.waits)
+  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(
+      messages::RolloutStats{.from = kRollout, .missing = PolicyVersion{1}, .missing_seconds = 7});
+  const auto wait = [&]() -> messages::Wait {
+    for (const messages::Wait& one : stage.exchange->core().report({}).status.waits)
       if (one.who == kRollout.actor) return one;
     return {};
   };
   EXPECT_EQ(wait().waits_for, "the learner to publish version 1");
-  stage.tell(LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}});
+  stage.tell(messages::LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}});
   EXPECT_EQ(wait().waits_for, std::string(kLearner.actor) + " to publish version 1");
   EXPECT_NE(wait().detail.find("repeats step 0, and the version comes after step 0"),
             std::string::npos)
@@ -70,4 +73,4 @@ TEST(LostVersions, ARolloutWhoseVersionIsGoneSaysForWhomItWaits) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

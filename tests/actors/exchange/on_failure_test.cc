@@ -1,41 +1,45 @@
-// What becomes of completions that the reward could not score, and of what it said beside scores.
+// Tests what becomes of completions that the reward could not score, and of the texts that it sent
+// beside scores.
+//
+// Tests actors/exchange/reward_troubles.h, actors/exchange/scoring.h.
 #include <gtest/gtest.h>
 
 #include "actors/exchange/reward_troubles.h"
 #include "runtime/base/json.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
-const ScoreFailed kLate{"the program hung for 10 s"};
+const messages::ScoreFailed kLate{"the program hung for 10 s"};
 
-SimulatedJob job_of(std::optional<double> on_failure) {
-  SimulatedJob job = plain_job(1);
+controller::SimulatedJob job_of(std::optional<double> on_failure) {
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.on_failure = on_failure;
   return job;
 }
 
 // Generates what is assigned, with payloads that can be read, and gives each group these scores.
-void score_all(Stage& stage, const std::vector<TrajectoryScore>& scores) {
+void score_all(Stage& stage, const std::vector<messages::TrajectoryScore>& scores) {
   const auto works = stage.assigned();
   for (; stage.works_done < works.size(); ++stage.works_done) {
-    const GroupWork& work = works[stage.works_done];
-    GroupPayload payload{.group = work.group, .attempt = work.attempt, .prompt = work.prompt};
+    const messages::GroupWork& work = works[stage.works_done];
+    messages::GroupPayload payload{
+        .group = work.group, .attempt = work.attempt, .prompt = work.prompt};
     payload.trajectories.assign(static_cast<std::size_t>(work.n), {.text = "said"});
-    GroupHeader header{.group = work.group,
-                       .attempt = work.attempt,
-                       .payload = stage.payload_store.put(wire::encode(payload))};
+    messages::GroupHeader header{.group = work.group,
+                                 .attempt = work.attempt,
+                                 .payload = stage.payload_store.put(wire::encode(payload))};
     const PolicyVersion version{stage.exchange->core().ledger().next_commit().value};
     header.trajectories.assign(static_cast<std::size_t>(work.n),
                                {.oldest = version, .newest = version, .completion_tokens = 3});
-    stage.tell(Generated{kRollout, {header}});
+    stage.tell(messages::Generated{kRollout, {header}});
   }
-  for (const RewardInbox& message : std::exchange(stage.to_reward, {}))
-    if (const auto* work = std::get_if<ScoreGroups>(&message))
-      for (const GroupToScore& group : work->groups)
+  for (const messages::RewardInbox& message : std::exchange(stage.to_reward, {}))
+    if (const auto* work = std::get_if<messages::ScoreGroups>(&message))
+      for (const messages::GroupToScore& group : work->groups)
         if (!stage.ended())
-          stage.tell(GroupsScored{kReward, {{group.group, group.attempt, scores}}});
+          stage.tell(messages::GroupsScored{kReward, {{group.group, group.attempt, scores}}});
 }
 
 nlohmann::json line_of_step(const Stage& stage, std::int64_t step) {
@@ -51,12 +55,12 @@ std::int64_t discarded(const Stage& stage) {
 TEST(OnFailure, AFailureIsDiscardedUnlessTheJobGivesItAReward) {
   Stage discards(job_of({}));
   discards.begin();
-  score_all(discards, {Scored{1}, kLate});
+  score_all(discards, {messages::Scored{1}, kLate});
   EXPECT_GT(discarded(discards), 0);
 
   Stage stage(job_of(-1.0));
   stage.begin();
-  score_all(stage, {Scored{1}, kLate});
+  score_all(stage, {messages::Scored{1}, kLate});
   EXPECT_EQ(discarded(stage), 0);
   ASSERT_NE(stage.step_sent(), nullptr);
   EXPECT_EQ(stage.step_sent()->groups.front().rewards, (std::vector<float>{1, -1}));
@@ -75,7 +79,7 @@ TEST(OnFailure, AFailureIsDiscardedUnlessTheJobGivesItAReward) {
 }
 
 TEST(OnFailure, ARewardThatHasNeverWorkedEndsTheJobAllTheSame) {
-  SimulatedJob job = job_of(0.0);
+  controller::SimulatedJob job = job_of(0.0);
   job.exchange.budget.groups_per_step = 16;
   Stage stage(job);
   stage.begin();
@@ -87,12 +91,12 @@ TEST(OnFailure, ARewardThatHasNeverWorkedEndsTheJobAllTheSame) {
 
 TEST(OnFailure, GroupsOfNothingButFailuresEndTheJobAfterEightBatches) {
   for (const bool filters : {false, true}) {
-    SimulatedJob job = job_of(0.0);
+    controller::SimulatedJob job = job_of(0.0);
     job.exchange.filter_groups = filters;
     job.exchange.budget.steps_total = 100;
     Stage stage(job);
     stage.begin();
-    score_all(stage, {Scored{1}, Scored{0}});
+    score_all(stage, {messages::Scored{1}, messages::Scored{0}});
     for (int round = 0; round < 300 && !stage.ended(); ++round) {
       if (stage.exchange->core().report(stage.executor.now()).status.step < 99 &&
           stage.step_sent() != nullptr &&
@@ -107,12 +111,12 @@ TEST(OnFailure, GroupsOfNothingButFailuresEndTheJobAfterEightBatches) {
 }
 
 TEST(RewardExtra, IsInTheRowsOfItsStepAndItsNumbersAreMetrics) {
-  SimulatedJob job = job_of({});
+  controller::SimulatedJob job = job_of({});
   job.exchange.samples.per_step = 3;
   Stage stage(job);
   stage.begin();
-  score_all(stage,
-            {Scored{1, {}, R"({"format": 1, "why": "good"})"}, Scored{0, {}, R"({"format": 0})"}});
+  score_all(stage, {messages::Scored{1, {}, R"({"format": 1, "why": "good"})"},
+                    messages::Scored{0, {}, R"({"format": 0})"}});
   stage.commit();
   EXPECT_EQ(line_of_step(stage, 1)["critic/rewards/extra/format/mean"], 0.5);
   ASSERT_EQ(stage.record.sample_lines.size(), 3u) << "samples.per_step, of two groups";
@@ -122,13 +126,13 @@ TEST(RewardExtra, IsInTheRowsOfItsStepAndItsNumbersAreMetrics) {
 
 TEST(Samples, OfAnEvaluationAreAsManyAsTheJobKeeps) {
   const auto kept = [](std::optional<std::int64_t> limit) {
-    SimulatedJob job = plain_job(1);
+    controller::SimulatedJob job = controller::plain_job(1);
     job.validation_prompts = 20;
     job.exchange.evaluation.sampling = {.n = 4, .temperature = 1};
     job.exchange.budget.steps_total = 2;
     job.exchange.samples = {.per_step = 0, .evaluation = limit};
-    const auto cluster = cluster_of(1);
-    const auto run = cluster->run_of(run_job(*cluster, job));
+    const auto cluster = controller::cluster_of(1);
+    const auto run = cluster->run_of(controller::run_job(*cluster, job));
     std::map<std::string, std::int64_t> of_kind;
     for (const std::string& text : run->record.sample_lines)
       ++of_kind[parse_json(text).value("eval", "training")];
@@ -140,4 +144,4 @@ TEST(Samples, OfAnEvaluationAreAsManyAsTheJobKeeps) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 using Means = std::map<std::string, double>;
@@ -31,4 +31,4 @@ TEST(RewardExtras, BeyondTheLimitANumberIsLeftOutAloud) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -8,29 +8,30 @@
 #include "actors/exchange/work_totals.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(RunReport, WaitsTellHowFarAnEvaluationIsAndSinceWhen) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.validation_prompts = 8;
   Stage stage(job);
   stage.begin();
   stage.run(3s);
-  const auto works = Stage::only<Evaluate>(stage.to_rollout);
+  const auto works = Stage::only<messages::Evaluate>(stage.to_rollout);
   ASSERT_FALSE(works.empty());
-  Evaluated some{
+  messages::Evaluated some{
       .from = kRollout, .evaluation = works[0].evaluation, .completions = {{.index = 0}}};
   stage.tell(some);
-  for (const ScoreTexts& text : Stage::only<ScoreTexts>(stage.to_reward))
-    stage.tell(TextsScored{kReward, text.evaluation, {{0, 0, Scored{1}}}});
+  for (const messages::ScoreTexts& text : Stage::only<messages::ScoreTexts>(stage.to_reward))
+    stage.tell(messages::TextsScored{kReward, text.evaluation, {{0, 0, messages::Scored{1}}}});
   stage.run(2s);
   const auto waits = stage.exchange->core().report(stage.executor.now()).status.waits;
   const auto of = [&](const std::string& what) {
-    return *std::ranges::find_if(
-        waits, [&](const Wait& wait) { return wait.waits_for.find(what) != std::string::npos; });
+    return *std::ranges::find_if(waits, [&](const messages::Wait& wait) {
+      return wait.waits_for.find(what) != std::string::npos;
+    });
   };
   EXPECT_EQ(of("evaluation").waits_for, "evaluation before (1 of 8 completions)");
   EXPECT_NEAR(of("evaluation").since_s, 5, 0.1);
@@ -41,10 +42,11 @@ TEST(RunReport, WaitsTellHowFarAnEvaluationIsAndSinceWhen) {
 TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
   Stage stage;
   stage.begin();
-  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  for (const messages::GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
   stage.run(4s);
   int idle = 0;
-  for (const Wait& wait : stage.exchange->core().report(stage.executor.now()).status.waits) {
+  for (const messages::Wait& wait :
+       stage.exchange->core().report(stage.executor.now()).status.waits) {
     if (wait.waits_for != "groups to generate") continue;
     ++idle;
     EXPECT_NEAR(wait.since_s, 4, 0.1);
@@ -53,7 +55,8 @@ TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
 }
 
 TEST(RunReport, ARolloutIsNotTakenForIdleInTimeThatItHasNotReportedOn) {
-  const ExchangeConfig config = exchange_config(plain_job(1), "job-1", false);
+  const ExchangeConfig config =
+      controller::exchange_config(controller::plain_job(1), "job-1", false);
   RunFacts facts;
   facts.workers.rollouts[kRollout.actor] = {.who = kRollout};
   Observed seen;
@@ -68,18 +71,18 @@ TEST(RunReport, ARolloutIsNotTakenForIdleInTimeThatItHasNotReportedOn) {
 }
 
 TEST(RunReport, TheWarmStartHasARateAndAnEstimateAndIsTheLearnersWork) {
-  SimulatedJob job = plain_job(1);
+  controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.warm_start = true;
   Stage stage(job);
-  stage.tell(LearnerUp{kLearner, {}});
-  stage.tell(Published{kLearner, stage.publication(kInitialWeights, kInitialWeights)});
+  stage.tell(messages::LearnerUp{kLearner, {}});
+  stage.tell(messages::Published{kLearner, stage.publication(kInitialWeights, kInitialWeights)});
   const auto told = [&](std::int32_t step) {
-    stage.tell(WarmStartProgress{.from = kLearner, .step = step, .steps_max = 100});
+    stage.tell(messages::WarmStartProgress{.from = kLearner, .step = step, .steps_max = 100});
     return stage.exchange->core().report(stage.executor.now());
   };
   EXPECT_FALSE(told(10).status.warm_start.steps_per_s) << "one report has no rate";
   stage.run(2s);
-  const ExchangeReport report = told(50);
+  const messages::ExchangeReport report = told(50);
   EXPECT_EQ(report.status.warm_start.step, 50);
   EXPECT_NEAR(report.status.warm_start.steps_per_s.value_or(0), 20, 0.1);
   EXPECT_NEAR(report.status.warm_start.eta_s.value_or(0), 2.5, 0.1);
@@ -93,4 +96,4 @@ TEST(RunReport, TheWarmStartHasARateAndAnEstimateAndIsTheLearnersWork) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -4,7 +4,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 const ExchangeRecord kRecord{
@@ -14,7 +14,7 @@ const ExchangeRecord kRecord{
 const RecordKeys kKeys{.answer = "sum", .data_source = "from"};
 
 TEST(Samples, CarryTheFieldsOfTheirRecord) {
-  GroupPayload payload{.group = GroupId{4}, .prompt = kRecord.prompt};
+  messages::GroupPayload payload{.group = GroupId{4}, .prompt = kRecord.prompt};
   payload.trajectories.push_back({.text = "2"});
   const auto lines = sample_lines({.step = StepId{3},
                                    .record = kRecord,
@@ -38,7 +38,7 @@ TEST(Samples, CarryTheFieldsOfTheirRecord) {
 }
 
 TEST(Samples, OfAStepCarryWhatTheRewardSaidAndAreNoMoreThanAreKept) {
-  GroupPayload payload{.group = GroupId{4}, .prompt = kRecord.prompt};
+  messages::GroupPayload payload{.group = GroupId{4}, .prompt = kRecord.prompt};
   payload.trajectories.assign(3, {.text = "2"});
   const auto lines = sample_lines({.step = StepId{3},
                                    .record = kRecord,
@@ -57,4 +57,4 @@ TEST(Samples, OfAStepCarryWhatTheRewardSaidAndAreNoMoreThanAreKept) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -1,4 +1,6 @@
 // The section `actors` of a job file, alone and beside training.
+//
+// Tests actors/job/actor_spec.h.
 #include <gtest/gtest.h>
 
 #include "actors/job/explain.h"

@@ -64,7 +64,7 @@ TEST(Dataset, ReadsWhichDataSetALineIsFrom) {
   EXPECT_EQ(renamed->front().data_source, "code");
 }
 
-const DatasetKeys kSmolLm2Chat{.chat = {.model = {}, .chosen = actors::ChatTemplate::kSmolLm2}};
+const DatasetKeys kSmolLm2Chat{.chat = {.model = {}, .chosen = model::ChatTemplate::kSmolLm2}};
 
 TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {
   const JobFolder folder;
@@ -81,7 +81,7 @@ TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {
   ASSERT_EQ(records->size(), 3u);
   for (const std::size_t i : {0u, 1u}) {
     EXPECT_EQ((*records)[i].prompt, text);
-    EXPECT_EQ((*records)[i].chat, actors::ChatTemplate::kSmolLm2);
+    EXPECT_EQ((*records)[i].chat, model::ChatTemplate::kSmolLm2);
     const auto kept = nlohmann::json::parse((*records)[i].json);
     EXPECT_EQ(kept["prompt"], text);
     EXPECT_EQ(kept["messages"], nlohmann::json::parse(messages));

@@ -314,7 +314,7 @@ struct Randomise {
   void operator()(const WordOrNumber& field) const { std::visit(*this, field.number); }
   void operator()(const EnumField& field) const {
     field.nullable&& rng.below(2) ? field.set(std::nullopt)
-                                  : field.set(rng.below(field.names.size()));
+                                  : field.set(field.names[rng.below(field.names.size())]);
   }
 };
 

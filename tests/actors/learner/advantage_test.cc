@@ -9,7 +9,7 @@
 
 #include "actors/learner/lr_schedule.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 struct Sample {
@@ -42,15 +42,15 @@ void expect_near(const std::vector<float>& values, const std::vector<double>& wa
 const std::vector<std::vector<Sample>> kTwoGroups = {{{1, 2}, {0, 3}, {0, 1}, {0, 2}},
                                                      {{1, 4}, {1, 4}, {1, 4}, {1, 4}}};
 
-// With the default shape.
+// Computes advantages with the default shape.
 BatchAdvantages compute_advantages(const AlgorithmConfig& config, const TrainBatch& batch,
                                    std::span<const float> penalties = {}) {
-  return actors::compute_advantages(config, {}, batch, penalties);
+  return learner::compute_advantages(config, {}, batch, penalties);
 }
 
 TEST(Advantage, GrpoDividesByTheGroupsDeviationAndLeavesEqualRewardsOut_AD1) {
   const BatchAdvantages a = compute_advantages({}, batch_of(kTwoGroups));
-  const double deviation = 0.5;  // of 1, 0, 0, 0 with n - 1
+  const double deviation = 0.5;  // the deviation of 1, 0, 0, 0 with n - 1
   expect_near(a.advantage, {0.75 / (deviation + 1e-4), -0.25 / (deviation + 1e-4),
                             -0.25 / (deviation + 1e-4), -0.25 / (deviation + 1e-4), 0, 0, 0, 0});
   EXPECT_EQ(a.learns, (std::vector<bool>{true, false}));
@@ -180,7 +180,7 @@ TEST(Advantage, AGroupWithoutVarianceLearnsWhereTheLossHasTermsOnEveryToken) {
 TEST(Advantage, AMiniBatchTeachesWhereAnAdvantageIsNotZero) {
   TrainBatch batch = batch_of({{{1, 1}, {0, 1}}, {{1, 1}, {1, 1}}});
   const auto teaches = [&](const AlgorithmConfig& config) {
-    return actors::compute_advantages(config, {.mini_batch_groups = 1}, batch).teaches;
+    return learner::compute_advantages(config, {.mini_batch_groups = 1}, batch).teaches;
   };
   const std::vector<bool> first{true, false}, both{true, true}, none{false, false};
   EXPECT_EQ(teaches({}), first);
@@ -275,7 +275,7 @@ TEST(Advantage, KlIsTakenFromTheReward) {
   const std::vector<float> penalties{0.25f, 0.25f, 0, 0, 0.5f, 0.5f};
   const BatchAdvantages a = compute_advantages(
       {.norm_adv_by_std_in_grpo = false, .use_kl_in_reward = true}, batch, penalties);
-  expect_near(a.advantage, {0.25, -0.25, 0.5, -0.5});  // of 0.5, 0 and 1, 0
+  expect_near(a.advantage, {0.25, -0.25, 0.5, -0.5});  // for the rewards 0.5, 0 and 1, 0
   EXPECT_EQ(a.zero_variance, 1u) << "counted before KL";
   EXPECT_EQ(a.learns, (std::vector<bool>{true, true}));
   EXPECT_TRUE(a.of_token.empty());
@@ -295,4 +295,4 @@ TEST(Advantage, KlIsTakenFromTheReward) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -4,6 +4,8 @@
 // Where a tolerance is not zero, the devices sum in other orders: a row of rms_norm, a row of
 // logits, and a product that is added to its output. That is some ten roundings of 6e-8 from
 // embedding to log-probability; other products, attention and AdamW have the CPU's bits there.
+//
+// Tests actors/learner/native_trainer.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,12 +26,12 @@
 #include "runtime/wire/codec.h"
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/learner/one_pass.h"
+#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
-#include "tests/actors/must.h"
 #include "tests/runtime/collective/local_shards.h"
 #include "tests/runtime/device/cuda_case.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 using device::DeviceKind;
@@ -39,21 +41,21 @@ using LearnerOnAGpu = device::CudaCase;
 class LearnerOnAGpuIn : public device::CudaCase, public ::testing::WithParamInterface<DType> {};
 INSTANTIATE_TEST_SUITE_P(Of, LearnerOnAGpuIn, ::testing::Values(DType::kF32, DType::kBF16),
                          [](const auto& test) { return device::name(test.param); });
+using model::testing::must;
+using model::testing::scratch_folder;
 using testing::furthest;
 using testing::kBf16GradientTolerance;
 using testing::kBf16LogprobTolerance;
 using testing::make_trainer;
-using testing::must;
 using testing::one_pass_config;
 using testing::Pass;
 using testing::pass_on;
 using testing::random_batch;
 using testing::relative_error;
-using testing::scratch_folder;
 
 constexpr testing::BatchShape kShape{.groups = 3, .n = 3, .prompt_max = 5, .completion_max = 6};
-constexpr double kLogprobTolerance = 1e-5;   // of numbers around 3
-constexpr double kGradientTolerance = 2e-5;  // of the greatest element
+constexpr double kLogprobTolerance = 1e-5;   // for numbers around 3
+constexpr double kGradientTolerance = 2e-5;  // relative to the greatest element
 constexpr double kWeightTolerance = 1e-5;
 
 TEST_F(LearnerOnAGpu, LogProbabilitiesAndGradientsAreTheCpus) {
@@ -80,7 +82,7 @@ TEST_F(LearnerOnAGpu, Bf16IsF32ToWithinItsRoundings) {
 
 TEST_F(LearnerOnAGpu, ComputesEveryFamily) {
   const TrainBatch batch = random_batch(11, StepId{4}, kShape);
-  for (const Family family : {Family::kQwen2, Family::kLlama}) {
+  for (const model::Family family : {model::Family::kQwen2, model::Family::kLlama}) {
     SCOPED_TRACE(architecture(family));
     const auto pass = [&](DeviceKind device, DType dtype, bool checkpointing) {
       return pass_on(device, batch, dtype, checkpointing, kernels::Rows::kInvariant, family);
@@ -159,7 +161,7 @@ TEST_F(LearnerOnAGpu, TrainsAsOnACpu) {
   const std::vector<TrainedStep> here = train_to(*cpu, 3), there = train_to(*gpu, 3);
   for (std::size_t i = 0; i < here.size(); ++i) {
     SCOPED_TRACE(i);
-    const StepReport &a = there[i].report, &b = here[i].report;
+    const messages::StepReport &a = there[i].report, &b = here[i].report;
     ASSERT_GT(b.grad_norm, 0);
     EXPECT_NEAR(a.grad_norm, b.grad_norm, kGradientTolerance * b.grad_norm);
     EXPECT_NEAR(a.loss, b.loss, kLogprobTolerance);
@@ -225,7 +227,7 @@ TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   config.warm_start = WarmStartConfig{.batch_size = 4,
                                       .max_steps = 2,
                                       .until = WarmStartConfig::Until{WarmStartMetric::kLoss, 0.0}};
-  std::vector<WarmStartRecord> records;  // of which one is held out
+  std::vector<WarmStartRecord> records;  // one of them is held out
   for (std::int32_t a = 2; a < 12; ++a) records.push_back({{a, a + 1}, {a, 1}});
   struct Warm {
     WarmStartSlice last;
@@ -311,24 +313,25 @@ TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateWarmStartToTheSameWeights_SU2_TR1
 
 // The policy's weights become numbers in parts, by work of the stream that the pass is computed on.
 TEST_P(LearnerOnAGpuIn, APassWaitsForEachPartOfItsWeights_DE5) {
-  ModelConfig model = testing::learner_model();
+  model::ModelConfig model = testing::learner_model();
   ASSERT_TRUE(compute_in(GetParam(), model));
   const TrainerConfig config = one_pass_config("unused");
-  const device::Arena host = testing::random_weights(model, 3);
+  const device::Arena host = model::testing::random_weights(model, 3);
   const auto on_gpu = [&](const char* purpose) {
     return must(device::Arena::allocate(make_manifest(model), purpose,
                                         device::operand_place(DeviceKind::kCuda)));
   };
   const device::Arena master = on_gpu("weights"), sums = on_gpu("gradients");
   const std::size_t bytes = host.bytes().size();
-  Weights weights = must(Weights::allocate(model, WeightsUse::kTraining, DeviceKind::kCuda));
+  model::Weights weights =
+      must(model::Weights::allocate(model, model::WeightsUse::kTraining, DeviceKind::kCuda));
   LossPass pass = must(LossPass::make(model, config, DeviceKind::kCuda, {}));
   const device::Queue queue(DeviceKind::kCuda);
   const TrainBatch batch = random_batch(11, StepId{4}, kShape);
   const auto micro = must(
       pack(share_of(batch, compute_advantages(config.algorithm, config.batch, batch).learns, 0, 1),
            config.rows_max));
-  const auto gradients_of = [&](const WeightsNeeded& needed) {
+  const auto gradients_of = [&](const model::WeightsNeeded& needed) {
     device::zero(queue.stream(), sums.flat().data, bytes);
     pass.add_supervised(queue.stream(), weights, micro.front(), 10, sums, {.needed = needed});
     std::vector<float> gradients(bytes / sizeof(float));
@@ -384,13 +387,13 @@ TEST_P(LearnerOnAGpuIn, RanksThatShareTheUpdateSaveWhatOneRankGoesOnFrom_TR2) {
 TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
   const auto folder = scratch_folder("memory");
   TrainerConfig config = one_pass_config(folder);
-  testing::write_model_folder(folder / "model", testing::learner_model());
+  model::testing::write_model_folder(folder / "model", testing::learner_model());
   config.rows_max = 1 << 30;
   const std::size_t before = device::memory_info(DeviceKind::kCuda).free_bytes;
-  const auto made =
-      NativeTrainer::make({.config = config,
-                           .model = must(load_model(folder / "model", {InitMode::kRandom, 3})),
-                           .device = DeviceKind::kCuda});
+  const auto made = NativeTrainer::make(
+      {.config = config,
+       .model = must(model::load_model(folder / "model", {model::InitMode::kRandom, 3})),
+       .device = DeviceKind::kCuda});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, ErrorCode::kOutOfMemory);
   EXPECT_EQ(made.error().where, "learner.max_token_len");
@@ -399,7 +402,7 @@ TEST_F(LearnerOnAGpu, IsRefusedWithTheArithmeticWhereItCannotFit) {
   EXPECT_EQ(device::memory_info(DeviceKind::kCuda).free_bytes, before) << "nothing was taken";
 }
 
-std::size_t told(const ModelConfig& model, const TrainerConfig& config, int sharing = 1) {
+std::size_t told(const model::ModelConfig& model, const TrainerConfig& config, int sharing = 1) {
   std::size_t bytes = 0;
   for (const MemoryPart& part : trainer_memory(model, config, DeviceKind::kCuda, sharing))
     bytes += part.bytes;
@@ -417,7 +420,7 @@ TEST(TrainerMemory, CountsWhatBroadcastsTake) {
 TEST_P(LearnerOnAGpuIn, TakesTheMemoryThatWasTold) {
   if (!device::emulated()) GTEST_SKIP() << "a driver hands memory out in pages of 2 MiB";
   const auto folder = scratch_folder("told");
-  ModelConfig model = testing::learner_model();
+  model::ModelConfig model = testing::learner_model();
   ASSERT_TRUE(compute_in(GetParam(), model));
   TrainerConfig config = one_pass_config(folder);
   for (const bool checkpointing : {false, true}) {
@@ -447,11 +450,11 @@ TEST_F(LearnerOnAGpu, RanksThatShareTheUpdateTakeTheMemoryThatWasTold) {
                                  DeviceKind::kCuda, DType::kF32,
                                  {.shards = std::move(shards[rank]), .buckets = kBuckets}));
   const std::size_t taken = before - device::memory_info(DeviceKind::kCuda).free_bytes;
-  const ModelConfig model = testing::learner_model();
+  const model::ModelConfig model = testing::learner_model();
   EXPECT_GE(taken, 2 * told(model, config, 2));
   EXPECT_LE(static_cast<double>(taken), 1.1 * 2 * static_cast<double>(told(model, config, 2)));
   EXPECT_LT(told(model, config, 2), told(model, config));
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

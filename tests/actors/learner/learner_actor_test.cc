@@ -14,22 +14,22 @@
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 using namespace std::chrono_literals;
 
 class Listener {
  public:
-  using Inbox = LearnerEvents;
-  explicit Listener(std::vector<LearnerEvents>* heard) : heard_(heard) {}
+  using Inbox = messages::LearnerEvents;
+  explicit Listener(std::vector<messages::LearnerEvents>* heard) : heard_(heard) {}
   template <class M>
   void handle(actor::Context&, M message) {
     heard_->push_back(std::move(message));
   }
 
  private:
-  std::vector<LearnerEvents>* heard_;
+  std::vector<messages::LearnerEvents>* heard_;
 };
 static_assert(actor::Actor<Listener>);
 
@@ -64,8 +64,8 @@ class MapPublisher final : public weights::WeightPublisher {
   std::vector<PolicyVersion>* order_;
 };
 
-GroupPayload payload_of(std::uint64_t group) {
-  GroupPayload payload{GroupId{group}, 0, "1+1=", {1, 2, 1, 3}, {}};
+messages::GroupPayload payload_of(std::uint64_t group) {
+  messages::GroupPayload payload{GroupId{group}, 0, "1+1=", {1, 2, 1, 3}, {}};
   for (std::int32_t i = 0; i < 2; ++i)
     payload.trajectories.push_back({{i, 4}, {-1, -2}, {}, PolicyVersion{0}, "2", false});
   return payload;
@@ -118,8 +118,8 @@ struct World {
     while (executor.step()) continue;
   }
 
-  TrainStep step(std::int64_t s) const {
-    TrainStep command{
+  messages::TrainStep step(std::int64_t s) const {
+    messages::TrainStep command{
         .step = StepId{s}, .groups = {}, .publish = true, .retain = PolicyVersion{s - 1}};
     for (std::uint64_t g = 0; g < 3; ++g) {
       const std::uint64_t group = static_cast<std::uint64_t>(s) * 3 + g;
@@ -130,14 +130,14 @@ struct World {
 
   void warm_up() {
     start();
-    tell(PublishInitial{});
-    tell(WarmStart{});
+    tell(messages::PublishInitial{});
+    tell(messages::WarmStart{});
   }
 
   template <class M>
   std::vector<M> all() const {
     std::vector<M> found;
-    for (const LearnerEvents& event : heard)
+    for (const messages::LearnerEvents& event : heard)
       if (const M* m = std::get_if<M>(&event)) found.push_back(*m);
     return found;
   }
@@ -147,7 +147,7 @@ struct World {
   actor::System system{executor, [this](const actor::Address&, const Error& error) {
                          failures.push_back(error.message);
                        }};
-  std::vector<LearnerEvents> heard;
+  std::vector<messages::LearnerEvents> heard;
   std::map<PolicyVersion, std::uint64_t> published;
   std::vector<PolicyVersion> published_in_order;
   std::shared_ptr<FakeStore> store = std::make_shared<FakeStore>();
@@ -155,30 +155,30 @@ struct World {
   int reads_fail = 0;
   std::int64_t older_versions = 0;
   std::set<StepId> nonfinite;  // steps whose gradient is not finite
-  actor::Ref<LearnerEvents> exchange;
+  actor::Ref<messages::LearnerEvents> exchange;
   actor::Ref<LearnerActor::Inbox> learner;
 };
 
 TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
   World world;
   world.start();
-  ASSERT_EQ(world.all<LearnerUp>().size(), 1u);
-  EXPECT_FALSE(world.all<LearnerUp>()[0].checkpoint);
-  world.tell(PublishInitial{});
-  ASSERT_EQ(world.all<Published>().size(), 1u);
-  EXPECT_EQ(world.all<Published>()[0].publication.version, kInitialWeights);
+  ASSERT_EQ(world.all<messages::LearnerUp>().size(), 1u);
+  EXPECT_FALSE(world.all<messages::LearnerUp>()[0].checkpoint);
+  world.tell(messages::PublishInitial{});
+  ASSERT_EQ(world.all<messages::Published>().size(), 1u);
+  EXPECT_EQ(world.all<messages::Published>()[0].publication.version, kInitialWeights);
   EXPECT_TRUE(world.published.contains(kInitialWeights));
 
-  world.tell(WarmStart{});
+  world.tell(messages::WarmStart{});
   EXPECT_EQ(world.executor.now().ns, Duration(3s).count()) << "three steps of one second";
-  EXPECT_GE(world.all<WarmStartProgress>().size(), 2u);
-  ASSERT_EQ(world.all<WarmStarted>().size(), 1u);
-  EXPECT_EQ(world.all<WarmStarted>()[0].steps, 3);
-  EXPECT_EQ(world.all<WarmStarted>()[0].publication.version, PolicyVersion{0});
+  EXPECT_GE(world.all<messages::WarmStartProgress>().size(), 2u);
+  ASSERT_EQ(world.all<messages::WarmStarted>().size(), 1u);
+  EXPECT_EQ(world.all<messages::WarmStarted>()[0].steps, 3);
+  EXPECT_EQ(world.all<messages::WarmStarted>()[0].publication.version, PolicyVersion{0});
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{0}));
 
   world.tell(world.step(0));
-  const auto committed = world.all<StepCommitted>();
+  const auto committed = world.all<messages::StepCommitted>();
   ASSERT_EQ(committed.size(), 1u);
   EXPECT_EQ(committed[0].step, StepId{0});
   ASSERT_TRUE(committed[0].publication);
@@ -188,19 +188,20 @@ TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
   EXPECT_EQ(committed[0].report.seconds_update, 2);
   EXPECT_EQ(committed[0].report.tokens_trained, 12u);
 
-  world.tell(SaveCheckpoint{StepId{1}, {StepId{0}}});
-  ASSERT_EQ(world.all<CheckpointSaved>().size(), 2u) << "of steps 0 and 1";
+  world.tell(messages::SaveCheckpoint{StepId{1}, {StepId{0}}});
+  ASSERT_EQ(world.all<messages::CheckpointSaved>().size(), 2u) << "of steps 0 and 1";
   EXPECT_EQ(world.store->kept, std::vector<StepId>{StepId{0}});
-  EXPECT_EQ(world.all<CheckpointSaved>()[1].step, StepId{1});
+  EXPECT_EQ(world.all<messages::CheckpointSaved>()[1].step, StepId{1});
 }
 
 TEST(LearnerActor, APublicationTellsWhereItsVersionIsBroadcast) {
   World world;
   world.warm_up();
   world.tell(world.step(0));
-  EXPECT_FALSE(world.all<Published>()[0].publication.broadcast);
-  EXPECT_EQ(world.all<WarmStarted>()[0].publication.broadcast, (wire::BroadcastPlace{5, 1}));
-  const auto committed = world.all<StepCommitted>();
+  EXPECT_FALSE(world.all<messages::Published>()[0].publication.broadcast);
+  EXPECT_EQ(world.all<messages::WarmStarted>()[0].publication.broadcast,
+            (wire::BroadcastPlace{5, 1}));
+  const auto committed = world.all<messages::StepCommitted>();
   ASSERT_TRUE(committed.size() == 1 && committed[0].publication);
   EXPECT_EQ(committed[0].publication->broadcast, (wire::BroadcastPlace{5, 2}));
   EXPECT_EQ(committed[0].publication->checksum, world.published.at(PolicyVersion{1}));
@@ -209,12 +210,12 @@ TEST(LearnerActor, APublicationTellsWhereItsVersionIsBroadcast) {
 TEST(LearnerActor, AnUnpublishedStepStillTellsItsChecksum) {
   World world;
   world.warm_up();
-  TrainStep step = world.step(0);
+  messages::TrainStep step = world.step(0);
   step.publish = false;
   world.tell(step);
-  ASSERT_EQ(world.all<StepCommitted>().size(), 1u);
-  EXPECT_FALSE(world.all<StepCommitted>()[0].publication);
-  EXPECT_NE(world.all<StepCommitted>()[0].checksum, 0u);
+  ASSERT_EQ(world.all<messages::StepCommitted>().size(), 1u);
+  EXPECT_FALSE(world.all<messages::StepCommitted>()[0].publication);
+  EXPECT_NE(world.all<messages::StepCommitted>()[0].checksum, 0u);
   EXPECT_FALSE(world.published.contains(PolicyVersion{1}));
 }
 
@@ -223,32 +224,33 @@ TEST(LearnerActor, AfterAKillTheSameBatchesGiveTheSameVersions_TR2) {
   world.warm_up();
   for (std::int64_t s = 0; s < 5; ++s) {
     world.tell(world.step(s));
-    if (s == 1) world.tell(SaveCheckpoint{StepId{2}});
+    if (s == 1) world.tell(messages::SaveCheckpoint{StepId{2}});
   }
   std::map<std::int64_t, std::uint64_t> known;
-  for (const StepCommitted& c : world.all<StepCommitted>()) known[c.step.value] = c.checksum;
+  for (const messages::StepCommitted& c : world.all<messages::StepCommitted>())
+    known[c.step.value] = c.checksum;
   ASSERT_EQ(known.size(), 5u);
   world.kill();
   world.heard.clear();
   world.start();
-  ASSERT_EQ(world.all<LearnerUp>().size(), 1u);
-  EXPECT_EQ(world.all<LearnerUp>()[0].checkpoint, StepId{2});
-  EXPECT_EQ(world.all<LearnerUp>()[0].from.incarnation, Incarnation{2});
+  ASSERT_EQ(world.all<messages::LearnerUp>().size(), 1u);
+  EXPECT_EQ(world.all<messages::LearnerUp>()[0].checkpoint, StepId{2});
+  EXPECT_EQ(world.all<messages::LearnerUp>()[0].from.incarnation, Incarnation{2});
   for (std::int64_t s = 2; s < 5; ++s) world.tell(world.step(s));
-  for (const StepCommitted& c : world.all<StepCommitted>())
+  for (const messages::StepCommitted& c : world.all<messages::StepCommitted>())
     EXPECT_EQ(c.checksum, known.at(c.step.value)) << "step " << c.step.value;
-  EXPECT_EQ(world.all<StepCommitted>().size(), 3u);
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 3u);
 }
 
 TEST(LearnerActor, AnotherOrderGivesAnotherVersion) {
   World world;
   world.warm_up();
-  TrainStep step = world.step(0);
+  messages::TrainStep step = world.step(0);
   world.tell(step);
   world.tell(MeetExchange{});  // back to the checkpoint of step 0
   std::swap(step.groups[0], step.groups[1]);
   world.tell(step);
-  const auto committed = world.all<StepCommitted>();
+  const auto committed = world.all<messages::StepCommitted>();
   ASSERT_EQ(committed.size(), 2u);
   EXPECT_EQ(committed[0].step, committed[1].step);
   EXPECT_NE(committed[0].checksum, committed[1].checksum);
@@ -258,17 +260,18 @@ TEST(LearnerActor, ARestoredLearnerPublishesItsCheckpoint) {
   World world;
   world.warm_up();
   world.tell(world.step(0));
-  world.tell(SaveCheckpoint{StepId{1}});
+  world.tell(messages::SaveCheckpoint{StepId{1}});
   world.kill();
   world.published.clear();
   world.heard.clear();
   world.start();
-  world.tell(PublishInitial{});
-  ASSERT_EQ(world.all<Published>().size(), 1u);
-  EXPECT_EQ(world.all<Published>()[0].publication.version, PolicyVersion{1});
+  world.tell(messages::PublishInitial{});
+  ASSERT_EQ(world.all<messages::Published>().size(), 1u);
+  EXPECT_EQ(world.all<messages::Published>()[0].publication.version, PolicyVersion{1});
 }
 
-// As after the end of all processes: the published versions are gone, and the checkpoint is left.
+// The state is that after the end of all processes: the published versions are gone, and the
+// checkpoint is left.
 TEST(LearnerActor, ARestoredLearnerPublishesTheOlderVersionsFirst_TR4) {
   World world;
   world.older_versions = 2;
@@ -278,15 +281,15 @@ TEST(LearnerActor, ARestoredLearnerPublishesTheOlderVersionsFirst_TR4) {
     world.tell(world.step(s));
     known.insert(world.published.begin(), world.published.end());
   }
-  world.tell(SaveCheckpoint{StepId{3}});
+  world.tell(messages::SaveCheckpoint{StepId{3}});
   world.kill();
   world.published.clear();
   world.published_in_order.clear();
   world.heard.clear();
   world.start();
-  world.tell(PublishInitial{.retain = PolicyVersion{1}});
-  ASSERT_EQ(world.all<Published>().size(), 1u);
-  const Publication publication = world.all<Published>()[0].publication;
+  world.tell(messages::PublishInitial{.retain = PolicyVersion{1}});
+  ASSERT_EQ(world.all<messages::Published>().size(), 1u);
+  const messages::Publication publication = world.all<messages::Published>()[0].publication;
   EXPECT_EQ(publication.version, PolicyVersion{3});
   EXPECT_EQ(publication.oldest_retained, PolicyVersion{1});
   EXPECT_EQ(world.published_in_order,
@@ -301,26 +304,27 @@ TEST(LearnerActor, ANewMeetingAbandonsTheStepUnderWay) {
   ASSERT_EQ(world.learner.tell(world.step(0)), actor::Delivery::kAccepted);
   ASSERT_EQ(world.learner.tell(MeetExchange{}), actor::Delivery::kAccepted);
   world.run();
-  EXPECT_TRUE(world.all<StepCommitted>().empty());
-  EXPECT_EQ(world.all<LearnerUp>().back().checkpoint, StepId{0});
+  EXPECT_TRUE(world.all<messages::StepCommitted>().empty());
+  EXPECT_EQ(world.all<messages::LearnerUp>().back().checkpoint, StepId{0});
   world.tell(world.step(0));
-  EXPECT_EQ(world.all<StepCommitted>().size(), 1u);
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u);
 }
 
 TEST(LearnerActor, AStepInSeveralMessagesTrainsAsOne) {
   World whole, parts;
   for (World* world : {&whole, &parts}) world->warm_up();
   whole.tell(whole.step(0));
-  TrainStep command = parts.step(0);
-  const std::vector<TrainGroup> groups = command.groups;
-  for (const TrainGroup& group : groups) {
-    EXPECT_TRUE(parts.all<StepCommitted>().empty());
+  messages::TrainStep command = parts.step(0);
+  const std::vector<messages::TrainGroup> groups = command.groups;
+  for (const messages::TrainGroup& group : groups) {
+    EXPECT_TRUE(parts.all<messages::StepCommitted>().empty());
     command.groups = {group};
     command.more = &group != &groups.back();
     parts.tell(command);
   }
-  ASSERT_EQ(parts.all<StepCommitted>().size(), 1u);
-  EXPECT_EQ(parts.all<StepCommitted>()[0].checksum, whole.all<StepCommitted>()[0].checksum);
+  ASSERT_EQ(parts.all<messages::StepCommitted>().size(), 1u);
+  EXPECT_EQ(parts.all<messages::StepCommitted>()[0].checksum,
+            whole.all<messages::StepCommitted>()[0].checksum);
 }
 
 TEST(LearnerActor, PayloadReadsAreRepeatedThenGivenUp) {
@@ -328,11 +332,11 @@ TEST(LearnerActor, PayloadReadsAreRepeatedThenGivenUp) {
   world.warm_up();
   world.reads_fail = kPayloadAttemptsMax - 1;
   world.tell(world.step(0));
-  EXPECT_EQ(world.all<StepCommitted>().size(), 1u);
-  EXPECT_GT(world.all<StepCommitted>()[0].report.seconds_wait_payload, 0);
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u);
+  EXPECT_GT(world.all<messages::StepCommitted>()[0].report.seconds_wait_payload, 0);
   world.reads_fail = kPayloadAttemptsMax;
   world.tell(world.step(1));
-  EXPECT_EQ(world.all<StepCommitted>().size(), 1u);
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u);
   EXPECT_EQ(world.failures, std::vector<std::string>{"the bulk socket is gone"});
   EXPECT_FALSE(world.system.alive("job/learner/0")) << "so that the gang is started again";
 }
@@ -342,9 +346,9 @@ TEST(LearnerActor, AFullDiskFailsTheLearnerWithItsReason) {
   world.warm_up();
   world.store->full = true;
   world.tell(world.step(0));
-  world.tell(SaveCheckpoint{StepId{1}});
-  ASSERT_EQ(world.all<LearnerFailed>().size(), 1u);
-  EXPECT_NE(world.all<LearnerFailed>()[0].message.find("No space left on device"),
+  world.tell(messages::SaveCheckpoint{StepId{1}});
+  ASSERT_EQ(world.all<messages::LearnerFailed>().size(), 1u);
+  EXPECT_NE(world.all<messages::LearnerFailed>()[0].message.find("No space left on device"),
             std::string::npos);
   EXPECT_TRUE(world.system.alive("job/learner/0")) << "a restart would meet it again";
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{0}));
@@ -355,8 +359,8 @@ TEST(LearnerActor, ADiskThatFailsForAMomentCostsNothing) {
   world.warm_up();
   world.store->refusals = kSaveAttempts - 1;
   world.tell(world.step(0));
-  world.tell(SaveCheckpoint{StepId{1}});
-  EXPECT_TRUE(world.all<LearnerFailed>().empty());
+  world.tell(messages::SaveCheckpoint{StepId{1}});
+  EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{1}));
 }
 
@@ -365,12 +369,12 @@ TEST(LearnerActor, AStepWithoutAFiniteGradientIsCommittedAndItsVersionPublished)
   world.nonfinite = {StepId{1}, StepId{2}, StepId{4}};
   world.warm_up();
   for (std::int64_t s = 0; s < 5; ++s) world.tell(world.step(s));
-  EXPECT_TRUE(world.all<LearnerFailed>().empty());
-  const auto committed = world.all<StepCommitted>();
+  EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
+  const auto committed = world.all<messages::StepCommitted>();
   ASSERT_EQ(committed.size(), 5u);
   std::vector<std::uint64_t> in_row, total;
   for (std::size_t s = 0; s < committed.size(); ++s) {
-    const StepReport& report = committed[s].report;
+    const messages::StepReport& report = committed[s].report;
     in_row.push_back(report.skipped_in_row);
     total.push_back(report.steps_skipped);
     EXPECT_EQ(std::isfinite(report.grad_norm), report.skipped_in_row == 0);
@@ -390,16 +394,16 @@ TEST(LearnerActor, TooManyStepsInARowWithoutAFiniteGradientFailTheLearner) {
   world.warm_up();
   world.tell(world.step(0));
   world.tell(world.step(1));
-  world.tell(SaveCheckpoint{StepId{2}});
-  ASSERT_TRUE(world.all<LearnerFailed>().empty());
+  world.tell(messages::SaveCheckpoint{StepId{2}});
+  ASSERT_TRUE(world.all<messages::LearnerFailed>().empty());
   world.kill();
   world.heard.clear();
   world.start();  // the checkpoint knows of the two
-  world.tell(PublishInitial{});
+  world.tell(messages::PublishInitial{});
   world.tell(world.step(2));
-  EXPECT_TRUE(world.all<StepCommitted>().empty());
-  ASSERT_EQ(world.all<LearnerFailed>().size(), 1u);
-  const std::string message = world.all<LearnerFailed>()[0].message;
+  EXPECT_TRUE(world.all<messages::StepCommitted>().empty());
+  ASSERT_EQ(world.all<messages::LearnerFailed>().size(), 1u);
+  const std::string message = world.all<messages::LearnerFailed>()[0].message;
   EXPECT_NE(message.find("step 3 has a gradient that is not finite"), std::string::npos) << message;
   EXPECT_NE(message.find("learner.max_nonfinite_steps is 2"), std::string::npos) << message;
   EXPECT_TRUE(world.system.alive("job/learner/0")) << "a restart would meet it again";
@@ -414,4 +418,4 @@ TEST(LearnerActor, AStepOutOfTurnEndsTheActor) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

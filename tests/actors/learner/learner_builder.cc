@@ -10,7 +10,7 @@
 #include "runtime/base/rng.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors::testing {
+namespace tandem::learner::testing {
 namespace {
 
 std::int64_t between(Rng& rng, std::int64_t low, std::int64_t high) {
@@ -48,8 +48,8 @@ TrainBatch random_batch(std::uint64_t seed, StepId step, const BatchShape& shape
   return batch;
 }
 
-ModelConfig learner_model(Family family) {
-  ModelConfig config = tiny_config(family);
+model::ModelConfig learner_model(model::Family family) {
+  model::ModelConfig config = model::testing::tiny_config(family);
   config.head_dim = 16;
   config.vocab_size = 19;
   config.initializer_range = 0.1;
@@ -76,8 +76,10 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
                                             device::DeviceKind device, device::DType dtype,
                                             Sharing sharing) {
   const std::filesystem::path model_folder = folder / "model";
-  if (!std::filesystem::exists(model_folder)) write_model_folder(model_folder, learner_model());
-  Result<Model> model = load_model(model_folder, {InitMode::kRandom, 3, dtype});
+  if (!std::filesystem::exists(model_folder))
+    model::testing::write_model_folder(model_folder, learner_model());
+  Result<model::Model> model =
+      model::load_model(model_folder, {model::InitMode::kRandom, 3, dtype});
   EXPECT_TRUE(model) << model.error().message;
   auto trainer = NativeTrainer::make({.config = config,
                                       .model = *std::move(model),
@@ -95,16 +97,16 @@ std::unique_ptr<NativeTrainer> make_trainer(const std::filesystem::path& folder,
 void expect_publishes_its_checkpoint(NativeTrainer& trainer, device::DType dtype) {
   const auto saved = trainer.save();
   ASSERT_TRUE(saved) << saved.error().message;
-  const auto model = load_model(saved->directory, {.dtype = dtype});
+  const auto model = model::load_model(saved->directory, {.dtype = dtype});
   ASSERT_TRUE(model) << model.error().message;
-  const device::Arena expected = published(model->config, model->weights);
+  const device::Arena expected = model::testing::published(model->config, model->weights);
   EXPECT_TRUE(std::ranges::equal(trainer.weights(), expected.bytes()))
       << "step " << trainer.step().value;
 }
 
 std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const TrainerConfig& config,
                               GangShape shape, const std::function<void(NativeTrainer&)>& drive) {
-  // Before the threads, as in every process of a rank.
+  // Logging starts before the threads, as in every process of a rank.
   init_logging("gang", LogLevel::kWarnings);
   auto collectives = collective::make_local_collectives(shape.ranks);
   const auto make = [&](std::size_t rank) {
@@ -133,4 +135,4 @@ std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const Trainer
   return ends;
 }
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::learner::testing

@@ -11,7 +11,7 @@
 #include "actors/learner/native_trainer.h"
 #include "actors/learner/train_batch.h"
 
-namespace tandem::actors::testing {
+namespace tandem::learner::testing {
 
 struct BatchShape {
   std::int64_t groups = 6;
@@ -23,7 +23,7 @@ struct BatchShape {
 // Every group but the first has rewards of both kinds; the first is a zero-variance group.
 TrainBatch random_batch(std::uint64_t seed, StepId step, const BatchShape& shape = {});
 
-ModelConfig learner_model(Family family = Family::kQwen3);
+model::ModelConfig learner_model(model::Family family = model::Family::kQwen3);
 
 // Small limits, lr 1e-2, three warm-up steps, checkpoints in `folder`/checkpoints.
 TrainerConfig trainer_config(const std::filesystem::path& folder);
@@ -66,4 +66,4 @@ struct RankEnd {
 std::vector<RankEnd> run_gang(const std::filesystem::path& folder, const TrainerConfig& config,
                               GangShape shape, const std::function<void(NativeTrainer&)>& drive);
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::learner::testing

@@ -11,29 +11,30 @@
 #include "runtime/base/rng.h"
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/learner/one_pass.h"
+#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
-#include "tests/actors/must.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
-using testing::must;
+using model::testing::must;
 
 // A model, a batch whose behaviour policy is near the model's, and the loss between them.
 class Rig {
  public:
   explicit Rig(const TrainerConfig& config, double behaviour_noise = 0.15, double shift = 0,
-               Family family = Family::kQwen3)
+               model::Family family = model::Family::kQwen3)
       : config_(config),
         model_(testing::learner_model(family)),
-        weights(testing::random_weights(model_, 3)),
+        weights(model::testing::random_weights(model_, 3)),
         gradients(must(device::Arena::allocate(weights.manifest(), "gradients"))),
-        policy_(must(Weights::allocate(model_, WeightsUse::kTraining, device::DeviceKind::kCpu))),
-        reference_(
-            must(Weights::allocate(model_, WeightsUse::kInference, device::DeviceKind::kCpu))),
+        policy_(must(model::Weights::allocate(model_, model::WeightsUse::kTraining,
+                                              device::DeviceKind::kCpu))),
+        reference_(must(model::Weights::allocate(model_, model::WeightsUse::kInference,
+                                                 device::DeviceKind::kCpu))),
         pass_(must(LossPass::make(model_, config, device::DeviceKind::kCpu, {}))),
         batch(testing::random_batch(11, StepId{4})) {
-    reference_.install(stream_, testing::random_weights(model_, 4).bytes());
+    reference_.install(stream_, model::testing::random_weights(model_, 4).bytes());
     set_behaviour(behaviour_noise, shift);
   }
 
@@ -80,11 +81,13 @@ class Rig {
   std::vector<MicroBatch> micro_batches(const BatchAdvantages& advantages) const {
     return must(pack(share_of(batch, advantages.learns, 0, 1), config_.rows_max));
   }
-  const Weights* reference() const { return config_.algorithm.use_kl_loss ? &reference_ : nullptr; }
+  const model::Weights* reference() const {
+    return config_.algorithm.use_kl_loss ? &reference_ : nullptr;
+  }
   void install() { policy_.install(stream_, weights.bytes()); }
 
   const TrainerConfig config_;
-  const ModelConfig model_;
+  const model::ModelConfig model_;
   const device::Stream stream_{};
 
  public:
@@ -92,7 +95,7 @@ class Rig {
   device::Arena gradients;
 
  private:
-  Weights policy_, reference_;
+  model::Weights policy_, reference_;
   LossPass pass_;
 
  public:
@@ -157,11 +160,11 @@ TEST(LossPass, GradientOfTheClippedLoss) {
 
 // Biases, and positions that are turned more slowly, take part.
 TEST(LossPass, GradientOfEveryFamily) {
-  for (const Family family : {Family::kQwen2, Family::kLlama}) {
+  for (const model::Family family : {model::Family::kQwen2, model::Family::kLlama}) {
     Rig rig(config_with({}), 0.15, 0, family);
     expect_gradient(rig, architecture(family));
-    const device::TensorView bias = optional_vectors(rig.gradients, LayerNames(0)).qkv_bias;
-    EXPECT_EQ(bias.empty(), family == Family::kLlama);
+    const device::TensorView bias = optional_vectors(rig.gradients, model::LayerNames(0)).qkv_bias;
+    EXPECT_EQ(bias.empty(), family == model::Family::kLlama);
     if (bias.empty()) continue;
     EXPECT_GT(norm({bias.f32(), static_cast<std::size_t>(bias.dim(0))}), 1e-3);
   }
@@ -266,12 +269,13 @@ TEST(LossPass, AtEqualWeightsEveryDifferenceIsZero_NT2) {
   EXPECT_NE(rig.objective().diff_max_at_staleness_0(), 0);
 }
 
-// On the CPU, for every family; a pass that computes the layers twice has the same bits.
+// The test runs on the CPU, for every family; a pass that computes the layers twice has the same
+// bits.
 TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
   constexpr auto kCpu = device::DeviceKind::kCpu;
   constexpr auto kProducts = kernels::Rows::kInvariant;
   const TrainBatch batch = testing::random_batch(11, StepId{4});
-  for (const Family family : testing::kFamilies) {
+  for (const model::Family family : model::testing::kFamilies) {
     SCOPED_TRACE(architecture(family));
     const auto pass = [&](device::DType dtype, bool checkpointing) {
       return testing::pass_on(kCpu, batch, dtype, checkpointing, kProducts, family);
@@ -280,7 +284,8 @@ TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
     const testing::Pass bf16 = pass(device::DType::kBF16, false);
     ASSERT_FALSE(f32.logprobs.empty());
     // Scores that no norm of q and k bounds are larger, and a rounding moves them further.
-    const double allowed = (family == Family::kQwen3 ? 1 : 2) * testing::kBf16LogprobTolerance;
+    const double allowed =
+        (family == model::Family::kQwen3 ? 1 : 2) * testing::kBf16LogprobTolerance;
     EXPECT_LE(testing::furthest(bf16.logprobs, f32.logprobs), allowed);
     EXPECT_GT(testing::furthest(bf16.logprobs, f32.logprobs), 1e-4) << "was it computed in bf16?";
     EXPECT_LE(testing::relative_error(bf16.gradients, f32.gradients),
@@ -292,4 +297,4 @@ TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -14,12 +14,12 @@
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
+using model::testing::scratch_folder;
 using testing::make_trainer;
 using testing::random_batch;
-using testing::scratch_folder;
 using testing::trainer_config;
 
 // All that a step shows: its report and the weights.
@@ -56,7 +56,7 @@ class NativeTrainerIn : public ::testing::TestWithParam<device::DType> {
     return make_trainer(folder, config, nullptr, {}, device::DeviceKind::kCpu, GetParam());
   }
 };
-INSTANTIATE_TEST_SUITE_P(Of, NativeTrainerIn, ::testing::ValuesIn(testing::kDTypes),
+INSTANTIATE_TEST_SUITE_P(Of, NativeTrainerIn, ::testing::ValuesIn(model::testing::kDTypes),
                          [](const auto& test) { return device::name(test.param); });
 
 TEST(NativeTrainer, ReportsWhatItTrainedOn) {
@@ -72,7 +72,7 @@ TEST(NativeTrainer, ReportsWhatItTrainedOn) {
       tokens += t.tokens.size();
       ++trajectories;
     }
-  const StepReport& report = trained->report;
+  const messages::StepReport& report = trained->report;
   EXPECT_EQ(report.tokens_trained, tokens);
   EXPECT_EQ(report.advantages.size(), trajectories);
   EXPECT_EQ(report.groups_zero_variance, 1u);
@@ -131,7 +131,7 @@ TEST(NativeTrainer, MetricsCoverEveryResponseToken_NT1) {
   for (const BatchGroup& group : all.groups) {
     const auto alone = make_trainer(folder, config)->train({StepId{0}, {group}});
     ASSERT_TRUE(alone);
-    const StepReport& report = alone->report;
+    const messages::StepReport& report = alone->report;
     EXPECT_GT(report.entropy, 0);
     entropy += report.entropy * static_cast<double>(report.tokens_trained);
     difference += report.logprob_diff_mean * static_cast<double>(report.tokens_trained);
@@ -232,7 +232,8 @@ TEST(NativeTrainer, RanksThatStartFromDifferentWeightsAreRefused) {
 TEST(NativeTrainer, RewardedAnswersBecomeLikelier) {
   const auto folder = scratch_folder("likelier");
   const auto trainer = make_trainer(folder, trainer_config(folder));
-  const auto likelihood_ratio = [&] {  // of rewarded answers, as the loss sees it: -A * ratio
+  // The ratio of rewarded answers, as the loss sees it: -A * ratio.
+  const auto likelihood_ratio = [&] {
     TrainBatch batch = random_batch(1, trainer->step());
     const auto trained = trainer->train(batch);
     EXPECT_TRUE(trained);
@@ -296,7 +297,7 @@ TEST_P(NativeTrainerIn, ResumesToTheBit_TR2) {
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(*restored, StepId{3});
   EXPECT_EQ(train_to(*resumed, 7), rest);
-  // And the one that ran on can go back.
+  // The trainer that ran on can go back as well.
   ASSERT_TRUE(whole->restore());
   EXPECT_EQ(train_to(*whole, 7), rest);
 }
@@ -518,4 +519,4 @@ TEST(WarmStart, EveryEpochHasEveryRecordOnceInAnotherOrder) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -13,15 +13,15 @@
 #include "tests/runtime/collective/local_shards.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
+using model::testing::scratch_folder;
 using testing::make_trainer;
 using testing::random_batch;
-using testing::scratch_folder;
 using testing::trainer_config;
 
-// Of twelve groups one in four has rewards of both kinds.
+// One in four of the twelve groups has rewards of both kinds.
 TrainBatch easy_batch(std::uint64_t seed, StepId step) {
   TrainBatch batch = random_batch(seed, step, {.groups = 12});
   for (std::size_t g = 0; g < batch.groups.size(); ++g)
@@ -71,7 +71,7 @@ TEST(ObservedGroups, ChangeFromStepToStep) {
   EXPECT_EQ(std::ranges::count(seen, true), 12);
 }
 
-// Whatever the loss, its denominators and the number of ranks.
+// Observed groups change no weight, whatever the loss, its denominators and the number of ranks.
 TEST(ObservedGroups, ChangeNoWeight_OG1) {
   const auto weights_after = [](const AlgorithmConfig& algorithm, double fraction, int ranks,
                                 bool shares) {
@@ -112,7 +112,7 @@ TEST(ObservedGroups, MeansAreEstimatesForAllTokens) {
   config.optimizer.lr = 0;
   const auto whole = make_trainer(folder, config)->train(easy_batch(9, StepId{0}));
   ASSERT_TRUE(whole);
-  const StepReport& all = whole->report;
+  const messages::StepReport& all = whole->report;
   EXPECT_EQ(all.observed_fraction, 1);
   config.observe_fraction = 0.1;
   const auto trainer = make_trainer(folder, config);
@@ -137,4 +137,4 @@ TEST(ObservedGroups, MeansAreEstimatesForAllTokens) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

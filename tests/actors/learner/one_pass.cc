@@ -8,10 +8,10 @@
 #include "actors/learner/packing.h"
 #include "actors/model/parameters.h"
 #include "runtime/device/queue.h"
+#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
-#include "tests/actors/must.h"
 
-namespace tandem::actors::testing {
+namespace tandem::learner::testing {
 namespace {
 
 device::Arena round_to_bf16(device::Arena weights) {
@@ -31,7 +31,7 @@ TrainerConfig one_pass_config(const std::filesystem::path& folder) {
   // The references are far away, where low_var_kl is at its bound: a rounding may cross it, and the
   // gradient jumps there.
   config.algorithm.kl_loss_type = KlPenalty::kMse;
-  // Likewise where a ratio is near a bound of its clip.
+  // The same holds where a ratio is near a bound of its clip.
   config.algorithm.clip_ratio_c.reset();
   config.algorithm.clip_ratio_low = 0.99;
   config.algorithm.clip_ratio_high = 100;
@@ -39,19 +39,23 @@ TrainerConfig one_pass_config(const std::filesystem::path& folder) {
 }
 
 Pass pass_on(device::DeviceKind device, const TrainBatch& batch, device::DType dtype,
-             bool checkpointing, kernels::Rows products, Family family) {
+             bool checkpointing, kernels::Rows products, model::Family family) {
   TrainerConfig config = one_pass_config("unused");
   config.enable_gradient_checkpointing = checkpointing;
   config.products = products;
-  ModelConfig model = learner_model(family);
+  model::ModelConfig model = learner_model(family);
   EXPECT_TRUE(compute_in(dtype, model));
-  const device::Arena weights = published(model, round_to_bf16(random_weights(model, 3)));
-  const device::Arena other = published(model, round_to_bf16(random_weights(model, 4)));
-  const device::Arena gradients = must(
+  const device::Arena weights =
+      model::testing::published(model, round_to_bf16(model::testing::random_weights(model, 3)));
+  const device::Arena other =
+      model::testing::published(model, round_to_bf16(model::testing::random_weights(model, 4)));
+  const device::Arena gradients = model::testing::must(
       device::Arena::allocate(make_manifest(model), "gradients", device::operand_place(device)));
-  Weights policy = must(Weights::allocate(model, WeightsUse::kTraining, device));
-  Weights reference = must(Weights::allocate(model, WeightsUse::kInference, device));
-  LossPass loss_pass = must(LossPass::make(model, config, device, {}));
+  model::Weights policy =
+      model::testing::must(model::Weights::allocate(model, model::WeightsUse::kTraining, device));
+  model::Weights reference =
+      model::testing::must(model::Weights::allocate(model, model::WeightsUse::kInference, device));
+  LossPass loss_pass = model::testing::must(LossPass::make(model, config, device, {}));
   const device::Queue queue(device);
   policy.install(queue.stream(), weights.bytes());
   reference.install(queue.stream(), other.bytes());
@@ -60,7 +64,7 @@ Pass pass_on(device::DeviceKind device, const TrainBatch& batch, device::DType d
   const BatchAdvantages advantages = compute_advantages(config.algorithm, config.batch, batch);
   loss_pass.begin(batch, advantages);
   for (const MicroBatch& micro :
-       must(pack(share_of(batch, advantages.learns, 0, 1), config.rows_max))) {
+       model::testing::must(pack(share_of(batch, advantages.learns, 0, 1), config.rows_max))) {
     loss_pass.add(queue.stream(), {policy, &reference}, micro, gradients);
     result.logprobs.insert(result.logprobs.end(), loss_pass.last_logprobs().begin(),
                            loss_pass.last_logprobs().end());
@@ -94,4 +98,4 @@ double relative_error(std::span<const float> a, std::span<const float> b) {
   return std::sqrt(apart / whole);
 }
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::learner::testing

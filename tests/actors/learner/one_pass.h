@@ -10,7 +10,7 @@
 #include "actors/learner/train_batch.h"
 #include "tests/actors/learner/learner_builder.h"
 
-namespace tandem::actors::testing {
+namespace tandem::learner::testing {
 
 // bf16 has 8 bits: a rounding is 2e-3 at most, and some twenty of them lie on the longest way to
 // logits of size 3. A log-probability's error is also an error of its ratio to the old one, and so
@@ -31,7 +31,8 @@ struct Pass {
 // weights are numbers that bf16 has, whatever `dtype` is.
 Pass pass_on(device::DeviceKind device, const TrainBatch& batch,
              device::DType dtype = device::DType::kF32, bool checkpointing = false,
-             kernels::Rows products = kernels::Rows::kInvariant, Family family = Family::kQwen3);
+             kernels::Rows products = kernels::Rows::kInvariant,
+             model::Family family = model::Family::kQwen3);
 
 // The largest difference of two elements; a NaN where there is one.
 double furthest(std::span<const float> a, std::span<const float> b);
@@ -39,4 +40,4 @@ double furthest(std::span<const float> a, std::span<const float> b);
 // The relative error of a: sqrt(sum (a - b)^2 / sum b^2).
 double relative_error(std::span<const float> a, std::span<const float> b);
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::learner::testing

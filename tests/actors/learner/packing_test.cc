@@ -8,7 +8,7 @@
 #include "runtime/base/rng.h"
 #include "tests/actors/learner/learner_builder.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 // Follows the rows back from an item: the tokens that its log-probability is conditioned on.
@@ -51,7 +51,7 @@ TEST(Packing, SharesTheGroupsPrompt) {
   ASSERT_EQ(batch.segments.size(), 2u) << "one token has no rows of its own";
   EXPECT_EQ(batch.segments[1].prefix_len, 3);
   std::vector<std::pair<std::int32_t, std::int32_t>> items;
-  for (const LogprobItem& item : batch.items) items.emplace_back(item.row, item.target);
+  for (const model::LogprobItem& item : batch.items) items.emplace_back(item.row, item.target);
   EXPECT_EQ(items,
             (std::vector<std::pair<std::int32_t, std::int32_t>>{{2, 1}, {3, 2}, {4, 3}, {2, 4}}));
 }
@@ -86,7 +86,7 @@ TEST(Packing, EveryTokenIsPredictedOnceFromItsOwnContext_PK1_PK2_PK3) {
         const auto begin = micro.sequence_begin[s], end = micro.sequence_begin[s + 1];
         ASSERT_EQ(end - begin, std::ssize(all[at]->tokens));
         for (std::int32_t m = begin; m < end; ++m) {
-          const LogprobItem& item = micro.items[static_cast<std::size_t>(m)];
+          const model::LogprobItem& item = micro.items[static_cast<std::size_t>(m)];
           EXPECT_EQ(context_of(micro, item.row), context);
           EXPECT_EQ(item.target, all[at]->tokens[static_cast<std::size_t>(m - begin)]);
           context.push_back(item.target);
@@ -132,4 +132,4 @@ TEST(Packing, ASequenceThatNoForwardHoldsIsRefused) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

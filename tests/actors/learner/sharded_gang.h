@@ -18,7 +18,7 @@
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/runtime/collective/local_shards.h"
 
-namespace tandem::actors::testing {
+namespace tandem::learner::testing {
 
 // The tiny model has 16,000 floats: about eight buckets, cut by both limits.
 constexpr BucketLimits kSmall{.floats_min = 1000, .floats_max = 2500};
@@ -85,8 +85,8 @@ inline std::vector<WarmStartRecord> few_records() {
   return records;
 }
 
-// Another exchange with an ear to its calls. From call number `cut_at` on they fail, and with them
-// those of the other ranks.
+// Wraps another exchange and tells the Ear of the calls. From call number `cut_at` on they fail,
+// and with them those of the other ranks.
 class Watched final : public collective::ShardExchange {
  public:
   struct Ear {
@@ -131,4 +131,4 @@ class Watched final : public collective::ShardExchange {
   int calls_ = 0;
 };
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::learner::testing

@@ -1,5 +1,7 @@
 // Weights that are on their way between ranks while the next forward computes: the same bits as
 // without, and an end for everybody when a rank dies. Ranks are threads.
+//
+// Tests actors/learner/sharded_update.h.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -8,9 +10,10 @@
 #include "tests/actors/learner/sharded_gang.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
+using model::testing::scratch_folder;
 using testing::config_of;
 using testing::expect_one_end;
 using testing::few_records;
@@ -19,7 +22,6 @@ using testing::Kept;
 using testing::kSmall;
 using testing::run_gang;
 using testing::save;
-using testing::scratch_folder;
 using testing::sharing;
 using testing::train_to;
 using testing::Watched;
@@ -78,7 +80,7 @@ class Late final : public collective::ShardExchange {
   int left_;
   Counts& counts_;
   std::deque<Gather> held_;
-  std::uint64_t made_ = 0;  // of those that were held, since the last wait()
+  std::uint64_t made_ = 0;  // held gathers made since the last wait()
 };
 
 // An exchange of shards whose gathers are complete as soon as they are asked for, so that nothing
@@ -104,8 +106,9 @@ class Early final : public collective::ShardExchange {
   std::unique_ptr<collective::ShardExchange> exchange_;
 };
 
-// Warm start, RL, and a checkpoint right after a step. Gathers that begin as late as can be show
-// that a forward's first layers are computed while the last weights have not even been sent.
+// The test has a warm start, RL, and a checkpoint right after a step. Gathers that begin as late as
+// can be show that a forward's first layers are computed while the last weights have not even been
+// sent.
 TEST(ShardedTrainer, TheNextForwardBeginsBeforeTheWeightsHaveCome_SU2_SU5) {
   const auto folder = scratch_folder("overlap");
   TrainerConfig config = config_of(folder, 1e-2);
@@ -160,7 +163,7 @@ TEST(ShardedTrainer, TheNextForwardBeginsBeforeTheWeightsHaveCome_SU2_SU5) {
     }
 }
 
-// Its neighbours are told by the weights that do not come.
+// The neighbours of a dead rank learn of the death by the weights that do not come.
 TEST(ShardedTrainer, ARankThatDiesWhileWeightsAreUnderWayEndsTheGang) {
   const auto folder = scratch_folder("dies");
   TrainerConfig config = config_of(folder);
@@ -188,4 +191,4 @@ TEST(ShardedTrainer, ARankThatDiesWhileWeightsAreUnderWayEndsTheGang) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

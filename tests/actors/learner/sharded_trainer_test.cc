@@ -1,6 +1,8 @@
 // Gangs whose ranks share AdamW's work, against gangs in which every rank does all of it: the same
 // weights and moments, bit for bit, but for the norm's roundings where it scales. Ranks are
 // threads.
+//
+// Tests actors/learner/sharded_update.h, actors/learner/native_trainer.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,10 +20,11 @@
 #include "tests/actors/model/tiny_model.h"
 #include "tests/runtime/collective/local_shards.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 using collective::ShardRange;
+using model::testing::scratch_folder;
 using testing::config_of;
 using testing::expect_one_end;
 using testing::few_records;
@@ -34,7 +37,6 @@ using testing::RankEnd;
 using testing::replicated;
 using testing::run_gang;
 using testing::save;
-using testing::scratch_folder;
 using testing::sharing;
 using testing::train_to;
 using testing::Watched;
@@ -58,8 +60,8 @@ Outcome run(const TrainerConfig& config, GangShape gang, std::int64_t steps,
   return outcome;
 }
 
-ModelConfig random_model(Rng& rng) {
-  ModelConfig model = testing::learner_model();
+model::ModelConfig random_model(Rng& rng) {
+  model::ModelConfig model = testing::learner_model();
   model.layers = 1 + static_cast<std::int64_t>(rng.below(5));
   model.vocab_size = 2 + static_cast<std::int64_t>(rng.below(400));
   model.tie_word_embeddings = rng.below(2) == 0;
@@ -70,7 +72,7 @@ TEST(ShardedUpdate, BucketsTileTheArenaFromItsEnd_SU1) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
-    const ModelConfig model = random_model(rng);
+    const model::ModelConfig model = random_model(rng);
     const BucketLimits limits{.floats_min = static_cast<std::int64_t>(rng.below(20'000)),
                               .floats_max = 64 + static_cast<std::int64_t>(rng.below(20'000))};
     const auto floats = static_cast<std::int64_t>(make_manifest(model).bytes_total / sizeof(float));
@@ -99,19 +101,19 @@ TEST(ShardedUpdate, BucketsTileTheArenaFromItsEnd_SU1) {
 }
 
 TEST(ShardedUpdate, BucketsEndWhereLayersDo) {
-  const ModelConfig model = testing::learner_model();
+  const model::ModelConfig model = testing::learner_model();
   const device::Manifest manifest = make_manifest(model);
   std::vector<std::int64_t> borders{0};
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     borders.push_back(static_cast<std::int64_t>(
-        manifest.find(LayerNames(layer).input_norm)->offset_bytes / sizeof(float)));
+        manifest.find(model::LayerNames(layer).input_norm)->offset_bytes / sizeof(float)));
   for (const ShardRange& bucket : cut_buckets(model, {.floats_min = 1000, .floats_max = 1 << 20}))
     EXPECT_NE(std::ranges::find(borders, bucket.begin), borders.end()) << bucket.begin;
   EXPECT_EQ(cut_buckets(model, {}).size(), 1u) << "a tiny model is one bucket";
 }
 
 TEST(ShardedUpdate, ABucketLeavesAsSoonAsItIsFinished) {
-  const ModelConfig model = testing::learner_model();
+  const model::ModelConfig model = testing::learner_model();
   const std::vector<ShardRange> buckets = cut_buckets(model, kSmall);
   ASSERT_GE(buckets.size(), 4u);
   std::size_t sums = 0;
@@ -130,7 +132,7 @@ TEST(ShardedUpdate, ABucketLeavesAsSoonAsItIsFinished) {
 }
 
 TEST(Optimizer, AnyCutGivesTheSameBits_OP1) {
-  const ModelConfig model = testing::learner_model();
+  const model::ModelConfig model = testing::learner_model();
   const device::Manifest manifest = make_manifest(model);
   const auto floats = static_cast<std::int64_t>(manifest.bytes_total / sizeof(float));
   struct State {
@@ -140,14 +142,14 @@ TEST(Optimizer, AnyCutGivesTheSameBits_OP1) {
   const auto after = [&](std::vector<ShardRange> parts) {
     auto optimizer = Optimizer::allocate(floats, std::move(parts), device::DeviceKind::kCpu);
     EXPECT_TRUE(optimizer);
-    const device::Arena weights = testing::random_weights(model, 1);
+    const device::Arena weights = model::testing::random_weights(model, 1);
     auto moments = device::Arena::allocate(manifest, "moments");
     EXPECT_TRUE(moments);
     const auto copy = [](const device::Arena& arena) {
       return std::vector<float>(arena.f32().begin(), arena.f32().end());
     };
     for (std::uint64_t step = 0; step < 3; ++step) {
-      const device::Arena gradients = testing::random_weights(model, 2 + step);
+      const device::Arena gradients = model::testing::random_weights(model, 2 + step);
       EXPECT_TRUE(optimizer->begin_step({.weight_decay = 0.1, .grad_clip = 1}, 1e-2, 25));
       for (std::size_t i = 0; i < optimizer->parts(); ++i)
         optimizer->update({}, i, weights, gradients);
@@ -445,4 +447,4 @@ TEST(ShardedTrainer, IsToldToNeedItsShareOfTheMoments) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -15,15 +15,15 @@
 #include "tests/actors/model/tiny_model.h"
 #include "tests/runtime/collective/local_shards.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
+using model::testing::scratch_folder;
 using testing::GangShape;
 using testing::make_trainer;
 using testing::random_batch;
 using testing::RankEnd;
 using testing::run_gang;
-using testing::scratch_folder;
 using testing::trainer_config;
 
 TrainBatch sound_batch(std::uint64_t seed, const Trainer& trainer) {
@@ -128,7 +128,7 @@ TEST(SkippedSteps, AGradientThatIsNotFiniteChangesNothing_NT4_SK1) {
     const bool shares = !shape.shards.empty();
     const auto ends = run_gang(folder, config, std::move(shape), drive);
     expect_one_end(ends);
-    // The same without the batch.
+    // The same run without the batch.
     const auto other = scratch_folder("no-skip");
     const auto clean =
         run_gang(other, config_of(other), shares ? sharing(ranks) : replicated(ranks),
@@ -318,7 +318,7 @@ TEST(SkippedSteps, AWarmStartWithTooManyInARowEnds) {
   EXPECT_NE(ended.error().message.find("warm-start step 4"), std::string::npos);
 }
 
-// Whichever rank computes the group, and whatever comes after the token.
+// The report does not depend on which rank computes the group, nor on what comes after the token.
 TEST(SkippedSteps, ALogProbabilityThatIsNoNumberIsReportedAsSuch) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const int ranks : {1, 2, 3})
@@ -344,4 +344,4 @@ TEST(SkippedSteps, ALogProbabilityThatIsNoNumberIsReportedAsSuch) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -17,7 +17,7 @@
 #include "runtime/wire/codec.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,7 +58,7 @@ std::vector<std::string> names_in(const fs::path& directory) {
 class TrainerCheckpoint : public ::testing::Test {
  protected:
   TrainerCheckpoint() {
-    config_.directory = testing::scratch_folder("checkpoints") / "checkpoints";
+    config_.directory = model::testing::scratch_folder("checkpoints") / "checkpoints";
   }
   void write(std::int64_t step) {
     const auto written = write_checkpoint(config_, content_of(StepId{step}, bytes_));
@@ -229,4 +229,4 @@ TEST_F(TrainerCheckpoint, KeepsThoseThatAreNamedBesidesTheNewest) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

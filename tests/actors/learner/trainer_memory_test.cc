@@ -32,14 +32,14 @@ std::atomic<std::size_t> heap_block_max = 0;
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
 constexpr auto kCpu = device::DeviceKind::kCpu;
 
 // The learner's model with matrices that outweigh everything else.
-ModelConfig wide_model() {
-  ModelConfig config = testing::learner_model();
+model::ModelConfig wide_model() {
+  model::ModelConfig config = testing::learner_model();
   config.hidden_size = 128;
   config.intermediate_size = 512;
   return config;
@@ -49,29 +49,30 @@ std::unique_ptr<NativeTrainer> wide_trainer(const std::filesystem::path& folder,
                                             const TrainerConfig& config,
                                             device::DType dtype = device::DType::kF32) {
   if (!std::filesystem::exists(folder / "model"))
-    testing::write_model_folder(folder / "model", wide_model());
+    model::testing::write_model_folder(folder / "model", wide_model());
   return testing::make_trainer(folder, config, nullptr, {}, kCpu, dtype);
 }
 
 TEST(TrainerMemory, MasterAndPackedWeightsAndNoThirdCopy) {
-  const ModelConfig model = wide_model();
+  const model::ModelConfig model = wide_model();
   const std::size_t before = device::host_blocks().bytes_now;
-  const auto weights = TrainerWeights::allocate(
-      {.model = model, .device = kCpu, .reference = false}, testing::random_weights(model, 3));
+  const auto weights =
+      TrainerWeights::allocate({.model = model, .device = kCpu, .reference = false},
+                               model::testing::random_weights(model, 3));
   ASSERT_TRUE(weights);
   const std::size_t arena = make_manifest(model).bytes_total;
   const std::size_t held = device::host_blocks().bytes_now - before;
-  EXPECT_EQ(held, arena + Weights::bytes(model, WeightsUse::kTrainingInPlace, kCpu));
+  EXPECT_EQ(held, arena + model::Weights::bytes(model, model::WeightsUse::kTrainingInPlace, kCpu));
   EXPECT_LT(held, arena * 5 / 2);
 }
 
 // trainer_memory() equals the memory that is allocated, except for tables of a few numbers for each
 // token. An arena that is published in bf16 lies on the host, whatever the device.
 TEST(TrainerMemory, ThePartsAreWhatIsAllocated) {
-  const auto folder = testing::scratch_folder("parts");
+  const auto folder = model::testing::scratch_folder("parts");
   const TrainerConfig config = testing::trainer_config(folder);
-  for (const device::DType dtype : testing::kDTypes) {
-    ModelConfig model = wide_model();
+  for (const device::DType dtype : model::testing::kDTypes) {
+    model::ModelConfig model = wide_model();
     ASSERT_TRUE(compute_in(dtype, model));
     const std::size_t before = device::host_blocks().bytes_now;
     const auto trainer = wide_trainer(folder, config, dtype);
@@ -85,9 +86,9 @@ TEST(TrainerMemory, ThePartsAreWhatIsAllocated) {
 
 TEST(TrainerMemory, RestoreAndCheckpointsTakeNoSecondModel) {
   const std::size_t arena = make_manifest(wide_model()).bytes_total;
-  for (const device::DType dtype : testing::kDTypes) {
+  for (const device::DType dtype : model::testing::kDTypes) {
     SCOPED_TRACE(device::name(dtype));
-    const auto folder = testing::scratch_folder(std::string("peaks_") + device::name(dtype));
+    const auto folder = model::testing::scratch_folder(std::string("peaks_") + device::name(dtype));
     const auto trainer = wide_trainer(folder, testing::trainer_config(folder), dtype);
     const auto expect_no_model = [&](const char* what) {
       const device::HostBlocks blocks = device::host_blocks();
@@ -106,19 +107,20 @@ TEST(TrainerMemory, RestoreAndCheckpointsTakeNoSecondModel) {
   }
 }
 
-// In the order of the manifest, without the gaps.
+// The digest covers the parameters in the order of the manifest, without the gaps.
 TEST(TrainerMemory, TheDigestIsOfTheParametersBytes) {
-  const ModelConfig model = testing::learner_model();
-  const device::Arena arena = testing::random_weights(model, 3);
+  const model::ModelConfig model = testing::learner_model();
+  const device::Arena arena = model::testing::random_weights(model, 3);
   std::vector<std::byte> bytes;
   for (const device::ParameterSpec& spec : arena.manifest().parameters) {
     const auto part = arena.bytes().subspan(spec.offset_bytes, spec.bytes);
     bytes.insert(bytes.end(), part.begin(), part.end());
   }
-  const auto weights = TrainerWeights::allocate(
-      {.model = model, .device = kCpu, .reference = false}, testing::random_weights(model, 3));
+  const auto weights =
+      TrainerWeights::allocate({.model = model, .device = kCpu, .reference = false},
+                               model::testing::random_weights(model, 3));
   EXPECT_EQ(weights->host_sha256(), sha256_hex(bytes));
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

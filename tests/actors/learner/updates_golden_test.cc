@@ -1,5 +1,7 @@
 // Steps of several updates against PyTorch (scripts/make_update_goldens.py makes the numbers): the
 // figures that each case reports, and how far its weights move.
+//
+// Tests actors/learner/native_trainer.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,15 +16,16 @@
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
-// PyTorch's numbers are f64. Relative to the figure; of the movement, relative to its norm.
+// PyTorch's numbers are f64. The tolerance of a figure is relative to the figure, that of the
+// movement to the movement's norm.
 constexpr double kFigureTolerance = 1e-4;
 constexpr double kMovementTolerance = 1e-3;
 
 std::filesystem::path golden_path(const std::string& file) {
-  return testing::golden_folder() / "updates" / file;
+  return model::testing::golden_folder() / "updates" / file;
 }
 
 nlohmann::json golden_json(const std::string& file) {
@@ -89,15 +92,16 @@ BatchShape shape_of(const nlohmann::json& shared) {
           .temperature = shared["temperature"]};
 }
 
-Result<Model> golden_model(const std::string& name) {
-  const auto folder = testing::scratch_folder("updates");
-  std::filesystem::copy(testing::golden_folder() / name, folder,
+Result<model::Model> golden_model(const std::string& name) {
+  const auto folder = model::testing::scratch_folder("updates");
+  std::filesystem::copy(model::testing::golden_folder() / name, folder,
                         std::filesystem::copy_options::recursive);
-  testing::write_text(folder / "tokenizer.json", testing::character_tokenizer("0123456789"));
-  return load_model(folder, {.init = InitMode::kPretrained});
+  model::testing::write_text(folder / "tokenizer.json",
+                             model::testing::character_tokenizer("0123456789"));
+  return model::load_model(folder, {.init = model::InitMode::kPretrained});
 }
 
-void expect_figures(const StepReport& report, const nlohmann::json& wanted) {
+void expect_figures(const messages::StepReport& report, const nlohmann::json& wanted) {
   const std::map<std::string, std::optional<double>> ours{
       {"loss", report.loss},
       {"grad_norm", report.grad_norm},
@@ -121,7 +125,7 @@ void expect_figures(const StepReport& report, const nlohmann::json& wanted) {
 // The largest share of a parameter's movement by which ours differs from the golden one.
 void expect_movement(const device::Manifest& manifest, std::span<const float> moved,
                      const std::filesystem::path& file) {
-  const auto golden = SafetensorsFile::open(file);
+  const auto golden = model::SafetensorsFile::open(file);
   ASSERT_TRUE(golden);
   double squares = 0, errors = 0;
   for (const device::ParameterSpec& tensor : manifest.parameters) {
@@ -143,9 +147,9 @@ class Updates : public ::testing::TestWithParam<const char*> {};
 TEST_P(Updates, AreThoseOfPyTorch_NT5) {
   const nlohmann::json shared = golden_json("batch.json");
   const nlohmann::json own = golden_json(std::string(GetParam()) + ".json");
-  Result<Model> model = golden_model(shared["model"]);
+  Result<model::Model> model = golden_model(shared["model"]);
   ASSERT_TRUE(model) << render(model.error());
-  TrainerConfig config = testing::trainer_config(testing::scratch_folder("run"));
+  TrainerConfig config = testing::trainer_config(model::testing::scratch_folder("run"));
   const nlohmann::json& options = shared["options"];
   config.algorithm = algorithm_of(options, own["options"]);
   config.batch = shape_of(options);
@@ -166,7 +170,7 @@ TEST_P(Updates, AreThoseOfPyTorch_NT5) {
                                             .threads = nullptr,
                                             .beat = nullptr});
   ASSERT_TRUE(trainer) << render(trainer.error());
-  StepReport report;
+  messages::StepReport report;
   for (std::int64_t step = 0; step < options["steps"].get<std::int64_t>(); ++step) {
     const auto trained = (*trainer)->train(batch_of(shared["groups"], StepId{step}));
     ASSERT_TRUE(trained) << render(trained.error());
@@ -188,4 +192,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, Updates,
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

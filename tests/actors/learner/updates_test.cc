@@ -1,5 +1,7 @@
 // Several optimizer steps from one batch: the groups of each, the values that are computed once
 // before the first, and that neither ranks nor checkpoints nor sharing a GPU change a result.
+//
+// Tests actors/learner/native_trainer.h.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -12,12 +14,12 @@
 #include "tests/actors/model/tiny_model.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::learner {
 namespace {
 
+using model::testing::scratch_folder;
 using testing::make_trainer;
 using testing::random_batch;
-using testing::scratch_folder;
 using testing::trainer_config;
 
 TrainerConfig config_of(const std::filesystem::path& folder, std::int64_t mini_batch_groups,
@@ -29,11 +31,11 @@ TrainerConfig config_of(const std::filesystem::path& folder, std::int64_t mini_b
   return config;
 }
 
-StepReport train_step(NativeTrainer& trainer) {
+messages::StepReport train_step(NativeTrainer& trainer) {
   const auto trained = trainer.train(
       random_batch(100 + static_cast<std::uint64_t>(trainer.step().value), trainer.step()));
   EXPECT_TRUE(trained) << trained.error().message;
-  return trained ? trained->report : StepReport{};
+  return trained ? trained->report : messages::StepReport{};
 }
 
 std::vector<std::byte> weights_of(const NativeTrainer& trainer) {
@@ -117,10 +119,10 @@ TEST(TokenStore, GivesEachMicroBatchItsOwnValues) {
 // The proximal policy stays where the batch found it, so the second update has ratios beside 1.
 TEST(Updates, TheProximalPolicyIsTheOneBeforeTheFirst_NT5) {
   const auto folder = scratch_folder("proximal");
-  const StepReport one = train_step(*make_trainer(folder, config_of(folder, 0, 1)));
+  const messages::StepReport one = train_step(*make_trainer(folder, config_of(folder, 0, 1)));
   EXPECT_EQ(one.ratio_max, 1);
   EXPECT_EQ(one.ppo_kl, 0);
-  const StepReport two = train_step(*make_trainer(folder, config_of(folder, 0, 2)));
+  const messages::StepReport two = train_step(*make_trainer(folder, config_of(folder, 0, 2)));
   EXPECT_GT(two.ratio_max, 1.001);
   EXPECT_NE(two.ppo_kl, 0);
   TrainerConfig still = config_of(folder, 2, 2);
@@ -131,14 +133,14 @@ TEST(Updates, TheProximalPolicyIsTheOneBeforeTheFirst_NT5) {
 // The comparison with the engine is of the weights before the first update, all tokens of them.
 TEST(Updates, LogProbabilitiesAreComparedBeforeTheFirst) {
   const auto folder = scratch_folder("compared");
-  const StepReport one = train_step(*make_trainer(folder, config_of(folder, 0, 1)));
-  const StepReport many = train_step(*make_trainer(folder, config_of(folder, 2, 3)));
+  const messages::StepReport one = train_step(*make_trainer(folder, config_of(folder, 0, 1)));
+  const messages::StepReport many = train_step(*make_trainer(folder, config_of(folder, 2, 3)));
   EXPECT_EQ(many.tokens_at_staleness_0, one.tokens_at_staleness_0);
   EXPECT_NEAR(many.logprob_diff_mean, one.logprob_diff_mean, 1e-12);
   EXPECT_EQ(many.logprob_diff_max_at_staleness_0, one.logprob_diff_max_at_staleness_0);
   TrainerConfig bypass = config_of(folder, 2, 3);
   bypass.algorithm.bypass_mode = true;  // nothing is kept: of the first mini-batch alone
-  const StepReport first = train_step(*make_trainer(folder, bypass));
+  const messages::StepReport first = train_step(*make_trainer(folder, bypass));
   EXPECT_LT(first.tokens_at_staleness_0, one.tokens_at_staleness_0);
   EXPECT_LE(first.logprob_diff_max_at_staleness_0, one.logprob_diff_max_at_staleness_0);
 }
@@ -182,15 +184,15 @@ TEST(Updates, RanksAgreeAndDifferFromOneByRoundingAlone) {
   const auto folder = scratch_folder("ranks");
   const TrainerConfig config = full_config(folder);
   const auto alone = make_trainer(folder, config);
-  std::vector<StepReport> wanted{train_step(*alone), train_step(*alone)};
+  std::vector<messages::StepReport> wanted{train_step(*alone), train_step(*alone)};
   ASSERT_TRUE(wanted[1].reward_kl_penalty);
   EXPECT_NE(*wanted[1].reward_kl_penalty, 0) << "the reference is the start of RL";
   for (const int ranks : {2, 3}) {
     SCOPED_TRACE(ranks);
     const auto ends =
         testing::run_gang(folder, config, {.ranks = ranks}, [&](NativeTrainer& trainer) {
-          for (const StepReport& one : wanted) {
-            const StepReport report = train_step(trainer);
+          for (const messages::StepReport& one : wanted) {
+            const messages::StepReport report = train_step(trainer);
             EXPECT_NEAR(report.loss, one.loss, 1e-3);
             EXPECT_NEAR(report.ratio_max, one.ratio_max, 1e-3);
             EXPECT_NEAR(*report.kl_loss, *one.kl_loss, 1e-4);
@@ -227,4 +229,4 @@ TEST(Updates, TruncatedCompletionsAreLeftOutWhereAsked_AD3) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::learner

@@ -54,7 +54,7 @@ class Down : public testing::Test {
     std::ofstream(home_ / "runs" / id / "journal.sqlite") << "";
     return home_ / "runs" / id;
   }
-  // Its chatter.
+  // The lines that `tandem down` prints to stderr.
   std::string down() {
     const auto lock = FileLock::take(home_ / "controller.lock", "it", "");
     std::ostringstream out, err;

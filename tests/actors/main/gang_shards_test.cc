@@ -1,5 +1,7 @@
 // The meeting of a gang's ranks for NCCL, in this process: collectives between threads, and the
 // library that only pretends to be NCCL.
+//
+// Tests actors/main/roles/gang_shards.h.
 #include "actors/main/roles/gang_shards.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the data of a job decide before it starts.
+// Tests the decisions that a job's data make before the job starts.
 #include "actors/main/job_inputs.h"
 
 #include <gtest/gtest.h>

@@ -48,10 +48,10 @@ class KeptRuns : public testing::Test {
     samples << json{{"step", 2}, {"prompt", "q"}, {"error", "timed out"}} << "\n"
             << json{{"step", 7}, {"prompt", "e"}, {"eval", "final"}} << "\n"
             << R"({"step": 3, "prom)";
-    const auto files = actors::RunFiles::open(run.string());
+    const auto files = runs::RunFiles::open(run.string());
     EXPECT_TRUE((*files)->journal(
-        std::vector<actors::JournalEvent>{actors::RunEnded{"the reward has no answer"}},
-        actors::Durability::kKill));
+        std::vector<exchange::JournalEvent>{exchange::RunEnded{"the reward has no answer"}},
+        sqlite::Durability::kKill));
   }
   ~KeptRuns() override {
     ::unsetenv("TANDEM_HOME");

@@ -20,8 +20,8 @@ namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
-using actors::Role;
 using device::DeviceKind;
+using messages::Role;
 using scheduler::MemoryDemand;
 using scheduler::MemoryUse;
 
@@ -35,8 +35,8 @@ job::JobSpec job_with(const std::vector<std::string>& sets = {}) {
 }
 
 PlannedModel model_of(const job::JobSpec& job) {
-  auto config = actors::read_model_config(job.model.path);
-  EXPECT_TRUE(config && actors::compute_in(dtype_of(job.model), *config));
+  auto config = model::read_model_config(job.model.path);
+  EXPECT_TRUE(config && model::compute_in(dtype_of(job.model), *config));
   return planned_model(*config, job.model.path);
 }
 
@@ -73,14 +73,14 @@ TEST_P(MemoryPlanIn, ARolloutTakesWhatItsEngineAllocates) {
   const PlannedModel model = model_of(job);
   MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kRollout);
   scheduler::settle_pages(plan, 8 * kGib);
-  actors::EngineConfig engine = engine_config(job, 8 * kGib);
-  const std::int64_t pages = actors::NativeEngine::pages_taken(model.config, engine);
+  rollout::EngineConfig engine = engine_config(job, 8 * kGib);
+  const std::int64_t pages = rollout::NativeEngine::pages_taken(model.config, engine);
   EXPECT_EQ(plan.paged->pages, pages);
   EXPECT_GE(pages, plan.paged->pages_min);
   const std::int64_t allocated = signed_bytes(
-      actors::NativeEngine::bytes_beside_pages(model.config, engine, DeviceKind::kCpu) +
-      actors::published_manifest(model.config).bytes_total +
-      actors::KvCache::page_bytes(model.config, engine.args.block_size) *
+      rollout::NativeEngine::bytes_beside_pages(model.config, engine, DeviceKind::kCpu) +
+      model::published_manifest(model.config).bytes_total +
+      model::KvCache::page_bytes(model.config, engine.args.block_size) *
           static_cast<std::size_t>(pages));
   EXPECT_EQ(scheduler::reserved_bytes(plan),
             allocated + row_of(plan, "tokenizer") + kRankProcessBytes);
@@ -96,7 +96,7 @@ TEST(MemoryPlan, VersionsArriveWhereTheyMayComeFromAnotherHost) {
     return row_of(plan_memory(job, model_of(job), hosts).at(Role::kRollout), "weights that arrive");
   };
   const job::JobSpec job = job_with();
-  const auto version = signed_bytes(actors::published_manifest(model_of(job).config).bytes_total);
+  const auto version = signed_bytes(model::published_manifest(model_of(job).config).bytes_total);
   EXPECT_EQ(arriving("auto", Hosts::kSeveral), version);
   EXPECT_EQ(arriving("auto", Hosts::kOne), 0);
   EXPECT_EQ(arriving("tcp", Hosts::kOne), version);
@@ -113,7 +113,7 @@ TEST(MemoryPlan, PagesAreTheShareThatTheRolloutsDivide) {
     MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kRollout);
     scheduler::settle_pages(plan, kGib);
     EXPECT_EQ(plan.paged->pages,
-              actors::NativeEngine::pages_taken(model.config, engine_config(job, kGib)))
+              rollout::NativeEngine::pages_taken(model.config, engine_config(job, kGib)))
         << replicas;
   }
 }
@@ -123,14 +123,14 @@ TEST_P(MemoryPlanIn, ALearnerTakesWhatItsTrainerAllocates) {
       job_with({"learner.max_token_len=64", "algorithm.use_kl_loss=true", GetParam()});
   const PlannedModel model = model_of(job);
   const MemoryDemand plan = plan_memory(job, model, Hosts::kSeveral).at(Role::kLearner);
-  const actors::TrainerConfig trainer = trainer_config(job, {"job", "run"}, false);
+  const learner::TrainerConfig trainer = trainer_config(job, {"job", "run"}, false);
   std::int64_t lasting = 0;
-  for (const actors::MemoryPart& part :
-       actors::trainer_memory(model.config, trainer, DeviceKind::kCpu)) {
+  for (const learner::MemoryPart& part :
+       learner::trainer_memory(model.config, trainer, DeviceKind::kCpu)) {
     EXPECT_EQ(row_of(plan, part.name), signed_bytes(part.bytes)) << part.name;
     lasting += signed_bytes(part.bytes);
   }
-  const std::int64_t published = signed_bytes(actors::published_manifest(model.config).bytes_total);
+  const std::int64_t published = signed_bytes(model::published_manifest(model.config).bytes_total);
   const bool rounded = job.model.dtype == job::ModelDtype::kBfloat16;
   EXPECT_EQ(row_of(plan, "weights in the published dtype"), rounded ? published : 0);
   EXPECT_EQ(row_of(plan, "the reference as published"), published);
@@ -156,7 +156,7 @@ TEST(MemoryPlan, VersionsAreWhereTheJobPutsThem) {
   const job::JobSpec fixed = job_with({"async.schedule=fixed_lag", "async.max_staleness=3"});
   const MemoryDemand plan = plan_of(fixed, Role::kLearner);
   const std::int64_t published =
-      signed_bytes(actors::published_manifest(model_of(fixed).config).bytes_total);
+      signed_bytes(model::published_manifest(model_of(fixed).config).bytes_total);
   EXPECT_EQ(row_of(plan, "older versions"), 3 * published);
   EXPECT_EQ(row_of(plan, "published versions"), 5 * published);
 }
@@ -170,10 +170,10 @@ TEST(MemoryPlan, OfARankOnAGpuWhatItKeepsOnTheHost) {
   EXPECT_EQ(row_of(plan.at(Role::kRollout), "activations"), 0);
   const MemoryDemand& learner = plan.at(Role::kLearner);
   EXPECT_EQ(row_of(learner, "weights"),
-            signed_bytes(actors::make_manifest(model.config).bytes_total));
+            signed_bytes(model::make_manifest(model.config).bytes_total));
   EXPECT_EQ(row_of(learner, "gradients"), 0);
   EXPECT_EQ(row_of(learner, "weights in the published dtype"),
-            signed_bytes(actors::published_manifest(model.config).bytes_total));
+            signed_bytes(model::published_manifest(model.config).bytes_total));
 }
 
 TEST(MemoryPlan, OptionsKeepTheRulesAndTakeLess) {
@@ -193,13 +193,13 @@ TEST(MemoryPlan, OptionsKeepTheRulesAndTakeLess) {
   }
 }
 
-// Must show: `tandem node --memory 12GiB`, and the 0.6B job in f32.
+// The case is `tandem node --memory 12GiB` with the 0.6B job in f32.
 TEST(MemoryPlan, The06BJobInF32IsRefusedOn12GiBWithTheTable) {
   const job::JobSpec job = job_of_0_6b();
-  actors::JobShape shape = job_shape(job);
+  controller::JobShape shape = job_shape(job);
   add_memory_plan(job, model_of(job), Hosts::kSeveral, shape);
   const auto verdict_on = [&shape](std::int64_t bytes) {
-    actors::ControllerCore core(1);
+    controller::ControllerCore core(1);
     const node::NodeUp node{
         .node = "a", .incarnation = {1}, .cpus = 8, .memory_bytes = bytes, .pid = 1};
     EXPECT_TRUE(core.step(node, Time{}).has_value());

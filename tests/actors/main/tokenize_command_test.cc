@@ -41,14 +41,14 @@ class TokenizeCommandTest : public ::testing::Test {
     return {.model = folder_, .jsonl = file.string(), .decode = decode};
   }
   void use(const std::string& tokenizer_json) const {
-    actors::testing::write_text(folder_ / "tokenizer.json", tokenizer_json);
+    model::testing::write_text(folder_ / "tokenizer.json", tokenizer_json);
   }
 
-  const fs::path folder_ = actors::testing::scratch_folder("tokenize_command");
+  const fs::path folder_ = model::testing::scratch_folder("tokenize_command");
 
  private:
   // '0' has the id 0, …, '=' 11, ' ' 12, <eos> 13 and <pad> 14.
-  void SetUp() override { use(actors::testing::character_tokenizer("0123456789+= ")); }
+  void SetUp() override { use(model::testing::character_tokenizer("0123456789+= ")); }
 };
 
 void expect_refused(const Done& done, int code, const Words& said) {
@@ -76,7 +76,7 @@ TEST_F(TokenizeCommandTest, PrintsTheTextOfIds) {
 }
 
 TEST_F(TokenizeCommandTest, ATextGetsTheTemplateOfAPrompt) {
-  use(*read_file(actors::testing::golden_folder() / "tokenizers/family_llama3.json"));
+  use(*read_file(model::testing::golden_folder() / "tokenizers/family_llama3.json"));
   const std::string begin = run(command({""})).out;
   const std::string plain = run(command({"<|begin_of_text|>"})).out;
   EXPECT_EQ(begin, plain);
@@ -90,7 +90,7 @@ TEST_F(TokenizeCommandTest, AnswersEachLineOfJsonWithOne) {
   EXPECT_EQ(run(lines("-"), texts).out, ids);
   EXPECT_EQ(run(lines("-", /*decode=*/true), ids).out, "\"12\"\n\"3+4\"\n\"\"\n\"<eos>1\"\n");
   const fs::path file = folder_ / "texts.jsonl";
-  actors::testing::write_text(file, "\"12\"\n\"3\"");
+  model::testing::write_text(file, "\"12\"\n\"3\"");
   EXPECT_EQ(run(lines(file)).out, "[1,2]\n[3]\n") << "the last line needs no end";
   EXPECT_EQ(run(lines("-"), "").out, "");
 }
@@ -100,7 +100,7 @@ TEST_F(TokenizeCommandTest, BytesThatAreNoTextAreRefusedAndDecodedAsReplacementC
   expect_refused(run(command({}), "\xed\xa0\x80"), 64, {"not UTF-8: 0xed at byte 0"});
   expect_refused(run(lines("-"), "\"12\xff\"\n"), 64, {"not a JSON string in UTF-8", "-:1"});
   expect_refused(run(lines("-"), "\"\\ud800\"\n"), 64, {"not a JSON string in UTF-8"});
-  use(*read_file(actors::testing::golden_folder() / "tokenizers/gpt2.json"));
+  use(*read_file(model::testing::golden_folder() / "tokenizers/gpt2.json"));
   const Done bytes = run(lines("-"), "\"\\ud800\\udf48\"\n");  // U+10348, which no merge covers
   const json ids = parse_json(bytes.out);
   ASSERT_EQ(ids.size(), 4u);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::actors {
+namespace tandem::messages {
 namespace {
 
 TEST(WireBuild, names_the_protocol_and_the_hash_of_the_schema) {
@@ -13,4 +13,4 @@ TEST(WireBuild, names_the_protocol_and_the_hash_of_the_schema) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::messages

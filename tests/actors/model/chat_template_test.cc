@@ -11,7 +11,7 @@
 
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,8 +41,8 @@ TEST(ChatTemplate, RendersAsTransformersDoes) {
     for (const ChatTemplate chat : kAll) {
       const auto text = render_chat(chat, messages, options);
       ASSERT_TRUE(text) << render(text.error());
-      EXPECT_EQ(*text, one["rendered"][name(chat)].get<std::string>())
-          << name(chat) << " of " << one["messages"].dump();
+      EXPECT_EQ(*text, one["rendered"][std::string(spelling(chat))].get<std::string>())
+          << spelling(chat) << " of " << one["messages"].dump();
       ++compared;
     }
   }
@@ -51,8 +51,8 @@ TEST(ChatTemplate, RendersAsTransformersDoes) {
 
 TEST(ChatTemplate, TemplatesAreKnownByTheirText) {
   for (const ChatTemplate chat : kAll)
-    for (const json& digest : goldens()["digests"][name(chat)])
-      EXPECT_EQ(chat_template_of(digest.get<std::string>()), chat) << name(chat);
+    for (const json& digest : goldens()["digests"][std::string(spelling(chat))])
+      EXPECT_EQ(chat_template_of(digest.get<std::string>()), chat) << spelling(chat);
   const std::string text = goldens()["smollm2_template"];
   for (const std::string& variant : {text, text + "\n", text + " \r\n"}) {
     const auto chat = recognise_chat_template(variant, "a test");
@@ -115,4 +115,4 @@ TEST(ChatTemplate, IsReadFromADirectoryAsTransformersReadsIt) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

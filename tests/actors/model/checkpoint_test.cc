@@ -13,7 +13,7 @@
 #include "runtime/device/parallel.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 bool same_bytes(const device::Arena& a, const device::Arena& b) {
@@ -215,4 +215,4 @@ TEST(Checkpoint, AnUnwritablePlaceIsAnError) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -1,4 +1,6 @@
 // The decoder against PyTorch and transformers (scripts/make_goldens.py says how the numbers came).
+//
+// Tests actors/model/decoder.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,10 +13,10 @@
 #include "actors/model/safetensors.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
-#include "tests/actors/must.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using device::Stream;
@@ -158,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(Configurations, DecoderGolden, ::testing::ValuesIn(kNam
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -33,7 +33,7 @@ std::atomic<std::int64_t> allocations{0};
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using device::Arena;
@@ -200,11 +200,11 @@ class Engine {
 
   struct Sequence {
     Tokens tokens;         // all that will be computed
-    std::size_t prompt;    // of them; a logit row is wanted from the last of these on
+    std::size_t prompt;    // tokens of the prompt; logit rows are wanted from the last one on
     std::size_t done = 0;  // computed
     Tokens pages;
-    std::vector<float> first_logits;  // of the prompt's last row
-    std::vector<float> logprob;       // of tokens[prompt …]
+    std::vector<float> first_logits;  // the logits of the prompt's last row
+    std::vector<float> logprob;       // one for each of tokens[prompt …]
   };
 
   Sequence begin(const Tokens& tokens, std::size_t prompt) {
@@ -432,7 +432,7 @@ TEST_P(Families, GradientsThatItSaysAreFinishedDoNotChange_DE4) {
     for (const int micro_batch : {0, 1}) {
       struct Told {
         std::int64_t begin;
-        std::vector<float> values;  // of [begin, end) then
+        std::vector<float> values;  // the values of [begin, end) at that time
       };
       std::vector<Told> told;
       const std::span<const float> all = sums.f32();
@@ -584,4 +584,4 @@ TEST_P(Families, StepsAllocateNothing) {  // DE-3
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -7,7 +7,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using nlohmann::json;
@@ -264,4 +264,4 @@ TEST(ModelConfig, ReadsTheGoldenConfigurations) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

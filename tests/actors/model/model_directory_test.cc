@@ -9,7 +9,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ TEST(ModelDirectory, NamesQuantisedTensorsAndPassesOverOldFrequencies) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

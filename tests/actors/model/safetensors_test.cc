@@ -18,7 +18,7 @@
 #include "runtime/device/parallel.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using nlohmann::json;
@@ -286,4 +286,4 @@ TEST(Safetensors, AFailedWriteKeepsTheOldFileAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
@@ -41,4 +41,4 @@ TEST(SharedPrefix, FindsWhoSharesOne) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -10,7 +10,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 
-namespace tandem::actors::testing {
+namespace tandem::model::testing {
 
 ModelConfig tiny_config(Family family, device::DType dtype) {
   ModelConfig config;
@@ -111,4 +111,4 @@ device::Arena published(const ModelConfig& config, const device::Arena& weights)
   return *std::move(arena);
 }
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::model::testing

@@ -11,7 +11,7 @@
 #include "actors/model/model_config.h"
 #include "runtime/device/arena.h"
 
-namespace tandem::actors::testing {
+namespace tandem::model::testing {
 
 // Two layers, grouped heads, head_dim unlike hidden / heads, tied. Llama with scaled positions.
 ModelConfig tiny_config(Family family = Family::kQwen3, device::DType dtype = device::DType::kF32);
@@ -40,4 +40,4 @@ void write_model_folder(const std::filesystem::path& folder, const ModelConfig& 
 // The arena that a trainer of a model with these weights publishes: rounded to config.dtype.
 device::Arena published(const ModelConfig& config, const device::Arena& weights);
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::model::testing

@@ -11,7 +11,7 @@
 #include "runtime/base/rng.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using nlohmann::json;
@@ -369,4 +369,4 @@ TEST(Utf8, FindsTheFirstMalformedByte) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

@@ -15,7 +15,7 @@
 #include "runtime/device/memory.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::model {
 namespace {
 
 using device::Arena;
@@ -201,4 +201,4 @@ TEST_P(WeightsIn, ArePublishedRounded) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::model

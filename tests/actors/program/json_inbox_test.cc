@@ -1,4 +1,4 @@
-// Questions in JSON: what is understood, what is answered, and what the errors say.
+// Questions in JSON: the messages that are understood, the answers, and the errors' texts.
 #include "actors/program/json_inbox.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "tests/actors/program/counter.h"
 
-namespace tandem::actors {
+namespace tandem::program {
 namespace {
 
 using namespace counter_example;
@@ -28,7 +28,7 @@ class JsonInbox : public testing::Test {
   void tell(const std::string& body) {
     answer.reset();
     tell_json(Ref<Counter::Inbox>({"job-1/counter/0", {1}}, mailbox), body,
-              ReplyTo<AskedJson>([this](auto result) { answer = std::move(result); }));
+              ReplyTo<messages::AskedJson>([this](auto result) { answer = std::move(result); }));
   }
   std::string error_of(const std::string& body) {
     tell(body);
@@ -44,7 +44,7 @@ class JsonInbox : public testing::Test {
     return message;
   }
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
-  std::optional<Result<AskedJson>> answer;
+  std::optional<Result<messages::AskedJson>> answer;
 };
 
 TEST_F(JsonInbox, one_field_is_given_bare_or_by_name) {
@@ -118,4 +118,4 @@ TEST(SnakeCase, begins_a_word_at_each_capital) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::program

@@ -1,5 +1,7 @@
 // A user's program as a process: this executable is its own program when TANDEM_ACTOR is set. The
 // test is its controller and its agent.
+//
+// Tests actors/program/program.h.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -18,7 +20,7 @@
 #include "runtime/node/process_host.h"
 #include "tests/actors/program/counter.h"
 
-namespace tandem::actors {
+namespace tandem::program {
 namespace {
 
 using namespace counter_example;
@@ -30,8 +32,8 @@ constexpr auto kPatience = std::chrono::seconds(60);  // ends a hang; never meas
 struct Events {
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<RankEvents> reports;
-  std::optional<node::ExitStatus> exit;  // of the process that ended last
+  std::vector<messages::RankEvents> reports;
+  std::optional<node::ExitStatus> exit;  // the status of the process that ended last
   std::set<std::string> up;              // names of peers
   template <class Change>
   void set(Change change) {
@@ -46,10 +48,10 @@ struct Events {
   }
 };
 
-class Reports final : public actor::Target<RankEvents> {
+class Reports final : public actor::Target<messages::RankEvents> {
  public:
   explicit Reports(Events& events) : events_(events) {}
-  Delivery post(RankEvents event) override {
+  Delivery post(messages::RankEvents event) override {
     events_.set([&] { events_.reports.push_back(std::move(event)); });
     return Delivery::kAccepted;
   }
@@ -61,10 +63,11 @@ class Reports final : public actor::Target<RankEvents> {
 class ProgramProcess : public testing::Test {
  protected:
   void SetUp() override {
-    directory_.expose(kControllerRanksPort,
-                      Ref<RankEvents>({"controller", {1}}, std::make_shared<Reports>(events_)));
+    directory_.expose(
+        rank::kControllerRanksPort,
+        Ref<messages::RankEvents>({"controller", {1}}, std::make_shared<Reports>(events_)));
     link::LinkCallbacks callbacks;
-    // As the controller's process does it.
+    // The controller's process does the same.
     callbacks.on_parcel = [this](const PeerId& peer, std::string& frame) {
       if (const auto forwarded = forwarder_.offer(peer, frame)) return *forwarded;
       return directory_.deliver(frame, link::to_peer(*server_, peer), peer);
@@ -82,7 +85,7 @@ class ProgramProcess : public testing::Test {
     sockets_.emplace(std::move(*folder));
     auto server = link::LinkServer::listen(
         io_, {{sockets_->next(), std::nullopt}},
-        {.name = "controller", .incarnation = {1}, .build = wire_build()}, {}, callbacks);
+        {.name = "controller", .incarnation = {1}, .build = messages::wire_build()}, {}, callbacks);
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
     server_->start();
@@ -110,12 +113,12 @@ class ProgramProcess : public testing::Test {
     processes_[actor] = started->id;
   }
   // The program of an actor, once it has introduced itself.
-  Ref<ProgramInbox> introduced(const std::string& actor = kActor) {
+  Ref<messages::ProgramInbox> introduced(const std::string& actor = kActor) {
     EXPECT_TRUE(events_.wait([&] { return events_.up.contains(actor); })) << log();
-    return directory_.remote<ProgramInbox>({kRankInboxPort, {}},
-                                           link::to_peer(*server_, {actor, {1}}));
+    return directory_.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}},
+                                                     link::to_peer(*server_, {actor, {1}}));
   }
-  StartActor start_of(const std::string& role, const std::string& actor = kActor) {
+  messages::StartActor start_of(const std::string& role, const std::string& actor = kActor) {
     return {.job = "job-1",
             .actor = actor,
             .role = role,
@@ -124,16 +127,16 @@ class ProgramProcess : public testing::Test {
             .args_json = R"({"from": 10})",
             .run_dir = ""};
   }
-  RankEvents report() {
+  messages::RankEvents report() {
     EXPECT_TRUE(events_.wait([&] { return !events_.reports.empty(); })) << log();
-    return events_.reports.empty() ? RankEvents{} : events_.reports.front();
+    return events_.reports.empty() ? messages::RankEvents{} : events_.reports.front();
   }
   std::optional<int> exit_code() {
     EXPECT_TRUE(events_.wait([&] { return events_.exit.has_value(); })) << log();
     return events_.exit ? events_.exit->code : std::nullopt;
   }
-  std::string ask(const Ref<ProgramInbox>& program, const std::string& body) {
-    const auto answer = actor::ask_and_wait(program, AskJson{body}, kPatience);
+  std::string ask(const Ref<messages::ProgramInbox>& program, const std::string& body) {
+    const auto answer = actor::ask_and_wait(program, messages::AskJson{body}, kPatience);
     return answer ? answer->body : answer.error().message;
   }
   std::string log() {
@@ -159,7 +162,7 @@ TEST_F(ProgramProcess, serves_its_actor_and_drains_at_sigterm) {
   spawn();
   const auto program = introduced();
   ASSERT_EQ(program.tell(start_of("counter")), Delivery::kAccepted);
-  EXPECT_EQ(std::get<RankReady>(report()).actor, kActor);
+  EXPECT_EQ(std::get<messages::RankReady>(report()).actor, kActor);
   EXPECT_EQ(ask(program, R"({"add": 2})"), "12");
   EXPECT_EQ(ask(program, R"({"ad": 2})").substr(0, 22), "there is no message ad");
   host_.stop(processes_[kActor], kPatience);
@@ -199,13 +202,14 @@ TEST_F(ProgramProcess, ends_with_1_and_a_report_when_its_actor_fails) {
   EXPECT_EQ(ask(program, R"({"fail": "no disk"})"), "null");
   EXPECT_EQ(exit_code(), 1);
   ASSERT_TRUE(events_.wait([&] { return events_.reports.size() == 2; }));
-  EXPECT_EQ(std::get<RankFailed>(events_.reports[1]).message, "job-1/counter/0 threw: no disk");
+  EXPECT_EQ(std::get<messages::RankFailed>(events_.reports[1]).message,
+            "job-1/counter/0 threw: no disk");
 }
 
 TEST_F(ProgramProcess, reports_a_role_that_it_has_no_class_for) {
   spawn();
   ASSERT_EQ(introduced().tell(start_of("board")), Delivery::kAccepted);
-  const auto failed = std::get<RankFailed>(report());
+  const auto failed = std::get<messages::RankFailed>(report());
   EXPECT_EQ(failed.code, ErrorCode::kInvalid);
   EXPECT_EQ(failed.message, "the program has no actor class for board; it has classes for counter");
 }
@@ -217,7 +221,7 @@ TEST_F(ProgramProcess, started_by_hand_it_says_how_it_is_started) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::program
 
 int main(int argc, char** argv) {
   if (std::getenv("TANDEM_ACTOR") || std::getenv("TANDEM_TEST_PROGRAM"))

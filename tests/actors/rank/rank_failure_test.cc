@@ -7,7 +7,7 @@
 #include "runtime/base/file.h"
 #include "scheduler/fleet/failure.h"
 
-namespace tandem::actors {
+namespace tandem::rank {
 namespace {
 
 using scheduler::class_of;
@@ -28,7 +28,7 @@ TEST(RankFailure, InputThatIsWrongOrMissingIsPermanent) {
 TEST(RankFailure, ADiskThatFailsMayWorkAgain) {
   const node::RankId id{"job-1/learner/0", {3}, 1};
   for (const int os_error : {EIO, ESTALE, EMFILE, ETIMEDOUT}) {
-    const actors::RankFailed failed = rank_failed(id, of_input(refused(os_error)));
+    const messages::RankFailed failed = rank_failed(id, of_input(refused(os_error)));
     EXPECT_EQ(class_of(failed.code), FailureClass::kMendable) << os_error;
     EXPECT_EQ(failed.message,
               "cannot read file: " + errno_text(os_error) + " (/models/m/config.json)");
@@ -46,4 +46,4 @@ TEST(RankFailure, AtWorkOnlyAFaultOfTheJobIsPermanent) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rank

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::actors {
+namespace tandem::rank {
 namespace {
 
 TEST(RankWords, are_read_from_the_text_of_the_variable) {
@@ -35,4 +35,4 @@ TEST(RankWords, that_are_missing_or_no_numbers_are_refused) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rank

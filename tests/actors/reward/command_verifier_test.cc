@@ -21,9 +21,10 @@
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/text.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
+using messages::RewardTrouble;
 using namespace std::chrono_literals;
 using nlohmann::json;
 
@@ -32,7 +33,7 @@ constexpr Duration kTimeout = 1s;  // in virtual time
 struct Judge {
   using Inbox = std::variant<ScoreItem>;
   std::unique_ptr<Verifier> verifier;
-  std::function<void(std::string completion, TrajectoryScore)> told;
+  std::function<void(std::string completion, messages::TrajectoryScore)> told;
   std::function<void(RewardTrouble)> troubled = [](auto) {};
   bool listens = false;
   void handle(actor::Context& cx, ScoreItem item) {
@@ -40,7 +41,7 @@ struct Judge {
       verifier->report_to([this](auto&, RewardTrouble trouble) { troubled(std::move(trouble)); });
     std::string completion = item.completion;
     verifier->score(cx, std::move(item),
-                    [this, completion](actor::Context&, TrajectoryScore score) {
+                    [this, completion](actor::Context&, messages::TrajectoryScore score) {
                       told(completion, std::move(score));
                     });
   }
@@ -142,7 +143,7 @@ struct Simulation {
                                                                     .retries = 2,
                                                                     .log = "reward.log"},
                                             spawn),
-          [this](std::string completion, TrajectoryScore score) {
+          [this](std::string completion, messages::TrajectoryScore score) {
             scores.emplace_back(std::move(completion), std::move(score));
           },
           [this](RewardTrouble trouble) { troubles.push_back(std::move(trouble)); }});
@@ -156,18 +157,18 @@ struct Simulation {
   }
   int failed() const {
     return static_cast<int>(std::count_if(scores.begin(), scores.end(), [](const auto& s) {
-      return std::holds_alternative<ScoreFailed>(s.second);
+      return std::holds_alternative<messages::ScoreFailed>(s.second);
     }));
   }
 
   actor::SimulatedExecutor executor{1};
-  std::optional<Error> failure;  // of the actor
+  std::optional<Error> failure;  // the actor's failure
   actor::System system{executor, [this](auto&, const Error& why) { failure = why; }};
   FakeChild::Shared child{};
   bool spawn_fails = false;
   int starts_refused = 0;  // so many more
   std::vector<RewardTrouble> troubles;
-  std::vector<std::pair<std::string, TrajectoryScore>> scores;
+  std::vector<std::pair<std::string, messages::TrajectoryScore>> scores;
   actor::Ref<Judge::Inbox> ref;
 };
 
@@ -176,7 +177,7 @@ TEST(CommandVerifier, ScoresComeBackWhateverTheirNumber) {
   for (int i = 0; i < 500; ++i) s.score(std::to_string(i));
   ASSERT_TRUE(s.finish(500));
   for (const auto& [completion, score] : s.scores)
-    EXPECT_EQ(std::get<Scored>(score).value, std::stod(completion));
+    EXPECT_EQ(std::get<messages::Scored>(score).value, std::stod(completion));
   EXPECT_EQ(s.child.lives, 1);
   EXPECT_EQ(s.child.in_hand_max, kCommandItemsInFlight) << "CV-1";
 }
@@ -190,7 +191,7 @@ TEST(CommandVerifier, ACrashIsChargedToWhoeverCausesItAlone) {  // CV-2
   EXPECT_EQ(s.failed(), 1);
   EXPECT_EQ(s.child.seen["crash"], 4) << "once in company, three times alone";
   for (const auto& [completion, score] : s.scores)
-    EXPECT_EQ(std::holds_alternative<ScoreFailed>(score), completion == "crash");
+    EXPECT_EQ(std::holds_alternative<messages::ScoreFailed>(score), completion == "crash");
 }
 
 TEST(CommandVerifier, ErrorsAndNonsenseAreRetriedAndThenFail) {
@@ -219,8 +220,8 @@ TEST(CommandVerifier, AnAnswerThatIsNoScoreIsNamedAndItsAttemptsAreTakenAtOnce) 
     EXPECT_EQ(s.child.lives, 1) << "it need not be started again";
     EXPECT_LT(s.executor.now() - Time{}, kTimeout) << "nothing was taken for hung";
     for (const auto& [completion, score] : s.scores)
-      EXPECT_TRUE(std::get<ScoreFailed>(score).reason.starts_with(reason))
-          << std::get<ScoreFailed>(score).reason;
+      EXPECT_TRUE(std::get<messages::ScoreFailed>(score).reason.starts_with(reason))
+          << std::get<messages::ScoreFailed>(score).reason;
     for (const RewardTrouble& trouble : s.troubles) EXPECT_TRUE(trouble.what.starts_with(reason));
   }
 }
@@ -229,11 +230,12 @@ TEST(CommandVerifier, AnExtraComesWithItsScoreAndOneThatIsTooLongIsATrouble) {
   Simulation s;
   s.score(R"({"id": ID, "score": 1, "extra": {"format": 1, "pred": "4"}})");
   ASSERT_TRUE(s.finish(1));
-  const auto& scored = std::get<Scored>(s.scores[0].second);
+  const auto& scored = std::get<messages::Scored>(s.scores[0].second);
   EXPECT_EQ(scored.extra, R"({"format":1,"pred":"4"})");
-  EXPECT_EQ(scored.vote, vote_of("4"));
+  EXPECT_EQ(scored.vote, messages::vote_of("4"));
   EXPECT_TRUE(s.troubles.empty());
-  s.score(R"({"id": ID, "score": 1, "extra": {"a": ")" + std::string(kExtraBytesMax, 'x') + "\"}}");
+  s.score(R"({"id": ID, "score": 1, "extra": {"a": ")" +
+          std::string(messages::kExtraBytesMax, 'x') + "\"}}");
   ASSERT_TRUE(s.finish(2));
   EXPECT_EQ(s.failed(), 0) << "the score counts";
   ASSERT_EQ(s.troubles.size(), 1u);
@@ -248,7 +250,7 @@ TEST(CommandVerifier, ReasonsAreUtf8WhateverTheChildWrites) {
   ASSERT_TRUE(s.finish(2));
   EXPECT_EQ(s.failed(), 2);
   for (const auto& [completion, score] : s.scores) {
-    const std::string& reason = std::get<ScoreFailed>(score).reason;
+    const std::string& reason = std::get<messages::ScoreFailed>(score).reason;
     EXPECT_EQ(valid_utf8(reason), reason) << completion;
     EXPECT_TRUE(reason.ends_with(completion == "long" ? "…" : "half of é: \uFFFD\"")) << reason;
   }
@@ -268,14 +270,14 @@ TEST(CommandVerifier, WhatIsNotAnsweredInTimeIsRetriedWithAFreshChild) {
   }
 }
 
-// Its first child's answer and end come while the second one is at work on the same item.
+// The first child's answer and end come while the second one is at work on the same item.
 TEST(CommandVerifier, WhatAChildSaysAfterItWasGivenUpIsNotHeard) {  // CV-3
   Simulation s;
   s.score("late");
   ASSERT_TRUE(s.finish(1));
   EXPECT_EQ(s.failed(), 1);
   EXPECT_EQ(s.child.seen["late"], 3);
-  EXPECT_EQ(std::get<ScoreFailed>(s.scores[0].second).reason,
+  EXPECT_EQ(std::get<messages::ScoreFailed>(s.scores[0].second).reason,
             "the program hung for 1 s without an answer");
   EXPECT_GE(s.executor.now().ns, Duration(3 * kTimeout).count());
 }
@@ -286,8 +288,9 @@ TEST(CommandVerifier, AMissingProgramIsGivenUpWithItsReason) {
   s.score("1");
   ASSERT_TRUE(s.finish(1));
   EXPECT_EQ(s.failed(), 1);
-  EXPECT_NE(std::get<ScoreFailed>(s.scores[0].second).reason.find("prog"), std::string::npos);
-  EXPECT_EQ(s.troubles.front().kind, TroubleKind::kCannotStart);
+  EXPECT_NE(std::get<messages::ScoreFailed>(s.scores[0].second).reason.find("prog"),
+            std::string::npos);
+  EXPECT_EQ(s.troubles.front().kind, messages::TroubleKind::kCannotStart);
   for (int i = 0; i < 1000; ++i) s.score(std::to_string(i));
   ASSERT_TRUE(s.executor.run_until([&] { return s.failure.has_value(); }, 600s));
   EXPECT_EQ(s.failure->code, ErrorCode::kInvalid);
@@ -301,7 +304,7 @@ TEST(CommandVerifier, AMachineWithoutRoomChargesNobody) {  // CV-2
   ASSERT_TRUE(s.finish(5));
   EXPECT_EQ(s.failed(), 0);
   ASSERT_EQ(s.troubles.size(), 20u);
-  EXPECT_EQ(s.troubles[0].kind, TroubleKind::kNotStarted);
+  EXPECT_EQ(s.troubles[0].kind, messages::TroubleKind::kNotStarted);
   EXPECT_EQ(s.troubles[0].attempt, 0);
   EXPECT_NE(s.troubles[0].what.find("not at fault"), std::string::npos) << s.troubles[0].what;
 }
@@ -313,7 +316,7 @@ TEST(CommandVerifier, AProgramThatEndsAfterEachLineIsNamedAndNobodyIsCharged) { 
   EXPECT_EQ(s.failed(), 0);
   EXPECT_EQ(s.child.lives, 10);
   ASSERT_FALSE(s.troubles.empty());
-  EXPECT_EQ(s.troubles.back().kind, TroubleKind::kEndsAfterEachLine);
+  EXPECT_EQ(s.troubles.back().kind, messages::TroubleKind::kEndsAfterEachLine);
   EXPECT_NE(s.troubles.back().what.find("ends after each line"), std::string::npos);
 }
 
@@ -328,7 +331,7 @@ TEST(CommandVerifier, TroubleIsToldWithStderrBeforeAnItemIsCharged) {  // CV-4
   EXPECT_EQ(text(s.troubles[1]),
             "the program exited with code 1 (attempt 2 of 3); its stderr ends: Traceback | "
             "ValueError: the bug; log: reward.log");
-  EXPECT_EQ(std::get<ScoreFailed>(s.scores[0].second).reason,
+  EXPECT_EQ(std::get<messages::ScoreFailed>(s.scores[0].second).reason,
             "the program exited with code 1; its stderr ends: ValueError: the bug");
 }
 
@@ -337,9 +340,9 @@ TEST(CommandVerifier, AHangSaysForHowLongAfterWhatGarbageAndWhichAttemptItWas) {
   s.score("garbage");
   ASSERT_TRUE(s.finish(1));
   ASSERT_GE(s.troubles.size(), 4u);
-  EXPECT_EQ(s.troubles[0].kind, TroubleKind::kGarbage);
+  EXPECT_EQ(s.troubles[0].kind, messages::TroubleKind::kGarbage);
   EXPECT_EQ(s.troubles[0].what, "garbage on stdout: not JSON {");
-  EXPECT_EQ(s.troubles[3].kind, TroubleKind::kHung);
+  EXPECT_EQ(s.troubles[3].kind, messages::TroubleKind::kHung);
   EXPECT_EQ(s.troubles[3].attempt, 2);
   EXPECT_EQ(s.troubles[3].what,
             "the program hung for 1 s without an answer; it wrote garbage on stdout: not JSON {");
@@ -367,7 +370,7 @@ class RealChild {
           std::make_unique<CommandVerifier>(
               CommandVerifier::Config{.program = program, .timeout = timeout, .retries = retries},
               node::process_spawner(io_)),
-          [this](std::string completion, TrajectoryScore score) {
+          [this](std::string completion, messages::TrajectoryScore score) {
             const std::lock_guard lock(mutex_);
             scores_[completion] = std::move(score);
             changed_.notify_all();
@@ -386,8 +389,9 @@ class RealChild {
     const std::lock_guard lock(mutex_);
     return troubles_;
   }
-  // Everything scored so far, once it includes these.
-  std::map<std::string, TrajectoryScore> score(const std::vector<std::string>& completions) {
+  // Returns everything scored so far, once it includes these.
+  std::map<std::string, messages::TrajectoryScore> score(
+      const std::vector<std::string>& completions) {
     for (const std::string& completion : completions)
       EXPECT_EQ(ref_.tell(ScoreItem{.prompt = "p", .completion = completion, .answer = "1"}),
                 actor::Delivery::kAccepted);
@@ -402,8 +406,8 @@ class RealChild {
   link::IoThread io_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, TrajectoryScore> scores_;  // guarded by mutex_
-  std::vector<RewardTrouble> troubles_;            // guarded by mutex_
+  std::map<std::string, messages::TrajectoryScore> scores_;  // guarded by mutex_
+  std::vector<RewardTrouble> troubles_;                      // guarded by mutex_
   actor::ThreadedExecutor executor_{1, 1};
   actor::System system_{executor_, nullptr};
   actor::Ref<Judge::Inbox> ref_;
@@ -424,12 +428,13 @@ for line in sys.stdin:
 )");
   const auto scores = child.score({"a", "crash", "bbb", "long line",
                                    std::string("\xff\xfe") + std::string(100'000, 'c'), "bad"});
-  EXPECT_EQ(std::get<Scored>(scores.at("a")).value, 1);
-  EXPECT_EQ(std::get<Scored>(scores.at("bbb")).value, 3);
-  EXPECT_NE(std::get<ScoreFailed>(scores.at("crash")).reason.find("exited with code 3"),
+  EXPECT_EQ(std::get<messages::Scored>(scores.at("a")).value, 1);
+  EXPECT_EQ(std::get<messages::Scored>(scores.at("bbb")).value, 3);
+  EXPECT_NE(std::get<messages::ScoreFailed>(scores.at("crash")).reason.find("exited with code 3"),
             std::string::npos);
-  EXPECT_NE(std::get<ScoreFailed>(scores.at("bad")).reason.find("bad"), std::string::npos);
-  EXPECT_NE(std::get<ScoreFailed>(scores.at("long line")).reason.find("1048576"),
+  EXPECT_NE(std::get<messages::ScoreFailed>(scores.at("bad")).reason.find("bad"),
+            std::string::npos);
+  EXPECT_NE(std::get<messages::ScoreFailed>(scores.at("long line")).reason.find("1048576"),
             std::string::npos);
 }
 
@@ -443,11 +448,11 @@ for line in sys.stdin:
 )",
                   kLong, 0);
   const auto scores = child.score({"a"});
-  EXPECT_NE(std::get<ScoreFailed>(scores.at("a")).reason.find("ValueError: the bug is h"),
+  EXPECT_NE(std::get<messages::ScoreFailed>(scores.at("a")).reason.find("ValueError: the bug is h"),
             std::string::npos);
   const auto troubles = child.troubles();
   ASSERT_FALSE(troubles.empty());
-  EXPECT_EQ(troubles[0].kind, TroubleKind::kEnded);
+  EXPECT_EQ(troubles[0].kind, messages::TroubleKind::kEnded);
   EXPECT_GE(troubles[0].stderr_tail.size(), 2u);
 }
 
@@ -461,7 +466,7 @@ for line in sys.stdin:  # a wrapper of python3 may add names of its own
     print(json.dumps({"id": json.loads(line)["id"], "error": " ".join(names)}), flush=True)
 )",
                   kLong, 0, {.env = {{"GIVEN", "1"}}});
-  EXPECT_EQ(std::get<ScoreFailed>(child.score({"a"}).at("a")).reason,
+  EXPECT_EQ(std::get<messages::ScoreFailed>(child.score({"a"}).at("a")).reason,
             "the program reported \"GIVEN\"");
 }
 
@@ -476,7 +481,7 @@ for line in sys.stdin:
     print(json.dumps({"id": json.loads(line)["id"], "score": len(opened)}), flush=True)
 )",
                   kLong, 0, {.limits = {.open_files = 32}});
-  const double opened = std::get<Scored>(child.score({"a"}).at("a")).value;
+  const double opened = std::get<messages::Scored>(child.score({"a"}).at("a")).value;
   EXPECT_GT(opened, 0);
   EXPECT_LT(opened, 32);
 }
@@ -489,7 +494,7 @@ for line in sys.stdin:
     while True: time.sleep(1)
 )",
                   kLong, 0, {.limits = {.memory_bytes = std::uint64_t{150} << 20}});
-  const std::string reason = std::get<ScoreFailed>(child.score({"a"}).at("a")).reason;
+  const std::string reason = std::get<messages::ScoreFailed>(child.score({"a"}).at("a")).reason;
   EXPECT_NE(reason.find("reward.limits.memory_megabytes: 150"), std::string::npos) << reason;
 }
 
@@ -514,7 +519,7 @@ for line in iter(sys.stdin.readline, ""):
   child.score({"a"});  // the first child's input is closed once this is answered
   const std::string longer_than_a_pipe(1'000'000, 'b');
   const auto scores = child.score({longer_than_a_pipe});
-  EXPECT_EQ(std::get<Scored>(scores.at(longer_than_a_pipe)).value, 1'000'000);
+  EXPECT_EQ(std::get<messages::Scored>(scores.at(longer_than_a_pipe)).value, 1'000'000);
   EXPECT_GE(std::filesystem::file_size(lives), 3u);
   unlink(lives.c_str());
 }
@@ -592,4 +597,4 @@ TEST(LineChild, OutlivesTheThreadThatAsksForIt) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -5,7 +5,7 @@
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 using nlohmann::json;
@@ -13,19 +13,20 @@ using nlohmann::json;
 struct Judge {
   using Inbox = std::variant<ScoreItem>;
   std::unique_ptr<Verifier> verifier;
-  std::vector<TrajectoryScore>* scores;
+  std::vector<messages::TrajectoryScore>* scores;
   void handle(actor::Context& cx, ScoreItem item) {
-    verifier->score(cx, std::move(item), [this](actor::Context&, TrajectoryScore score) {
+    verifier->score(cx, std::move(item), [this](actor::Context&, messages::TrajectoryScore score) {
       scores->push_back(std::move(score));
     });
   }
 };
 
 // The score of one completion; none for a failure.
-std::optional<Scored> judged(const VerifierConfig& config, json answer, std::string completion) {
+std::optional<messages::Scored> judged(const VerifierConfig& config, json answer,
+                                       std::string completion) {
   actor::SimulatedExecutor executor(1);
   actor::System system(executor, nullptr);
-  std::vector<TrajectoryScore> scores;
+  std::vector<messages::TrajectoryScore> scores;
   const auto ref = system.spawn<Judge>("judge", [&] {
     auto verifier = make_verifier(config, nullptr);
     CHECK(verifier.has_value());
@@ -36,7 +37,7 @@ std::optional<Scored> judged(const VerifierConfig& config, json answer, std::str
   while (executor.step()) {
   }
   EXPECT_EQ(scores.size(), 1u);
-  const auto* scored = std::get_if<Scored>(&scores.at(0));
+  const auto* scored = std::get_if<messages::Scored>(&scores.at(0));
   return scored ? std::optional(*scored) : std::nullopt;
 }
 
@@ -94,8 +95,8 @@ TEST(Verifier, ACompletionVotesForTheAnswerInIt) {
   const VerifierConfig exact{.type = VerifierType::kExact}, math{.type = VerifierType::kMath};
   const VerifierConfig regex{.type = VerifierType::kRegex, .pattern = "= *(\\d+)"};
   const VerifierConfig match{.type = VerifierType::kRegex, .pattern = "ok"};
-  EXPECT_EQ(vote(exact, " 12 "), vote_of("12"));
-  EXPECT_EQ(vote(regex, "6+6 =  12"), vote_of("12"));
+  EXPECT_EQ(vote(exact, " 12 "), messages::vote_of("12"));
+  EXPECT_EQ(vote(regex, "6+6 =  12"), messages::vote_of("12"));
   EXPECT_EQ(vote(regex, "nothing"), std::nullopt);
   EXPECT_EQ(vote(match, "ok"), std::nullopt) << "without a group nothing is found";
   EXPECT_TRUE(vote(math, "it is \\boxed{1,200}"));
@@ -113,4 +114,4 @@ TEST(Verifier, AnAnswerIsNeededWhereItIsComparedWith) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::reward

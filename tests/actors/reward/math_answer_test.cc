@@ -12,7 +12,7 @@
 #include "runtime/base/json.h"
 #include "tests/seeds.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 struct Case {
@@ -254,4 +254,4 @@ TEST(MathAnswer, LimitsMakeItNoNumber) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::reward

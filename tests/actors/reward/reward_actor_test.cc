@@ -10,24 +10,24 @@
 #include "runtime/actor/system.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 using namespace std::chrono_literals;
 using actor::Delivery;
 
-struct Heard final : actor::Target<RewardEvents> {
-  Delivery post(RewardEvents event) override {
+struct Heard final : actor::Target<messages::RewardEvents> {
+  Delivery post(messages::RewardEvents event) override {
     if (std::visit([](const auto& m) { return wire::encode(m).size(); }, event) > room)
       return Delivery::kTooLarge;
     events.push_back(std::move(event));
     return Delivery::kAccepted;
   }
   std::uint64_t bytes_max() const override { return room; }
-  Error too_large(const RewardEvents&) const override {
+  Error too_large(const messages::RewardEvents&) const override {
     return {ErrorCode::kInvalid, "TextsScored is too large"};
   }
-  std::vector<RewardEvents> events;
+  std::vector<messages::RewardEvents> events;
   std::uint64_t room = actor::kBytesUnlimited;
 };
 
@@ -35,8 +35,8 @@ struct Heard final : actor::Target<RewardEvents> {
 class Troubled final : public Verifier {
  public:
   void score(actor::Context& cx, ScoreItem item, Done done) override {
-    told_(cx, {.kind = TroubleKind::kEnded, .what = item.completion});
-    done(cx, Scored{1});
+    told_(cx, {.kind = messages::TroubleKind::kEnded, .what = item.completion});
+    done(cx, messages::Scored{1});
   }
   void report_to(Told told) override { told_ = std::move(told); }
 
@@ -57,7 +57,7 @@ struct Fixture {
           RewardConfig{.self = {"j/reward/0", Incarnation{2}}, .group_size = 2},
           std::move(verifier),
           RewardActor::Connections{
-              .exchange = actor::Ref<RewardEvents>({"exchange/j", Incarnation{1}}, heard),
+              .exchange = actor::Ref<messages::RewardEvents>({"exchange/j", Incarnation{1}}, heard),
               .read = [this](auto refs, auto done) { read(refs, done); }});
     });
     tell(StartReward{});
@@ -76,8 +76,9 @@ struct Fixture {
       done(std::move(bytes));
     });
   }
-  GroupToScore store(std::uint64_t group, const std::vector<std::string>& texts, std::string data) {
-    GroupPayload payload{
+  messages::GroupToScore store(std::uint64_t group, const std::vector<std::string>& texts,
+                               std::string data) {
+    messages::GroupPayload payload{
         .group = GroupId{group}, .attempt = 1, .prompt = "p", .prompt_tokens = {1}};
     for (const std::string& text : texts)
       payload.trajectories.push_back({.tokens = {1}, .logprobs = {-1}, .text = text});
@@ -87,13 +88,13 @@ struct Fixture {
             .data = std::move(data),
             .payload = {.offset = payloads.size() - 1}};
   }
-  std::vector<GroupScore> scored(std::size_t groups) {
-    std::vector<GroupScore> all;
+  std::vector<messages::GroupScore> scored(std::size_t groups) {
+    std::vector<messages::GroupScore> all;
     executor.run_until(
         [&] {
           all.clear();
-          for (const RewardEvents& event : heard->events)
-            if (const auto* some = std::get_if<GroupsScored>(&event))
+          for (const messages::RewardEvents& event : heard->events)
+            if (const auto* some = std::get_if<messages::GroupsScored>(&event))
               all.insert(all.end(), some->groups.begin(), some->groups.end());
           return all.size() >= groups;
         },
@@ -101,10 +102,11 @@ struct Fixture {
     return all;
   }
 
-  std::vector<RewardTrouble> troubles() const {
-    std::vector<RewardTrouble> all;
-    for (const RewardEvents& event : heard->events)
-      if (const auto* trouble = std::get_if<RewardTrouble>(&event)) all.push_back(*trouble);
+  std::vector<messages::RewardTrouble> troubles() const {
+    std::vector<messages::RewardTrouble> all;
+    for (const messages::RewardEvents& event : heard->events)
+      if (const auto* trouble = std::get_if<messages::RewardTrouble>(&event))
+        all.push_back(*trouble);
     return all;
   }
 
@@ -120,22 +122,23 @@ struct Fixture {
 
 TEST(RewardActor, ScoresEveryTrajectoryInItsPlace) {  // RW-1
   Fixture f;
-  f.tell(ScoreGroups{{f.store(1, {"037", "038", " 037"}, R"({"prompt": "p", "answer": "037"})"),
-                      f.store(2, {"5"}, R"({"answer": 5})")}});
+  f.tell(messages::ScoreGroups{
+      {f.store(1, {"037", "038", " 037"}, R"({"prompt": "p", "answer": "037"})"),
+       f.store(2, {"5"}, R"({"answer": 5})")}});
   const auto scored = f.scored(2);
   ASSERT_EQ(scored.size(), 2u);
-  EXPECT_TRUE(std::holds_alternative<RewardUp>(f.heard->events.front()));
+  EXPECT_TRUE(std::holds_alternative<messages::RewardUp>(f.heard->events.front()));
   EXPECT_EQ(f.heard->events.size(), 2u) << "the groups of a turn go together";
   EXPECT_EQ(scored[0].group, GroupId{1});
   EXPECT_EQ(scored[0].attempt, 1u);
   ASSERT_EQ(scored[0].scores.size(), 3u);
-  EXPECT_EQ(std::get<Scored>(scored[0].scores[0]).value, 1.0);
-  EXPECT_EQ(std::get<Scored>(scored[0].scores[1]).value, 0.0);
-  EXPECT_EQ(std::get<Scored>(scored[0].scores[2]).value, 1.0);
+  EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[0]).value, 1.0);
+  EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[1]).value, 0.0);
+  EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[2]).value, 1.0);
 }
 
 TEST(RewardActor, ExactSeesSpecialTokens) {
-  const Result<Tokenizer> words = Tokenizer::parse(R"({"added_tokens": [
+  const Result<model::Tokenizer> words = model::Tokenizer::parse(R"({"added_tokens": [
       {"id": 0, "content": "<|pad|>", "special": true, "normalized": false, "single_word": false,
        "lstrip": false, "rstrip": false},
       {"id": 1, "content": "<eos>", "special": true, "normalized": false, "single_word": false,
@@ -145,13 +148,13 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
     "decoder": {"type": "ByteLevel"},
     "model": {"type": "BPE", "merges": [],
               "vocab": {"<|pad|>": 0, "<eos>": 1, "0": 2, "3": 3, "7": 4, ";": 5}}})",
-                                                   "test");
+                                                                 "test");
   ASSERT_TRUE(words) << words.error().message;
-  ModelConfig model;
+  model::ModelConfig model;
   model.vocab_size = 6;
   model.eos_token_ids = {1};
   const auto rules =
-      make_stop_rules({.sampling = {.stop = {";"}}, .max_response_length = 6}, model);
+      rollout::make_stop_rules({.sampling = {.stop = {";"}}, .max_response_length = 6}, model);
   ASSERT_TRUE(rules) << rules.error().message;
   struct Case {
     std::vector<std::int32_t> tokens;
@@ -163,10 +166,11 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
                                    {{2, 3, 4, 0, 0, 0}, 0},  // by its length
                                    {{2, 3, 4, 5}, 1},        // 037;
                                    {{2, 3, 4, 0, 5}, 0}};
-  GroupPayload payload{.group = GroupId{1}, .attempt = 1, .prompt = "p", .prompt_tokens = {2}};
-  ScoreTexts texts{.evaluation = EvaluationId{1}};
+  messages::GroupPayload payload{
+      .group = GroupId{1}, .attempt = 1, .prompt = "p", .prompt_tokens = {2}};
+  messages::ScoreTexts texts{.evaluation = messages::EvaluationId{1}};
   for (const Case& c : cases) {
-    Completion completion(*rules, *words);
+    rollout::Completion completion(*rules, *words);
     bool ended = false;
     for (const std::int32_t token : c.tokens) {
       ASSERT_FALSE(ended);
@@ -174,7 +178,7 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
     }
     ASSERT_TRUE(ended);
     payload.trajectories.push_back(completion.take());
-    const Trajectory& made = payload.trajectories.back();
+    const messages::Trajectory& made = payload.trajectories.back();
     EXPECT_EQ(made.text, "037") << "a program sees no special tokens";
     texts.texts.push_back({.index = static_cast<std::int32_t>(texts.texts.size()),
                            .data = R"({"answer": "037"})",
@@ -182,64 +186,67 @@ TEST(RewardActor, ExactSeesSpecialTokens) {
                            .special_text = made.special_text});
   }
   Fixture f;
-  GroupToScore group = f.store(1, {"037"}, R"({"answer": "037"})");
+  messages::GroupToScore group = f.store(1, {"037"}, R"({"answer": "037"})");
   f.payloads.back() = wire::encode(payload);
-  f.tell(ScoreGroups{{group}});
+  f.tell(messages::ScoreGroups{{group}});
   f.tell(texts);
   const auto scored = f.scored(1);
   ASSERT_EQ(scored.size(), 1u);
   ASSERT_EQ(scored[0].scores.size(), cases.size());
-  const TextsScored* evaluated = nullptr;
-  for (const RewardEvents& event : f.heard->events)
-    if (const auto* found = std::get_if<TextsScored>(&event)) evaluated = found;
+  const messages::TextsScored* evaluated = nullptr;
+  for (const messages::RewardEvents& event : f.heard->events)
+    if (const auto* found = std::get_if<messages::TextsScored>(&event)) evaluated = found;
   ASSERT_NE(evaluated, nullptr);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(std::get<Scored>(scored[0].scores[i]).value, cases[i].score) << "case " << i;
-    EXPECT_EQ(std::get<Scored>(evaluated->scores[i].score).value, cases[i].score) << "case " << i;
+    EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[i]).value, cases[i].score)
+        << "case " << i;
+    EXPECT_EQ(std::get<messages::Scored>(evaluated->scores[i].score).value, cases[i].score)
+        << "case " << i;
   }
 }
 
 TEST(RewardActor, ADamagedPayloadHasAFailureForEachTrajectory_RW1) {
   Fixture f;
-  const GroupToScore damaged = f.store(1, {"1", "2"}, R"({"answer": "1"})");
+  const messages::GroupToScore damaged = f.store(1, {"1", "2"}, R"({"answer": "1"})");
   f.payloads.back() = "\xc1garbage";
-  GroupToScore foreign = f.store(2, {"1", "2"}, R"({"answer": "1"})");
+  messages::GroupToScore foreign = f.store(2, {"1", "2"}, R"({"answer": "1"})");
   foreign.group = GroupId{3};
-  f.tell(ScoreGroups{{damaged, foreign}});
+  f.tell(messages::ScoreGroups{{damaged, foreign}});
   const auto scored = f.scored(2);
   ASSERT_EQ(scored.size(), 2u);
-  for (const GroupScore& group : scored) EXPECT_EQ(group.scores.size(), 2u);
+  for (const messages::GroupScore& group : scored) EXPECT_EQ(group.scores.size(), 2u);
 }
 
 TEST(RewardActor, FailuresAreFailuresAndNotZeroes) {  // RW-2
   Fixture f;
-  GroupToScore damaged = f.store(3, {"1"}, "{}");
+  messages::GroupToScore damaged = f.store(3, {"1"}, "{}");
   f.payloads.back() = "\xc1garbage";
-  GroupToScore foreign = f.store(4, {"1"}, R"({"answer": "1"})");
+  messages::GroupToScore foreign = f.store(4, {"1"}, R"({"answer": "1"})");
   foreign.group = GroupId{5};
-  f.tell(ScoreGroups{{f.store(1, {"1", "2"}, R"({"prompt": "no answer"})"),
-                      f.store(2, {"1"}, "not JSON"), damaged, foreign}});
+  f.tell(messages::ScoreGroups{{f.store(1, {"1", "2"}, R"({"prompt": "no answer"})"),
+                                f.store(2, {"1"}, "not JSON"), damaged, foreign}});
   const auto scored = f.scored(4);
   ASSERT_EQ(scored.size(), 4u);
-  for (const GroupScore& group : scored)
-    for (const TrajectoryScore& score : group.scores)
-      EXPECT_TRUE(std::holds_alternative<ScoreFailed>(score));
+  for (const messages::GroupScore& group : scored)
+    for (const messages::TrajectoryScore& score : group.scores)
+      EXPECT_TRUE(std::holds_alternative<messages::ScoreFailed>(score));
 }
 
 TEST(RewardActor, ReadsAreRetriedAndThenFailTheActor) {
   Fixture f;
   f.failures_left = 3;
-  f.tell(ScoreGroups{{f.store(1, {"1"}, R"({"answer": "1"})")}});
+  f.tell(messages::ScoreGroups{{f.store(1, {"1"}, R"({"answer": "1"})")}});
   EXPECT_EQ(f.scored(1).size(), 1u);
   f.failures_left = 1000;
-  f.tell(ScoreGroups{{f.store(2, {"1"}, R"({"answer": "1"})")}});
+  f.tell(messages::ScoreGroups{{f.store(2, {"1"}, R"({"answer": "1"})")}});
   EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
 }
 
 TEST(RewardActor, TheFirstTroubleIsToldAtOnceThenTheNewestInAWhile) {  // RW-3
   Fixture f(std::make_unique<Troubled>());
   for (std::uint64_t group = 1; group <= 3; ++group)
-    f.tell(ScoreGroups{{f.store(group, {"a", "b " + std::to_string(group)}, R"({"answer": 1})")}});
+    f.tell(messages::ScoreGroups{
+        {f.store(group, {"a", "b " + std::to_string(group)}, R"({"answer": 1})")}});
   ASSERT_EQ(f.scored(3).size(), 3u);
   ASSERT_EQ(f.troubles().size(), 1u);
   EXPECT_EQ(f.troubles()[0].what, "a");
@@ -253,14 +260,14 @@ TEST(RewardActor, TheFirstTroubleIsToldAtOnceThenTheNewestInAWhile) {  // RW-3
 TEST(RewardActor, WhatNoMessageHoldsGoesInSeveral) {
   Fixture f;
   f.heard->room = 200;
-  ScoreTexts work{.evaluation = EvaluationId{4}};
+  messages::ScoreTexts work{.evaluation = messages::EvaluationId{4}};
   for (int i = 0; i < 20; ++i) work.texts.push_back({.index = i, .data = "not JSON", .text = "1"});
   f.tell(work);
   std::vector<std::int32_t> indices;
   f.executor.run_until([] { return false; }, 1s);
-  for (const RewardEvents& event : f.heard->events)
-    if (const auto* part = std::get_if<TextsScored>(&event))
-      for (const TextScore& text : part->scores) indices.push_back(text.index);
+  for (const messages::RewardEvents& event : f.heard->events)
+    if (const auto* part = std::get_if<messages::TextsScored>(&event))
+      for (const messages::TextScore& text : part->scores) indices.push_back(text.index);
   EXPECT_GT(f.heard->events.size(), 3u);
   ASSERT_EQ(indices.size(), 20u) << "RW-1";
   for (std::int32_t i = 0; i < 20; ++i) EXPECT_EQ(indices[static_cast<std::size_t>(i)], i);
@@ -270,7 +277,8 @@ TEST(RewardActor, WhatNoMessageHoldsGoesInSeveral) {
 TEST(RewardActor, WhatNoMessageHoldsAndCannotBeDividedFailsTheActor) {
   Fixture f;
   f.heard->room = 40;
-  f.tell(ScoreTexts{.evaluation = EvaluationId{4}, .texts = {{.data = "not JSON", .text = "1"}}});
+  f.tell(messages::ScoreTexts{.evaluation = messages::EvaluationId{4},
+                              .texts = {{.data = "not JSON", .text = "1"}}});
   EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 1s));
   ASSERT_TRUE(f.failure);
   EXPECT_EQ(f.failure->code, ErrorCode::kInvalid) << "a restart would meet it again";
@@ -279,23 +287,23 @@ TEST(RewardActor, WhatNoMessageHoldsAndCannotBeDividedFailsTheActor) {
 
 TEST(RewardActor, ScoresTheTextsOfAnEvaluation) {
   Fixture f;
-  ScoreTexts work{.evaluation = EvaluationId{4}};
+  messages::ScoreTexts work{.evaluation = messages::EvaluationId{4}};
   work.texts = {{.index = 7, .data = R"({"answer": "1"})", .text = "1"},
                 {.index = 9, .data = R"({"answer": "1"})", .text = "2"},
                 {.index = 8, .data = "", .text = "2"}};
   f.tell(work);
-  f.tell(ScoreTexts{.evaluation = EvaluationId{5}});
+  f.tell(messages::ScoreTexts{.evaluation = messages::EvaluationId{5}});
   f.executor.run_until([&] { return f.heard->events.size() == 3; }, 1s);
   ASSERT_EQ(f.heard->events.size(), 3u);
-  const auto& texts = std::get<TextsScored>(f.heard->events[1]);
-  EXPECT_EQ(texts.evaluation, EvaluationId{4});
+  const auto& texts = std::get<messages::TextsScored>(f.heard->events[1]);
+  EXPECT_EQ(texts.evaluation, messages::EvaluationId{4});
   ASSERT_EQ(texts.scores.size(), 3u);
   EXPECT_EQ(texts.scores[0].index, 7);
-  EXPECT_EQ(std::get<Scored>(texts.scores[0].score).value, 1.0);
-  EXPECT_EQ(std::get<Scored>(texts.scores[1].score).value, 0.0);
-  EXPECT_TRUE(std::holds_alternative<ScoreFailed>(texts.scores[2].score));
-  EXPECT_TRUE(std::get<TextsScored>(f.heard->events[2]).scores.empty());
+  EXPECT_EQ(std::get<messages::Scored>(texts.scores[0].score).value, 1.0);
+  EXPECT_EQ(std::get<messages::Scored>(texts.scores[1].score).value, 0.0);
+  EXPECT_TRUE(std::holds_alternative<messages::ScoreFailed>(texts.scores[2].score));
+  EXPECT_TRUE(std::get<messages::TextsScored>(f.heard->events[2]).scores.empty());
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::reward

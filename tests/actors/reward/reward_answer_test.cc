@@ -8,7 +8,7 @@
 
 #include "actors/messages/reward.h"
 
-namespace tandem::actors {
+namespace tandem::reward {
 namespace {
 
 std::string reason_of(const std::string& line) {
@@ -93,9 +93,9 @@ TEST(RewardAnswer, AnObjectExtraIsKeptBesideTheScore) {
   EXPECT_EQ(std::get<double>(answer->score), 1);
   EXPECT_EQ(answer->extra, R"({"format":true,"parts":[0.5,"NaN"],"pred":"42"})");
   EXPECT_FALSE(answer->extra_fault);
-  EXPECT_EQ(answer->vote, vote_of("42"));
+  EXPECT_EQ(answer->vote, messages::vote_of("42"));
   const auto number = read_reward_answer(R"({"id": 7, "score": 1, "extra": {"pred": 42}})");
-  EXPECT_EQ(number->vote, vote_of("42"));
+  EXPECT_EQ(number->vote, messages::vote_of("42"));
   const auto none = read_reward_answer(R"({"id": 7, "score": 1, "extra": null})");
   EXPECT_TRUE(none->extra.empty() && !none->extra_fault && !none->vote);
 }
@@ -105,7 +105,7 @@ TEST(RewardAnswer, AnExtraThatCannotBeKeptIsLeftOutAloud) {
   ASSERT_TRUE(list && list->extra_fault);
   EXPECT_EQ(std::get<double>(list->score), 1) << "the score counts";
   EXPECT_EQ(*list->extra_fault, "extra must be an object, found a list; it is left out");
-  const std::string long_text(kExtraBytesMax, 'x');
+  const std::string long_text(messages::kExtraBytesMax, 'x');
   const auto large =
       read_reward_answer(R"({"id": 7, "score": 1, "extra": {"a": ")" + long_text + "\"}}");
   ASSERT_TRUE(large && large->extra_fault);
@@ -115,4 +115,4 @@ TEST(RewardAnswer, AnExtraThatCannotBeKeptIsLeftOutAloud) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::reward

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 // Ids: 0 pad, 1 eos (special), 2 "a", 3 "b", 4 "c", 5 "ab", 6 "bc", 7 and 8 the two bytes of "é".
-Tokenizer tokenizer() {
+model::Tokenizer tokenizer() {
   const std::string json = R"({"added_tokens": [
       {"id": 0, "content": "<pad>", "special": true, "normalized": false, "single_word": false,
        "lstrip": false, "rstrip": false},
@@ -17,26 +17,26 @@ Tokenizer tokenizer() {
     "decoder": {"type": "ByteLevel"},
     "model": {"type": "BPE", "merges": ["a b", "b c"], "vocab": {"<pad>": 0, "<eos>": 1, "a": 2,
       "b": 3, "c": 4, "ab": 5, "bc": 6, "Ã": 7, "©": 8}}})";
-  Result<Tokenizer> parsed = Tokenizer::parse(json, "test");
+  Result<model::Tokenizer> parsed = model::Tokenizer::parse(json, "test");
   CHECK(parsed.has_value());
   return *std::move(parsed);
 }
 
-ModelConfig model() {
-  ModelConfig config;
+model::ModelConfig model() {
+  model::ModelConfig config;
   config.vocab_size = 9;
   config.eos_token_ids = {1};
   return config;
 }
 
 struct Finished {
-  Trajectory trajectory;
+  messages::Trajectory trajectory;
   std::size_t used = 0;  // tokens that were pushed
 };
 
 // Pushes tokens until it ends, which it must.
 Finished push_all(const EngineConfig& config, const std::vector<std::int32_t>& tokens) {
-  static const Tokenizer words = tokenizer();
+  static const model::Tokenizer words = tokenizer();
   const Result<StopRules> rules = make_stop_rules(config, model());
   CHECK(rules.has_value());
   Completion completion(*rules, words);
@@ -44,7 +44,7 @@ Finished push_all(const EngineConfig& config, const std::vector<std::int32_t>& t
     const auto end = completion.push({.token = tokens[i], .logprob = -1.0f});
     if (!end) continue;
     Finished done{completion.take(), i + 1};
-    EXPECT_EQ(done.trajectory.truncated, *end == FinishReason::kLength);
+    EXPECT_EQ(done.trajectory.truncated, *end == messages::FinishReason::kLength);
     EXPECT_EQ(done.trajectory.tokens.size(), i + 1);
     return done;
   }
@@ -89,7 +89,7 @@ TEST(Completion, NothingEndsItBeforeMinTokens) {
   EXPECT_EQ(done.trajectory.text, "aab");
 
   const Result<StopRules> rules = make_stop_rules(config, model());
-  const Tokenizer words = tokenizer();
+  const model::Tokenizer words = tokenizer();
   Completion completion(*rules, words);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(std::vector<std::int32_t>(completion.banned(0).begin(), completion.banned(0).end()),
@@ -107,14 +107,14 @@ TEST(Completion, ItsLengthTruncatesIt) {
 }
 
 TEST(Completion, SpansAndOldestFollowVersions) {  // EN-3
-  const Tokenizer words = tokenizer();
+  const model::Tokenizer words = tokenizer();
   const Result<StopRules> rules = make_stop_rules({.max_response_length = 4}, model());
   Completion completion(*rules, words);
   completion.push({.token = 2, .version = PolicyVersion{5}, .kv_oldest = PolicyVersion{4}});
   completion.push({.token = 2, .version = PolicyVersion{6}, .kv_oldest = PolicyVersion{6}});
   completion.push({.token = 2, .version = PolicyVersion{6}, .kv_oldest = PolicyVersion{6}});
   completion.push({.token = 1, .version = PolicyVersion{7}, .kv_oldest = PolicyVersion{6}});
-  const Trajectory done = completion.take();
+  const messages::Trajectory done = completion.take();
   ASSERT_EQ(done.versions.size(), 3u);
   EXPECT_EQ(done.versions[1].begin, 1);
   EXPECT_EQ(done.versions[1].end, 3);
@@ -128,4 +128,4 @@ TEST(Completion, RulesThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

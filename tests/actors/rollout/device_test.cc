@@ -1,4 +1,6 @@
 // The engine on a GPU: the class is the same, its memory and its operators are the device's.
+//
+// Tests actors/rollout/native_engine.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,7 @@
 #include "tests/actors/rollout/engine_builder.h"
 #include "tests/runtime/device/cuda_case.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 constexpr int kVersions = 5;
@@ -58,10 +60,10 @@ TEST_P(EngineOnAGpu, GeneratesTheCpusTokens) {
   const Payloads expected = run_to_end(*on_cpu), actual = generate(small_config());
   ASSERT_EQ(actual.size(), 3u);
   for (const auto& [group, payload] : expected) {
-    const GroupPayload& there = actual.at(group);
+    const messages::GroupPayload& there = actual.at(group);
     ASSERT_EQ(there.trajectories.size(), payload.trajectories.size());
     for (std::size_t i = 0; i < payload.trajectories.size(); ++i) {
-      const Trajectory &a = there.trajectories[i], &b = payload.trajectories[i];
+      const messages::Trajectory &a = there.trajectories[i], &b = payload.trajectories[i];
       EXPECT_EQ(a.tokens, b.tokens);
       EXPECT_EQ(a.text, b.text);
       ASSERT_EQ(a.logprobs.size(), b.logprobs.size());
@@ -81,7 +83,7 @@ TEST_P(EngineOnAGpu, Ne1IsIndependentOfTheBatch) {  // NE-1, NE-4
 
 TEST_P(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
   for (const auto& [group, payload] : generate(small_config()))
-    for (const Trajectory& trajectory : payload.trajectories)
+    for (const messages::Trajectory& trajectory : payload.trajectories)
       EXPECT_EQ(trajectory.logprobs,
                 learner_logprobs(gpu(), model_, PolicyVersion{0}, payload, trajectory, 1.0f));
 }
@@ -89,14 +91,14 @@ TEST_P(EngineOnAGpu, Ne2LogprobsEqualTheLearnersBitForBit) {  // NE-2, DE-2
 TEST_P(EngineOnAGpu, EveryFamilyHasTheLearnersBits) {  // NE-2, DE-2
   EngineConfig config = small_config();
   config.args.cudagraph_capture_sizes = {2, 8};
-  for (const Family family : {Family::kQwen2, Family::kLlama}) {
+  for (const model::Family family : {model::Family::kQwen2, model::Family::kLlama}) {
     const TinyModel model(1, GetParam(), 128, family);
     const auto engine = model.engine(config, gpu());
     submit_three_groups(*engine);
     const Payloads payloads = run_to_end(*engine);
     EXPECT_EQ(payloads.size(), 3u);
     for (const auto& [group, payload] : payloads)
-      for (const Trajectory& trajectory : payload.trajectories)
+      for (const messages::Trajectory& trajectory : payload.trajectories)
         EXPECT_EQ(trajectory.logprobs,
                   learner_logprobs(gpu(), model, PolicyVersion{0}, payload, trajectory, 1.0f))
             << architecture(family);
@@ -111,7 +113,7 @@ TEST_P(EngineOnAGpu, FastestProductsDifferByRoundings) {
   const float allowed = GetParam() == device::DType::kF32 ? 1e-4f : 0.2f;
   float furthest = 0;
   for (const auto& [group, payload] : generate(config))
-    for (const Trajectory& trajectory : payload.trajectories) {
+    for (const messages::Trajectory& trajectory : payload.trajectories) {
       const auto learners =
           learner_logprobs(gpu(), model_, PolicyVersion{0}, payload, trajectory, 1.0f);
       ASSERT_EQ(trajectory.logprobs.size(), learners.size());
@@ -140,14 +142,14 @@ TEST_P(EngineOnAGpu, SharedPrefixesChangeNoBit) {
     engine->submit(group_work(1, prompt, 3));
     engine->submit(group_work(2, "7+8=", 2));
     for (const auto& [group, payload] : run_to_end(*engine))
-      for (const Trajectory& trajectory : payload.trajectories)
+      for (const messages::Trajectory& trajectory : payload.trajectories)
         EXPECT_EQ(trajectory.logprobs,
                   learner_logprobs(gpu(), model, PolicyVersion{0}, payload, trajectory, 1.0f));
   }
 }
 
-// Padded, recorded, replayed: with a batch that grows when more groups come, and shrinks as
-// sequences end. Against steps of which each waits for the one before.
+// Compares steps that are padded, recorded and replayed with steps of which each waits for the one
+// before. The batch grows when more groups come, and shrinks as sequences end.
 TEST_P(EngineOnAGpu, GraphsAndStepsUnderWayChangeNoBit) {
   EngineConfig recording = small_config(), one_by_one = small_config();
   recording.args.cudagraph_capture_sizes = {1, 2, 5, 8};
@@ -227,4 +229,4 @@ TEST_P(EngineOnAGpu, AnUpdatedOneIsAFreshOne) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

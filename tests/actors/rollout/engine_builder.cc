@@ -10,27 +10,29 @@
 #include "actors/model/weights.h"
 #include "tests/actors/model/tiny_model.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
-bool same(const VersionSpan& a, const VersionSpan& b) {
+bool same(const messages::VersionSpan& a, const messages::VersionSpan& b) {
   return a.version == b.version && a.begin == b.begin && a.end == b.end;
 }
 
 }  // namespace
 
-TinyModel::TinyModel(int versions, device::DType dtype, std::int64_t positions, Family family) {
+TinyModel::TinyModel(int versions, device::DType dtype, std::int64_t positions,
+                     model::Family family) {
   for (int v = 0; v < versions; ++v) {
-    Model model = testing::arithmetic_model(static_cast<std::uint64_t>(v) + 1);
-    if (family != Family::kQwen3) {  // the same shape with other parameters
+    model::Model model = model::testing::arithmetic_model(static_cast<std::uint64_t>(v) + 1);
+    if (family != model::Family::kQwen3) {  // the same shape with other parameters
       model.config.family = family;
-      model.weights = testing::random_weights(model.config, static_cast<std::uint64_t>(v) + 1);
+      model.weights =
+          model::testing::random_weights(model.config, static_cast<std::uint64_t>(v) + 1);
     }
     CHECK(compute_in(dtype, model.config).has_value());
     model.config.max_position_embeddings = positions;
     config_ = model.config;
-    weights_.push_back(testing::published(config_, model.weights));
-    tokenizer_ = std::make_shared<const Tokenizer>(std::move(model.tokenizer));
+    weights_.push_back(model::testing::published(config_, model.weights));
+    tokenizer_ = std::make_shared<const model::Tokenizer>(std::move(model.tokenizer));
   }
 }
 
@@ -71,7 +73,7 @@ EngineConfig tiny_engine_config() {
           .max_response_length = 40};
 }
 
-GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n) {
+messages::GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n) {
   return {.group = GroupId{group},
           .due = StepId{0},
           .seed = 1000 + group,
@@ -81,7 +83,7 @@ GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n) {
 
 void gather(Engine& engine, Payloads& payloads) {
   for (EngineEvent& event : engine.poll())
-    if (auto* payload = std::get_if<GroupPayload>(&event)) {
+    if (auto* payload = std::get_if<messages::GroupPayload>(&event)) {
       const bool fresh = payloads.emplace(payload->group, std::move(*payload)).second;
       EXPECT_TRUE(fresh) << "EN-2";
     }
@@ -98,18 +100,20 @@ Payloads run_to_end(Engine& engine) {
 }
 
 std::vector<float> learner_logprobs(const device::Stream& stream, const TinyModel& model,
-                                    PolicyVersion version, const GroupPayload& payload,
-                                    const Trajectory& trajectory, float temperature) {
+                                    PolicyVersion version, const messages::GroupPayload& payload,
+                                    const messages::Trajectory& trajectory, float temperature) {
   std::vector<std::int32_t> tokens = payload.prompt_tokens;
   tokens.insert(tokens.end(), trajectory.tokens.begin(), trajectory.tokens.end());
   const auto T = static_cast<std::int32_t>(tokens.size());
   const auto P = static_cast<std::int32_t>(payload.prompt_tokens.size());
-  std::vector<LogprobItem> items;
+  std::vector<model::LogprobItem> items;
   for (std::int32_t row = P - 1; row < T - 1; ++row)
     items.push_back({row, tokens[static_cast<std::size_t>(row) + 1]});
-  const TrainLimits limits{.rows_max = T, .items_max = std::ssize(items), .positions_max = T};
-  auto decoder = TrainDecoder::make(model.config(), limits, stream.device);
-  auto weights = Weights::allocate(model.config(), WeightsUse::kTraining, stream.device);
+  const model::TrainLimits limits{
+      .rows_max = T, .items_max = std::ssize(items), .positions_max = T};
+  auto decoder = model::TrainDecoder::make(model.config(), limits, stream.device);
+  auto weights =
+      model::Weights::allocate(model.config(), model::WeightsUse::kTraining, stream.device);
   CHECK(decoder && weights);
   weights->install(stream, model.weights(version).bytes());
   const kernels::Segment segment{.begin = 0, .len = T};
@@ -123,11 +127,12 @@ std::vector<float> learner_logprobs(const device::Stream& stream, const TinyMode
   return logprobs;
 }
 
-void expect_same(const GroupPayload& a, const GroupPayload& b, const std::string& what) {
+void expect_same(const messages::GroupPayload& a, const messages::GroupPayload& b,
+                 const std::string& what) {
   EXPECT_EQ(a.prompt_tokens, b.prompt_tokens) << what;
   ASSERT_EQ(a.trajectories.size(), b.trajectories.size()) << what;
   for (std::size_t i = 0; i < a.trajectories.size(); ++i) {
-    const Trajectory &x = a.trajectories[i], &y = b.trajectories[i];
+    const messages::Trajectory &x = a.trajectories[i], &y = b.trajectories[i];
     EXPECT_EQ(x.tokens, y.tokens) << what << ", trajectory " << i;
     EXPECT_EQ(x.logprobs, y.logprobs) << what << ", trajectory " << i;  // to the bit
     EXPECT_TRUE(std::ranges::equal(x.versions, y.versions, same)) << what << ", trajectory " << i;
@@ -137,4 +142,4 @@ void expect_same(const GroupPayload& a, const GroupPayload& b, const std::string
   }
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

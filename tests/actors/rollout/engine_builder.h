@@ -11,16 +11,16 @@
 #include "actors/model/checkpoint.h"
 #include "actors/rollout/native_engine.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 
 // The weights of several versions over one configuration.
 class TinyModel {
  public:
   explicit TinyModel(int versions = 1, device::DType dtype = device::DType::kF32,
-                     std::int64_t positions = 128, Family family = Family::kQwen3);
+                     std::int64_t positions = 128, model::Family family = model::Family::kQwen3);
 
-  const ModelConfig& config() const { return config_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const model::ModelConfig& config() const { return config_; }
+  const model::Tokenizer& tokenizer() const { return *tokenizer_; }
   // The weights as a learner publishes them.
   const device::Arena& weights(PolicyVersion version) const {
     return weights_[static_cast<std::size_t>(version.value)];
@@ -36,15 +36,15 @@ class TinyModel {
   void update(NativeEngine& engine, PolicyVersion version) const;
 
  private:
-  ModelConfig config_;
+  model::ModelConfig config_;
   std::vector<device::Arena> weights_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const model::Tokenizer> tokenizer_;
 };
 
 EngineConfig tiny_engine_config();
-GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n = 4);
+messages::GroupWork group_work(std::uint64_t group, std::string prompt, std::int32_t n = 4);
 
-using Payloads = std::map<GroupId, GroupPayload>;
+using Payloads = std::map<GroupId, messages::GroupPayload>;
 
 // gather() adds the groups that the engine has finished; run_to_end() steps until nothing is left
 // to do.
@@ -53,9 +53,10 @@ Payloads run_to_end(Engine& engine);
 
 // The learner's log-probabilities of a trajectory under one version, on the stream's device.
 std::vector<float> learner_logprobs(const device::Stream& stream, const TinyModel& model,
-                                    PolicyVersion version, const GroupPayload& payload,
-                                    const Trajectory& trajectory, float temperature);
+                                    PolicyVersion version, const messages::GroupPayload& payload,
+                                    const messages::Trajectory& trajectory, float temperature);
 
-void expect_same(const GroupPayload& a, const GroupPayload& b, const std::string& what);
+void expect_same(const messages::GroupPayload& a, const messages::GroupPayload& b,
+                 const std::string& what);
 
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

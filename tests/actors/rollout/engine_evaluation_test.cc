@@ -1,4 +1,6 @@
 // Evaluations on the native engine: beside groups, pinned to their version, repeatable.
+//
+// Tests actors/rollout/native_engine.h.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -10,7 +12,7 @@
 
 #include "tests/actors/rollout/engine_builder.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 constexpr PolicyVersion kV0{0}, kV1{1};
@@ -18,7 +20,8 @@ constexpr PolicyVersion kV0{0}, kV1{1};
 const std::vector<std::string> kPrompts{"36+01=", "1+2=3;", "857+164=7+4+0=11;5+6+1=12;", "9",
                                         "123+456=3+6+0=09;2+5+0=07;1+4+0=05;05"};
 
-// As a CPU runs it, and as a GPU does: with a step under way while the next is planned.
+// Runs the engine as a CPU does, and as a GPU does: with a step under way while the next is
+// planned.
 class EngineEvaluation : public ::testing::TestWithParam<bool> {
  protected:
   static EngineConfig base() {
@@ -36,7 +39,7 @@ TEST_P(EngineEvaluation, GroupsAreGeneratedBesideAnEvaluation) {  // WQ-5
   EngineConfig config = base();
   config.args.max_num_seqs = 8;
   config.max_response_length = 4;  // however soon an evaluation's completions end
-  Evaluate evaluation{.evaluation = EvaluationId{9}, .version = kV0};
+  messages::Evaluate evaluation{.evaluation = messages::EvaluationId{9}, .version = kV0};
   for (std::int32_t index = 0; index < 256; ++index)
     evaluation.prompts.push_back({index, kPrompts[0], 1});
   std::map<double, bool> group_came_first;
@@ -51,7 +54,7 @@ TEST_P(EngineEvaluation, GroupsAreGeneratedBesideAnEvaluation) {  // WQ-5
       for (EngineEvent& event : engine->poll()) events.push_back(std::move(event));
     }
     ASSERT_EQ(events.size(), 2u);
-    group_came_first[share] = std::holds_alternative<GroupPayload>(events.front());
+    group_came_first[share] = std::holds_alternative<messages::GroupPayload>(events.front());
   }
   EXPECT_TRUE(group_came_first[0.5]);
   EXPECT_FALSE(group_came_first[1.0]) << "the whole share is the evaluation's";
@@ -64,7 +67,7 @@ TEST_P(EngineEvaluation, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
   const auto engine = model.engine(config);
   engine->submit(group_work(1, kPrompts[0]));
   engine->step();
-  Evaluate evaluation{.evaluation = EvaluationId{9}, .version = kV0};
+  messages::Evaluate evaluation{.evaluation = messages::EvaluationId{9}, .version = kV0};
   for (std::int32_t i = 0; i < 5; ++i)
     evaluation.prompts.push_back({i, kPrompts[static_cast<std::size_t>(i)]});
   evaluation.prompts.push_back({5, "letters"});
@@ -85,8 +88,8 @@ TEST_P(EngineEvaluation, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
 
   // The same completions alone: greedy, so no seed matters.
   const auto other = model.engine(base());
-  for (const EvaluationText& text : done->completions) {
-    other->submit({.evaluation = EvaluationId{1},
+  for (const messages::EvaluationText& text : done->completions) {
+    other->submit({.evaluation = messages::EvaluationId{1},
                    .version = kV0,
                    .prompts = {{0, kPrompts[static_cast<std::size_t>(text.index)]}}});
     while (other->can_step()) other->step();
@@ -99,12 +102,14 @@ TEST_P(EngineEvaluation, EvaluationIsGreedyAndHoldsItsVersion) {  // WQ-1
 // and the greedy completion is that of an evaluation which is greedy.
 TEST_P(EngineEvaluation, EvaluationSamplesRepeatAndTheGreedyOneIsGreedy) {  // EN-4
   const TinyModel model(2);
-  const auto texts_of = [&](std::int32_t max_num_seqs, const EvaluationSampling& sampling) {
+  const auto texts_of = [&](std::int32_t max_num_seqs,
+                            const messages::EvaluationSampling& sampling) {
     EngineConfig config = base();
     config.args.max_num_seqs = max_num_seqs;
     const auto engine = model.engine(config);
     if (max_num_seqs > 8) engine->submit(group_work(1, kPrompts[1]));
-    Evaluate evaluation{.evaluation = EvaluationId{9}, .version = kV0, .sampling = sampling};
+    messages::Evaluate evaluation{
+        .evaluation = messages::EvaluationId{9}, .version = kV0, .sampling = sampling};
     for (std::int32_t i = 0; i < 5; ++i)
       evaluation.prompts.push_back(
           {i, kPrompts[static_cast<std::size_t>(i)], 1000 + static_cast<std::uint64_t>(i)});
@@ -114,12 +119,12 @@ TEST_P(EngineEvaluation, EvaluationSamplesRepeatAndTheGreedyOneIsGreedy) {  // E
       engine->step();
       for (EngineEvent& event : engine->poll())
         if (auto* done = std::get_if<EvaluationDone>(&event))
-          for (EvaluationText& text : done->completions)
+          for (messages::EvaluationText& text : done->completions)
             texts[{text.index, text.sample}] = std::move(text.text);
     }
     return texts;
   };
-  const EvaluationSampling sampled{.n = 6, .temperature = 1, .greedy = true};
+  const messages::EvaluationSampling sampled{.n = 6, .temperature = 1, .greedy = true};
   const auto some = texts_of(8, sampled);
   ASSERT_EQ(some.size(), 5u * 7);
   EXPECT_EQ(texts_of(32, sampled), some);
@@ -135,4 +140,4 @@ TEST_P(EngineEvaluation, EvaluationSamplesRepeatAndTheGreedyOneIsGreedy) {  // E
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -1,11 +1,13 @@
 // A native engine whose weights are damaged.
+//
+// Tests actors/rollout/native_engine.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/actors/rollout/engine_builder.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 class EngineFailure : public ::testing::TestWithParam<bool> {};
@@ -35,4 +37,4 @@ TEST_P(EngineFailure, LogitsThatAreNoNumbersFailTheEngine_EN5) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -11,10 +11,10 @@
 #include "actors/model/parameters.h"
 #include "runtime/base/rng.h"
 #include "runtime/device/parallel.h"
-#include "tests/actors/latency_counts.h"
+#include "tests/actors/messages/latency_counts.h"
 #include "tests/actors/rollout/engine_builder.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 using namespace std::chrono_literals;
@@ -24,16 +24,16 @@ constexpr PolicyVersion kV0{0}, kV1{1};
 const std::vector<std::string> kPrompts{"36+01=", "1+2=3;", "857+164=7+4+0=11;5+6+1=12;", "9",
                                         "123+456=3+6+0=09;2+5+0=07;1+4+0=05;05"};
 
-std::vector<GroupWork> all_groups() {
-  std::vector<GroupWork> groups;
+std::vector<messages::GroupWork> all_groups() {
+  std::vector<messages::GroupWork> groups;
   for (std::size_t i = 0; i < kPrompts.size(); ++i) groups.push_back(group_work(i, kPrompts[i]));
   return groups;
 }
 
 Payloads generate(const TinyModel& model, const EngineConfig& config,
-                  const std::vector<GroupWork>& groups, device::Stream stream = {}) {
+                  const std::vector<messages::GroupWork>& groups, device::Stream stream = {}) {
   const auto engine = model.engine(config, stream);
-  for (const GroupWork& group : groups) engine->submit(group);
+  for (const messages::GroupWork& group : groups) engine->submit(group);
   Payloads payloads = run_to_end(*engine);
   EXPECT_EQ(payloads.size(), groups.size());
   EXPECT_EQ(engine->pages_free(), engine->pages_total()) << "NE-3";
@@ -44,7 +44,7 @@ Payloads generate(const TinyModel& model, const EngineConfig& config,
 void expect_complete(const EngineStats& stats, const Payloads& payloads) {
   std::uint64_t sequences = 0, tokens = 0;
   for (const auto& [id, payload] : payloads)
-    for (const Trajectory& t : payload.trajectories) {
+    for (const messages::Trajectory& t : payload.trajectories) {
       ++sequences;
       tokens += t.tokens.size();
     }
@@ -57,14 +57,15 @@ void expect_complete(const EngineStats& stats, const Payloads& payloads) {
 void expect_same(const Payloads& a, const Payloads& b, const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
   for (const auto& [id, payload] : a)
-    expect_same(payload, b.at(id), what + ", group " + std::to_string(id.value));
+    rollout::expect_same(payload, b.at(id), what + ", group " + std::to_string(id.value));
 }
 
 std::size_t pages_bytes(const TinyModel& model, int pages) {
-  return static_cast<std::size_t>(pages) * KvCache::page_bytes(model.config(), 16);
+  return static_cast<std::size_t>(pages) * model::KvCache::page_bytes(model.config(), 16);
 }
 
-// As a CPU runs it, and as a GPU does: with a step under way while the next is planned.
+// Runs the engine as a CPU does, and as a GPU does: with a step under way while the next is
+// planned.
 class NativeEngineTest : public ::testing::TestWithParam<bool> {
  protected:
   static EngineConfig base() {
@@ -81,11 +82,11 @@ TEST_P(NativeEngineTest, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
   const TinyModel model;
   const EngineConfig config = base();
   Payloads alone;
-  for (const GroupWork& group : all_groups())
+  for (const messages::GroupWork& group : all_groups())
     alone.merge(generate(model, tiny_engine_config(), {group}));
   std::size_t tokens = 0;
   for (const auto& [id, payload] : alone)
-    for (const Trajectory& t : payload.trajectories) tokens += t.tokens.size();
+    for (const messages::Trajectory& t : payload.trajectories) tokens += t.tokens.size();
   EXPECT_GT(tokens, 100u) << "the comparison needs something to compare";
 
   expect_same(alone, generate(model, config, all_groups()), "batched");
@@ -115,7 +116,8 @@ TEST_P(NativeEngineTest, TokensDoNotDependOnTheCompany) {  // NE-1, NE-4, EN-4
 TEST_P(NativeEngineTest, MoreForksThanTheSamplerHasRows) {  // NE-1, EN-4
   const TinyModel model;
   EngineConfig config = base();
-  const std::vector<GroupWork> groups{group_work(1, "9", 11), group_work(2, kPrompts[1], 7)};
+  const std::vector<messages::GroupWork> groups{group_work(1, "9", 11),
+                                                group_work(2, kPrompts[1], 7)};
   const Payloads roomy = generate(model, tiny_engine_config(), groups);
   for (const int sequences : {1, 2, 3}) {
     config.args.max_num_seqs = sequences;
@@ -151,7 +153,7 @@ TEST(NativeEngineAsync, AStepIsQueuedBeforeTheOneBeforeIsTaken) {
 TEST_P(NativeEngineTest, InBf16TokensDoNotDependOnTheCompany) {  // NE-1, NE-4
   const TinyModel model(1, device::DType::kBF16);
   Payloads alone;
-  for (const GroupWork& group : all_groups())
+  for (const messages::GroupWork& group : all_groups())
     alone.merge(generate(model, tiny_engine_config(), {group}));
   EngineConfig config = base();
   config.args.max_num_seqs = 5;
@@ -169,7 +171,7 @@ TEST_P(NativeEngineTest, PreemptedSequencesContinueBitForBit) {  // NE-1
     config.kv_memory_bytes = pages_bytes(model, pages);
     const auto engine = model.engine(config);
     ASSERT_EQ(engine->pages_total(), pages);
-    for (const GroupWork& group : all_groups()) engine->submit(group);
+    for (const messages::GroupWork& group : all_groups()) engine->submit(group);
     const Payloads tight = run_to_end(*engine);
     EXPECT_GT(engine->stats().preemptions, 0u) << pages << " pages";
     expect_complete(engine->stats(), tight);
@@ -188,7 +190,7 @@ TEST_P(NativeEngineTest, LogprobsEqualTheLearnersBitForBit) {  // NE-2
     config.sampling.temperature = temperature;
     config.sampling.top_k = temperature < 1 ? 5 : 0;  // truncation changes no log-probability
     for (const auto& [id, payload] : generate(model, config, all_groups()))
-      for (const Trajectory& t : payload.trajectories)
+      for (const messages::Trajectory& t : payload.trajectories)
         EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV0, payload, t, temperature))
             << device::name(dtype) << ", temperature " << temperature << ", group " << id.value;
   }
@@ -251,11 +253,11 @@ TEST_P(NativeEngineTest, SpansTellWhichVersionSampledWhat) {  // EN-3
     config.kv_on_update = kv;
     config.sampling.min_tokens = 20;
     const auto engine = model.engine(config);
-    for (const GroupWork& group : all_groups()) engine->submit(group);
+    for (const messages::GroupWork& group : all_groups()) engine->submit(group);
     const Payloads payloads = generate_across_update(model, *engine, 10);
     ASSERT_EQ(payloads.size(), kPrompts.size());
     for (const auto& [id, payload] : payloads)
-      for (const Trajectory& t : payload.trajectories) {
+      for (const messages::Trajectory& t : payload.trajectories) {
         ASSERT_EQ(t.versions.size(), 2u);
         EXPECT_EQ(t.versions[0].version, kV0);
         EXPECT_EQ(t.versions[0].begin, 0);
@@ -283,16 +285,16 @@ TEST_P(NativeEngineTest, OldestCountsTheKeysAndValuesThatWereRead) {  // EN-3
   const auto engine = model.engine(config);
   engine->submit(group_work(1, kPrompts[4]));
   const Payloads payloads = generate_across_update(model, *engine, 1);
-  for (const Trajectory& t : payloads.at(GroupId{1}).trajectories) {
+  for (const messages::Trajectory& t : payloads.at(GroupId{1}).trajectories) {
     ASSERT_EQ(t.versions.size(), 1u);
     EXPECT_EQ(t.versions[0].version, kV1) << "sampled by the new version alone";
     EXPECT_EQ(t.oldest, kV0) << "on a prompt that the old one began";
   }
-  // And the pages of that mixed prompt are not offered to others.
+  // The pages of that mixed prompt are not offered to others.
   engine->submit(group_work(2, kPrompts[4]));
   const Payloads fresh = run_to_end(*engine);
   EXPECT_EQ(engine->stats().prefix_cache_hits, 0u);
-  for (const Trajectory& t : fresh.at(GroupId{2}).trajectories) {
+  for (const messages::Trajectory& t : fresh.at(GroupId{2}).trajectories) {
     EXPECT_EQ(t.oldest, kV1);
     EXPECT_EQ(t.logprobs, learner_logprobs({}, model, kV1, fresh.at(GroupId{2}), t, 1.0f));
   }
@@ -319,9 +321,10 @@ TEST_P(NativeEngineTest, WithoutPartialRolloutAnUpdateWaitsForWhatRuns) {  // EN
   ASSERT_TRUE(engine->may_finish_update());
   engine->finish_update(engine->weight_sink().value());
   payloads.merge(run_to_end(*engine));
-  for (const Trajectory& t : payloads.at(GroupId{1}).trajectories)
+  for (const messages::Trajectory& t : payloads.at(GroupId{1}).trajectories)
     EXPECT_EQ(t.versions.front().version, kV0);
-  for (const Trajectory& t : payloads.at(GroupId{2}).trajectories) EXPECT_EQ(t.oldest, kV1);
+  for (const messages::Trajectory& t : payloads.at(GroupId{2}).trajectories)
+    EXPECT_EQ(t.oldest, kV1);
 }
 
 TEST_P(NativeEngineTest, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
@@ -334,8 +337,8 @@ TEST_P(NativeEngineTest, StopStringsEndTheTextAndNotTheTokensBeforeThem) {
     config.sampling.stop.push_back(free.at(GroupId{id}).trajectories[1].text.substr(3, 2));
   int stopped = 0;
   for (const auto& [id, payload] : generate(model, config, all_groups()))
-    for (const Trajectory& t : payload.trajectories) {
-      const std::string all = model.tokenizer().decode(t.tokens, SpecialTokens::kSkip);
+    for (const messages::Trajectory& t : payload.trajectories) {
+      const std::string all = model.tokenizer().decode(t.tokens, model::SpecialTokens::kSkip);
       ASSERT_TRUE(all.starts_with(t.text));
       const std::string cut = all.substr(t.text.size());
       const bool by_string =
@@ -356,7 +359,7 @@ TEST_P(NativeEngineTest, LengthsKeepTheirBounds) {
   config.sampling.stop_token_ids = {5};
   int truncated = 0, stopped = 0;
   for (const auto& [id, payload] : generate(model, config, all_groups()))
-    for (const Trajectory& t : payload.trajectories) {
+    for (const messages::Trajectory& t : payload.trajectories) {
       const auto stops = [](std::int32_t token) { return token == 1 || token == 5; };
       const auto first = std::ranges::find_if(t.tokens, stops);
       if (t.truncated) {
@@ -395,13 +398,13 @@ TEST_P(NativeEngineTest, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
   const TinyModel model(3);
   const auto engine = model.engine(base());
   for (std::uint64_t i = 0; i < 12; ++i) {
-    GroupWork work = group_work(i, kPrompts[i % kPrompts.size()]);
+    messages::GroupWork work = group_work(i, kPrompts[i % kPrompts.size()]);
     work.version = PolicyVersion{static_cast<std::int64_t>(i / 4)};
     work.due = StepId{work.version->value + 2};
     engine->submit(work);
   }
   Payloads payloads = drive(model, *engine, {PolicyVersion{2}, kV0});
-  GroupWork redone = group_work(100, kPrompts[0]);  // an older slot comes back
+  messages::GroupWork redone = group_work(100, kPrompts[0]);  // an older slot comes back
   redone.version = kV0;
   redone.due = StepId{2};
   engine->submit(redone);
@@ -409,7 +412,7 @@ TEST_P(NativeEngineTest, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
   ASSERT_EQ(payloads.size(), 13u);
   for (const auto& [id, payload] : payloads) {
     const PolicyVersion wanted{id.value == 100 ? 0 : static_cast<std::int64_t>(id.value) / 4};
-    for (const Trajectory& t : payload.trajectories) {
+    for (const messages::Trajectory& t : payload.trajectories) {
       ASSERT_EQ(t.versions.size(), 1u);
       EXPECT_EQ(t.versions[0].version, wanted);
       EXPECT_EQ(t.oldest, wanted);
@@ -419,7 +422,7 @@ TEST_P(NativeEngineTest, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
   engine->version_gone(kV0);
   const auto events = engine->poll();
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, UnservableReason::kVersionGone);
+  EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, messages::UnservableReason::kVersionGone);
 }
 
 TEST_P(NativeEngineTest, WhatCannotBeServedIsSaid) {
@@ -430,9 +433,10 @@ TEST_P(NativeEngineTest, WhatCannotBeServedIsSaid) {
   engine->submit(group_work(3, ""));
   const auto events = engine->poll();
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, UnservableReason::kPromptTooLong);
-  EXPECT_EQ(std::get<GroupUnservable>(events[1]).reason, UnservableReason::kCannotEncode);
-  EXPECT_EQ(std::get<GroupUnservable>(events[2]).reason, UnservableReason::kCannotEncode);
+  EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason,
+            messages::UnservableReason::kPromptTooLong);
+  EXPECT_EQ(std::get<GroupUnservable>(events[1]).reason, messages::UnservableReason::kCannotEncode);
+  EXPECT_EQ(std::get<GroupUnservable>(events[2]).reason, messages::UnservableReason::kCannotEncode);
   EXPECT_FALSE(engine->can_step());
 
   EngineConfig config = base();
@@ -459,12 +463,12 @@ TEST_P(NativeEngineTest, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
     config.args.enable_prefix_caching = rng.below(2) == 0;
     config.kv_memory_bytes = pages_bytes(model, 7 + static_cast<int>(rng.below(12)));
     const auto engine = model.engine(config);
-    std::map<GroupId, GroupWork> expected;
+    std::map<GroupId, messages::GroupWork> expected;
     Payloads payloads;
     VersionOffer offer{kV0, kV0};
     for (std::uint64_t i = 0; i < 20; ++i) {
-      GroupWork work = group_work(i, kPrompts[rng.below(kPrompts.size())],
-                                  1 + static_cast<std::int32_t>(rng.below(6)));
+      messages::GroupWork work = group_work(i, kPrompts[rng.below(kPrompts.size())],
+                                            1 + static_cast<std::int32_t>(rng.below(6)));
       work.version = PolicyVersion{
           static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(offer.newest.value + 1)))};
       work.due = StepId{work.version->value + static_cast<std::int64_t>(rng.below(2))};
@@ -495,8 +499,8 @@ TEST_P(NativeEngineTest, RandomSchedulesChangeNothing) {  // NE-1, NE-3, WQ-1
     for (const auto& [id, work] : expected) {
       const auto lone = model.engine(tiny_engine_config());
       lone->submit(work);
-      expect_same(drive(model, *lone, offer).at(id), payloads.at(id),
-                  "group " + std::to_string(id.value));
+      rollout::expect_same(drive(model, *lone, offer).at(id), payloads.at(id),
+                           "group " + std::to_string(id.value));
     }
   }
 }
@@ -505,7 +509,7 @@ TEST_P(NativeEngineTest, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3, SQ-
   const TinyModel model;
   const auto engine = model.engine(base());
   for (int round = 0; round < 3; ++round) {
-    for (const GroupWork& group : all_groups()) engine->submit(group);
+    for (const messages::GroupWork& group : all_groups()) engine->submit(group);
     for (int step = 0; step < 5; ++step) engine->step();
     engine->cancel_all();
     EXPECT_FALSE(engine->can_step());
@@ -513,9 +517,9 @@ TEST_P(NativeEngineTest, CancellingAllFreesAllAndLeavesItUsable) {  // NE-3, SQ-
     EXPECT_EQ(engine->pages_free(), engine->pages_total());
     EXPECT_EQ(engine->stats().sequences_waiting + engine->stats().sequences_running, 0);
   }
-  for (const GroupWork& group : all_groups()) engine->submit(group);
+  for (const messages::GroupWork& group : all_groups()) engine->submit(group);
   EXPECT_EQ(run_to_end(*engine).size(), kPrompts.size());
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

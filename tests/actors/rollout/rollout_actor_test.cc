@@ -12,9 +12,9 @@
 #include "runtime/actor/system.h"
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
-#include "tests/actors/latency_counts.h"
+#include "tests/actors/messages/latency_counts.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,8 +23,8 @@ using actor::Delivery;
 constexpr PolicyVersion kV0{0}, kV1{1}, kV2{2};
 
 // Keeps the messages of a rollout; a test can make it refuse them as a full mailbox does.
-struct Heard final : actor::Target<RolloutEvents> {
-  Delivery post(RolloutEvents event) override {
+struct Heard final : actor::Target<messages::RolloutEvents> {
+  Delivery post(messages::RolloutEvents event) override {
     if (refusals_left > 0) {
       --refusals_left;
       return Delivery::kFull;
@@ -35,14 +35,14 @@ struct Heard final : actor::Target<RolloutEvents> {
   template <class M>
   std::vector<M> all() const {
     std::vector<M> some;
-    for (const RolloutEvents& event : events)
+    for (const messages::RolloutEvents& event : events)
       if (const auto* m = std::get_if<M>(&event)) some.push_back(*m);
     return some;
   }
   std::uint64_t bytes_max() const override { return room; }
-  std::vector<RolloutEvents> events;
+  std::vector<messages::RolloutEvents> events;
   int refusals_left = 0;
-  std::uint64_t room = actor::kBytesUnlimited;  // of one message
+  std::uint64_t room = actor::kBytesUnlimited;  // the largest message that is taken
 };
 
 std::uint64_t checksum_of(PolicyVersion version) {
@@ -116,7 +116,7 @@ struct Fixture {
   explicit Fixture(std::uint64_t seed = 1, FakeEngineConfig engine = engine_config())
       : executor(seed), system(executor, [this](auto&, const Error& why) { failure = why; }) {
     store.executor = &executor;
-    const auto heard_target = std::shared_ptr<actor::Target<RolloutEvents>>(heard);
+    const auto heard_target = std::shared_ptr<actor::Target<messages::RolloutEvents>>(heard);
     ref = system.spawn<RolloutActor>("j/rollout/0", [=, this] {
       return std::make_unique<RolloutActor>(
           RolloutConfig{
@@ -124,7 +124,8 @@ struct Fixture {
           std::make_unique<FakeEngine>(engine),
           std::make_shared<NotingSubscriber>(board, weight_calls, &lose_in_place),
           RolloutActor::Connections{
-              .exchange = actor::Ref<RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
+              .exchange =
+                  actor::Ref<messages::RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
               .write = [this](auto batch, auto done) { store.write(std::move(batch), done); },
               .progress = [this](const char*, Time) { ++beats; }});
     });
@@ -146,15 +147,15 @@ struct Fixture {
   }
   void publish(PolicyVersion version, PolicyVersion oldest) {
     board->publish(version, oldest, checksum_of(version));
-    tell(NewVersion{.version = version,
-                    .oldest_retained = oldest,
-                    .source = {},
-                    .broadcast = {},
-                    .checksum = checksum_of(version)});
+    tell(messages::NewVersion{.version = version,
+                              .oldest_retained = oldest,
+                              .source = {},
+                              .broadcast = {},
+                              .checksum = checksum_of(version)});
   }
   void assign(std::uint64_t first, std::uint64_t count,
               std::optional<PolicyVersion> version = std::nullopt) {
-    Assign work;
+    messages::Assign work;
     for (std::uint64_t i = first; i < first + count; ++i)
       work.groups.push_back({.group = GroupId{i},
                              .attempt = 1,
@@ -164,10 +165,10 @@ struct Fixture {
                              .version = version});
     tell(std::move(work));
   }
-  std::map<GroupId, GroupHeader> generated() const {
-    std::map<GroupId, GroupHeader> groups;
-    for (const Generated& message : heard->all<Generated>())
-      for (const GroupHeader& header : message.groups) {
+  std::map<GroupId, messages::GroupHeader> generated() const {
+    std::map<GroupId, messages::GroupHeader> groups;
+    for (const messages::Generated& message : heard->all<messages::Generated>())
+      for (const messages::GroupHeader& header : message.groups) {
         const bool fresh = groups.emplace(header.group, header).second;
         EXPECT_TRUE(fresh) << "RO-2";
       }
@@ -195,12 +196,13 @@ TEST(RolloutActor, TurnsGroupsIntoPayloadsAndHeaders) {
   f.assign(1, 20);
   EXPECT_FALSE(f.executor.run_until([&] { return !f.generated().empty(); }, 1s))
       << "nothing is published";
-  ASSERT_EQ(f.heard->all<RolloutUp>().size(), 1u);
-  EXPECT_EQ(f.heard->all<RolloutUp>()[0].capacity, 24);
+  ASSERT_EQ(f.heard->all<messages::RolloutUp>().size(), 1u);
+  EXPECT_EQ(f.heard->all<messages::RolloutUp>()[0].capacity, 24);
   f.publish(kV0, kV0);
   ASSERT_TRUE(f.run_until_generated(20));
   for (const auto& [id, header] : f.generated()) {
-    const auto payload = wire::decode<GroupPayload>(f.store.payloads[header.payload.offset]);
+    const auto payload =
+        wire::decode<messages::GroupPayload>(f.store.payloads[header.payload.offset]);
     ASSERT_TRUE(payload);
     EXPECT_EQ(payload->group, id);
     EXPECT_EQ(header.attempt, 1u);
@@ -211,7 +213,7 @@ TEST(RolloutActor, TurnsGroupsIntoPayloadsAndHeaders) {
       EXPECT_EQ(header.trajectories[i].oldest, kV0);
     }
   }
-  EXPECT_EQ(f.heard->all<Generated>()[0].from.incarnation, Incarnation{3});
+  EXPECT_EQ(f.heard->all<messages::Generated>()[0].from.incarnation, Incarnation{3});
   EXPECT_LE(f.store.writes_open_max, kWritesInFlight) << "RO-4";
   EXPECT_GT(f.beats, 0);
   EXPECT_FALSE(f.failure);
@@ -221,11 +223,11 @@ TEST(RolloutActor, InstallsBetweenStepsAndSaysSo) {  // RO-1
   Fixture f;
   f.publish(kV0, kV0);
   f.assign(1, 4);
-  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 1; }, 1s);
+  f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == 1; }, 1s);
   f.executor.run_until([] { return false; }, 4ms);  // they run
   f.publish(kV1, kV0);
   ASSERT_TRUE(f.run_until_generated(4));
-  const auto installed = f.heard->all<Installed>();
+  const auto installed = f.heard->all<messages::Installed>();
   ASSERT_EQ(installed.size(), 2u);
   EXPECT_EQ(installed[1].version, kV1);
   EXPECT_EQ(installed[0].checksum, checksum_of(kV0));
@@ -233,7 +235,7 @@ TEST(RolloutActor, InstallsBetweenStepsAndSaysSo) {  // RO-1
   EXPECT_NEAR(installed[1].seconds, 0.002, 1e-9);
   bool mixed = false;
   for (const auto& [id, header] : f.generated())
-    for (const TrajectoryHeader& t : header.trajectories)
+    for (const messages::TrajectoryHeader& t : header.trajectories)
       mixed |= t.oldest == kV0 && t.newest == kV1;
   EXPECT_TRUE(mixed);
 }
@@ -245,17 +247,17 @@ TEST(RolloutActor, TellsWhatItInstalledBeforeTheFirstTokenByIt_RO1) {
   f.assign(1, 30);
   f.executor.run_until([&] { return !f.generated().empty(); }, 1s);
   f.publish(kV1, kV0);
-  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s);
+  f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == 2; }, 1s);
   f.publish(kV2, kV0);
   ASSERT_TRUE(f.run_until_generated(30));
   std::map<PolicyVersion, std::uint64_t> known;
-  for (const RolloutEvents& event : f.heard->events) {
-    if (const auto* installed = std::get_if<Installed>(&event))
+  for (const messages::RolloutEvents& event : f.heard->events) {
+    if (const auto* installed = std::get_if<messages::Installed>(&event))
       known[installed->version] = installed->checksum;
-    const auto* generated = std::get_if<Generated>(&event);
+    const auto* generated = std::get_if<messages::Generated>(&event);
     if (!generated) continue;
-    for (const GroupHeader& group : generated->groups)
-      for (const TrajectoryHeader& trajectory : group.trajectories)
+    for (const messages::GroupHeader& group : generated->groups)
+      for (const messages::TrajectoryHeader& trajectory : group.trajectories)
         EXPECT_EQ(known[trajectory.newest], checksum_of(trajectory.newest)) << "RO-1";
   }
   EXPECT_EQ(known.size(), 3u);
@@ -264,14 +266,16 @@ TEST(RolloutActor, TellsWhatItInstalledBeforeTheFirstTokenByIt_RO1) {
 TEST(RolloutActor, ABroadcastIsExpectedBeforeItsVersionIsWanted) {
   Fixture f;
   f.board->publish(kV0, kV0, checksum_of(kV0));
-  f.tell(NewVersion{.version = kV0,
-                    .oldest_retained = kV0,
-                    .source = wire::WeightSource{.host = "h", .endpoint = "tcp://h:1"},
-                    .broadcast = wire::BroadcastPlace{.epoch = 3, .sequence = 8},
-                    .checksum = checksum_of(kV0)});
-  ASSERT_TRUE(f.executor.run_until([&] { return !f.heard->all<Installed>().empty(); }, 1s));
+  f.tell(messages::NewVersion{.version = kV0,
+                              .oldest_retained = kV0,
+                              .source = wire::WeightSource{.host = "h", .endpoint = "tcp://h:1"},
+                              .broadcast = wire::BroadcastPlace{.epoch = 3, .sequence = 8},
+                              .checksum = checksum_of(kV0)});
+  ASSERT_TRUE(
+      f.executor.run_until([&] { return !f.heard->all<messages::Installed>().empty(); }, 1s));
   f.publish(kV1, kV0);  // which is not broadcast
-  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
+  ASSERT_TRUE(
+      f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == 2; }, 1s));
   EXPECT_EQ(*f.weight_calls,
             (std::vector<std::string>{"look at tcp://h:1", "expect 0 of 100 at 3/8", "begin 0",
                                       "begin 1"}));
@@ -282,7 +286,8 @@ TEST(RolloutActor, AVersionThatLiesInPlaceIsHeldUntilItIsInstalled) {
   engine.installs_in_place = true;
   Fixture f(1, engine);
   f.publish(kV0, kV0);
-  ASSERT_TRUE(f.executor.run_until([&] { return !f.heard->all<Installed>().empty(); }, 1s));
+  ASSERT_TRUE(
+      f.executor.run_until([&] { return !f.heard->all<messages::Installed>().empty(); }, 1s));
   EXPECT_EQ(*f.weight_calls, (std::vector<std::string>{"begin 0", "held", "cancel"}));
 }
 
@@ -295,14 +300,15 @@ TEST(RolloutActor, AVersionThatLiesInPlaceIsNotHeldWhileTheUpdateWaits) {
   Fixture f(1, engine);
   f.publish(kV0, kV0);
   f.assign(1, 1);
-  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 1; }, 1s);
+  f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == 1; }, 1s);
   f.executor.run_until([] { return false; }, 4ms);  // they run
   f.weight_calls->clear();
   f.publish(kV1, kV0);
   f.executor.run_until([] { return false; }, 10ms);  // as they do still
   EXPECT_TRUE(f.generated().empty());
   EXPECT_EQ(*f.weight_calls, (std::vector<std::string>{"begin 1", "cancel"}));
-  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
+  ASSERT_TRUE(
+      f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == 2; }, 1s));
   EXPECT_EQ(*f.weight_calls,
             (std::vector<std::string>{"begin 1", "cancel", "begin 1", "held", "cancel"}));
 }
@@ -315,9 +321,10 @@ TEST(RolloutActor, AVersionThatIsWithdrawnInItsPlaceIsNotInstalled) {
   f.publish(kV0, kV0);
   ASSERT_TRUE(f.executor.run_until(
       [&] { return std::ranges::count(*f.weight_calls, "begin 0") >= 2; }, 1s));
-  EXPECT_TRUE(f.heard->all<Installed>().empty());
+  EXPECT_TRUE(f.heard->all<messages::Installed>().empty());
   f.lose_in_place = false;
-  EXPECT_TRUE(f.executor.run_until([&] { return !f.heard->all<Installed>().empty(); }, 1s));
+  EXPECT_TRUE(
+      f.executor.run_until([&] { return !f.heard->all<messages::Installed>().empty(); }, 1s));
   EXPECT_FALSE(f.failure);
 }
 
@@ -341,31 +348,33 @@ TEST(RolloutActor, PinnedGroupsGetExactlyTheirVersionOrAreUnservable) {
   f.assign(7, 3, kV2);
   f.assign(10, 1, kV0);  // gone by now, unless it was copied before
   ASSERT_TRUE(f.executor.run_until(
-      [&] { return f.generated().size() + f.heard->all<Unservable>().size() == 10; }, 10s));
+      [&] { return f.generated().size() + f.heard->all<messages::Unservable>().size() == 10; },
+      10s));
   for (const auto& [id, header] : f.generated())
-    for (const TrajectoryHeader& t : header.trajectories) {
+    for (const messages::TrajectoryHeader& t : header.trajectories) {
       EXPECT_EQ(t.oldest, t.newest);
       EXPECT_EQ(t.oldest, id.value <= 3 ? kV1 : id.value >= 7 && id.value < 10 ? kV2 : kV0);
     }
-  for (const Unservable& refused : f.heard->all<Unservable>())
-    EXPECT_EQ(refused.reason, UnservableReason::kVersionGone);
+  for (const messages::Unservable& refused : f.heard->all<messages::Unservable>())
+    EXPECT_EQ(refused.reason, messages::UnservableReason::kVersionGone);
 }
 
 // The publisher has lost the newest version: the rollout asks now and then, and says so.
 TEST(RolloutActor, AVersionThatCannotBeHadIsAskedForNowAndThenAndTold) {
   for (const PolicyVersion oldest_retained : {kV0, kV1, kV2}) {
     Fixture f;
-    f.tell(NewVersion{.version = kV1, .oldest_retained = oldest_retained});
+    f.tell(messages::NewVersion{.version = kV1, .oldest_retained = oldest_retained});
     f.assign(1, 1);
-    f.executor.run_until([&] { return f.heard->all<RolloutStats>().size() >= 5; }, 10s);
+    f.executor.run_until([&] { return f.heard->all<messages::RolloutStats>().size() >= 5; }, 10s);
     EXPECT_LE(f.weight_calls->size(), 2u * 5 * 20) << "a cancel and a begin each 50 ms";
-    const RolloutStats told = f.heard->all<RolloutStats>().back();
+    const messages::RolloutStats told = f.heard->all<messages::RolloutStats>().back();
     EXPECT_EQ(told.missing, kV1);
     EXPECT_NEAR(told.missing_seconds, 5, 0.5);
     f.publish(kV1, kV1);
     EXPECT_TRUE(f.run_until_generated(1));
-    f.executor.run_until([&] { return !f.heard->all<RolloutStats>().back().missing; }, 10s);
-    EXPECT_EQ(f.heard->all<RolloutStats>().back().missing, std::nullopt);
+    f.executor.run_until([&] { return !f.heard->all<messages::RolloutStats>().back().missing; },
+                         10s);
+    EXPECT_EQ(f.heard->all<messages::RolloutStats>().back().missing, std::nullopt);
   }
 }
 
@@ -373,23 +382,27 @@ TEST(RolloutActor, EvaluatesByThePinnedVersion) {
   Fixture f;
   f.publish(kV0, kV0);
   f.assign(1, 6);
-  f.executor.run_until([&] { return f.heard->all<Installed>().size() == 1; }, 1s);
-  f.tell(Evaluate{.evaluation = EvaluationId{5}, .version = kV0, .prompts = {{0, "a"}, {7, "b"}}});
+  f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == 1; }, 1s);
+  f.tell(messages::Evaluate{
+      .evaluation = messages::EvaluationId{5}, .version = kV0, .prompts = {{0, "a"}, {7, "b"}}});
   // An evaluation may come in several messages; one may be empty.
-  f.tell(Evaluate{.evaluation = EvaluationId{5}, .version = kV0, .prompts = {{1, "c"}}});
-  f.tell(Evaluate{.evaluation = EvaluationId{6}, .version = kV0});
+  f.tell(messages::Evaluate{
+      .evaluation = messages::EvaluationId{5}, .version = kV0, .prompts = {{1, "c"}}});
+  f.tell(messages::Evaluate{.evaluation = messages::EvaluationId{6}, .version = kV0});
   f.publish(kV1, kV0);
-  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Evaluated>().size() == 3; }, 10s));
-  EXPECT_EQ(f.heard->all<Installed>().size(), 1u) << "the install waits";
+  ASSERT_TRUE(
+      f.executor.run_until([&] { return f.heard->all<messages::Evaluated>().size() == 3; }, 10s));
+  EXPECT_EQ(f.heard->all<messages::Installed>().size(), 1u) << "the install waits";
   std::set<std::int32_t> indices;
-  for (const Evaluated& done : f.heard->all<Evaluated>())
-    for (const EvaluationText& text : done.completions) {
-      EXPECT_EQ(done.evaluation, EvaluationId{5});
+  for (const messages::Evaluated& done : f.heard->all<messages::Evaluated>())
+    for (const messages::EvaluationText& text : done.completions) {
+      EXPECT_EQ(done.evaluation, messages::EvaluationId{5});
       indices.insert(text.index);
     }
   EXPECT_EQ(indices, (std::set<std::int32_t>{0, 1, 7}));
   ASSERT_TRUE(f.run_until_generated(6));
-  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Installed>().size() == 2; }, 1s));
+  ASSERT_TRUE(
+      f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == 2; }, 1s));
 }
 
 // This happens where the warm start ends while the untrained weights are still being evaluated:
@@ -400,27 +413,31 @@ TEST(RolloutActor, AnUpdateThatWaitedForTheLastRequestIsInstalled) {
   instant.long_every = 1;  // the first evaluation outlasts the copying
   Fixture f(1, instant);
   f.publish(kV0, kV0);
-  f.tell(Evaluate{.evaluation = EvaluationId{1}, .version = kV0, .prompts = {{0, "a"}}});
+  f.tell(messages::Evaluate{
+      .evaluation = messages::EvaluationId{1}, .version = kV0, .prompts = {{0, "a"}}});
   f.publish(kV1, kV0);
-  f.tell(Evaluate{.evaluation = EvaluationId{2}, .version = kV1, .prompts = {{0, "a"}}});
-  ASSERT_TRUE(f.executor.run_until([&] { return f.heard->all<Evaluated>().size() == 2; }, 10s));
-  EXPECT_EQ(f.heard->all<Installed>().back().version, kV1);
+  f.tell(messages::Evaluate{
+      .evaluation = messages::EvaluationId{2}, .version = kV1, .prompts = {{0, "a"}}});
+  ASSERT_TRUE(
+      f.executor.run_until([&] { return f.heard->all<messages::Evaluated>().size() == 2; }, 10s));
+  EXPECT_EQ(f.heard->all<messages::Installed>().back().version, kV1);
 }
 
 TEST(RolloutActor, AnEvaluationThatNoMessageHoldsGoesInSeveral) {
   Fixture f;
   f.heard->room = 150;
   f.publish(kV0, kV0);
-  Evaluate work{.evaluation = EvaluationId{5}, .version = kV0};
+  messages::Evaluate work{.evaluation = messages::EvaluationId{5}, .version = kV0};
   for (std::int32_t i = 0; i < 20; ++i) work.prompts.push_back({i, "p"});
   f.tell(work);
   const auto texts = [&] {
     std::size_t count = 0;
-    for (const Evaluated& part : f.heard->all<Evaluated>()) count += part.completions.size();
+    for (const messages::Evaluated& part : f.heard->all<messages::Evaluated>())
+      count += part.completions.size();
     return count;
   };
   ASSERT_TRUE(f.executor.run_until([&] { return texts() == 20; }, 10s));
-  EXPECT_GT(f.heard->all<Evaluated>().size(), 2u);
+  EXPECT_GT(f.heard->all<messages::Evaluated>().size(), 2u);
 }
 
 // RO-3, RO-5: a group that is being stored while it is handed back is still answered, since no
@@ -431,7 +448,7 @@ TEST(RolloutActor, HandBackForgetsGroupsButNoPayload) {
   f.assign(1, 8);
   ASSERT_TRUE(f.executor.run_until([&] { return f.store.writes_open > 0; }, 1s));
   EXPECT_TRUE(f.store.payloads.empty());
-  f.tell(HandBack{});
+  f.tell(messages::HandBack{});
   f.executor.run_until([] { return false; }, 1s);
   EXPECT_FALSE(f.store.payloads.empty());
   EXPECT_EQ(f.generated().size(), f.store.payloads.size()) << "RO-5";
@@ -450,7 +467,7 @@ TEST(RolloutActor, RetriesAFullLinkAndAFailingStoreAndGivesUpInTheEnd) {
   f.assign(1, 2);
   ASSERT_TRUE(f.run_until_generated(2));
   EXPECT_FALSE(f.failure);
-  EXPECT_TRUE(std::holds_alternative<RolloutUp>(f.heard->events.front())) << "in order";
+  EXPECT_TRUE(std::holds_alternative<messages::RolloutUp>(f.heard->events.front())) << "in order";
   f.store.failures_left = 1000;
   f.assign(3, 1);
   EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
@@ -459,18 +476,18 @@ TEST(RolloutActor, RetriesAFullLinkAndAFailingStoreAndGivesUpInTheEnd) {
 TEST(RolloutActor, UnservablePromptsAndStatisticsAreReported) {
   Fixture f;
   f.publish(kV0, kV0);
-  f.tell(Assign{{{.group = GroupId{9}, .attempt = 2, .n = 4, .prompt = "too long"}}});
+  f.tell(messages::Assign{{{.group = GroupId{9}, .attempt = 2, .n = 4, .prompt = "too long"}}});
   f.assign(1, 2);
   ASSERT_TRUE(f.run_until_generated(2));
-  ASSERT_EQ(f.heard->all<Unservable>().size(), 1u);
-  EXPECT_EQ(f.heard->all<Unservable>()[0].attempt, 2u);
+  ASSERT_EQ(f.heard->all<messages::Unservable>().size(), 1u);
+  EXPECT_EQ(f.heard->all<messages::Unservable>()[0].attempt, 2u);
   ASSERT_TRUE(f.executor.run_until(
       [&] {
-        const auto stats = f.heard->all<RolloutStats>();
+        const auto stats = f.heard->all<messages::RolloutStats>();
         return !stats.empty() && stats.back().generation_tokens > 0;
       },
       5s));
-  const RolloutStats stats = f.heard->all<RolloutStats>().back();
+  const messages::RolloutStats stats = f.heard->all<messages::RolloutStats>().back();
   EXPECT_GT(stats.busy_seconds, 0);
   EXPECT_EQ(stats.requests_running, 0);
   expect_counts_fit(stats.latencies, stats.generation_tokens);
@@ -497,7 +514,7 @@ TEST(RolloutActor, OneSeedGivesTheSameRunTwice) {
     f.publish(kV1, kV0);
     f.run_until_generated(10);
     std::string text;
-    for (const RolloutEvents& event : f.heard->events) text += wire::encode(event);
+    for (const messages::RolloutEvents& event : f.heard->events) text += wire::encode(event);
     for (const std::string& payload : f.store.payloads) text += payload;
     return checksum64(std::as_bytes(std::span(text)));
   };
@@ -505,4 +522,4 @@ TEST(RolloutActor, OneSeedGivesTheSameRunTwice) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -4,18 +4,18 @@
 
 #include <algorithm>
 
-#include "tests/actors/latency_counts.h"
+#include "tests/actors/messages/latency_counts.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 using namespace std::chrono_literals;
 
 TEST(SequenceTimes, ValuesFallIntoTheBucketOfTheNextBound) {
-  for (const LatencyFamily& family : kLatencyFamilies) {
+  for (const messages::LatencyFamily& family : messages::kLatencyFamilies) {
     EXPECT_TRUE(std::ranges::is_sorted(family.bounds, std::ranges::less_equal{})) << family.name;
-    Latencies latencies;
-    Histogram& histogram = latencies.*family.histogram;
+    messages::Latencies latencies;
+    messages::Histogram& histogram = latencies.*family.histogram;
     observe(histogram, family.bounds, 0);
     observe(histogram, family.bounds, family.bounds.front(), 2);
     observe(histogram, family.bounds, family.bounds.front() * 1.01);
@@ -30,7 +30,7 @@ TEST(SequenceTimes, ValuesFallIntoTheBucketOfTheNextBound) {
 }
 
 TEST(SequenceTimes, ASequenceIsSeenFromItsSubmissionToItsEnd) {  // ST-1, ST-2
-  Latencies latencies;
+  messages::Latencies latencies;
   const Time start{};
   SequenceTimes times{.submitted = start};
   note_first_run(latencies, times, start + 400ms, 2);
@@ -53,4 +53,4 @@ TEST(SequenceTimes, ASequenceIsSeenFromItsSubmissionToItsEnd) {  // ST-1, ST-2
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

@@ -9,14 +9,14 @@
 
 #include "runtime/base/rng.h"
 
-namespace tandem::actors {
+namespace tandem::rollout {
 namespace {
 
 constexpr PolicyVersion kV0{0}, kV1{1}, kV2{2};
 
 Request group(std::uint64_t id, std::int64_t due,
               std::optional<PolicyVersion> pinned = std::nullopt) {
-  return request_of(GroupWork{
+  return request_of(messages::GroupWork{
       .group = GroupId{id}, .due = StepId{due}, .n = 2, .prompt = "p", .version = pinned});
 }
 
@@ -273,8 +273,8 @@ TEST(WorkQueue, RandomWorkIsAllServed) {  // WQ-1, WQ-2, WQ-4, WQ-5
 TEST(OpenEvaluations, EachPromptHasItsSamplesAndOneGreedyCompletion) {
   OpenEvaluations evaluations;
   std::vector<Request> requests;
-  const EvaluationSampling sampling{.n = 3, .temperature = 0.5, .greedy = true};
-  evaluations.open({.evaluation = EvaluationId{4},
+  const messages::EvaluationSampling sampling{.n = 3, .temperature = 0.5, .greedy = true};
+  evaluations.open({.evaluation = messages::EvaluationId{4},
                     .version = kV1,
                     .sampling = sampling,
                     .prompts = {{7, "a", 70}, {9, "b", 90}, {11, "c", 110}}},
@@ -286,7 +286,7 @@ TEST(OpenEvaluations, EachPromptHasItsSamplesAndOneGreedyCompletion) {
   for (const std::int32_t sample : {0, 1, 2}) EXPECT_FALSE(is_greedy(sampling, sample));
   EXPECT_TRUE(is_greedy(sampling, 3));
   const auto key = [&](std::size_t i) { return std::get<EvaluationKey>(requests[i].key); };
-  std::vector<Trajectory> four(4);
+  std::vector<messages::Trajectory> four(4);
   for (std::size_t i = 0; i < four.size(); ++i) four[i].text = std::to_string(i);
   evaluations.completed(key(1), four);
   evaluations.unservable(key(2));
@@ -294,7 +294,7 @@ TEST(OpenEvaluations, EachPromptHasItsSamplesAndOneGreedyCompletion) {
   evaluations.completed(key(0), four);
   const auto done = evaluations.take_done();
   ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].evaluation, EvaluationId{4});
+  EXPECT_EQ(done[0].evaluation, messages::EvaluationId{4});
   EXPECT_EQ(done[0].unservable, std::vector<std::int32_t>{11});
   ASSERT_EQ(done[0].completions.size(), 8u);
   EXPECT_EQ(done[0].completions[2].index, 9);
@@ -303,4 +303,4 @@ TEST(OpenEvaluations, EachPromptHasItsSamplesAndOneGreedyCompletion) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::rollout

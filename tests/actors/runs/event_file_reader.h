@@ -20,7 +20,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 using Scalars = std::map<std::string, float>;            // by tag
 using ScalarsOfSteps = std::map<std::int64_t, Scalars>;  // by step
@@ -128,7 +128,7 @@ inline std::optional<ReadEvent> event_of(std::string_view data) {
   return event;
 }
 
-// Up to the first record that is torn or damaged, as TensorBoard does.
+// Reads up to the first record that is torn or damaged, as TensorBoard does.
 inline std::vector<ReadEvent> read_event_file(const std::filesystem::path& path) {
   const std::string file = read_file(path).value();
   std::vector<ReadEvent> events;
@@ -157,7 +157,7 @@ inline std::vector<std::filesystem::path> event_files_in(const std::filesystem::
   return files;
 }
 
-// What TensorBoard shows of a folder.
+// The scalars that TensorBoard shows of a folder.
 inline ScalarsOfSteps shown_of(const std::filesystem::path& folder) {
   ScalarsOfSteps shown;
   for (const auto& file : event_files_in(folder))
@@ -172,7 +172,7 @@ inline ScalarsOfSteps shown_of(const std::filesystem::path& folder) {
   return shown;
 }
 
-// What a metrics.jsonl holds of steps that TensorBoard can show, its numbers as floats.
+// The scalars in a metrics.jsonl of steps that TensorBoard can show, as floats.
 inline ScalarsOfSteps scalars_in(const std::filesystem::path& metrics) {
   ScalarsOfSteps held;
   std::ifstream lines(metrics);
@@ -187,4 +187,4 @@ inline ScalarsOfSteps scalars_in(const std::filesystem::path& metrics) {
   return held;
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

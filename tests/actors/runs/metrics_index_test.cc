@@ -9,13 +9,13 @@
 #include "runtime/base/file.h"
 #include "tests/actors/runs/run_folder.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr StepRange kAll{0, std::int64_t{1} << 53};
-constexpr std::uint64_t kMarks = 8 * kMarkBytes;  // what two looks at the marks read, and more
+constexpr std::uint64_t kMarks = 8 * kMarkBytes;  // more than two looks at the marks read
 
 std::string line(std::int64_t step, double reward) {
   return R"({"step":)" + std::to_string(step) + R"(,"critic/rewards/mean":)" +
@@ -227,4 +227,4 @@ TEST_F(MetricsIndexTest, AnIndexThatIsFullKeepsItsPeaks) {  // MX-3
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runs

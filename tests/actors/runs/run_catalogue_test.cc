@@ -6,7 +6,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/runs/run_folder.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,8 +87,8 @@ TEST_F(RunCatalogueTest, ARunThatNeverStartedIsNotOfferedForAResume) {
   EXPECT_EQ(message.find("--resume"), std::string::npos) << message;
 }
 
-// Of a run with a result and of one that was killed: the words are those of the newest job, the
-// figures those of the run.
+// This holds for a run with a result and for one that was killed: the words are those of the newest
+// job, the figures those of the run.
 TEST_F(RunCatalogueTest, ARunWhoseResumeLedToNothingSaysSoAndStandsWhereItStood) {
   const std::string outcome =
       R"({"state":"Cancelled","reason":"CancelledByUser","message":"cancelled by the user"})";
@@ -172,4 +172,4 @@ TEST_F(RunCatalogueTest, ADeletedRunIsWhollyGoneAndItsNumberIsNotGivenAgain) {  
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -18,7 +18,8 @@ std::atomic<int> disk_waits = 0;
 
 }  // namespace
 
-// The C library's, with a count: what SQLite calls to have something on the disk.
+// Replace the C library's functions, which SQLite calls to have something on the disk, and count
+// the calls.
 extern "C" int fsync(int fd) {
   ++disk_waits;
   return static_cast<int>(syscall(SYS_fsync, fd));
@@ -28,7 +29,7 @@ extern "C" int fdatasync(int fd) {
   return static_cast<int>(syscall(SYS_fdatasync, fd));
 }
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,14 +68,14 @@ TEST_F(RunFilesTest, AnEarlierResultIsKeptAsideOnceTheRunIsTakenUp) {
 
 TEST_F(RunFilesTest, JournalWaitsForTheDiskOnlyWhereItIsAskedTo) {
   const auto files = open();
-  const std::vector<JournalEvent> events = {LeaseExpired{GroupId{1}}};
+  const std::vector<exchange::JournalEvent> events = {exchange::LeaseExpired{GroupId{1}}};
   disk_waits = 0;
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(files->journal(events, Durability::kKill));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(files->journal(events, sqlite::Durability::kKill));
   EXPECT_EQ(disk_waits, 0);
-  ASSERT_TRUE(files->journal(events, Durability::kPowerCut));
+  ASSERT_TRUE(files->journal(events, sqlite::Durability::kPowerCut));
   EXPECT_GT(disk_waits, 0);
   disk_waits = 0;
-  ASSERT_TRUE(files->journal(events, Durability::kKill));
+  ASSERT_TRUE(files->journal(events, sqlite::Durability::kKill));
   EXPECT_EQ(disk_waits, 0);
 }
 
@@ -105,13 +106,13 @@ TEST_F(RunFilesTest, AFormerJobFileStaysUnderItsNumber) {
 
 TEST_F(RunFilesTest, SamplesOfAllLivesTogetherAreBounded) {
   ASSERT_TRUE(open()->sample("{}"));
-  fs::resize_file(folder_ / "samples.jsonl", kSamplesBytesMax - 4);
+  fs::resize_file(folder_ / "samples.jsonl", exchange::kSamplesBytesMax - 4);
   for (int incarnation = 0; incarnation < 3; ++incarnation) {
     const auto files = open();
     EXPECT_EQ(files->sample("{}").value(), incarnation > 0) << "the first one finds room";
     EXPECT_EQ(files->sample("{}").value(), incarnation == 0) << "it is said once";
   }
-  EXPECT_EQ(fs::file_size(folder_ / "samples.jsonl"), kSamplesBytesMax - 1);
+  EXPECT_EQ(fs::file_size(folder_ / "samples.jsonl"), exchange::kSamplesBytesMax - 1);
 }
 
 TEST_F(RunFilesTest, TheBestCheckpointHasALink) {
@@ -128,4 +129,4 @@ TEST_F(RunFilesTest, TheBestCheckpointHasALink) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runs

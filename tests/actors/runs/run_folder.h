@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace tandem::actors {
+namespace tandem::runs {
 
 class RunFolder {
  public:
@@ -36,4 +36,4 @@ class RunFolder {
   std::filesystem::path home;
 };
 
-}  // namespace tandem::actors
+}  // namespace tandem::runs

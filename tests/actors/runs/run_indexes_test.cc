@@ -5,7 +5,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/runs/run_folder.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 nlohmann::json last_step(RunIndexes& indexes, const std::filesystem::path& run) {
@@ -60,4 +60,4 @@ TEST(RunIndexes, TheRunThatNobodyAskedForLongestGoesFirst) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -13,7 +13,7 @@
 #include "tests/actors/exchange/state/every_event.h"
 #include "tests/actors/runs/run_folder.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,13 +41,13 @@ class RunJournalTest : public testing::Test {
 };
 
 TEST_F(RunJournalTest, EveryEventComesBackAsItWas) {
-  const std::vector<JournalEvent> events = every_event();
+  const std::vector<exchange::JournalEvent> events = exchange::every_event();
   std::set<std::size_t> kinds;
-  for (const JournalEvent& event : events) kinds.insert(event.index());
-  ASSERT_EQ(kinds.size(), std::variant_size_v<JournalEvent>) << "every_event() lacks one";
-  ASSERT_TRUE(open().append(events, 1234, Durability::kKill));
+  for (const exchange::JournalEvent& event : events) kinds.insert(event.index());
+  ASSERT_EQ(kinds.size(), std::variant_size_v<exchange::JournalEvent>) << "every_event() lacks one";
+  ASSERT_TRUE(open().append(events, 1234, sqlite::Durability::kKill));
   std::size_t at = 0;
-  const auto read = open().read([&](const JournalEntry& entry) {
+  const auto read = open().read([&](const exchange::JournalEntry& entry) {
     ASSERT_LT(at, events.size());
     EXPECT_EQ(entry.time_ms, 1234);
     EXPECT_EQ(wire::encode(entry.event), wire::encode(events[at])) << "event " << at;
@@ -63,20 +63,20 @@ sqlite::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
 sqlite::Sqlite::Value value_of(const std::string& text) {
   return text.empty() ? sqlite::Sqlite::Value{} : sqlite::Sqlite::Value{text};
 }
-sqlite::Sqlite::Row as_row(const JournalRow& row) {
+sqlite::Sqlite::Row as_row(const exchange::JournalRow& row) {
   return {row.kind,           value_of(row.group),   value_of(row.lease),    value_of(row.holder),
           value_of(row.step), value_of(row.version), value_of(row.position), value_of(row.detail)};
 }
 
 TEST_F(RunJournalTest, TheViewHasTheRowsOfEveryEvent) {
   std::int64_t seq = 0;
-  for (const JournalEvent& event : every_event()) {
-    ASSERT_TRUE(open().append(std::span(&event, 1), 1, Durability::kKill));
+  for (const exchange::JournalEvent& event : exchange::every_event()) {
+    ASSERT_TRUE(open().append(std::span(&event, 1), 1, sqlite::Durability::kKill));
     ++seq;
-    const JournalRows expected = rows_of(event);
+    const exchange::JournalRows expected = rows_of(event);
     std::multiset<sqlite::Sqlite::Row> wanted, found;
     if (!expected.of_event.kind.empty()) wanted.insert(as_row(expected.of_event));
-    for (const JournalRow& row : expected.of_groups) wanted.insert(as_row(row));
+    for (const exchange::JournalRow& row : expected.of_groups) wanted.insert(as_row(row));
     for (const sqlite::Sqlite::Row& row :
          rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal "
               "WHERE seq = " +
@@ -90,21 +90,23 @@ TEST_F(RunJournalTest, TheViewHasTheRowsOfEveryEvent) {
 // README's query: one row for each group, its last among admitted, trained and discarded.
 TEST_F(RunJournalTest, TheLastRowOfAGroupTellsWhatBecameOfIt) {
   const auto admitted = [](std::uint64_t group) {
-    return GroupAdmitted{.group = GroupId{group}, .position = 0, .slot = {}};
+    return exchange::GroupAdmitted{.group = GroupId{group}, .position = 0, .slot = {}};
   };
-  const std::vector<JournalEvent> events = {
+  const std::vector<exchange::JournalEvent> events = {
       admitted(1),
       admitted(2),
       admitted(3),
       admitted(4),
-      BatchFormed{StepId{0}, {GroupId{1}, GroupId{2}}},
-      StepTrained{.step = StepId{0}, .groups = {GroupId{1}, GroupId{2}}, .publication = {}},
-      GroupDiscarded{GroupId{3}, scheduler::DiscardReason::kZeroVariance},
-      LiveDiscarded{scheduler::DiscardReason::kCancelled, {GroupId{4}}},
-      RunResumed{.checkpoint = StepId{1},
-                 .groups = {{.group = GroupId{4}, .position = 3, .slot = {}, .discarded = {}}}},
-      StepTrained{.step = StepId{1}, .groups = {GroupId{4}}, .publication = {}}};
-  ASSERT_TRUE(open().append(events, 1, Durability::kKill));
+      exchange::BatchFormed{StepId{0}, {GroupId{1}, GroupId{2}}},
+      exchange::StepTrained{
+          .step = StepId{0}, .groups = {GroupId{1}, GroupId{2}}, .publication = {}},
+      exchange::GroupDiscarded{GroupId{3}, scheduler::DiscardReason::kZeroVariance},
+      exchange::LiveDiscarded{scheduler::DiscardReason::kCancelled, {GroupId{4}}},
+      exchange::RunResumed{
+          .checkpoint = StepId{1},
+          .groups = {{.group = GroupId{4}, .position = 3, .slot = {}, .discarded = {}}}},
+      exchange::StepTrained{.step = StepId{1}, .groups = {GroupId{4}}, .publication = {}}};
+  ASSERT_TRUE(open().append(events, 1, sqlite::Durability::kKill));
   const auto counts = rows(
       "select kind, count(*) from (select kind, max(seq) from journal where kind in ('admitted', "
       "'trained', 'discarded') group by group_id) group by kind order by kind");
@@ -130,41 +132,42 @@ TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
 }
 
 // Steps of a trip that many groups take at one moment, by several holders.
-std::vector<JournalEvent> trips(std::uint64_t first, std::uint64_t groups) {
-  const Sender holders[] = {{"job-1/rollout/0", Incarnation{3}},
-                            {"job-1/rollout/1", Incarnation{4}}};
-  std::vector<JournalEvent> events;
+std::vector<exchange::JournalEvent> trips(std::uint64_t first, std::uint64_t groups) {
+  const messages::Sender holders[] = {{"job-1/rollout/0", Incarnation{3}},
+                                      {"job-1/rollout/1", Incarnation{4}}};
+  std::vector<exchange::JournalEvent> events;
   for (std::uint64_t g = first; g < first + groups; ++g)
-    events.push_back(GroupAdmitted{GroupId{g}, static_cast<std::int64_t>(g), {}});
+    events.push_back(exchange::GroupAdmitted{GroupId{g}, static_cast<std::int64_t>(g), {}});
   for (std::uint64_t g = first; g < first + groups; ++g)
-    events.push_back(
-        RolloutLeased{GroupId{g}, scheduler::LeaseId{g + 100}, holders[g % 2], PolicyVersion{7}});
+    events.push_back(exchange::RolloutLeased{GroupId{g}, scheduler::LeaseId{g + 100},
+                                             holders[g % 2], PolicyVersion{7}});
   for (std::uint64_t g = first; g < first + groups; ++g) {
-    GroupHeader header{.group = GroupId{g}, .attempt = static_cast<std::uint32_t>(g) + 100};
+    messages::GroupHeader header{.group = GroupId{g},
+                                 .attempt = static_cast<std::uint32_t>(g) + 100};
     header.payload = {
         .node = "job-1", .segment = 1, .offset = g * 400, .bytes = 400, .checksum = g * g};
     header.trajectories.assign(8, {.oldest = {7}, .newest = {7}, .completion_tokens = 4});
-    events.push_back(GroupGenerated{holders[g % 2], std::move(header)});
+    events.push_back(exchange::GroupGenerated{holders[g % 2], std::move(header)});
   }
   for (std::uint64_t g = first; g < first + groups; ++g)
-    events.push_back(GroupHandedBack{GroupId{g}, scheduler::LeaseId{g}, holders[0],
-                                     "said \"no\" to " + std::to_string(g)});
+    events.push_back(exchange::GroupHandedBack{GroupId{g}, scheduler::LeaseId{g}, holders[0],
+                                               "said \"no\" to " + std::to_string(g)});
   return events;
 }
 
 // Groups that take a step together share a row of the table, and the view shows each as alone.
 TEST_F(RunJournalTest, GroupsThatTakeAStepTogetherAreStoredTogether) {
-  const std::vector<JournalEvent> events = trips(1, 64);
-  ASSERT_TRUE(open().append(events, 5, Durability::kKill));
+  const std::vector<exchange::JournalEvent> events = trips(1, 64);
+  ASSERT_TRUE(open().append(events, 5, sqlite::Durability::kKill));
   EXPECT_EQ(rows("SELECT seq FROM events").size(), 4u) << "one for each step of the trip";
   std::multiset<sqlite::Sqlite::Row> wanted, found;
-  for (const JournalEvent& event : events) wanted.insert(as_row(rows_of(event).of_event));
+  for (const exchange::JournalEvent& event : events) wanted.insert(as_row(rows_of(event).of_event));
   for (const sqlite::Sqlite::Row& row :
        rows("SELECT kind, group_id, lease, holder, step, version, position, detail FROM journal"))
     found.insert(row);
   EXPECT_EQ(found, wanted);
   std::size_t at = 0;
-  ASSERT_TRUE(open().read([&](const JournalEntry& entry) {
+  ASSERT_TRUE(open().read([&](const exchange::JournalEntry& entry) {
     ASSERT_LT(at, events.size());
     EXPECT_EQ(wire::encode(entry.event), wire::encode(events[at])) << "event " << at;
     ++at;
@@ -178,17 +181,17 @@ TEST_F(RunJournalTest, AGroupsTripTakesFewBytes) {
     return rows("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()");
   };
   for (std::uint64_t batch = 0; batch < 50; ++batch)
-    ASSERT_TRUE(journal.append(trips(1 + batch * 64, 64), 5, Durability::kKill));
+    ASSERT_TRUE(journal.append(trips(1 + batch * 64, 64), 5, sqlite::Durability::kKill));
   EXPECT_LT(std::get<std::int64_t>(size()[0][0]) / (50 * 64), 300) << "bytes of a group";
 }
 
 TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
-  ASSERT_TRUE(open().append(every_event(), 1, Durability::kKill));
+  ASSERT_TRUE(open().append(exchange::every_event(), 1, sqlite::Durability::kKill));
   ASSERT_TRUE(sqlite::Sqlite::open((run_ / "journal.sqlite").string(),
                                    "UPDATE events SET body = x'c1' WHERE seq = 3")
                   .has_value());
   int taken = 0;
-  const auto read = open().read([&](const JournalEntry&) { ++taken; });
+  const auto read = open().read([&](const exchange::JournalEntry&) { ++taken; });
   ASSERT_FALSE(read.has_value());
   EXPECT_NE(read.error().message.find("row 3 of the journal is damaged"), std::string::npos)
       << read.error().message;
@@ -196,4 +199,4 @@ TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -4,7 +4,7 @@
 #include "runtime/base/json.h"
 #include "tests/actors/runs/run_folder.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ TEST_F(SampleIndexTest, DamagedLinesAndIndexesAreNoSamples) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runs

@@ -13,7 +13,7 @@
 #include "tests/actors/runs/event_file_reader.h"
 #include "tests/actors/runs/run_folder.h"
 
-namespace tandem::actors {
+namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,7 +144,7 @@ TEST_F(TensorboardTest, TB1ARunWithoutEventFilesGetsItsHistory) {
   const auto events = read_event_file(event_files_in(events_).at(0));
   ASSERT_EQ(events.size(), 2992u);
   EXPECT_FALSE(events[1].is_start);
-  // Of the run's clock line 1 is at 1002 s and line 2989 at 6978 s.
+  // On the run's clock line 1 is at 1002 s and line 2989 at 6978 s.
   EXPECT_NEAR(events[2989].wall_time - events[1].wall_time, 5976, 0.001);
 }
 
@@ -242,4 +242,4 @@ TEST_F(TensorboardTest, AFolderThatCannotBeWrittenIsSaidOnceAndTheMetricsGoOn) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::runs

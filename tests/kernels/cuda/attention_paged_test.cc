@@ -1,5 +1,7 @@
 // AT-1 on a GPU: each way in which paged attention may divide its work (chunks, splits, shared
 // prefixes, recorded steps) gives the bits of packed attention.
+//
+// Tests kernels/ops/attention.h.
 #include <algorithm>
 
 #include "kernels/ops/attention.h"
@@ -189,8 +191,8 @@ TEST_P(CudaAttention, At1ChunkedPrefillHasTheBitsOfPacked) {
   }
 }
 
-// More splits than a decode step, in bf16, takes side by side. What the first two splits sum up,
-// the next two take away again: the result is the roundings, so none can differ.
+// More splits than a decode step, in bf16, takes side by side. The next two splits cancel the sums
+// of the first two: the result is the roundings, so none can differ.
 TEST_F(CudaTest, At1DecodeOfManySplitsHasTheBitsOfPacked) {
   constexpr DType dtype = DType::kBF16;
   constexpr std::int64_t kHalf = 2 * kSplitPositions, kPeriods = 3;

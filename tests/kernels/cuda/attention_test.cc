@@ -81,7 +81,7 @@ TEST_P(CudaAttention, NoSequencesAreNoWork) {
   EXPECT_TRUE(q.values().empty());
 }
 
-// What follows a row, and what shares its batch, does not touch it.
+// A row's result depends neither on later rows nor on other sequences of the batch.
 TEST_P(CudaAttention, At1ARowDependsOnItsPositionsAlone) {
   const DType dtype = GetParam();
   constexpr std::int32_t kKept = 70, kAll = 100;
@@ -163,7 +163,7 @@ void expect_backward(const Stream& gpu, DType dtype, const Batch& batch) {
 TEST_P(CudaAttention, At2BackwardMatchesTheCpu) {
   const DType dtype = GetParam();
   for (const HeadShape& heads : head_shapes(dtype)) {
-    // On the emulator the slowest of all; 16 is padded as 64 is, and 144 as 256.
+    // These two are the slowest of all on the emulator; 16 is padded as 64 is, and 144 as 256.
     if (emulated() && dtype == DType::kBF16 && (heads.d == 64 || heads.d == 144)) continue;
     SCOPED_TRACE(testing::Message() << heads.h << "/" << heads.g << " x " << heads.d);
     const Batch batch = batch_for(heads, dtype, 4);

@@ -55,13 +55,13 @@ class Operand {
           std::span<const float> values);
   Operand(const Stream& stream, std::initializer_list<std::int64_t> shape,
           std::span<const std::int32_t> values);
-  // Not initialised: NaN, or for i32 a number that no operator writes.
+  // An operand without values: every element is NaN, or for i32 a number that no operator writes.
   static Operand poisoned(const Stream& stream, DType dtype,
                           std::initializer_list<std::int64_t> shape);
 
   const TensorView& view() const { return view_; }
   operator TensorView() const { return view_; }
-  // Waits for the stream. Of a floating dtype; of i32.
+  // Both wait for the stream. values() is for a floating dtype, integers() for i32.
   Floats values() const;
   std::vector<std::int32_t> integers() const;
 

@@ -50,7 +50,7 @@ TEST_P(CudaEmbedding, ForwardCopiesRows) {
   }
 }
 
-// Tokens ascending on every device: equal, not only close.
+// The tokens are added in ascending order on every device: the results are equal, not only close.
 TEST_P(CudaEmbedding, BackwardGivesTheCpusBits) {
   const DType dtype = GetParam();
   for (const auto [t, v, c] : shapes()) {

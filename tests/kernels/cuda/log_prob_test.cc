@@ -156,8 +156,8 @@ TEST_P(CudaLogProb, BackwardGivesTheCpusBitsAndMayWriteOverItsInput) {
   }
 }
 
-// Logits in f32 and a gradient in bf16: the f32 gradient, rounded, on packs and off their
-// alignment.
+// The logits are in f32 and the gradient in bf16: it is the f32 gradient, rounded, on packs and off
+// their alignment.
 TEST_F(CudaLogProbF32, BackwardMayRoundItsGradient) {
   for (const auto [r, v] : shapes()) {
     for (const std::int64_t offset : {0, 1}) {

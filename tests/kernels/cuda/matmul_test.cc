@@ -116,8 +116,8 @@ TEST_P(CudaMatmul, BackwardMatchesTheCpu) {
   }
 }
 
-// Logits: bf16 operands, f32 sums that nothing rounds. Into dense rows, rows apart, and rows that
-// begin off the alignment of the library.
+// Logits: bf16 operands, f32 sums that nothing rounds. They are written into dense rows, rows
+// apart, and rows that begin off the alignment of the library.
 TEST_F(CudaMatmulF32, OutputOfBf16OperandsIsNotRounded) {
   for (const auto [m, k, n] : shapes()) {
     SCOPED_TRACE(testing::Message() << m << " x " << k << " x " << n);
@@ -181,7 +181,7 @@ TEST_P(CudaMatmul, Mm2RowsDoNotDependOnTheirBatch) {  // MM-2
     const Floats together = y.values();
     for (const std::int64_t count : {1L, 2L, 15L, 17L, 63L, 65L, 255L, 257L, 1025L, m / 3, m - 1}) {
       if (count >= m) continue;
-      // At the front, where a row is aligned whatever its length.
+      // The rows are those at the front, where a row is aligned whatever its length.
       matmul(gpu(), MatmulPlain{.x = rows(x, 0, count), .weight = w, .y = rows(part, 0, count)});
       const Floats alone = part.values();
       EXPECT_TRUE(
@@ -217,7 +217,7 @@ TEST_P(CudaMatmul, StridedOperandsGiveTheSameProduct) {
       EXPECT_EQ(row[n + 1], 7.0f);
     }
     const Operand xs(gpu(), dtype, {m, k}, dense);
-    // Not rounded: of two that are, one may be rounded up and the other down.
+    // This result is not rounded: of two rounded ones, one may be rounded up and the other down.
     const Operand y = Operand::poisoned(gpu(), DType::kF32, {m, n});
     matmul(gpu(), MatmulPlain{.x = xs, .weight = w, .y = y});
     expect_close(inside, y.values(), dtype);
@@ -227,7 +227,7 @@ TEST_P(CudaMatmul, StridedOperandsGiveTheSameProduct) {
   }
 }
 
-// What the library made for a shape serves its recording, which may make nothing.
+// The plan that the library made for a shape also serves the recording, which may make nothing.
 TEST_P(CudaMatmul, AProductThatRanBeforeCanBeRecorded) {
   const DType dtype = GetParam();
   for (const auto [m, k, n] : {Shape{9, 32, 24}, Shape{5, 7, 3}}) {

@@ -151,7 +151,7 @@ TEST_P(CudaRmsNorm, BackwardMatchesTheCpu) {
     expect_close(dxs.values(), dx_cpu, dtype);
     expect_close(dws.values(), dw_cpu, DType::kF32);
 
-    // Written instead of added, over dy itself.
+    // dx is written instead of added, over dy itself.
     op.dx = op.dy;
     op.output = Output::kWrite;
     rms_norm(gpu(), op);

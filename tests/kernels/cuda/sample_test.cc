@@ -29,7 +29,8 @@ Draws on_cpu(const Floats& logits, const std::vector<RowSampling>& rows) {
   return draws;
 }
 
-// All rows that ban tokens must ban the same ones. As many rows of logits as draws, or fewer.
+// All rows that ban tokens must ban the same ones. There are as many rows of logits as draws, or
+// fewer.
 Draws on_gpu(const Stream& gpu, DType dtype, const Floats& logits, std::vector<RowSampling> rows,
              std::int64_t logit_rows = 0) {
   const std::int64_t r = std::ssize(rows), l = logit_rows > 0 ? logit_rows : r;

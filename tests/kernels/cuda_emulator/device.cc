@@ -48,7 +48,8 @@ std::vector<int> visible() {
   return seen;
 }
 
-// Where a thread keeps its current device: not in a thread-local, for those are shared memory.
+// The key under which a thread keeps its current device. A thread-local would not do: those are
+// shared memory.
 pthread_key_t device_key() {
   static const pthread_key_t key = [] {
     pthread_key_t made{};
@@ -135,7 +136,7 @@ const char* cudaGetErrorName(cudaError_t error) {
 const char* cudaGetErrorString(cudaError_t) { return "as emulated"; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 
-// No driver where a test says so.
+// There is no driver where a test says so.
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = std::getenv("TANDEM_EMULATED_WITHOUT_DRIVER") == nullptr ? 13000 : 0;
   return cudaSuccess;

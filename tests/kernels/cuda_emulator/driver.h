@@ -106,24 +106,24 @@ StreamPointer find(cudaStream_t stream);
 // Puts the item behind the stream's others, or into the graph that the stream records.
 void queue(Lock& lock, cudaStream_t stream, Item item);
 void append(const StreamPointer& stream, Item item);
-// By chance runs the items of the stream at once. Called after append().
+// Runs the items of the stream at once, or not, by chance. Called after append().
 void start_early(Lock& lock, const StreamPointer& stream);
 // Whether this thread records a graph. (Not a thread-local: those are kernels' shared memory.)
 bool records();
 
-// memory.cc
+// These are in memory.cc.
 void set_open(bool open);         // device memory, all of it
 void check_slack();               // behind each block there must still be poison
 bool stays(const void* address);  // in device memory, or in pinned memory of the host
-int current_device();             // of the calling thread, as it counts them
+int current_device();             // the calling thread's device, as the thread counts devices
 
 }  // namespace tandem::emulator
 
 struct tandem_emulated_stream {
   std::deque<tandem::emulator::Item> work;
   std::uint64_t queued = 0;   // items ever
-  std::uint64_t ended = 0;    // of them
-  std::uint64_t seen = 0;     // of them, as far as the host has learnt by waiting or asking
+  std::uint64_t ended = 0;    // items that have ended
+  std::uint64_t seen = 0;     // ended items of which the host has learnt by waiting or asking
   std::uint64_t hurried = 0;  // so many are due whatever the time: a thread asked about them
   std::deque<tandem::emulator::Joined> joined;  // not seen yet
   bool runs = false;                            // an item, in the turn

@@ -355,7 +355,7 @@ void wait_copies(std::size_t groups_left) {
 
 void run_grid(std::size_t shared_bytes, const std::function<void()>& thread) {
   Machine& m = machine();
-  m.scheduler = {};  // of this thread, which may be another than the last time
+  m.scheduler = {};  // the fiber of this thread, which may be another than the last time
   m.body = &thread;
   m.static_shared = static_shared();
   m.threads.assign(std::size_t{blockDim.x} * blockDim.y * blockDim.z, Thread{});

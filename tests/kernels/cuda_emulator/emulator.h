@@ -27,9 +27,9 @@
 //       threads that do not wait for that stream.
 // EM-8  A waiting item reaches device memory by tandem_emulated_read and tandem_emulated_write
 //       alone, and these refuse a range that does not lie in one block.
-// EM-9  Of the $TANDEM_EMULATED_GPUS devices (one, if the variable is not set) a process sees those
-//       that CUDA_VISIBLE_DEVICES names. Each device has its own memory, bus id and uuid; a kernel
-//       runs on the device of its stream.
+// EM-9  There are $TANDEM_EMULATED_GPUS devices (one, if the variable is not set); a process sees
+//       those that CUDA_VISIBLE_DEVICES names. Each device has its own memory, bus id and uuid; a
+//       kernel runs on the device of its stream.
 // EM-10 A process may fork or exit at any time. A child of fork() finds no item half done; its work
 //       runs only when it waits for it or asks about it. An exiting process starts no work by
 //       itself, and does not wait for waiting items.
@@ -54,7 +54,7 @@ class Dice {
   std::uint64_t state_;
 };
 
-int lane();  // of the running thread in its warp
+int lane();  // the running thread's lane in its warp
 void* dynamic_shared();
 
 void barrier(const std::source_location& where);
@@ -85,8 +85,8 @@ void run_grid(std::size_t shared_bytes, const std::function<void()>& thread);
 // give 0 where they succeed.
 extern "C" {
 #pragma GCC visibility push(default)
-// Between device memory, which must lie in one block, and the host's. The other side may be the
-// host's as well.
+// The last two copy between device memory, which must lie in one block, and the host's. The
+// device's side may be the host's memory as well.
 int tandem_emulated_allocate(void** device_memory, std::size_t bytes);
 int tandem_emulated_free(void* device_memory);
 int tandem_emulated_read(const void* device_memory, void* host, std::size_t bytes);

@@ -1,5 +1,6 @@
-// Tests of the emulator itself, with their own kernels: it computes as CUDA does, and sees each
-// broken rule (EM-1 … EM-6). Tests of queued work and of devices are in streams_test.cc.
+// The emulator itself, with kernels of these tests: it computes as CUDA does, and sees each broken
+// rule (EM-1 … EM-6). Queued work and devices are tested in streams_test.cc.
+// Tests tests/kernels/cuda_emulator/emulator.h.
 #include "tests/kernels/cuda_emulator/emulator.h"
 
 #include <cuda_bf16.h>

@@ -19,7 +19,8 @@ Fiber make_fiber(void* stack, std::size_t stack_bytes, void (*body)());
 // Runs `to` until a fiber switches back. `from` must be the fiber that runs.
 void switch_fiber(Fiber& from, Fiber& to);
 
-// First thing of a fiber's body: completes the switch that started it. `from` is who switched.
+// Completes the switch that started a fiber; the fiber's body calls it first. `from` is the fiber
+// that switched.
 void enter_fiber(Fiber& from);
 
 }  // namespace tandem::emulator

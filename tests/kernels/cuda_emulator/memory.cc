@@ -23,7 +23,7 @@
 namespace tandem::emulator {
 namespace {
 
-constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;  // of each device
+constexpr std::size_t kMemoryBytes = std::size_t{4} << 30;  // what each device has
 constexpr unsigned char kPoison = 0xff;
 
 // The content of a cudaIpcMemHandle_t: the file of the block's pages, as its owner has it open.

@@ -85,7 +85,7 @@ TEST(System, ThreadsHandleEveryMessageOnceAndAnswerAsks) {
   executor.stop();
 }
 
-// Each of its turns, a message's or a timer's, lasts long enough for another one to meet it.
+// Each turn of this actor, for a message or a timer, lasts long enough for another one to meet it.
 class Alone {
  public:
   using Inbox = std::variant<Add>;

@@ -1,3 +1,5 @@
+// Tests runtime/base/digest.h, runtime/base/result.h, runtime/base/rng.h.
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -38,7 +38,8 @@ TEST_F(FileTest, AtomicReplacementIsANewFileWithTheWholeContent) {
   const OwnedFd reader(::open(path.c_str(), O_RDONLY));
   ASSERT_TRUE(write_file_atomic(path, std::string_view("new and longer")));
   char seen[8] = {};
-  EXPECT_EQ(::read(reader.get(), seen, sizeof seen), 3);  // who had it open still reads the old one
+  // A reader that had the file open still reads the old one.
+  EXPECT_EQ(::read(reader.get(), seen, sizeof seen), 3);
   EXPECT_EQ(read_file(path).value(), "new and longer");
   EXPECT_EQ(files(), 1u);
 }

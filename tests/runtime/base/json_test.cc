@@ -36,7 +36,7 @@ TEST(Json, BracketsWithinStringsAndSideBySideAreNoNesting) {
   EXPECT_TRUE(parse_json("{").is_discarded());
 }
 
-// What scan_object() finds is what a parse of the whole text finds.
+// Checks that scan_object() finds the same fields as a parse of the whole text.
 void expect_same_as_parsed(const std::string& text) {
   JsonField fields[] = {{.key = "prompt"}, {.key = "answer"}, {.key = "prompt"}};
   const JsonField::Type type = scan_object(text, fields);

@@ -40,7 +40,7 @@ TEST(Text, JsonMadeVisibleIsTheSameValue) {
   EXPECT_EQ(parse_json(shown), value);
 }
 
-// Any bytes at all: valid afterwards, and valid text is left alone.
+// Any bytes are valid text afterwards, and valid text is left alone.
 TEST(TextProperty, RandomBytesBecomeValid) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE("seed=" + std::to_string(seed));

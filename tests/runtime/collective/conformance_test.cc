@@ -1,5 +1,7 @@
 // The promises of every collective, tested on each of them with 1 to 4 ranks, one thread per rank;
 // a rank that must die for real is this program again.
+//
+// Tests runtime/collective/collective.h.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>

@@ -125,7 +125,8 @@ TEST(Heartbeat, CO5ARankZeroThatWaitsInACallIsNotStuck) {
             }));
 }
 
-// FW-1 through the whole collective: heartbeats as often as they can come, in sums of any size.
+// FW-1 holds through the whole collective: heartbeats come as often as possible, in sums of
+// any size.
 TEST(Heartbeat, CO1HeartbeatsBetweenTheFramesOfASumLeaveItsBits) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -214,7 +215,7 @@ TEST(Heartbeat, CO5TimeInWhichNobodyListenedAccusesNobody) {
 }
 
 constexpr Duration kChildBeats = milliseconds(3);
-constexpr std::size_t kAddressBytes = 64;  // of the child's word where it listens
+constexpr std::size_t kAddressBytes = 64;  // bytes in which the child tells where it listens
 
 // Rank 0 is a process that is stopped: it neither computes nor beats, and its connections stay.
 std::string stop_rank_zero(Duration patience) {

@@ -102,7 +102,7 @@ void LocalShardGang::carry_out(const device::Stream& stream) {
 
 void LocalShardGang::reduce_scatter(const device::Stream& stream, std::int64_t floats) {
   const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
-  // Copied to the host first, because the sums replace parts of the same buckets.
+  // The buckets are copied to the host first, because the sums replace parts of the same buckets.
   std::vector<std::vector<float>> copies;
   std::vector<const float*> pieces;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {

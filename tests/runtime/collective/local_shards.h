@@ -1,8 +1,8 @@
 // A ShardExchange between threads of one process, for tests of the code that uses one. Memory may
 // be the host's or a GPU's; sums are made on the host.
 //
-// Not for speed: the rank that comes to a call last does the work of all in its own thread, and
-// hold_back() waits for it as wait() does.
+// It is not for speed: the rank that comes to a call last does the work of all in its own thread,
+// and hold_back() waits for it as wait() does.
 #pragma once
 
 #include <chrono>

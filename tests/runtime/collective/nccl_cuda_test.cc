@@ -1,5 +1,7 @@
 // NCCL's communicators on GPU memory and streams: the emulator's, with the fake library, which
 // reaches the memory from outside as work of the stream. Two ranks in this process, on one GPU.
+//
+// Tests runtime/collective/nccl_communicator.h.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -2,6 +2,8 @@
 // its one. On the emulator with the fake library it is a test of this program; on a GPU it is a
 // test of NCCL itself, which the fake only imitates (scripts/gpu_check). The processes are forks of
 // this one, which touches neither CUDA nor NCCL.
+//
+// Tests runtime/collective/nccl_communicator.h.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,7 +30,7 @@ namespace {
 
 constexpr int kRanks = 2;
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-constexpr Duration kPatience = std::chrono::seconds(60);  // of each operation; ends a hang
+constexpr Duration kPatience = std::chrono::seconds(60);  // per operation; ends a hang
 constexpr Duration kDeathNoticed = std::chrono::seconds(20);
 constexpr unsigned kProcessSeconds = 200;  // ends a process that hangs
 
@@ -114,8 +116,8 @@ Machine look_around() {
   return machine;
 }
 
-// The two can start with a GPU each; else one GPU, which NCCL shares since 2.30.3; and before takes
-// for two where its ranks seem to be on two hosts.
+// The two ranks start with a GPU each where there are two. Else they share one: NCCL allows that
+// since 2.30.3; an older NCCL takes one GPU for two if the ranks seem to be on two hosts.
 std::string choose_gpu(const Machine& machine, int rank) {
   if (machine.gpus >= kRanks) {
     const char* const shown = std::getenv("CUDA_VISIBLE_DEVICES");

@@ -31,7 +31,7 @@ using Form = SharedOperation::Form;
 struct RankSpec {
   int rank = 0;
   int size = 1;
-  Duration timeout{};  // of each operation
+  Duration timeout{};  // the time for each operation
   Duration grace{};
   NcclUniqueId id;
 };

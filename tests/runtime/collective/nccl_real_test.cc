@@ -1,5 +1,7 @@
 // Our declarations of NCCL against nccl.h where that is installed, and the library itself where the
 // machine has one. Nothing here needs a GPU; with one, the last test starts a group of one rank.
+//
+// Tests runtime/collective/nccl_api.h.
 #include <gtest/gtest.h>
 
 #include <cstddef>

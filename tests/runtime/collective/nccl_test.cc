@@ -1,5 +1,7 @@
 // NCCL's communicators against the fake library, all ranks in this process, each with a thread of
 // NCCL of its own. Tests in which a process must die are in nccl_process_test.cc.
+//
+// Tests runtime/collective/nccl_communicator.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -419,7 +421,7 @@ TEST(Nccl, BytesThatTravelWrongAreSeen) {
 struct StuckCase {
   const char* fault;
   const char* named;
-  bool at_deadline;  // of the operation; else it succeeds
+  bool at_deadline;  // the operation fails at its deadline; else it succeeds
 };
 
 // Waits for a report that begins so; empty where none comes within the patience.

@@ -1,5 +1,7 @@
 // Shards of buckets in GPU memory: the emulator's, which does no queued work before a thread waits
 // for it, so that a missing wait shows. All ranks are in this process.
+//
+// Tests runtime/collective/shard_exchange.h.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -47,8 +49,8 @@ struct DeviceBucket {
   }
 };
 
-// Filled by one stream, reduced, read by another; then gathered and read again bucket by bucket,
-// with no wait but for the last copy.
+// The buckets are filled by one stream, reduced, and read by another; then they are gathered and
+// read again bucket by bucket, with no wait but for the last copy.
 void share_buckets(ShardExchange& exchange, std::uint64_t seed) {
   const device::Queue producer(device::DeviceKind::kCuda), consumer(device::DeviceKind::kCuda);
   std::vector<DeviceBucket> buckets(5);

@@ -121,7 +121,7 @@ struct Buckets {
   std::vector<Floats> all;
 };
 
-// Many buckets under way at once, then all of them gathered.
+// Many buckets are under way at once, then all of them are gathered.
 TEST_P(Shards, SH1SumsHaveTheBitsOfRankOrder) {
   for (int size = 1; size <= 4; ++size) {
     for_seeds(6, [&](std::uint64_t seed) {
@@ -159,7 +159,7 @@ TEST_P(Shards, SH1AReducedBucketIsGatheredWithoutAWaitBetween) {
   });
 }
 
-// Else the tests above could not tell one order from another.
+// If another order had the same bits, the tests above could not tell one order from another.
 TEST(ShardSums, AnotherOrderHasOtherBits) {
   for (int size = 3; size <= 4; ++size)
     EXPECT_FALSE(
@@ -234,7 +234,7 @@ std::string complaint_of_ranks_ahead(ShardExchanges& ranks) {
         done.error().message.find("reduce_scatter") == std::string::npos ||
         done.error().message.find("rank " + std::to_string(last)) == std::string::npos)
       complaint = complaint_of(done);
-    // Every further call, and at once.
+    // Every further call fails the same way, and at once.
     if (!done &&
         (complaint_of(exchange.all_gather(view(second), device::Stream{})) != complaint_of(done) ||
          complaint_of(exchange.hold_back(device::Stream{}, 1)) != complaint_of(done) ||
@@ -308,8 +308,8 @@ TEST(LocalShards, SH2RanksThatDisagreeAreNamed) {
   EXPECT_EQ(complaint_of(ranks[0]->wait()), complaint_of(differs));
 }
 
-// Its call never ends: each rank's wait does, by the deadline, with the call's name. The rank whose
-// deadline comes first may end the communicator before the other's does.
+// The hanging peer's call never ends; each rank's wait ends by the deadline, with the call's name.
+// The rank whose deadline comes first may end the communicator before the other's does.
 TEST_F(NcclShardFaults, SH3APeerThatHangsIsWaitedForUntilTheDeadline) {
   fake().set_faults("rank=1,op=send,at=1,fault=hang");
   ShardExchanges ranks = make_by_nccl(2, std::chrono::milliseconds(200));

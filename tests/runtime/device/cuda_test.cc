@@ -1,5 +1,7 @@
 // A GPU as a value: the module's three errors, and memory and queues on it. On the emulator, which
 // is a module like the other.
+//
+// Tests runtime/device/cuda_module.h.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

@@ -85,7 +85,7 @@ class Star {
       EXPECT_EQ(peer.directory.deliver(peer.frames.front(), out(peer.id)), Offer::kTaken);
   }
 
-  std::optional<Offer> last;  // of the last frame that a peer sent
+  std::optional<Offer> last;  // the offer of the last frame that a peer sent
   Forwarder forwarder;
   std::map<std::string, std::shared_ptr<Peer>> peers;
 

@@ -134,7 +134,7 @@ TEST_F(SocketFolders, ACleanerOfOldFilesFindsNothingOldAndALock) {
   for (const fs::path& path : all) fs::last_write_time(path, long_ago);
   ASSERT_TRUE(folder.keep(Time{} + SocketFolder::kTouchEvery));
   for (const fs::path& path : all) EXPECT_FALSE(is_old(path)) << path;
-  // So systemd-tmpfiles asks whether a directory is in use.
+  // systemd-tmpfiles asks in this way whether a directory is in use.
   const OwnedFd directory(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   EXPECT_NE(::flock(directory.get(), LOCK_EX | LOCK_NB), 0);
   EXPECT_EQ(errno, EWOULDBLOCK);

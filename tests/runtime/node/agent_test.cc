@@ -236,7 +236,8 @@ TEST_F(AgentTest, AnEndIsToldWhenTheProcessIsGone) {
   const std::string told = fifo("told"), go = fifo("go");
   spawn(slow, "trap 'echo > " + told + "; read line < " + go + "; exit 7' TERM; echo > " + told +
                   "; while :; do sleep 1000 & wait; done");
-  // Open for writing too, and all the time: between two writers there is no end of the file.
+  // `ear` is open for writing too, and all the time: between two writers there is no end of the
+  // file.
   std::fstream ear(told, std::ios::in | std::ios::out);
   const auto hear = [&ear] {
     std::string line;

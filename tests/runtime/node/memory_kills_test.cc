@@ -101,7 +101,7 @@ TEST(MemoryKillWatch,
 
 TEST(MemoryKillWatch, ACountExplainsNoEndOfAProcessThatLivedOn) {  // MK-2
   MemoryKillWatch watch({.own = 0, .machine = 0});
-  watch.note({.own = 1, .machine = 1}, at(2));  // of a child of a child
+  watch.note({.own = 1, .machine = 1}, at(2));  // the kill of a child of a child
   EXPECT_EQ(watch.claim(at(5), at(2)), MemoryKill::kNone);
   watch.note({.own = 2, .machine = 2}, at(6));
   EXPECT_EQ(watch.claim(at(6), at(5)), MemoryKill::kProven);

@@ -1,5 +1,7 @@
 // Broadcasts of weights through GPU memory: the emulator's, with the fake library. The other
 // promises of a group are tested in broadcast_test.cc.
+//
+// Tests runtime/weights/broadcast.h.
 #include <gtest/gtest.h>
 
 #include "runtime/device/memory.h"

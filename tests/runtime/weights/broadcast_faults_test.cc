@@ -1,6 +1,8 @@
 // Broadcasts of weights under random faults of NCCL, ranks that leave, and announcements that are
 // late or do not come: whatever happens, no copy completes with wrong bytes, everything ends, and
 // the next version reaches everybody. Real deaths are of this program again, as a subscriber.
+//
+// Tests runtime/weights/broadcast.h.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -47,7 +49,7 @@ std::string random_fault(Rng& rng, int ranks) {
   return "rank=" + std::to_string(rank) + ",op=" + op + ",at=" + at + "," + fault;
 }
 
-// One random course of a group. Its faults are in `complaints`.
+// One random course of a group. The faults that it finds are in `complaints`.
 class Scenario {
  public:
   Scenario(std::uint64_t seed, Duration patience, Totals& totals)

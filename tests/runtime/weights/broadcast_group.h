@@ -112,7 +112,7 @@ class GroupRank {
 
 struct Arrival {
   std::vector<std::byte> bytes;
-  std::string error;  // of begin() or progress()
+  std::string error;  // the error of begin() or progress()
   bool by_broadcast = false;
 };
 
@@ -206,7 +206,7 @@ class BroadcastGroup {
     EXPECT_TRUE(stats) << render(stats.error());
     return stats ? *stats : PublishStats{};
   }
-  // And tells `members` of it.
+  // Publishes `version` and tells `members` of it.
   PublishStats publish_to(const std::vector<int>& members, std::int64_t version) {
     const PublishStats stats = publish(version);
     for (const int member : members) tell(member, version, stats);

@@ -71,7 +71,7 @@ TEST(Broadcast, ASpareVersionWaitsAndIsGivenUpForALaterOne) {
   group.publish_to({1}, 2);
   expect_by_broadcast(group.arrival(1, 2), 2);  // cancels the first one
   expect_by_fetch(group.arrival(1, 1), 1);
-  // One that was begun is overwritten before it was taken over.
+  // A fetch that was begun is overwritten before it was taken over.
   Arrival second{.bytes = std::vector<std::byte>(kGroupArenaBytes), .error = {}};
   ASSERT_TRUE(group.subscriber(1).begin(v(2), second.bytes));
   group.publish_to({1}, 3);
@@ -135,7 +135,8 @@ TEST(Broadcast, WB3PublishWaitsForNoBroadcastAndSkipsWhatWouldQueueUp) {
     broadcast.push_back(group.publish_to({1}, version).broadcast.has_value());
   EXPECT_EQ(broadcast,
             (std::vector<bool>{true, true, false, false, false, false, false, false, false}));
-  // Nor does a subscriber wait: the hanging version is told to be on its way, others are fetched.
+  // A subscriber does not wait either: it is told that the hanging version is on its way, and
+  // fetches others.
   std::vector<std::byte> buffer(kGroupArenaBytes);
   ASSERT_TRUE(group.subscriber(1).begin(v(2), buffer));
   const auto progress = group.subscriber(1).progress(100);

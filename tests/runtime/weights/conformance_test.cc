@@ -1,5 +1,5 @@
-// The promises of every weight family, tested on each of them; where a process must die, it is a
-// real one: this program again, in another role.
+// The promises of every weight family, on each of them. A process that must die is a real one: this
+// program again, in another role. Tests runtime/weights/weight_ends.h.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -43,8 +43,8 @@ class Conformance : public testing::TestWithParam<std::string> {
     fs::remove_all(directory_);
   }
 
-  // Versions wait in a few slots for those who copy them: not in as many files as it takes, nor,
-  // of nccl, in so many that one reader keeps no publisher waiting.
+  // Whether versions wait in so few slots that one reader keeps the publisher waiting. Files are as
+  // many as it takes, and nccl has more slots.
   bool in_slots() const { return GetParam() != "disk" && places(0) == 0; }
   int places(int slots) const { return slots + (GetParam() == "nccl" ? 2 : 0); }
   // Published versions outlive their publisher.
@@ -95,7 +95,7 @@ class Conformance : public testing::TestWithParam<std::string> {
   std::future<node::ExitStatus> exit_;
 };
 
-// True at once, or after a while for a family on a network.
+// Whether `is_so` is true at once, or after a while for a family on a network.
 bool Conformance::comes_true(const std::function<bool()>& is_so) const {
   const Time deadline = steady_now() + (far() ? kLong : Duration::zero());
   while (!is_so()) {

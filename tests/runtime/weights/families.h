@@ -24,7 +24,8 @@ inline constexpr Duration kLong = std::chrono::seconds(30);
 
 inline PolicyVersion v(std::int64_t number) { return {number}; }
 
-// Words that say which version, lineage and place they belong to: a torn arena cannot hide.
+// An arena of words that say which version, lineage and place they belong to: a torn arena cannot
+// hide.
 inline std::vector<std::byte> arena_of(std::int64_t version, std::uint64_t lineage = 0) {
   std::vector<std::uint64_t> words(kArenaBytes / sizeof(std::uint64_t));
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -38,11 +39,7 @@ inline std::vector<std::byte> arena_of(std::int64_t version, std::uint64_t linea
 // No rank of nccl is in an epoch here, so everything is fetched; broadcast_test.cc has epochs.
 inline WeightsConfig config_of(const std::string& type, const std::filesystem::path& directory,
                                int slots) {
-  return {.type = type == "shm"    ? WeightsType::kShm
-                  : type == "disk" ? WeightsType::kDisk
-                  : type == "tcp"  ? WeightsType::kTcp
-                  : type == "nccl" ? WeightsType::kNccl
-                                   : WeightsType::kCudaIpc,
+  return {.type = spelt<WeightsType>(type).value(),
           .name = weights_name("test", directory),
           .directory = directory / "weights",
           .slots = slots,

@@ -1,5 +1,7 @@
 // Versions that are read where the publisher left them: verified once, then unchanged until they
 // are let go.
+//
+// Tests runtime/weights/weight_ends.h.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

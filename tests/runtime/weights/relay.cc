@@ -139,7 +139,7 @@ struct Relay::State : std::enable_shared_from_this<State> {
   std::atomic<std::uint64_t> open_now = 0;
   std::atomic<std::uint64_t> passed = 0;  // to the diallers
   std::atomic<bool> flipped = false;
-  // Only on the loop's thread.
+  // These are used only on the loop's thread.
   std::set<Held> connections;
   std::deque<std::uint64_t> cuts;  // after cut_at, each from the one before
   bool blocked = false;

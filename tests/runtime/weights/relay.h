@@ -19,11 +19,12 @@ class Relay {
 
   const link::Endpoint& at() const;
   std::uint64_t connections() const;  // that were ever taken
-  std::uint64_t open() const;         // of them, and not yet ended by either end
+  std::uint64_t open() const;         // connections that neither end has ended
   std::uint64_t bytes() const;        // that went to those who dialled
 
-  // Each once, when so many more bytes have gone to those who dialled:
-  // All connections, and new ones are taken; after so many bytes more the next time, and so on.
+  // Each fault happens once, when so many more bytes have gone to those who dialled. cut_after()
+  // cuts all connections, and new ones are taken; it cuts again after the next number of bytes, and
+  // so on.
   void cut_after(const std::vector<std::uint64_t>& more);
   void stall_after(std::uint64_t more);  // nothing moves any more, but the connections stay
   void flip_after(std::uint64_t more);   // a bit of the byte that then passes

@@ -30,7 +30,8 @@ TEST(StreamCopy, CopiesExactlyWhatItIsGiven) {
   for_seeds(200, [](std::uint64_t seed) {
     Rng rng(seed);
     const std::size_t bytes = rng.below(5 * kStreamBlockBytes);
-    const std::size_t shift = rng.below(2) == 0 ? 0 : rng.below(64);  // of a line's beginning
+    // The distance from the beginning of a line.
+    const std::size_t shift = rng.below(2) == 0 ? 0 : rng.below(64);
     const std::size_t from_shift = rng.below(64);
     const std::vector<std::byte> source = random_bytes(rng, bytes + from_shift);
     std::span<const std::byte> from = std::span(source).subspan(from_shift);

@@ -1,5 +1,7 @@
 // Weights over TCP against peers that have the keys and send any message: subscribers that abuse a
 // publisher (TW-3), and publishers that send bytes that were not published (WT-1, TW-1).
+//
+// Tests runtime/weights/tcp_server.h, runtime/weights/fetch_window.h.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -121,7 +123,7 @@ TEST_F(TcpWeights, TW3AFloodEndsWhoSendsIt) {
   flood.say(WeightFetch{.copy = 1, .version = v(1), .checksum = sum, .offset = 0, .bytes = 1});
   ASSERT_TRUE(comes_true([&] { return flood.answers() == 1; }));
   ASSERT_TRUE(publish(2));
-  // It holds version 1, and asks for far more at a time than it may.
+  // This subscriber holds version 1, and asks for far more at a time than it may.
   for (int i = 0; i < 5000; ++i) {
     flood.say(WeightFetch{
         .copy = 1, .version = v(1), .checksum = sum, .offset = 0, .bytes = kWeightChunkBytesMax});

@@ -216,7 +216,8 @@ TEST_F(TcpWeights, WT2AVersionThatTravelsIsNotReplaced) {
   EXPECT_TRUE(third.get());
 }
 
-// Its last message has only so much time, and a machine may stop just then: hence several tries.
+// The subscriber's last message has only so much time, and a machine may stop just then: hence
+// several tries.
 TEST_F(TcpWeights, TW3ASubscriberThatGoesInTheMiddleOfACopyHoldsNothing) {
   config_.slots = 2;
   bool freed = false;
@@ -263,7 +264,7 @@ TEST_F(TcpWeights, TW3WhoStopsHoldsNoVersionForLongAndDelaysNobody) {
       }));
     });
   }
-  // From version 3 on the stopped one's place is wanted.
+  // From version 3 on the publisher needs the slot that the stopped subscriber holds.
   for (std::int64_t version = 2; version <= 6; ++version) EXPECT_TRUE(publish(version));
   for (std::thread& other : others) other.join();
 }

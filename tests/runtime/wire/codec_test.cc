@@ -17,7 +17,8 @@ namespace {
 std::size_t allocated = 0;  // bytes that operator new has ever given out
 }  // namespace
 
-// Not inlined: the compiler would take the two halves of a pair for a mismatch.
+// The two operators are not inlined: the compiler would take the two halves of a pair for a
+// mismatch.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   allocated += size;
   if (void* memory = std::malloc(size)) return memory;
@@ -395,7 +396,7 @@ TEST(Codec, damaged_bytes_neither_crash_nor_take_more_than_the_limit) {
       for (auto n = 1 + rng.below(4); n > 0; --n)
         bad[rng.below(bad.size())] = static_cast<char>(rng.next());
       if (rng.below(3) == 0) bad.resize(rng.below(bad.size() + 1));
-      // Twice: a map's node is larger than its pair.
+      // The limit is doubled, since a map's node is larger than its pair.
       (void)decode_within<Everything>(2 * limits.decoded_bytes_max + kTexts, bad, limits);
     }
   }

@@ -182,7 +182,7 @@ class EngineModel {
   }
 
  private:
-  static constexpr std::int32_t kTokensMax = 60;  // of one sequence
+  static constexpr std::int32_t kTokensMax = 60;  // the longest sequence
 
   struct Item {
     std::uint64_t group = 0;

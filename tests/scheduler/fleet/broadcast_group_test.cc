@@ -444,7 +444,7 @@ class RandomFleet {
     EXPECT_FALSE(all(group_.explain(now_)).empty());
   }
 
-  // To the next answer, or the next deadline.
+  // Moves the clock to the next answer or the next deadline.
   void advance() {
     const auto deadline = group_.next_deadline();
     Time next = now_ + milliseconds(50);

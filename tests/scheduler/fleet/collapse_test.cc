@@ -70,7 +70,7 @@ TEST(Collapse, ARisingEntropyIsOneToo) {
 }
 
 TEST(Collapse, ALearningPolicyIsNone) {
-  // It becomes sure of what it says, and earns more.
+  // The policy becomes sure of what it says, and earns more.
   EXPECT_TRUE(told(200, [](std::int64_t step) {
                 const double part = static_cast<double>(step) / 200;
                 return StepSigns{.reward_mean = 0.2 + 0.7 * part,

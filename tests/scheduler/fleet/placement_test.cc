@@ -275,7 +275,7 @@ TEST(FitsEverProperty, TheNearestCountIsTheGreatestThatFits) {
   EXPECT_GT(refusals, 100);
 }
 
-// One by one, the plain way.
+// Counts the ranks one by one, the plain way.
 std::int64_t ranks_by_counting(const NodeCapacity& node, const Resources& shape) {
   std::int64_t by_gpus = shape.gpu_milli == 0 ? 1 << 20 : 0, whole = 0;
   for (const std::int64_t free : node.gpus_free_milli) {

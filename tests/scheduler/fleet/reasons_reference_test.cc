@@ -1,4 +1,6 @@
 // docs/reasons.md has one row for each code that a user can meet, and no other.
+//
+// Tests scheduler/fleet/lifecycle.h, scheduler/fleet/ledger.h.
 #include <gtest/gtest.h>
 
 #include <cstddef>

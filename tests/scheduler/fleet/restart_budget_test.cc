@@ -50,7 +50,7 @@ TEST(RestartBudget, AHealthyLifeStartsTheBackoffAnew) {  // RB-2
   EXPECT_EQ(std::get<Restart>(next).n, 3);
 }
 
-// Each of them so slow to fail that no period holds more than one.
+// Each start is so slow to fail that no period holds more than one.
 TEST(RestartBudget, StartsThatNeverGetReadyEndHoweverSlowTheyAre) {  // RB-5
   Rng rng(1);
   RestartBudget budget(kPolicy);

@@ -32,11 +32,11 @@ struct World {
   int actors = 1;
   int groups_per_actor = 1;
   double generate_median = 1;
-  double generate_sigma = 1;  // of the lognormal: p99/p50 = 10 at 0.99
+  double generate_sigma = 1;  // sigma of the lognormal: p99/p50 = 10 at 0.99
   double install_delay_max = 0;
   double publish_delay = 0;
   double discard_chance = 0;
-  double hand_back_chance = 0;  // of a lease that ends with its tokens kept
+  double hand_back_chance = 0;  // the chance that a lease ends with its tokens kept
   int kills = 0;
   int learner_kills = 0;
   std::int64_t checkpoint_every = 1;
@@ -128,7 +128,7 @@ class Simulation {
     events_.push({now_ + delay, ++events_made_, std::move(act)});
   }
 
-  // Histograms by recount, so that they owe nothing to the ledger's bookkeeping.
+  // Makes the histograms by counting anew, without the ledger's bookkeeping.
   void recount() {
     state_.live = std::ssize(groups_);
     state_.dated = {};

@@ -10,7 +10,7 @@
 #include "runtime/wire/codec.h"
 #include "tests/actors/exchange/state/every_event.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 namespace {
 
 using wire::wire_detail::is_a;
@@ -65,14 +65,14 @@ class Leaves {
 
 // Every list has an element and every optional a value.
 StateImage full_image() {
-  const Sender who{"job-1/rollout/0", Incarnation{3}};
+  const messages::Sender who{"job-1/rollout/0", Incarnation{3}};
   const auto events = every_event();
   StateImage image{
       .began = std::get<RunBegan>(events[0]),
       .ledger = {.discarded = {1}, .refused = {2}, .batches = {{StepId{1}, {GroupId{4}}}}},
       .fixed_first = StepId{1},
       .fixed_slots = {{StepId{1}, 0, 0, GroupId{4}, true}},
-      .workers = {{Role::kRollout, who, 8, PolicyVersion{1}, false}},
+      .workers = {{messages::Role::kRollout, who, 8, PolicyVersion{1}, false}},
       .ended = {who},
       .learner = {.who = who,
                   .owed = LearnerTask::kTrain,
@@ -80,9 +80,10 @@ StateImage full_image() {
                   .checkpoint_awaited = StepId{2},
                   .checksums = {{1, 2}}},
       .versions = {.offered = {PolicyVersion{1}}, .checksums = {{1, 2}}},
-      .evaluations = {.running = {{EvaluationId{1}, EvaluationKind::kFinal, PolicyVersion{1}}},
+      .evaluations = {.running = {{messages::EvaluationId{1}, EvaluationKind::kFinal,
+                                   PolicyVersion{1}}},
                       .once = {EvaluationKind::kFinal}},
-      .end = EndAsked{JobOutcome::kFailed, "reason"},
+      .end = EndAsked{messages::JobOutcome::kFailed, "reason"},
       .last_save = StepId{1}};
   for (const JournalEvent& event : events)
     if (const auto* generated = std::get_if<GroupGenerated>(&event))
@@ -126,10 +127,10 @@ class OneGroup : public testing::Test {
     EXPECT_NE(state_.hash(), before) << "event " << index << ", DU-3";
   }
 
-  const Sender rollout_{"job-1/rollout/0", Incarnation{3}};
-  const Sender reward_{"job-1/reward/0", Incarnation{4}};
-  const Sender learner_{"job-1/learner/0", Incarnation{5}};
-  const Publication first_{.version = PolicyVersion{0}, .checksum = 1, .broadcast = {}};
+  const messages::Sender rollout_{"job-1/rollout/0", Incarnation{3}};
+  const messages::Sender reward_{"job-1/reward/0", Incarnation{4}};
+  const messages::Sender learner_{"job-1/learner/0", Incarnation{5}};
+  const messages::Publication first_{.version = PolicyVersion{0}, .checksum = 1, .broadcast = {}};
   DurableState state_, replayed_;
 };
 
@@ -141,8 +142,8 @@ TEST_F(OneGroup, EachStepOfATripIsAnotherState) {
   changes(LearnerAsked{LearnerTask::kPublish, {}});
   changes(VersionPublished{learner_, first_, {}});
   changes(StageEntered{RunStage::kRunning, "training"});
-  changes(WorkerCameUp{Role::kRollout, rollout_, 8});
-  changes(WorkerCameUp{Role::kReward, reward_, 8});
+  changes(WorkerCameUp{messages::Role::kRollout, rollout_, 8});
+  changes(WorkerCameUp{messages::Role::kReward, reward_, 8});
   changes(VersionInstalled{rollout_, PolicyVersion{0}});
   changes(GroupAdmitted{GroupId{1}, 0, {}});
   changes(RolloutLeased{GroupId{1}, lease, rollout_, PolicyVersion{0}});
@@ -163,7 +164,7 @@ TEST_F(OneGroup, EachStepOfATripIsAnotherState) {
   changes(CheckpointAsked{StepId{1}});
   changes(CheckpointKept{StepId{1}, "step-1", "sha"});
   EXPECT_TRUE(state_.facts().flow.entries.empty()) << "durable groups are forgotten";
-  changes(EndAsked{JobOutcome::kCancelled, "by the user"});
+  changes(EndAsked{messages::JobOutcome::kCancelled, "by the user"});
   changes(RunEnded{"by the user"});
   const std::uint64_t end = state_.hash();
   apply(StateHashed{end});
@@ -181,4 +182,4 @@ TEST_F(OneGroup, ARunThatBeginsAgainForgetsTheOneBefore) {
 }
 
 }  // namespace
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

@@ -5,26 +5,26 @@
 
 #include "actors/exchange/state/journal_event.h"
 
-namespace tandem::actors {
+namespace tandem::exchange {
 
 // NOLINTNEXTLINE(readability-function-size): a table
 inline std::vector<JournalEvent> every_event() {
   using scheduler::LeaseId;
   using scheduler::Slot;
-  const Sender rollout{"job-1/rollout/0", Incarnation{3}}, reward{"job-1/reward/0", Incarnation{4}},
-      learner{"job-1/learner/0", Incarnation{5}};
-  const GroupHeader header{
+  const messages::Sender rollout{"job-1/rollout/0", Incarnation{3}},
+      reward{"job-1/reward/0", Incarnation{4}}, learner{"job-1/learner/0", Incarnation{5}};
+  const messages::GroupHeader header{
       .group = GroupId{7},
       .attempt = 2,
       .prompt_tokens = 5,
-      .trajectories = {{PolicyVersion{3}, PolicyVersion{4}, 9, FinishReason::kLength}},
+      .trajectories = {{PolicyVersion{3}, PolicyVersion{4}, 9, messages::FinishReason::kLength}},
       .payload = {.node = "n", .segment = 1, .offset = 64, .bytes = 128, .checksum = 99}};
-  const Publication publication{.version = PolicyVersion{4},
-                                .oldest_retained = PolicyVersion{2},
-                                .checksum = 0xfedcba9876543210u,
-                                .bytes = 10,
-                                .seconds = 0.5,
-                                .broadcast = {}};
+  const messages::Publication publication{.version = PolicyVersion{4},
+                                          .oldest_retained = PolicyVersion{2},
+                                          .checksum = 0xfedcba9876543210u,
+                                          .bytes = 10,
+                                          .seconds = 0.5,
+                                          .broadcast = {}};
   const scheduler::Budget budget{
       .max_staleness = 2, .lookahead = 1, .sync_steps = 1, .groups_per_step = 2, .steps_total = 9};
   RunTotals totals;
@@ -46,12 +46,12 @@ inline std::vector<JournalEvent> every_event() {
                              scheduler::DiscardReason::kZeroVariance}},
                  .evaluated = {EvaluationKind::kBefore}},
       StageEntered{RunStage::kRunning, "training"},
-      EndAsked{JobOutcome::kFailed, "the reason"},
+      EndAsked{messages::JobOutcome::kFailed, "the reason"},
       LastSaveAsked{StepId{3}},
       RunEnded{"all steps are trained"},
       StateHashed{0xffffffffffffffffu},
       TotalsNoted{StepId{3}, totals},
-      WorkerCameUp{Role::kReward, reward, 12},
+      WorkerCameUp{messages::Role::kReward, reward, 12},
       WorkerDrains{rollout},
       VersionInstalled{rollout, PolicyVersion{3}},
       IncarnationEnded{rollout},
@@ -77,8 +77,8 @@ inline std::vector<JournalEvent> every_event() {
       CommitRefused{StepId{4}, Incarnation{5}, scheduler::Refusal::kOldLease},
       CheckpointAsked{StepId{4}},
       CheckpointKept{StepId{4}, "step-4", "sha"},
-      EvaluationBegan{EvaluationId{2}, EvaluationKind::kFinal, PolicyVersion{4}},
-      EvaluationEnded{EvaluationId{2},
+      EvaluationBegan{messages::EvaluationId{2}, EvaluationKind::kFinal, PolicyVersion{4}},
+      EvaluationEnded{messages::EvaluationId{2},
                       EvaluationKind::kFinal,
                       PolicyVersion{4},
                       {.mean = 0.5,
@@ -96,4 +96,4 @@ inline std::vector<JournalEvent> every_event() {
   };
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::exchange

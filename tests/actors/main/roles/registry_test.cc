@@ -1,4 +1,4 @@
-// The registry of roles: what a job gets from the entries.
+// The registry of roles: the parts that a job gets from the entries.
 #include "actors/main/roles/registry.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace tandem::app {
 namespace {
 
-using actors::Role;
+using messages::Role;
 
 job::JobSpec training() {
   job::JobSpec job;
@@ -24,8 +24,8 @@ job::JobSpec training() {
 TEST(Registry, HasAnEntryForEachRoleOfTrainingInTheOrderOfPlacement) {
   std::vector<Role> roles;
   for (const RoleEntry& entry : role_entries()) roles.push_back(entry.role);
-  EXPECT_EQ(roles, std::vector<Role>(std::begin(actors::kTrainingRoles),
-                                     std::end(actors::kTrainingRoles)));
+  EXPECT_EQ(roles, std::vector<Role>(std::begin(messages::kTrainingRoles),
+                                     std::end(messages::kTrainingRoles)));
   EXPECT_EQ(find_role(Role::kReward)->role, Role::kReward);
   EXPECT_EQ(find_role({"counter"}), nullptr);
   EXPECT_EQ(find_role(Role::kRollout)->demands(training()).threads, 5);
@@ -34,7 +34,7 @@ TEST(Registry, HasAnEntryForEachRoleOfTrainingInTheOrderOfPlacement) {
 TEST(Registry, TheShapeOfAJobIsThatOfItsEntriesAndThenOfItsOwnRoles) {
   job::JobSpec job = training();
   job.actors["counter"] = {.command = {{"/bin/counter"}}, .replicas = 4, .memory_megabytes = 2};
-  const actors::JobShape shape = job_shape(job);
+  const controller::JobShape shape = job_shape(job);
   EXPECT_EQ(shape.roles,
             (std::vector<Role>{Role::kRollout, Role::kLearner, Role::kReward, Role{"counter"}}));
   EXPECT_EQ(shape.replicas.at(Role::kRollout), 3);
@@ -46,7 +46,7 @@ TEST(Registry, TheShapeOfAJobIsThatOfItsEntriesAndThenOfItsOwnRoles) {
   EXPECT_EQ(shape.programs.at({"counter"}).command.front(), "/bin/counter");
   EXPECT_TRUE(trains(shape));
   job.model.path.clear();
-  const actors::JobShape alone = job_shape(job);
+  const controller::JobShape alone = job_shape(job);
   EXPECT_EQ(alone.roles, std::vector<Role>{Role{"counter"}});
   EXPECT_FALSE(trains(alone));
 }

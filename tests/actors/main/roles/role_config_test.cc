@@ -1,4 +1,4 @@
-// What a role gets from a job beyond copies of its fields.
+// Tests the configuration that a role gets from a job beyond copies of the job's fields.
 #include "actors/main/roles/role_config.h"
 
 #include <gtest/gtest.h>
@@ -15,16 +15,16 @@ namespace {
 // Llama 3's tokens, of which the first eos_token_id ends a text and another one a turn.
 constexpr std::int32_t kEndOfText = 200, kEndOfTurn = 201;
 
-actors::Tokenizer llama_tokenizer() {
+model::Tokenizer llama_tokenizer() {
   std::string printable;
   for (char c = ' '; c < 127; ++c) printable += c;
-  nlohmann::json document = parse_json(actors::testing::character_tokenizer(printable));
+  nlohmann::json document = parse_json(model::testing::character_tokenizer(printable));
   document["model"]["vocab"]["\u010a"] = 150;  // a new line
   std::int32_t id = kEndOfText;
   for (const char* content : {"<|end_of_text|>", "<|eot_id|>", "<|begin_of_text|>",
                               "<|start_header_id|>", "<|end_header_id|>"})
     document["added_tokens"].push_back({{"id", id++}, {"content", content}, {"special", true}});
-  auto tokenizer = actors::Tokenizer::parse(document.dump(), "tokenizer.json");
+  auto tokenizer = model::Tokenizer::parse(document.dump(), "tokenizer.json");
   EXPECT_TRUE(tokenizer) << tokenizer.error().message;
   return *std::move(tokenizer);
 }
@@ -36,15 +36,16 @@ TEST(WarmStartRecords, EndWithTheEndOfATurnWhereATemplateMadeThePrompt) {
 {"prompt": "1+2=", "completion": "3"}
 )");
   job::JobSpec job = folder.full();
-  job.data.chat_template = actors::ChatTemplate::kLlama3;
+  job.data.chat_template = model::ChatTemplate::kLlama3;
   job.data.max_prompt_length = 200;
-  actors::ModelConfig model = actors::testing::tiny_config(actors::Family::kLlama);
+  model::ModelConfig model = model::testing::tiny_config(model::Family::kLlama);
   model.eos_token_ids = {kEndOfText, kEndOfTurn};
   const auto last_tokens = [&] {
     const auto records = warm_start_records(job, model, llama_tokenizer());
     EXPECT_TRUE(records) << render(records.error());
     std::vector<std::int32_t> last;
-    for (const actors::WarmStartRecord& record : *records) last.push_back(record.completion.back());
+    for (const learner::WarmStartRecord& record : *records)
+      last.push_back(record.completion.back());
     return last;
   };
   EXPECT_EQ(last_tokens(), (std::vector<std::int32_t>{kEndOfTurn, kEndOfText}));
@@ -58,9 +59,9 @@ TEST(TrainerConfig, HasTheWarmStartsOptimizer) {
                                 "warm_start: { train_files: [data/warm.jsonl], betas: [0.8, 0.9], "
                                 "weight_decay: 0.5, grad_clip: 2.0, lr_warmup_steps: 7 }\n");
   ASSERT_TRUE(job) << render(job.error());
-  const actors::TrainerConfig config = trainer_config(job->spec, {"job", "run"}, false);
+  const learner::TrainerConfig config = trainer_config(job->spec, {"job", "run"}, false);
   ASSERT_TRUE(config.warm_start);
-  const actors::OptimizerConfig optimizer = actors::warm_start_optimizer(*config.warm_start);
+  const learner::OptimizerConfig optimizer = learner::warm_start_optimizer(*config.warm_start);
   EXPECT_EQ(optimizer.betas, (std::array<double, 2>{0.8, 0.9}));
   EXPECT_EQ(optimizer.weight_decay, 0.5);
   EXPECT_EQ(optimizer.grad_clip, 2);
@@ -76,12 +77,12 @@ TEST(ExchangeConfig, APromptsOwnWordsAreKnownOfAChatFile) {
       R"({"role": "user", "content": "Go on."}], "answer": "3"})";
   folder.write("data/train.jsonl", chat + "\n" + R"({"prompt": "2+2=", "answer": "4"})" + "\n");
   job::JobSpec job = folder.full();
-  job.data.chat_template = actors::ChatTemplate::kLlama3;
+  job.data.chat_template = model::ChatTemplate::kLlama3;
   const auto config = exchange_config(job, {"job", "run"}, false);
   ASSERT_TRUE(config) << render(config.error());
   const auto line_of = [&](std::size_t index) {
     nlohmann::json line;
-    actors::add_record_fields(line, config->train[index].data, config->record_keys);
+    exchange::add_record_fields(line, config->train[index].data, config->record_keys);
     return line;
   };
   EXPECT_EQ(line_of(0)["user"], "Go on.") << "the last message of the user";

@@ -1,5 +1,5 @@
-// The part of cuBLASLt that the module uses: names, values and rules of NVIDIA's. What it computes
-// is in cublas_lt.cc.
+// The part of cuBLASLt that the module uses: names, values and rules of NVIDIA's. cublas_lt.cc
+// computes the products.
 #pragma once
 
 #include <cuda_runtime.h>

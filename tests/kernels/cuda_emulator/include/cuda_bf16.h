@@ -17,7 +17,7 @@ inline float __bfloat162float(__nv_bfloat16 x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
-// To nearest, ties to even; any NaN becomes the card's 0x7fff.
+// Rounds to nearest, ties to even; any NaN becomes the card's 0x7fff.
 inline __nv_bfloat16 __float2bfloat16_rn(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};

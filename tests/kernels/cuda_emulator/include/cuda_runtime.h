@@ -1,6 +1,6 @@
 // The part of CUDA C++ that our kernels are written in, for g++: the same .cu sources run on a CPU.
-// What is not here is not used by a kernel; what is here keeps CUDA's rules and ends the process
-// with a message where one is broken (emulator.h says which).
+// Kernels use nothing that is not declared here; the declared functions keep CUDA's rules and end
+// the process with a message where one is broken (emulator.h says which).
 //
 // Left out on purpose: atomics on floats (their order is not fixed), rsqrtf and the __…f
 // approximations (their bits differ from any other device's).

@@ -92,7 +92,7 @@ const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
-cudaError_t cudaSetDevice(int device);  // of the calling thread
+cudaError_t cudaSetDevice(int device);  // sets the device of the calling thread
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device);

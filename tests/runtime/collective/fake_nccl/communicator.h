@@ -88,7 +88,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool finalizing_ = false;
   bool aborted_ = false;
   std::uint64_t issued_ = 0;
-  std::uint64_t turn_ = 1;  // of the operation that may use the sockets
+  std::uint64_t turn_ = 1;  // the number of the operation that may use the sockets
   int running_ = 0;
 };
 

@@ -30,7 +30,7 @@ struct Header {
 struct Outgoing {
   Header header;
   const Block* block = nullptr;
-  std::size_t sent = 0;  // of the header and the block together
+  std::size_t sent = 0;  // counts the header and the block together
 };
 
 struct Incoming {

@@ -45,8 +45,8 @@ struct Call {
   int rank = 0;
   int comm = 0;
   std::string op;
-  int nth = 0;      // of this op
-  int nth_any = 0;  // of all of its communicator
+  int nth = 0;      // counts calls of this op
+  int nth_any = 0;  // counts all calls of the communicator
 };
 
 void set_faults(const char* text);

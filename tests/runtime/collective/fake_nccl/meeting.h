@@ -34,7 +34,7 @@ std::string open_place();
 struct Presence {
   int rank = 0;
   int size = 0;
-  char device[64] = {};  // of which machine, too: no two ranks may have the same
+  char device[64] = {};  // also names the machine: no two ranks may have the same
 };
 
 enum class Met { kYes, kStopped, kGone, kSameDevice, kDisagreed };

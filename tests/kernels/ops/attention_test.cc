@@ -199,7 +199,7 @@ TEST_P(AttentionHeads, BackwardMatchesFiniteDifferences) {
   }
 }
 
-// So does paged, hence in bf16 too the two have the same bits.
+// Paged attention rounds once too, hence in bf16 the two have the same bits.
 TEST_P(AttentionHeads, InBf16ForwardRoundsOnce) {  // AT-1
   Batch batch = make_batch(GetParam(), 5);
   batch.qkv = rounded(batch.qkv, DType::kBF16);

@@ -23,7 +23,7 @@ Floats summed_in_order(const std::vector<Floats>& pieces) {
   return sum;
 }
 
-// Into a block of its own and into each end of the list.
+// The sum goes into a block of its own and into each end of the list.
 TEST(SumPieces, AddsInTheOrderOfTheList) {
   for (const std::int64_t count : {1, 2, 3, 8, kSumPiecesMax}) {
     for (const std::int64_t n : {0, 1, 16, 17, 40000}) {
@@ -45,7 +45,7 @@ TEST(SumPieces, AddsInTheOrderOfTheList) {
   }
 }
 
-// Else the test above could not tell.
+// If another order had the same bits, the test above could not tell.
 TEST(SumPieces, AnotherOrderHasOtherBits) {
   std::vector<Floats> pieces = some_pieces(3, 1000);
   const Floats sum = summed_in_order(pieces);

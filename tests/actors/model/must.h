@@ -1,4 +1,4 @@
-// For tests of actors: the value of a Result. An error is reported, with its text, as a failure of
+// The value of a Result, for tests of actors. An error is reported, with its text, as a failure of
 // the test, and then aborts the process.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "runtime/base/result.h"
 
-namespace tandem::actors::testing {
+namespace tandem::model::testing {
 
 template <class T>
 T must(Result<T> result) {
@@ -16,4 +16,4 @@ T must(Result<T> result) {
   return *std::move(result);
 }
 
-}  // namespace tandem::actors::testing
+}  // namespace tandem::model::testing

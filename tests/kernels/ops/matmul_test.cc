@@ -20,9 +20,10 @@ struct Shape {
   std::int64_t m, k, n;
 };
 
-// Ragged in every direction: below, at and above tiles, panels, step blocks and parts; rows 4 KiB
-// apart (copied) and not; operands read in place and packed. The last shape has a part of 192 rows
-// with several blocks of terms, and several groups of columns that are packed one after another.
+// The shapes are ragged in every direction: below, at and above tiles, panels, step blocks and
+// parts; rows 4 KiB apart (copied) and not; operands read in place and packed. The last shape has a
+// part of 192 rows with several blocks of terms, and several groups of columns that are packed one
+// after another.
 std::vector<Shape> shapes(std::uint64_t seed) {
   std::vector<Shape> all = {{1, 1, 1},      {1, 64, 32},    {12, 64, 128}, {13, 65, 33},
                             {2, 600, 50},   {25, 300, 7},   {64, 64, 384}, {100, 520, 40},
@@ -207,7 +208,7 @@ TEST_P(MatmulTypes, OutputsAreSumsOfChains) {  // MM-1
   }
 }
 
-// Many rows, few rows, ragged ones: what the sizes of shapes() do to tiles and parts.
+// The sizes of shapes() make tiles and parts with many rows, few rows and ragged ones.
 TEST_P(MatmulTypes, ARowDoesNotDependOnTheOthers) {  // MM-1
   const auto [operand, output] = GetParam();
   for (const Shape& s : shapes(11)) {
@@ -277,7 +278,7 @@ TEST_P(MatmulIn, AWeightsGradientIsOneChainFromItsOwnValue) {  // MM-1
   }
 }
 
-// Where bf16 differs from f32: a denormal factor, a product or a sum that is denormal, and a
+// Bf16 differs from f32 here: a denormal factor, a product or a sum that is denormal, and a
 // denormal output that is added to are zeros.
 TEST(Matmul, DenormalsOfBf16OperandsCountAsZeros) {  // MM-1
   const float smallest = 0x1p-126f, denormal = 0x1p-130f;

@@ -1,4 +1,5 @@
-// What holds of an engine's histograms at every moment, whatever was cancelled or preempted.
+// Checks relations that hold between an engine's histograms at every moment, whatever was cancelled
+// or preempted.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 
 #include "actors/messages/latencies.h"
 
-namespace tandem::actors {
+namespace tandem::messages {
 
 inline std::uint64_t count_of(const Histogram& histogram) {
   return std::accumulate(histogram.counts.begin(), histogram.counts.end(), std::uint64_t{0});
@@ -29,4 +30,4 @@ inline void expect_counts_fit(const Latencies& latencies, std::uint64_t tokens) 
   EXPECT_EQ(count_of(latencies.decode), count_of(latencies.request)) << "ST-2";
 }
 
-}  // namespace tandem::actors
+}  // namespace tandem::messages

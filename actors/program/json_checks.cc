@@ -1,10 +1,13 @@
-#include "actors/program/json_value.h"
+#include "actors/program/json_checks.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <utility>
 
-namespace tandem::actors {
+#include "runtime/wire/bytes.h"
+
+namespace tandem::program {
 namespace {
 
 bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
@@ -94,6 +97,23 @@ Result<double> number(const json& value, const std::string& at, double max) {
   return value.get<double>();
 }
 
+std::string enumerator(const char* names, std::size_t i) {
+  std::string_view name = wire::field_name(names, i);
+  if (name.size() > 1 && name[0] == 'k' && is_upper(name[1])) name.remove_prefix(1);
+  return snake_case(name);
+}
+
+Result<std::size_t> enumerator_at(const json& value, const std::string& at, const char* names,
+                                  std::size_t count) {
+  std::string all;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = enumerator(names, i);
+    if (value == name) return i;
+    all += (all.empty() ? "" : ", ") + name;
+  }
+  return mismatch(at, "one of " + all, value);
+}
+
 const json* member(const json& object, std::string_view name) {
   const auto found = object.find(std::string(name));
   return found == object.end() ? nullptr : &*found;
@@ -101,4 +121,4 @@ const json* member(const json& object, std::string_view name) {
 
 }  // namespace json_detail
 
-}  // namespace tandem::actors
+}  // namespace tandem::program

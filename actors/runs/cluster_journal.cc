@@ -1,0 +1,91 @@
+#include "actors/runs/cluster_journal.h"
+
+#include <utility>
+
+#include "actors/runs/event_rows.h"
+
+namespace tandem::runs {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// AUTOINCREMENT never gives a number again, so that an epoch is greater than all earlier ones.
+constexpr const char* kSchema =
+    "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
+    "CREATE TABLE IF NOT EXISTS events(seq INTEGER, epoch INTEGER, time_ms INTEGER, kind TEXT, "
+    "subject TEXT, message TEXT, level TEXT);"
+    "CREATE INDEX IF NOT EXISTS events_by_subject ON events(subject)";
+
+fs::path file_in(const fs::path& home) { return home / "controller.sqlite"; }
+
+// Whether the table `events` has the column `level`, which those of earlier versions lack.
+Result<bool> has_levels(sqlite::Sqlite& database) {
+  bool found = false;
+  auto done = database.query("SELECT 1 FROM pragma_table_info('events') WHERE name = 'level'",
+                             [&](const sqlite::Sqlite::Row&) { found = true; });
+  if (!done) return done.error();
+  return found;
+}
+
+}  // namespace
+
+Result<ClusterJournal> ClusterJournal::begin(const fs::path& home, std::int64_t time_ms) {
+  auto opened = sqlite::Sqlite::open(file_in(home).string(), kSchema);
+  if (!opened) return opened.error();
+  ClusterJournal journal(*std::move(opened));
+  sqlite::Sqlite& database = *journal.database_;
+  const auto levels = has_levels(database);
+  if (!levels) return levels.error();
+  if (!*levels)
+    if (auto done = database.run_script("ALTER TABLE events ADD COLUMN level TEXT"); !done)
+      return done.error();
+  if (auto done = database.insert("INSERT INTO epochs(time_ms) VALUES(?)", {{time_ms}}); !done)
+    return done.error();
+  const auto done = database.query(
+      "SELECT max(epoch), (SELECT coalesce(max(seq), 0) FROM events) FROM epochs",
+      [&](const sqlite::Sqlite::Row& row) {
+        journal.epoch_ = Epoch{static_cast<std::uint64_t>(sqlite::number_of(row[0]))};
+        journal.events_before_ = sqlite::number_of(row[1]);
+      });
+  if (!done) return done.error();
+  return journal;
+}
+
+Result<void> ClusterJournal::append(const ClusterEvent& event) {
+  return database_->insert(
+      "INSERT INTO events(seq, epoch, time_ms, kind, subject, message, level) "
+      "VALUES(?,?,?,?,?,?,?)",
+      {{event.seq, static_cast<std::int64_t>(epoch_.value), event.time_ms, event.kind,
+        event.subject, event.message, std::string(name(event.level))}});
+}
+
+Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::string& job,
+                                              const EventQuery& query) {
+  std::vector<ClusterEvent> events;
+  const auto database = open_if_there(file_in(home));
+  if (!database) return database.error();
+  if (!*database) return events;
+  const auto levels = has_levels(**database);
+  if (!levels) return levels.error();
+  // '0' follows '/' in ASCII: the range is every subject that begins with "JOB/".
+  const auto done = (*database)->query(
+      "SELECT seq, time_ms, kind, subject, message, " + std::string(*levels ? "level" : "NULL") +
+          " FROM events WHERE (subject = ? OR "
+          "(subject > ? AND subject < ?)) AND seq > ?" +
+          order_and_limit("rowid", query),
+      [&](const sqlite::Sqlite::Row& row) {
+        events.push_back({.seq = sqlite::number_of(row[0]),
+                          .time_ms = sqlite::number_of(row[1]),
+                          .kind = sqlite::text_of(row[2]),
+                          .subject = sqlite::text_of(row[3]),
+                          .message = sqlite::text_of(row[4]),
+                          .level = messages::event_level(sqlite::text_of(row[5]))});
+      },
+      {job, job + "/", job + "0", query.since.value_or(-1)});
+  if (!done) return done.error();
+  put_in_order(events, query);
+  return events;
+}
+
+}  // namespace tandem::runs

@@ -1,0 +1,45 @@
+// The journal of a cluster, TANDEM_HOME/controller.sqlite: the epochs of its controllers, and the
+// events that they announced. Events of a run are read from here also when another controller, or
+// `tandem run`, has run it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/runs/cluster_event.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/result.h"
+#include "runtime/sqlite/sqlite.h"
+
+namespace tandem::runs {
+
+// The journal as the one controller of a home writes it. One thread at a time.
+class ClusterJournal {
+ public:
+  // Makes the journal if there is none, gives one of an earlier version the columns that it lacks,
+  // and begins an epoch. The caller holds the lock of the home.
+  static Result<ClusterJournal> begin(const std::filesystem::path& home, std::int64_t time_ms);
+
+  Epoch epoch() const { return epoch_; }                         // greater than all earlier ones
+  std::int64_t events_before() const { return events_before_; }  // their highest number of an event
+  Result<void> append(const ClusterEvent& event);
+
+ private:
+  explicit ClusterJournal(std::unique_ptr<sqlite::Sqlite> database)
+      : database_(std::move(database)) {}
+
+  std::unique_ptr<sqlite::Sqlite> database_;
+  Epoch epoch_{1};
+  std::int64_t events_before_ = 0;
+};
+
+// The events about a job that all controllers of this home have announced, oldest first; none where
+// the home has no journal. The journal is opened for reading only.
+Result<std::vector<ClusterEvent>> kept_events(const std::filesystem::path& home,
+                                              const std::string& job, const EventQuery& query);
+
+}  // namespace tandem::runs
