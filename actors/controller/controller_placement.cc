@@ -88,11 +88,11 @@ Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {
   std::int64_t gpu_milli = 0;
   for (const scheduler::RoleDemand& role : demands_of(shape))
     gpu_milli += role.per_rank.gpu_milli * role.ranks * role.replicas;
-  if (shape.one_gpu && gpu_milli > scheduler::kWholeGpu)
+  if (!shape.one_gpu.empty() && gpu_milli > scheduler::kWholeGpu)
     return Error{ErrorCode::kInfeasible,
                  "the job's actors take " +
                      scheduler::text_of_lacking({.gpu_milli = gpu_milli}, {}) +
-                     " together, and its weight_broadcast.type keeps to one GPU",
+                     " together, and it keeps to one GPU (" + shape.one_gpu + ")",
                  "", "lower their number or their gpus_per_actor"};
   return scheduler::fits_ever(capacity(), demands_of(shape), shape.memory_options);
 }

@@ -45,7 +45,9 @@ struct JobShape {
   std::map<messages::Role, scheduler::Strategy> strategy;  // PACK for a role that is missing
   // A learner is one actor with so many ranks; rollouts and rewards have one rank per actor.
   std::int32_t learner_ranks = 1;
-  bool one_gpu = false;  // all actors that take a share of a GPU must take it of the same one
+  // The setting by which all actors that take a share of a GPU must take it of the same one, as
+  // "weight_broadcast.type: cuda_ipc"; empty: there is none.
+  std::string one_gpu;
   std::set<messages::Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
   // The memory of each rank; absent: not planned.
   std::map<messages::Role, scheduler::MemoryDemand> memory;

@@ -6,7 +6,7 @@
 // own.
 //
 // Not responsible for which version is announced to whom. The door has checked who sends a message
-// (doors.h), and the exchange that the sender's incarnation is not over (EX-L).
+// (doors.h), and the exchange that the sender's incarnation is not over (EX-6).
 //
 // Invariants (tests/actors/exchange/broadcasts_test.cc)
 //   BC-1  An actor is believed only on epochs into which it was asked, and on answers that it owes;

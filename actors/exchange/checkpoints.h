@@ -1,7 +1,7 @@
 // Trained groups become durable, and a group's trip ends: a checkpoint covers its step, and its
 // payload is released.
 //
-//   EX-C  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
+//   EX-2  A requested checkpoint is asked for again until it is saved, whoever dies meanwhile.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 // rewards score the completions, and which figures stay. Evaluations are outside the ledger: no
 // group of theirs is admitted, leased or trained.
 //
-//   EX-E  An evaluation is pinned to one version, which stays published until every prompt is
+//   EX-3  An evaluation is pinned to one version, which stays published until every prompt is
 //         generated: training waits for it only where the publisher's K + 2 places are taken. A
 //         rollout generates groups of the same version beside it (work_queue.h, WQ-5).
 #pragma once

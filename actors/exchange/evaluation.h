@@ -55,7 +55,7 @@ class Evaluation {
   void fail_waiting();                        // the version is gone: waiting prompts fail
   // Whether the actor generates or scores a part of this evaluation.
   bool held_by(const std::string& actor) const;
-  // True when no prompt waits or is being generated: the version may then be released (EX-E).
+  // True when no prompt waits or is being generated: the version may then be released (EX-3).
   bool generated() const { return prompts_.empty() && generating_.empty(); }
 
   bool done() const { return means_.done(); }

@@ -11,7 +11,7 @@ namespace tandem::exchange {
 // Leases admitted groups, most urgent first, each to the rollout with most room.
 void lease_rollouts(Turn& turn);
 
-// `stored` also names the payloads that the store has.
+// `stored.payloads` are those payloads of the message that the store has.
 void take(Turn& turn, GroupsGenerated stored);
 void take(Turn& turn, const messages::Unservable& unservable);
 

@@ -1,7 +1,7 @@
 // A learner that comes up before training publishes the weights as they are; that may need a warm
 // start, or the history of a run that is resumed. One that comes back while the run trains stands
 // at a checkpoint: the batches since then are sent again first (training.h), and a checkpoint that
-// was asked for is asked for again once it is back there (EX-C).
+// was asked for is asked for again once it is back there (EX-2).
 #include "actors/exchange/learner.h"
 
 #include <utility>

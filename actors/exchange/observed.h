@@ -83,7 +83,7 @@ struct Observed {
   RunStatistics statistics;
   scheduler::CollapseWatch collapse;
   bool samples_full = false;          // which the journal has
-  std::optional<Time> save_deadline;  // EX-S: of EndFacts::last_save
+  std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
 };
 
 }  // namespace tandem::exchange

@@ -106,7 +106,7 @@ void announce(Turn& turn, const messages::Sender& rollout, PolicyVersion version
   if (first && version == versions.published && place != broadcasts.places.end() &&
       broadcasts.groups &&
       broadcasts.groups->takes_part(Turn::address(rollout), place->second.epoch))
-    offer.broadcast = place->second;  // EX-P
+    offer.broadcast = place->second;  // EX-4
   turn.tell_rollout(rollout, std::move(offer));
 }
 

@@ -6,7 +6,7 @@
 // learner holds it, else when the learner has trained up to it again (scheduler/fleet/
 // version_supply.h).
 //
-//   EX-P  A version's place in a broadcast is told once to each rollout that the broadcast reaches.
+//   EX-4  A version's place in a broadcast is told once to each rollout that the broadcast reaches.
 #pragma once
 
 #include "actors/exchange/turn.h"

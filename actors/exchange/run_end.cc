@@ -44,7 +44,7 @@ void take(Turn& turn, const RecordFailed& failed) {
 
 void take(Turn& turn, const SendFailed& failed) { fail(turn, failed.message); }
 
-// A cancelled job loses no step: the one under way is finished and saved (EX-S). A learner that is
+// A cancelled job loses no step: the one under way is finished and saved (EX-5). A learner that is
 // down, or dies meanwhile, is not waited for.
 bool saves_first(Turn& turn) {
   const RunFacts& facts = turn.facts;

@@ -1,6 +1,6 @@
 // The stages of a run, and its end: why it ends, and what is saved before it does.
 //
-//   EX-S  A cancelled job ends once what it has trained is saved, or at that save's deadline.
+//   EX-5  A cancelled job ends once what it has trained is saved, or at that save's deadline.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Every answer of a worker names an incarnation and a lease. An answer of an incarnation that has
-// ended is ignored (EX-L), and one that no honest peer sends ends its sender (checks.h). A worker
+// ended is ignored (EX-6), and one that no honest peer sends ends its sender (checks.h). A worker
 // that goes leaves its groups to others: each lease ends by an event of its own, then the
 // incarnation does.
 #include "actors/exchange/workers.h"
@@ -51,7 +51,7 @@ void come_up(Turn& turn, messages::Role role, const messages::Sender& who, std::
   turn.wake();
 }
 
-// Ends a rollout that installed wrong weights (EX-I): its groups are leased again, its later
+// Ends a rollout that installed wrong weights (EX-7): its groups are leased again, its later
 // messages are ignored, and its link is cut.
 void condemn(Turn& turn, const messages::Sender& rollout, const std::string& why) {
   turn.notify(

@@ -1,8 +1,8 @@
 // Rollouts and rewards from their start to their end: they come up, show progress, drain and end,
 // and their leases end with them or at a deadline.
 //
-//   EX-L  An incarnation that ended is never given work again, however late its messages are.
-//   EX-I  No work goes to a rollout that installed other weights than were published, and none of
+//   EX-6  An incarnation that ended is never given work again, however late its messages are.
+//   EX-7  No work goes to a rollout that installed other weights than were published, and none of
 //         its tokens is taken after that: its incarnation ends.
 #pragma once
 

@@ -2,12 +2,13 @@
 // row reads and writes. Included by the files that hold rows, and by no other.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "actors/job/job_table.h"
+#include "runtime/base/check.h"
 #include "scheduler/fleet/placement.h"
 
 namespace tandem::job {
@@ -46,6 +47,14 @@ constexpr Range above_to(double min, double max) {
   return {.min = min, .max = max, .min_open = true};
 }
 
+// The value of a name that EnumField::set was given.
+template <class T>
+T value_of(std::string_view name) {
+  const std::optional<T> value = spelt<T>(name);
+  CHECK(value);
+  return *value;
+}
+
 // The field of a row. An enum becomes an EnumField over the names of its values; any other type
 // becomes a pointer. Borrows `field`.
 template <class T>
@@ -53,7 +62,7 @@ FieldRef slot(T& field) {
   if constexpr (std::is_enum_v<T>) {
     return EnumField{.names = spellings<T>(),
                      .get = [&field] { return spelling(field); },
-                     .set = [&field](auto name) { field = spelt<T>(*name).value(); }};
+                     .set = [&field](auto name) { field = value_of<T>(*name); }};
   } else {
     return &field;
   }
@@ -66,7 +75,8 @@ requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
       .names = spellings<T>(),
       .nullable = true,
       .get = [&field] { return field ? std::optional(spelling(*field)) : std::nullopt; },
-      .set = [&field](auto name) { field = name ? spelt<T>(*name) : std::nullopt; }};
+      .set =
+          [&field](auto name) { field = name ? std::optional(value_of<T>(*name)) : std::nullopt; }};
 }
 
 // The same for data.chat_template, whose first name stands for none.

@@ -26,7 +26,8 @@ void add_actors(const job::ActorsSpec& specs, controller::JobShape& shape) {
 }
 
 void add_training(const job::JobSpec& job, controller::JobShape& shape) {
-  shape.one_gpu = weights::traits_of(job.weight_broadcast.type).one_gpu;
+  if (const auto& traits = weights::traits_of(job.weight_broadcast.type); traits.one_gpu)
+    shape.one_gpu = "weight_broadcast.type: " + std::string(traits.name);
   shape.total_steps = job.learner.total_training_steps;
   shape.staleness_bound = job.async.max_staleness;
   for (const RoleEntry& entry : role_entries()) {

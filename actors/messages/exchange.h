@@ -42,7 +42,7 @@ struct DrainActor {
 enum class JobOutcome : std::uint8_t { kSucceeded, kFailed, kCancelled };
 
 // How long a cancelled job may take to finish its step and save a checkpoint. After this time the
-// job ends without the checkpoint (EX-S).
+// job ends without the checkpoint (EX-5).
 inline constexpr Duration kSaveOnCancelMax = std::chrono::minutes(2);
 
 // Begins the reason of a cancelled job that met a failure before it had ended.

@@ -74,7 +74,7 @@ struct EvaluationPrompt {
 TANDEM_WIRE(EvaluationPrompt, index, prompt, seed)
 
 // Makes the rollout generate all completions of each prompt, all by `version`. Installs of other
-// versions wait until these completions are done (EX-E).
+// versions wait until these completions are done (EX-3).
 struct Evaluate {
   EvaluationId evaluation;
   PolicyVersion version;
@@ -154,7 +154,7 @@ struct Installed {
   PolicyVersion version;
   double seconds = 0;  // for which decoding paused
   // checksum64 of the installed weights. Where it differs from the learner's checksum, the exchange
-  // gives the rollout no more work and trains on none of its tokens (EX-I).
+  // gives the rollout no more work and trains on none of its tokens (EX-7).
   std::uint64_t checksum = 0;
 };
 TANDEM_WIRE(Installed, from, version, seconds, checksum)

@@ -19,10 +19,11 @@ namespace json_detail {
 
 using nlohmann::json;
 
-// "add.amount: expected an integer, got a string".
+// "add.amount: expected a number, got \"x\"".
 Error mismatch(const std::string& at, const std::string& expected, const json& value);
 Error missing(const std::string& at, std::string_view field, const char* names);
-// The first member of `object` that is none of `names`, the text of TANDEM_WIRE.
+// An error that names the first member of `object` that is not among `names`, the text of
+// TANDEM_WIRE.
 Result<void> only_known(const json& object, const char* names, const std::string& at);
 Result<std::int64_t> integer(const json& value, const std::string& at, std::int64_t min,
                              std::int64_t max);

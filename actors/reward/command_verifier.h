@@ -7,10 +7,11 @@
 // item's time has passed. After `retries` more attempts the item is ScoreFailed.
 //
 // A program that stops or hangs is started again, after a pause that doubles until the program
-// scores something. The actor fails
+// scores something. Once it has answered, its starts have no limit. The actor fails
 //   kInvalid  when the program was started kCommandStartsUnanswered times and never answered, or
-//             could not be started that many times in a row;
-//   kFailed   when this machine had no room for the program kCommandStartsRefused times in a row.
+//             could not be started that many times in a row; this ends the job (failure.h);
+//   kFailed   when this machine had no room for the program kCommandStartsRefused times in a row;
+//             this restarts the actor.
 //
 // Invariants
 //   CV-1  At most kCommandItemsInFlight items are in flight: written to the child, not answered.

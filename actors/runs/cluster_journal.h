@@ -1,6 +1,6 @@
 // The journal of a cluster, TANDEM_HOME/controller.sqlite: the epochs of its controllers, and the
-// events that they announced. Events of a run are read from here also when another controller, or
-// `tandem run`, has run it.
+// events that they announced, also about runs of earlier controllers. `tandem run` leaves nothing
+// here, but its run has a journal of its own (run_events.h).
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,17 @@
 
 namespace tandem::runs {
 
-// The journal as the one controller of a home writes it. One thread at a time.
+// The journal as the one controller of a state folder writes it. One thread at a time may use it.
 class ClusterJournal {
  public:
   // Makes the journal if there is none, gives one of an earlier version the columns that it lacks,
-  // and begins an epoch. The caller holds the lock of the home.
+  // and begins an epoch. The caller holds the lock of the folder.
   static Result<ClusterJournal> begin(const std::filesystem::path& home, std::int64_t time_ms);
 
-  Epoch epoch() const { return epoch_; }                         // greater than all earlier ones
-  std::int64_t events_before() const { return events_before_; }  // their highest number of an event
+  Epoch epoch() const { return epoch_; }  // greater than all earlier ones
+  std::int64_t events_before() const {
+    return events_before_;
+  }  // the highest event number of earlier ones
   Result<void> append(const ClusterEvent& event);
 
  private:
@@ -37,8 +39,8 @@ class ClusterJournal {
   std::int64_t events_before_ = 0;
 };
 
-// The events about a job that all controllers of this home have announced, oldest first; none where
-// the home has no journal. The journal is opened for reading only.
+// The events about a job that all controllers of this state folder have announced, oldest first;
+// none where the folder has no journal. The journal is opened for reading only.
 Result<std::vector<ClusterEvent>> kept_events(const std::filesystem::path& home,
                                               const std::string& job, const EventQuery& query);
 

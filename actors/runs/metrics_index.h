@@ -63,7 +63,7 @@ class MetricsIndex {
   MetricSeries series(const std::string& key, StepRange range, std::size_t points) const;
 
   std::size_t cells() const { return steps_.size() * (columns_.size() + 1); }
-  // Bytes of metrics.jsonl, in all.
+  // How many bytes of metrics.jsonl have been read in all.
   std::uint64_t bytes_read() const { return progress_.bytes_read(); }
 
  private:

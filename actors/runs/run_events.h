@@ -1,5 +1,6 @@
-// What a run's own journal tells without being replayed: its milestones as events, and which
-// incarnations came up. The journal is opened for reading only.
+// Reads a run's own journal without replaying it: its milestones as events, and the incarnations
+// that came up. The journal is opened for reading only. merged() joins these events with those that
+// controllers announced (cluster_journal.h).
 #pragma once
 
 #include <cstdint>

@@ -61,8 +61,8 @@ class CommunicatorState : public std::enable_shared_from_this<CommunicatorState>
   NcclPolled poll(NcclCalls& calls);
 
  private:
-  // The phases follow each other in this order. kFinishing follows ask_to_finish(), kAborting any
-  // error; both end in kClosed.
+  // kNew, kStarting and kReady follow each other. Then comes kFinishing after ask_to_finish(), or
+  // kAborting after any error; both end in kClosed.
   enum class Phase { kNew, kStarting, kReady, kFinishing, kAborting, kClosed };
   using Shared = std::shared_ptr<SubmittedOperation>;
 

@@ -64,7 +64,7 @@ class ShmPublisher : public WeightPublisher {
 };
 
 ShmPublisher::~ShmPublisher() {
-  if (traits_of(config_.type).versions != VersionsLie::kInGpuMemory) return;
+  if (traits_of(config_.type).versions != VersionMemory::kGpuMemory) return;
   SegmentHeader& header = segment_->header();
   // The GPU memory goes with this object: withdraw every version, then give readers time to close
   // their blocks, since CUDA leaves undefined what a reader with an open block sees.
@@ -210,7 +210,7 @@ class ShmSubscriber : public WeightSubscriber {
   Result<UpdateProgress> progress(std::uint64_t bytes_max) override;
   void cancel() override;
   bool in_place() const override {
-    return traits_of(config_.type).versions != VersionsLie::kInGpuMemory;
+    return traits_of(config_.type).versions != VersionMemory::kGpuMemory;
   }
   std::span<const std::byte> held() override;
   std::optional<Installed> installed() const override { return installed_; }
@@ -261,7 +261,7 @@ Result<bool> ShmSubscriber::attach() {
 
 // Whether the bytes of the offered versions exist: GPU memory ends with its publisher.
 bool ShmSubscriber::publisher_is_there() const {
-  return traits_of(config_.type).versions != VersionsLie::kInGpuMemory ||
+  return traits_of(config_.type).versions != VersionMemory::kGpuMemory ||
          segment_->byte_is_locked_by_another(kPublisherLockByte);
 }
 

@@ -42,7 +42,7 @@ constexpr std::size_t round_up(std::size_t bytes) {
 constexpr std::size_t kHeaderBytes = round_up(sizeof(SegmentHeader));
 
 bool on_gpu(const WeightsConfig& config) {
-  return traits_of(config.type).versions == VersionsLie::kInGpuMemory;
+  return traits_of(config.type).versions == VersionMemory::kGpuMemory;
 }
 
 std::size_t slots_bytes(const WeightsConfig& config) {

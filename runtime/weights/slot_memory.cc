@@ -123,7 +123,7 @@ class GpuSlotReader final : public SlotReader {
 
 Result<std::unique_ptr<SlotWriter>> make_slot_writer(const WeightsConfig& config,
                                                      const ShmSegment& segment) {
-  if (traits_of(config.type).versions != VersionsLie::kInGpuMemory)
+  if (traits_of(config.type).versions != VersionMemory::kGpuMemory)
     return std::unique_ptr<SlotWriter>(std::make_unique<ShmSlotWriter>(segment));
   for (SegmentSlot& slot : segment.header().slot) slot.offered = 0;
   if (const auto& module = device::cuda_module(); !module) return module.error();
@@ -132,7 +132,7 @@ Result<std::unique_ptr<SlotWriter>> make_slot_writer(const WeightsConfig& config
 
 Result<std::unique_ptr<SlotReader>> make_slot_reader(const WeightsConfig& config,
                                                      const ShmSegment& segment) {
-  if (traits_of(config.type).versions != VersionsLie::kInGpuMemory)
+  if (traits_of(config.type).versions != VersionMemory::kGpuMemory)
     return std::unique_ptr<SlotReader>(std::make_unique<ShmSlotReader>(segment));
   if (const auto& module = device::cuda_module(); !module) return module.error();
   auto copies = ReadBack::make(device::DeviceKind::kCuda, config.layout.arena_bytes);

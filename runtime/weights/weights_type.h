@@ -31,16 +31,19 @@ enum class WeightsType : std::uint8_t {
   kNccl,
 };
 
-enum class VersionsLie : std::uint8_t { kInSharedMemory, kInFiles, kInGpuMemory };
+enum class VersionMemory : std::uint8_t { kSharedMemory, kFiles, kGpuMemory };
 // Whether a subscriber that computes on a CPU reads a version where the publisher left it, and so
 // keeps no place for a whole version.
 enum class ReadInPlace : std::uint8_t { kNever, kOnThePublishersHost, kAlways };
+// Whether the publisher serves its versions over TCP. kToOtherHosts: where nodes of other hosts may
+// join.
 enum class ServedOverTcp : std::uint8_t { kNever, kToOtherHosts, kAlways };
 
+// The traits of a type as it is configured; resolve() may make kAuto another one.
 struct WeightsTraits {
   WeightsType type;
-  std::string_view name;  // of weight_broadcast.type
-  VersionsLie versions = VersionsLie::kInSharedMemory;
+  std::string_view name;  // the value of weight_broadcast.type
+  VersionMemory versions = VersionMemory::kSharedMemory;
   ReadInPlace read_in_place = ReadInPlace::kNever;
   ServedOverTcp served = ServedOverTcp::kNever;
   bool arrives_on_gpu = false;  // a subscriber's buffer may be in the memory of its GPU
@@ -56,11 +59,11 @@ inline constexpr auto kWeightsTypes = std::to_array<WeightsTraits>({
     {.type = WeightsType::kShm, .name = "shm", .read_in_place = ReadInPlace::kAlways},
     {.type = WeightsType::kDisk,
      .name = "disk",
-     .versions = VersionsLie::kInFiles,
+     .versions = VersionMemory::kFiles,
      .read_in_place = ReadInPlace::kOnThePublishersHost},
     {.type = WeightsType::kCudaIpc,
      .name = "cuda_ipc",
-     .versions = VersionsLie::kInGpuMemory,
+     .versions = VersionMemory::kGpuMemory,
      .arrives_on_gpu = true,
      .one_gpu = true},
     {.type = WeightsType::kTcp, .name = "tcp", .served = ServedOverTcp::kAlways},
@@ -78,10 +81,15 @@ constexpr auto enum_names(WeightsType) {
   return names;
 }
 
+static_assert([] {
+  for (std::size_t i = 0; i < kWeightsTypes.size(); ++i)
+    if (static_cast<std::size_t>(kWeightsTypes[i].type) != i) return false;
+  return true;
+}());
+
 constexpr const WeightsTraits& traits_of(WeightsType type) {
-  for (const WeightsTraits& traits : kWeightsTypes)
-    if (traits.type == type) return traits;
-  CHECK(false);
+  CHECK(static_cast<std::size_t>(type) < kWeightsTypes.size());
+  return kWeightsTypes[static_cast<std::size_t>(type)];
 }
 
 }  // namespace tandem::weights

@@ -42,6 +42,8 @@ struct WireEnumerators {
   const char* names;  // "kA, kB"
   std::array<Enum, kCount> values;
 };
+template <class Enum, std::size_t kCount>
+WireEnumerators(const char*, std::array<Enum, kCount>) -> WireEnumerators<Enum, kCount>;
 
 }  // namespace tandem::wire
 

@@ -55,15 +55,6 @@ void add_fields(std::string& out, const WireFields<Struct, Members...>& fields) 
   out += ')';
 }
 
-// Every enum of ours numbers its enumerators from 0, far below this bound.
-template <class T>
-std::size_t enumerators() {
-  constexpr int kBound = 128;
-  std::size_t count = 0;
-  for (int i = 0; i < kBound; ++i) count += wire_has(static_cast<T>(i)) ? 1 : 0;
-  return count;
-}
-
 template <class... Alternatives>
 void add_alternatives(std::string& out, std::type_identity<std::variant<Alternatives...>>) {
   char separator = '<';
@@ -85,7 +76,8 @@ void add_schema(std::string& out) {
   } else if constexpr (std::is_same_v<T, bool>) {
     out += 'b';
   } else if constexpr (WiredEnum<T>) {
-    out.append("e").append(std::to_string(enumerators<T>()));
+    const auto all = wire_enumerators(static_cast<const T*>(nullptr));
+    out.append("e").append(std::to_string(all.values.size()));
   } else if constexpr (std::is_integral_v<T>) {
     out.append(std::is_signed_v<T> ? "i" : "u").append(std::to_string(sizeof(T)));
   } else if constexpr (std::is_floating_point_v<T>) {

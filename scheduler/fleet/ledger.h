@@ -91,7 +91,7 @@ struct LeaseKey {
   Epoch epoch;
 };
 
-enum class Kept { kNothing, kTokens };  // stays of a rolling group when its lease ends
+enum class Kept { kNothing, kTokens };  // the part of a rolling group that outlives its lease
 
 struct GroupRecord {
   GroupId id;

@@ -107,7 +107,7 @@ std::optional<StepId> held_up_by(const Budget& budget, const BudgetState& state)
 // SB-1 as it stands; the ledger CHECKs it at every event.
 bool feasible(const Budget& budget, const BudgetState& state);
 
-// CamelCase, as reasons are shown ("ActorBehind").
+// CamelCase ("ActorBehind"). Logs and tests name verdicts; no view of a user does.
 const char* name(AdmitVerdict verdict);
 const char* name(LeaseVerdict verdict);
 const char* name(FormVerdict verdict);

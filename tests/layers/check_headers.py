@@ -2,7 +2,7 @@
 """Fails where a header does not compile alone, or not beside the others.
 
     check_headers.py COMPILER                  all of the product's headers together
-    check_headers.py COMPILER --alone          and each of them by itself, which takes minutes
+    check_headers.py COMPILER --alone          each of them by itself, which takes minutes
     check_headers.py COMPILER --alone FILE...  only these by themselves
 
 A header that compiles by itself needs nobody who knows what to include before it. All headers as one
@@ -43,7 +43,7 @@ def main():
         return 64
     every, named = headers(), sys.argv[3:]
     alone = [name for name in every if not named or name in named] if sys.argv[2:] else []
-    sources = [[name] for name in alone] + [every, every[::-1]]
+    sources = [[name] for name in alone] if sys.argv[2:] else [every, every[::-1]]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for names, errors in zip(sources, pool.map(lambda s: errors_of(sys.argv[1], s), sources)):

@@ -139,6 +139,7 @@ IFDEF = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif)\b")
 IFDEF_ALLOWED = {"runtime/base/check.h"}  # DCHECK is for debug builds alone
 # "//   AC-1  A mailbox …": a name, two spaces and its sentence; a mere mention has no two spaces.
 DECLARED = re.compile(r"//.*?\b([A-Z]{2}-\d+)  (?=\S)")
+UNNUMBERED = re.compile(r"^\s*//.*?\b([A-Z]{2}-[A-Z])  (?=\S)", re.MULTILINE)
 CITED = re.compile(r"\b([A-Z]{2}-\d+)\b")
 TEST_NAME = re.compile(r"^TEST\w*\(\s*\w+,\s*(\w+)\s*\)", re.MULTILINE)
 # Refuses_AC1, CO1TheSumIsSerial, SE_3_older_lives
@@ -230,10 +231,10 @@ def declarations(text):
         for match, after in zip(found, found[1:] + [None]):
             words = [line[match.end():after.start(1) if after else None]]
             for more in lines[number:] if not after else []:
-                indent = re.match(r"\s*//(\s*)\S", more)
-                if not indent or indent.start() or DECLARED.search(more) or indent.end() - 1 <= match.start(1):
+                indent = re.match(r"\s*//\s*(?=\S)", more)
+                if not indent or DECLARED.search(more) or indent.end() <= match.start(1):
                     break
-                words.append(more[indent.end() - 1:])
+                words.append(more[indent.end():])
             yield number, match[1], " ".join(word.strip() for word in words)
 
 
@@ -242,11 +243,15 @@ def check_invariants(root, files):
     cited = {name for path in tests for name in citations(path.read_text())}
     declared = {}
     for path in files:
-        if path in tests or path.suffix not in {".h", ".cuh"}:
+        if path.suffix not in {".h", ".cuh"}:
             continue
-        for number, name, _ in declarations(path.read_text()):
+        text = path.read_text()
+        for match in UNNUMBERED.finditer(text):
+            number = text.count("\n", 0, match.start()) + 1
+            yield f"{path.relative_to(root)}:{number}: LA-8: {match[1]} has no number"
+        for number, name, _ in declarations(text):
             at = f"{path.relative_to(root)}:{number}"
-            if name not in cited:
+            if name not in cited and path not in tests:
                 yield f"{at}: LA-8: no test cites {name}"
             if declared.setdefault(name, at) != at:
                 yield f"{at}: LA-8: {name} is declared at {declared[name]} as well"
@@ -315,6 +320,9 @@ def namespaces(text):
 
 def check_namespaces(name, text):
     folder = max((f for f in NAMESPACES if inside(name, [f])), key=len, default=None)
+    if folder is None:
+        yield f"{name}: LA-11: its folder has no row in NAMESPACES"
+        return
     for number, namespace, lines in namespaces(text):
         fields = all(re.match(r"\s|TANDEM_WIRE|namespace |//|$", line) for _, line in lines)
         at_home = any(namespace == home or (home != "tandem" and namespace.startswith(home + "::"))

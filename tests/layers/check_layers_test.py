@@ -122,6 +122,11 @@ class Rules(unittest.TestCase):
             self.assertEqual(errors_of({header: declared, "tests/e2e/a_test.cc": citing}), [], citing)
         for other in ["// AB-2 XAB-1 AB-123\n", "TEST(A, CAB1_AB123) {\n", "int a_AB1_AB12;\n"]:
             self.assertEqual(len(errors_of({header: declared, "tests/e2e/a_test.cc": other})), 2, other)
+        self.assertEqual(errors_of({header: "//   AB-C  Nothing is lost.\n"}),
+                         [f"{header}:1: LA-8: AB-C has no number"])
+        self.assertEqual(errors_of({header: "// AB-1  One.\n", "tests/e2e/a_test.cc": "// AB-1\n",
+                                    "tests/e2e/b.h": "// AB-1  Another.\n"}),
+                         [f"tests/e2e/b.h:1: LA-8: AB-1 is declared at {header}:1 as well"])
         for mention in ["// It counts on AB-1 and AB-2.\n", "int a;  // (AB-1)\n",
                         "AB-1  no comment\n", "// UTF-8  is no invariant\n"]:
             self.assertEqual(errors_of({header: mention}), [], mention)

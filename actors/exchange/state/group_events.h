@@ -79,7 +79,7 @@ struct StepTrained {
   Incarnation learner;
   std::uint64_t checksum = 0;   // the checksum of the weights
   std::vector<GroupId> groups;  // the groups of the batch; empty where the step was repeated
-  std::optional<messages::Publication> publication;  // where version step + 1 was published
+  std::optional<messages::Publication> publication;  // the publication of version step + 1
 };
 TANDEM_WIRE(StepTrained, step, learner, checksum, groups, publication)
 

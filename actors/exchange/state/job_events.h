@@ -127,7 +127,7 @@ struct VersionInstalled {
 };
 TANDEM_WIRE(VersionInstalled, who, version)
 
-// This incarnation, of any role, and all before it are over: none of them is heard again (EX-L).
+// This incarnation, of any role, and all before it are over: none of them is heard again (EX-6).
 struct IncarnationEnded {
   messages::Sender who;
 };

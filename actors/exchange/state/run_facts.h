@@ -51,7 +51,7 @@ struct WorkerFacts {
 
 struct WorkersFacts {
   std::map<std::string, WorkerFacts> rollouts, rewards;  // by actor
-  // The newest incarnation of each actor, of any role, that has ended (EX-L).
+  // The newest incarnation of each actor, of any role, that has ended (EX-6).
   std::map<std::string, Incarnation> ended;
 };
 
@@ -60,7 +60,7 @@ struct LearnerFacts {
   std::optional<LearnerTask> owed;            // the answer that it owes
   std::optional<StepId> training;             // the step that it was sent and has not committed
   StepId durable;                             // a checkpoint covers the steps below it
-  std::optional<StepId> checkpoint_awaited;   // EX-C
+  std::optional<StepId> checkpoint_awaited;   // EX-2
   std::map<StepId, std::uint64_t> checksums;  // checksums of the weights since that checkpoint
 };
 
@@ -85,7 +85,7 @@ struct EvaluationFacts {
 
 struct EndFacts {
   std::optional<EndAsked> asked;
-  std::optional<StepId> last_save;  // EX-S: the checkpoint that is waited for
+  std::optional<StepId> last_save;  // EX-5: the checkpoint that is waited for
 };
 
 struct RunFacts {

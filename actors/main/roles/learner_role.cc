@@ -72,7 +72,7 @@ void add_host_copies(MemoryDemand& demand, const HostCopies& copies) {
 // Versions that the publisher keeps in shared memory. Files and GPU memory are not the host's.
 std::int64_t versions_on_host(const job::JobSpec& job) {
   const bool shared = weights::traits_of(job.weight_broadcast.type).versions ==
-                      weights::VersionsLie::kInSharedMemory;
+                      weights::VersionMemory::kSharedMemory;
   return shared ? weights_family(job, {"job", "run"}).slots : 0;
 }
 

@@ -68,7 +68,7 @@ rollout::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machi
 
 learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunPlace& run, bool resume) {
   learner::TrainerConfig config{.seed = static_cast<std::uint64_t>(job.seed)};
-  if (weights::traits_of(job.weight_broadcast.type).versions == weights::VersionsLie::kInGpuMemory)
+  if (weights::traits_of(job.weight_broadcast.type).versions == weights::VersionMemory::kGpuMemory)
     config.versions_on_device = weights_family(job, run).slots;
   config.algorithm = job.algorithm;
   config.batch = {.mini_batch_groups = job.learner.ppo_mini_batch_size.value_or(0),

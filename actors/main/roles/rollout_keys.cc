@@ -46,7 +46,7 @@ const Key kRolloutKeys[] = {
     {.path = "rollout.min_p",
      .field = [](J& j) { return slot(j.rollout.sampling.min_p); },
      .description = "Drop tokens below this share of the likeliest one's probability; 0: off.",
-     .range = between(0, 1)},
+     .range = {.min = 0, .max = 1, .max_open = true}},
     {.path = "rollout.min_tokens",
      .field = [](J& j) { return slot(j.rollout.sampling.min_tokens); },
      .description = "No end before so many sampled tokens.",

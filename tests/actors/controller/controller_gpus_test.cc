@@ -35,7 +35,7 @@ TEST(ControllerCore, AJobOfOneGpuIsNotScaledOverItsEdge) {
   World world;
   world.node("a", 16, 2);
   JobShape shape = shape_of(0.5);
-  shape.one_gpu = true;
+  shape.one_gpu = "weight_broadcast.type: cuda_ipc";
   shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.25});
   shape.per_rank[messages::Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
   const std::string job = world.submit(shape);

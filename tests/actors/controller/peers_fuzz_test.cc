@@ -161,7 +161,7 @@ class Fuzzed {
   template <class M>
   void make_plausible(M& message) {
     if constexpr (std::is_same_v<M, messages::Installed>)
-      message.checksum = exchange::Stage::checksum_of(message.version);  // EX-I
+      message.checksum = exchange::Stage::checksum_of(message.version);  // EX-7
     if constexpr (std::is_same_v<M, messages::EpochOpened>)
       message.unique_id.resize(collective::kNcclUniqueIdBytes);
   }

@@ -203,7 +203,7 @@ void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const s
   for (const node::RankId& rank : cluster.ranks_running())
     EXPECT_FALSE(rank.actor.starts_with(job + "/")) << rank.actor << " is left running";
   const auto run = cluster.run_of(job);
-  EXPECT_EQ(run->epochs->wrong, std::vector<std::string>{}) << "BG-3, EX-P";
+  EXPECT_EQ(run->epochs->wrong, std::vector<std::string>{}) << "BG-3, EX-4";
   ASSERT_TRUE(run->record.result_json.has_value());
   const json result = parse_json(*run->record.result_json);
   EXPECT_EQ(result["state"], state);
@@ -276,10 +276,10 @@ void expect_evaluated(SimulatedCluster& cluster, const std::string& job) {
   const json result = parse_json(*run->record.result_json);
   if (run->job.validation_prompts > 0) {
     const bool some_fail = run->job.scorer.fails > 0;
-    EXPECT_TRUE(some_fail || result["eval"]["failed"] == 0) << result["eval"]["failed"] << ": EX-E";
+    EXPECT_TRUE(some_fail || result["eval"]["failed"] == 0) << result["eval"]["failed"] << ": EX-3";
     // The simulated engine says the same at every version, so nothing may differ, to the bit.
     const json& figures = result["eval"]["figures"];
-    EXPECT_EQ(figures["final"], figures["before"]) << "EX-E, EM-2";
+    EXPECT_EQ(figures["final"], figures["before"]) << "EX-3, EM-2";
     EXPECT_EQ(figures["final"]["scored"].get<std::int64_t>() +
                   figures["final"]["failed"].get<std::int64_t>(),
               run->job.validation_prompts * completions_of(run->job.exchange.evaluation.sampling));

@@ -71,7 +71,7 @@ void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const s
 // discarded for a death.
 void expect_success(SimulatedCluster& cluster, const std::string& job);
 
-void expect_evaluated(SimulatedCluster& cluster, const std::string& job);  // every prompt, EX-E
+void expect_evaluated(SimulatedCluster& cluster, const std::string& job);  // every prompt, EX-3
 
 std::string weights_of(SimulatedCluster& cluster, const std::string& job);  // weights_sha256
 

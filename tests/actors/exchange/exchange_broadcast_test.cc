@@ -214,7 +214,7 @@ TEST(ExchangeBroadcast, ActorsThatEndOrDrainAreInNoFurtherEpoch) {
   const int asked = stage.count<messages::JoinEpoch>(kSecond);
   stage.tell(messages::BroadcastUp{kSecond, 22809});  // it was on its way
   stage.run(100s);
-  EXPECT_EQ(stage.count<messages::JoinEpoch>(kSecond), asked) << "EX-L";
+  EXPECT_EQ(stage.count<messages::JoinEpoch>(kSecond), asked) << "EX-6";
   EXPECT_TRUE(stage.refused.empty());
 }
 

@@ -117,7 +117,7 @@ TEST(ExchangeChecks, TokensOfVersionsToComeAreRefused) {
   EXPECT_EQ(stage.refused.size(), 2u);
 }
 
-TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken) {  // EX-I
+TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken) {  // EX-7
   Attacked stage;
   stage.tell(messages::Installed{.from = kRollout, .version = PolicyVersion{0}, .checksum = 77});
   const std::string why =

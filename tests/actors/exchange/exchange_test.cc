@@ -32,15 +32,15 @@ TEST(Exchange, DeadLivesAreNotGivenWorkHoweverLateTheySpeak) {
   Stage stage;
   stage.begin();
   stage.tell(messages::ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
-  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-L";
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-6";
   stage.to_rollout.clear();
   stage.tell(messages::RolloutUp{kRollout, 100});  // it was on its way when its sender died
   stage.install(kRollout, PolicyVersion{0});
-  EXPECT_TRUE(stage.to_rollout.empty()) << "EX-L";
+  EXPECT_TRUE(stage.to_rollout.empty()) << "EX-6";
   stage.tell(messages::DrainActor{"job-1/rollout/1", Incarnation{9}, 1000});  // not up yet
   EXPECT_EQ(Stage::only<messages::ActorDrained>(stage.to_controller).size(), 1u);
   stage.tell(messages::RolloutUp{{"job-1/rollout/1", Incarnation{9}}, 100});
-  EXPECT_TRUE(stage.to_rollout.empty()) << "EX-L";
+  EXPECT_TRUE(stage.to_rollout.empty()) << "EX-6";
   stage.tell(messages::RolloutUp{{kRollout.actor, Incarnation{10}}, 100});
   EXPECT_FALSE(stage.to_rollout.empty());
 }
@@ -103,7 +103,7 @@ TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
   EXPECT_EQ(stage.step_sent()->step, StepId{1});
   stage.commit(next);
   const auto saves = Stage::only<messages::SaveCheckpoint>(stage.to_learner);
-  ASSERT_EQ(saves.size(), 1u) << "EX-C";
+  ASSERT_EQ(saves.size(), 1u) << "EX-2";
   EXPECT_EQ(saves[0].step, StepId{2});
   EXPECT_EQ(stage.exchange->core().ledger().counters().retrained, 8);
   EXPECT_FALSE(stage.ended());
@@ -280,7 +280,7 @@ void cancel(Stage& stage) {
   stage.tell(messages::EndJob{messages::JobOutcome::kCancelled, "cancelled by the user"});
 }
 
-TEST(Exchange, ACancelledJobEndsOnceWhatItTrainedIsSaved) {  // EX-S
+TEST(Exchange, ACancelledJobEndsOnceWhatItTrainedIsSaved) {  // EX-5
   Stage stage(saving_job());
   stage.begin();
   stage.train(3);
@@ -300,7 +300,7 @@ TEST(Exchange, ACancelledJobEndsOnceWhatItTrainedIsSaved) {  // EX-S
   EXPECT_EQ(parse_json(*stage.record.result_json)["weights_sha256"], "sha");
 }
 
-TEST(Exchange, TheSaveOfACancelledJobHasADeadlineAndAnAbleLearner) {  // EX-S
+TEST(Exchange, TheSaveOfACancelledJobHasADeadlineAndAnAbleLearner) {  // EX-5
   for (const bool learner_dies : {true, false}) {
     Stage stage(saving_job());
     stage.begin();
@@ -398,7 +398,7 @@ TEST(Exchange, EvaluationGoesBackToItsVersion) {
     stage.tell(messages::Generated{other, {header}});
   }
   stage.score_everything();
-  EXPECT_EQ(stage.step_sent()->step, StepId{0}) << "EX-E: version 2 has no place yet";
+  EXPECT_EQ(stage.step_sent()->step, StepId{0}) << "EX-3: version 2 has no place yet";
   messages::Evaluated done{.from = other, .evaluation = second[0].evaluation};
   for (std::int32_t i = 0; i < 6; ++i) done.completions.push_back({i, 0, "text", false});
   stage.tell(done);

@@ -1,4 +1,4 @@
-// Collects the messages that an exchange sends to one of the peers that a test plays.
+// Passes on the messages that an exchange sends to one of the peers that a test plays.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct StageLinks {                                  // as all links of the stag
   bool full = false;
 };
 
-// Takes what the exchange sends to one address and keeps it.
+// Gives each message that the exchange sends to one address to `take`.
 template <class Inbox>
 class Mailbag final : public actor::Target<Inbox> {
  public:

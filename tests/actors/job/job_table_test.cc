@@ -239,6 +239,16 @@ TEST(JobTable, ScaleTakesTheSameRangeAsTheKeys) {
   }
 }
 
+// kernels/ops/sample.h CHECKs these bounds, in a rollout that has long been started.
+TEST(JobTable, TheSamplerTakesWhatTheKeysOfSamplingTake) {
+  EXPECT_TRUE(find_key("rollout.min_p")->range.contains(0));
+  EXPECT_FALSE(find_key("rollout.min_p")->range.contains(1));
+  EXPECT_FALSE(find_key("rollout.top_p")->range.contains(0));
+  EXPECT_TRUE(find_key("rollout.top_p")->range.contains(1));
+  EXPECT_FALSE(find_key("rollout.temperature")->range.contains(0));
+  EXPECT_TRUE(find_key("rollout.top_k")->range.contains(0));
+}
+
 TEST(JobTable, DefaultsAreInRange) {
   const JobFolder folder;
   const auto job = folder.parse(print_job(folder.full()));

@@ -1,6 +1,6 @@
 // A block runs on one thread: each of its CUDA threads is a fiber that gives up the processor where
 // it has to meet others. A scheduler resumes fibers in a shuffled order, and ends the process where
-// those that wait can never meet (EM-1, EM-2).
+// those that wait can never meet (EU-1, EU-2).
 #include "tests/kernels/cuda_emulator/emulator.h"
 
 #include <link.h>

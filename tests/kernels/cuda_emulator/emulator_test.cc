@@ -1,5 +1,5 @@
 // The emulator itself, with kernels of these tests: it computes as CUDA does, and sees each broken
-// rule (EM-1 … EM-6). Queued work and devices are tested in streams_test.cc.
+// rule (EU-1 … EU-6). Queued work and devices are tested in streams_test.cc.
 // Tests tests/kernels/cuda_emulator/emulator.h.
 #include "tests/kernels/cuda_emulator/emulator.h"
 

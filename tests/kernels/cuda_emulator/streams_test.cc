@@ -1,5 +1,5 @@
-// The emulator's streams and devices: when queued work runs (EM-5), which calls may block (EM-7),
-// and how a process may go on meanwhile (EM-10). No kernel runs here, so TSan can watch.
+// The emulator's streams and devices: when queued work runs (EU-5), which calls may block (EU-7),
+// and how a process may go on meanwhile (EU-10). No kernel runs here, so TSan can watch.
 //
 // Tests tests/kernels/cuda_emulator/emulator.h.
 #include <cuda_runtime.h>

@@ -22,9 +22,9 @@ class Relay {
   std::uint64_t open() const;         // connections that neither end has ended
   std::uint64_t bytes() const;        // that went to those who dialled
 
-  // Each fault happens once, when so many more bytes have gone to those who dialled. cut_after()
-  // cuts all connections, and new ones are taken; it cuts again after the next number of bytes, and
-  // so on.
+  // Faults happen when so many more bytes have gone to those who dialled. A stall or a flip happens
+  // once; cut_after() cuts all connections after each of its numbers of bytes, and new ones are
+  // taken.
   void cut_after(const std::vector<std::uint64_t>& more);
   void stall_after(std::uint64_t more);  // nothing moves any more, but the connections stay
   void flip_after(std::uint64_t more);   // a bit of the byte that then passes
