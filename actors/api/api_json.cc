@@ -83,7 +83,7 @@ const controller::ActorRecord* worst_loop(const controller::JobRecord& job, Time
 
 json trouble_json(const messages::TroubleView& view) {
   const messages::RewardTrouble& trouble = view.trouble;
-  return {{"who", trouble.from.actor},     {"what", trouble.what},
+  return {{"who", trouble.from.name},      {"what", trouble.what},
           {"attempt", trouble.attempt},    {"attempts", trouble.attempts},
           {"stderr", trouble.stderr_tail}, {"log", trouble.log},
           {"count", trouble.count},        {"since_s", view.since_s}};
@@ -325,7 +325,7 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
   json troubles = json::array();
   if (report)
     for (const messages::TroubleView& view : report->status.troubles)
-      if (view.trouble.from.actor == actor.name) troubles.push_back(trouble_json(view));
+      if (view.trouble.from.name == actor.name) troubles.push_back(trouble_json(view));
   json object{{"name", actor.name},
               {"job", actor.job},
               {"role", name(actor.role)},

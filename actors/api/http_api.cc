@@ -16,6 +16,7 @@
 #include "actors/api/wait_graph.h"
 #include "actors/api/watches.h"
 #include "actors/api/web_page.h"
+#include "actors/controller/requests.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
@@ -34,8 +35,8 @@ using http::HttpStream;
 using nlohmann::json;
 
 // Shared by all copies of the handler: both exist as long as the server that holds it.
-struct Parts {
-  explicit Parts(const HttpApi& api)
+struct HandlerState {
+  explicit HandlerState(const HttpApi& api)
       : streams(api.system),
         runs(ServingController{api.controller, streams}, api.home, api.read_job),
         watched([controller = api.controller] { return take_picture(controller); }) {}
@@ -46,7 +47,7 @@ struct Parts {
 
 struct Handler {
   HttpApi api;
-  std::shared_ptr<Parts> parts;
+  std::shared_ptr<HandlerState> state;
 
   HttpAnswer operator()(const HttpRequest& request) const;
   HttpAnswer get(const HttpRequest& request) const;
@@ -64,7 +65,7 @@ HttpAnswer Handler::watch(const std::string& kind, const std::string& name) cons
   // The feeding actor runs on the executor that also runs the controller, and blocks one of its
   // threads while it asks. The executor has at least one more, for the controller.
   const auto watch = std::make_shared<Watch>();
-  return parts->streams.stream([shared = parts, watch, kind, name](HttpStream& out, Time round) {
+  return state->streams.stream([shared = state, watch, kind, name](HttpStream& out, Time round) {
     const auto* objects = shared->watched.objects(round, kind, name);
     return objects && watch->tell(*objects, out);
   });
@@ -81,7 +82,7 @@ HttpAnswer Handler::status() const {
   body["home"] = api.home.string();
   body["http"] = self.http;
   body["started"] = self.started_ms;
-  body["runs"] = parts->runs.count();
+  body["runs"] = state->runs.count();
   return ok(body);
 }
 
@@ -97,7 +98,7 @@ HttpAnswer Handler::waits(const HttpRequest& request) const {
 HttpAnswer Handler::get(const HttpRequest& request) const {
   const auto& path = request.segments;  // {"api", "v1", KIND, NAME…}
   const std::string& kind = path[2];
-  if (auto answer = parts->runs.get(request)) return std::move(*answer);
+  if (auto answer = state->runs.get(request)) return std::move(*answer);
   if (kind == "status" && path.size() == 3) return status();
   if (kind == "wait_graph" && path.size() == 3) return waits(request);
   if (kind == "jobs" || kind == "actors" || kind == "nodes" || kind == "groups")
@@ -135,7 +136,7 @@ HttpAnswer Handler::post(const HttpRequest& request) const {
     return ok(answer);
   }
   if (path.size() == 5 && path[2] == "runs" && path[4] == "delete")
-    return parts->runs.remove(path[3]);
+    return state->runs.remove(path[3]);
   if (path.size() > 4 && path[2] == "actors" && path.back() == "ask") return ask(request);
   if (path.size() != 5 || path[2] != "jobs" || (path[4] != "scale" && path[4] != "cancel"))
     return http::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target});
@@ -224,7 +225,7 @@ HttpAnswer Handler::operator()(const HttpRequest& request) const {
   if (request.method == "GET") return get(request);
   if (request.method == "POST") return post(request);
   if (request.method == "DELETE" && path.size() == 4 && path[2] == "runs")
-    return parts->runs.remove(path[3]);
+    return state->runs.remove(path[3]);
   return http::error_response(405,
                               Error{ErrorCode::kInvalid, request.method + " is not possible here"});
 }
@@ -232,7 +233,7 @@ HttpAnswer Handler::operator()(const HttpRequest& request) const {
 }  // namespace
 
 http::HttpHandler make_http_handler(const HttpApi& api) {
-  return Handler{api, std::make_shared<Parts>(api)};
+  return Handler{api, std::make_shared<HandlerState>(api)};
 }
 
 }  // namespace tandem::api

@@ -2,7 +2,7 @@
 // run on the HTTP server's threads, ask the controller and the exchanges, and wait for their
 // answers for at most kApiAskTimeout. Streams (watch, follow) are fed by an actor of their own, so
 // that no server thread waits. Runs, samples, logs and events are in runs_api.h; who may call is in
-// http_door.h.
+// http_auth.h.
 #pragma once
 
 #include <filesystem>

@@ -264,7 +264,7 @@ HttpAnswer RunsApi::job_samples(const HttpRequest& request, const std::string& j
 // those of the announced ones wherever there are any.
 Result<std::vector<runs::ClusterEvent>> RunsApi::announced(const std::string& job,
                                                            const runs::EventQuery& query) {
-  auto kept = kept_events(home_, job, query);
+  auto kept = announced_events(home_, job, query);
   if (!kept || !serving_) return kept;
   auto held = held_events(query.since.value_or(0));
   if (!held) return held.error();

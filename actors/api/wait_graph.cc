@@ -27,7 +27,8 @@ std::optional<messages::Role> role_in(const std::string& words) {
   const auto has = [&](const char* word) { return words.find(word) != std::string::npos; };
   if (has("learner") || has("checkpoint") || has("warm start")) return messages::Role::kLearner;
   if (has("rollout") || has("evaluation")) return messages::Role::kRollout;
-  if (has("reward")) return messages::Role::kReward;
+  for (const messages::Role& role : messages::kTrainingRoles)
+    if (has(name(role).c_str())) return role;
   return std::nullopt;
 }
 

@@ -1,9 +1,10 @@
+// web_assets() itself is in a source that actors/api/web/embed.py generates.
 #include "actors/api/web_page.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
-#include "actors/api/web_assets.h"
 #include "runtime/base/check.h"
 
 namespace tandem::api {
@@ -43,6 +44,13 @@ http::HttpResponse answer_with(const WebAsset& asset, const http::HttpRequest& r
 }
 
 }  // namespace
+
+const WebAsset* find_web_asset(std::string_view path) {
+  const auto assets = web_assets();
+  const auto found =
+      std::find_if(assets.begin(), assets.end(), [&](const WebAsset& a) { return a.path == path; });
+  return found == assets.end() ? nullptr : &*found;
+}
 
 std::optional<http::HttpResponse> web_file(const http::HttpRequest& request) {
   const WebAsset* asset = find_web_asset(path_of(request));

@@ -122,7 +122,7 @@ void BroadcastActor::handle(actor::Context& cx, messages::UseEpoch order) {
 }
 
 void BroadcastActor::handle(actor::Context&, messages::LeaveEpoch order) {
-  log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.actor, order.epoch,
+  log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.name, order.epoch,
             order.why);
   // The epoch is erased when the event kLeft says that this rank is out.
   rank_->leave(order.epoch, order.why);
@@ -130,7 +130,7 @@ void BroadcastActor::handle(actor::Context&, messages::LeaveEpoch order) {
 
 void BroadcastActor::refuse(actor::Context& cx, std::uint64_t epoch, const std::string& why) {
   tell_events(cx);
-  log::warn("event=epoch_refused actor={} epoch={} why=\"{}\"", config_.self.actor, epoch, why);
+  log::warn("event=epoch_refused actor={} epoch={} why=\"{}\"", config_.self.name, epoch, why);
   outbox_.send(cx, messages::EpochFailed{.from = config_.self, .epoch = epoch, .message = why});
 }
 
@@ -139,7 +139,7 @@ void BroadcastActor::tell_events(actor::Context& cx) {
 }
 
 void BroadcastActor::tell(actor::Context& cx, BroadcastEvent event) {
-  const messages::Sender& from = config_.self;
+  const ActorId& from = config_.self;
   const std::uint64_t epoch = event.epoch;
   switch (event.kind) {
     case BroadcastEvent::Kind::kOpened:
@@ -150,13 +150,12 @@ void BroadcastActor::tell(actor::Context& cx, BroadcastEvent event) {
                                                     .layout_hash = config_.layout.hash,
                                                     .layout = config_.layout.manifest_json});
     case BroadcastEvent::Kind::kJoined:
-      log::info("event=epoch_joined actor={} epoch={}", from.actor, epoch);
+      log::info("event=epoch_joined actor={} epoch={}", from.name, epoch);
       return outbox_.send(cx, messages::EpochJoined{.from = from, .epoch = epoch});
     case BroadcastEvent::Kind::kInUse:
       return outbox_.send(cx, messages::EpochInUse{.from = from, .epoch = epoch});
     case BroadcastEvent::Kind::kFailed:
-      log::warn("event=epoch_failed actor={} epoch={} why=\"{}\"", from.actor, epoch,
-                event.message);
+      log::warn("event=epoch_failed actor={} epoch={} why=\"{}\"", from.name, epoch, event.message);
       return outbox_.send(
           cx,
           messages::EpochFailed{.from = from, .epoch = epoch, .message = std::move(event.message)});

@@ -22,8 +22,8 @@
 #include "actors/messages/broadcast.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
-#include "runtime/actor/outbox.h"
 #include "runtime/collective/nccl_records.h"
+#include "runtime/link/outbox.h"
 #include "runtime/weights/weights_config.h"
 
 namespace tandem::broadcast {
@@ -33,7 +33,7 @@ struct StartBroadcast {};  // sent once, first
 // These values are fixed for the actor's incarnation. `layout` describes the arena that is
 // broadcast; a rank whose arena has another layout cannot join.
 struct BroadcastActorConfig {
-  messages::Sender self;
+  ActorId self;
   bool leads = false;  // the learner's rank 0, which opens epochs; the others join them
   int nccl_version = 0;
   weights::WeightsLayout layout = {};
@@ -82,7 +82,7 @@ class BroadcastActor {
   const std::shared_ptr<weights::BroadcastRank> rank_;
   const std::shared_ptr<const collective::NcclRecords> records_;
   std::map<std::uint64_t, Epoch> epochs_;
-  actor::Outbox<messages::BroadcastEvents> outbox_;
+  link::OutboxTo<messages::BroadcastEvents> outbox_;
 };
 
 static_assert(actor::Actor<BroadcastActor>);

@@ -10,19 +10,9 @@
 #include "scheduler/fleet/placement.h"
 
 namespace tandem::cli {
-namespace {
-
-// The plural is also the collection of the API; spelling() reads this table backwards.
-constexpr std::pair<std::string_view, Kind> kKinds[] = {
-    {"jobs", Kind::kJobs},   {"runs", Kind::kRuns},     {"actors", Kind::kActors},
-    {"nodes", Kind::kNodes}, {"groups", Kind::kGroups}, {"events", Kind::kEvents}};
-
-}  // namespace
 
 std::vector<std::string> kind_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, kind] : kKinds) names.emplace_back(name);
-  return names;
+  return {spellings<Kind>().begin(), spellings<Kind>().end()};
 }
 
 std::vector<std::string> role_names() {
@@ -95,9 +85,9 @@ Result<ObjectName> parse_object(const std::vector<std::string>& words) {
                        "write `" + kind + " NAME` or `" + kind + "/NAME`");
   if (words.size() == 2) name = words[1];
   if (name && name->empty()) return usage_error("the name after `" + kind + "/` is empty", "");
-  for (const auto& [plural, value] : kKinds)
-    // The singular of every kind is its plural without the s.
-    if (kind == plural || kind + "s" == plural) return ObjectName{value, name};
+  // The singular of every kind is its plural without the s.
+  for (const std::string& plural : {kind, kind + "s"})
+    if (const auto known = spelt<Kind>(plural)) return ObjectName{*known, name};
   return usage_error("unknown kind `" + kind + "`",
                      did_you_mean(kind, kind_names(), "one of " + joined(kind_names(), ", ")));
 }
@@ -125,12 +115,6 @@ Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
     roles.emplace_back(role, *replicas);
   }
   return roles;
-}
-
-std::string_view spelling(Kind kind) {
-  for (const auto& [name, value] : kKinds)
-    if (value == kind) return name;
-  CHECK(false);
 }
 
 }  // namespace tandem::cli

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/cli/command.h"
+#include "actors/cli/kinds.h"
 #include "runtime/base/result.h"
 
 namespace tandem::cli {
@@ -30,12 +30,10 @@ Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
     const std::vector<std::string>& words);
 
 std::optional<double> parse_duration(std::string_view text);  // "90", "90s", "5m", "2h": seconds
-// The seconds of an option's value; nullopt where the option was not given (an empty text).
+// The seconds of an option's value; nullopt for an empty text.
 Result<std::optional<double>> parse_time(const std::string& option, const std::string& text);
 std::optional<std::int64_t> parse_bytes(std::string_view text);  // "8GiB", "512MiB", "1000": bytes
 
-// "jobs", "actors", …; also the last part of the HTTP path.
-std::string_view spelling(Kind kind);
 std::vector<std::string> kind_names();  // "jobs", …
 std::vector<std::string> role_names();  // "rollout", …
 

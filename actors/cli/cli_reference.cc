@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "actors/cli/arguments.h"
-#include "actors/cli/command_line.h"
 #include "actors/cli/grammar.h"
 
 namespace tandem::cli {
@@ -78,8 +77,7 @@ std::string command_section(const CommandDoc& command) {
 
 }  // namespace
 
-std::string cli_reference() {
-  const GrammarDoc grammar = grammar_doc();
+std::string cli_reference(const GrammarDoc& grammar) {
   std::string text = kIntroduction;
   text += "\nEvery command takes:\n" + option_table(grammar.options);
   std::string group;

@@ -1,22 +1,22 @@
-// The surroundings of a command that talks to the controller's HTTP API: the connection, and the
-// streams that the command writes to. Data goes to `out`, chatter to `err`, so that a pipe gets
-// data alone.
+// The surroundings of a command that talks to the controller's HTTP API.
 #pragma once
 
-#include <functional>
-#include <iosfwd>
-
 #include "actors/cli/api_client.h"
+#include "actors/cli/console.h"
+#include "actors/cli/views.h"
+#include "runtime/base/clock.h"
 
 namespace tandem::cli {
 
-// The connection and the streams of one command. The references outlive the command.
+// `api` and `console` outlive the command.
 struct Client {
   ApiClient& api;
-  std::ostream& out;
-  std::ostream& err;
-  bool terminal = false;       // `out` is a terminal: watching redraws, tables fit its width
-  std::function<int()> width;  // columns of `out` now, kUnlimitedWidth off a terminal
+  const Console& console;
 };
+
+inline Screen screen_of(const Client& client) { return {client.console.columns(), unix_ms()}; }
+
+// A command that waits for a state looks again after so much silence of the API's watch stream.
+inline constexpr Duration kLookAgain = std::chrono::seconds(1);
 
 }  // namespace tandem::cli

@@ -12,7 +12,7 @@
 #include "actors/cli/api_object.h"
 #include "actors/cli/object_names.h"
 #include "actors/job/job_table.h"
-#include "actors/job/kept_run.h"
+#include "actors/job/resume.h"
 #include "runtime/node/log_files.h"
 
 namespace tandem::cli {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/cli/command.h"
+#include "actors/cli/kinds.h"
 
 namespace tandem::cli {
 

@@ -1,10 +1,13 @@
 // The definition of the command line as values: names, descriptions, choices and examples of all
 // commands and options. docs/cli.md and the completion scripts are made from it, so that they need
-// no knowledge of CLI11 and cannot differ from the parser.
+// no knowledge of CLI11 and cannot differ from the parser. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "actors/cli/verb.h"
+#include "runtime/base/enum_names.h"
 
 namespace tandem::cli {
 
@@ -14,6 +17,7 @@ struct OptionDoc {
   std::string value;               // "N", "table|wide|json|yaml|name"; empty for a flag
   std::string description;
   std::vector<std::string> choices;  // the values that the option takes, where they are few
+  std::string offers;                // the NAMES of complete_command.h for it; empty if it has none
 };
 
 // A command as its help shows it.
@@ -34,6 +38,18 @@ struct GrammarDoc {
 };
 
 // Builds the parser and reads it back. Hidden options of commands are left out.
-GrammarDoc grammar_doc();
+GrammarDoc grammar_doc(const VerbTable& verbs);
+
+// The text of docs/cli.md.
+std::string cli_reference(const GrammarDoc& grammar);
+
+enum class Shell { kBash, kZsh, kFish };
+constexpr auto enum_names(Shell) {
+  using enum Shell;
+  return enum_name_rows<Shell>({{kBash, "bash"}, {kZsh, "zsh"}, {kFish, "fish"}});
+}
+// A script for `shell` that completes commands, options and their values: source <(tandem
+// completion bash).
+std::string completion_script(Shell shell, const GrammarDoc& grammar);
 
 }  // namespace tandem::cli

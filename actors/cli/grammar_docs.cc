@@ -3,6 +3,8 @@
 #include "actors/cli/grammar_docs.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 namespace tandem::cli {
 
@@ -23,6 +25,17 @@ std::string broken(std::string line, std::size_t indent) {
   return text + line;
 }
 
+// The NAMES (complete_command.h) for an option, found by its value text or its argument's name.
+std::string usual_names(const OptionDoc& option) {
+  static constexpr std::pair<std::string_view, const char*> kAsked[] = {
+      {"JOB", "records"},       {"ACTOR", "actors"}, {"ACTOR|JOB", "targets"},
+      {"KIND/NAME", "objects"}, {"run/ID", "runs/"}, {"KEY", "keys"},
+      {"KEY=VALUE", "sets"},    {"RUN_DIR", "runs"}, {"MODEL_DIR", "models"}};
+  for (const auto& [name, names] : kAsked)
+    if (option.value == name || option.names.front() == name) return names;
+  return "";
+}
+
 }  // namespace
 
 std::string wrapped_help(const std::string& help) {
@@ -37,12 +50,12 @@ std::string wrapped_help(const std::string& help) {
   return text;
 }
 
-OptionDoc option_doc(const CLI::Option& option, const Choices& choices) {
-  const auto chosen = choices.find(&option);
+OptionDoc option_doc(const CLI::Option& option) {
   OptionDoc doc{.names = {},
                 .value = option.get_option_text(),
                 .description = option.get_description(),
-                .choices = chosen == choices.end() ? std::vector<std::string>() : chosen->second};
+                .choices = {},
+                .offers = {}};
   if (option.get_positional()) doc.names = {option.get_name(true)};
   for (const std::string& name : option.get_snames()) doc.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) doc.names.push_back("--" + name);
@@ -50,19 +63,24 @@ OptionDoc option_doc(const CLI::Option& option, const Choices& choices) {
   return doc;
 }
 
-CommandDoc command_doc(const CLI::App& app, const Choices& choices,
-                       std::vector<std::string> examples) {
-  CommandDoc command{.name = app.get_name(),
-                     .group = app.get_group(),
-                     .description = app.get_description(),
-                     .usage = "tandem " + app.get_name(),
+CommandDoc command_doc(const VerbHelp& verb, const VerbParser& parser) {
+  const CLI::App& app = *parser.app;
+  CommandDoc command{.name = verb.name,
+                     .group = std::string(spelling(verb.group)),
+                     .description = verb.description,
+                     .usage = "tandem " + verb.name,
                      .arguments = {},
                      .options = {},
-                     .examples = std::move(examples)};
+                     .examples = verb.examples};
   for (const CLI::Option* option : app.get_options({})) {
     // An empty group hides an option from help, and so from documents.
     if (option->get_group().empty() || option == app.get_help_ptr()) continue;
-    OptionDoc doc = option_doc(*option, choices);
+    OptionDoc doc = option_doc(*option);
+    const auto slot = std::ranges::find(parser.options, option, &OptionSlot::option);
+    if (slot != parser.options.end()) {  // a flag has none
+      doc.choices = slot->choices;
+      doc.offers = slot->offers.empty() ? usual_names(doc) : slot->offers;
+    }
     (option->get_positional() ? command.arguments : command.options).push_back(std::move(doc));
   }
   if (!command.options.empty()) command.usage += " [OPTIONS]";

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "actors/cli/client.h"
-#include "actors/cli/command.h"
+#include "actors/cli/kinds.h"
 #include "runtime/base/json.h"
 
 namespace tandem::cli {

@@ -1,5 +1,5 @@
-// Completion scripts for three shells, generated from the grammar (grammar.h): a new command or
-// option is completed without a change here. Names of jobs, runs, actors and nodes, and keys of the
+// Completion scripts for three shells, generated from the grammar (grammar.h): a new verb or option
+// is completed without a change here. Names of jobs, runs, actors and nodes, and keys of the
 // job file, change while a script is loaded; the script asks `tandem __complete` for them at the
 // moment of completion.
 //
@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "actors/cli/arguments.h"
-#include "actors/cli/command_line.h"
 #include "actors/cli/complete_command.h"
 #include "actors/cli/grammar.h"
 
@@ -23,55 +22,30 @@ std::vector<std::string> option_names(const std::vector<OptionDoc>& options) {
   return names;
 }
 
-// Whether a command acts on jobs that have not ended alone.
-bool needs_live_job(const CommandDoc& command) {
-  static constexpr std::string_view kLive[] = {"cancel", "scale", "wait", "ask", "top"};
-  return std::ranges::find(kLive, command.name) != std::end(kLive);
-}
-
-}  // namespace
-
-std::string completion_names(const CommandDoc& command, const OptionDoc& option) {
-  static const std::pair<std::string_view, const char*> kAsked[] = {
-      {"ACTOR", "actors"},   {"KIND/NAME", "objects"}, {"run/ID", "runs/"},    {"KEY", "keys"},
-      {"KEY=VALUE", "sets"}, {"RUN_DIR", "runs"},      {"MODEL_DIR", "models"}};
-  if (option.value == "JOB" || option.names.front() == "JOB")
-    return needs_live_job(command) ? "live" : "records";
-  // An actor of a past run has logs, and waits for nothing.
-  if (option.names.front() == "ACTOR|JOB") return command.name == "logs" ? "logs" : "targets";
-  for (const auto& [name, names] : kAsked)
-    if (option.value == name || option.names.front() == name) return names;
-  return "";
-}
-
-namespace {
-
 // The command that a script runs for names which change.
 std::string asking(const std::string& names) {
   return "$(tandem " + std::string(kCompleteCommand) + " " + names + " 2>/dev/null)";
 }
 
 // The choices of an argument or of an option's value, or the command that lists them.
-std::string argument_words(const CommandDoc& command, const OptionDoc& argument) {
-  std::string words = joined(argument.choices, " ");
-  if (const std::string names = completion_names(command, argument); !names.empty())
-    words = asking(names);
-  return words;
+std::string argument_words(const OptionDoc& argument) {
+  return argument.offers.empty() ? joined(argument.choices, " ") : asking(argument.offers);
 }
 
 // "get:jobs|get:job" -> the names of jobs: the words that follow a kind, where a kind is an
 // argument of its own.
 std::vector<std::pair<std::string, std::string>> names_behind_kinds(const CommandDoc& command) {
   std::vector<std::pair<std::string, std::string>> words;
-  const bool has_kind = std::ranges::any_of(command.arguments, [](const OptionDoc& argument) {
+  const auto kind_of = std::ranges::find_if(command.arguments, [](const OptionDoc& argument) {
     return argument.names.front().starts_with("KIND");
   });
-  if (!has_kind) return words;
+  if (kind_of == command.arguments.end()) return words;
+  const bool past = kind_of->offers == "objects";  // the command takes past runs and their actors
   // Singular and plural, as parse_object() takes both.
   for (const std::string kind : {"jobs", "runs", "actors", "nodes"})
     words.emplace_back(
         command.name + ":" + kind + "|" + command.name + ":" + kind.substr(0, kind.size() - 1),
-        asking(command.name == "describe" && kind == "actors" ? "known_actors" : kind));
+        asking(past && kind == "actors" ? "known_actors" : kind));
   return words;
 }
 
@@ -92,7 +66,7 @@ std::string all_commands(const GrammarDoc& grammar) {
 std::vector<std::pair<std::string, std::string>> words_behind(const CommandDoc& command) {
   std::vector<std::pair<std::string, std::string>> cases = names_behind_kinds(command);
   for (const OptionDoc& option : command.options)
-    if (std::string words = argument_words(command, option); !words.empty())
+    if (std::string words = argument_words(option); !words.empty())
       cases.emplace_back(command.name + ":" + joined(option.names, "|" + command.name + ":"),
                          std::move(words));
   return cases;
@@ -106,7 +80,7 @@ std::string bash_script(const GrammarDoc& grammar) {
       values += "      " + pattern + ") words=\"" + behind + "\" ;;\n";
     std::string words;
     for (const OptionDoc& argument : command.arguments) {
-      const std::string some = argument_words(command, argument);
+      const std::string some = argument_words(argument);
       if (!some.empty()) words += (words.empty() ? "" : " ") + some;
     }
     commands += "      " + command.name + ") options=\"" +
@@ -161,8 +135,7 @@ std::string zsh_script(const GrammarDoc& grammar) {
     commands += "    " + single_quoted(command.name + ":" + command.description) + "\n";
     std::string words;
     for (const OptionDoc& argument : command.arguments)
-      if (const std::string some = argument_words(command, argument); !some.empty())
-        words += " " + some;
+      if (const std::string some = argument_words(argument); !some.empty()) words += " " + some;
     cases += "    " + command.name + ")\n      compadd -- " +
              joined(option_names(command.options), " ") + words + "\n" +
              (takes_file(command) ? "      _files\n" : "") + "      ;;\n";
@@ -177,18 +150,17 @@ std::string zsh_script(const GrammarDoc& grammar) {
 }
 
 // Fish writes a command substitution as (COMMAND), without the dollar sign.
-std::string fish_words(const CommandDoc& command, const OptionDoc& option) {
-  const std::string words = argument_words(command, option);
+std::string fish_words(const OptionDoc& option) {
+  const std::string words = argument_words(option);
   return words.starts_with("$(") ? words.substr(1) : words;
 }
 
-std::string fish_option(const std::string& condition, const CommandDoc& command,
-                        const OptionDoc& option) {
+std::string fish_option(const std::string& condition, const OptionDoc& option) {
   std::string text = "complete -c tandem -n " + single_quoted(condition);
   for (const std::string& name : option.names)
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (!option.value.empty()) text += " -x";
-  if (const std::string words = fish_words(command, option); !words.empty())
+  if (const std::string words = fish_words(option); !words.empty())
     text += " -a " + single_quoted(words);
   return text + " -d " + single_quoted(option.description) + "\n";
 }
@@ -202,9 +174,9 @@ std::string fish_script(const GrammarDoc& grammar) {
             single_quoted(command.description) + "\n";
   for (const CommandDoc& command : grammar.commands) {
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
-    for (const OptionDoc& option : command.options) text += fish_option(condition, command, option);
+    for (const OptionDoc& option : command.options) text += fish_option(condition, option);
     for (const OptionDoc& argument : command.arguments)
-      if (const std::string words = fish_words(command, argument); !words.empty())
+      if (const std::string words = fish_words(argument); !words.empty())
         text += "complete -c tandem -n " + single_quoted(condition) + " -a " +
                 single_quoted(words) + "\n";
     if (takes_file(command)) text += "complete -c tandem -n " + single_quoted(condition) + " -F\n";
@@ -214,8 +186,7 @@ std::string fish_script(const GrammarDoc& grammar) {
 
 }  // namespace
 
-std::string completion_script(Shell shell) {
-  const GrammarDoc grammar = grammar_doc();
+std::string completion_script(Shell shell, const GrammarDoc& grammar) {
   switch (shell) {
     case Shell::kBash:
       return bash_script(grammar);

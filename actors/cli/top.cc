@@ -12,7 +12,6 @@
 
 #include "actors/cli/api_object.h"
 #include "actors/cli/cells.h"
-#include "actors/cli/client_commands.h"
 #include "actors/cli/sorting.h"
 #include "actors/cli/table.h"
 #include "runtime/base/text.h"

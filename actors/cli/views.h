@@ -7,7 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "actors/cli/command.h"
+#include "actors/cli/kinds.h"
 #include "actors/cli/table.h"
 
 namespace tandem::cli {

@@ -169,7 +169,7 @@ void Controller::tell_exchanges(actor::Context& cx) {
   const Result<bool> some_wait = to_exchanges_.flush();
   CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
   if (!*some_wait || std::exchange(retry_due_, true)) return;
-  cx.after(exchange::kRetryAfter, [this](actor::Context& then) {
+  cx.after(link::kRetryAfter, [this](actor::Context& then) {
     retry_due_ = false;
     tell_exchanges(then);
   });

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "actors/controller/controller_core.h"
-#include "actors/exchange/outgoing.h"
 #include "actors/runs/cluster_event.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/link/outbox.h"
 
 namespace tandem::controller {
 
@@ -198,7 +198,7 @@ class Controller {
   // The exchange of each job, from OpenExchange to CloseExchange.
   std::map<std::string, actor::Ref<ExchangeControl>> exchanges_;
   // Messages that exchanges have not taken yet.
-  exchange::OutgoingMessages to_exchanges_;
+  link::Outbox to_exchanges_;
   bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
   // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;

@@ -32,4 +32,32 @@ bool wanted(const JobRecord& job, const ActorRecord& actor) {
   return it != job.desired.end() && actor.index < it->second;
 }
 
+JobRecord* ControllerState::job(const std::string& id) {
+  const auto it = jobs.find(id);
+  return it == jobs.end() ? nullptr : &it->second;
+}
+
+JobRecord* ControllerState::job_of(const std::string& actor) {
+  return job(actor.substr(0, actor.find('/')));
+}
+
+ActorRecord* ControllerState::actor_of(const ActorId& id) {
+  JobRecord* job = job_of(id.name);
+  if (!job) return nullptr;
+  const auto it = job->actors.find(id.name);
+  if (it == job->actors.end() || it->second.incarnation != id.incarnation) return nullptr;
+  return &it->second;
+}
+
+RankRecord* ControllerState::rank_of(const node::RankId& id) {
+  ActorRecord* actor = actor_of({id.actor, id.incarnation});
+  if (!actor || id.rank < 0 || id.rank >= std::ssize(actor->ranks)) return nullptr;
+  return &actor->ranks[static_cast<std::size_t>(id.rank)];
+}
+
+bool idle(const ControllerState& state) {
+  return std::ranges::all_of(
+      state.jobs, [](const auto& job) { return scheduler::is_final(job.second.status.state); });
+}
+
 }  // namespace tandem::controller

@@ -1,5 +1,6 @@
-// The records of jobs, their actors and ranks, and nodes: plain values that ControllerCore alone
-// changes, and that views, journals and the HTTP API read. They decide nothing.
+// The state of the controller's core. The records of jobs, their actors and ranks, and nodes are
+// plain values that the core's parts alone change, and that views, journals and the HTTP API read.
+// They decide nothing.
 //
 // A job has actors, an actor has ranks, a rank is one process. The record of an actor describes its
 // current incarnation.
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,10 +18,15 @@
 #include "actors/messages/rank.h"
 #include "actors/messages/roles.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/rng.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
 #include "scheduler/fleet/placement.h"
 #include "scheduler/fleet/restart_budget.h"
+
+namespace tandem::job {
+struct JobSpec;
+}
 
 namespace tandem::controller {
 
@@ -34,6 +41,10 @@ struct RoleProgram {
 struct JobShape {
   std::string name;
   std::string yaml;  // the effective job file, with all defaults
+  // The job that `yaml` is printed from, as it was parsed when it was submitted. The controller
+  // does not look into it: open_exchange (controller.h) does, where it is not null. Null once the
+  // exchange is closed, and in simulations.
+  std::shared_ptr<const job::JobSpec> spec;
   // The roles in the order in which their actors are placed: those of training, then those of
   // `programs`. A job of actors alone has only the latter, and no exchange.
   std::vector<messages::Role> roles{std::begin(messages::kTrainingRoles),
@@ -78,7 +89,7 @@ struct ActorRecord {
   std::string name, job;
   messages::Role role;
   std::int32_t index = 0;
-  // State, reason and since when: changed by ControllerCore::set alone.
+  // State, reason and since when: changed by enter() (transitions.h) alone.
   scheduler::ActorStatus status;
   Time created;
   Incarnation incarnation;
@@ -107,8 +118,7 @@ struct JobRecord {
   // All actors that the job has, by name ("JOB/rollout/0"). An actor that was scaled away is
   // removed when its processes are gone.
   std::map<std::string, ActorRecord> actors;
-  // A subset of `actors`, kept by ControllerCore::set so that an event need not look at all of
-  // them.
+  // A subset of `actors`, kept by transitions.h so that an event need not look at all of them.
   std::set<std::string> waiting;  // actors that wait for room or for the end of a backoff
   // How many actors are Ready, and how many Stopped. While a job runs, a Stopped actor is one whose
   // program has ended with code 0.
@@ -159,5 +169,30 @@ struct NodeRecord {
   Time since{};         // the last change of `up`
   Incarnation refused;  // the last other agent of this name that was refused
 };
+
+// All that the core keeps from one event to the next.
+struct ControllerState {
+  explicit ControllerState(std::uint64_t seed) : rng(seed) {}
+
+  std::map<std::string, JobRecord> jobs;    // by id
+  std::map<std::string, NodeRecord> nodes;  // by name
+  std::uint64_t incarnation_last = 0;
+  std::int64_t submitted_last = 0;
+  std::uint64_t changes = 0;         // Turn::note_change() counts them
+  std::uint64_t scheduled = 0;       // `changes` when the last schedule() (queue.h) began
+  std::optional<Time> restart_next;  // the earliest end of a backoff, by the last schedule()
+  Rng rng;                           // of the jitter in restart pauses
+  Time now_last{};                   // the time of the last event
+
+  // Both return null for a job that is unknown; `actor` is the name of one of its actors.
+  JobRecord* job(const std::string& id);
+  JobRecord* job_of(const std::string& actor);
+  // Null for an actor that is unknown, and for an incarnation of it that is over.
+  ActorRecord* actor_of(const ActorId& id);
+  // Null for an incarnation that is over, and for a rank that the actor does not have.
+  RankRecord* rank_of(const node::RankId& id);
+};
+// Whether nothing runs and every job is final.
+bool idle(const ControllerState& state);
 
 }  // namespace tandem::controller

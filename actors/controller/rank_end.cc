@@ -44,7 +44,7 @@ std::string memory_advice(const messages::Role& role) {
   if (role == messages::Role::kRollout)
     return "lower rollout.gpu_memory_utilization, rollout.max_num_seqs or rollout.replicas, or "
            "take a machine with more memory";
-  const std::string key = role == messages::Role::kReward ? "reward" : "actors." + name(role);
+  const std::string key = (trains(role) ? "" : "actors.") + name(role);
   return "let the " + name(role) + " program hold less, lower " + key +
          ".replicas, or take a machine with more memory";
 }

@@ -16,24 +16,12 @@
 #include <optional>
 #include <string>
 
-#include "actors/messages/broadcast.h"
-#include "actors/messages/learner.h"
 #include "actors/messages/rank.h"
-#include "actors/messages/reward.h"
-#include "actors/messages/rollout.h"
 #include "runtime/link/link.h"
 #include "runtime/link/remote.h"
 #include "runtime/node/agent_messages.h"
 
 namespace tandem::doors {
-
-inline constexpr std::int64_t kStepsMax = std::int64_t{1} << 40;  // steps of a run
-
-// The doors of a job's exchange, one per port.
-link::Door<messages::RolloutEvents> rollout_door(std::string job);
-link::Door<messages::RewardEvents> reward_door(std::string job);
-link::Door<messages::LearnerEvents> learner_door(std::string job);
-link::Door<messages::BroadcastEvents> broadcast_door(std::string job);
 
 // The ports of the controller.
 link::Door<messages::RankEvents> rank_door();

@@ -17,8 +17,6 @@
 
 namespace tandem::exchange {
 
-using scheduler::BroadcastPeer;
-
 namespace {
 
 constexpr std::size_t kWordsBytesMax = 1024;  // a longer message of a rank is cut
@@ -146,7 +144,7 @@ std::optional<std::string> Broadcasts::take(const messages::BroadcastEvents& eve
         if constexpr (std::is_same_v<std::decay_t<decltype(message)>, messages::BroadcastUp>) {
           return std::nullopt;
         } else {
-          const auto peer = peers_.find(message.from.actor);
+          const auto peer = peers_.find(message.from.name);
           // A message of an unknown or newer incarnation should have followed its BroadcastUp.
           if (peer == peers_.end() || peer->second.incarnation < message.from.incarnation)
             return "epoch " + text(message.epoch) + ": it never said that it takes part";
@@ -162,22 +160,21 @@ std::optional<std::string> Broadcasts::take(const messages::BroadcastEvents& eve
 }
 
 std::optional<std::string> Broadcasts::come_up(const messages::BroadcastUp& up) {
-  const auto known = peers_.find(up.from.actor);
+  const auto known = peers_.find(up.from.name);
   if (known != peers_.end() && known->second.incarnation == up.from.incarnation)
     return "BroadcastUp: it is up already";
   if (known != peers_.end() && up.from.incarnation < known->second.incarnation) return std::nullopt;
   // The message of a new incarnation may come before the news of the old one's end.
-  if (known != peers_.end()) gone(up.from.actor, known->second.incarnation);
-  const bool learner = up.from.actor.starts_with(job_ + "/" + name(messages::Role::kLearner) + "/");
+  if (known != peers_.end()) gone({up.from.name, known->second.incarnation});
+  const bool learner = up.from.name.starts_with(job_ + "/" + name(messages::Role::kLearner) + "/");
   Peer peer;
   peer.incarnation = up.from.incarnation;
   peer.learner = learner;
-  peers_[up.from.actor] = std::move(peer);
-  const BroadcastPeer who{up.from.actor, up.from.incarnation};
+  peers_[up.from.name] = std::move(peer);
   if (learner)
-    group_.learner_up(who, up.nccl_version);
+    group_.learner_up(up.from, up.nccl_version);
   else
-    group_.member_up(who, up.nccl_version);
+    group_.member_up(up.from, up.nccl_version);
   return std::nullopt;
 }
 
@@ -187,14 +184,14 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochO
   if (!peer.learner || epoch.opened)
     return "EpochOpened: epoch " + text(opened.epoch) + ", which it was not asked to open";
   epoch.opened = opened;
-  group_.opened({opened.from.actor, opened.from.incarnation}, opened.epoch);
+  group_.opened(opened.from, opened.epoch);
   return std::nullopt;
 }
 
 std::optional<std::string> Broadcasts::answer(Peer&, const messages::EpochJoined& joined, Time) {
   if (!epochs_.at(joined.epoch).opened)
     return "EpochJoined: epoch " + text(joined.epoch) + ", which is not open";
-  group_.joined({joined.from.actor, joined.from.incarnation}, joined.epoch);
+  group_.joined(joined.from, joined.epoch);
   return std::nullopt;
 }
 
@@ -202,7 +199,7 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochI
                                               Time now) {
   if (!peer.learner || !epochs_.at(used.epoch).told_to_use)
     return "EpochInUse: epoch " + text(used.epoch) + ", which it was not told to use";
-  group_.in_use({used.from.actor, used.from.incarnation}, used.epoch);
+  group_.in_use(used.from, used.epoch);
   note_use(now);
   return std::nullopt;
 }
@@ -210,11 +207,11 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochI
 std::optional<std::string> Broadcasts::answer(Peer&, const messages::EpochFailed& failed,
                                               Time now) {
   const std::string why =
-      short_name(failed.from.actor) + ": " + cut_utf8(failed.message, kWordsBytesMax);
+      short_name(failed.from.name) + ": " + cut_utf8(failed.message, kWordsBytesMax);
   Epoch& epoch = epochs_.at(failed.epoch);
   // The first failure is the cause; the other ranks fail because of that one.
   if (epoch.failure.empty()) epoch.failure = why;
-  group_.failed({failed.from.actor, failed.from.incarnation}, failed.epoch, why, now);
+  group_.failed(failed.from, failed.epoch, why, now);
   return std::nullopt;
 }
 
@@ -223,7 +220,7 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochL
     return "EpochLeft: epoch " + text(left.epoch) + ", which it was not told to leave";
   peer.asked.erase(left.epoch);
   if (peer.progress.epoch == left.epoch) peer.progress = {};
-  group_.left({left.from.actor, left.from.incarnation}, left.epoch);
+  group_.left(left.from, left.epoch);
   forget_empty_epochs();
   return std::nullopt;
 }
@@ -237,17 +234,17 @@ std::optional<std::string> Broadcasts::answer(Peer& peer, const messages::EpochP
   return std::nullopt;
 }
 
-void Broadcasts::gone(const std::string& actor, Incarnation incarnation) {
-  const auto peer = peers_.find(actor);
-  if (peer == peers_.end() || peer->second.incarnation > incarnation) return;
+void Broadcasts::gone(const ActorId& who) {
+  const auto peer = peers_.find(who.name);
+  if (peer == peers_.end() || peer->second.incarnation > who.incarnation) return;
   peers_.erase(peer);
-  group_.gone(actor);
+  group_.gone(who.name);
   forget_empty_epochs();
 }
 
-void Broadcasts::leaves(const std::string& actor, Incarnation incarnation) {
-  const auto peer = peers_.find(actor);
-  if (peer != peers_.end() && peer->second.incarnation == incarnation) group_.leaves(actor);
+void Broadcasts::leaves(const ActorId& who) {
+  const auto peer = peers_.find(who.name);
+  if (peer != peers_.end() && peer->second.incarnation == who.incarnation) group_.leaves(who.name);
 }
 
 // An epoch is kept until every peer that was asked into it has left or is gone.
@@ -268,8 +265,8 @@ std::vector<Broadcasts::Message> Broadcasts::decide(Time now) {
 
 // Notes that the peer was asked, which is what makes its later messages about the epoch valid
 // (BC-1).
-Broadcasts::Peer& Broadcasts::ask_into(const BroadcastPeer& to, std::uint64_t epoch) {
-  Peer& peer = peers_.at(to.actor);
+Broadcasts::Peer& Broadcasts::ask_into(const ActorId& to, std::uint64_t epoch) {
+  Peer& peer = peers_.at(to.name);
   CHECK(peer.incarnation == to.incarnation);  // BG-5
   peer.asked[epoch] = false;
   peer.asked_last = std::max(peer.asked_last, epoch);
@@ -279,39 +276,38 @@ Broadcasts::Peer& Broadcasts::ask_into(const BroadcastPeer& to, std::uint64_t ep
 Broadcasts::Message Broadcasts::carry_out(const scheduler::OpenOrder& order, Time) {
   ask_into(order.to, order.epoch);
   CHECK(epochs_.emplace(order.epoch, Epoch{}).second);  // BG-1
-  return {{order.to.actor, order.to.incarnation}, messages::OpenEpoch{order.epoch, order.size}};
+  return {order.to, messages::OpenEpoch{order.epoch, order.size}};
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::JoinOrder& order, Time) {
   ask_into(order.to, order.epoch);
   const auto& opened = epochs_.at(order.epoch).opened;
   CHECK(opened.has_value());
-  return {{order.to.actor, order.to.incarnation},
-          messages::JoinEpoch{.epoch = order.epoch,
-                              .unique_id = opened->unique_id,
-                              .rank = order.rank,
-                              .size = order.size,
-                              .layout_hash = opened->layout_hash,
-                              .layout = opened->layout}};
+  return {order.to, messages::JoinEpoch{.epoch = order.epoch,
+                                        .unique_id = opened->unique_id,
+                                        .rank = order.rank,
+                                        .size = order.size,
+                                        .layout_hash = opened->layout_hash,
+                                        .layout = opened->layout}};
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::UseOrder& order, Time) {
   // From this moment the learner may broadcast in this epoch.
   epochs_.at(order.epoch).told_to_use = true;
   used_last_ = std::max(used_last_, order.epoch);
-  return {{order.to.actor, order.to.incarnation}, messages::UseEpoch{order.epoch}};
+  return {order.to, messages::UseEpoch{order.epoch}};
 }
 
 Broadcasts::Message Broadcasts::carry_out(const scheduler::LeaveOrder& order, Time now) {
-  Peer& peer = peers_.at(order.to.actor);
+  Peer& peer = peers_.at(order.to.name);
   CHECK(peer.incarnation == order.to.incarnation);          // BG-5
   CHECK(!std::exchange(peer.asked.at(order.epoch), true));  // BG-3
   note_end(order.epoch, order.why, now);
-  return {{order.to.actor, order.to.incarnation}, messages::LeaveEpoch{order.epoch, order.why}};
+  return {order.to, messages::LeaveEpoch{order.epoch, order.why}};
 }
 
-bool Broadcasts::takes_part(const actor::Address& rollout, std::uint64_t epoch) const {
-  return group_.takes_part({rollout.name, rollout.incarnation}, epoch);
+bool Broadcasts::takes_part(const ActorId& rollout, std::uint64_t epoch) const {
+  return group_.takes_part(rollout, epoch);
 }
 
 void Broadcasts::note_use(Time now) {

@@ -24,8 +24,8 @@
 
 #include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"
-#include "runtime/actor/ref.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
 #include "scheduler/fleet/broadcast_group.h"
 
 namespace tandem::exchange {
@@ -52,11 +52,11 @@ class Broadcasts {
   std::optional<std::string> take(const messages::BroadcastEvents& event, Time now);
   // gone(): this incarnation and those before it have ended. leaves(): the actor drains, and is
   // asked into no further epoch.
-  void gone(const std::string& actor, Incarnation incarnation);
-  void leaves(const std::string& actor, Incarnation incarnation);
+  void gone(const ActorId& who);
+  void leaves(const ActorId& who);
 
   struct Message {
-    actor::Address to;
+    ActorId to;
     messages::BroadcastInbox what;
   };
   // The messages to send now, in order. Call decide() after events, and when next_deadline() has
@@ -65,7 +65,7 @@ class Broadcasts {
   std::optional<Time> next_deadline() const { return group_.next_deadline(); }
 
   // Whether this incarnation of the rollout is a member of the epoch.
-  bool takes_part(const actor::Address& rollout, std::uint64_t epoch) const;
+  bool takes_part(const ActorId& rollout, std::uint64_t epoch) const;
   // Whether the learner was ever told to broadcast in this epoch.
   bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
 
@@ -107,7 +107,7 @@ class Broadcasts {
   Message carry_out(const scheduler::JoinOrder& order, Time now);
   Message carry_out(const scheduler::UseOrder& order, Time now);
   Message carry_out(const scheduler::LeaveOrder& order, Time now);
-  Peer& ask_into(const scheduler::BroadcastPeer& to, std::uint64_t epoch);
+  Peer& ask_into(const ActorId& to, std::uint64_t epoch);
   void forget_empty_epochs();
   void note_use(Time now);
   void note_end(std::uint64_t epoch, const std::string& why, Time now);

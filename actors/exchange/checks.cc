@@ -4,13 +4,12 @@
 
 namespace tandem::exchange {
 
-void refuse(Turn& turn, const messages::Sender& from, const std::string& why) {
-  turn.send(Refuse{Turn::address(from), why});
+void refuse(Turn& turn, const ActorId& from, const std::string& why) {
+  turn.send(Refuse{from, why});
   turn.wake();  // for the part of the message that was taken
 }
 
-Misfit misfit(const RunView& view, const messages::Sender& from, GroupId group,
-              std::uint32_t attempt) {
+Misfit misfit(const RunView& view, const ActorId& from, GroupId group, std::uint32_t attempt) {
   const auto* record = view.facts.flow.ledger.find(group);
   if (!record || !record->lease || record->lease->id.value != attempt ||
       record->lease->holder == from.incarnation)
@@ -18,8 +17,7 @@ Misfit misfit(const RunView& view, const messages::Sender& from, GroupId group,
   return "group " + std::to_string(group.value) + " is leased to another";
 }
 
-Misfit misfit(const RunView& view, const messages::Sender& from,
-              const messages::GroupHeader& header) {
+Misfit misfit(const RunView& view, const ActorId& from, const messages::GroupHeader& header) {
   if (std::ssize(header.trajectories) != view.config.n)
     return std::to_string(header.trajectories.size()) + " trajectories, and a group has " +
            std::to_string(view.config.n);
@@ -36,7 +34,7 @@ Misfit misfit(const RunView& view, const messages::Installed& installed) {
   const auto& checksums = view.facts.versions.checksums;
   const auto known = checksums.find(installed.version);
   if (known == checksums.end() || known->second == installed.checksum) return std::nullopt;
-  return "Installed: " + installed.from.actor + " installed version " +
+  return "Installed: " + installed.from.name + " installed version " +
          std::to_string(installed.version.value) + " with checksum " +
          std::to_string(installed.checksum) + ", and it was published with checksum " +
          std::to_string(known->second);

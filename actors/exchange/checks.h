@@ -15,13 +15,11 @@ namespace tandem::exchange {
 using Misfit = std::optional<std::string>;  // why not; empty: the message fits
 
 // Ends the sender, whose message did not fit.
-void refuse(Turn& turn, const messages::Sender& from, const std::string& why);
+void refuse(Turn& turn, const ActorId& from, const std::string& why);
 
 // A group that the worker `from` answers for, under the lease `attempt`.
-Misfit misfit(const RunView& view, const messages::Sender& from, GroupId group,
-              std::uint32_t attempt);
-Misfit misfit(const RunView& view, const messages::Sender& from,
-              const messages::GroupHeader& header);
+Misfit misfit(const RunView& view, const ActorId& from, GroupId group, std::uint32_t attempt);
+Misfit misfit(const RunView& view, const ActorId& from, const messages::GroupHeader& header);
 Misfit misfit(const RunView& view, const messages::Installed& installed);
 Misfit misfit(const RunView& view, const messages::Published& published);
 Misfit misfit(const RunView& view, const messages::WarmStarted& started);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -17,11 +18,8 @@
 #include "actors/exchange/reward_extras.h"
 #include "actors/exchange/run_record.h"
 #include "actors/exchange/state/journal_event.h"
-#include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"
-#include "actors/messages/learner.h"
-#include "actors/messages/reward.h"
-#include "actors/messages/rollout.h"
+#include "actors/messages/peers.h"
 #include "runtime/actor/ref.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
@@ -55,39 +53,37 @@ struct HistoryRead {  // the answer to ReadHistory
 struct RunTakenUp {};     // the answer to TakeUpRun
 struct SampleDropped {};  // the first one for which samples.jsonl has no room
 
+// A message of a peer as the core hears it.
+template <class Event>
+using AsHeard =
+    std::conditional_t<std::is_same_v<Event, messages::Generated>, GroupsGenerated, Event>;
+template <class Events>
+struct HeardOf;
+template <class... Events>
+struct HeardOf<std::variant<Events...>> {
+  using type = std::variant<AsHeard<Events>...>;
+};
+
 using ExchangeInput =
-    std::variant<messages::RolloutUp, messages::Installed, GroupsGenerated, messages::Unservable,
-                 messages::Evaluated, messages::RolloutStats, messages::RewardUp,
-                 messages::GroupsScored, messages::TextsScored, messages::RewardTrouble,
-                 messages::LearnerUp, messages::Published, messages::WarmStartProgress,
-                 messages::WarmStarted, messages::StepCommitted, messages::CheckpointSaved,
-                 messages::LearnerFailed, messages::BroadcastEvents, messages::ActorDown,
-                 messages::DrainActor, messages::EndJob, Decide, DeadlineCame, MessagesSent,
-                 JournalFailed, RecordFailed, SendFailed, HistoryRead, RunTakenUp, SampleDropped>;
+    messages::Joined<HeardOf<messages::PeerEvents>::type,
+                     std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob,
+                                  Decide, DeadlineCame, MessagesSent, JournalFailed, RecordFailed,
+                                  SendFailed, HistoryRead, RunTakenUp, SampleDropped>>::type;
 
 // A message leaves after the next Decide, once that one's Journal, if any, is written (EX-1). A
 // list that is too long for the link leaves in parts.
-struct ToRollout {
-  actor::Address to;
-  messages::RolloutInbox message;
+template <class Peer>
+struct To {
+  ActorId to;
+  typename Peer::Inbox message;
 };
-struct ToReward {
-  actor::Address to;
-  messages::RewardInbox message;
-};
-struct ToLearner {
-  actor::Address to;
-  messages::LearnerInbox message;
-};
-struct ToBroadcast {  // the broadcast actor of a rank
-  actor::Address to;
-  messages::BroadcastInbox message;
-};
+template <class... Peers>
+using ToEach = std::variant<To<Peers>...>;
 struct Notify {  // the controller
   messages::ExchangeNotices notice;
 };
 struct Refuse {  // this incarnation said something that no honest one says
-  actor::Address who;
+  ActorId who;
   std::string why;
 };
 
@@ -145,7 +141,7 @@ struct ReleasePayload {
 // Releases the payloads that say themselves that `writer` made them for a lease that it holds.
 // Another's payload, whose message is on its way, stays.
 struct ReleaseWritten {
-  messages::Sender writer;
+  ActorId writer;
   std::set<wire::PayloadRef> payloads;
 };
 
@@ -159,9 +155,10 @@ struct EndRun {
   messages::JobEnded ended;           // kFailed in place of kSucceeded where that cannot be written
 };
 
-using ExchangeEffect = std::variant<ToRollout, ToReward, ToLearner, ToBroadcast, Notify, Refuse,
-                                    DecideSoon, DecideAt, WakeAtDeadline, Journal, WriteMetrics,
-                                    WriteSample, WriteStepSamples, WriteFailureSample, NameBest,
-                                    ReleasePayload, ReleaseWritten, ReadHistory, TakeUpRun, EndRun>;
+using ExchangeEffect = messages::Joined<
+    messages::OfPeers<ToEach>,
+    std::variant<Notify, Refuse, DecideSoon, DecideAt, WakeAtDeadline, Journal, WriteMetrics,
+                 WriteSample, WriteStepSamples, WriteFailureSample, NameBest, ReleasePayload,
+                 ReleaseWritten, ReadHistory, TakeUpRun, EndRun>>::type;
 
 }  // namespace tandem::exchange

@@ -11,27 +11,23 @@
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/journal_rows.h"
 #include "actors/exchange/publications.h"
+#include "actors/exchange/run_end.h"
 #include "actors/exchange/samples.h"
-#include "actors/exchange/scoring.h"
 #include "actors/exchange/step_figures.h"
-#include "actors/exchange/workers.h"
 #include "runtime/base/json.h"
 
 namespace tandem::exchange {
 
 namespace {
 
-constexpr std::size_t kEvaluationChunk = 256;  // completions or texts per message
-
-void evaluate_on(Turn& turn, Evaluation& evaluation, const messages::Sender& rollout,
-                 std::size_t prompts) {
-  if (turn.seen.workers.by_actor[rollout.actor].announced < evaluation.version())
+void evaluate_on(Turn& turn, Evaluation& evaluation, const ActorId& rollout, std::size_t prompts) {
+  if (turn.seen.workers.by_actor[rollout.name].announced < evaluation.version())
     announce(turn, rollout, evaluation.version());
   const EvaluationPlan& plan = turn.config.evaluation;
   const auto completions = static_cast<std::size_t>(completions_of(plan.sampling));
   const std::size_t at_once = std::max<std::size_t>(1, kEvaluationChunk / completions);
   while (prompts > 0) {
-    const auto indices = evaluation.take_prompts(rollout.actor, std::min(prompts, at_once));
+    const auto indices = evaluation.take_prompts(rollout.name, std::min(prompts, at_once));
     prompts -= indices.size();
     messages::Evaluate work{.evaluation = evaluation.id(),
                             .version = evaluation.version(),
@@ -40,45 +36,7 @@ void evaluate_on(Turn& turn, Evaluation& evaluation, const messages::Sender& rol
     for (const std::int32_t index : indices)
       work.prompts.push_back({index, turn.config.validation[static_cast<std::size_t>(index)].prompt,
                               prompt_seed(plan, index)});
-    turn.tell_rollout(rollout, std::move(work));
-  }
-}
-
-// Gives waiting prompts to the rollouts that can generate this version.
-void hand_out(Turn& turn, Evaluation& evaluation) {
-  const PolicyVersion version = evaluation.version();
-  std::vector<messages::Sender> able;
-  for (const auto& [name, worker] : turn.facts.workers.rollouts) {
-    const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
-    if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
-                             (worker.installed == version && announced == version)))
-      able.push_back(worker.who);
-  }
-  if (able.empty() && !turn.facts.workers.rollouts.empty() &&
-      version < turn.facts.versions.oldest_retained && evaluation.prompts_wait()) {
-    turn.record(
-        EvaluationIncomplete{version, static_cast<std::int64_t>(evaluation.prompts_waiting())});
-    evaluation.fail_waiting();
-  }
-  for (std::size_t left = able.size(); left > 0 && evaluation.prompts_wait(); --left)
-    evaluate_on(turn, evaluation, able[left - 1], (evaluation.prompts_waiting() + left - 1) / left);
-}
-
-void score_texts(Turn& turn, Evaluation& evaluation) {
-  for (const auto& [name, worker] : turn.facts.workers.rewards) {
-    if (worker.draining) continue;
-    while (evaluation.texts_wait()) {
-      messages::ScoreTexts work{.evaluation = evaluation.id()};
-      for (messages::EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
-        work.texts.push_back(
-            {.index = text.index,
-             .sample = text.sample,
-             .data = turn.config.validation[static_cast<std::size_t>(text.index)].data,
-             .text = std::move(text.text),
-             .truncated = text.truncated,
-             .special_text = text.special_text});
-      turn.tell_reward(worker.who, std::move(work));
-    }
+    turn.tell(rollout, std::move(work));
   }
 }
 
@@ -185,43 +143,59 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
   turn.seen.evaluations.emplace_back(id, kind, version, turn.config.evaluation, turn.now);
 }
 
+void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation) {
+  const PolicyVersion version = evaluation.version();
+  std::vector<ActorId> able;
+  for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
+    const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
+    if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
+                             (worker.installed == version && announced == version)))
+      able.push_back(worker.who);
+  }
+  if (able.empty() && !turn.facts.workers.rollouts().empty() &&
+      version < turn.facts.versions.oldest_retained && evaluation.prompts_wait()) {
+    turn.record(
+        EvaluationIncomplete{version, static_cast<std::int64_t>(evaluation.prompts_waiting())});
+    evaluation.fail_waiting();
+  }
+  for (std::size_t left = able.size(); left > 0 && evaluation.prompts_wait(); --left)
+    evaluate_on(turn, evaluation, able[left - 1], (evaluation.prompts_waiting() + left - 1) / left);
+}
+
 void run_evaluations(Turn& turn) {
   for (Evaluation& evaluation : turn.seen.evaluations) {
-    hand_out(turn, evaluation);
-    score_texts(turn, evaluation);
+    for (const WorkerRole& role : turn.roles)
+      if (role.evaluate) role.evaluate(turn, evaluation);
     if (evaluation.done()) end_evaluation(turn, evaluation);
   }
   std::erase_if(turn.seen.evaluations,
                 [](const Evaluation& evaluation) { return evaluation.done(); });
-  for (const auto& [name, worker] : turn.facts.workers.rollouts)
+  for (const auto& [name, worker] : turn.facts.workers.rollouts())
     if (turn.seen.workers.by_actor[name].announced < turn.facts.versions.published)
       announce(turn, worker.who, turn.facts.versions.published);
 }
 
 void take(Turn& turn, messages::Evaluated evaluated) {
-  if (!find(turn.facts.workers.rollouts, evaluated.from)) return;
-  turn.seen.workers.by_actor[evaluated.from.actor].worked = turn.now;
+  if (!turn.facts.workers.find(messages::Role::kRollout, evaluated.from)) return;
+  turn.seen.workers.by_actor[evaluated.from.name].worked = turn.now;
   for (Evaluation& evaluation : turn.seen.evaluations) {
     if (evaluation.id() != evaluated.evaluation) continue;
     if (!evaluated.unservable.empty() && evaluation.version() < turn.facts.versions.oldest_retained)
       turn.record(EvaluationIncomplete{evaluation.version(), std::ssize(evaluated.unservable)});
-    evaluation.generated(evaluated.from.actor, std::move(evaluated.completions),
+    evaluation.generated(evaluated.from.name, std::move(evaluated.completions),
                          evaluated.unservable);
     break;
   }
   turn.wake();
 }
 
-void take(Turn& turn, const messages::TextsScored& scored) {
-  if (!find(turn.facts.workers.rewards, scored.from)) return;
-  for (const messages::TextScore& text : scored.scores)
-    turn.seen.workers.troubles.judged(scored.from.actor, text.score);
+void keep_scores(Turn& turn, messages::EvaluationId id, const std::string& actor,
+                 const std::vector<messages::TextScore>& scores) {
   for (Evaluation& evaluation : turn.seen.evaluations) {
-    if (evaluation.id() != scored.evaluation) continue;
-    for (const Evaluation::Judged& judged : evaluation.scored(scored.from.actor, scored.scores))
+    if (evaluation.id() != id) continue;
+    for (const Evaluation::Judged& judged : evaluation.scored(actor, scores))
       write_sample(turn, evaluation, judged);
   }
-  turn.wake();
 }
 
 }  // namespace tandem::exchange

@@ -7,9 +7,15 @@
 //         rollout generates groups of the same version beside it (work_queue.h, WQ-5).
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "actors/exchange/turn.h"
 
 namespace tandem::exchange {
+
+inline constexpr std::size_t kEvaluationChunk = 256;  // completions or texts per message
 
 // Begins an evaluation; nothing where the job has no validation prompts, or where the run has had
 // its one evaluation of this kind.
@@ -17,7 +23,12 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version);
 // Announces new versions to rollouts and hands evaluations out.
 void run_evaluations(Turn& turn);
 
+// Gives waiting prompts to the rollouts that can generate this version.
+void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation);
+// Takes the scores of completions that this actor was given, and writes samples of them.
+void keep_scores(Turn& turn, messages::EvaluationId evaluation, const std::string& actor,
+                 const std::vector<messages::TextScore>& scores);
+
 void take(Turn& turn, messages::Evaluated evaluated);
-void take(Turn& turn, const messages::TextsScored& scored);
 
 }  // namespace tandem::exchange

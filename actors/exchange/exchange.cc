@@ -22,28 +22,29 @@ namespace {
 // the job, of an actor's drain or of the job's end, hence bounded by what the controller has asked.
 constexpr std::size_t kEventsWaitingMax = 1000;
 
-// The list of a message that may be too long for one frame; null of other messages.
-constexpr auto list_of(const messages::Assign&) { return &messages::Assign::groups; }
-constexpr auto list_of(const messages::Evaluate&) { return &messages::Evaluate::prompts; }
-constexpr auto list_of(const messages::ScoreGroups&) { return &messages::ScoreGroups::groups; }
-constexpr auto list_of(const messages::ScoreTexts&) { return &messages::ScoreTexts::texts; }
+// A message that may be too long for one frame names the list at which it is cut (cut_at, beside
+// the message); all other messages are sent whole.
 template <class Message>
-constexpr std::nullptr_t list_of(const Message&) {
+constexpr std::nullptr_t cut_at(const Message&) {
   return nullptr;
 }
 
-template <class Inbox>
-void add(OutgoingMessages& outgoing, const actor::Address& to, const actor::Ref<Inbox>& ref,
-         Inbox message) {
-  std::visit(
-      [&](auto& part) {
-        const auto list = list_of(part);
-        if constexpr (std::is_null_pointer_v<std::remove_const_t<decltype(list)>>)
-          outgoing.add(to, ref, std::move(part));
-        else
-          outgoing.add(to, ref, std::move(part), list);
-      },
-      message);
+template <class Inbox, class Message>
+void add(link::Outbox& outgoing, const ActorId& to, const actor::Ref<Inbox>& ref, Message message) {
+  if constexpr (std::is_null_pointer_v<decltype(cut_at(message))>)
+    outgoing.add(to, ref, std::move(message));
+  else
+    outgoing.add(to, ref, std::move(message), cut_at(message));
+}
+
+// All parts of a batch but the last say that more of it comes.
+void add(link::Outbox& outgoing, const ActorId& to,
+         const actor::Ref<messages::LearnerInbox>& learner, messages::TrainStep train) {
+  auto parts = wire::split(std::move(train), &messages::TrainStep::groups, learner.bytes_max());
+  for (messages::TrainStep& part : parts) {
+    part.more = &part != &parts.back();
+    outgoing.add(to, learner, part);
+  }
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ void Exchange::decide(actor::Context& cx) {
 
 void Exchange::retry(actor::Context& cx) {
   if (std::exchange(retry_due_, true)) return;
-  cx.after(kRetryAfter, [this](actor::Context& then) {
+  cx.after(link::kRetryAfter, [this](actor::Context& then) {
     retry_due_ = false;
     wake(then);
   });
@@ -116,27 +117,11 @@ void Exchange::tell_controller(actor::Context& cx) {
   if (*some_wait) retry(cx);
 }
 
-void Exchange::carry_out(actor::Context&, ToRollout effect) {
-  add(outgoing_, effect.to, links_.rollout(effect.to), std::move(effect.message));
-}
-
-void Exchange::carry_out(actor::Context&, ToReward effect) {
-  add(outgoing_, effect.to, links_.reward(effect.to), std::move(effect.message));
-}
-
-void Exchange::carry_out(actor::Context&, ToLearner effect) {
-  const auto learner = links_.learner(effect.to);
-  auto* train = std::get_if<messages::TrainStep>(&effect.message);
-  if (train == nullptr) return add(outgoing_, effect.to, learner, std::move(effect.message));
-  auto parts = wire::split(std::move(*train), &messages::TrainStep::groups, learner.bytes_max());
-  for (messages::TrainStep& part : parts) {
-    part.more = &part != &parts.back();
-    outgoing_.add(effect.to, learner, part);
-  }
-}
-
-void Exchange::carry_out(actor::Context&, ToBroadcast effect) {
-  outgoing_.add(effect.to, links_.broadcast(effect.to), std::move(effect.message));
+template <class Peer>
+void Exchange::carry_out(actor::Context&, To<Peer> effect) {
+  const auto peer = std::get<Dial<Peer>>(links_.dials)(effect.to);
+  std::visit([&](auto& message) { add(outgoing_, effect.to, peer, std::move(message)); },
+             effect.message);
 }
 
 void Exchange::carry_out(actor::Context&, Notify effect) {
@@ -240,7 +225,7 @@ void Exchange::carry_out(actor::Context&, const ReleaseWritten& effect) {
 // A payload says itself for which lease it was made. Where the sender holds that lease no other
 // honest rank wrote it; where it does not, the payload may be another's whose message is on its
 // way.
-bool Exchange::wrote(const messages::Sender& from, const wire::PayloadRef& payload) {
+bool Exchange::wrote(const ActorId& from, const wire::PayloadRef& payload) {
   const auto group = read(payload);
   const auto* record = group ? core_.ledger().find(group->group) : nullptr;
   return record && record->lease && record->lease->id.value == group->attempt &&

@@ -16,25 +16,20 @@
 #include "actors/exchange/effects.h"
 #include "actors/exchange/exchange_config.h"
 #include "actors/exchange/exchange_core.h"
-#include "actors/exchange/outgoing.h"
 #include "actors/exchange/run_record.h"
 #include "actors/messages/payload.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/link/outbox.h"
 
 namespace tandem::exchange {
 
 class Exchange {
  public:
-  using Inbox = std::variant<
-      messages::RolloutUp, messages::Installed, messages::Generated, messages::Unservable,
-      messages::Evaluated, messages::RolloutStats, messages::RewardUp, messages::GroupsScored,
-      messages::TextsScored, messages::RewardTrouble, messages::LearnerUp, messages::Published,
-      messages::WarmStartProgress, messages::WarmStarted, messages::StepCommitted,
-      messages::CheckpointSaved, messages::LearnerFailed, messages::BroadcastUp,
-      messages::EpochOpened, messages::EpochJoined, messages::EpochInUse, messages::EpochFailed,
-      messages::EpochLeft, messages::EpochProgress, messages::ActorDown, messages::DrainActor,
-      messages::EndJob, actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>;
+  using Inbox = messages::Joined<
+      messages::PeerEvents,
+      std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob,
+                   actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>>::type;
 
   // Both references must stay valid as long as the exchange exists.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
@@ -57,10 +52,8 @@ class Exchange {
   void retry(actor::Context& cx);
   void tell_controller(actor::Context& cx);
 
-  void carry_out(actor::Context& cx, ToRollout effect);
-  void carry_out(actor::Context& cx, ToReward effect);
-  void carry_out(actor::Context& cx, ToLearner effect);
-  void carry_out(actor::Context& cx, ToBroadcast effect);
+  template <class Peer>
+  void carry_out(actor::Context& cx, To<Peer> effect);
   void carry_out(actor::Context& cx, Notify effect);
   void carry_out(actor::Context& cx, const Refuse& effect);
   void carry_out(actor::Context& cx, DecideSoon);
@@ -82,14 +75,14 @@ class Exchange {
   void expect_kept(actor::Context& cx, const Result<void>& kept);
   bool keep_sample(actor::Context& cx, const std::string& line);
   std::optional<messages::GroupPayload> read(const wire::PayloadRef& payload);
-  bool wrote(const messages::Sender& from, const wire::PayloadRef& payload);
+  bool wrote(const ActorId& from, const wire::PayloadRef& payload);
 
   const ExchangeLinks links_;
   RunRecord& record_;
   PayloadStore& payload_store_;
   ExchangeCore core_;
-  OutgoingMessages outgoing_;       // to ranks
-  OutgoingMessages to_controller_;  // messages for which the controller's mailbox had no room
+  link::Outbox outgoing_;       // to ranks
+  link::Outbox to_controller_;  // messages for which the controller's mailbox had no room
   std::vector<messages::ExchangeNotices> notices_;  // wait for the journal
   bool decide_due_ = false;                         // a timer is set
   bool retry_due_ = false;                          // likewise

@@ -6,15 +6,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "actors/exchange/evaluation_means.h"
 #include "actors/exchange/exchange_records.h"
-#include "actors/messages/broadcast.h"
 #include "actors/messages/exchange.h"
-#include "actors/messages/learner.h"
-#include "actors/messages/reward.h"
-#include "actors/messages/rollout.h"
+#include "actors/messages/peers.h"
 #include "runtime/actor/ref.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
@@ -62,16 +60,32 @@ struct ExchangeConfig {
   std::optional<scheduler::BroadcastLimits> broadcasts = {};  // none: weights are only fetched
 };
 
+// Gives a reference to a peer. A job without broadcasts never calls the one for BroadcastPeer.
+template <class Peer>
+using Dial = std::function<actor::Ref<typename Peer::Inbox>(const ActorId&)>;
+template <class... Peers>
+using DialEach = std::tuple<Dial<Peers>...>;
+using Dials = messages::OfPeers<DialEach>;
+
+// Makes all of them from one function for every peer, which is called as
+// dial.operator()<Peer>(who).
+template <class DialPeer>
+Dials dials(const DialPeer& dial) {
+  Dials all;
+  messages::for_each_peer([&]<class Peer> {
+    std::get<Dial<Peer>>(all) = [dial](const ActorId& who) {
+      return dial.template operator()<Peer>(who);
+    };
+  });
+  return all;
+}
+
 struct ExchangeLinks {
-  std::function<actor::Ref<messages::RolloutInbox>(const actor::Address&)> rollout;
-  std::function<actor::Ref<messages::RewardInbox>(const actor::Address&)> reward;
-  std::function<actor::Ref<messages::LearnerInbox>(const actor::Address&)> learner;
-  // The broadcast actor of the learner or of a rollout; never called for a job without broadcasts.
-  std::function<actor::Ref<messages::BroadcastInbox>(const actor::Address&)> broadcast = {};
+  Dials dials;
   actor::Ref<messages::ExchangeNotices> controller;
   // Called with an incarnation that said something no honest one says: its link ends, and with it
   // its rank.
-  std::function<void(const actor::Address&, const std::string& why)> refuse;
+  std::function<void(const ActorId&, const std::string& why)> refuse;
 };
 
 }  // namespace tandem::exchange

@@ -9,14 +9,13 @@
 #include "actors/exchange/admission.h"
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/evaluating.h"
-#include "actors/exchange/generation.h"
 #include "actors/exchange/learner.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/run_report.h"
-#include "actors/exchange/scoring.h"
 #include "actors/exchange/step_figures.h"
 #include "actors/exchange/training.h"
+#include "actors/exchange/worker_roles.h"
 #include "actors/exchange/workers.h"
 #include "runtime/base/check.h"
 
@@ -26,7 +25,7 @@ ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
   CHECK(config_.evaluation.prompts == std::ssize(config_.validation));
   if (config_.broadcasts) seen_.broadcasts.groups.emplace(config_.job, *config_.broadcasts);
   std::vector<ExchangeEffect> none;
-  Turn(config_, {}, state_, seen_, draft_, none)
+  Turn(config_, {}, state_, seen_, draft_, none, kWorkerRoles)
       .record(RunBegan{.budget = config_.budget,
                        .fixed_lag = config_.fixed_lag,
                        .seed = config_.seed,
@@ -41,13 +40,13 @@ void ExchangeCore::on(Turn& turn, Input input) {
 std::vector<ExchangeEffect> ExchangeCore::step(ExchangeInput input, Time now) {
   std::vector<ExchangeEffect> effects;
   if (ended()) return effects;
-  Turn turn(config_, now, state_, seen_, draft_, effects);
+  Turn turn(config_, now, state_, seen_, draft_, effects, kWorkerRoles);
   std::visit([&](auto& what) { on(turn, std::move(what)); }, input);
   return effects;
 }
 
 void ExchangeCore::on(Turn& turn, const messages::ActorDown& down) {
-  learner_gone(turn, {down.actor, down.incarnation});
+  learner_gone(turn, down.who);
   take(turn, down);
 }
 
@@ -76,8 +75,7 @@ void ExchangeCore::decide(Turn& turn) {
   form(turn);
   if (facts.stage == RunStage::kRunning) {
     admit(turn);
-    lease_rollouts(turn);
-    lease_rewards(turn);
+    for (const WorkerRole& role : turn.roles) role.lease(turn);
     form(turn);
   }
   if (facts.stage == RunStage::kFinishing && !facts.learner.checkpoint_awaited &&
@@ -110,11 +108,11 @@ void ExchangeCore::on(Turn& turn, DeadlineCame) {
 }
 
 messages::ExchangeReport ExchangeCore::report(Time now) const {
-  return report_of({config_, state_.facts(), seen_, now});
+  return report_of({config_, state_.facts(), seen_, now, kWorkerRoles});
 }
 
 std::vector<messages::GroupView> ExchangeCore::groups(Time now) const {
-  return groups_of({config_, state_.facts(), seen_, now});
+  return groups_of({config_, state_.facts(), seen_, now, kWorkerRoles});
 }
 
 }  // namespace tandem::exchange

@@ -11,7 +11,7 @@ constexpr std::size_t kTextBlockBytes = std::size_t{4} << 20;  // unless one rec
 
 // Where the texts of one record lie. The prompt begins `prompt_at` bytes behind `data`: within the
 // line, or right behind it.
-struct Place {
+struct TextLocation {
   const char* data = nullptr;
   std::uint32_t data_bytes = 0, prompt_at = 0, prompt_bytes = 0;
 };
@@ -32,7 +32,7 @@ struct ExchangeRecords::Texts {
     return room;
   }
 
-  std::vector<Place> places;
+  std::vector<TextLocation> locations;
   std::vector<std::unique_ptr<char[]>> blocks;
   std::size_t block_bytes = 0, block_used = 0;  // the last block's size and the part in use
   std::size_t bytes_taken = 0;                  // by all blocks
@@ -48,23 +48,24 @@ void ExchangeRecords::add(std::string_view prompt, std::string_view data) {
   char* const room = texts_->take(data.size() + (inside ? 0 : prompt.size()));
   std::copy(data.begin(), data.end(), room);
   if (!inside) std::copy(prompt.begin(), prompt.end(), room + data.size());
-  texts_->places.push_back({.data = room,
-                            .data_bytes = static_cast<std::uint32_t>(data.size()),
-                            .prompt_at = static_cast<std::uint32_t>(inside ? found : data.size()),
-                            .prompt_bytes = static_cast<std::uint32_t>(prompt.size())});
+  texts_->locations.push_back(
+      {.data = room,
+       .data_bytes = static_cast<std::uint32_t>(data.size()),
+       .prompt_at = static_cast<std::uint32_t>(inside ? found : data.size()),
+       .prompt_bytes = static_cast<std::uint32_t>(prompt.size())});
 }
 
-std::size_t ExchangeRecords::size() const { return texts_->places.size(); }
+std::size_t ExchangeRecords::size() const { return texts_->locations.size(); }
 
 ExchangeRecord ExchangeRecords::operator[](std::size_t index) const {
   CHECK(index < size());
-  const Place& place = texts_->places[index];
-  return {.prompt = std::string(place.data + place.prompt_at, place.prompt_bytes),
-          .data = std::string(place.data, place.data_bytes)};
+  const TextLocation& at = texts_->locations[index];
+  return {.prompt = std::string(at.data + at.prompt_at, at.prompt_bytes),
+          .data = std::string(at.data, at.data_bytes)};
 }
 
 std::size_t ExchangeRecords::memory_bytes() const {
-  return texts_->bytes_taken + texts_->places.capacity() * sizeof(Place);
+  return texts_->bytes_taken + texts_->locations.capacity() * sizeof(TextLocation);
 }
 
 }  // namespace tandem::exchange

@@ -32,7 +32,7 @@ Choice choose_rollout(const RunView& view, GroupId group) {
   const std::int64_t n = view.config.n;
   Choice best;
   std::int64_t room_best = 0;
-  for (const auto& [name, worker] : view.facts.workers.rollouts) {
+  for (const auto& [name, worker] : view.facts.workers.rollouts()) {
     // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
     // to train.
     if (worker.draining || (!flow.fixed && worker.installed < PolicyVersion{0})) continue;
@@ -63,8 +63,7 @@ void refuse_rest(Turn& turn, const messages::Generated& generated, const std::st
 }
 
 // One group of an answer. `holds`: the sender is up; of one that has ended no lease is left.
-void take_header(Turn& turn, const messages::Sender& from, bool holds,
-                 const messages::GroupHeader& header) {
+void take_header(Turn& turn, const ActorId& from, bool holds, const messages::GroupHeader& header) {
   PolicyVersion oldest =
       header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
   std::uint64_t tokens = 0;
@@ -93,12 +92,12 @@ void take_header(Turn& turn, const messages::Sender& from, bool holds,
 
 void lease_rollouts(Turn& turn) {
   const GroupFlow& flow = turn.facts.flow;
-  std::map<std::string, std::pair<messages::Sender, messages::Assign>> assignments;
+  std::map<std::string, std::pair<ActorId, messages::Assign>> assignments;
   while (!flow.ledger.queue(GroupState::kAdmitted).empty()) {
     const GroupId group = flow.ledger.queue(GroupState::kAdmitted).begin()->second;
     const Choice choice = choose_rollout(turn.view(), group);
-    if (!choice.rollout) break;
-    const messages::Sender holder = choice.rollout->who;
+    if (!choice.rollout) break;  // the groups behind it are due later, and wait as well
+    const ActorId holder = choice.rollout->who;
     const LeaseId lease = flow.ledger.next_lease();
     turn.record(RolloutLeased{group, lease, holder, choice.version});
     turn.set_deadline({group, lease, turn.config.epoch}, turn.now + turn.config.rollout_lease);
@@ -111,17 +110,34 @@ void lease_rollouts(Turn& turn) {
         .n = turn.config.n,
         .prompt = turn.config.train[turn.config.prompt_at(facts.position)].prompt};
     if (flow.fixed) work.version = choice.version;
-    auto& [to, assign] = assignments[holder.actor];
+    auto& [to, assign] = assignments[holder.name];
     to = holder;
     assign.groups.push_back(std::move(work));
   }
   for (auto& [name, assignment] : assignments)
-    turn.tell_rollout(assignment.first, std::move(assignment.second));
+    turn.tell(assignment.first, std::move(assignment.second));
+}
+
+void hand_back_to_rollout(Turn& turn, const ActorId& who, std::vector<GroupId> groups) {
+  turn.tell(who, messages::HandBack{std::move(groups)});
+}
+
+messages::ActorLoad load_of_rollout(const RunView& view, const WorkerFacts& worker) {
+  const std::string held =
+      std::to_string(view.facts.flow.ledger.held_by(worker.who.incarnation) * view.config.n);
+  return {.actor = worker.who.name,
+          .policy_version = worker.installed.value_or(kInitialWeights).value,
+          .load = worker.draining ? held + " left" : held + "/" + std::to_string(worker.capacity),
+          .engine = view.seen.workers.by_actor.at(worker.who.name).stats};
+}
+
+void take(Turn& turn, const messages::RolloutUp& up) {
+  come_up(turn, messages::Role::kRollout, up.from, up.capacity, "RolloutUp");
 }
 
 void take(Turn& turn, GroupsGenerated stored) {
   const messages::Generated& generated = stored.message;
-  const bool holds = find(turn.facts.workers.rollouts, generated.from) != nullptr;
+  const bool holds = turn.facts.workers.find(messages::Role::kRollout, generated.from) != nullptr;
   for (const messages::GroupHeader& header : generated.groups) {
     const bool is_its_own = stored.payloads.erase(header.payload) > 0;
     if (!is_its_own || turn.facts.flow.held.contains(header.payload))
@@ -130,13 +146,13 @@ void take(Turn& turn, GroupsGenerated stored) {
       return refuse_rest(turn, generated, *why);
     take_header(turn, generated.from, holds, header);
   }
-  if (holds) turn.seen.workers.by_actor[generated.from.actor].worked = turn.now;
+  if (holds) turn.seen.workers.by_actor[generated.from.name].worked = turn.now;
   turn.wake();
 }
 
 void take(Turn& turn, const messages::Unservable& unservable) {
-  const messages::Sender& from = unservable.from;
-  if (!find(turn.facts.workers.rollouts, from)) return;
+  const ActorId& from = unservable.from;
+  if (!turn.facts.workers.find(messages::Role::kRollout, from)) return;
   if (const auto why = misfit(turn.view(), from, unservable.group, unservable.attempt))
     return refuse(turn, from, "Unservable: " + *why);
   const LeaseId lease{unservable.attempt};

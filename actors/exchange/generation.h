@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "actors/exchange/turn.h"
 
@@ -10,6 +11,10 @@ namespace tandem::exchange {
 
 // Leases admitted groups, most urgent first, each to the rollout with most room.
 void lease_rollouts(Turn& turn);
+void hand_back_to_rollout(Turn& turn, const ActorId& who, std::vector<GroupId> groups);
+messages::ActorLoad load_of_rollout(const RunView& view, const WorkerFacts& worker);
+
+void take(Turn& turn, const messages::RolloutUp& up);
 
 // `stored.payloads` are those payloads of the message that the store has.
 void take(Turn& turn, GroupsGenerated stored);

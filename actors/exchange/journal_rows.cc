@@ -16,10 +16,6 @@ namespace {
 std::int64_t number(GroupId group) { return static_cast<std::int64_t>(group.value); }
 std::int64_t number(scheduler::LeaseId lease) { return static_cast<std::int64_t>(lease.value); }
 
-std::string with_incarnation(const messages::Sender& who) {
-  return who.actor + "#" + std::to_string(who.incarnation.value);
-}
-
 JournalRow of_group(const char* kind, GroupId group) {
   return {.kind = kind, .group = number(group)};
 }
@@ -42,7 +38,7 @@ JournalRows rows(const RolloutLeased& event) {
   return {{.kind = "rolling",
            .group = number(event.group),
            .lease = number(event.lease),
-           .holder = with_incarnation(event.holder),
+           .holder = to_string(event.holder),
            .version = event.version.value},
           {}};
 }
@@ -51,7 +47,7 @@ JournalRows rows(const GroupGenerated& event) {
   JournalRow row{.kind = "generated",
                  .group = number(event.header.group),
                  .lease = event.header.attempt,
-                 .holder = event.holder.actor,
+                 .holder = event.holder.name,
                  .version = 0};
   if (!event.header.trajectories.empty())
     row.version =
@@ -64,7 +60,7 @@ JournalRows rows(const RewardLeased& event) {
   return {{.kind = "scoring",
            .group = number(event.group),
            .lease = number(event.lease),
-           .holder = with_incarnation(event.holder)},
+           .holder = to_string(event.holder)},
           {}};
 }
 
@@ -104,7 +100,7 @@ JournalRows rows(const StepTrained& event) {
 
 JournalRows rows(const LeaseReleased& event) {
   JournalRow row = of_group("released", event.group);
-  row.holder = event.holder.actor;
+  row.holder = event.holder.name;
   return {std::move(row), {}};
 }
 
@@ -114,7 +110,7 @@ JournalRows rows(const GroupHandedBack& event) {
   return {{.kind = "handed_back",
            .group = number(event.group),
            .lease = number(event.lease),
-           .holder = event.holder.actor,
+           .holder = event.holder.name,
            .detail = event.message},
           {}};
 }
@@ -138,7 +134,7 @@ JournalRows rows(const AnswerRefused& event) {
   JournalRow row{.kind = "refused",
                  .group = number(event.group),
                  .lease = number(event.lease),
-                 .holder = event.holder.actor,
+                 .holder = event.holder.name,
                  .detail = scheduler::name(event.refusal)};
   if (event.oldest) row.version = event.oldest->value;
   return {std::move(row), {}};
@@ -214,34 +210,33 @@ JournalRows rows(const TotalsNoted& event) {
 
 JournalRows rows(const WorkerCameUp& event) {
   return {{.kind = "worker_up",
-           .holder = with_incarnation(event.who),
+           .holder = to_string(event.who),
            .detail = "capacity " + std::to_string(event.capacity)},
           {}};
 }
 
 JournalRows rows(const WorkerDrains& event) {
-  return {{.kind = "draining", .holder = with_incarnation(event.who)}, {}};
+  return {{.kind = "draining", .holder = to_string(event.who)}, {}};
 }
 
 JournalRows rows(const VersionInstalled& event) {
-  return {
-      {.kind = "installed", .holder = with_incarnation(event.who), .version = event.version.value},
-      {}};
+  return {{.kind = "installed", .holder = to_string(event.who), .version = event.version.value},
+          {}};
 }
 
 JournalRows rows(const IncarnationEnded& event) {
-  return {{.kind = "incarnation_ended", .holder = with_incarnation(event.who)}, {}};
+  return {{.kind = "incarnation_ended", .holder = to_string(event.who)}, {}};
 }
 
 JournalRows rows(const LearnerCameUp& event) {
-  JournalRow row{.kind = "learner_up", .holder = with_incarnation(event.who)};
+  JournalRow row{.kind = "learner_up", .holder = to_string(event.who)};
   if (event.checkpoint) row.step = event.checkpoint->value;
   return {std::move(row), {}};
 }
 
 JournalRows rows(const LearnerRestarted& event) {
   return {{.kind = "learner_restarted",
-           .holder = with_incarnation(event.who),
+           .holder = to_string(event.who),
            .step = event.checkpoint.value,
            .detail = std::to_string(event.batches) + " batches to train again"},
           {}};

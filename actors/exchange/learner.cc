@@ -21,7 +21,7 @@ namespace {
 
 std::string text(StepId step) { return std::to_string(step.value); }
 
-bool is_learner(const RunFacts& facts, const messages::Sender& from) {
+bool is_learner(const RunFacts& facts, const ActorId& from) {
   return facts.learner.who && facts.learner.who->incarnation == from.incarnation;
 }
 
@@ -69,8 +69,7 @@ void meet_again(Turn& turn, const messages::LearnerUp& up) {
 }
 
 // Training begins: version 0, or that of the checkpoint, is published.
-void begin_training(Turn& turn, const messages::Sender& from,
-                    const messages::Publication& publication,
+void begin_training(Turn& turn, const ActorId& from, const messages::Publication& publication,
                     std::optional<std::int32_t> warm_start_steps) {
   turn.record(VersionPublished{from, publication, warm_start_steps});
   note_publication(turn, publication);
@@ -104,7 +103,7 @@ void restore_versions(Turn& turn, const messages::Published& published) {
   for (PolicyVersion version = oldest_needed(turn.view()); version <= newest; ++version.value)
     if (needs(turn.view(), version) && !versions.offered.contains(version) &&
         supply_of(version, turn.facts.supply()) == scheduler::VersionSupply::kHeld)
-      return fail(turn, published.from.actor + " was asked to publish version " +
+      return fail(turn, published.from.name + " was asked to publish version " +
                             std::to_string(version.value) + " again, and did not");
   turn.wake();
 }
@@ -129,9 +128,9 @@ void take(Turn& turn, const messages::LearnerUp& up) {
   turn.wake();
 }
 
-void learner_gone(Turn& turn, const messages::Sender& who) {
+void learner_gone(Turn& turn, const ActorId& who) {
   const LearnerFacts& learner = turn.facts.learner;
-  if (!learner.who || learner.who->actor != who.actor || !is_learner(turn.facts, who)) return;
+  if (learner.who != who) return;
   RunStatistics& statistics = turn.seen.statistics;
   if (learner.owed && statistics.running_since)
     statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
@@ -197,7 +196,7 @@ void take(Turn& turn, const messages::WarmStarted& started) {
 void take(Turn& turn, const messages::LearnerFailed& failed) {
   if (has_ended(turn.facts, failed.from)) return;
   if (turn.facts.learner.who && !is_learner(turn.facts, failed.from)) return;
-  fail(turn, failed.from.actor + ": " + failed.message);
+  fail(turn, failed.from.name + ": " + failed.message);
 }
 
 // A run that is refused here stays as it was.

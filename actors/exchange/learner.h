@@ -17,6 +17,6 @@ void take(Turn& turn, const RunTakenUp& taken);
 
 // Ends the conversation with an incarnation of the learner, if `who` is one; called before the
 // incarnation's end is recorded.
-void learner_gone(Turn& turn, const messages::Sender& who);
+void learner_gone(Turn& turn, const ActorId& who);
 
 }  // namespace tandem::exchange

@@ -24,7 +24,7 @@
 
 namespace tandem::exchange {
 
-// A rollout or a reward actor that is up.
+// An actor that is up, of a role that works under leases.
 struct WorkerSeen {
   Time up;
   Time worked;                  // when it last came up, installed a version or answered
@@ -35,10 +35,10 @@ struct WorkerSeen {
 };
 
 struct WorkersSeen {
-  std::map<std::string, WorkerSeen> by_actor;  // rollouts and rewards; no two have one name
+  std::map<std::string, WorkerSeen> by_actor;  // of all roles; no two have one name
   RewardTroubles troubles;
-  // Since when there is no rollout, or no reward; empty where there was none yet.
-  std::optional<Time> no_rollout_since, no_reward_since;
+  // The newest end of an actor of a role; nothing where none has ended.
+  std::map<messages::Role, Time> none_since;
 };
 
 // A run whose history was asked for.

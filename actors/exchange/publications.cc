@@ -9,7 +9,7 @@
 namespace tandem::exchange {
 
 void take(Turn& turn, const messages::BroadcastEvents& event) {
-  const messages::Sender from = std::visit([](const auto& message) { return message.from; }, event);
+  const ActorId from = std::visit([](const auto& message) { return message.from; }, event);
   if (has_ended(turn.facts, from)) return;
   auto& groups = turn.seen.broadcasts.groups;
   if (!groups) return refuse(turn, from, "the weights of this job are not broadcast");
@@ -21,7 +21,7 @@ void order_broadcasts(Turn& turn) {
   auto& groups = turn.seen.broadcasts.groups;
   if (!groups) return;
   for (Broadcasts::Message& order : groups->decide(turn.now))
-    turn.send(ToBroadcast{order.to, std::move(order.what)});
+    turn.send(To<messages::BroadcastPeer>{order.to, std::move(order.what)});
   for (Broadcasts::News& news : groups->take_news()) turn.say(std::move(news.text), news.level);
 }
 
@@ -85,18 +85,18 @@ void publish_lost(Turn& turn) {
 }
 
 void announce_again(Turn& turn) {
-  for (const auto& [name, rollout] : turn.facts.workers.rollouts) {
+  for (const auto& [name, rollout] : turn.facts.workers.rollouts()) {
     const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
     if (announced >= kInitialWeights) announce(turn, rollout.who, announced);
   }
 }
 
-void announce(Turn& turn, const messages::Sender& rollout, PolicyVersion version) {
+void announce(Turn& turn, const ActorId& rollout, PolicyVersion version) {
   const VersionFacts& versions = turn.facts.versions;
   messages::NewVersion offer{.version = version,
                              .oldest_retained = versions.oldest_retained,
                              .source = turn.seen.learner.source};
-  WorkerSeen& worker = turn.seen.workers.by_actor[rollout.actor];
+  WorkerSeen& worker = turn.seen.workers.by_actor[rollout.name];
   const bool first = worker.announced < version;
   worker.announced = version;
   if (const auto known = versions.checksums.find(version); known != versions.checksums.end())
@@ -104,10 +104,9 @@ void announce(Turn& turn, const messages::Sender& rollout, PolicyVersion version
   const BroadcastsSeen& broadcasts = turn.seen.broadcasts;
   const auto place = broadcasts.places.find(version);
   if (first && version == versions.published && place != broadcasts.places.end() &&
-      broadcasts.groups &&
-      broadcasts.groups->takes_part(Turn::address(rollout), place->second.epoch))
+      broadcasts.groups && broadcasts.groups->takes_part(rollout, place->second.epoch))
     offer.broadcast = place->second;  // EX-4
-  turn.tell_rollout(rollout, std::move(offer));
+  turn.tell(rollout, std::move(offer));
 }
 
 }  // namespace tandem::exchange

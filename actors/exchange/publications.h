@@ -32,6 +32,6 @@ void publish_lost(Turn& turn);
 // version that is left has changed.
 void announce_again(Turn& turn);
 // Tells a rollout that is up of a version.
-void announce(Turn& turn, const messages::Sender& rollout, PolicyVersion version);
+void announce(Turn& turn, const ActorId& rollout, PolicyVersion version);
 
 }  // namespace tandem::exchange

@@ -26,7 +26,7 @@ void bound(messages::RewardTrouble& trouble) {
 
 const messages::RewardTrouble* RewardTroubles::take(messages::RewardTrouble trouble, Time now) {
   bound(trouble);
-  const auto [at, first] = by_actor_.try_emplace(trouble.from.actor);
+  const auto [at, first] = by_actor_.try_emplace(trouble.from.name);
   Known& known = at->second;
   const bool alike = known.trouble.kind == trouble.kind && known.trouble.attempt == trouble.attempt;
   const Duration quiet = now - known.said;
@@ -74,7 +74,7 @@ std::string RewardTroubles::explained(const std::string& reason) const {
   for (const auto& [actor, known] : by_actor_)
     if (!newest || known.at > newest->at) newest = &known;
   if (!newest) return reason;
-  const std::string of_actor = newest->trouble.from.actor + ": " + text(newest->trouble);
+  const std::string of_actor = newest->trouble.from.name + ": " + text(newest->trouble);
   // The reason often is the trouble itself; it is then not said twice.
   return reason.starts_with(newest->trouble.what) ? of_actor : reason + "; " + of_actor;
 }

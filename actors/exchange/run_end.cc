@@ -5,6 +5,7 @@
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/run_result.h"
 #include "actors/exchange/work_totals.h"
+#include "actors/exchange/workers.h"
 
 namespace tandem::exchange {
 
@@ -33,6 +34,11 @@ void fail(Turn& turn, std::string reason) {
   // The failure may be one of the save itself.
   if (turn.seen.save_deadline) turn.seen.save_deadline = turn.now;
   take(turn, messages::EndJob{messages::JobOutcome::kFailed, std::move(reason)});
+}
+
+void fail_for_reward(Turn& turn, const std::string& reason) {
+  fail(turn, "the reward has never worked: each of the first " + std::to_string(kFirstFailuresMax) +
+                 " completions failed; the last: " + turn.seen.workers.troubles.explained(reason));
 }
 
 // A step whose figures are lost is not saved: a resumed run trains it again, and writes them.
@@ -78,8 +84,7 @@ void end(Turn& turn, messages::JobOutcome outcome, const std::string& reason) {
   for (const auto& [group, facts] : turn.facts.flow.entries)
     if (scheduler::is_live(turn.facts.flow.ledger.find(group)->state)) left.groups.push_back(group);
   if (!left.groups.empty()) turn.record(std::move(left));
-  for (const auto& [name, worker] : turn.facts.workers.rollouts)
-    turn.tell_rollout(worker.who, messages::HandBack{});
+  for (const WorkerFacts* worker : turn.facts.workers.all()) hand_back(turn, *worker, {});
   if (turn.seen.statistics.running_since) note_totals(turn, std::nullopt);
   turn.record(RunEnded{reason, outcome});
   turn.record_hash();

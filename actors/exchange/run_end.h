@@ -16,6 +16,9 @@ void take(Turn& turn, const RecordFailed& failed);
 void take(Turn& turn, const SendFailed& failed);
 // The run will end for this reason.
 void fail(Turn& turn, std::string reason);
+// The run will end, since none of its completions has ever been scored; `reason` is that of the
+// last.
+void fail_for_reward(Turn& turn, const std::string& reason);
 
 // True while the end that was asked for waits for a checkpoint. Asks for it at the first call.
 bool saves_first(Turn& turn);

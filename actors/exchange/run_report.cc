@@ -55,13 +55,14 @@ void WaitList::add_actors() {
   if (!view_.facts.learner.who)
     add(job, "the learner to start", since_end(view_.seen.learner.none_since),
         "the controller starts it");
-  if (view_.facts.workers.rollouts.empty())
-    add(job, "a rollout actor", since_end(workers.no_rollout_since), "none is up");
-  if (view_.facts.workers.rewards.empty())
-    add(job, "a reward actor", since_end(workers.no_reward_since), "none is up");
+  for (const WorkerRole& role : view_.roles) {
+    if (!view_.facts.workers.of(role.role).empty()) continue;
+    const auto none = workers.none_since.find(role.role);
+    add(job, role.one, none == workers.none_since.end() ? start : since(none->second),
+        "none is up");
+  }
   for (const messages::TroubleView& shown : workers.troubles.shown(view_.now))
-    add(shown.trouble.from.actor, "a reward program that works", shown.since_s,
-        text(shown.trouble));
+    add(shown.trouble.from.name, "a reward program that works", shown.since_s, text(shown.trouble));
 }
 
 void WaitList::add_stages() {
@@ -105,7 +106,7 @@ void WaitList::add_learner() {
   const double idle = seconds(view_.now - std::max(statistics.step_sent, running));
   if (!learner.owed) {
     const scheduler::Budget& budget = view_.config.budget;
-    add(learner.who->actor,
+    add(learner.who->name,
         std::to_string(ledger.count(GroupState::kScored)) + " of " +
             std::to_string(budget.groups_per_step) + " scored groups for step " +
             std::to_string(ledger.budget_state().next_step.value),
@@ -115,7 +116,7 @@ void WaitList::add_learner() {
     const std::int64_t follow =
         std::max<std::int64_t>(ledger.next_commit().value - ledger.replay_next().value - 1, 0);
     add(view_.config.job,
-        learner.who->actor + " to train step " + std::to_string(learner.training->value), idle,
+        learner.who->name + " to train step " + std::to_string(learner.training->value), idle,
         follow == 0 ? "" : std::to_string(follow) + " repeated batches follow");
   }
 }
@@ -144,7 +145,7 @@ void WaitList::add_version(const std::string& who, PolicyVersion version, double
       detail = "it can be had no more";
       break;
   }
-  add(who, learner.who->actor + " to publish version " + number, since_s, std::move(detail));
+  add(who, learner.who->name + " to publish version " + number, since_s, std::move(detail));
 }
 
 void WaitList::add_rollouts() {
@@ -153,7 +154,7 @@ void WaitList::add_rollouts() {
   std::optional<PolicyVersion> lost;
   for (PolicyVersion v = oldest_needed(view_); v <= versions.published && !lost; ++v.value)
     if (needs(view_, v) && !versions.offered.contains(v)) lost = v;
-  for (const auto& [actor, worker] : view_.facts.workers.rollouts) {
+  for (const auto& [actor, worker] : view_.facts.workers.rollouts()) {
     const messages::RolloutStats& stats = view_.seen.workers.by_actor.at(actor).stats;
     if (stats.missing) {
       add_version(actor, *stats.missing, stats.missing_seconds);
@@ -266,22 +267,12 @@ messages::ExchangeReport report_of(const RunView& view) {
     if (counters.discarded[i] > 0)
       report.ledger.discarded.emplace_back(
           scheduler::name(static_cast<scheduler::DiscardReason>(i)), counters.discarded[i]);
-  for (const auto& [actor, worker] : view.facts.workers.rollouts) {
-    const std::string held = std::to_string(ledger.held_by(worker.who.incarnation) * view.config.n);
-    report.loads.push_back(
-        {.actor = actor,
-         .policy_version = worker.installed.value_or(kInitialWeights).value,
-         .load = worker.draining ? held + " left" : held + "/" + std::to_string(worker.capacity),
-         .engine = view.seen.workers.by_actor.at(actor).stats});
-  }
-  for (const auto& [actor, worker] : view.facts.workers.rewards)
-    report.loads.push_back({.actor = actor,
-                            .policy_version = view.facts.versions.published.value,
-                            .load = std::to_string(ledger.held_by(worker.who.incarnation)) + "/" +
-                                    std::to_string(worker.capacity)});
+  for (const WorkerRole& role : view.roles)
+    for (const auto& [actor, worker] : view.facts.workers.of(role.role))
+      report.loads.push_back(role.load(view, worker));
   const LearnerFacts& learner = view.facts.learner;
   if (learner.who)
-    report.loads.push_back({.actor = learner.who->actor,
+    report.loads.push_back({.actor = learner.who->name,
                             .policy_version = ledger.next_commit().value,
                             .load = work_of_learner(view)});
   return report;
@@ -289,7 +280,7 @@ messages::ExchangeReport report_of(const RunView& view) {
 
 std::vector<messages::GroupView> groups_of(const RunView& view) {
   std::vector<messages::GroupView> groups;
-  const WorkersFacts& workers = view.facts.workers;
+  const std::vector<const WorkerFacts*> workers = view.facts.workers.all();
   for (const auto& [group, facts] : view.facts.flow.entries) {
     const scheduler::GroupRecord& record = *view.facts.flow.ledger.find(group);
     messages::GroupView shown{.group = group.value,
@@ -298,9 +289,8 @@ std::vector<messages::GroupView> groups_of(const RunView& view) {
     if (record.due) shown.due = record.due->value;
     if (record.lease) {
       shown.attempt = record.lease->id.value;
-      for (const auto* role : {&workers.rollouts, &workers.rewards})
-        for (const auto& [actor, worker] : *role)
-          if (worker.who.incarnation == record.lease->holder) shown.holder = actor;
+      for (const WorkerFacts* worker : workers)
+        if (worker->who.incarnation == record.lease->holder) shown.holder = worker->who.name;
     }
     groups.push_back(std::move(shown));
   }

@@ -10,6 +10,7 @@
 
 #include "actors/exchange/checks.h"
 #include "actors/exchange/discards.h"
+#include "actors/exchange/evaluating.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/workers.h"
 
@@ -101,7 +102,7 @@ void discard_failed(Turn& turn, GroupId group, const messages::ScoreFailed& fail
   end_if_failing(turn, failure);
 }
 
-void keep_scores(Turn& turn, const messages::GroupScore& group, Rewards rewards) {
+void take_rewards(Turn& turn, const messages::GroupScore& group, Rewards rewards) {
   const auto [low, high] = std::ranges::minmax(rewards.values);
   const bool varied = low != high;
   const bool all_failed = rewards.failed == std::ssize(rewards.values);
@@ -119,7 +120,7 @@ void keep_scores(Turn& turn, const messages::GroupScore& group, Rewards rewards)
   if (rewards.last_failure) end_if_failing(turn, *rewards.last_failure);
 }
 
-void take_scores(Turn& turn, const messages::Sender& from, const messages::GroupScore& group) {
+void take_scores(Turn& turn, const ActorId& from, const messages::GroupScore& group) {
   const LeaseId lease{group.attempt};
   const scheduler::Ledger& ledger = turn.facts.flow.ledger;
   if (const auto refusal = ledger.refusal_of_scored({group.group, lease, turn.config.epoch})) {
@@ -131,7 +132,7 @@ void take_scores(Turn& turn, const messages::Sender& from, const messages::Group
                                      .refusal = *refusal});
   }
   for (const messages::TrajectoryScore& score : group.scores)
-    turn.seen.workers.troubles.judged(from.actor, score);
+    turn.seen.workers.troubles.judged(from.name, score);
   if (const auto failed = without_reward(turn.view(), group)) {
     const auto& failure = std::get<messages::ScoreFailed>(group.scores[*failed]);
     write_failure_sample(turn, turn.facts.flow.entries.at(group.group), *failed, failure);
@@ -139,14 +140,14 @@ void take_scores(Turn& turn, const messages::Sender& from, const messages::Group
   }
   if (std::ssize(group.scores) != turn.config.n)
     return discard(turn, group.group, DiscardReason::kRewardFailed);
-  keep_scores(turn, group, rewards_of(turn, group));
+  take_rewards(turn, group, rewards_of(turn, group));
 }
 
 }  // namespace
 
 void lease_rewards(Turn& turn) {
   const GroupFlow& flow = turn.facts.flow;
-  for (const auto& [name, worker] : turn.facts.workers.rewards) {
+  for (const auto& [name, worker] : turn.facts.workers.of(messages::Role::kReward)) {
     if (worker.draining) continue;
     messages::ScoreGroups batch;
     while (!flow.ledger.queue(GroupState::kGenerated).empty() &&
@@ -161,17 +162,41 @@ void lease_rewards(Turn& turn) {
                               .data = turn.config.train[turn.config.prompt_at(facts.position)].data,
                               .payload = facts.header->payload});
     }
-    if (!batch.groups.empty()) turn.tell_reward(worker.who, std::move(batch));
+    if (!batch.groups.empty()) turn.tell(worker.who, std::move(batch));
   }
 }
 
-void fail_for_reward(Turn& turn, const std::string& reason) {
-  fail(turn, "the reward has never worked: each of the first " + std::to_string(kFirstFailuresMax) +
-                 " completions failed; the last: " + turn.seen.workers.troubles.explained(reason));
+void evaluate_by_rewards(Turn& turn, Evaluation& evaluation) {
+  for (const auto& [name, worker] : turn.facts.workers.of(messages::Role::kReward)) {
+    if (worker.draining) continue;
+    while (evaluation.texts_wait()) {
+      messages::ScoreTexts work{.evaluation = evaluation.id()};
+      for (messages::EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
+        work.texts.push_back(
+            {.index = text.index,
+             .sample = text.sample,
+             .data = turn.config.validation[static_cast<std::size_t>(text.index)].data,
+             .text = std::move(text.text),
+             .truncated = text.truncated,
+             .special_text = text.special_text});
+      turn.tell(worker.who, std::move(work));
+    }
+  }
+}
+
+messages::ActorLoad load_of_reward(const RunView& view, const WorkerFacts& worker) {
+  return {.actor = worker.who.name,
+          .policy_version = view.facts.versions.published.value,
+          .load = std::to_string(view.facts.flow.ledger.held_by(worker.who.incarnation)) + "/" +
+                  std::to_string(worker.capacity)};
+}
+
+void take(Turn& turn, const messages::RewardUp& up) {
+  come_up(turn, messages::Role::kReward, up.from, up.capacity, "RewardUp");
 }
 
 void take(Turn& turn, const messages::GroupsScored& scored) {
-  if (!find(turn.facts.workers.rewards, scored.from)) return;
+  if (!turn.facts.workers.find(messages::Role::kReward, scored.from)) return;
   for (const messages::GroupScore& group : scored.groups) {
     if (const auto why = misfit(turn.view(), scored.from, group.group, group.attempt))
       return refuse(turn, scored.from, "GroupsScored: " + *why);
@@ -181,11 +206,20 @@ void take(Turn& turn, const messages::GroupsScored& scored) {
   turn.wake();
 }
 
+void take(Turn& turn, const messages::TextsScored& scored) {
+  if (!turn.facts.workers.find(messages::Role::kReward, scored.from)) return;
+  for (const messages::TextScore& text : scored.scores)
+    turn.seen.workers.troubles.judged(scored.from.name, text.score);
+  keep_scores(turn, scored.evaluation, scored.from.name, scored.scores);
+  turn.wake();
+}
+
 // Troubles that come late are of use too: they say why the actor ended.
 void take(Turn& turn, messages::RewardTrouble trouble) {
-  if (!find(turn.facts.workers.rewards, trouble.from) && !has_ended(turn.facts, trouble.from))
+  if (!turn.facts.workers.find(messages::Role::kReward, trouble.from) &&
+      !has_ended(turn.facts, trouble.from))
     return;
-  const std::string actor = trouble.from.actor;
+  const std::string actor = trouble.from.name;
   const messages::RewardTrouble* const said =
       turn.seen.workers.troubles.take(std::move(trouble), turn.now);
   if (!said) return;

@@ -1,5 +1,6 @@
 // Generated groups become scored ones: each is leased to a reward actor, whose answer has a score
-// or a failure for every trajectory. Comes after generation.h; training.h is next.
+// or a failure for every trajectory. Comes after generation.h; training.h is next. The completions
+// of evaluations are scored beside them, without a lease.
 #pragma once
 
 #include <string>
@@ -9,11 +10,12 @@
 namespace tandem::exchange {
 
 void lease_rewards(Turn& turn);
+void evaluate_by_rewards(Turn& turn, Evaluation& evaluation);
+messages::ActorLoad load_of_reward(const RunView& view, const WorkerFacts& worker);
 
-// Ends the job, none of whose completions has ever been scored; `reason` is that of the last one.
-void fail_for_reward(Turn& turn, const std::string& reason);
-
+void take(Turn& turn, const messages::RewardUp& up);
 void take(Turn& turn, const messages::GroupsScored& scored);
+void take(Turn& turn, const messages::TextsScored& scored);
 void take(Turn& turn, messages::RewardTrouble trouble);
 
 }  // namespace tandem::exchange

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "actors/exchange/exchange_config.h"
 #include "actors/exchange/observed.h"
 #include "actors/exchange/state/durable_state.h"
+#include "actors/exchange/worker_role.h"
 
 namespace tandem::exchange {
 
@@ -31,14 +33,17 @@ struct RunView {
   const RunFacts& facts;
   const Observed& seen;
   Time now;
+  std::span<const WorkerRole> roles = {};
 };
 
 // Lasts for one step; the references outlive it.
 class Turn {
  public:
   Turn(const ExchangeConfig& config_now, Time time, DurableState& state, Observed& observed,
-       JournalDraft& draft, std::vector<ExchangeEffect>& effects)
+       JournalDraft& draft, std::vector<ExchangeEffect>& effects,
+       std::span<const WorkerRole> all_roles)
       : config(config_now),
+        roles(all_roles),
         now(time),
         facts(state.facts()),
         seen(observed),
@@ -47,11 +52,12 @@ class Turn {
         effects_(effects) {}
 
   const ExchangeConfig& config;
+  const std::span<const WorkerRole> roles;  // that work under leases
   const Time now;
   const RunFacts& facts;  // as of now: record() changes them
   Observed& seen;
 
-  RunView view() const { return {config, facts, seen, now}; }
+  RunView view() const { return {config, facts, seen, now, roles}; }
 
   void record(JournalEvent event) {
     state_.apply(event);
@@ -66,25 +72,21 @@ class Turn {
   void survive_power_cut() { draft_.durability = Durability::kPowerCut; }
 
   void send(ExchangeEffect effect) { effects_.push_back(std::move(effect)); }
-  void tell_rollout(const messages::Sender& to, messages::RolloutInbox message) {
-    send(ToRollout{address(to), std::move(message)});
+  template <class Message>
+  void tell(const ActorId& to, Message message) {
+    send(To<typename messages::PeerThatGets<Message>::type>{to, std::move(message)});
   }
-  void tell_reward(const messages::Sender& to, messages::RewardInbox message) {
-    send(ToReward{address(to), std::move(message)});
-  }
-  void tell_learner(messages::LearnerInbox message) {  // it is up
-    send(ToLearner{address(*facts.learner.who), std::move(message)});
+  template <class Message>
+  void tell_learner(Message message) {  // it is up
+    tell(*facts.learner.who, std::move(message));
   }
   void notify(messages::ExchangeNotices notice) { send(Notify{std::move(notice)}); }
-  // One line of `tandem events` about the job.
+  // One line of `tandem events` about the job, which is in the cluster's journal and in the
+  // controller's log; so a part has no log of its own.
   void say(std::string message, messages::EventLevel level = messages::EventLevel::kInfo) {
     notify(messages::ExchangeEvent{config.job, config.job, std::move(message), level});
   }
   void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled
-
-  static actor::Address address(const messages::Sender& who) {
-    return {who.actor, who.incarnation};
-  }
 
  private:
   DurableState& state_;

@@ -16,7 +16,7 @@ WorkTotals work_of(const RunView& view) {
   if (statistics.started) work.wall_seconds += seconds(view.now - *statistics.started);
   if (statistics.running_since)
     work.running_seconds += seconds(view.now - *statistics.running_since);
-  for (const auto& [name, worker] : view.facts.workers.rollouts) {
+  for (const auto& [name, worker] : view.facts.workers.rollouts()) {
     const WorkerSeen& seen = view.seen.workers.by_actor.at(name);
     work.rollout_busy_seconds += seen.stats.busy_seconds;
     work.rollout_actor_seconds += reported_seconds(view, seen);

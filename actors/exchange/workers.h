@@ -1,35 +1,38 @@
-// Rollouts and rewards from their start to their end: they come up, show progress, drain and end,
-// and their leases end with them or at a deadline.
+// The actors that work under leases, from their start to their end: they come up, show progress,
+// drain and end, and their leases end with them or at a deadline. Which roles those are, and what
+// differs between them, is in worker_role.h.
 //
 //   EX-6  An incarnation that ended is never given work again, however late its messages are.
 //   EX-7  No work goes to a rollout that installed other weights than were published, and none of
 //         its tokens is taken after that: its incarnation ends.
 #pragma once
 
-#include <map>
 #include <string>
+#include <vector>
 
 #include "actors/exchange/turn.h"
 
 namespace tandem::exchange {
 
-void take(Turn& turn, const messages::RolloutUp& up);
-void take(Turn& turn, const messages::RewardUp& up);
+// The first message of an incarnation: it takes work from now on, at most `capacity` at a time.
+// `said` names the message.
+void come_up(Turn& turn, const messages::Role& role, const ActorId& who, std::int64_t capacity,
+             const char* said);
+
 void take(Turn& turn, const messages::Installed& installed);
 void take(Turn& turn, messages::RolloutStats stats);
 void take(Turn& turn, const messages::DrainActor& drain);
 // Takes the end of a worker; for another actor only the incarnation is noted.
 void take(Turn& turn, const messages::ActorDown& down);
 
+// Takes these groups back from a worker, or everything where the list is empty.
+void hand_back(Turn& turn, const WorkerFacts& worker, std::vector<GroupId> groups);
 void expire_leases(Turn& turn);
 // Lets go of workers that drain and hold nothing, or whose deadline has come.
 void finish_drains(Turn& turn);
 
-// The worker that is up as this incarnation; null if there is none.
-const WorkerFacts* find(const std::map<std::string, WorkerFacts>& role,
-                        const messages::Sender& from);
-bool has_ended(const RunFacts& facts, const messages::Sender& from);
+bool has_ended(const RunFacts& facts, const ActorId& from);
 // A holder that makes progress keeps what it holds, however long that takes.
-void extend_leases(Turn& turn, const messages::Sender& holder, Duration lease);
+void extend_leases(Turn& turn, const ActorId& holder, Duration lease);
 
 }  // namespace tandem::exchange

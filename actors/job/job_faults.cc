@@ -7,17 +7,17 @@
 namespace tandem::job {
 namespace {
 
-bool before(const JobPlace& a, const JobPlace& b) {
+bool before(const SourcePosition& a, const SourcePosition& b) {
   return std::tie(a.source, a.line, a.column) < std::tie(b.source, b.line, b.column);
 }
 
 }  // namespace
 
-bool JobFaults::would_tell(const JobPlace& at) const {
+bool JobFaults::would_tell(const SourcePosition& at) const {
   return kept_.size() < kErrorsToldMax || before(at, kept_.back().at);
 }
 
-void JobFaults::add(const JobPlace& at, std::string message, std::string help) {
+void JobFaults::add(const SourcePosition& at, std::string message, std::string help) {
   const auto after = std::ranges::upper_bound(kept_, at, before, &Fault::at);
   kept_.insert(after, {at, std::move(message), std::move(help)});
   if (kept_.size() <= kErrorsToldMax) return;

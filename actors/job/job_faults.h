@@ -13,7 +13,7 @@
 namespace tandem::job {
 
 // Where a key or a value stands.
-struct JobPlace {
+struct SourcePosition {
   std::size_t source = 0;      // 0: the job file; N: the Nth --set
   int line = -1, column = -1;  // from 0; -1: the source as a whole
   std::string text = {};       // as users read it: "job.yaml:3:5", "--set rollout.n=8"
@@ -22,16 +22,16 @@ struct JobPlace {
 class JobFaults {
  public:
   // Faults at one place are in the order in which they were added.
-  void add(const JobPlace& at, std::string message, std::string help);
+  void add(const SourcePosition& at, std::string message, std::string help);
   bool empty() const { return kept_.empty(); }
   // Whether a fault at this place would be told and not only counted, for help that takes long.
-  bool would_tell(const JobPlace& at) const;
+  bool would_tell(const SourcePosition& at) const;
   // All faults as one error. There must be one (CHECKed).
   Error error(ErrorCode code) const;
 
  private:
   struct Fault {
-    JobPlace at;
+    SourcePosition at;
     std::string message, help;
   };
   std::vector<Fault> kept_;  // in order, at most kErrorsToldMax

@@ -16,14 +16,14 @@ namespace {
 namespace fs = std::filesystem;
 
 struct FileCheck {
-  const PlaceOf& place_of;
+  const PositionOf& position_of;
   JobFaults& faults;
 
   bool readable(const fs::path& file, const std::string& key) const {
     const auto opened = open_regular(file);
     if (!opened)
       faults.add(
-          place_of(key),
+          position_of(key),
           "cannot read " + file.string() + ", named by `" + key + "`: " + cause_of(opened.error()),
           "relative paths in a job file start at the job file's folder");
     return opened.has_value();
@@ -36,7 +36,7 @@ struct FileCheck {
   // A path is absolute by now; it may have been relative to the job file or, by --set, to the
   // caller. Where the folder is missing, only one of its files is reported.
   void model(const fs::path& folder, std::span<const fs::path> bases) const {
-    const JobPlace at = place_of("model.path");
+    const SourcePosition at = position_of("model.path");
     for (const fs::path& base : bases)
       if (const auto hub = hub_id_error(folder, base, at.text))
         return faults.add(at, hub->message, hub->help);
@@ -62,16 +62,16 @@ struct FileCheck {
           fs::is_regular_file(candidate, ignored) && ::access(candidate.c_str(), X_OK) == 0)
         return;
     faults.add(
-        place_of(key), "cannot run `" + name + "`, named by `" + key + "`",
+        position_of(key), "cannot run `" + name + "`, named by `" + key + "`",
         is_path ? "the file must exist and be executable (chmod +x)" : "no such program in PATH");
   }
 };
 
 }  // namespace
 
-void check_files(const JobSpec& job, std::span<const fs::path> bases, const PlaceOf& place_of,
+void check_files(const JobSpec& job, std::span<const fs::path> bases, const PositionOf& position_of,
                  JobFaults& faults) {
-  const FileCheck check{place_of, faults};
+  const FileCheck check{position_of, faults};
   for (const auto& [name, actor] : job.actors)
     check.program(actor.command->front(), std::getenv("PATH"), "actors." + name + ".command");
   if (!trains(job)) return;

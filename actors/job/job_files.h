@@ -14,11 +14,11 @@
 namespace tandem::job {
 
 // Where a key was given.
-using PlaceOf = std::function<JobPlace(std::string_view key)>;
+using PositionOf = std::function<SourcePosition(std::string_view key)>;
 
 // `bases` are the folders at which the relative paths of the job started: a path below one of them
 // may have been written as the id of a model on a hub.
 void check_files(const JobSpec& job, std::span<const std::filesystem::path> bases,
-                 const PlaceOf& place_of, JobFaults& faults);
+                 const PositionOf& position_of, JobFaults& faults);
 
 }  // namespace tandem::job

@@ -1,14 +1,14 @@
 // The rows of the job table that belong to no role, and the table's sections. The rows of the roles
 // of training are in actors/main/roles, those of `actors` in actor_keys.cc.
 //
-// The order of rows is the order of the printed job and of the reference page. A row says
-// everything about a key that is not a rule over several keys: path, field, description, range,
-// unit, and values that only later versions take. Descriptions are printed to users, and
-// docs/job-file.md is generated from them: they are whole sentences and name keys in backquotes.
-//
-// JT-1 is kept by hand here, and a test checks it: job_keys() joins the arrays in an order
-// that keeps the keys of each section together.
+// The order of sections, and within one that of rows, is the order of the printed job and of the
+// reference page. A row says everything about a key that is not a rule over several keys: path,
+// field, description, range, unit, and values that only later versions take. Descriptions are
+// printed to users, and docs/job-file.md is generated from them: they are whole sentences and name
+// keys in backquotes.
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <iterator>
 #include <vector>
 
@@ -187,10 +187,7 @@ const Key kKeys[] = {
      .description = "The warm start ends when the metric reaches it.",
      .range = between(0, 1),
      .presence = Presence::kRequired},
-};
 
-// Section `samples`.
-const Key kSamplesKeys[] = {
     {.path = "samples.per_step",
      .field = [](J& j) { return slot(j.samples.per_step); },
      .description =
@@ -207,10 +204,7 @@ const Key kSamplesKeys[] = {
                     "prompts; `all`: each of them. The file ends at 64 MiB.",
      .range = between(0, 1e9),
      .unit = "completions"},
-};
 
-// The sections behind the learner's: async and weight_broadcast.
-const Key kLaterKeys[] = {
     // Section `async`. The aliases are the names of other systems for the same number.
     {.path = "async.max_staleness",
      .field = [](J& j) { return slot(j.async.max_staleness); },
@@ -315,16 +309,28 @@ const Section kSections[] = {
      [](const J& j) { return j.actors.contains(kAnyActor); }},
 };
 
+// The place of the key's section among kSections. Keys of no section come first.
+std::ptrdiff_t place_of_section(const Key& key) {
+  const std::string_view section = section_of(key.path);
+  if (section.empty()) return -1;
+  return std::ranges::find(kSections, section, &Section::path) - std::begin(kSections);
+}
+
 }  // namespace
 
+// The order of kSections makes JT-1 true.
 std::span<const Key> job_keys() {
   static const std::vector<Key> kAll = [] {
-    const RoleKeys rollout = rollout_keys(), learner = learner_keys(), reward = reward_keys();
     std::vector<Key> all(std::begin(kKeys), std::end(kKeys));
-    for (const std::span<const Key> more :
-         {rollout.own, reward.own, std::span<const Key>(kSamplesKeys), learner.own,
-          std::span<const Key>(kLaterKeys), rollout.pool, learner.pool, reward.pool, actor_keys()})
-      all.insert(all.end(), more.begin(), more.end());
+    const auto add = [&all](std::span<const Key> rows) {
+      all.insert(all.end(), rows.begin(), rows.end());
+    };
+    for (const RoleKeys& role : role_keys()) {
+      add(role.own);
+      add(role.pool);
+    }
+    add(actor_keys());
+    std::ranges::stable_sort(all, {}, place_of_section);
     return all;
   }();
   return kAll;

@@ -13,10 +13,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 
+#include "actors/job/key_fields.h"
 #include "actors/job/print_job.h"
-#include "actors/reward/make_verifier.h"
 #include "scheduler/fleet/staleness.h"
 
 namespace tandem::job {
@@ -152,57 +151,16 @@ void keep_best_rules(const JobSpec& job, Violations& broken) {
     return broken.push_back({"learner.keep_best",
                              "`learner.keep_best` is `" + key + "`, and the job has no evaluations",
                              "add `data.val_files`, or leave it out"});
-  const std::string_view kReward = "reward/";
-  const auto at = key.rfind(kReward);
+  const std::string_view kPart = "reward/";
+  const auto at = key.rfind(kPart);
   const std::string_view before = std::string_view(key).substr(0, std::min(at, key.size()));
   const bool is_key = at != key.npos && before.starts_with("val/") &&
                       std::ranges::count(before, '/') == (before.size() > 4 ? 2 : 1);
-  if (is_key && has_figure(job.eval, std::string_view(key).substr(at + kReward.size()))) return;
+  if (is_key && has_figure(job.eval, std::string_view(key).substr(at + kPart.size()))) return;
   broken.push_back(
       {"learner.keep_best", "the evaluations of the job have no `" + key + "`",
        "name a key as `val/reward/mean`, `val/SOURCE/reward/mean` or, with `eval.n: 8`, "
        "`val/reward/pass@8`"});
-}
-
-bool is_variable_name(std::string_view name) {
-  const auto letter = [](unsigned char c) { return c == '_' || (c < 128 && std::isalpha(c)); };
-  return !name.empty() && letter(static_cast<unsigned char>(name[0])) &&
-         std::ranges::all_of(
-             name, [&](unsigned char c) { return letter(c) || (c < 128 && std::isdigit(c)); });
-}
-
-void check_variables(const std::map<std::string, std::string>& env, const std::string& key,
-                     Violations& broken) {
-  for (const auto& [name, value] : env)
-    if (!is_variable_name(name))
-      broken.push_back({key, "`" + name + "` cannot name an environment variable",
-                        "letters, digits and `_`, not starting with a digit"});
-}
-
-// A key of another reward type is an error, not ignored: the user meant a type that was not set.
-void reward_rules(const JobSpec& job, Violations& broken) {
-  const RewardSpec& r = job.reward;
-  const bool regex = r.type == RewardType::kRegex, command = r.type == RewardType::kCommand;
-  const std::string type = "`reward.type: " + std::string(spelling(r.type)) + "`";
-  if (regex && !r.pattern)
-    broken.push_back({"reward.type", type + " needs `reward.pattern`", "add the expression"});
-  else if (regex)
-    if (const auto compiled = reward::check_pattern(*r.pattern); !compiled)
-      broken.push_back({"reward.pattern", compiled.error().message,
-                        "write it as a Perl-compatible regular expression (PCRE2)"});
-  if (!regex && r.pattern)
-    broken.push_back({"reward.pattern", type + " does not use `reward.pattern`",
-                      "set `reward.type: regex`, or leave the pattern out"});
-  if (command && (!r.command || r.command->empty() || r.command->front().empty()))
-    broken.push_back({"reward.type", type + " needs `reward.command`",
-                      "add the argv, as in [python3, rewards/example.py]"});
-  if (!command && r.command)
-    broken.push_back({"reward.command", type + " does not use `reward.command`",
-                      "set `reward.type: command`, or leave the command out"});
-  else if (!command && !r.env.empty())
-    broken.push_back({"reward.env", type + " starts no program that would see `reward.env`",
-                      "set `reward.type: command`, or leave it out"});
-  if (command) check_variables(r.env, "reward.env", broken);
 }
 
 // The names of roles are checked where they are read (load_job.cc).
@@ -378,8 +336,11 @@ std::vector<Violation> broken_rules(const JobSpec& job) {
   Violations broken;
   for (const auto rule : {name_rule, actor_rules}) rule(job, broken);
   if (!trains(job)) return broken;
-  for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules,
-                          reward_rules, learner_rules, staleness_rules, one_gpu_rules, nccl_rules})
+  for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules})
+    rule(job, broken);
+  for (const RoleKeys& role : role_keys())
+    if (role.rules) role.rules(job, broken);
+  for (const auto rule : {learner_rules, staleness_rules, one_gpu_rules, nccl_rules})
     rule(job, broken);
   return broken;
 }

@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "actors/job/job_spec.h"
+#include "actors/job/violation.h"
 
 namespace tandem::job {
-
-struct Violation {
-  std::string key;  // the key to change; the error points at its place
-  std::string message;
-  std::string help;
-};
 
 // The rules that `job` breaks, in a fixed order. Where rules about one value build on each other,
 // only the first broken one is there. A settled job is expected: some rules would otherwise refuse

@@ -22,6 +22,7 @@
 
 #include "actors/job/actor_spec.h"
 #include "actors/job/job_values.h"
+#include "actors/job/reward_spec.h"
 #include "actors/job/rollout_spec.h"
 #include "actors/learner/learner_config.h"
 #include "actors/model/chat_template.h"
@@ -63,30 +64,6 @@ struct DataSpec {
 // Supervised steps before reinforcement learning begins: the learner's keys, and the data.
 struct WarmStartSpec : learner::WarmStartConfig {
   std::vector<std::filesystem::path> train_files;
-};
-
-// Limits on the program of reward.type command; null: no limit. open_files and file_size_megabytes
-// are kept by the kernel, the other two are watched by the reward actor.
-struct RewardLimitsSpec {
-  std::optional<std::int64_t> open_files = 1024;
-  std::optional<std::int64_t> file_size_megabytes = 4096;
-  std::optional<double> cpu_seconds_per_line = 600;
-  std::optional<std::int64_t> memory_megabytes = 16384;
-};
-
-// How a completion is scored. An attempt that takes longer than timeout_s seconds has failed; after
-// `retries` more attempts the group is discarded.
-struct RewardSpec {
-  std::int64_t replicas = 1;
-  RewardType type = RewardType::kExact;
-  std::optional<std::string> pattern;               // set exactly when type is regex
-  std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
-  double timeout_s = 10;
-  std::int64_t retries = 2;
-  std::optional<double> on_failure;  // the reward of a failed completion; none: "discard"
-  // Environment variables of the program, beside those that CE-1 passes on.
-  std::map<std::string, std::string> env;
-  RewardLimitsSpec limits;
 };
 
 // How many completions samples.jsonl gets, failures besides.
@@ -152,10 +129,6 @@ struct LearnerPoolSpec {
   std::int64_t threads_per_actor = 1;
   double gpus_per_actor = 0;
   PoolStrategy strategy = PoolStrategy::kPack;
-};
-
-struct RewardPoolSpec {
-  double cpus_per_actor = 0.1;
 };
 
 // The section `pools`: resources of an actor of each role.

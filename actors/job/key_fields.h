@@ -6,8 +6,10 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "actors/job/job_table.h"
+#include "actors/job/violation.h"
 #include "runtime/base/check.h"
 #include "scheduler/fleet/placement.h"
 
@@ -32,10 +34,13 @@ inline constexpr double kMegabytesMax = 1 << 30;
 // command line reads jobs without one.
 struct RoleKeys {
   std::span<const Key> own, pool;
+  // Adds the rules over several of its keys that a job breaks. Null: it has none.
+  void (*rules)(const JobSpec& job, std::vector<Violation>& broken) = nullptr;
 };
 RoleKeys rollout_keys();
 RoleKeys learner_keys();
 RoleKeys reward_keys();
+inline std::vector<RoleKeys> role_keys() { return {rollout_keys(), learner_keys(), reward_keys()}; }
 // The rows of the section `actors`.
 std::span<const Key> actor_keys();
 

@@ -47,17 +47,17 @@ struct Source {
   fs::path base;
 };
 
-struct Position {
+struct LineColumn {
   int line = -1, column = -1;  // from 0; -1: unknown
-  Position(int l, int c) : line(l), column(c) {}
-  Position(const YAML::Mark& mark) : line(mark.line), column(mark.column) {}
+  LineColumn(int l, int c) : line(l), column(c) {}
+  LineColumn(const YAML::Mark& mark) : line(mark.line), column(mark.column) {}
 };
 
-JobPlace place(const Source& source, Position at) {
-  JobPlace place{source.number, at.line, at.column, source.name};
+SourcePosition position_in(const Source& source, LineColumn at) {
+  SourcePosition position{source.number, at.line, at.column, source.name};
   if (source.number == 0 && at.line >= 0)
-    place.text += ":" + std::to_string(at.line + 1) + ":" + std::to_string(at.column + 1);
-  return place;
+    position.text += ":" + std::to_string(at.line + 1) + ":" + std::to_string(at.column + 1);
+  return position;
 }
 
 Error invalid(std::string message, std::string where, std::string help) {
@@ -75,7 +75,7 @@ Result<void> check_text(std::string_view text, const Source& source) {
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
     const CodePoint point = first_code_point(text.substr(i));
-    const auto here = [&] { return place(source, {line, column}).text; };
+    const auto here = [&] { return position_in(source, {line, column}).text; };
     if (!point.valid || c == '\0')
       return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
     if (c == '\t' && indentation)
@@ -133,16 +133,16 @@ Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
     }
     std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1)
-      return invalid("more than one YAML document", place(source, documents[1].Mark()).text,
+      return invalid("more than one YAML document", position_in(source, documents[1].Mark()).text,
                      "a job is one document; remove the `---`");
     return documents.empty() ? YAML::Node() : documents[0];
   } catch (const TooDeep& error) {  // no mistake of one line, which an excerpt would show
     return invalid(
-        "not valid YAML: " + error.msg, place(source, error.mark).text,
+        "not valid YAML: " + error.msg, position_in(source, error.mark).text,
         "keep lists and maps in each other to " + std::to_string(kNestingMax) + " levels");
   } catch (const YAML::Exception& error) {
     const YamlFault fault = find_yaml_fault(text, error.mark.line, error.mark.column, error.msg);
-    const std::string where = place(source, {fault.line, fault.column}).text;
+    const std::string where = position_in(source, {fault.line, fault.column}).text;
     return invalid("not valid YAML: " + error.msg,
                    source.number > 0 ? where : where + yaml_excerpt(text, fault), fault.help);
   }
@@ -158,7 +158,7 @@ class JobReader {
     if (!root.IsDefined() || root.IsNull())
       return faults_.add(origin_, "the job file is empty", "see configs/arithmetic.yaml");
     if (!root.IsMap())
-      return faults_.add(place(source, root.Mark()),
+      return faults_.add(position_in(source, root.Mark()),
                          "a job file is a list of `key: value`, found " + describe(root),
                          "see configs/arithmetic.yaml");
     read_members(root, "", source);
@@ -168,7 +168,7 @@ class JobReader {
   // and the last one wins.
   void read_set(const std::string& text, std::size_t number, const fs::path& base) {
     const Source source{"--set " + text, number, base};
-    const JobPlace whole = place(source, YAML::Mark::null_mark());
+    const SourcePosition whole = position_in(source, YAML::Mark::null_mark());
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
       return faults_.add(whole, "`" + text + "` is not KEY=VALUE", "as in --set rollout.n=8");
@@ -182,12 +182,12 @@ class JobReader {
     if (faults_.empty()) check_required();
     if (!faults_.empty()) return faults_.error(ErrorCode::kInvalid);
     LoadedJob job{std::move(spec_), {}, {{"", origin_.text}}};
-    for (const auto& [key, at] : places_) job.places.emplace(key, at.text);
+    for (const auto& [key, at] : positions_) job.places.emplace(key, at.text);
     if (trains(job.spec))
       job.warnings = settle(
-          job.spec, [this](std::string_view key) { return places_.contains(std::string(key)); });
+          job.spec, [this](std::string_view key) { return positions_.contains(std::string(key)); });
     for (Violation& broken : broken_rules(job.spec))
-      faults_.add(place_of(broken.key), std::move(broken.message), std::move(broken.help));
+      faults_.add(position_of(broken.key), std::move(broken.message), std::move(broken.help));
     if (!faults_.empty()) return faults_.error(ErrorCode::kInvalid);
     if (trains(job.spec))
       for (std::string& warning : job_warnings(job.spec))
@@ -195,7 +195,7 @@ class JobReader {
     if (text.files == Files::kMustExist)
       check_files(
           job.spec, std::array{text.base, text.set_base},
-          [this](std::string_view key) { return place_of(key); }, faults_);
+          [this](std::string_view key) { return position_of(key); }, faults_);
     if (!faults_.empty()) return faults_.error(ErrorCode::kFailed);
     return job;
   }
@@ -205,18 +205,19 @@ class JobReader {
     if (!map.IsMap()) return;
     const auto members = members_of(map);
     if (const auto* failure = std::get_if<ValueError>(&members))
-      return faults_.add(place(source, failure->mark), failure->message, failure->help);
+      return faults_.add(position_in(source, failure->mark), failure->message, failure->help);
     for (const auto& [key, value] : std::get<std::vector<YamlMember>>(members)) {
       if (key.IsScalar())
         read_name((section.empty() ? "" : section + ".") + key.Scalar(), value, key.Mark(), source);
       else
-        faults_.add(place(source, key.Mark()), "a key must be a name, found " + describe(key), "");
+        faults_.add(position_in(source, key.Mark()), "a key must be a name, found " + describe(key),
+                    "");
     }
   }
 
   void read_name(const std::string& path, const YAML::Node& node, const YAML::Mark& mark,
                  const Source& source) {
-    const JobPlace at = place(source, mark);
+    const SourcePosition at = position_in(source, mark);
     const TablePath in_table = table_path(path);
     const Key* key = find_key(in_table.path);
     const Section* section = find_section(in_table.path);
@@ -235,17 +236,17 @@ class JobReader {
     named.path = canonical;  // for messages
     ActorField field(spec_, in_table.actor);
     if (auto failure = assign(named, field.field(*key), node, source.base))
-      return faults_.add(failure->mark.is_null() ? at : place(source, failure->mark),
+      return faults_.add(failure->mark.is_null() ? at : position_in(source, failure->mark),
                          failure->message, failure->help);
     field.keep();
-    places_[canonical] = at;
+    positions_[canonical] = at;
   }
 
   // `path` is the section's own, or has the user's name in the place of kAnyActor.
   void read_section(const Section& section, const std::string& path, const YAML::Node& node,
                     const Source& source) {
     if (!node.IsMap() && !node.IsNull())
-      return faults_.add(place(source, node.Mark()),
+      return faults_.add(position_in(source, node.Mark()),
                          "`" + path + "` is a section, found " + describe(node),
                          "`tandem explain " + std::string(section.path) + "` lists its keys");
     // `--set warm_start=null` leaves an optional section out, with all that the file gave for it.
@@ -253,12 +254,12 @@ class JobReader {
       const std::string actor = table_path(path).actor;
       actor.empty() ? section.set_present(spec_, false) : void(spec_.actors.erase(actor));
       const std::string prefix = path + ".";
-      std::erase_if(places_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
-      places_.erase(path);
+      std::erase_if(positions_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
+      positions_.erase(path);
       return;
     }
     make_present(path);
-    places_[path] = place(source, node.Mark());
+    positions_[path] = position_in(source, node.Mark());
     read_members(node, path, source);
   }
 
@@ -277,7 +278,7 @@ class JobReader {
   // `actor_rollout_ref.rollout.n` can be translated. At most four levels are looked at.
   void unknown(std::string path, YAML::Node node, const YAML::Mark& mark, const Source& source) {
     std::string shown = path;
-    JobPlace at = place(source, mark);
+    SourcePosition at = position_in(source, mark);
     for (int depth = 0; depth < 4 && node.IsMap() && node.size() > 0; ++depth) {
       const auto member = *node.begin();
       if (!member.first.IsScalar()) break;
@@ -285,7 +286,7 @@ class JobReader {
       node.reset(member.second);
       if (is_foreign(path)) {
         shown = path;
-        at = place(source, member.first.Mark());
+        at = position_in(source, member.first.Mark());
         break;
       }
     }
@@ -301,7 +302,7 @@ class JobReader {
 
   // The first key that only a job which trains has; empty: `name` and `actors` alone are given.
   std::string key_of_training() const {
-    for (const auto& [path, place] : places_)
+    for (const auto& [path, position] : positions_)
       if (path != "name" && path != "actors" && !path.starts_with("actors.")) return path;
     return "";
   }
@@ -312,10 +313,10 @@ class JobReader {
     const std::string training = key_of_training();
     const bool actors_alone = !spec_.actors.empty() && training.empty();
     const auto require = [&](const std::string& path, const Key& key) {
-      if (places_.contains(path)) return;
+      if (positions_.contains(path)) return;
       const bool of_training =
           !spec_.actors.empty() && path != "name" && !path.starts_with("actors.");
-      faults_.add(place_of(section_of(path)), "`" + path + "` is missing",
+      faults_.add(position_of(section_of(path)), "`" + path + "` is missing",
                   of_training
                       ? "a job of actors alone has only `name` and `actors`, and this one also `" +
                             training + "`: remove it, or add what training needs"
@@ -335,16 +336,16 @@ class JobReader {
     }
   }
 
-  JobPlace place_of(std::string_view path) const {
-    const auto at = places_.find(std::string(path));
-    return at == places_.end() ? origin_ : at->second;
+  SourcePosition position_of(std::string_view path) const {
+    const auto at = positions_.find(std::string(path));
+    return at == positions_.end() ? origin_ : at->second;
   }
 
-  const JobPlace origin_;  // the job file as a whole
+  const SourcePosition origin_;  // the job file as a whole
   JobSpec spec_;
   JobFaults faults_;
-  std::map<std::string, JobPlace> places_;        // key or section -> where it was last given
-  std::map<std::string, std::string> given_now_;  // the same within the present source
+  std::map<std::string, SourcePosition> positions_;  // key or section -> where it was last given
+  std::map<std::string, std::string> given_now_;     // the same within the present source
 };
 
 }  // namespace
@@ -383,6 +384,17 @@ Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>&
                     .base = is_descriptor(path) ? here : folder,
                     .set_base = here,
                     .sets = sets});
+}
+
+Result<JobSpec> parse_job_of_run(const std::string& yaml, const fs::path& run_dir) {
+  auto loaded = parse_job({.yaml = yaml,
+                           .origin = "job.yaml",
+                           .base = run_dir,
+                           .set_base = run_dir,
+                           .sets = {},
+                           .files = Files::kUnchecked});
+  if (!loaded) return loaded.error();
+  return std::move(loaded->spec);
 }
 
 }  // namespace tandem::job

@@ -61,4 +61,8 @@ Result<LoadedJob> parse_job(const JobText& text);
 // start at the current directory as well.
 Result<LoadedJob> load_job(const std::filesystem::path& path, const std::vector<std::string>& sets);
 
+// The job of a run directory from the text of its job.yaml, in which all paths are absolute. The
+// files that it names are not looked at.
+Result<JobSpec> parse_job_of_run(const std::string& yaml, const std::filesystem::path& run_dir);
+
 }  // namespace tandem::job

@@ -26,7 +26,7 @@ LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> t
       outbox_(std::move(exchange), kOutboxRetryDelay) {}
 
 LearnerActor::~LearnerActor() {
-  log::info("event=learner_ended actor={} step={} trained={}", config_.self.actor,
+  log::info("event=learner_ended actor={} step={} trained={}", config_.self.name,
             trainer_->step().value, trained_);
 }
 
@@ -36,7 +36,7 @@ void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   const Result<std::optional<StepId>> restored = trainer_->restore();
   if (!restored) return fail(cx, restored.error());
   restored_ = restored->has_value();
-  log::info("event=learner_up actor={} checkpoint={}", config_.self.actor,
+  log::info("event=learner_up actor={} checkpoint={}", config_.self.name,
             *restored ? std::to_string((*restored)->value) : "none");
   outbox_.send(cx, messages::LearnerUp{config_.self, *restored, publisher_->source(),
                                        publisher_->offered()});
@@ -78,7 +78,7 @@ void LearnerActor::warm_start_slice(actor::Context& cx) {
 }
 
 void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& last) {
-  log::info("event=warm_start_done actor={} steps={} loss={:.4f} reached={}", config_.self.actor,
+  log::info("event=warm_start_done actor={} steps={} loss={:.4f} reached={}", config_.self.name,
             last.step, last.loss, last.reached);
   // The checkpoint is saved before the publication: a learner that dies in between publishes
   // version 0 after its restart from the checkpoint (PublishInitial).
@@ -160,7 +160,7 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
   }
   if (log::worth_a_line(++trained_))
     log::info("event=trained actor={} step={} groups={} published={} update_seconds={:.3f}",
-              config_.self.actor, step.command.step.value, step.command.groups.size(),
+              config_.self.name, step.command.step.value, step.command.groups.size(),
               step.command.publish, committed.report.seconds_update);
   outbox_.send(cx, std::move(committed));
 }
@@ -201,7 +201,7 @@ std::optional<messages::CheckpointSaved> LearnerActor::save(actor::Context& cx) 
   note("save", cx.now());
   Result<SavedCheckpoint> saved = trainer_->save();
   for (int attempt = 1; !saved && attempt < kSaveAttempts; ++attempt) {
-    log::warn("event=save_again actor={} step={} error=\"{}\"", config_.self.actor,
+    log::warn("event=save_again actor={} step={} error=\"{}\"", config_.self.name,
               trainer_->step().value, saved.error().message);
     saved = trainer_->save();
   }
@@ -212,7 +212,7 @@ std::optional<messages::CheckpointSaved> LearnerActor::save(actor::Context& cx) 
     fail(cx, error);
     return {};
   }
-  log::info("event=checkpoint_saved actor={} step={} directory=\"{}\"", config_.self.actor,
+  log::info("event=checkpoint_saved actor={} step={} directory=\"{}\"", config_.self.name,
             saved->step.value, saved->directory);
   return messages::CheckpointSaved{config_.self, saved->step, saved->directory,
                                    saved->weights_sha256};
@@ -221,7 +221,7 @@ std::optional<messages::CheckpointSaved> LearnerActor::save(actor::Context& cx) 
 void LearnerActor::fail(actor::Context& cx, const Error& error) {
   const std::string message =
       error.where.empty() ? error.message : error.message + " (" + error.where + ")";
-  log::error("event=learner_failed actor={} step={} error=\"{}\"", config_.self.actor,
+  log::error("event=learner_failed actor={} step={} error=\"{}\"", config_.self.name,
              trainer_->step().value, message);
   if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kInfeasible)
     outbox_.send(cx, messages::LearnerFailed{config_.self, message});

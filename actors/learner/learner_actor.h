@@ -24,7 +24,7 @@
 #include "actors/messages/learner.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
-#include "runtime/actor/outbox.h"
+#include "runtime/link/outbox.h"
 #include "runtime/payload/payload_io.h"
 #include "runtime/weights/weight_ends.h"
 
@@ -37,7 +37,7 @@ namespace tandem::learner {
 struct MeetExchange {};
 
 struct LearnerActorConfig {
-  messages::Sender self;
+  ActorId self;
   Duration publish_timeout = std::chrono::seconds(30);
   // Called when the actor begins a phase ("idle", "train", "warm_start", "save"), for the progress
   // that heartbeats carry. May be empty.
@@ -103,7 +103,7 @@ class LearnerActor {
   std::optional<Step> step_;
   Time warm_start_reported_{};
   std::uint64_t trained_ = 0;  // steps, for the log
-  actor::Outbox<messages::LearnerEvents> outbox_;
+  link::OutboxTo<messages::LearnerEvents> outbox_;
 };
 
 static_assert(actor::Actor<LearnerActor>);

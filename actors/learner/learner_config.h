@@ -202,7 +202,7 @@ struct TrainerConfig {
   // died.
   std::int64_t older_versions = 0;
   // How many published versions lie in the GPU's memory, beside the trainer's own memory. These two
-  // figures only count in trainer_memory.h.
+  // figures only count in trainer_setup.h.
   std::int64_t versions_on_device = 0;
   std::size_t broadcast_bytes = 0;  // the GPU memory for broadcasts of the weights
   // How long a rank waits for the others in one collective operation.

@@ -12,7 +12,6 @@
 #include "actors/learner/advantage.h"
 #include "actors/learner/lr_schedule.h"
 #include "actors/learner/step_report.h"
-#include "actors/learner/trainer_memory.h"
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"

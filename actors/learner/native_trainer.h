@@ -46,7 +46,6 @@
 #include "actors/learner/sharded_update.h"
 #include "actors/learner/skipped_steps.h"
 #include "actors/learner/trainer.h"
-#include "actors/learner/trainer_arenas.h"
 #include "actors/learner/trainer_checkpoint.h"
 #include "actors/learner/trainer_setup.h"
 #include "actors/learner/warm_start.h"

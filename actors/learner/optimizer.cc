@@ -42,14 +42,14 @@ Result<Optimizer> Optimizer::allocate(std::int64_t arena_floats,
     floats += range.size();
     largest = std::max(largest, range.size());
   }
-  const device::Place place = device::operand_place(device);
-  auto m = device::Buffer::allocate(float_bytes(floats), "AdamW's first moments", place);
+  const device::MemoryKind kind = device::operand_memory(device);
+  auto m = device::Buffer::allocate(float_bytes(floats), "AdamW's first moments", kind);
   if (!m) return m.error();
-  auto v = device::Buffer::allocate(float_bytes(floats), "AdamW's second moments", place);
+  auto v = device::Buffer::allocate(float_bytes(floats), "AdamW's second moments", kind);
   if (!v) return v.error();
   // One workspace serves all parts, because they run one after another.
   const auto sums = static_cast<std::size_t>(kernels::sum_of_squares_workspace(largest));
-  auto workspace = device::Buffer::allocate(sums * sizeof(double), "the gradient's norm", place);
+  auto workspace = device::Buffer::allocate(sums * sizeof(double), "the gradient's norm", kind);
   if (!workspace) return workspace.error();
   auto squares = device::Staged::allocate(sizeof(double), "the gradient's norm", device);
   if (!squares) return squares.error();
@@ -71,7 +71,7 @@ bool Optimizer::whole() const {
 }
 
 Result<Optimizer::HostMoments> Optimizer::host_moments() const {
-  if (whole() && m_.place() != device::Place::kDevice)
+  if (whole() && m_.kind() != device::MemoryKind::kDevice)
     return HostMoments{.m = m_.bytes(), .v = v_.bytes(), .copy = {}};
   auto copy = device::Buffer::allocate(2 * arena_bytes_, "a copy of AdamW's moments");
   if (!copy) return copy.error();

@@ -19,13 +19,13 @@ Result<TrainerWeights> TrainerWeights::allocate(const Shape& shape, device::Aren
   TrainerWeights weights(std::move(host), *std::move(policy));
   if (shape.device != device::DeviceKind::kCpu) {
     auto master =
-        device::Arena::allocate(manifest, "the weights", device::operand_place(shape.device));
+        device::Arena::allocate(manifest, "the weights", device::operand_memory(shape.device));
     if (!master) return master.error();
     weights.master_ = *std::move(master);
   }
   if (published != manifest) {
     auto rounded = device::Arena::allocate(published, "the published weights",
-                                           device::staging_place(shape.device));
+                                           device::staging_memory(shape.device));
     if (!rounded) return rounded.error();
     weights.rounded_ = *std::move(rounded);
   }

@@ -1,4 +1,4 @@
-// The four commands around a cluster in the background.
+// The four verbs around a cluster in the background.
 //
 // A controller is found by TANDEM_HOME/controller.json, and is alive only while controller.lock is
 // held: a killed controller leaves its file, with a pid and a port that other processes may have by
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -24,8 +25,7 @@
 
 #include "actors/cli/api_client.h"
 #include "actors/cli/api_object.h"
-#include "actors/cli/client_commands.h"
-#include "actors/job/kept_run.h"
+#include "actors/job/resume.h"
 #include "actors/main/controller_process.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/this_node.h"
@@ -85,7 +85,7 @@ std::optional<nlohmann::json> running_controller() {
 
 // The controller that a node dials: --controller with the keys of this state folder, else the
 // address in the controller's file. A Unix socket needs no keys.
-Result<link::Dial> dial_controller(const cli::NodeCommand& command) {
+Result<link::Dial> dial_controller(const NodeCommand& command) {
   std::string text;
   if (command.controller) {
     text = *command.controller;
@@ -112,8 +112,7 @@ std::string controller_address() {
 
 // The address at which the ranks of a node may listen for other hosts; empty where no processes of
 // other hosts come.
-Result<std::string> listening_address(const cli::NodeCommand& command,
-                                      const link::Dial& controller) {
+Result<std::string> listening_address(const NodeCommand& command, const link::Dial& controller) {
   if (command.bind == "0.0.0.0" && !command.advertise)
     return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
                  "the address by which other hosts reach this one"};
@@ -193,7 +192,7 @@ bool node_comes_up(const cli::ApiClient& api, Duration timeout) {
   return ready;
 }
 
-std::vector<std::string> node_words(const cli::UpCommand& command) {
+std::vector<std::string> node_words(const UpCommand& command) {
   std::vector<std::string> words{kNodeRole};
   if (command.memory_bytes)
     words.insert(words.end(), {"--memory", std::to_string(*command.memory_bytes)});
@@ -201,7 +200,7 @@ std::vector<std::string> node_words(const cli::UpCommand& command) {
 }
 
 // The controller runs already: starts a node if none is Ready.
-int complete_cluster(const cli::UpCommand& command, const nlohmann::json& running,
+int complete_cluster(const UpCommand& command, const nlohmann::json& running,
                      const cli::Console& console) {
   const auto address = cli::resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
@@ -268,7 +267,7 @@ void say_words(const std::shared_ptr<const node::DaemonWords>& words,
 }
 
 // The options lack the node, its address and the end for a refusal, which run_node() adds.
-node::AgentConfig agent_config(const cli::NodeCommand& command, const link::Dial& controller) {
+node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& controller) {
   return {.program = own_program().string(),
           .controller = to_string(controller.to),
           .advertise = command.advertise.value_or(""),
@@ -276,20 +275,17 @@ node::AgentConfig agent_config(const cli::NodeCommand& command, const link::Dial
           .usage_interval = node::kUsageInterval};
 }
 
-}  // namespace
-
-int run_controller(const cli::ControllerCommand& command, const cli::Console& console,
-                   bool verbose) {
+int run_controller(const ControllerCommand& command, const cli::Console& console, bool verbose) {
   const auto words = std::make_shared<const node::DaemonWords>(node::DaemonWords::inherited());
   node::Signals signals({SIGINT, SIGTERM});
   init_logging("controller", level(verbose));
   auto process =
-      ControllerProcess::start({.port = command.port,
-                                .bind = command.door.bind,
+      ControllerProcess::start({.port = command.listen.port,
+                                .bind = command.listen.bind,
                                 .home = cli::tandem_home(),
                                 .of_home = true,
-                                .allow_hosts = command.door.allow_hosts,
-                                .metrics_without_token = command.door.metrics_without_token});
+                                .allow_hosts = command.listen.allow_hosts,
+                                .metrics_without_token = command.listen.metrics_without_token});
   if (!process) return console.complain(process.error());
   log::info("event=listening control_socket={} control={} http={}",
             to_string((*process)->control().front()), to_string((*process)->control().back()),
@@ -301,7 +297,7 @@ int run_controller(const cli::ControllerCommand& command, const cli::Console& co
   return 0;
 }
 
-int run_node(const cli::NodeCommand& command, const cli::Console& console, bool verbose) {
+int run_node(const NodeCommand& command, const cli::Console& console, bool verbose) {
   // A node says no word: `up` hears only the end of its socket.
   const auto words = node::DaemonWords::inherited();
   node::Signals signals({SIGINT, SIGTERM});
@@ -323,7 +319,7 @@ int run_node(const cli::NodeCommand& command, const cli::Console& console, bool 
   link::Directory directory;
   link::IoThread io("link");
   actor::ThreadedExecutor executor(1, incarnation.value);
-  actor::System system(executor, [&](const actor::Address&, const Error&) { signals.raise(); });
+  actor::System system(executor, [&](const ActorId&, const Error&) { signals.raise(); });
   // The link's callbacks send through the link, so that it is made after them; nothing is sent
   // before start(), by when the pointer is set.
   link::LinkClient* link_pointer = nullptr;
@@ -339,18 +335,18 @@ int run_node(const cli::NodeCommand& command, const cli::Console& console, bool 
     signals.raise();
   };
   link::LinkCallbacks callbacks;
-  callbacks.on_parcel = [&](const link::PeerId&, std::string& frame) {
+  callbacks.on_parcel = [&](const ActorId&, std::string& frame) {
     return directory.deliver(frame, to_controller);
   };
   // The agent introduces its node when it is made: not before the link can carry that.
-  callbacks.on_up = [&](const link::PeerId&, const link::Hello&) {
-    directory.expose(kAgentPort, system.spawn<node::Agent>("agent", [&] {
+  callbacks.on_up = [&](const ActorId&, const link::Hello&) {
+    directory.expose(node::kAgentPort, system.spawn<node::Agent>("agent", [&] {
       return std::make_unique<node::Agent>(
           config, processes,
-          directory.remote<node::AgentEvents>({kAgentEventsPort, {}}, to_controller));
+          directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller));
     }));
   };
-  callbacks.on_down = [&](const link::PeerId&, const link::Down& down) {
+  callbacks.on_down = [&](const ActorId&, const link::Down& down) {
     log::warn("event=controller_lost reason={}", link::name(down.reason));
     signals.raise();  // the ranks end with this process
   };
@@ -369,14 +365,14 @@ int run_node(const cli::NodeCommand& command, const cli::Console& console, bool 
   return refused ? console.complain(*refused) : 0;
 }
 
-int cluster_up(const cli::UpCommand& command, const cli::Console& console) {
+int cluster_up(const UpCommand& command, const cli::Console& console) {
   const fs::path home = cli::tandem_home();
   std::error_code error;
   fs::create_directories(home, error);
   if (const auto running = running_controller())
     return complete_cluster(command, *running, console);
   // The payload sockets and the control socket are told to other hosts by this address.
-  if (command.door.bind == "0.0.0.0")
+  if (command.listen.bind == "0.0.0.0")
     return console.complain({ErrorCode::kInvalid,
                              "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
                              "name this machine's address, as in --bind 10.0.0.1"});
@@ -384,11 +380,11 @@ int cluster_up(const cli::UpCommand& command, const cli::Console& console) {
   fs::remove(home / "controller.json", error);
   fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
-  std::vector<std::string> role{"controller", "--port", std::to_string(command.port)};
-  for (const std::string& host : command.door.allow_hosts)
+  std::vector<std::string> role{"controller", "--port", std::to_string(command.listen.port)};
+  for (const std::string& host : command.listen.allow_hosts)
     role.insert(role.end(), {"--allow-host", host});
-  if (command.door.metrics_without_token) role.push_back("--metrics-without-token");
-  role.insert(role.end(), {"--bind", command.door.bind});
+  if (command.listen.metrics_without_token) role.push_back("--metrics-without-token");
+  role.insert(role.end(), {"--bind", command.listen.bind});
   const auto controller = start_role(std::move(role), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != node::Heard::kWord) {
@@ -414,6 +410,17 @@ int cluster_up(const cli::UpCommand& command, const cli::Console& console) {
   console.err << "next: tandem submit configs/arithmetic.yaml; tandem get actors -w\n";
   return 0;
 }
+
+// Characters of a host's name or an IPv4 address; whether it exists is not asked. Returns what is
+// wrong with the text, or an empty text.
+std::string not_a_host(const std::string& text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
+  const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
+                       std::ranges::all_of(text, plain);
+  return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
+}
+
+}  // namespace
 
 int cluster_down(const cli::Console& console) {
   const auto address = running_controller();
@@ -455,6 +462,82 @@ int cluster_down(const cli::Console& console) {
         !hint.empty() && !has_succeeded(run))
       console.err << "after `tandem up`, " << hint;
   return 0;
+}
+
+cli::VerbHelp ControllerCommand::help() {
+  return {.name = "controller",
+          .group = cli::VerbGroup::kCluster,
+          .description = "The controller, in the foreground",
+          .examples = {"tandem controller --port 7420"}};
+}
+
+void ControllerCommand::options(cli::Options& options) { add_listen_options(options, listen); }
+
+Result<int> ControllerCommand::run(const cli::VerbContext& context) {
+  return run_controller(*this, context.console, context.verbose);
+}
+
+cli::VerbHelp NodeCommand::help() {
+  return {.name = "node",
+          .group = cli::VerbGroup::kCluster,
+          .description = "The agent of this machine, in the foreground",
+          .examples = {"tandem node", "tandem node --cpus 2 --memory 8GiB",
+                       "tandem node --controller 10.0.0.1:7420"}};
+}
+
+void NodeCommand::options(cli::Options& options) {
+  options.add("--name", name, "Its name; else the host's").value("NAME");
+  options
+      .add("--controller", controller,
+           "Where the controller listens for nodes, its --port; else from the file that it wrote")
+      .value("HOST:PORT");
+  options
+      .add("--bind", bind,
+           "The address of this machine at which its actors serve weights to other hosts and "
+           "the learner's ranks meet; else the one from which it reaches --controller")
+      .value("ADDRESS")
+      .ipv4();
+  options
+      .add("--advertise", advertise, "How other hosts reach --bind, where they use another address")
+      .value("ADDRESS")
+      .refuse_by(not_a_host);
+  options.add("--cpus", cpus, "CPUs it offers; else those this process may use")
+      .value("N")
+      .between(0.01, 65536.0);
+  add_memory(options, memory_bytes);
+}
+
+Result<int> NodeCommand::run(const cli::VerbContext& context) {
+  return run_node(*this, context.console, context.verbose);
+}
+
+cli::VerbHelp UpCommand::help() {
+  return {.name = "up",
+          .group = cli::VerbGroup::kCluster,
+          .description = "Start a cluster on this machine, in the background",
+          .examples = {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1"}};
+}
+
+void UpCommand::options(cli::Options& options) {
+  add_listen_options(options, listen);
+  add_memory(options, memory_bytes);
+}
+
+Result<int> UpCommand::run(const cli::VerbContext& context) {
+  return cluster_up(*this, context.console);
+}
+
+cli::VerbHelp DownCommand::help() {
+  return {.name = "down",
+          .group = cli::VerbGroup::kCluster,
+          .description = "Stop that cluster; returns when nothing of it runs",
+          .examples = {"tandem down"}};
+}
+
+void DownCommand::options(cli::Options&) {}
+
+Result<int> DownCommand::run(const cli::VerbContext& context) {
+  return cluster_down(context.console);
 }
 
 }  // namespace tandem::app

@@ -22,25 +22,24 @@
 #include <utility>
 
 #include "actors/api/http_api.h"
-#include "actors/api/http_door.h"
+#include "actors/api/http_auth.h"
 #include "actors/cli/api_client.h"
 #include "actors/controller/result_json.h"
 #include "actors/doors/doors.h"
-#include "actors/job/kept_run.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
+#include "actors/job/resume.h"
 #include "actors/main/exchange_host.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
-#include "actors/main/kept_runs.h"
 #include "actors/main/memory_keeper.h"
 #include "actors/main/memory_plan.h"
-#include "actors/main/parsed_jobs.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/main/socket_keeper.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
+#include "actors/rank/rank_session.h"
 #include "actors/runs/cluster_journal.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
@@ -64,7 +63,7 @@ namespace {
 
 constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 
-node::RankId rank_of(const link::PeerId& peer, const link::Hello& hello) {
+node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
@@ -123,8 +122,7 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
 // resume are found here, before a run directory exists. `resume` may name only a run of this
 // controller.
 Result<controller::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
-                                             const fs::path& runs, Hosts hosts,
-                                             ParsedJobs& parsed) {
+                                             const fs::path& runs, Hosts hosts) {
   auto job = job::parse_job({.yaml = yaml,
                              .origin = "the submitted job",
                              .base = fs::current_path(),
@@ -139,7 +137,6 @@ Result<controller::JobShape> submitted_shape(const std::string& yaml, const std:
   controller::JobShape shape = job_shape(job->spec);
   if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
   shape.warnings = std::move(checked->warnings);
-  shape.yaml = parsed.keep(job->spec);
   if (resume.empty()) return shape;
   const auto run = job::find_run(runs / resume, runs);
   if (!run) return run.error();
@@ -173,7 +170,7 @@ struct ControllerProcess::Parts {
   link::Directory directory;
   link::IoThread io{"link"};
   actor::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
-  actor::System system{executor, [](const actor::Address& who, const Error& why) {
+  actor::System system{executor, [](const ActorId& who, const Error& why) {
                          log::critical("event=actor_failed actor={} message=\"{}\"", who.name,
                                        why.message);
                          std::abort();  // a failure of these actors is a bug of ours
@@ -184,12 +181,11 @@ struct ControllerProcess::Parts {
   std::unique_ptr<link::LinkServer> link;
   // Forwards messages between actors of users' programs. It is touched only on the thread of the
   // link.
-  link::Forwarder forwarder{[this](const link::PeerId& to, std::string frame) {
-    return link->send(to, std::move(frame));
-  }};
+  link::Forwarder forwarder{
+      [this](const ActorId& to, std::string frame) { return link->send(to, std::move(frame)); }};
   struct Web {
     std::string token;
-    std::unique_ptr<api::HttpDoor> door;
+    std::unique_ptr<api::HttpAuth> auth;
     // The server's address. Guarded, since the server's threads may answer before the address is
     // known.
     Guarded<std::string> address;
@@ -211,23 +207,21 @@ struct ControllerProcess::Parts {
     std::map<std::string, FileLock> locks;
   };
   OpenRuns runs;
-  ParsedJobs parsed;
   bool stopped = false;
 
-  link::ParcelSender route_to(const link::PeerId& peer) { return link::to_peer(*link, peer); }
-  void refuse(const link::PeerId& peer, const std::string& why) {
+  link::ParcelSender route_to(const ActorId& peer) { return link::to_peer(*link, peer); }
+  void refuse(const ActorId& peer, const std::string& why) {
     log::warn("event=peer_refused peer={} reason=\"{}\"", to_string(peer), why);
     link->fence(peer);
   }
-  ExchangeSurroundings surroundings() {
-    return {
-        .system = system,
-        .directory = directory,
-        .route_to = [this](const link::PeerId& peer) { return route_to(peer); },
-        .controller = actor::narrow<messages::ExchangeNotices>(controller),
-        .refuse = [this](const link::PeerId& peer, const std::string& why) { refuse(peer, why); },
-        .epoch = epoch,
-        .bulk = places(1)};
+  ExchangeDeps deps() {
+    return {.system = system,
+            .directory = directory,
+            .route_to = [this](const ActorId& peer) { return route_to(peer); },
+            .controller = actor::narrow<messages::ExchangeNotices>(controller),
+            .refuse = [this](const ActorId& peer, const std::string& why) { refuse(peer, why); },
+            .epoch = epoch,
+            .bulk = places(1)};
   }
   std::uint16_t port(int offset) const {
     return static_cast<std::uint16_t>(options.port == 0 ? 0 : options.port + offset);
@@ -281,9 +275,9 @@ Result<void> ControllerProcess::Parts::claim_home() {
 
 link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
   link::LinkCallbacks callbacks;
-  callbacks.on_up = [this](const link::PeerId& peer, const link::Hello& hello) {
+  callbacks.on_up = [this](const ActorId& peer, const link::Hello& hello) {
     if (messages::is_node_peer(peer.name)) {
-      auto agent = directory.remote<node::AgentInbox>({kAgentPort, {}}, route_to(peer));
+      auto agent = directory.remote<node::AgentInbox>({node::kAgentPort, {}}, route_to(peer));
       agents.with([&](auto& table) {
         table[{messages::node_of_peer(peer.name), peer.incarnation}] = std::move(agent);
       });
@@ -292,7 +286,7 @@ link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     forwarder.up(peer);
     (void)controller.tell(controller::RankConnected{rank_of(peer, hello)});
   };
-  callbacks.on_down = [this](const link::PeerId& peer, const link::Down& down) {
+  callbacks.on_down = [this](const ActorId& peer, const link::Down& down) {
     if (messages::is_node_peer(peer.name)) {
       const std::string node = messages::node_of_peer(peer.name);
       agents.with([&](auto& table) { table.erase({node, peer.incarnation}); });
@@ -307,7 +301,7 @@ link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     (void)controller.tell(
         controller::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
-  callbacks.on_parcel = [this](const link::PeerId& peer, std::string& frame) {
+  callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
     if (const auto forwarded = forwarder.offer(peer, frame)) return *forwarded;
     return directory.deliver(frame, route_to(peer), peer);
   };
@@ -336,12 +330,12 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     });
   };
   actions.rank = [this](const node::RankId& id) {
-    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
-    return directory.remote<messages::RankInbox>({kRankPort, {}}, route_to(peer));
+    const ActorId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    return directory.remote<messages::RankInbox>({rank::kRankInboxPort, {}}, route_to(peer));
   };
   actions.program = [this](const node::RankId& id) {
-    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
-    return directory.remote<messages::ProgramInbox>({kRankPort, {}}, route_to(peer));
+    const ActorId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    return directory.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}}, route_to(peer));
   };
   actions.expect = [this](const std::string& node, const node::RankId& id) {
     roster.with([&](auto& expected) { expected.started(node, id); });
@@ -367,7 +361,7 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     const auto held = runs.specs.extract(job);
     if (held.empty()) return;
     const auto& [run_dir, spec] = held.mapped();
-    ExchangeHost::close(job, run_dir, *spec, surroundings());
+    ExchangeHost::close(job, run_dir, *spec, deps());
   };
   actions.journal = [this](const runs::ClusterEvent& event) -> Result<void> {
     return state.journal ? state.journal->append(event) : Result<void>();
@@ -409,14 +403,13 @@ Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
 // another process could resume it; a resumed one has been locked by take_up().
 Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_exchange(
     const controller::JobRecord& job) {
-  auto spec = parsed.of(job.shape.yaml, job.run_dir);
-  if (!spec) return spec.error();
+  CHECK(job.shape.spec);
   if (!job.shape.resume_dir)
     if (const auto owned = own_run(job.id, job.run_dir); !owned) return owned.error();
-  auto opened = ExchangeHost::open(job, **spec, surroundings());
+  auto opened = ExchangeHost::open(job, *job.shape.spec, deps());
   if (!opened) return opened.error();
   runs.bulk[job.id] = opened->bulk;
-  runs.specs.emplace(job.id, std::pair(job.run_dir, *std::move(spec)));
+  runs.specs.emplace(job.id, std::pair(job.run_dir, job.shape.spec));
   return opened->exchange;
 }
 
@@ -427,9 +420,9 @@ Result<void> ControllerProcess::Parts::listen() {
   // The ports are exposed before the link listens: a peer's first message must find its port.
   controller = system.spawn<Controller>(
       "controller", [this] { return std::make_unique<Controller>(epoch.value, actions()); });
-  directory.expose(kRankEventsPort, actor::narrow<messages::RankEvents>(controller),
+  directory.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller),
                    doors::rank_door());
-  directory.expose(kAgentEventsPort, actor::narrow<node::AgentEvents>(controller),
+  directory.expose(node::kAgentEventsPort, actor::narrow<node::AgentEvents>(controller),
                    doors::agent_door([this](const node::RankId& id) {
                      return roster.with([&](const auto& known) { return known.node_of(id); });
                    }));
@@ -446,18 +439,18 @@ Result<void> ControllerProcess::Parts::listen() {
   api::HttpApi api{.controller = controller,
                    .shape_of =
                        [this, hosts](const std::string& yaml, const std::string& resume) {
-                         return submitted_shape(yaml, resume, options.home / "runs", hosts, parsed);
+                         return submitted_shape(yaml, resume, options.home / "runs", hosts);
                        },
                    .home = options.home,
                    .read_job = job_readers(),
                    .identity = [this] { return identity(); },
                    .system = system};
-  web.door = std::make_unique<api::HttpDoor>(
-      api::HttpDoorRules{.token = web.token,
+  web.auth = std::make_unique<api::HttpAuth>(
+      api::HttpAuthRules{.token = web.token,
                          .hosts = options.allow_hosts,
                          .metrics_without_token = options.metrics_without_token});
   auto listening = http::HttpServer::listen(
-      {.port = port(2)}, {}, api::guarded_by(*web.door, api::make_http_handler(api)));
+      {.port = port(2)}, {}, api::guarded_by(*web.auth, api::make_http_handler(api)));
   if (!listening) return listening.error();
   web.server = std::move(*listening);
   web.address.with([this](std::string& address) { address = to_string(web.server->endpoint()); });
@@ -508,12 +501,11 @@ const std::vector<link::Endpoint>& ControllerProcess::control() const {
 }
 link::Endpoint ControllerProcess::http() const { return parts_->web.server->endpoint(); }
 std::string ControllerProcess::page_address() const {
-  return "http://" + to_string(http()) + "/?key=" + parts_->web.door->make_page_key(steady_now());
+  return "http://" + to_string(http()) + "/?key=" + parts_->web.auth->make_page_key(steady_now());
 }
 const actor::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
-ParsedJobs& ControllerProcess::parsed_jobs() { return parts_->parsed; }
 
 Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
   const auto node = offered_node(Incarnation{1}, offer);

@@ -18,13 +18,10 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
-#include "actors/job/job_spec.h"
 #include "actors/main/this_node.h"
 #include "runtime/link/endpoint.h"
 
 namespace tandem::app {
-
-class ParsedJobs;  // parsed_jobs.h
 
 struct ControllerOptions {
   int port = 0;                        // 0: any free ones
@@ -54,8 +51,6 @@ class ControllerProcess {
   // An address that opens the web page once. Each call makes another key.
   std::string page_address() const;
   const actor::Ref<controller::Controller::Inbox>& controller() const;
-  // The text and the parsed job of each job that is submitted by a message to controller().
-  ParsedJobs& parsed_jobs();
 
   // Starts the node of this process: an agent in the process, whose ranks are its children. Errors:
   // the resources of the machine cannot be read.

@@ -2,7 +2,7 @@
 // payload segments with the socket that serves them, which last as long as the exchange does.
 //
 // PayloadStore is the interface by which an exchange sees the job's payloads; SegmentPayloads
-// implements it over segment files. ExchangeSurroundings has the parts of the process that an
+// implements it over segment files. ExchangeDeps has the parts of the process that an
 // ExchangeHost uses.
 #pragma once
 
@@ -22,10 +22,10 @@
 
 namespace tandem::app {
 
-using RouteTo = std::function<link::ParcelSender(const link::PeerId& peer)>;
+using RouteTo = std::function<link::ParcelSender(const ActorId& peer)>;
 
 // The parts that the process lends to its jobs. They outlive every exchange.
-struct ExchangeSurroundings {
+struct ExchangeDeps {
   actor::System& system;
   link::Directory& directory;
   // How frames reach a peer that has a link.
@@ -33,7 +33,7 @@ struct ExchangeSurroundings {
   actor::Ref<messages::ExchangeNotices> controller;
   // Called when a peer said something that it may not say: its link ends. The call comes on the
   // exchange's thread.
-  std::function<void(const link::PeerId& peer, const std::string& why)> refuse;
+  std::function<void(const ActorId& peer, const std::string& why)> refuse;
   Epoch epoch;
   std::vector<link::Binding>
       bulk;  // where payloads are served; ports are preferred ones, see open()
@@ -63,12 +63,12 @@ class ExchangeHost {
     std::vector<link::Endpoint> bulk;
   };
   static Result<Opened> open(const controller::JobRecord& job, const job::JobSpec& spec,
-                             const ExchangeSurroundings& surroundings);
+                             const ExchangeDeps& deps);
   // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
   // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
   // removed are left.
   static void close(const std::string& job, const std::string& run_dir, const job::JobSpec& spec,
-                    const ExchangeSurroundings& surroundings);
+                    const ExchangeDeps& deps);
 
  private:
   std::unique_ptr<runs::RunFiles> files_;
@@ -76,9 +76,5 @@ class ExchangeHost {
   std::unique_ptr<SegmentPayloads> payload_store_;
   std::unique_ptr<payload::BulkServer> bulk_;
 };
-
-// The job file as a run directory keeps it: paths in it are absolute, and the files that it names
-// are not looked at.
-Result<job::JobSpec> parse_kept_job(const std::string& yaml, const std::string& run_dir);
 
 }  // namespace tandem::app

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "actors/job/dataset.h"
-#include "actors/job/kept_run.h"
-#include "actors/main/exchange_host.h"
+#include "actors/job/resume.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/runs/run_journal.h"
@@ -169,7 +168,7 @@ Result<std::vector<std::string>> check_run_to_resume(const job::JobSpec& job, co
     return readable.error();
   const auto kept = read_file(run / "job.yaml", job::kJobFileBytesMax);
   if (!kept) return kept.error();
-  const auto before = parse_kept_job(*kept, run.string());
+  const auto before = job::parse_job_of_run(*kept, run);
   // A job file that another version wrote may have keys that are unknown here; the run can go on.
   if (!before)
     return std::vector<std::string>{

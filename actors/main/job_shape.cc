@@ -1,6 +1,8 @@
 #include "actors/main/job_shape.h"
 
-#include "actors/job/kept_run.h"
+#include "actors/job/load_job.h"
+#include "actors/job/print_job.h"
+#include "actors/job/resume.h"
 #include "actors/main/roles/registry.h"
 
 namespace tandem::app {
@@ -44,10 +46,30 @@ void add_training(const job::JobSpec& job, controller::JobShape& shape) {
   }
 }
 
+std::optional<runs::JobFacts> read_job_facts(const std::string& yaml,
+                                             const std::filesystem::path& run_dir) {
+  const auto spec = job::parse_job_of_run(yaml, run_dir);
+  if (!spec) return std::nullopt;
+  const bool training = trains(*spec);
+  return runs::JobFacts{spec->name, training ? spec->learner.total_training_steps : 0, training};
+}
+
+Result<runs::JobKeys> read_job_keys(const std::string& yaml, const std::filesystem::path& run_dir) {
+  const auto spec = job::parse_job_of_run(yaml, run_dir);
+  if (!spec) return spec.error();
+  runs::JobKeys keys;
+  for (job::PrintedKey& key : printed_keys(*spec))
+    keys.emplace_back(std::move(key.path), std::move(key.value));
+  return keys;
+}
+
 }  // namespace
 
 controller::JobShape job_shape(const job::JobSpec& job) {
-  controller::JobShape shape{.name = job.name, .roles = {}};
+  controller::JobShape shape{.name = job.name,
+                             .yaml = print_job(job),
+                             .spec = std::make_shared<const job::JobSpec>(job),
+                             .roles = {}};
   if (trains(job)) add_training(job, shape);
   add_actors(job.actors, shape);
   return shape;
@@ -57,5 +79,7 @@ void resume_from(const std::filesystem::path& run, controller::JobShape& shape) 
   shape.resume_dir = run.string();
   shape.resumed_step = job::newest_checkpoint(run).value_or(0);
 }
+
+runs::JobReaders job_readers() { return {read_job_facts, read_job_keys}; }
 
 }  // namespace tandem::app

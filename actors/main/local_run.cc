@@ -18,15 +18,15 @@
 #include "actors/cli/api_client.h"
 #include "actors/cli/job_progress.h"
 #include "actors/cli/progress_display.h"
-#include "actors/job/kept_run.h"
+#include "actors/cli/shared_options.h"
+#include "actors/controller/demands.h"
 #include "actors/job/print_job.h"
 #include "actors/job/reading_notice.h"
+#include "actors/job/resume.h"
 #include "actors/main/controller_process.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
-#include "actors/main/parsed_jobs.h"
-#include "actors/main/roles/role_config.h"
 #include "actors/main/this_node.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
@@ -57,8 +57,8 @@ std::string commented(const std::string& lines) {
 }
 
 // --dry-run: prints the effective job, where each actor would run, and the memory of each rank.
-int dry_run(const cli::RunCommand& command, const job::LoadedJob& loaded,
-            const CheckedInputs& inputs, const cli::Console& console) {
+int dry_run(const RunCommand& command, const job::LoadedJob& loaded, const CheckedInputs& inputs,
+            const cli::Console& console) {
   const job::JobSpec& job = loaded.spec;
   const auto machine = offered_node(Incarnation{1}, {.memory_bytes = command.memory_bytes});
   if (!machine) return console.complain(machine.error());
@@ -162,9 +162,7 @@ void warn(const cli::Console& console, const std::vector<std::string>& warnings)
   for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
 }
 
-}  // namespace
-
-int run_job(const cli::RunCommand& command, const cli::Console& console, bool verbose) {
+int run_job(const RunCommand& command, const cli::Console& console, bool verbose) {
   std::optional<fs::path> run;
   if (command.resume) {
     auto found = job::find_run(*command.resume, cli::tandem_home() / "runs");
@@ -195,7 +193,6 @@ int run_job(const cli::RunCommand& command, const cli::Console& console, bool ve
     return console.complain(agent.error());
   controller::JobShape shape = job_shape(loaded->spec);
   if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
-  shape.yaml = (*cluster)->parsed_jobs().keep(loaded->spec);
   if (run) resume_from(*run, shape);
   const auto id = actor::ask_and_wait((*cluster)->controller(),
                                       controller::Submit{std::move(shape)}, kAskTimeout);
@@ -205,6 +202,31 @@ int run_job(const cli::RunCommand& command, const cli::Console& console, bool ve
   const int code = follow(**cluster, *id, signals, console);
   (*cluster)->stop();
   return code;
+}
+
+}  // namespace
+
+cli::VerbHelp RunCommand::help() {
+  return {
+      .name = "run",
+      .group = cli::VerbGroup::kRun,
+      .description = "Run a job on a cluster of its own: start, train, follow, stop",
+      .examples = {
+          "tandem run configs/arithmetic.yaml",
+          "tandem run job.yaml --set rollout.n=16 --set async.max_staleness=4",
+          "tandem run job.yaml --dry-run", "tandem run --resume ~/.tandem/runs/arithmetic-grpo-1",
+          "tandem run --resume arithmetic-grpo-1 --set learner.total_training_steps=3000"}};
+}
+
+void RunCommand::options(cli::Options& options) {
+  add_job_file(options, job, resume, sets);
+  options.flag("--dry-run", dry_run,
+               "Print the effective job, its placement and memory, and start nothing");
+  add_memory(options, memory_bytes);
+}
+
+Result<int> RunCommand::run(const cli::VerbContext& context) {
+  return run_job(*this, context.console, context.verbose);
 }
 
 }  // namespace tandem::app

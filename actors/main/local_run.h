@@ -2,14 +2,29 @@
 // are child processes. No process is left afterwards, only the run directory.
 #pragma once
 
-#include "actors/cli/client_program.h"
-#include "actors/cli/command.h"
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/cli/verb.h"
 
 namespace tandem::app {
 
-// 0 if the job succeeded, 130 if it was interrupted, else the code of the error, which has been
-// printed. Blocks until the job has ended and all processes are gone; SIGINT and SIGTERM are
-// blocked from here on (signals.h).
-int run_job(const cli::RunCommand& command, const cli::Console& console, bool verbose);
+// The exit code is 0 if the job succeeded, 130 if it was interrupted, else that of the error. The
+// verb blocks until the job has ended and all processes are gone; SIGINT and SIGTERM are blocked
+// from then on (signals.h).
+struct RunCommand {
+  static cli::VerbHelp help();
+  void options(cli::Options& options);
+  Result<int> run(const cli::VerbContext& context);
+
+  std::optional<std::filesystem::path> job;  // nullopt: the job.yaml of the run `resume`
+  std::vector<std::string> sets;
+  bool dry_run = false;
+  std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
+  std::optional<std::int64_t> memory_bytes;  // offered by the node that it starts; see NodeCommand
+};
 
 }  // namespace tandem::app

@@ -1,7 +1,6 @@
-// The entry of every role: parses the command line, then runs one command or role and returns its
-// exit code. `tandem rank` is recognised before the parser, since its arguments are not part of the
-// user's grammar. Commands that only talk to a controller go to run_client(); the others are
-// carried out in this folder.
+// The entry of every role: parses the command line, then carries out one verb or role and returns
+// its exit code. `tandem rank` is recognised before the parser, since its arguments are not part of
+// the user's grammar.
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,17 +10,12 @@
 #include <new>
 #include <span>
 #include <string_view>
-#include <variant>
 
-#include "actors/cli/client_program.h"
 #include "actors/cli/command_line.h"
-#include "actors/main/cluster.h"
-#include "actors/main/kept_runs.h"
-#include "actors/main/local_run.h"
-#include "actors/main/model_commands.h"
+#include "actors/cli/console.h"
+#include "actors/main/offline_runs.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/tokenize_command.h"
-#include "kernels/backend.h"
+#include "actors/main/verbs.h"
 
 namespace tandem::app {
 namespace {
@@ -37,25 +31,14 @@ int run(std::span<const char* const> arguments) {
   if (!arguments.empty() && std::string_view(arguments[0]) == kRankCommand)
     return run_rank(arguments.subspan(1));
   const cli::Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
-  auto invocation = cli::parse_command_line(arguments);
+  auto invocation = cli::parse_command_line(arguments, all_verbs);
   if (!invocation) return console.complain(invocation.error());
-  if (const auto done = run_client(*invocation, console, answers_of_home))
-    return *done ? 0 : console.complain(done->error());
-  const cli::Command& command = invocation->command;
-  const bool verbose = invocation->verbose;
-  if (std::holds_alternative<cli::DownCommand>(command)) return cluster_down(console);
-  if (const auto* c = std::get_if<cli::ControllerCommand>(&command))
-    return run_controller(*c, console, verbose);
-  if (const auto* c = std::get_if<cli::TokenizeCommand>(&command))
-    return tokenize(*c, std::cin, console);
-  // The other commands compute, or start processes that do.
-  if (const auto isa = kernels::chosen_isa(); !isa) return console.complain(isa.error());
-  if (const auto* c = std::get_if<cli::RunCommand>(&command)) return run_job(*c, console, verbose);
-  if (const auto* c = std::get_if<cli::UpCommand>(&command)) return cluster_up(*c, console);
-  if (const auto* c = std::get_if<cli::NodeCommand>(&command))
-    return run_node(*c, console, verbose);
-  if (const auto* c = std::get_if<cli::GenerateCommand>(&command)) return generate(*c, console);
-  return evaluate(std::get<cli::EvalCommand>(command), console);
+  const auto code = invocation->verb.run({.console = console,
+                                          .address = invocation->address,
+                                          .verbose = invocation->verbose,
+                                          .offline = offline_answers,
+                                          .verbs = all_verbs});
+  return code ? *code : console.complain(code.error());
 }
 
 // We do not throw; libraries do, and any allocation may. Such an end is told as every other error

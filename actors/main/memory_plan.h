@@ -3,7 +3,7 @@
 // (roles/role_entry.h). Pure.
 //
 // Host memory alone. A rank checks by itself, when it starts, whether its GPU has room
-// (trainer_memory.h, engine_config_on in roles/rollout_role.cc); for a rank on a GPU the plan has
+// (trainer_setup.h, engine_config_on in roles/rollout_role.cc); for a rank on a GPU the plan has
 // what it keeps on the host. Not planned: the memory of reward programs, which reward.limits
 // bounds, and of the controller and the agent.
 //

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "actors/cli/evaluation_view.h"
+#include "actors/cli/shared_options.h"
 #include "actors/cli/views.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/evaluation_means.h"
@@ -112,7 +113,7 @@ Result<Judge::Reply> judge_all(std::unique_ptr<reward::Verifier> verifier, Judge
   if (judge.items.empty()) return Judge::Reply{};
   Guarded<std::optional<Error>> gave_up;
   actor::ThreadedExecutor executor(1, 0);
-  actor::System system(executor, [&](const actor::Address&, const Error& why) {
+  actor::System system(executor, [&](const ActorId&, const Error& why) {
     gave_up.with([&](std::optional<Error>& error) { error = why; });
   });
   auto kept = std::make_shared<std::unique_ptr<reward::Verifier>>(std::move(verifier));
@@ -237,7 +238,7 @@ int report(const nlohmann::json& answer, cli::OutputForm form, const cli::Consol
 }
 
 // Renders each prompt as the first message of a user, by the model's chat template.
-Result<void> as_conversations(cli::GenerateCommand& command) {
+Result<void> as_conversations(GenerateCommand& command) {
   const auto chat = model::read_chat_template(command.model);
   if (!chat) return chat.error();
   for (std::string& prompt : command.prompts) {
@@ -249,12 +250,10 @@ Result<void> as_conversations(cli::GenerateCommand& command) {
   return {};
 }
 
-}  // namespace
-
-int generate(const cli::GenerateCommand& given, const cli::Console& console) {
+int generate(const GenerateCommand& given, const cli::Console& console) {
   const auto info = model::load_model_info(given.model);
   if (!info) return console.complain(info.error());
-  cli::GenerateCommand command = given;
+  GenerateCommand command = given;
   if (given.chat)
     if (auto rendered = as_conversations(command); !rendered)
       return console.complain(rendered.error());
@@ -310,7 +309,7 @@ int generate(const cli::GenerateCommand& given, const cli::Console& console) {
   return 0;
 }
 
-int evaluate(const cli::EvalCommand& command, const cli::Console& console) {
+int evaluate(const EvalCommand& command, const cli::Console& console) {
   init_logging("tandem", LogLevel::kWarnings);  // on stderr: stdout is the answer
   auto job = job::load_job(command.job, command.sets);
   if (!job) return console.complain(job.error());
@@ -337,6 +336,56 @@ int evaluate(const cli::EvalCommand& command, const cli::Console& console) {
   if (command.output != cli::OutputForm::kTable)
     answer["completions"] = completions_of(plan, *said, *records, dataset_keys(spec), *scores);
   return report(answer, command.output, console);
+}
+
+}  // namespace
+
+cli::VerbHelp GenerateCommand::help() {
+  return {.name = "generate",
+          .group = cli::VerbGroup::kModels,
+          .description = "Let a model complete prompts",
+          .examples = {
+              "tandem generate ~/.tandem/runs/arithmetic-grpo-1/checkpoints/step-1500 '12+34='",
+              "tandem generate MODEL_DIR --temperature 1 --max-tokens 128 'Once' 'Twice'"}};
+}
+
+void GenerateCommand::options(cli::Options& options) {
+  add_model(options, model);
+  options.add("PROMPT", prompts, "What to complete").required().value("...").as_written();
+  options.flag("--chat", chat, "Each prompt is what a user says, in the model's chat template");
+  options.add("--max-tokens", max_tokens, "At most so many tokens each; 64")
+      .value("N")
+      .between(1, 1 << 24);
+  options.add("--temperature", temperature, "0, the default, is greedy")
+      .value("T")
+      .between(0.0, 100.0);
+  options.add("--seed", seed, "Of the sampling; 0").value("N");
+  using enum cli::OutputForm;
+  add_output(options, output, {kTable, kJson, kYaml});
+}
+
+Result<int> GenerateCommand::run(const cli::VerbContext& context) {
+  return generate(*this, context.console);
+}
+
+cli::VerbHelp EvalCommand::help() {
+  return {.name = "eval",
+          .group = cli::VerbGroup::kModels,
+          .description = "Mean reward of a model over a job's validation files",
+          .examples = {"tandem eval MODEL_DIR configs/arithmetic.yaml"}};
+}
+
+void EvalCommand::options(cli::Options& options) {
+  add_model(options, model);
+  options.add("JOB.yaml", job, "Its data, sampling limits, reward and model.dtype are used")
+      .required();
+  add_sets(options, sets);
+  using enum cli::OutputForm;
+  add_output(options, output, {kTable, kJson, kJsonl, kYaml});
+}
+
+Result<int> EvalCommand::run(const cli::VerbContext& context) {
+  return evaluate(*this, context.console);
 }
 
 }  // namespace tandem::app

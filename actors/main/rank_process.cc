@@ -1,12 +1,12 @@
 // A rank process in the order of its events: begin its session (actors/rank/rank_session.h), wait
-// for StartRank on port "rank", build the role (RoleHome), report RankReady or RankFailed, and
+// for StartRank on port "rank", build the role (RoleInstance), report RankReady or RankFailed, and
 // serve. The main thread only waits for signals. Everything that ends the process, including a
 // failed actor and a lost controller, goes through RankSession::end(), so that there is one way
 // out.
 //
 // The order of the objects in run_rank() is the order of their destruction in reverse, and matters:
 // engines and threads of the device outlive the actors that use them, and the I/O threads outlive
-// the actors whose children and payloads they serve. RoleHome's header has the details.
+// the actors whose children and payloads they serve. RoleInstance's header has the details.
 #include "actors/main/rank_process.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "actors/job/load_job.h"
-#include "actors/main/rank_roles.h"
+#include "actors/main/role_instance.h"
 #include "actors/main/roles/registry.h"
 #include "actors/messages/rank.h"
 #include "actors/rank/rank_failure.h"
@@ -58,8 +58,8 @@ class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
 
-  RankHost(RoleHome& home, actor::Ref<messages::RankEvents> controller)
-      : home_(home), controller_(std::move(controller)) {}
+  RankHost(RoleInstance& instance, actor::Ref<messages::RankEvents> controller)
+      : instance_(instance), controller_(std::move(controller)) {}
 
   void handle(actor::Context&, StartRank start) {
     const Time began = steady_now();
@@ -77,7 +77,7 @@ class RankHost {
       log::warn("event=rank_report_lost actor={}", start.actor);
     // begin() comes after the report: the conversation of a role with its exchange begins after
     // RankReady (actors/messages/rank.h).
-    if (started) home_.begin();
+    if (started) instance_.begin();
   }
 
  private:
@@ -90,10 +90,10 @@ class RankHost {
                                .files = job::Files::kUnchecked});
     if (!job) return rank::of_input(job.error());
     log_start(start, job->spec);
-    return home_.build(start, job->spec, controller_);
+    return instance_.build(start, job->spec, controller_);
   }
 
-  RoleHome& home_;
+  RoleInstance& instance_;
   const actor::Ref<messages::RankEvents> controller_;
 };
 static_assert(actor::Actor<RankHost>);
@@ -119,13 +119,13 @@ int run_rank(std::span<const char* const> arguments) {
   link::IoThread bulk_io("bulk");
   // Two threads, so that orders for a broadcast are carried out while the role trains or generates.
   actor::ThreadedExecutor executor(2, id.incarnation.value);
-  actor::System system(
-      executor, [&](const actor::Address& who, const Error& why) { session.failed(who, why); });
-  RoleHome home(system, session.directory(), bulk_io, session.words().network, device,
-                session.to_controller(), progress);
+  actor::System system(executor,
+                       [&](const ActorId& who, const Error& why) { session.failed(who, why); });
+  RoleInstance instance(system, session.directory(), bulk_io, session.words().network, device,
+                        session.to_controller(), progress);
   const auto host = system.spawn<RankHost>(
-      "rank", [&] { return std::make_unique<RankHost>(home, session.controller()); });
-  session.directory().expose(kRankPort, actor::narrow<messages::RankInbox>(host));
+      "rank", [&] { return std::make_unique<RankHost>(instance, session.controller()); });
+  session.directory().expose(rank::kRankInboxPort, actor::narrow<messages::RankInbox>(host));
   session.start();
   session.wait();
   log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
@@ -134,9 +134,9 @@ int run_rank(std::span<const char* const> arguments) {
   // close() ends the process of a follower. For all others no handler runs after stop(), then
   // destroy() ends the payload socket that handlers use. The link is closed last, so that messages
   // which handlers have sent can still leave.
-  home.close(session.exit_status());
+  instance.close(session.exit_status());
   executor.stop();
-  home.destroy();
+  instance.destroy();
   session.close();
   return session.exit_status();
 }

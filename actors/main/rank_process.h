@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/main/roles/ports.h"
 #include "runtime/base/ids.h"
 #include "runtime/link/endpoint.h"
 #include "runtime/node/agent_messages.h"

@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <istream>
+#include <iostream>
 #include <optional>
-#include <ostream>
 #include <utility>
 
+#include "actors/cli/shared_options.h"
 #include "actors/cli/views.h"
 #include "actors/model/tokenizer.h"
 #include "runtime/base/file.h"
@@ -112,7 +112,7 @@ Result<bool> read_until(std::istream& in, std::optional<char> end, std::size_t b
 }
 
 // Line n of the output answers line n of `lines`, so that no line may be left out.
-Result<void> tokenize_lines(const Tokenizer& tokenizer, const cli::TokenizeCommand& command,
+Result<void> tokenize_lines(const Tokenizer& tokenizer, const TokenizeCommand& command,
                             std::istream& lines, std::ostream& out) {
   std::string line;
   for (std::int64_t number = 1;; ++number) {
@@ -130,7 +130,7 @@ Result<void> tokenize_lines(const Tokenizer& tokenizer, const cli::TokenizeComma
   return {};
 }
 
-Result<void> tokenize_file(const Tokenizer& tokenizer, const cli::TokenizeCommand& command,
+Result<void> tokenize_file(const Tokenizer& tokenizer, const TokenizeCommand& command,
                            std::istream& in, std::ostream& out) {
   if (*command.jsonl == "-") return tokenize_lines(tokenizer, command, in, out);
   // <(command) is a pipe whose writer exists; any other pipe would be waited for.
@@ -161,7 +161,7 @@ Result<json> tokenize_texts(const Tokenizer& tokenizer, const std::vector<std::s
   return items;
 }
 
-std::string shown_item(const json& item, const cli::TokenizeCommand& command, bool terminal) {
+std::string shown_item(const json& item, const TokenizeCommand& command, bool terminal) {
   std::string line;
   if (command.decode)
     line = item["text"].get<std::string>();
@@ -172,7 +172,7 @@ std::string shown_item(const json& item, const cli::TokenizeCommand& command, bo
 
 }  // namespace
 
-int tokenize(const cli::TokenizeCommand& command, std::istream& in, const cli::Console& console) {
+int tokenize(const TokenizeCommand& command, std::istream& in, const cli::Console& console) {
   const auto tokenizer = Tokenizer::read(command.model / "tokenizer.json");
   if (!tokenizer) return console.complain(tokenizer.error());
   if (command.jsonl) {
@@ -193,6 +193,37 @@ int tokenize(const cli::TokenizeCommand& command, std::istream& in, const cli::C
   for (const json& item : *items)
     console.out << shown_item(item, command, console.terminal) << "\n";
   return 0;
+}
+
+cli::VerbHelp TokenizeCommand::help() {
+  return {.name = "tokenize",
+          .group = cli::VerbGroup::kModels,
+          .description = "The token ids of texts, or the text of token ids",
+          .examples = {"tandem tokenize MODEL_DIR 'Once upon a time'",
+                       "tandem tokenize MODEL_DIR < prompt.txt",
+                       "tandem tokenize MODEL_DIR --decode 12 7 431",
+                       "tandem tokenize MODEL_DIR --jsonl texts.jsonl"}};
+}
+
+void TokenizeCommand::options(cli::Options& options) {
+  add_model(options, model);
+  const cli::Option text =
+      options.add("TEXT", texts, "What to tokenize; else standard input is read")
+          .value("...")
+          .as_written();
+  options.flag("--decode", decode, "Take ids and print their text");
+  options
+      .add("--jsonl", jsonl,
+           "Take a JSON string from each line of FILE (-: of standard input) and print the "
+           "JSON list of its ids on one line; with --decode the reverse")
+      .value("FILE")
+      .excludes(text);
+  using enum cli::OutputForm;
+  add_output(options, output, {kTable, kJson});
+}
+
+Result<int> TokenizeCommand::run(const cli::VerbContext& context) {
+  return tokenize(*this, std::cin, context.console);
 }
 
 }  // namespace tandem::app

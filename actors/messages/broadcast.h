@@ -64,7 +64,7 @@ using BroadcastInbox = std::variant<OpenEpoch, JoinEpoch, UseEpoch, LeaveEpoch>;
 
 // The rank has NCCL and a GPU, and can be asked into epochs.
 struct BroadcastUp {
-  Sender from;
+  ActorId from;
   std::int32_t nccl_version = 0;  // 22809 for 2.28.9
 };
 TANDEM_WIRE(BroadcastUp, from, nccl_version)
@@ -74,7 +74,7 @@ inline constexpr std::size_t kLayoutBytesMax = std::size_t{4} << 20;
 
 // The answer to OpenEpoch: all that other ranks need to join.
 struct EpochOpened {
-  Sender from;
+  ActorId from;
   std::uint64_t epoch = 0;
   std::string unique_id;
   std::uint64_t layout_hash = 0;
@@ -87,14 +87,14 @@ TANDEM_WIRE(EpochOpened, from, epoch, unique_id, layout_hash, layout)
 // The communicator has started on this rank, so all ranks of the epoch are there. The learner sends
 // this message as well.
 struct EpochJoined {
-  Sender from;
+  ActorId from;
   std::uint64_t epoch = 0;
 };
 TANDEM_WIRE(EpochJoined, from, epoch)
 
 // The answer to UseEpoch. The broadcasts of earlier epochs have ended by then.
 struct EpochInUse {
-  Sender from;
+  ActorId from;
   std::uint64_t epoch = 0;
 };
 TANDEM_WIRE(EpochInUse, from, epoch)
@@ -102,7 +102,7 @@ TANDEM_WIRE(EpochInUse, from, epoch)
 // The epoch ended on this rank by an error, or the rank refused the order. LeaveEpoch still
 // follows.
 struct EpochFailed {
-  Sender from;
+  ActorId from;
   std::uint64_t epoch = 0;
   std::string message;
 };
@@ -110,7 +110,7 @@ TANDEM_WIRE(EpochFailed, from, epoch, message)
 
 // The answer to LeaveEpoch: no call of NCCL for this epoch is under way on this rank any more.
 struct EpochLeft {
-  Sender from;
+  ActorId from;
   std::uint64_t epoch = 0;
 };
 TANDEM_WIRE(EpochLeft, from, epoch)
@@ -136,7 +136,7 @@ TANDEM_WIRE(EpochOperation, sequence, label, bytes, state, since_ms)
 // takes so long any more, one last message has an empty list.
 inline constexpr std::size_t kEpochOperationsMax = 8;
 struct EpochProgress {
-  Sender from;
+  ActorId from;
   std::uint64_t epoch = 0;
   std::vector<EpochOperation> operations;
 };

@@ -25,16 +25,14 @@ namespace tandem::messages {
 
 // This incarnation of the actor has ended. The exchange ends the leases that it held.
 struct ActorDown {
-  std::string actor;
-  Incarnation incarnation;
+  ActorId who;
   std::string reason;
 };
 
 // The actor gets no more work. It finishes the groups that it holds; those that are left at the
 // deadline go back to the exchange. ActorDrained follows.
 struct DrainActor {
-  std::string actor;
-  Incarnation incarnation;
+  ActorId who;
   std::int64_t deadline_ms = 0;  // from the receipt of this message
 };
 
@@ -179,8 +177,7 @@ struct JobProgress {
 // The actor holds no group any more, so the controller may end its process.
 struct ActorDrained {
   std::string job;
-  std::string actor;
-  Incarnation incarnation;
+  ActorId who;
 };
 
 // One line of `tandem events`.

@@ -8,7 +8,8 @@
 // checkpoint c and names it in LearnerUp; the exchange then sends the batches c, c+1, … again in
 // the same order, and compares each checksum with the one that it knows.
 //
-// Every event begins with its Sender, and the exchange refuses the events of ended incarnations.
+// Every event begins with the ActorId of its learner, and the exchange refuses the events of
+// incarnations that have ended.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +78,7 @@ using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveChec
 
 // The first event of an incarnation; sent again when a restarted exchange is met.
 struct LearnerUp {
-  Sender from;
+  ActorId from;
   std::optional<StepId> checkpoint;          // empty: nothing trained yet, not even the warm start
   std::optional<wire::WeightSource> source;  // WeightPublisher::source()
   std::vector<PolicyVersion> offered;  // WeightPublisher::offered(): those of earlier incarnations
@@ -101,14 +102,14 @@ TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds, bro
 
 // The answer to PublishInitial: the newest version is published.
 struct Published {
-  Sender from;
+  ActorId from;
   Publication publication;
 };
 TANDEM_WIRE(Published, from, publication)
 
 // Sent a few times a second during the warm start, and left out while earlier events still wait.
 struct WarmStartProgress {
-  Sender from;
+  ActorId from;
   std::int32_t step = 0;
   std::int32_t steps_max = 0;
   double loss = 0;                  // the newest step's, in nats per completion token
@@ -119,7 +120,7 @@ TANDEM_WIRE(WarmStartProgress, from, step, steps_max, loss, metric, steps_skippe
 
 // The answer to WarmStart. The checkpoint of step 0 is already durable (LE-2).
 struct WarmStarted {
-  Sender from;
+  ActorId from;
   std::int32_t steps = 0;
   Publication publication;  // version 0
   bool reached = true;      // false: max_steps passed before `until` was met
@@ -170,7 +171,7 @@ TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, secon
 // The answer to TrainStep: the weights have taken the step. If the command asked for publication,
 // the version is already published (LE-1).
 struct StepCommitted {
-  Sender from;
+  ActorId from;
   StepId step;
   // checksum64 of the new weights, whether published or not. When a step is repeated after a
   // restart, the exchange compares it with the first one.
@@ -182,7 +183,7 @@ TANDEM_WIRE(StepCommitted, from, step, checksum, publication, report)
 
 // The checkpoint is durable: a learner that dies can go on from it.
 struct CheckpointSaved {
-  Sender from;
+  ActorId from;
   StepId step;
   std::string directory;
   std::string weights_sha256;  // parameter bytes in manifest order
@@ -193,7 +194,7 @@ TANDEM_WIRE(CheckpointSaved, from, step, directory, weights_sha256)
 // rank can hold. The exchange fails the job. Other errors end the process instead, and the gang is
 // started again.
 struct LearnerFailed {
-  Sender from;
+  ActorId from;
   std::string message;
 };
 TANDEM_WIRE(LearnerFailed, from, message)

@@ -33,6 +33,7 @@ struct ScoreGroups {
   std::vector<GroupToScore> groups;
 };
 TANDEM_WIRE(ScoreGroups, groups)
+constexpr auto cut_at(const ScoreGroups&) { return &ScoreGroups::groups; }
 
 // One completion of an evaluation. Texts of evaluations travel in the message: they are in no
 // ledger and have no payload.
@@ -53,6 +54,7 @@ struct ScoreTexts {
   std::vector<TextToScore> texts;
 };
 TANDEM_WIRE(ScoreTexts, evaluation, texts)
+constexpr auto cut_at(const ScoreTexts&) { return &ScoreTexts::texts; }
 
 // Every message that a reward actor can get from the exchange.
 using RewardInbox = std::variant<ScoreGroups, ScoreTexts>;
@@ -95,14 +97,14 @@ TANDEM_WIRE(GroupScore, group, attempt, scores)
 
 // The first event of an incarnation: the actor takes work from now on.
 struct RewardUp {
-  Sender from;
+  ActorId from;
   std::int32_t capacity = 0;  // groups that the actor holds at once, at most
 };
 TANDEM_WIRE(RewardUp, from, capacity)
 
 // The answer for groups of ScoreGroups, in any order and number per message.
 struct GroupsScored {
-  Sender from;
+  ActorId from;
   std::vector<GroupScore> groups;
 };
 TANDEM_WIRE(GroupsScored, from, groups)
@@ -116,7 +118,7 @@ TANDEM_WIRE(TextScore, index, sample, score)
 
 // The answer for texts of ScoreTexts, in any order and number per message.
 struct TextsScored {
-  Sender from;
+  ActorId from;
   EvaluationId evaluation;
   std::vector<TextScore> scores;
 };
@@ -139,7 +141,7 @@ TANDEM_WIRE_ENUM(TroubleKind, kCannotStart, kNotStarted, kEnded, kEndsAfterEachL
 // every few seconds with the newest one. All text is valid UTF-8 without control characters, and
 // short.
 struct RewardTrouble {
-  Sender from;
+  ActorId from;
   TroubleKind kind = TroubleKind::kEnded;
   std::string what;                      // "the program exited with code 1"
   std::int32_t attempt = 0;              // the completion's attempt that failed; 0: none is charged

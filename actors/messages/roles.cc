@@ -8,14 +8,22 @@ namespace {
 
 constexpr const char* kNodePeerPrefix = "node/";
 
-// The roles of training, the other actors of ours, and roles that a later version may have.
-constexpr std::string_view kOurs[] = {"rollout",  "learner",  "reward", "controller",
-                                      "exchange", "node",     "agent",  "environment",
-                                      "critic",   "reference"};
+// The other actors of ours, and roles that a later version may have.
+constexpr std::string_view kTaken[] = {"controller",  "exchange", "node",     "agent",
+                                       "environment", "critic",   "reference"};
 
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 
 }  // namespace
+
+bool trains(const Role& role) {
+  return std::ranges::find(kTrainingRoles, role) != std::end(kTrainingRoles);
+}
+
+bool holds_model(const Role& role) {
+  return trains(role) &&
+         std::ranges::find(kRolesWithoutModel, role) == std::end(kRolesWithoutModel);
+}
 
 Result<void> check_role_name(std::string_view text) {
   const bool formed = !text.empty() && text.size() <= kRoleNameMax && is_lower(text[0]) &&
@@ -26,7 +34,8 @@ Result<void> check_role_name(std::string_view text) {
     return Error{ErrorCode::kInvalid, "`" + std::string(text) + "` cannot name a role", "",
                  "small letters, digits, `_` and `-`, starting with a letter, at most " +
                      std::to_string(kRoleNameMax) + " characters"};
-  if (std::ranges::find(kOurs, text) != std::end(kOurs))
+  const bool taken = std::ranges::find(kTaken, text) != std::end(kTaken);
+  if (taken || trains(Role{std::string(text)}))
     return Error{ErrorCode::kInvalid, "`" + std::string(text) + "` is a name of Tandem's own", "",
                  "choose another name"};
   return {};

@@ -27,8 +27,12 @@ inline const Role Role::kLearner{"learner"};
 inline const Role Role::kReward{"reward"};
 // The roles of a job that trains, in the order in which their actors are placed.
 inline const Role kTrainingRoles[] = {Role::kRollout, Role::kLearner, Role::kReward};
+// Roles of training whose actors hold no model: they take no GPU, and start a verifier instead.
+inline const Role kRolesWithoutModel[] = {Role::kReward};
 
 inline const std::string& name(const Role& role) { return role.text; }
+bool trains(const Role& role);       // whether it is one of kTrainingRoles
+bool holds_model(const Role& role);  // a role of training that is not one of kRolesWithoutModel
 // Whether a job may call a role of its own so: kInvalid for a name that is not of the form
 // [a-z][a-z0-9_-]*, has more than kRoleNameMax characters, or belongs to Tandem.
 inline constexpr std::size_t kRoleNameMax = 32;

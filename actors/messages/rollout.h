@@ -6,6 +6,8 @@
 // Links deliver in order and once while both incarnations are alive, and an incarnation that dies
 // loses its leases; so no message needs an acknowledgement. A rollout never holds more trajectories
 // than RolloutUp::capacity: the exchange spends this credit by Assign and regains it by Generated.
+// Every event begins with the ActorId of its rollout, and the exchange refuses the events of
+// incarnations that have ended.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,7 @@ struct Assign {
   std::vector<GroupWork> groups;
 };
 TANDEM_WIRE(Assign, groups)
+constexpr auto cut_at(const Assign&) { return &Assign::groups; }
 
 // How an evaluation completes each of its prompts: `n` times, and once more if `greedy` is set. The
 // completions 0 … n - 1 are sampled, or greedy where the temperature is 0; completion n is greedy.
@@ -82,6 +85,7 @@ struct Evaluate {
   std::vector<EvaluationPrompt> prompts;
 };
 TANDEM_WIRE(Evaluate, evaluation, version, sampling, prompts)
+constexpr auto cut_at(const Evaluate&) { return &Evaluate::prompts; }
 
 // The publisher has `version` whole; versions below `oldest_retained` are gone. A rollout installs
 // only announced versions, never a newer one that it happens to see at the publisher. So an
@@ -134,23 +138,16 @@ struct GroupHeader {
 };
 TANDEM_WIRE(GroupHeader, group, attempt, prompt_tokens, trajectories, payload)
 
-// The sender of an event. The exchange refuses events of an incarnation that has ended.
-struct Sender {
-  std::string actor;
-  Incarnation incarnation;
-};
-TANDEM_WIRE(Sender, actor, incarnation)
-
 // The first event of an incarnation: the rollout takes work from now on.
 struct RolloutUp {
-  Sender from;
+  ActorId from;
   std::int32_t capacity = 0;  // trajectories that the rollout holds at most, waiting ones included
 };
 TANDEM_WIRE(RolloutUp, from, capacity)
 
 // The engine computes with `version` from now on. Sent before the first token of that version.
 struct Installed {
-  Sender from;
+  ActorId from;
   PolicyVersion version;
   double seconds = 0;  // for which decoding paused
   // checksum64 of the installed weights. Where it differs from the learner's checksum, the exchange
@@ -161,7 +158,7 @@ TANDEM_WIRE(Installed, from, version, seconds, checksum)
 
 // Groups whose completions are all there and whose payloads are stored (RO-2).
 struct Generated {
-  Sender from;
+  ActorId from;
   std::vector<GroupHeader> groups;
 };
 TANDEM_WIRE(Generated, from, groups)
@@ -173,7 +170,7 @@ TANDEM_WIRE_ENUM(UnservableReason, kPromptTooLong, kCannotEncode, kVersionGone)
 
 // The rollout cannot generate the group. Ends the lease.
 struct Unservable {
-  Sender from;
+  ActorId from;
   GroupId group;
   std::uint32_t attempt = 0;
   UnservableReason reason = UnservableReason::kPromptTooLong;
@@ -193,7 +190,7 @@ TANDEM_WIRE(EvaluationText, index, sample, text, truncated, special_text)
 
 // Some of an evaluation's completions. Several messages may answer one Evaluate.
 struct Evaluated {
-  Sender from;
+  ActorId from;
   EvaluationId evaluation;
   std::vector<EvaluationText> completions;
   // EvaluationPrompt::index of prompts that are too long or cannot be encoded. They have no
@@ -205,7 +202,7 @@ TANDEM_WIRE(Evaluated, from, evaluation, completions, unservable)
 // Sent every stats_interval. Counters count from the actor's start. A growing generation_tokens
 // shows progress and extends the leases of the sender.
 struct RolloutStats {
-  Sender from;
+  ActorId from;
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;  // tokens of prompts; those found in the cache do not count
   // Figures of the prefix cache are in tokens; hits / queries is the share found.

@@ -27,7 +27,7 @@ Result<KvCache> KvCache::allocate(const ModelConfig& config, std::int32_t pages,
   CHECK(page_positions % kernels::kChunkPositions == 0);
   Result<device::Buffer> memory =
       device::Buffer::allocate(static_cast<std::size_t>(pages) * page_bytes(config, page_positions),
-                               "KV pages", device::operand_place(device));
+                               "KV pages", device::operand_memory(device));
   if (!memory) return memory.error();
   Result<device::Staged> copies = device::Staged::allocate(
       kCopiesAtOnce * sizeof(kernels::PageCopy), "lists of page copies", device, kListSides);

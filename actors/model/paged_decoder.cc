@@ -208,7 +208,7 @@ Result<PagedDecoder> PagedDecoder::make(const ModelConfig& config, const PagedLi
   cut_buffers(measure, config, limits, device);
   cut_tables(measure_tables, config, limits);
   Result<device::Buffer> memory = device::Buffer::allocate(
-      measure.bytes(), "the decoder's workspace", device::operand_place(device));
+      measure.bytes(), "the decoder's workspace", device::operand_memory(device));
   if (!memory) return memory.error();
   Result<device::Staged> staged =
       device::Staged::allocate(measure_tables.bytes(), "the decoder's tables", device, kTableSides);

@@ -188,7 +188,7 @@ Result<TrainDecoder> TrainDecoder::make(const ModelConfig& config, const TrainLi
   if (!rotary) return rotary.error();
   Result<device::Buffer> memory =
       device::Buffer::allocate(train_buffer_bytes(config, limits, device),
-                               "the training activations", device::operand_place(device));
+                               "the training activations", device::operand_memory(device));
   if (!memory) return memory.error();
   auto workspace = std::make_unique<Workspace>();
   struct Block {

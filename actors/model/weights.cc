@@ -72,7 +72,7 @@ std::size_t Weights::bytes(const ModelConfig& config, WeightsUse use, device::De
 Result<Weights> Weights::allocate(const ModelConfig& config, WeightsUse use,
                                   device::DeviceKind device) {
   Result<device::Arena> kept = device::Arena::allocate(
-      kept_manifest(config, use, device), "a copy of the weights", device::operand_place(device));
+      kept_manifest(config, use, device), "a copy of the weights", device::operand_memory(device));
   if (!kept) return kept.error();
   Result<device::Buffer> packed =
       device::Buffer::allocate(packed_bytes(config, device), "the packed weights");

@@ -71,31 +71,31 @@ class WithMarks {
 
 // A spawned actor. Its functions may be called from any thread, and outlive the actor.
 struct HostedActor {
-  actor::Address address;
+  ActorId address;
   std::function<void(const std::string& body, actor::ReplyTo<messages::AskedJson>)> ask_json;
   std::function<void()> withdraw;          // from the peers
   std::function<actor::Delivery()> start;  // these two post the marks
   std::function<actor::Delivery()> drain;
 };
 
-// Where an actor is spawned; all outlive it. `built` is called each time the class's object has
-// been made, on the thread that runs the actor.
-struct HostPlace {
+// The parts of the process in which an actor is spawned; they outlive it. `built` is called each
+// time the class's object has been made, on the thread that runs the actor.
+struct ActorHost {
   actor::System& system;
   link::Directory& directory;
   std::function<void()> built;
 };
-using SpawnHosted = std::function<HostedActor(const HostPlace&, const ActorStart&)>;
+using SpawnHosted = std::function<HostedActor(const ActorHost&, const ActorStart&)>;
 
 // A function that spawns actors of class A, made by `factory` for each incarnation in the process.
 template <actor::Actor A>
 SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> factory,
                          actor::SpawnOptions options) {
-  return [factory = std::move(factory), options](const HostPlace& place, const ActorStart& start) {
+  return [factory = std::move(factory), options](const ActorHost& host, const ActorStart& start) {
     using Inbox = typename A::Inbox;
-    const auto whole = place.system.spawn<WithMarks<A>>(
+    const auto whole = host.system.spawn<WithMarks<A>>(
         start.name,
-        [factory, start, built = place.built] {
+        [factory, start, built = host.built] {
           auto actor = std::make_unique<WithMarks<A>>(factory(start));
           built();
           return actor;
@@ -104,14 +104,14 @@ SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> fa
     const auto port = actor::narrow<Inbox>(whole);
     const std::string name =
         link::inbox_name(start.name, wire::schema_hash(wire::wire_schema<Inbox>()));
-    place.directory.expose(name, port);
+    host.directory.expose(name, port);
     return HostedActor{
         .address = whole.address(),
         .ask_json =
             [port](const std::string& body, actor::ReplyTo<messages::AskedJson> reply) {
               tell_json(port, body, reply);
             },
-        .withdraw = [&directory = place.directory, name] { directory.withdraw(name); },
+        .withdraw = [&directory = host.directory, name] { directory.withdraw(name); },
         .start = [whole] { return whole.tell(StartMark{}); },
         .drain = [whole] { return whole.tell(DrainMark{}); }};
   };

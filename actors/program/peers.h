@@ -36,7 +36,7 @@ class Peers {
     const std::string actor = full_name(name);
     return directory_->remote<Inbox>(
         {link::inbox_name(actor, wire::schema_hash(wire::wire_schema<Inbox>())), {}}, out_,
-        actor::Address{actor, {}});
+        ActorId{actor, {}});
   }
 
   // "board/0" -> "JOB/board/0"; a name with its job stays.

@@ -44,10 +44,10 @@ int Program::run() {
   rank::RankSession& session = **begun;
   // One thread for the user's actor, so that the host answers while a handler computes.
   actor::ThreadedExecutor executor(2, session.words().id.incarnation.value);
-  actor::System system(
-      executor, [&](const actor::Address& who, const Error& why) { session.failed(who, why); });
+  actor::System system(executor,
+                       [&](const ActorId& who, const Error& why) { session.failed(who, why); });
   const auto host = system.spawn<program::ProgramHost>("rank", [&] {
-    return std::make_unique<program::ProgramHost>(program::ProgramHost::World{
+    return std::make_unique<program::ProgramHost>(program::ProgramHost::Process{
         .system = system,
         .directory = session.directory(),
         .out = session.to_controller(),

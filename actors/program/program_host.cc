@@ -35,11 +35,11 @@ void ProgramHost::handle(actor::Context& cx, messages::StartActor start) {
 }
 
 Result<void> ProgramHost::spawn(actor::Context& cx, const messages::StartActor& start) {
-  const auto known = world_.classes.find(start.role);
-  if (known == world_.classes.end())
+  const auto known = process_.classes.find(start.role);
+  if (known == process_.classes.end())
     return Error{ErrorCode::kInvalid, "the program has no actor class for " + start.role +
-                                          "; it has classes for " + roles_of(world_.classes)};
-  const auto read = actor_start(start, Peers(start.job, world_.directory, world_.out));
+                                          "; it has classes for " + roles_of(process_.classes)};
+  const auto read = actor_start(start, Peers(start.job, process_.directory, process_.out));
   if (!read) return read.error();
   const auto ready = [this, start](actor::Context&) {
     (void)actor_->start();  // a mailbox without room has a message that starts the actor as well
@@ -47,17 +47,18 @@ Result<void> ProgramHost::spawn(actor::Context& cx, const messages::StartActor& 
     report(messages::RankReady{start.actor, start.incarnation, 0});
   };
   actor_ = known->second(
-      {world_.system, world_.directory, [post = cx.turn_poster(), ready] { post(ready); }}, *read);
+      {process_.system, process_.directory, [post = cx.turn_poster(), ready] { post(ready); }},
+      *read);
   // After a failure for good the system's handler has ended the process with 1 already.
   cx.monitor(actor_->address, [this](actor::Context&, const Error&) {
     log::info("event=actor_ended actor={}", name_);
-    world_.end(0);
+    process_.end(0);
   });
   return {};
 }
 
 void ProgramHost::report(messages::RankEvents event) {
-  if (world_.controller.tell(std::move(event)) != actor::Delivery::kAccepted)
+  if (process_.controller.tell(std::move(event)) != actor::Delivery::kAccepted)
     log::warn("event=rank_report_lost actor={}", name_);
 }
 
@@ -69,7 +70,7 @@ void ProgramHost::handle(actor::Context&, actor::Ask<messages::AskJson> ask) {
 }
 
 void ProgramHost::handle(actor::Context& cx, messages::DrainProgram drain) {
-  if (!actor_) return world_.end(0);
+  if (!actor_) return process_.end(0);
   if (std::exchange(draining_, true)) return;
   log::info("event=draining actor={} deadline_ms={}", name_, drain.deadline_ms);
   actor_->withdraw();
@@ -77,7 +78,7 @@ void ProgramHost::handle(actor::Context& cx, messages::DrainProgram drain) {
   const std::int64_t within = std::clamp<std::int64_t>(drain.deadline_ms, 0, kDrainMsMax);
   cx.after(std::chrono::milliseconds(within), [this](actor::Context&) {
     log::error("event=drain_overdue actor={}", name_);
-    world_.end(1);
+    process_.end(1);
   });
 }
 

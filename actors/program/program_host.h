@@ -24,7 +24,8 @@ class ProgramHost {
  public:
   using Inbox = messages::ProgramInbox;
 
-  struct World {
+  // The parts of the process that the host uses.
+  struct Process {
     actor::System& system;
     link::Directory& directory;
     link::ParcelSender out;                             // to the controller
@@ -33,7 +34,7 @@ class ProgramHost {
     std::function<void(int exit_status)>
         end;  // ends the process; after several calls the greatest status counts
   };
-  explicit ProgramHost(World world) : world_(std::move(world)) {}
+  explicit ProgramHost(Process process) : process_(std::move(process)) {}
 
   void handle(actor::Context& cx, messages::StartActor start);
   void handle(actor::Context& cx, actor::Ask<messages::AskJson> ask);
@@ -44,7 +45,7 @@ class ProgramHost {
   void report(messages::RankEvents event);
   void post_mark(actor::Context& cx);
 
-  const World world_;
+  const Process process_;
   std::string name_ = "the actor";
   std::optional<HostedActor> actor_;
   bool ready_ = false;  // RankReady has been reported

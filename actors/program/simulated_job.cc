@@ -12,7 +12,6 @@
 namespace tandem {
 
 using link::Offer;
-using link::PeerId;
 using link::Sent;
 using messages::ProgramInbox;
 using messages::RankEvents;
@@ -68,7 +67,7 @@ class SimulatedJob::Lane : public std::enable_shared_from_this<Lane> {
 
 // A process with its link, or the test, which has no actors.
 struct SimulatedJob::Peer {
-  PeerId id;
+  ActorId id;
   bool ready = false;
   std::shared_ptr<Lane> up, down;  // to the star, and from it
   link::Directory directory;
@@ -92,7 +91,7 @@ class SimulatedJob::Controller final : public actor::Target<messages::RankEvents
     }
     if (const auto* failed = std::get_if<messages::RankFailed>(&event)) {
       job_.failures_.push_back(failed->actor + ": " + failed->message);
-      job_.end(failed->actor, failed->incarnation, 1);
+      job_.end({failed->actor, failed->incarnation}, 1);
     }
     return Delivery::kAccepted;
   }
@@ -106,7 +105,7 @@ SimulatedJob::SimulatedJob(const Program& program, std::uint64_t seed, std::stri
       name_(std::move(name)),
       executor_(seed),
       forwarder_(
-          [this](const PeerId& to, std::string frame) { return to_peer(to)(std::move(frame)); }) {
+          [this](const ActorId& to, std::string frame) { return to_peer(to)(std::move(frame)); }) {
   controller_.expose(
       rank::kControllerRanksPort,
       Ref<messages::RankEvents>({"controller", {1}}, std::make_shared<Controller>(*this)));
@@ -115,7 +114,7 @@ SimulatedJob::SimulatedJob(const Program& program, std::uint64_t seed, std::stri
 
 SimulatedJob::~SimulatedJob() = default;
 
-std::shared_ptr<SimulatedJob::Peer> SimulatedJob::connect(const PeerId& id) {
+std::shared_ptr<SimulatedJob::Peer> SimulatedJob::connect(const ActorId& id) {
   auto peer = std::make_shared<Peer>();
   peer->id = id;
   peer->up = std::make_shared<Lane>(
@@ -137,7 +136,7 @@ link::ParcelSender SimulatedJob::to_star(const std::shared_ptr<Peer>& peer) {
   };
 }
 
-link::ParcelSender SimulatedJob::to_peer(const PeerId& peer) {
+link::ParcelSender SimulatedJob::to_peer(const ActorId& peer) {
   return [this, peer](std::string frame) {
     const auto found = peers_.find(peer.name);
     if (found == peers_.end() || found->second->id != peer) return Sent::kGone;
@@ -145,7 +144,7 @@ link::ParcelSender SimulatedJob::to_peer(const PeerId& peer) {
   };
 }
 
-Offer SimulatedJob::arrived(const PeerId& from, const std::string& frame) {
+Offer SimulatedJob::arrived(const ActorId& from, const std::string& frame) {
   if (const auto forwarded = forwarder_.offer(from, frame)) return *forwarded;
   return controller_.deliver(frame, to_peer(from), from);
 }
@@ -183,23 +182,23 @@ void SimulatedJob::start(const std::string& actor, const nlohmann::json& args) {
 void SimulatedJob::spawn(const std::string& full_name) {
   messages::StartActor& start = wanted_.at(full_name)->start;
   ++start.incarnation.value;
-  const PeerId id{full_name, start.incarnation};
+  const ActorId id{full_name, start.incarnation};
   const auto peer = connect(id);
-  peer->system = std::make_unique<actor::System>(
-      executor_, [this, id](const actor::Address&, const Error& why) {
+  peer->system =
+      std::make_unique<actor::System>(executor_, [this, id](const ActorId&, const Error& why) {
         failures_.push_back(id.name + ": " + why.message);
-        end(id.name, id.incarnation, 1);
+        end(id, 1);
       });
   const auto host =
       peer->system->spawn<ProgramHost>("rank", [this, raw = peer.get(), id, out = to_star(peer)] {
-        return std::make_unique<ProgramHost>(ProgramHost::World{
+        return std::make_unique<ProgramHost>(ProgramHost::Process{
             .system = *raw->system,
             .directory = raw->directory,
             .out = out,
             .classes = program_.classes(),
             .controller =
                 raw->directory.remote<messages::RankEvents>({rank::kControllerRanksPort, {}}, out),
-            .end = [this, id](int status) { end(id.name, id.incarnation, status); }});
+            .end = [this, id](int status) { end(id, status); }});
       });
   peer->directory.expose(rank::kRankInboxPort, host);
   const auto rank =
@@ -209,29 +208,28 @@ void SimulatedJob::spawn(const std::string& full_name) {
 
 // Ends one incarnation. Without a status it was killed, and what it has sent is lost with its
 // lanes; else it ends when that has arrived.
-void SimulatedJob::end(const std::string& full_name, Incarnation incarnation,
-                       std::optional<int> exit_status) {
+void SimulatedJob::end(const ActorId& id, std::optional<int> exit_status) {
   const Duration grace = exit_status ? kDelayMax : Duration::zero();
-  executor_.at(executor_.now() + grace, [this, full_name, incarnation, exit_status] {
-    const auto found = peers_.find(full_name);
-    if (found == peers_.end() || found->second->id.incarnation != incarnation) return;
+  executor_.at(executor_.now() + grace, [this, id, exit_status] {
+    const auto found = peers_.find(id.name);
+    if (found == peers_.end() || found->second->id != id) return;
     // The peer is destroyed at the end: the asks that it still holds may be told to the forwarder.
     const auto ended = std::move(found->second);
     peers_.erase(found);
     forwarder_.down(ended->id);
-    wanted_.at(full_name)->exit_status = exit_status;
+    wanted_.at(id.name)->exit_status = exit_status;
     if (exit_status == 0) return;  // it has succeeded
-    executor_.at(executor_.now() + kRestartAfter, [this, full_name] { spawn(full_name); });
+    executor_.at(executor_.now() + kRestartAfter, [this, id] { spawn(id.name); });
   });
 }
 
 void SimulatedJob::kill(const std::string& actor) {
-  end(full_name(actor), wanted(actor).start.incarnation, std::nullopt);
+  end({full_name(actor), wanted(actor).start.incarnation}, std::nullopt);
   run_until([&] { return !running(actor); });
 }
 
 void SimulatedJob::drain(const std::string& actor) {
-  const PeerId id{full_name(actor), wanted(actor).start.incarnation};
+  const ActorId id{full_name(actor), wanted(actor).start.incarnation};
   const auto rank =
       controller_.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}}, to_peer(id));
   if (rank.tell(messages::DrainProgram{kDrainMs}) != Delivery::kAccepted) return;
@@ -240,9 +238,9 @@ void SimulatedJob::drain(const std::string& actor) {
 
 Result<nlohmann::json> SimulatedJob::ask_json(const std::string& actor,
                                               const nlohmann::json& question, Duration deadline) {
-  const PeerId id{full_name(actor), wanted(actor).start.incarnation};
-  const auto rank = controller_.remote<messages::ProgramInbox>(
-      {rank::kRankInboxPort, {}}, to_peer(id), actor::Address{id.name, id.incarnation});
+  const ActorId id{full_name(actor), wanted(actor).start.incarnation};
+  const auto rank =
+      controller_.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}}, to_peer(id), id);
   const auto answer = std::make_shared<std::optional<Result<messages::AskedJson>>>();
   const Delivery sent = rank.tell(Ask<messages::AskJson>{
       {dump_json(question)},

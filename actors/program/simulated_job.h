@@ -90,11 +90,11 @@ class SimulatedJob {
   std::string full_name(const std::string& actor) const { return name_ + "/" + actor; }
   Wanted& wanted(const std::string& actor);
   void spawn(const std::string& full_name);
-  void end(const std::string& full_name, Incarnation incarnation, std::optional<int> exit_status);
-  std::shared_ptr<Peer> connect(const link::PeerId& id);
+  void end(const ActorId& id, std::optional<int> exit_status);
+  std::shared_ptr<Peer> connect(const ActorId& id);
   link::ParcelSender to_star(const std::shared_ptr<Peer>& peer);
-  link::ParcelSender to_peer(const link::PeerId& peer);
-  link::Offer arrived(const link::PeerId& from, const std::string& frame);
+  link::ParcelSender to_peer(const ActorId& peer);
+  link::Offer arrived(const ActorId& from, const std::string& frame);
 
   const Program& program_;
   const std::string name_;

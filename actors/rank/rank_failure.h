@@ -1,5 +1,5 @@
 // How a rank reports the error that keeps it from working: in words, and by the code with which
-// scheduler/fleet/failure.h decides whether another start may mend it.
+// scheduler/fleet/restart_budget.h decides whether another start may mend it.
 #pragma once
 
 #include "actors/messages/rank.h"

@@ -16,22 +16,20 @@ Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportP
   if (auto armed = node::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
     return armed.error();
   node::die_first_for_memory();
-  init_logging(messages::rank_name(words.id.actor, words.id.rank) + "#" +
-                   std::to_string(words.id.incarnation.value),
-               LogLevel::kInfo);
+  init_logging(
+      to_string(ActorId{messages::rank_name(words.id.actor, words.id.rank), words.id.incarnation}),
+      LogLevel::kInfo);
   return std::unique_ptr<RankSession>(new RankSession(std::move(words), std::move(progress)));
 }
 
 // signals_ is made before io_, whose thread inherits the mask.
 RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std::move(words)) {
   link::LinkCallbacks callbacks;
-  callbacks.on_parcel = [this](const link::PeerId&, std::string& frame) {
+  callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return directory_.deliver(frame, to_controller_);
   };
-  callbacks.on_up = [](const link::PeerId&, const link::Hello&) {};
-  callbacks.on_down = [this](const link::PeerId&, const link::Down& down) {
-    controller_lost(down);
-  };
+  callbacks.on_up = [](const ActorId&, const link::Hello&) {};
+  callbacks.on_down = [this](const ActorId&, const link::Down& down) { controller_lost(down); };
   link::LinkOptions options;
   options.progress = std::move(progress);
   link_ = std::make_unique<link::LinkClient>(
@@ -61,7 +59,7 @@ void RankSession::controller_lost(const link::Down& down) {
   end(1);
 }
 
-void RankSession::failed(const actor::Address& who, const Error& why) {
+void RankSession::failed(const ActorId& who, const Error& why) {
   log::error("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
   // The process ends whether or not this message arrives; without it the controller knows no more
   // than the exit code.

@@ -45,7 +45,7 @@ class RankSession {
   // The next signal: SIGINT, or SIGTERM from outside or from end() and failed().
   int wait() { return signals_.wait(); }
   // An actor has failed for good: reports it, and ends the process with 1.
-  void failed(const actor::Address& who, const Error& why);
+  void failed(const ActorId& who, const Error& why);
   void end(int exit_status);  // after several calls the greatest status counts
   bool ending() const { return ending_; }
   int exit_status() const { return exit_status_; }

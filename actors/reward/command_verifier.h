@@ -9,7 +9,7 @@
 // A program that stops or hangs is started again, after a pause that doubles until the program
 // scores something. Once it has answered, its starts have no limit. The actor fails
 //   kInvalid  when the program was started kCommandStartsUnanswered times and never answered, or
-//             could not be started that many times in a row; this ends the job (failure.h);
+//             could not be started that many times in a row; this ends the job (restart_budget.h);
 //   kFailed   when this machine had no room for the program kCommandStartsRefused times in a row;
 //             this restarts the actor.
 //

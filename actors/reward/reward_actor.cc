@@ -9,7 +9,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
-#include "runtime/wire/split.h"
 
 namespace tandem::reward {
 namespace {
@@ -55,7 +54,7 @@ RewardActor::RewardActor(const RewardConfig& config, std::unique_ptr<Verifier> v
 
 RewardActor::~RewardActor() {
   log::info("event=ended actor={} groups={} scored={} failed={} troubles={} seconds={:.1f}",
-            config_.self.actor, groups_, scored_, failed_, trouble_.count,
+            config_.self.name, groups_, scored_, failed_, trouble_.count,
             seconds(last_score_ - up_));
 }
 
@@ -87,7 +86,7 @@ void RewardActor::read(actor::Context& cx, std::shared_ptr<OpenGroups> work) {
       return;
     }
     // The pause doubles with each attempt.
-    log::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
+    log::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               work->attempts, payloads.error().message);
     if (work->attempts >= kReadAttempts) return later.fail(payloads.error());
     later.after(config_.retry_interval * (1 << (work->attempts - 1)),
@@ -152,8 +151,7 @@ void RewardActor::completed(actor::Context& cx, messages::GroupScore score) {
 void RewardActor::send_completed(actor::Context& cx) {
   if (completed_.empty()) return;
   messages::GroupsScored scored{.from = config_.self, .groups = std::exchange(completed_, {})};
-  outbox_.send_all(
-      cx, wire::split(std::move(scored), &messages::GroupsScored::groups, outbox_.bytes_max()));
+  outbox_.send(cx, std::move(scored), &messages::GroupsScored::groups);
 }
 
 void RewardActor::handle(actor::Context& cx, messages::ScoreTexts work) {
@@ -171,8 +169,7 @@ void RewardActor::handle(actor::Context& cx, messages::ScoreTexts work) {
       count(later.now(), score);
       open->answer.scores[i].score = std::move(score);
       if (--open->left > 0) return;
-      outbox_.send_all(later, wire::split(std::move(open->answer), &messages::TextsScored::scores,
-                                          outbox_.bytes_max()));
+      outbox_.send(later, std::move(open->answer), &messages::TextsScored::scores);
     };
     const json record = parse_json(text.data);
     if (!record.is_object()) {
@@ -196,7 +193,7 @@ void RewardActor::count(Time now, const messages::TrajectoryScore& score) {
   ++(std::holds_alternative<messages::Scored>(score) ? scored_ : failed_);
   const std::int64_t all = scored_ + failed_;
   if (all == 1 || all % kScoresPerLogLine == 0)
-    log::info("event=scored actor={} scored={} failed={} seconds={:.1f}", config_.self.actor,
+    log::info("event=scored actor={} scored={} failed={} seconds={:.1f}", config_.self.name,
               scored_, failed_, seconds(now - up_));
 }
 
@@ -212,7 +209,7 @@ void RewardActor::trouble(actor::Context& cx, messages::RewardTrouble trouble) {
 
 void RewardActor::tell_trouble(actor::Context& cx) {
   trouble_told_ = true;
-  log::warn("event=reward_trouble actor={} count={} what={}", config_.self.actor, trouble_.count,
+  log::warn("event=reward_trouble actor={} count={} what={}", config_.self.name, trouble_.count,
             json(trouble_.what).dump());
   outbox_.send(cx, trouble_);
   trouble_pause_ = true;

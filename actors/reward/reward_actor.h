@@ -22,7 +22,7 @@
 #include "actors/reward/verifier.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
-#include "runtime/actor/outbox.h"
+#include "runtime/link/outbox.h"
 #include "runtime/payload/payload_io.h"
 
 namespace tandem::reward {
@@ -33,7 +33,7 @@ inline constexpr std::int64_t kScoresPerLogLine = 10'000;
 // These values are fixed for the actor's incarnation. `prompt_key` and `answer_key` name members of
 // a dataset record.
 struct RewardConfig {
-  messages::Sender self;        // how it signs its messages
+  ActorId self;                 // how it signs its messages
   std::int32_t capacity = 256;  // groups at once
   std::int32_t group_size = 1;  // n: the failures that answer a group whose payload is damaged
   std::string prompt_key = "prompt";
@@ -86,7 +86,7 @@ class RewardActor {
   const RewardConfig config_;
   const std::unique_ptr<Verifier> verifier_;
   const Connections connections_;
-  actor::Outbox<messages::RewardEvents> outbox_;
+  link::OutboxTo<messages::RewardEvents> outbox_;
   std::vector<messages::GroupScore> completed_;  // not yet sent: the scores of one turn go together
   bool gathering_ = false;
   messages::RewardTrouble trouble_;  // the newest

@@ -518,8 +518,8 @@ Result<std::span<std::byte>> NativeEngine::weight_sink() {
     const device::DeviceKind device = state_->device.stream.device;
     auto made = device::Buffer::allocate(
         state_->device.weights.manifest().bytes_total, "the weights that arrive",
-        state_->config.weights_arrive_on_device ? device::operand_place(device)
-                                                : device::staging_place(device));
+        state_->config.weights_arrive_on_device ? device::operand_memory(device)
+                                                : device::staging_memory(device));
     if (!made) return made.error();
     sink = *std::move(made);
   }

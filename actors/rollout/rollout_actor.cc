@@ -16,7 +16,6 @@
 #include "runtime/base/check.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
-#include "runtime/wire/split.h"
 
 namespace tandem::rollout {
 namespace {
@@ -92,7 +91,7 @@ void RolloutActor::handle(actor::Context& cx, messages::HandBack hand_back) {
     engine_->cancel(groups);
   std::erase_if(finished_, named);
   // Batches that are already being stored go on: Generated tells of them all the same (RO-5).
-  log::info("event=hand_back actor={} groups={}", config_.self.actor,
+  log::info("event=hand_back actor={} groups={}", config_.self.name,
             groups.empty() ? std::string("all") : std::to_string(groups.size()));
   if (groups.empty()) log_leases("drained");
   advance_later(cx, Duration{0});
@@ -133,7 +132,7 @@ Duration RolloutActor::step_engine(actor::Context& cx) {
   busy_seconds_ += seconds(simulated + (cx.now() - before));
   if (!generated_ && engine_->stats().generation_tokens > 0) {
     generated_ = true;
-    log::info("event=first_token actor={}", config_.self.actor);
+    log::info("event=first_token actor={}", config_.self.name);
   }
   return simulated;
 }
@@ -174,7 +173,7 @@ void RolloutActor::retry_update(actor::Context& cx, PolicyVersion version, const
   if (!failed_update_ || failed_update_->version != version)
     failed_update_ = FailedUpdate{.version = version, .since = cx.now(), .message = {}};
   if (std::exchange(failed_update_->message, why.message) != why.message)
-    log::warn("event=update_failed actor={} error=\"{}\"", config_.self.actor, why.message);
+    log::warn("event=update_failed actor={} error=\"{}\"", config_.self.name, why.message);
   if (in_place_) weights_->cancel();
   copying_ = in_place_ = let_go_ = false;
   updating_.reset();
@@ -235,7 +234,7 @@ Duration RolloutActor::install(actor::Context& cx) {
   in_place_ = false;
   const double paused = seconds(simulated + (cx.now() - before));
   if (log::worth_a_line(++totals_.installs))
-    log::info("event=installed actor={} version={} seconds={:.3f} installs={}", config_.self.actor,
+    log::info("event=installed actor={} version={} seconds={:.3f} installs={}", config_.self.name,
               updating_->value, paused, totals_.installs);
   const auto copied = weights_->installed();
   CHECK(copied && copied->version == *updating_);
@@ -267,8 +266,7 @@ void RolloutActor::collect(actor::Context& cx) {
                                     .evaluation = done.evaluation,
                                     .completions = std::move(done.completions),
                                     .unservable = std::move(done.unservable)};
-      outbox_.send_all(cx, wire::split(std::move(evaluated), &messages::Evaluated::completions,
-                                       outbox_.bytes_max()));
+      outbox_.send(cx, std::move(evaluated), &messages::Evaluated::completions);
     }
   }
   store_finished(cx);
@@ -303,7 +301,7 @@ void RolloutActor::store(actor::Context& cx, std::shared_ptr<Write> write) {
 void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
                           const Result<std::vector<wire::PayloadRef>>& refs) {
   if (!refs) {
-    log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.actor,
+    log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               write->attempts, refs.error().message);
     if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
     const Duration pause = config_.retry_interval * (1 << (write->attempts - 1));
@@ -315,8 +313,7 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
   for (std::size_t i = 0; i < refs->size(); ++i)
     generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
   totals_.generated += refs->size();
-  outbox_.send_all(
-      cx, wire::split(std::move(generated), &messages::Generated::groups, outbox_.bytes_max()));
+  outbox_.send(cx, std::move(generated), &messages::Generated::groups);
   // The slot is freed only after the groups are told of, and the next batch may use it (RO-4).
   writes_.erase(write);
   store_finished(cx);
@@ -359,7 +356,7 @@ void RolloutActor::log_leases(const char* event) const {
   log::info(
       "event={} actor={} leased={} generated={} unservable={} running={} waiting={} installs={} "
       "busy_seconds={:.1f}",
-      event, config_.self.actor, totals_.leased, totals_.generated, totals_.unservable,
+      event, config_.self.name, totals_.leased, totals_.generated, totals_.unservable,
       stats.sequences_running, stats.sequences_waiting, totals_.installs, busy_seconds_);
 }
 

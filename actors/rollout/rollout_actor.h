@@ -29,7 +29,7 @@
 #include "actors/rollout/engine.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
-#include "runtime/actor/outbox.h"
+#include "runtime/link/outbox.h"
 #include "runtime/payload/payload_io.h"
 #include "runtime/weights/weight_ends.h"
 
@@ -41,7 +41,7 @@ inline constexpr int kWriteAttempts = 6;
 
 // These values are fixed for the actor's incarnation.
 struct RolloutConfig {
-  messages::Sender self;        // how it signs its messages
+  ActorId self;                 // how it signs its messages
   std::int32_t group_size = 1;  // rollout.n
   std::int32_t capacity = 0;    // trajectories at once; 0: capacity_default()
   std::int32_t max_num_seqs = 256;
@@ -145,7 +145,7 @@ class RolloutActor {
   bool advance_waits_ = false;  // a Step or a timer that leads to advance() is under way
   std::deque<messages::GroupPayload> finished_;  // not yet being stored
   std::set<std::shared_ptr<Write>> writes_;
-  actor::Outbox<messages::RolloutEvents> outbox_;
+  link::OutboxTo<messages::RolloutEvents> outbox_;
   double busy_seconds_ = 0;
   bool generated_ = false;  // the first token was logged
   struct Totals {           // for the log

@@ -60,8 +60,8 @@ Result<void> ClusterJournal::append(const ClusterEvent& event) {
         event.subject, event.message, std::string(name(event.level))}});
 }
 
-Result<std::vector<ClusterEvent>> kept_events(const fs::path& home, const std::string& job,
-                                              const EventQuery& query) {
+Result<std::vector<ClusterEvent>> announced_events(const fs::path& home, const std::string& job,
+                                                   const EventQuery& query) {
   std::vector<ClusterEvent> events;
   const auto database = open_if_there(file_in(home));
   if (!database) return database.error();

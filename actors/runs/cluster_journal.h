@@ -41,7 +41,7 @@ class ClusterJournal {
 
 // The events about a job that all controllers of this state folder have announced, oldest first;
 // none where the folder has no journal. The journal is opened for reading only.
-Result<std::vector<ClusterEvent>> kept_events(const std::filesystem::path& home,
-                                              const std::string& job, const EventQuery& query);
+Result<std::vector<ClusterEvent>> announced_events(const std::filesystem::path& home,
+                                                   const std::string& job, const EventQuery& query);
 
 }  // namespace tandem::runs

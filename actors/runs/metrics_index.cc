@@ -37,13 +37,13 @@ struct Extremes {
 
 // The content of metrics.index. Another format, or one that does not decode, is read anew from the
 // lines.
-struct KeptMetrics {
+struct MetricsCopy {
   std::uint32_t format = kMetricsFormat;
   LineMark mark;
   std::vector<std::int64_t> steps;
   std::map<std::string, std::vector<double>> columns;
 };
-TANDEM_WIRE(KeptMetrics, format, mark, steps, columns)
+TANDEM_WIRE(MetricsCopy, format, mark, steps, columns)
 
 void MetricsIndex::clear() {
   steps_.clear();
@@ -51,14 +51,14 @@ void MetricsIndex::clear() {
 }
 
 std::optional<LineMark> MetricsIndex::load(const fs::path& path) {
-  auto kept = kept_value<KeptMetrics>(path);
-  if (!kept || kept->format != kMetricsFormat) return std::nullopt;
-  for (const auto& [key, column] : kept->columns)
+  auto copy = read_copy<MetricsCopy>(path);
+  if (!copy || copy->format != kMetricsFormat) return std::nullopt;
+  for (const auto& [key, column] : copy->columns)
     // A copy that contradicts itself is as good as none.
-    if (column.size() > kept->steps.size()) return std::nullopt;
-  steps_ = std::move(kept->steps);
-  columns_ = std::move(kept->columns);
-  return kept->mark;
+    if (column.size() > copy->steps.size()) return std::nullopt;
+  steps_ = std::move(copy->steps);
+  columns_ = std::move(copy->columns);
+  return copy->mark;
 }
 
 Result<void> MetricsIndex::refresh(const fs::path& run_dir) {
@@ -177,7 +177,7 @@ MetricSeries MetricsIndex::series(const std::string& key, StepRange range,
 
 void MetricsIndex::keep(const fs::path& run_dir, bool over) {
   progress_.keep(run_dir, over, [this](const LineMark& read_to) {
-    return wire::encode(KeptMetrics{.mark = read_to, .steps = steps_, .columns = columns_});
+    return wire::encode(MetricsCopy{.mark = read_to, .steps = steps_, .columns = columns_});
   });
 }
 

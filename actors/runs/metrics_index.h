@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/runs/kept_index.h"
+#include "actors/runs/index_progress.h"
 #include "actors/runs/metrics_line.h"
 #include "runtime/base/result.h"
 
@@ -50,7 +50,8 @@ class MetricsIndex {
   explicit MetricsIndex(std::size_t cells_max = kCellsMax) : cells_max_(cells_max) {}
 
   // Reads the lines of the run's metrics.jsonl that this index lacks, at most kRefreshBytesMax
-  // bytes of them; the first call begins with a kept index. A run without the file has no rows.
+  // bytes of them; the first call begins with metrics.index, the copy that an earlier index left.
+  // A run without the file has no rows.
   Result<void> refresh(const std::filesystem::path& run_dir);
   // Writes `metrics.index` where it is due, see IndexProgress::keep.
   void keep(const std::filesystem::path& run_dir, bool over);

@@ -22,15 +22,15 @@ constexpr std::uint64_t kRefreshBytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
-// The content of samples.index, as KeptMetrics is that of metrics.index.
-struct KeptSamples {
+// The content of samples.index, as MetricsCopy is that of metrics.index.
+struct SamplesCopy {
   std::uint32_t format = kSamplesFormat;
   LineMark mark;
   std::vector<std::uint64_t> offsets, bytes;
   std::vector<std::int64_t> steps;
   std::vector<std::uint8_t> flags;
 };
-TANDEM_WIRE(KeptSamples, format, mark, offsets, bytes, steps, flags)
+TANDEM_WIRE(SamplesCopy, format, mark, offsets, bytes, steps, flags)
 
 void SampleIndex::clear() {
   offsets_.clear();
@@ -40,16 +40,16 @@ void SampleIndex::clear() {
 }
 
 std::optional<LineMark> SampleIndex::load(const fs::path& path) {
-  auto kept = kept_value<KeptSamples>(path);
-  if (!kept || kept->format != kSamplesFormat) return std::nullopt;
-  const std::size_t size = kept->offsets.size();
-  if (kept->bytes.size() != size || kept->steps.size() != size || kept->flags.size() != size)
+  auto copy = read_copy<SamplesCopy>(path);
+  if (!copy || copy->format != kSamplesFormat) return std::nullopt;
+  const std::size_t size = copy->offsets.size();
+  if (copy->bytes.size() != size || copy->steps.size() != size || copy->flags.size() != size)
     return std::nullopt;
-  offsets_ = std::move(kept->offsets);
-  bytes_ = std::move(kept->bytes);
-  steps_ = std::move(kept->steps);
-  flags_ = std::move(kept->flags);
-  return kept->mark;
+  offsets_ = std::move(copy->offsets);
+  bytes_ = std::move(copy->bytes);
+  steps_ = std::move(copy->steps);
+  flags_ = std::move(copy->flags);
+  return copy->mark;
 }
 
 Result<void> SampleIndex::refresh(const fs::path& run_dir) {
@@ -121,7 +121,7 @@ Result<nlohmann::json> SampleIndex::page(const fs::path& run_dir, const SampleQu
 
 void SampleIndex::keep(const fs::path& run_dir, bool over) {
   progress_.keep(run_dir, over, [this](const LineMark& read_to) {
-    return wire::encode(KeptSamples{
+    return wire::encode(SamplesCopy{
         .mark = read_to, .offsets = offsets_, .bytes = bytes_, .steps = steps_, .flags = flags_});
   });
 }

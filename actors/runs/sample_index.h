@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/runs/kept_index.h"
+#include "actors/runs/index_progress.h"
 #include "runtime/base/result.h"
 
 namespace tandem::runs {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <source_location>
 
-#include "runtime/device/cuda_check.h"
+#include "runtime/device/cuda_functions.h"
 #include "runtime/device/stream.h"
 
 namespace tandem::kernels::cuda {

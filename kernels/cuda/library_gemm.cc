@@ -33,7 +33,7 @@
 #include "kernels/cuda/row_bands.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/rng.h"
-#include "runtime/device/cuda_check.h"
+#include "runtime/device/cuda_functions.h"
 
 namespace tandem::kernels::cuda {
 

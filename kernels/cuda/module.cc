@@ -2,6 +2,7 @@
 // another `abi` gets null instead of a table with other rows.
 #include "kernels/cuda/operators.h"
 #include "runtime/device/cuda_functions.h"
+#include "runtime/device/cuda_module.h"
 
 extern "C" [[gnu::visibility("default")]] const tandem::device::CudaModule* tandem_cuda_module(
     std::uint32_t abi) {

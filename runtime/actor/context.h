@@ -31,8 +31,8 @@ class Context {
   // One generator for the actor, in all of its incarnations; its seed is the executor's
   // draw_seed().
   virtual Rng& rng() = 0;
-  // The address of the incarnation that is running.
-  virtual const Address& self() const = 0;
+  // The incarnation that is running.
+  virtual const ActorId& self() const = 0;
 
   // `turn` runs in this actor's turn, at the earliest after `delay`. `turn` may capture the actor's
   // `this`: turns of an incarnation are dropped when that incarnation ends.
@@ -44,7 +44,7 @@ class Context {
   // Runs `down` in this actor's turn when the watched actor of the same System ends for good; a
   // restart is no end. If no such actor exists, or if the actor of that name is a later one, `down`
   // runs in the next turn with kNotFound.
-  virtual void monitor(const Address& watched,
+  virtual void monitor(const ActorId& watched,
                        std::function<void(Context&, const Error&)> down) = 0;
 
   // Ends this actor after the handler; the messages in its mailbox are dropped.

@@ -27,14 +27,6 @@
 
 namespace tandem::actor {
 
-// Names are "controller", "exchange/arith-1", "arith-1/rollout/0", "node/vm". Incarnation 0 stands
-// for the one that is running, whichever that is.
-struct Address {
-  std::string name;
-  Incarnation incarnation;
-  auto operator<=>(const Address&) const = default;
-};
-
 // The outcome of a tell. kAccepted says that the message lies in a mailbox or in the queue of a
 // link, not that it has been handled: the receiver may end before.
 enum class Delivery {
@@ -72,7 +64,7 @@ template <class Inbox>
 class Ref {
  public:
   Ref() = default;
-  Ref(Address address, std::shared_ptr<Target<Inbox>> target)
+  Ref(ActorId address, std::shared_ptr<Target<Inbox>> target)
       : address_(std::move(address)), target_(std::move(target)) {}
 
   // Never blocks. Messages of one sender to one receiver are handled in the order of their tells
@@ -80,8 +72,9 @@ class Ref {
   [[nodiscard]] Delivery tell(Inbox message) const {
     return target_ ? target_->post(std::move(message)) : Delivery::kGone;
   }
-  // The address at the time when the Ref was made: a restart of the actor does not change it.
-  const Address& address() const { return address_; }
+  // The receiver, in the incarnation that it had when the Ref was made: a restart of the actor does
+  // not change it.
+  const ActorId& address() const { return address_; }
   // The largest encoding of one message; a larger message is kTooLarge.
   std::uint64_t bytes_max() const { return target_ ? target_->bytes_max() : kBytesUnlimited; }
   // The Error for a message that is kTooLarge: kInvalid, with the type of the message, its bytes
@@ -92,7 +85,7 @@ class Ref {
   explicit operator bool() const { return target_ != nullptr; }
 
  private:
-  Address address_;
+  ActorId address_;
   std::shared_ptr<Target<Inbox>> target_;
 };
 

@@ -25,7 +25,7 @@ class CellContext final : public Context {
 
   Time now() const override { return cell_.executor_.now(); }
   Rng& rng() override { return cell_.rng_; }
-  const Address& self() const override { return cell_.address_; }
+  const ActorId& self() const override { return cell_.address_; }
 
   // The executor's timer runs outside the actor: it only posts the turn, by the poster of this
   // incarnation.
@@ -36,13 +36,13 @@ class CellContext final : public Context {
   }
   void cancel(TimerId timer) override { cell_.executor_.cancel(timer); }
 
-  void monitor(const Address& watched, std::function<void(Context&, const Error&)> down) override {
+  void monitor(const ActorId& watched, std::function<void(Context&, const Error&)> down) override {
     auto told = [post = turn_poster(), down = std::move(down)](const Error& reason) {
       post([down, reason](Context& cx) { down(cx, reason); });
     };
     const auto cell = cell_.system_.find(watched.name);
-    // A restart is not an end: an address of any incarnation of this cell means the cell. An
-    // address from before born_ means an earlier cell of the same name, which has ended.
+    // A restart is not an end: any incarnation of this cell means the cell. An incarnation from
+    // before born_ means an earlier cell of the same name, which has ended.
     if (cell && (watched.incarnation.value == 0 || watched.incarnation >= cell->born_))
       cell->monitor(std::move(told));
     else
@@ -70,7 +70,7 @@ class CellContext final : public Context {
   CellBase& cell_;
 };
 
-CellBase::CellBase(System& system, Executor& executor, Address address, SpawnOptions options)
+CellBase::CellBase(System& system, Executor& executor, ActorId address, SpawnOptions options)
     : system_(system),
       executor_(executor),
       born_(address.incarnation),
@@ -152,7 +152,7 @@ void CellBase::monitor(std::function<void(const Error&)> down) {
   down(end_reason_);
 }
 
-Address CellBase::address() const {
+ActorId CellBase::address() const {
   const std::lock_guard lock(mutex_);
   return address_;
 }
@@ -251,7 +251,7 @@ void CellBase::finish(Error reason) {
 
 }  // namespace detail
 
-System::System(Executor& executor, std::function<void(const Address&, const Error&)> on_failure)
+System::System(Executor& executor, std::function<void(const ActorId&, const Error&)> on_failure)
     : executor_(executor), on_failure_(std::move(on_failure)) {}
 
 System::~System() {

@@ -51,7 +51,7 @@ class CellContext;
 // The part of a cell that does not depend on the actor's type: turns, asks, restarts and the end.
 class CellBase : public Cell {
  public:
-  CellBase(System& system, Executor& executor, Address address, SpawnOptions options);
+  CellBase(System& system, Executor& executor, ActorId address, SpawnOptions options);
   // The executor's entry: handles messages, then restarts or ends the actor where a handler asked
   // for that, and decides whether the cell stays runnable.
   bool run(int messages_max) override;
@@ -65,7 +65,7 @@ class CellBase : public Cell {
   // Destroys the actor without telling monitors: its System is being destroyed, and the executor
   // has stopped.
   void abandon();
-  Address address() const;
+  ActorId address() const;
 
  protected:
   // Either a turn or an ask that has been answered, for one incarnation (0: for any).
@@ -94,7 +94,7 @@ class CellBase : public Cell {
   const Incarnation born_;  // the first incarnation of this cell
   // Written under mutex_ by the thread that runs the cell, at a restart: that thread reads it
   // without the mutex, all others with it.
-  Address address_;
+  ActorId address_;
   const SpawnOptions options_;
 
   mutable std::mutex mutex_;
@@ -137,7 +137,7 @@ template <Actor A>
 class TypedCell final : public CellBase, public Target<typename A::Inbox> {
  public:
   using Inbox = typename A::Inbox;
-  TypedCell(System& system, Executor& executor, Address address, SpawnOptions options,
+  TypedCell(System& system, Executor& executor, ActorId address, SpawnOptions options,
             std::function<std::unique_ptr<A>()> factory)
       : CellBase(system, executor, std::move(address), options), factory_(std::move(factory)) {}
 
@@ -197,7 +197,7 @@ class System {
   // failure and was not restarted, before its monitors; it may be empty in tests. The executor must
   // outlive the System, and must have stopped before the System is destroyed: the destructor
   // destroys the actors. Refs may outlive the System and answer kGone then.
-  System(Executor& executor, std::function<void(const Address&, const Error&)> on_failure);
+  System(Executor& executor, std::function<void(const ActorId&, const Error&)> on_failure);
   ~System();
   System(const System&) = delete;
   System& operator=(const System&) = delete;
@@ -208,7 +208,7 @@ class System {
   template <Actor A>
   Ref<typename A::Inbox> spawn(std::string name, std::function<std::unique_ptr<A>()> factory,
                                SpawnOptions options = {}) {
-    Address address{std::move(name), next_incarnation()};
+    ActorId address{std::move(name), next_incarnation()};
     auto cell = std::make_shared<detail::TypedCell<A>>(*this, executor_, address, options,
                                                        std::move(factory));
     add(cell);
@@ -232,7 +232,7 @@ class System {
   std::shared_ptr<detail::CellBase> find(const std::string& name) const;
 
   Executor& executor_;
-  const std::function<void(const Address&, const Error&)> on_failure_;
+  const std::function<void(const ActorId&, const Error&)> on_failure_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<detail::CellBase>> cells_;  // guarded by mutex_
   std::uint64_t incarnations_ = 0;                                  // guarded by mutex_

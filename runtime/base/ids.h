@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace tandem {
 
@@ -20,6 +21,17 @@ using GroupId = Id<struct GroupTag>;              // one prompt and its n trajec
 using StepId = Id<struct StepTag, std::int64_t>;  // step s trains at version s and produces s+1
 // One start of an actor, by a number that is never used again; 0 stands for no start, or for any.
 using Incarnation = Id<struct IncarnationTag>;
+// One incarnation of an actor, or of a process that speaks for it. Names are "controller",
+// "exchange/arith-1", "arith-1/rollout/0", "node/vm". As a destination incarnation 0 stands for the
+// one that is running, whichever that is.
+struct ActorId {
+  std::string name;
+  Incarnation incarnation;
+  auto operator<=>(const ActorId&) const = default;
+};
+inline std::string to_string(const ActorId& id) {  // "arith-1/rollout/0#3"
+  return id.name + "#" + std::to_string(id.incarnation.value);
+}
 // One start of the controller of a TANDEM_HOME; grows with each start.
 using Epoch = Id<struct EpochTag>;
 

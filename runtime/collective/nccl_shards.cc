@@ -298,7 +298,7 @@ Result<std::unique_ptr<ShardExchange>> make_nccl_shards(NcclShardsConfig config)
   for (device::Buffer& room : staging) {
     auto made =
         device::Buffer::allocate(static_cast<std::size_t>(floats) * sizeof(float),
-                                 "received pieces of gradients", operand_place(config.device));
+                                 "received pieces of gradients", operand_memory(config.device));
     if (!made) return made.error();
     room = std::move(*made);
   }

@@ -4,8 +4,8 @@
 
 namespace tandem::device {
 
-Result<Arena> Arena::allocate(Manifest manifest, const char* purpose, Place place) {
-  Result<Buffer> buffer = Buffer::allocate(manifest.bytes_total, purpose, place);
+Result<Arena> Arena::allocate(Manifest manifest, const char* purpose, MemoryKind kind) {
+  Result<Buffer> buffer = Buffer::allocate(manifest.bytes_total, purpose, kind);
   if (!buffer) return buffer.error();
   Arena arena;
   arena.manifest_ = std::move(manifest);

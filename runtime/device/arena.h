@@ -16,8 +16,9 @@ namespace tandem::device {
 class Arena {
  public:
   Arena() = default;
-  // Allocates the block in `place`; `purpose` and errors as of Buffer::allocate().
-  static Result<Arena> allocate(Manifest manifest, const char* purpose, Place place = Place::kHost);
+  // Allocates the block in memory of `kind`; `purpose` and errors as of Buffer::allocate().
+  static Result<Arena> allocate(Manifest manifest, const char* purpose,
+                                MemoryKind kind = MemoryKind::kHost);
 
   const Manifest& manifest() const { return manifest_; }
   std::span<std::byte> bytes() const { return buffer_.bytes(); }  // host memory only

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/device/cuda_check.h"
+#include "runtime/device/cuda_module.h"
 
 namespace tandem::device {
 

@@ -1,6 +1,6 @@
-// One allocator per place, chosen by block(). Every allocator returns zeroed memory: mmap does so
-// by itself, the others clear. release() must undo exactly the allocation that was made, so it
-// repeats the choice between mmap and malloc by the same size, kMappedBytesMin.
+// One allocator per kind of memory, chosen by block(). Every allocator returns zeroed memory: mmap
+// does so by itself, the others clear. release() must undo exactly the allocation that was made, so
+// it repeats the choice between mmap and malloc by the same size, kMappedBytesMin.
 #include "runtime/device/memory.h"
 
 #include <sys/mman.h>
@@ -25,8 +25,8 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // raises at the same moment is kept: the exchange loop only ever raises it.
 std::atomic<std::size_t> host_bytes_now = 0, host_bytes_peak = 0;
 
-void count_allocated(Place place, std::size_t bytes) {
-  if (place == Place::kDevice) return;
+void count_allocated(MemoryKind kind, std::size_t bytes) {
+  if (kind == MemoryKind::kDevice) return;
   const std::size_t now = host_bytes_now.fetch_add(bytes) + bytes;
   std::size_t peak = host_bytes_peak.load();
   while (peak < now && !host_bytes_peak.compare_exchange_weak(peak, now)) continue;
@@ -83,63 +83,63 @@ Result<std::byte*> device_block(std::size_t bytes, const char* purpose) {
   return static_cast<std::byte*>(memory);
 }
 
-Result<std::byte*> block(Place place, std::size_t bytes, const char* purpose) {
-  switch (place) {
-    case Place::kHost:
+Result<std::byte*> block(MemoryKind kind, std::size_t bytes, const char* purpose) {
+  switch (kind) {
+    case MemoryKind::kHost:
       return host_block(bytes, purpose);
-    case Place::kPinned:
+    case MemoryKind::kPinned:
       return pinned_block(bytes, purpose);
-    case Place::kDevice:
+    case MemoryKind::kDevice:
       return device_block(bytes, purpose);
   }
   CHECK(false);
 }
 
-void release(Place place, std::byte* data, std::size_t size) {
+void release(MemoryKind kind, std::byte* data, std::size_t size) {
   if (data == nullptr) return;
-  if (place != Place::kDevice) host_bytes_now.fetch_sub(size);
-  switch (place) {
-    case Place::kHost:
+  if (kind != MemoryKind::kDevice) host_bytes_now.fetch_sub(size);
+  switch (kind) {
+    case MemoryKind::kHost:
       if (size >= kMappedBytesMin) {
         ::munmap(data, size);
       } else {
         std::free(data);
       }
       return;
-    case Place::kPinned:
+    case MemoryKind::kPinned:
       return cuda_module().value()->release_pinned(data);
-    case Place::kDevice:
+    case MemoryKind::kDevice:
       return cuda_module().value()->release(data);
   }
 }
 
 }  // namespace
 
-Result<Buffer> Buffer::allocate(std::size_t bytes, const char* purpose, Place place) {
+Result<Buffer> Buffer::allocate(std::size_t bytes, const char* purpose, MemoryKind kind) {
   Buffer buffer;
-  buffer.place_ = place;
+  buffer.kind_ = kind;
   if (bytes == 0) return buffer;
-  const Result<std::byte*> memory = block(place, bytes, purpose);
+  const Result<std::byte*> memory = block(kind, bytes, purpose);
   if (!memory) return memory.error();
   buffer.data_ = *memory;
   buffer.size_ = bytes;
-  count_allocated(place, bytes);
+  count_allocated(kind, bytes);
   return buffer;
 }
 
-Buffer::~Buffer() { release(place_, data_, size_); }
+Buffer::~Buffer() { release(kind_, data_, size_); }
 
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      place_(other.place_) {}
+      kind_(other.kind_) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this != &other) {
-    release(place_, data_, size_);
+    release(kind_, data_, size_);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
-    place_ = other.place_;
+    kind_ = other.kind_;
   }
   return *this;
 }

@@ -1,5 +1,5 @@
 // An owned block of memory on a device: zeroed, aligned to kAlignmentBytes, movable, freed by the
-// destructor. The place of a block is a value of the object; only access from the host needs host
+// destructor. The kind of a block is a value of the object; only access from the host needs host
 // memory.
 //
 // On a CPU, blocks of kMappedBytesMin bytes or more are mapped one by one (with transparent huge
@@ -31,18 +31,18 @@ constexpr std::size_t align_up(std::size_t bytes) {
 inline constexpr std::size_t kGpuReserveBytes = std::size_t{1} << 30;
 
 // The memory in which a block lies.
-enum class Place : std::uint8_t {
+enum class MemoryKind : std::uint8_t {
   kHost,
   kPinned,  // host memory that a GPU copies from and to while the host goes on
   kDevice,  // a GPU's
 };
 
-// The places of a device's operands, and of the host's side of copies to and from the device.
-constexpr Place operand_place(DeviceKind device) {
-  return device == DeviceKind::kCpu ? Place::kHost : Place::kDevice;
+// The memory of a device's operands, and of the host's side of copies to and from the device.
+constexpr MemoryKind operand_memory(DeviceKind device) {
+  return device == DeviceKind::kCpu ? MemoryKind::kHost : MemoryKind::kDevice;
 }
-constexpr Place staging_place(DeviceKind device) {
-  return device == DeviceKind::kCpu ? Place::kHost : Place::kPinned;
+constexpr MemoryKind staging_memory(DeviceKind device) {
+  return device == DeviceKind::kCpu ? MemoryKind::kHost : MemoryKind::kPinned;
 }
 
 class Buffer {
@@ -52,30 +52,30 @@ class Buffer {
   // pinned memory, is kOutOfMemory with the bytes that were asked and that were free; a failed
   // allocation of plain host memory is kFailed. A block of 0 bytes has no address.
   static Result<Buffer> allocate(std::size_t bytes, const char* purpose,
-                                 Place place = Place::kHost);
+                                 MemoryKind kind = MemoryKind::kHost);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
-  Place place() const { return place_; }
+  MemoryKind kind() const { return kind_; }
   // The block as the host reads and writes it. A kDevice block has no such view (CHECKed).
   std::span<std::byte> bytes() const {
-    CHECK(place_ != Place::kDevice);
+    CHECK(kind_ != MemoryKind::kDevice);
     return {data_, size_};
   }
   // The block as elements of T, as many as fit. A kDevice block is refused as well (CHECKed).
   template <class T>
   std::span<T> as() const {
-    CHECK(place_ != Place::kDevice);
+    CHECK(kind_ != MemoryKind::kDevice);
     return {reinterpret_cast<T*>(data_), size_ / sizeof(T)};
   }
 
  private:
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  Place place_ = Place::kHost;
+  MemoryKind kind_ = MemoryKind::kHost;
 };
 
 // Bytes of host memory (kHost, kPinned) that this process holds in blocks at present, and the most

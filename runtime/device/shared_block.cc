@@ -6,7 +6,7 @@
 namespace tandem::device {
 
 Result<BlockName> share(const Buffer& block) {
-  CHECK(block.place() == Place::kDevice);
+  CHECK(block.kind() == MemoryKind::kDevice);
   BlockName name{};
   if (const char* why = cuda_module().value()->ipc_export(block.data(), name.handle.data()))
     return Error{.code = ErrorCode::kInfeasible,

@@ -16,11 +16,11 @@ Result<Staged> Staged::allocate(std::size_t bytes, const char* purpose, DeviceKi
   staged.size_ = bytes;
   staged.stride_ = (bytes + kSideAlignment - 1) / kSideAlignment * kSideAlignment;
   staged.moved_.resize(sides);
-  Result<Buffer> host = Buffer::allocate(staged.stride_ * sides, purpose, staging_place(device));
+  Result<Buffer> host = Buffer::allocate(staged.stride_ * sides, purpose, staging_memory(device));
   if (!host) return host.error();
   staged.host_ = *std::move(host);
   if (device == DeviceKind::kCpu) return staged;
-  Result<Buffer> there = Buffer::allocate(bytes, purpose, operand_place(device));
+  Result<Buffer> there = Buffer::allocate(bytes, purpose, operand_memory(device));
   if (!there) return there.error();
   staged.device_ = *std::move(there);
   return staged;

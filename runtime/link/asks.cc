@@ -11,7 +11,7 @@ constexpr std::size_t kSpareNodesMax = 8'192;  // after a burst the rest is free
 
 }  // namespace
 
-std::uint64_t Asks::await(const std::shared_ptr<const actor::Address>& to, Asker asker) {
+std::uint64_t Asks::await(const std::shared_ptr<const ActorId>& to, Asker asker) {
   std::optional<Waiting> oldest;
   std::uint64_t ask = 0;
   {

@@ -24,10 +24,6 @@
 #include "runtime/link/session.h"
 #include "runtime/wire/codec.h"
 
-namespace tandem::actor {
-TANDEM_WIRE(Address, name, incarnation)
-}  // namespace tandem::actor
-
 namespace tandem::link {
 
 // The way to a peer: hands one frame to the link and says whether the link took it. Cheap to copy.
@@ -54,7 +50,7 @@ inline constexpr std::size_t kAsksMax = 65'536;
 
 // The beginning of every parcel; the body of the message, or of the answer, follows it.
 struct ParcelHead {
-  actor::Address to;      // the receiver of a message; incarnation 0: any incarnation of that name
+  ActorId to;             // the receiver of a message; incarnation 0: any incarnation of that name
   std::uint64_t ask = 0;  // the number of an ask, or 0
   std::uint64_t answers = 0;  // the number of the ask that this answers, or 0
 };
@@ -73,7 +69,7 @@ class Asks {
     void (*hear)(void* who, Result<wire::WireReader*> answer) = nullptr;
   };
   // Remembers an ask to `to` and returns its number, from 1, which travels in ParcelHead::ask.
-  std::uint64_t await(const std::shared_ptr<const actor::Address>& to, Asker asker);
+  std::uint64_t await(const std::shared_ptr<const ActorId>& to, Asker asker);
   // The question was not sent, so no answer can come; `hear` is not called.
   void forget(std::uint64_t ask);
   // Delivers an answer to its asker. False: no such ask waits, for example because it has ended.
@@ -83,7 +79,7 @@ class Asks {
 
  private:
   struct Waiting {
-    std::shared_ptr<const actor::Address> to;
+    std::shared_ptr<const ActorId> to;
     Asker asker;
     void hear(Result<wire::WireReader*> answer) const {
       if (asker.who) asker.hear(asker.who.get(), std::move(answer));

@@ -34,9 +34,9 @@ std::string inbox_name(const std::string& actor, const std::string& schema_hash)
   return actor + kInboxMark + schema_hash + ")";
 }
 
-void Forwarder::up(const PeerId& peer) { peers_[peer.name] = peer.incarnation; }
+void Forwarder::up(const ActorId& peer) { peers_[peer.name] = peer.incarnation; }
 
-void Forwarder::down(const PeerId& peer) {
+void Forwarder::down(const ActorId& peer) {
   const auto known = peers_.find(peer.name);
   if (known != peers_.end() && known->second == peer.incarnation) peers_.erase(known);
   std::vector<UnderWay> unanswered;
@@ -50,7 +50,7 @@ void Forwarder::down(const PeerId& peer) {
       send_error(ask.asker, ask.ask, unreachable(peer.name, " ended before it answered"));
 }
 
-std::optional<Offer> Forwarder::offer(const PeerId& from, std::string_view frame) {
+std::optional<Offer> Forwarder::offer(const ActorId& from, std::string_view frame) {
   wire::WireReader in(frame, {});
   ParcelHead head;
   if (!decode_from(in, head)) return std::nullopt;  // RM-1 is the Directory's
@@ -64,11 +64,11 @@ std::optional<Offer> Forwarder::offer(const PeerId& from, std::string_view frame
   return question(from, head, in.rest());
 }
 
-Offer Forwarder::question(const PeerId& from, const ParcelHead& head, std::string_view body) {
+Offer Forwarder::question(const ActorId& from, const ParcelHead& head, std::string_view body) {
   const std::string actor = peer_of(head.to.name);
   const auto peer = peers_.find(actor);
   if (peer == peers_.end()) return refuse(from, head, unreachable(actor, " is not running"));
-  const PeerId to{actor, peer->second};
+  const ActorId to{actor, peer->second};
   ParcelHead onward{.to = head.to};
   if (head.ask != 0) onward.ask = remember(from, head, to);
   const Sent sent = send_(to, frame_of(onward, body));
@@ -91,7 +91,7 @@ Offer Forwarder::question(const PeerId& from, const ParcelHead& head, std::strin
   return refuse(from, head, unreachable(actor, " is gone"));
 }
 
-void Forwarder::answer(const PeerId& from, const ParcelHead& head, std::string_view body) {
+void Forwarder::answer(const ActorId& from, const ParcelHead& head, std::string_view body) {
   const auto found = asks_.find(head.answers);
   if (found == asks_.end() || found->second.asked != from) {
     ++counters_.unasked;
@@ -105,7 +105,7 @@ void Forwarder::answer(const PeerId& from, const ParcelHead& head, std::string_v
     log::warn("event=answer_lost from={} to={}", from.name, ask.asker.name);
 }
 
-Offer Forwarder::refuse(const PeerId& from, const ParcelHead& head, Error error) {
+Offer Forwarder::refuse(const ActorId& from, const ParcelHead& head, Error error) {
   if (log::worth_a_line(++counters_.refused))
     log::warn("event=parcel_refused from={} ask={} reason=\"{}\" refused={}", from.name, head.ask,
               error.message, counters_.refused);
@@ -113,7 +113,7 @@ Offer Forwarder::refuse(const PeerId& from, const ParcelHead& head, Error error)
   return Offer::kTaken;
 }
 
-void Forwarder::send_error(const PeerId& asker, std::uint64_t ask, Error error) {
+void Forwarder::send_error(const ActorId& asker, std::uint64_t ask, Error error) {
   std::string frame;
   wire::WireWriter out(frame);
   encode_to(out, ParcelHead{.answers = ask});
@@ -121,7 +121,8 @@ void Forwarder::send_error(const PeerId& asker, std::uint64_t ask, Error error) 
   (void)send_(asker, std::move(frame));
 }
 
-std::uint64_t Forwarder::remember(const PeerId& from, const ParcelHead& head, const PeerId& asked) {
+std::uint64_t Forwarder::remember(const ActorId& from, const ParcelHead& head,
+                                  const ActorId& asked) {
   const auto open = asked_by_.find(from);
   if (open != asked_by_.end() && open->second.size() >= asks_max_) {
     // Numbers grow, so the first one is the oldest.

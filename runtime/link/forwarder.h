@@ -43,32 +43,32 @@ struct ForwarderCounters {
 
 class Forwarder {
  public:
-  using Send = std::function<Sent(const PeerId& to, std::string frame)>;
+  using Send = std::function<Sent(const ActorId& to, std::string frame)>;
   static constexpr std::size_t kAsksMax = 8'192;
 
   explicit Forwarder(Send send, std::size_t asks_max = kAsksMax)
       : send_(std::move(send)), asks_max_(asks_max) {}
 
-  void up(const PeerId& peer);
-  void down(const PeerId& peer);
+  void up(const ActorId& peer);
+  void down(const ActorId& peer);
   // Takes a parcel that is for another peer. nullopt: it is for this process (Directory::deliver).
-  std::optional<Offer> offer(const PeerId& from, std::string_view frame);
+  std::optional<Offer> offer(const ActorId& from, std::string_view frame);
   const ForwarderCounters& counters() const { return counters_; }
 
  private:
   struct UnderWay {
-    PeerId asker;
+    ActorId asker;
     std::uint64_t ask = 0;  // the asker's own number
-    PeerId asked;
+    ActorId asked;
   };
   using Asks = std::map<std::uint64_t, UnderWay>;
 
-  Offer question(const PeerId& from, const ParcelHead& head, std::string_view body);
-  void answer(const PeerId& from, const ParcelHead& head, std::string_view body);
+  Offer question(const ActorId& from, const ParcelHead& head, std::string_view body);
+  void answer(const ActorId& from, const ParcelHead& head, std::string_view body);
   // Tells the asker why its ask ends; a told message is only counted.
-  Offer refuse(const PeerId& from, const ParcelHead& head, Error error);
-  void send_error(const PeerId& asker, std::uint64_t ask, Error error);
-  std::uint64_t remember(const PeerId& from, const ParcelHead& head, const PeerId& asked);
+  Offer refuse(const ActorId& from, const ParcelHead& head, Error error);
+  void send_error(const ActorId& asker, std::uint64_t ask, Error error);
+  std::uint64_t remember(const ActorId& from, const ParcelHead& head, const ActorId& asked);
   UnderWay take(Asks::iterator found);
 
   const Send send_;
@@ -76,7 +76,7 @@ class Forwarder {
   std::map<std::string, Incarnation> peers_;  // the peers that are up
   Asks asks_;                                 // by the number under which they travel on
   // The numbers of asks, by asker; no set is empty.
-  std::map<PeerId, std::set<std::uint64_t>> asked_by_;
+  std::map<ActorId, std::set<std::uint64_t>> asked_by_;
   std::uint64_t last_ = 0;
   ForwarderCounters counters_;
 };

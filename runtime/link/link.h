@@ -42,14 +42,6 @@
 
 namespace tandem::link {
 
-struct PeerId {
-  std::string name;
-  Incarnation incarnation;
-  auto operator<=>(const PeerId&) const = default;
-};
-TANDEM_WIRE(PeerId, name, incarnation)
-std::string to_string(const PeerId& peer);  // "arith-1/rollout/0#3"
-
 // How a peer introduces itself. A server's incarnation is the epoch of its controller.
 struct Hello {
   std::string name;
@@ -90,9 +82,9 @@ enum class Offer {
 // The first three are required (CHECKed).
 struct LinkCallbacks {
   // A frame for the layer above, in order. It may be moved from where the answer is kTaken.
-  std::function<Offer(const PeerId&, std::string& frame)> on_parcel;
-  std::function<void(const PeerId&, const Hello&)> on_up;
-  std::function<void(const PeerId&, const Down&)>
+  std::function<Offer(const ActorId&, std::string& frame)> on_parcel;
+  std::function<void(const ActorId&, const Hello&)> on_up;
+  std::function<void(const ActorId&, const Down&)>
       on_down;  // client: kRefused may come before any up
   // Server: whether this peer is let in at all; the Error refuses it for good. Asked before an
   // earlier incarnation is taken down for it. Empty: every peer is let in.
@@ -120,7 +112,7 @@ struct LinkOptions {
 
 // A peer that is up, as of the moment of the question.
 struct PeerStatus {
-  PeerId peer;
+  ActorId peer;
   Hello hello;
   Time last_heard;          // when the last packet of any kind came
   ProgressReport progress;  // from the peer's last heartbeat, with `since` on this process's clock
@@ -150,12 +142,12 @@ class LinkServer {
   const std::vector<Endpoint>& endpoints() const;  // in the order of `at`
   const Endpoint& endpoint() const { return endpoints().front(); }
   // Sends to one incarnation: kGone if another one of that name, or none, is up. It never blocks.
-  Sent send(const PeerId& peer, std::string frame);
+  Sent send(const ActorId& peer, std::string frame);
   // Ends this incarnation of the peer for good: it is told not to come back, and refused if it
   // does.
-  void fence(const PeerId& peer);
+  void fence(const ActorId& peer);
   std::vector<PeerStatus> peers() const;
-  std::optional<PeerStatus> status(const PeerId& peer) const;
+  std::optional<PeerStatus> status(const ActorId& peer) const;
   LinkCounters counters() const;
   // Sends for at most `flush_within` until the peers have taken all accepted frames, says good-bye,
   // closes. False: the time ran out first. Callbacks may still come during that time; the closing

@@ -35,7 +35,7 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
   State(IoThread& io, Dial address, Hello hello, LinkOptions options, LinkCallbacks callbacks)
       : dial(std::move(address)),
         self(std::move(hello)),
-        route(to_string(PeerId{self.name, self.incarnation}) + "~" +
+        route(to_string(ActorId{self.name, self.incarnation}) + "~" +
               random_secret().substr(0, kNonceBytes)),
         traffic(io, std::move(options), std::move(callbacks)) {
     if (self.pid == 0) self.pid = getpid();
@@ -164,7 +164,7 @@ void LinkClient::State::take_fence(std::string_view packet) {
   if (!newer) return;
   if (newer->incarnation > self.incarnation) {
     give_up({.reason = Down::Reason::kFenced,
-             .error = {ErrorCode::kFailed, to_string(PeerId{self.name, self.incarnation}) +
+             .error = {ErrorCode::kFailed, to_string(ActorId{self.name, self.incarnation}) +
                                                " was fenced: this incarnation of it is over"}});
   } else if (server && *newer > server->session.key()) {
     down(Down::Reason::kSuperseded);
@@ -207,7 +207,7 @@ void LinkClient::State::give_up(Down reason) {
     was = std::exchange(server, nullptr);
     if (was) reason.frames_unsent = was->session.frames_queued();
   }
-  traffic.callbacks.on_down(was ? was->id : PeerId{}, reason);
+  traffic.callbacks.on_down(was ? was->id : ActorId{}, reason);
 }
 
 void LinkClient::State::tick(Time now) {

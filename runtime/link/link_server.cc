@@ -30,11 +30,11 @@ namespace {
 constexpr std::size_t kNamesMax = 65'536;  // names whose floor is remembered
 
 // "name#incarnation~nonce" or "name#incarnation".
-std::optional<PeerId> parse_route(std::string_view route) {
+std::optional<ActorId> parse_route(std::string_view route) {
   route = route.substr(0, route.rfind('~'));
   const auto mark = route.rfind('#');
   if (mark == std::string_view::npos) return std::nullopt;
-  PeerId peer{.name = std::string(route.substr(0, mark))};
+  ActorId peer{.name = std::string(route.substr(0, mark))};
   const char* const end = route.data() + route.size();
   const auto [stopped, failure] =
       std::from_chars(route.data() + mark + 1, end, peer.incarnation.value);
@@ -62,14 +62,14 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   void count(std::uint64_t LinkCounters::*counter);
   void up(std::string_view from, const Introduction& who, Time now);
   void down(std::shared_ptr<LinkPeer> peer, Down::Reason reason);
-  void fence_life(const PeerId& peer);
+  void fence_life(const ActorId& peer);
   void tick(Time now);
   void begin_close(Duration flush_within);
   void finish_close(bool flushed);
   bool all_flushed();
 
   Epoch epoch() const { return {self.incarnation.value}; }
-  std::shared_ptr<LinkPeer> find(const PeerId& peer) const {  // mutex held, or on the IoThread
+  std::shared_ptr<LinkPeer> find(const ActorId& peer) const {  // mutex held, or on the IoThread
     const auto found = names.find(peer.name);
     const bool up = found != names.end() && found->second.up && found->second.up->id == peer;
     return up ? found->second.up : nullptr;
@@ -163,7 +163,7 @@ void LinkServer::State::on_message(std::string_view from, std::string_view packe
 // A packet of a sender without a session: this server has not seen its introduction, or its
 // incarnation is over.
 void LinkServer::State::stranger(std::string_view from) {
-  const std::optional<PeerId> peer = parse_route(from);
+  const std::optional<ActorId> peer = parse_route(from);
   if (!peer) return count(&LinkCounters::packets_malformed);
   const auto name = names.find(peer->name);
   if (name != names.end() && peer->incarnation < name->second.floor) {
@@ -178,7 +178,7 @@ bool LinkServer::State::acceptable(std::string_view from, const Introduction& wh
   const Hello& hello = who.hello;
   // The routing id must name the same peer as the introduction, else one client could speak for
   // another.
-  if (parse_route(from) != PeerId{hello.name, hello.incarnation} ||
+  if (parse_route(from) != ActorId{hello.name, hello.incarnation} ||
       hello.opaque.size() > kHelloOpaqueBytesMax) {
     return false;
   }
@@ -210,7 +210,7 @@ bool LinkServer::State::acceptable(std::string_view from, const Introduction& wh
 // Logs the refusal, and tells the client never to come back as it is. Returns false, for
 // acceptable().
 bool LinkServer::State::refuse(std::string_view from, const Hello& hello, Error why) {
-  const std::string peer = to_string(PeerId{hello.name, hello.incarnation});
+  const std::string peer = to_string(ActorId{hello.name, hello.incarnation});
   log::warn("link refused peer={} reason=\"{}\"", peer, why.message);
   why.message = self.name + " refused " + peer + ": " + why.message;
   why.where = to_string(bound.front());
@@ -268,7 +268,7 @@ void LinkServer::State::down(std::shared_ptr<LinkPeer> peer, Down::Reason reason
   traffic.callbacks.on_down(peer->id, traffic.down(*peer, reason));
 }
 
-void LinkServer::State::fence_life(const PeerId& id) {
+void LinkServer::State::fence_life(const ActorId& id) {
   if (!traffic.socket) return;
   const Incarnation next{id.incarnation.value + 1};
   std::shared_ptr<LinkPeer> peer;
@@ -340,7 +340,7 @@ void LinkServer::start() {
 
 const std::vector<Endpoint>& LinkServer::endpoints() const { return state_->bound; }
 
-Sent LinkServer::send(const PeerId& id, std::string frame) {
+Sent LinkServer::send(const ActorId& id, std::string frame) {
   std::unique_lock lock(state_->traffic.mutex);
   const std::shared_ptr<LinkPeer> peer = state_->traffic.closing ? nullptr : state_->find(id);
   if (!peer) return Sent::kGone;
@@ -350,7 +350,7 @@ Sent LinkServer::send(const PeerId& id, std::string frame) {
   });
 }
 
-void LinkServer::fence(const PeerId& peer) {
+void LinkServer::fence(const ActorId& peer) {
   state_->traffic.io.post([state = state_, peer] { state->fence_life(peer); });
 }
 
@@ -361,7 +361,7 @@ std::vector<PeerStatus> LinkServer::peers() const {
   return all;
 }
 
-std::optional<PeerStatus> LinkServer::status(const PeerId& id) const {
+std::optional<PeerStatus> LinkServer::status(const ActorId& id) const {
   const std::lock_guard lock(state_->traffic.mutex);
   const auto peer = state_->find(id);
   if (!peer) return std::nullopt;

@@ -26,10 +26,6 @@ constexpr int kQueueMessages = 20'000;
 
 }  // namespace
 
-std::string to_string(const PeerId& peer) {
-  return peer.name + "#" + std::to_string(peer.incarnation.value);
-}
-
 const char* name(Down::Reason reason) {
   switch (reason) {
     case Down::Reason::kClosed:

@@ -64,7 +64,7 @@ struct LinkPeer {
         last_heard(now),
         progress_changed(now) {}
 
-  const PeerId id;
+  const ActorId id;
   const std::string route;  // its socket's routing id; empty: the server of a client
   const Hello hello;
 

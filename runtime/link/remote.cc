@@ -8,7 +8,7 @@ ParcelSender to_server(LinkClient& link) {
   return [&link](std::string frame) { return link.send(std::move(frame)); };
 }
 
-ParcelSender to_peer(LinkServer& link, PeerId peer) {
+ParcelSender to_peer(LinkServer& link, ActorId peer) {
   return [&link, peer = std::move(peer)](std::string frame) {
     return link.send(peer, std::move(frame));
   };
@@ -16,7 +16,7 @@ ParcelSender to_peer(LinkServer& link, PeerId peer) {
 
 namespace remote_detail {
 
-actor::Delivery send_to(const actor::Address& to, const ParcelSender& sender, std::string frame) {
+actor::Delivery send_to(const ActorId& to, const ParcelSender& sender, std::string frame) {
   switch (sender(std::move(frame))) {
     case Sent::kAccepted:
       return actor::Delivery::kAccepted;
@@ -31,8 +31,7 @@ actor::Delivery send_to(const actor::Address& to, const ParcelSender& sender, st
   return actor::Delivery::kGone;
 }
 
-Error too_large(const char* type, const actor::Address& to, std::uint64_t bytes,
-                std::uint64_t bytes_max) {
+Error too_large(const char* type, const ActorId& to, std::uint64_t bytes, std::uint64_t bytes_max) {
   return {ErrorCode::kInvalid,
           "a message " + std::string(type) + " takes " + std::to_string(bytes) +
               " bytes, and a link carries at most " + std::to_string(bytes_max) + " at once",
@@ -61,7 +60,7 @@ void Directory::withdraw(const std::string& name) {
   ports_.erase(found);
 }
 
-Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const PeerId& from) {
+Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const ActorId& from) {
   wire::WireReader in(frame, {});
   ParcelHead head;
   if (!decode_from(in, head)) {
@@ -76,8 +75,8 @@ Offer Directory::deliver(std::string_view frame, const ParcelSender& back, const
   return Offer::kTaken;
 }
 
-Offer Directory::deliver_to_port(const PeerId& from, const ParcelHead& head, wire::WireReader& body,
-                                 const ParcelSender& back) {
+Offer Directory::deliver_to_port(const ActorId& from, const ParcelHead& head,
+                                 wire::WireReader& body, const ParcelSender& back) {
   std::shared_ptr<const Port> port;
   {
     const std::lock_guard lock(mutex_);

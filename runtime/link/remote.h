@@ -2,9 +2,9 @@
 // write, and makes Refs to actors elsewhere. Telling such a Ref encodes the message into a parcel,
 // a frame of the link; the Directory at the other end decodes it and posts it to the port.
 //
-//   server: on_parcel = [&](const PeerId& from, std::string& frame) {
+//   server: on_parcel = [&](const ActorId& from, std::string& frame) {
 //             return directory.deliver(frame, to_peer(server, from)); }
-//   client: on_parcel = [&](const PeerId&, std::string& frame) {
+//   client: on_parcel = [&](const ActorId&, std::string& frame) {
 //             return directory.deliver(frame, to_server(client)); }
 //   on_down = directory.fail_asks(peer.name, down.error);
 //
@@ -44,11 +44,11 @@ namespace tandem::link {
 // A door decides whether `from` may send this message to the port; it is asked on the link's
 // thread, before the message is posted. The Error says what is wrong.
 template <class Inbox>
-using Door = std::function<Result<void>(const PeerId& from, const Inbox&)>;
+using Door = std::function<Result<void>(const ActorId& from, const Inbox&)>;
 
 // Senders over a link, which must outlive them.
 ParcelSender to_server(LinkClient& link);
-ParcelSender to_peer(LinkServer& link, PeerId peer);
+ParcelSender to_peer(LinkServer& link, ActorId peer);
 
 // Parcels and answers that went nowhere, since the Directory was made.
 struct RemoteCounters {
@@ -70,7 +70,7 @@ class Directory {
   template <class Inbox>
   void expose(const std::string& name, actor::Ref<Inbox> port, Door<Inbox> door = nullptr) {
     const Incarnation incarnation = port.address().incarnation;
-    const auto post = [port, door](const PeerId& from, wire::WireReader& body,
+    const auto post = [port, door](const ActorId& from, wire::WireReader& body,
                                    const Gate& gate) -> Result<actor::Delivery> {
       auto message = remote_detail::decode_message<Inbox>(
           body, gate, std::make_index_sequence<std::variant_size_v<Inbox>>());
@@ -85,20 +85,19 @@ class Directory {
   void withdraw(const std::string& name);
 
   // A Ref to an actor elsewhere. Nothing is checked here: whether the actor exists shows when the
-  // peer answers an ask, or counts an unknown port. `shown` is the address that errors name, where
-  // that of the port is not one for people.
+  // peer answers an ask, or counts an unknown port. `shown` is the actor that errors name, where
+  // the name of the port is not one for people.
   template <class Inbox>
-  actor::Ref<Inbox> remote(actor::Address to, ParcelSender sender,
-                           std::optional<actor::Address> shown = {}) {
-    actor::Address address = shown ? std::move(*shown) : to;
-    return actor::Ref<Inbox>(std::move(address),
+  actor::Ref<Inbox> remote(ActorId to, ParcelSender sender, std::optional<ActorId> shown = {}) {
+    ActorId named = shown ? std::move(*shown) : to;
+    return actor::Ref<Inbox>(std::move(named),
                              std::make_shared<remote_detail::RemoteTarget<Inbox>>(
                                  std::move(to), std::move(sender), asks_, frame_bytes_max_));
   }
 
   // Takes a parcel from a link. `back` leads to its sender; a door is asked about `from`. The
   // frame is only read, so that the link can offer it again after kLater.
-  Offer deliver(std::string_view frame, const ParcelSender& back, const PeerId& from = {});
+  Offer deliver(std::string_view frame, const ParcelSender& back, const ActorId& from = {});
 
   // Ends the asks that wait for an actor of this name, or all asks.
   void fail_asks(const std::string& to, const Error& error);
@@ -109,7 +108,7 @@ class Directory {
   using Gate = std::shared_ptr<remote_detail::AnswerGate>;
   // Decodes a body and posts the message, a type-erased expose(). An Error: the body did not
   // decode, or the door refused it.
-  using Post = std::function<Result<actor::Delivery>(const PeerId& from, wire::WireReader& body,
+  using Post = std::function<Result<actor::Delivery>(const ActorId& from, wire::WireReader& body,
                                                      const Gate& gate)>;
   struct Port {
     Incarnation incarnation;
@@ -117,7 +116,7 @@ class Directory {
     bool guarded = false;  // it has a door
   };
   void add(const std::string& name, Port port);
-  Offer deliver_to_port(const PeerId& from, const ParcelHead& head, wire::WireReader& body,
+  Offer deliver_to_port(const ActorId& from, const ParcelHead& head, wire::WireReader& body,
                         const ParcelSender& back);
   void refuse(const ParcelHead& head, const ParcelSender& back, Error error);
 

@@ -102,10 +102,9 @@ std::optional<Inbox> decode_message(wire::WireReader& in, const std::shared_ptr<
 }
 
 // Sends a parcel, and says in the words of a Ref how that ended.
-actor::Delivery send_to(const actor::Address& to, const ParcelSender& sender, std::string frame);
+actor::Delivery send_to(const ActorId& to, const ParcelSender& sender, std::string frame);
 // kInvalid, with the message's type, its size and the limit in bytes.
-Error too_large(const char* type, const actor::Address& to, std::uint64_t bytes,
-                std::uint64_t bytes_max);
+Error too_large(const char* type, const ActorId& to, std::uint64_t bytes, std::uint64_t bytes_max);
 
 // The name of a message's type for errors; of an ask that of its question.
 template <class M>
@@ -124,9 +123,9 @@ template <class Inbox>
 class RemoteTarget final : public actor::Target<Inbox> {
  public:
   // `to` is encoded into every parcel; `asks` and `sender` are shared with the Directory.
-  RemoteTarget(actor::Address to, ParcelSender sender, std::shared_ptr<Asks> asks,
+  RemoteTarget(ActorId to, ParcelSender sender, std::shared_ptr<Asks> asks,
                std::uint64_t frame_bytes_max)
-      : to_(std::make_shared<const actor::Address>(std::move(to))),
+      : to_(std::make_shared<const ActorId>(std::move(to))),
         sender_(std::move(sender)),
         asks_(std::move(asks)),
         frame_bytes_max_(frame_bytes_max) {}
@@ -158,8 +157,8 @@ class RemoteTarget final : public actor::Target<Inbox> {
  private:
   // Reserved for a parcel. Most messages are small, and are then allocated once.
   static constexpr std::size_t kFrameBytesUsual = 96;
-  // More than the numbers of an ask, the index and the array's own head can take, next to the
-  // address.
+  // More than the numbers of an ask, the index and the array's own head can take, next to
+  // `to_`.
   static constexpr std::uint64_t kBodyHeadBytesMax = 32;
 
   // Head, index and body: the whole parcel.
@@ -200,8 +199,8 @@ class RemoteTarget final : public actor::Target<Inbox> {
     return delivery;
   }
 
-  // Shared with the asks that wait for this address.
-  const std::shared_ptr<const actor::Address> to_;
+  // Shared with the asks that wait for this actor.
+  const std::shared_ptr<const ActorId> to_;
   const ParcelSender sender_;
   const std::shared_ptr<Asks> asks_;
   const std::uint64_t frame_bytes_max_;

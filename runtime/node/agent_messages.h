@@ -19,6 +19,10 @@
 
 namespace tandem::node {
 
+// The ports (runtime/link/remote.h) of an agent, and of the controller for all agents.
+inline constexpr const char* kAgentPort = "agent";
+inline constexpr const char* kAgentEventsPort = "controller/agents";
+
 TANDEM_WIRE_ENUM(MemoryKill, kNone, kProven, kHinted)
 
 // One process of one incarnation of an actor.

@@ -224,16 +224,16 @@ Result<void> DiskPublisher::write_version(PolicyVersion version, std::span<const
 
 // Keeps `slots` versions, `published` among them, or more if more are retained.
 Result<void> DiskPublisher::prune(PolicyVersion published) {
-  std::vector<VersionPlace> places;
+  std::vector<VersionSlot> slots;
   for (const PolicyVersion version : versions_in(config_.directory)) {
-    places.push_back({.version = version, .in_use = version == published});
+    slots.push_back({.version = version, .in_use = version == published});
   }
-  while (places.size() > static_cast<std::size_t>(config_.slots)) {
-    const auto victim = place_to_reuse(places, retained_, published);
+  while (slots.size() > static_cast<std::size_t>(config_.slots)) {
+    const auto victim = slot_to_reuse(slots, retained_, published);
     if (!victim) break;
-    const PolicyVersion version = *places[*victim].version;
+    const PolicyVersion version = *slots[*victim].version;
     if (auto done = remove_tree(version_directory(config_.directory, version)); !done) return done;
-    places.erase(places.begin() + static_cast<std::ptrdiff_t>(*victim));
+    slots.erase(slots.begin() + static_cast<std::ptrdiff_t>(*victim));
   }
   return write_latest(config_.directory);
 }

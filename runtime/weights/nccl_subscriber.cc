@@ -85,9 +85,9 @@ Result<void> SpareArena::prepare() {
   const std::lock_guard lock(mutex_);
   // The arena is allocated with the first epoch, and later epochs use it too.
   if (copies_) return {};
-  const device::Place place = operand_place(config_.broadcasting->device);
+  const device::MemoryKind kind = operand_memory(config_.broadcasting->device);
   auto arena = device::Buffer::allocate(config_.layout.arena_bytes,
-                                        "weights that are being broadcast", place);
+                                        "weights that are being broadcast", kind);
   if (!arena) return arena.error();
   auto copies = ReadBack::make(config_.broadcasting->device, config_.layout.arena_bytes);
   if (!copies) return copies.error();

@@ -13,8 +13,9 @@ Result<std::unique_ptr<ReadBack>> ReadBack::make(device::DeviceKind device,
                                                  std::size_t arena_bytes) {
   device::Buffer pinned;
   if (device == device::DeviceKind::kCuda) {
-    auto allocated = device::Buffer::allocate(std::min(arena_bytes, kReadBackBytes),
-                                              "weights that are read back", device::Place::kPinned);
+    auto allocated =
+        device::Buffer::allocate(std::min(arena_bytes, kReadBackBytes),
+                                 "weights that are read back", device::MemoryKind::kPinned);
     if (!allocated) return allocated.error();
     pinned = *std::move(allocated);
   }

@@ -4,22 +4,22 @@
 
 namespace tandem::weights {
 
-std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
-                                          std::optional<PolicyVersion> retained,
-                                          PolicyVersion publishing) {
+std::optional<std::size_t> slot_to_reuse(std::span<const VersionSlot> slots,
+                                         std::optional<PolicyVersion> retained,
+                                         PolicyVersion publishing) {
   std::optional<PolicyVersion> newest;
-  for (const VersionPlace& place : places) newest = std::max(newest, place.version);
+  for (const VersionSlot& slot : slots) newest = std::max(newest, slot.version);
   std::optional<std::size_t> lowest;
   std::optional<std::size_t> ahead;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i].in_use) continue;
-    if (!places[i].version) return i;
-    const PolicyVersion version = *places[i].version;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].in_use) continue;
+    if (!slots[i].version) return i;
+    const PolicyVersion version = *slots[i].version;
     const bool kept = version == newest || (retained && version >= *retained);
-    if (!kept && (!lowest || version < *places[*lowest].version)) lowest = i;
-    // `kept` does not restrict this choice: where all places are retained, a successor that went
+    if (!kept && (!lowest || version < *slots[*lowest].version)) lowest = i;
+    // `kept` does not restrict this choice: where all slots are retained, a successor that went
     // back to a checkpoint could not publish otherwise.
-    if (version > publishing && (!ahead || version > *places[*ahead].version)) ahead = i;
+    if (version > publishing && (!ahead || version > *slots[*ahead].version)) ahead = i;
   }
   return lowest ? lowest : ahead;
 }

@@ -1,5 +1,5 @@
-// Decides which place the next version goes to: a pure function of the versions in the places
-// (WT-2).
+// Decides which of a publisher's slots the next version goes to: a pure function of the versions in
+// the slots (WT-2).
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace tandem::weights {
 
-struct VersionPlace {
+struct VersionSlot {
   std::optional<PolicyVersion> version;  // none: no version is offered there
   bool in_use = false;                   // being copied by a subscriber
 };
 
-// The index of the place to overwrite; none if all places are in use or kept. Kept are the newest
-// version and all from `retained` on. The choice is, in this order: an empty place; the lowest
+// The index of the slot to overwrite; none if all slots are in use or kept. Kept are the newest
+// version and all from `retained` on. The choice is, in this order: an empty slot; the lowest
 // version that is not kept; the highest version later than `publishing`. The last kind belongs to a
 // publisher that went back to a checkpoint: it will come to those versions again, so they may go
 // although they are kept.
-std::optional<std::size_t> place_to_reuse(std::span<const VersionPlace> places,
-                                          std::optional<PolicyVersion> retained,
-                                          PolicyVersion publishing);
+std::optional<std::size_t> slot_to_reuse(std::span<const VersionSlot> slots,
+                                         std::optional<PolicyVersion> retained,
+                                         PolicyVersion publishing);
 
 }  // namespace tandem::weights

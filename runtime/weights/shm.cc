@@ -1,5 +1,5 @@
 // Publisher and subscriber of the slots in shared memory, without a server between them.
-// Publishing: choose a place (retention.h), claim its slot by making `sequence` odd, write, offer
+// Publishing: choose a slot (retention.h), claim it by making `sequence` odd, write, offer
 // the version, and make `sequence` even. Subscribing: pin the slot, copy and hash it in parts,
 // compare the checksum, unpin. Why a claim and a pin can never both succeed is explained in
 // shm_segment.h (WT-1, WT-2).
@@ -53,7 +53,7 @@ class ShmPublisher : public WeightPublisher {
  private:
   Result<std::size_t> claim(PolicyVersion version, Time deadline);
   bool try_claim(std::size_t slot);
-  std::vector<VersionPlace> places();
+  std::vector<VersionSlot> version_slots();
   bool pinned(std::size_t slot);
   std::string holders();
 
@@ -72,8 +72,8 @@ ShmPublisher::~ShmPublisher() {
   const Time deadline = steady_now() + kWithdrawWait;
   for (;;) {
     const std::uint32_t releases = header.releases;
-    const std::vector<VersionPlace> all = places();
-    if (std::ranges::none_of(all, [](const VersionPlace& place) { return place.in_use; })) return;
+    const std::vector<VersionSlot> all = version_slots();
+    if (std::ranges::none_of(all, [](const VersionSlot& slot) { return slot.in_use; })) return;
     const Time now = steady_now();
     if (now >= deadline) return;
     segment_->wait_for_release(releases, std::min(kLivenessProbe, deadline - now));
@@ -113,9 +113,9 @@ Result<std::size_t> ShmPublisher::claim(PolicyVersion version, Time deadline) {
   SegmentHeader& header = segment_->header();
   for (;;) {
     const std::uint32_t releases = header.releases;
-    const std::optional<std::size_t> slot = place_to_reuse(places(), retained_, version);
+    const std::optional<std::size_t> slot = slot_to_reuse(version_slots(), retained_, version);
     if (slot && try_claim(*slot)) return *slot;
-    if (slot) continue;  // pinned meanwhile: places() will say so
+    if (slot) continue;  // pinned meanwhile: version_slots() will say so
     const Time now = steady_now();
     if (now >= deadline) {
       return Error{.code = ErrorCode::kTimedOut,
@@ -150,8 +150,8 @@ bool ShmPublisher::pinned(std::size_t slot) {
   return false;
 }
 
-std::vector<VersionPlace> ShmPublisher::places() {
-  std::vector<VersionPlace> all(static_cast<std::size_t>(config_.slots));
+std::vector<VersionSlot> ShmPublisher::version_slots() {
+  std::vector<VersionSlot> all(static_cast<std::size_t>(config_.slots));
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i] = {.version = offered_version(segment_->header().slot[i]), .in_use = pinned(i)};
   }

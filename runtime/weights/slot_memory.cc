@@ -69,8 +69,9 @@ class GpuSlotWriter final : public SlotWriter {
                                                   const ShmSegment& segment) {
     std::vector<device::Buffer> blocks;
     for (std::size_t slot = 0; slot < static_cast<std::size_t>(config.slots); ++slot) {
-      Result<device::Buffer> block = device::Buffer::allocate(
-          config.layout.arena_bytes, "a published version of the weights", device::Place::kDevice);
+      Result<device::Buffer> block =
+          device::Buffer::allocate(config.layout.arena_bytes, "a published version of the weights",
+                                   device::MemoryKind::kDevice);
       if (!block) return block.error();
       const Result<device::BlockName> name = share(*block);
       if (!name) return name.error();

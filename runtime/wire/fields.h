@@ -19,6 +19,8 @@
 #include <cstddef>
 #include <tuple>
 
+#include "runtime/base/ids.h"
+
 namespace tandem::wire {
 
 // The fields of one struct: their names, for errors, and pointers to the members.
@@ -95,3 +97,8 @@ WireEnumerators(const char*, std::array<Enum, kCount>) -> WireEnumerators<Enum, 
     return ::tandem::wire::WireEnumerators{                                                  \
         #__VA_ARGS__, std::array{TANDEM_WIRE_EXPAND(TANDEM_WIRE_VALUE(Type, __VA_ARGS__))}}; \
   }
+
+// Most messages carry an ActorId, and runtime/base knows nothing of the wire.
+namespace tandem {
+TANDEM_WIRE(ActorId, name, incarnation)
+}  // namespace tandem

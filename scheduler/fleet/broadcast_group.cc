@@ -21,11 +21,11 @@ std::string broadcast_seconds(Duration time) {
   return buffer;
 }
 
-std::string names(const std::vector<BroadcastPeer>& peers) {
+std::string names(const std::vector<ActorId>& peers) {
   std::string text;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     if (i > 0) text += i + 1 == peers.size() ? " and " : ", ";
-    text += peers[i].actor;
+    text += peers[i].name;
   }
   return text;
 }
@@ -39,30 +39,30 @@ std::string nccl_text(int version) {  // for NCCL 2.9 or later
 
 }  // namespace
 
-bool BroadcastGroup::Group::has(const BroadcastPeer& peer) const {
+bool BroadcastGroup::Group::has(const ActorId& peer) const {
   return peer == learner || std::ranges::find(members, peer) != members.end();
 }
 
-std::vector<BroadcastPeer> BroadcastGroup::Group::absent() const {
-  std::vector<BroadcastPeer> peers;
-  for (const BroadcastPeer& member : members)
+std::vector<ActorId> BroadcastGroup::Group::absent() const {
+  std::vector<ActorId> peers;
+  for (const ActorId& member : members)
     if (!joined.contains(member)) peers.push_back(member);
   if (!joined.contains(learner)) peers.push_back(learner);
   return peers;
 }
 
-BroadcastGroup::Actor* BroadcastGroup::find(const BroadcastPeer& peer) {
+BroadcastGroup::Actor* BroadcastGroup::find(const ActorId& peer) {
   if (learner_ && learner_->peer == peer) return &*learner_;
-  const auto found = members_.find(peer.actor);
+  const auto found = members_.find(peer.name);
   return found != members_.end() && found->second.peer == peer ? &found->second : nullptr;
 }
 
-void BroadcastGroup::learner_up(const BroadcastPeer& learner, int nccl_version) {
-  const auto ended = ended_.find(learner.actor);
+void BroadcastGroup::learner_up(const ActorId& learner, int nccl_version) {
+  const auto ended = ended_.find(learner.name);
   if (ended != ended_.end() && ended->second == learner.incarnation) return;
   if (learner_ && learner_->peer == learner) return;
   // A copy of the name: gone() destroys the learner that holds it.
-  if (learner_) gone(std::string(learner_->peer.actor));
+  if (learner_) gone(std::string(learner_->peer.name));
   learner_ = Actor{.peer = learner, .nccl_version = nccl_version};
   // The new learner clears all blame: it may itself have been the cause.
   for (auto& [name, member] : members_) {
@@ -74,31 +74,31 @@ void BroadcastGroup::learner_up(const BroadcastPeer& learner, int nccl_version) 
   backoff_until_ = {};
 }
 
-void BroadcastGroup::member_up(const BroadcastPeer& member, int nccl_version) {
-  const auto ended = ended_.find(member.actor);
+void BroadcastGroup::member_up(const ActorId& member, int nccl_version) {
+  const auto ended = ended_.find(member.name);
   if (ended != ended_.end() && ended->second == member.incarnation) return;
-  const auto found = members_.find(member.actor);
+  const auto found = members_.find(member.name);
   if (found != members_.end() && found->second.peer == member) return;
-  if (found != members_.end()) gone(member.actor);
-  members_.insert_or_assign(member.actor, Actor{.peer = member, .nccl_version = nccl_version});
+  if (found != members_.end()) gone(member.name);
+  members_.insert_or_assign(member.name, Actor{.peer = member, .nccl_version = nccl_version});
 }
 
-void BroadcastGroup::forget(const BroadcastPeer& peer) {
+void BroadcastGroup::forget(const ActorId& peer) {
   // An event that was sent before the end may arrive after it: `ended_` keeps it from reviving the
   // actor.
-  ended_[peer.actor] = peer.incarnation;
+  ended_[peer.name] = peer.incarnation;
   if (learner_ && learner_->peer == peer)
     learner_.reset();
   else
-    members_.erase(peer.actor);
+    members_.erase(peer.name);
   std::erase_if(leaves_, [&](const LeaveOrder& leave) { return leave.to == peer; });
 }
 
 void BroadcastGroup::gone(const std::string& actor) {
   const auto found = members_.find(actor);
-  const bool learner = learner_ && learner_->peer.actor == actor;
+  const bool learner = learner_ && learner_->peer.name == actor;
   if (!learner && found == members_.end()) return;
-  const BroadcastPeer peer = learner ? learner_->peer : found->second.peer;
+  const ActorId peer = learner ? learner_->peer : found->second.peer;
   // The actor is forgotten first, so that end() queues no Leave for it (BG-5).
   forget(peer);
   const std::string why = (learner ? "the learner " : "") + actor + " is gone";
@@ -109,14 +109,14 @@ void BroadcastGroup::gone(const std::string& actor) {
 }
 
 void BroadcastGroup::leaves(const std::string& actor) {
-  if (learner_ && learner_->peer.actor == actor) learner_->leaves = true;
+  if (learner_ && learner_->peer.name == actor) learner_->leaves = true;
   const auto found = members_.find(actor);
   if (found != members_.end()) found->second.leaves = true;
 }
 
 // Asks the ranks that were asked into it to leave, those whose incarnation goes on.
 void BroadcastGroup::end(std::optional<Group>& group, const std::string& why) {
-  const auto leave = [&](const BroadcastPeer& peer) {
+  const auto leave = [&](const ActorId& peer) {
     if (find(peer)) leaves_.push_back({.to = peer, .epoch = group->number, .why = why});
   };
   leave(group->learner);
@@ -127,12 +127,12 @@ void BroadcastGroup::end(std::optional<Group>& group, const std::string& why) {
   group.reset();
 }
 
-void BroadcastGroup::opened(const BroadcastPeer& from, std::uint64_t epoch) {
+void BroadcastGroup::opened(const ActorId& from, std::uint64_t epoch) {
   if (!forming_ || forming_->number != epoch || forming_->learner != from) return;
   if (forming_->phase == Phase::kOpening) forming_->phase = Phase::kInviting;
 }
 
-void BroadcastGroup::joined(const BroadcastPeer& from, std::uint64_t epoch) {
+void BroadcastGroup::joined(const ActorId& from, std::uint64_t epoch) {
   if (!forming_ || forming_->number != epoch || !forming_->has(from)) return;
   if (forming_->phase != Phase::kInviting && forming_->phase != Phase::kJoining) return;
   // The learner joins when it has opened, perhaps before any member was invited.
@@ -141,7 +141,7 @@ void BroadcastGroup::joined(const BroadcastPeer& from, std::uint64_t epoch) {
     forming_->phase = Phase::kJoined;
 }
 
-void BroadcastGroup::in_use(const BroadcastPeer& from, std::uint64_t epoch) {
+void BroadcastGroup::in_use(const ActorId& from, std::uint64_t epoch) {
   if (!forming_ || forming_->number != epoch || forming_->learner != from) return;
   if (forming_->phase != Phase::kSwitching) return;
   previous_.reset();
@@ -154,7 +154,7 @@ void BroadcastGroup::in_use(const BroadcastPeer& from, std::uint64_t epoch) {
   in_use_->phase = Phase::kInUse;
   in_use_->joined.clear();
   learner_->proven = true;
-  for (const BroadcastPeer& peer : in_use_->members) {
+  for (const ActorId& peer : in_use_->members) {
     Actor& member = *find(peer);
     member.proven = true;
     member.noticed = member.failures = 0;
@@ -164,9 +164,9 @@ void BroadcastGroup::in_use(const BroadcastPeer& from, std::uint64_t epoch) {
   backoff_until_ = {};
 }
 
-void BroadcastGroup::failed(const BroadcastPeer& from, std::uint64_t epoch, const std::string& why,
+void BroadcastGroup::failed(const ActorId& from, std::uint64_t epoch, const std::string& why,
                             Time now) {
-  const std::string reason = from.actor + " failed in " + epoch_text(epoch) + ": " + why;
+  const std::string reason = from.name + " failed in " + epoch_text(epoch) + ": " + why;
   const auto is = [&](const std::optional<Group>& group) {
     return group && group->number == epoch && group->has(from);
   };
@@ -184,7 +184,7 @@ void BroadcastGroup::failed(const BroadcastPeer& from, std::uint64_t epoch, cons
   }
 }
 
-void BroadcastGroup::left(const BroadcastPeer& from, std::uint64_t epoch) {
+void BroadcastGroup::left(const ActorId& from, std::uint64_t epoch) {
   if (Actor* const actor = find(from)) actor->owes.erase(epoch);
   if (previous_ && previous_->number == epoch) previous_->joined.insert(from);
 }
@@ -199,16 +199,16 @@ void BroadcastGroup::count_failure(Time now) {
 
 // Records an epoch that did not form. `noticed` are the ranks that failed first or did not join.
 // See Blame in the header.
-void BroadcastGroup::blame(std::vector<BroadcastPeer> noticed, const std::string& why) {
+void BroadcastGroup::blame(std::vector<ActorId> noticed, const std::string& why) {
   if (forming_->phase <= Phase::kInviting) return;  // no member was asked
   failed_epoch_ = forming_->number;
-  for (const BroadcastPeer& peer : noticed) ++find(peer)->noticed;
+  for (const ActorId& peer : noticed) ++find(peer)->noticed;
   std::vector<Actor*> unproven;
-  for (const BroadcastPeer& peer : forming_->members)
+  for (const ActorId& peer : forming_->members)
     if (Actor* const member = find(peer); !member->proven) unproven.push_back(member);
   if (unproven.empty()) {  // one that worked before no longer does: all must prove themselves again
     learner_->proven = false;
-    for (const BroadcastPeer& peer : forming_->members) find(peer)->proven = false;
+    for (const ActorId& peer : forming_->members) find(peer)->proven = false;
     tried_max_ = std::max<std::size_t>(1, forming_->members.size() / 2);
     return;
   }
@@ -240,8 +240,8 @@ bool BroadcastGroup::changed() const {
   });
 }
 
-std::vector<BroadcastPeer> BroadcastGroup::choose() const {
-  std::vector<BroadcastPeer> chosen;
+std::vector<ActorId> BroadcastGroup::choose() const {
+  std::vector<ActorId> chosen;
   std::vector<const Actor*> unproven;
   // A rank that owes an answer explains the last failure, so the others are not halved.
   bool hung = false;
@@ -279,11 +279,10 @@ void BroadcastGroup::check_deadline(Time now) {
   if (!forming_ || forming_->phase > Phase::kJoining) return;
   if (now - forming_->since < limits_.forming_max) return;
   const bool unopened = forming_->phase == Phase::kOpening;
-  const std::string why =
-      epoch_text(forming_->number) + " did not form within " +
-      broadcast_seconds(limits_.forming_max) + ": " +
-      (unopened ? "the learner " + forming_->learner.actor + " had not opened it"
-                : names(forming_->absent()) + " had not joined");
+  const std::string why = epoch_text(forming_->number) + " did not form within " +
+                          broadcast_seconds(limits_.forming_max) + ": " +
+                          (unopened ? "the learner " + forming_->learner.name + " had not opened it"
+                                    : names(forming_->absent()) + " had not joined");
   blame(forming_->absent(), why);
   count_failure(now);
   end(forming_, why);
@@ -310,7 +309,7 @@ std::vector<BroadcastOrder> BroadcastGroup::decide(Time now) {
   if (!forming_) return orders;
   if (forming_->phase == Phase::kInviting) {
     forming_->phase = Phase::kJoining;
-    for (int rank = 1; const BroadcastPeer& member : forming_->members)
+    for (int rank = 1; const ActorId& member : forming_->members)
       orders.push_back(JoinOrder{.to = member,
                                  .epoch = forming_->number,
                                  .rank = rank++,
@@ -329,11 +328,11 @@ std::optional<Time> BroadcastGroup::next_deadline() const {
   return opens_at();
 }
 
-bool BroadcastGroup::takes_part(const BroadcastPeer& member, std::uint64_t epoch) const {
+bool BroadcastGroup::takes_part(const ActorId& member, std::uint64_t epoch) const {
   const auto reaches = [&](const std::optional<Group>& group) {
     return group && group->number == epoch && group->has(member) && member != group->learner;
   };
-  const auto up = members_.find(member.actor);
+  const auto up = members_.find(member.name);
   if (up == members_.end() || up->second.peer != member) return false;
   return reaches(in_use_) || (reaches(forming_) && forming_->phase == Phase::kSwitching) ||
          (reaches(previous_) && !previous_->joined.contains(member));
@@ -344,7 +343,7 @@ std::optional<std::uint64_t> BroadcastGroup::epoch_in_use() const {
 }
 
 std::string BroadcastGroup::left_out(const Actor& member, Time now) const {
-  const std::string& name = member.peer.actor;
+  const std::string& name = member.peer.name;
   if (member.leaves) return name + " is in no further epoch, because it drains.";
   if (member.nccl_version != learner_->nccl_version)
     return name + " takes no part, because it has NCCL " + nccl_text(member.nccl_version) +
@@ -364,7 +363,7 @@ std::optional<std::string> BroadcastGroup::awaited(Time now) const {
   if (!forming_) {
     if (learner_->leaves) return "No further epoch is formed, because the learner drains.";
     if (!learner_->owes.empty())
-      return "No epoch is formed before " + learner_->peer.actor + " answers that it left " +
+      return "No epoch is formed before " + learner_->peer.name + " answers that it left " +
              epoch_text(learner_->owes.begin()->first) + "; it has not for " +
              broadcast_seconds(now - learner_->owes.begin()->second) + ".";
     const auto at = opens_at();
@@ -375,10 +374,10 @@ std::optional<std::string> BroadcastGroup::awaited(Time now) const {
   const std::string since = broadcast_seconds(now - forming_->since);
   const std::string number = epoch_text(forming_->number);
   if (forming_->phase == Phase::kOpening)
-    return "The learner " + forming_->learner.actor + " is to open " + number + " since " + since +
+    return "The learner " + forming_->learner.name + " is to open " + number + " since " + since +
            ".";
   if (forming_->phase >= Phase::kJoined)
-    return "The learner " + forming_->learner.actor + " is to use " + number + " since " + since +
+    return "The learner " + forming_->learner.name + " is to use " + number + " since " + since +
            ".";
   return "Since " + since + " it is awaited that " + names(forming_->absent()) + " join " + number +
          ".";
@@ -388,8 +387,8 @@ std::vector<std::string> BroadcastGroup::explain(Time now) const {
   if (!learner_) return {"No weights are broadcast, because no learner with NCCL is up."};
   std::vector<std::string> lines;
   if (in_use_)
-    lines.push_back(names(in_use_->members) + " get broadcasts of " + learner_->peer.actor +
-                    " in " + epoch_text(in_use_->number) + ".");
+    lines.push_back(names(in_use_->members) + " get broadcasts of " + learner_->peer.name + " in " +
+                    epoch_text(in_use_->number) + ".");
   else
     lines.push_back("No epoch is in use; each rollout fetches its weights.");
   for (const auto& [name, member] : members_) {

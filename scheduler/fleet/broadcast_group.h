@@ -54,32 +54,25 @@ struct BroadcastLimits {
   int failures_max = 3;
 };
 
-// One incarnation of an actor.
-struct BroadcastPeer {
-  std::string actor;
-  Incarnation incarnation;
-  auto operator<=>(const BroadcastPeer&) const = default;
-};
-
 // Orders, each for one actor. The exchange sends them in the order of decide(). A rank answers each
 // with an event: opened, joined, in_use, failed or left.
 struct OpenOrder {  // to the learner
-  BroadcastPeer to;
+  ActorId to;
   std::uint64_t epoch = 0;
   int size = 0;  // ranks
 };
 struct JoinOrder {  // to a rollout; the unique id is the one that the learner's answer brought
-  BroadcastPeer to;
+  ActorId to;
   std::uint64_t epoch = 0;
   int rank = 0;  // from 1
   int size = 0;
 };
 struct UseOrder {  // to the learner
-  BroadcastPeer to;
+  ActorId to;
   std::uint64_t epoch = 0;
 };
 struct LeaveOrder {
-  BroadcastPeer to;
+  ActorId to;
   std::uint64_t epoch = 0;
   std::string why;
 };
@@ -91,15 +84,15 @@ class BroadcastGroup {
 
   // Events. Those of incarnations or epochs that are over have no effect. `nccl_version` is NCCL's
   // number, 22809 for 2.28.9.
-  void learner_up(const BroadcastPeer& learner, int nccl_version);  // replaces the learner before
-  void member_up(const BroadcastPeer& member, int nccl_version);    // likewise, by name
+  void learner_up(const ActorId& learner, int nccl_version);  // replaces the learner before
+  void member_up(const ActorId& member, int nccl_version);    // likewise, by name
   void gone(const std::string& actor);    // its incarnation ended, the learner's too
   void leaves(const std::string& actor);  // it drains: it is in no further epoch
-  void opened(const BroadcastPeer& from, std::uint64_t epoch);
-  void joined(const BroadcastPeer& from, std::uint64_t epoch);
-  void in_use(const BroadcastPeer& from, std::uint64_t epoch);
-  void failed(const BroadcastPeer& from, std::uint64_t epoch, const std::string& why, Time now);
-  void left(const BroadcastPeer& from, std::uint64_t epoch);
+  void opened(const ActorId& from, std::uint64_t epoch);
+  void joined(const ActorId& from, std::uint64_t epoch);
+  void in_use(const ActorId& from, std::uint64_t epoch);
+  void failed(const ActorId& from, std::uint64_t epoch, const std::string& why, Time now);
+  void left(const ActorId& from, std::uint64_t epoch);
 
   // The orders to send now. Call it after events and when next_deadline() has come.
   std::vector<BroadcastOrder> decide(Time now);
@@ -107,7 +100,7 @@ class BroadcastGroup {
 
   // Whether a broadcast of this epoch reaches this incarnation: the epoch is in use, or the learner
   // was told to use it, or it was in use before and the member has not left it yet.
-  bool takes_part(const BroadcastPeer& member, std::uint64_t epoch) const;
+  bool takes_part(const ActorId& member, std::uint64_t epoch) const;
   std::optional<std::uint64_t> epoch_in_use() const;
   // For `tandem why` and the event log: who takes part, who does not and why, what is awaited.
   // Each line is a whole sentence that names its actor or epoch.
@@ -116,7 +109,7 @@ class BroadcastGroup {
  private:
   // An incarnation that is up, and its record.
   struct Actor {
-    BroadcastPeer peer;
+    ActorId peer;
     int nccl_version = 0;
     bool leaves = false;
     std::map<std::uint64_t, Time> owes{};  // answers to Leaves: by epoch, since when
@@ -136,25 +129,25 @@ class BroadcastGroup {
   // One epoch.
   struct Group {
     std::uint64_t number = 0;
-    BroadcastPeer learner;
-    std::vector<BroadcastPeer> members;  // sorted by name; the rank is the index + 1
+    ActorId learner;
+    std::vector<ActorId> members;  // sorted by name; the rank is the index + 1
     Phase phase = Phase::kOpening;
-    Time since{};                      // when Open was sent; from kSwitching on, when Use was sent
-    std::set<BroadcastPeer> joined{};  // from kInUse on: those that have left
-    bool has(const BroadcastPeer& peer) const;
-    std::vector<BroadcastPeer> absent() const;  // members, then the learner, that have not joined
+    Time since{};                // when Open was sent; from kSwitching on, when Use was sent
+    std::set<ActorId> joined{};  // from kInUse on: those that have left
+    bool has(const ActorId& peer) const;
+    std::vector<ActorId> absent() const;  // members, then the learner, that have not joined
   };
 
-  Actor* find(const BroadcastPeer& peer);
+  Actor* find(const ActorId& peer);
   bool eligible(const Actor& member) const;
   std::vector<const Actor*> wanted() const;  // eligible, and owe nothing
   bool changed() const;                      // the wanted differ from the members in use
-  std::vector<BroadcastPeer> choose() const;
+  std::vector<ActorId> choose() const;
   std::optional<Time> opens_at() const;
-  void forget(const BroadcastPeer& peer);
+  void forget(const ActorId& peer);
   void end(std::optional<Group>& group, const std::string& why);
   void count_failure(Time now);
-  void blame(std::vector<BroadcastPeer> noticed, const std::string& why);
+  void blame(std::vector<ActorId> noticed, const std::string& why);
   void check_deadline(Time now);
   void open(Time now, std::vector<BroadcastOrder>& orders);
   std::string left_out(const Actor& member, Time now) const;

@@ -1,5 +1,5 @@
-// Restarts: how often and how soon an actor that died is started again, and when the controller
-// gives up.
+// Restarts: whether, how often and how soon an actor that died is started again, and when the
+// controller gives up.
 //
 // Intensity and period are those of OTP's supervisors: more than `intensity` restarts within
 // `period` exhaust the budget, and so do as many starts in a row that failed. Between restarts
@@ -10,7 +10,7 @@
 // RB-2  A run of at least `healthy_after` starts the backoff anew.
 // RB-3  Escalation goes actor -> role -> job and keeps the root cause.
 // RB-4  A failure of the job's input ends the job at once, and so does a want of memory before the
-//       actor has ever worked; any other failure is a death like any other (failure.h).
+//       actor has ever worked; any other failure is a death like any other.
 // RB-5  More than `intensity` starts in a row that never got to Ready exhaust the budget, however
 //       long each of them took: starts that are slow to fail do not go on for ever.
 // RB-6  The second end in a row of one actor that is proven to be the kernel's, for want of memory,
@@ -25,10 +25,26 @@
 #include <variant>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/result.h"
 #include "runtime/base/rng.h"
 #include "scheduler/fleet/crash_loop.h"
 
 namespace tandem::scheduler {
+
+// Failures that a rank reports by itself, sorted by whether another start may help.
+enum class FailureClass {
+  kMendable,  // an I/O error, a rendezvous that came too late, a lost peer: another start may help
+  kMemory,    // too little memory
+  kInput,     // the job, or a file that it names, is wrong: every start fails again
+};
+
+FailureClass class_of(ErrorCode code);
+
+// Whether a rank that failed is to be started again (RB-4). `was_ready`: the actor has been ready
+// before. Memory that is short for an actor that worked may become free with the end of its holder:
+// the incarnation before, or a neighbour's peak. An actor that never had enough asks for more than
+// there is, and a person must hear of it.
+bool worth_another_start(ErrorCode code, bool was_ready);
 
 // The figures of one budget; those of an actor and of a role differ.
 struct RestartPolicy {

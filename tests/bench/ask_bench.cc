@@ -61,7 +61,7 @@ void one_caller(benchmark::State& state, const Shape& shape, Rates& rates, int a
                 Transport transport) {
   Children children;
   Caller caller(static_cast<std::size_t>(actors), transport);
-  children.spawn("echo", actors, {caller.place()});
+  children.spawn("echo", actors, {caller.address()});
   const auto refs = caller.actors();
   measure(state, shape, rates, [&] {
     if (shape.calls == 1)

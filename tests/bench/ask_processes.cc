@@ -16,7 +16,6 @@ using actor::Context;
 using actor::Delivery;
 using actor::Ref;
 using link::Hello;
-using link::PeerId;
 
 namespace {
 
@@ -95,17 +94,17 @@ FrameSizes frame_sizes() {
 }
 
 Caller::Caller(std::size_t actors_expected, Transport transport)
-    : actors_expected_(actors_expected), place_(transport) {
+    : actors_expected_(actors_expected), address_(transport) {
   driver_ = system_.spawn<Driver>(
       "driver", [this] { return std::make_unique<Driver>([this] { return actors(); }); });
   auto callbacks =
-      callbacks_of(directory_, [this](const PeerId& peer) { return link::to_peer(*link_, peer); });
-  callbacks.on_up = [this](const PeerId& peer, const Hello&) {
+      callbacks_of(directory_, [this](const ActorId& peer) { return link::to_peer(*link_, peer); });
+  callbacks.on_up = [this](const ActorId& peer, const Hello&) {
     const std::lock_guard lock(mutex_);
     actors_.push_back(directory_.remote<EchoInbox>({kEchoPort, {}}, link::to_peer(*link_, peer)));
     changed_.notify_all();
   };
-  link_ = must(link::LinkServer::listen(io_, {place_.binding()},
+  link_ = must(link::LinkServer::listen(io_, {address_.binding()},
                                         {.name = "caller", .incarnation = {1}, .build = kBuild}, {},
                                         callbacks));
   link_->start();
@@ -116,7 +115,7 @@ Caller::~Caller() {
   executor_.stop();
 }
 
-std::string Caller::place() const { return place_.text(link_->endpoint()); }
+std::string Caller::address() const { return address_.text(link_->endpoint()); }
 
 std::vector<Ref<EchoInbox>> Caller::actors() {
   std::unique_lock lock(mutex_);
@@ -134,8 +133,8 @@ int run_echo(std::span<const char* const> words) {
   actor::System system(executor, {});
   directory.expose(kEchoPort, system.spawn<Echo>("echo", [] { return std::make_unique<Echo>(); }));
   std::vector<std::unique_ptr<Dialled>> links;
-  for (const char* place : words.subspan(2))
-    links.push_back(std::make_unique<Dialled>(io, directory, dial_of(place), words[1]));
+  for (const char* address : words.subspan(2))
+    links.push_back(std::make_unique<Dialled>(io, directory, dial_of(address), words[1]));
   serve(signals);
   links.clear();
   executor.stop();
@@ -151,27 +150,27 @@ int run_caller(std::span<const char* const> words) {
   link::Directory directory;
   link::IoThread io("control");
   directory.expose(kCallerPort, caller.driver());
-  Dialled control(io, directory, dial_of(words[2]), words[1], caller.place());
+  Dialled control(io, directory, dial_of(words[2]), words[1], caller.address());
   serve(signals);
   return 0;
 }
 
 RemoteCallers::RemoteCallers(Children& children, int callers, int actors, Transport transport) {
   auto callbacks =
-      callbacks_of(directory_, [this](const PeerId& peer) { return link::to_peer(*link_, peer); });
-  callbacks.on_up = [this](const PeerId& peer, const Hello& hello) {
+      callbacks_of(directory_, [this](const ActorId& peer) { return link::to_peer(*link_, peer); });
+  callbacks.on_up = [this](const ActorId& peer, const Hello& hello) {
     const std::lock_guard lock(mutex_);
     endpoints_.push_back(hello.opaque);
     callers_.push_back(
         directory_.remote<CallerInbox>({kCallerPort, {}}, link::to_peer(*link_, peer)));
     changed_.notify_all();
   };
-  link_ = must(link::LinkServer::listen(io_, {place_.binding()},
+  link_ = must(link::LinkServer::listen(io_, {address_.binding()},
                                         {.name = "control", .incarnation = {1}, .build = kBuild},
                                         {}, callbacks));
   link_->start();
   children.spawn("caller", callers,
-                 {place_.text(link_->endpoint()), std::to_string(actors),
+                 {address_.text(link_->endpoint()), std::to_string(actors),
                   transport == Transport::kTcpCurve ? "tcp" : "unix"});
   std::vector<std::string> endpoints;
   {

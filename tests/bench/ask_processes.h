@@ -52,13 +52,13 @@ class Caller {
  public:
   Caller(std::size_t actors_expected, Transport transport);
   ~Caller();
-  std::string place() const;                    // for dial_of()
+  std::string address() const;                  // for dial_of()
   std::vector<actor::Ref<EchoInbox>> actors();  // waits until all have come
   const actor::Ref<CallerInbox>& driver() const { return driver_; }
 
  private:
   const std::size_t actors_expected_;
-  Place place_;
+  ServerAddress address_;
   link::Directory directory_;
   link::IoThread io_{"link"};
   actor::ThreadedExecutor executor_{1, 1};
@@ -82,7 +82,7 @@ class RemoteCallers {
   void run(std::int64_t calls_each);
 
  private:
-  Place place_{Transport::kUnix};
+  ServerAddress address_{Transport::kUnix};
   link::Directory directory_;
   link::IoThread io_{"control"};
   std::mutex mutex_;

@@ -92,7 +92,7 @@ device::Buffer pattern(DType dtype, Operands::Values values) {
   std::vector<std::byte> bytes(drawn.size() * device::size_bytes(dtype));
   device::from_f32(drawn, dtype, bytes);
   device::Buffer there =
-      must(device::Buffer::allocate(bytes.size(), "random numbers", device::Place::kDevice));
+      must(device::Buffer::allocate(bytes.size(), "random numbers", device::MemoryKind::kDevice));
   device::copy(gpu(), there.data(), bytes.data(), bytes.size());
   device::synchronize(gpu());
   return there;
@@ -148,7 +148,7 @@ const Stream& gpu() {
 }
 
 std::byte* Operands::allocate(std::size_t bytes) {
-  blocks_.push_back(must(device::Buffer::allocate(bytes, "operands", device::Place::kDevice)));
+  blocks_.push_back(must(device::Buffer::allocate(bytes, "operands", device::MemoryKind::kDevice)));
   return blocks_.back().data();
 }
 

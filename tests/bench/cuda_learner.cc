@@ -79,8 +79,8 @@ void pass(benchmark::State& state, const DecoderShape& shape) {
   const model::ModelConfig model = model_config(shape);
   const TrainerConfig config = trainer_config();
   const device::Arena weights = host_weights(model, model::published_manifest(model));
-  const device::Arena gradients = must(
-      device::Arena::allocate(model::make_manifest(model), "gradients", device::Place::kDevice));
+  const device::Arena gradients = must(device::Arena::allocate(
+      model::make_manifest(model), "gradients", device::MemoryKind::kDevice));
   model::Weights policy =
       must(model::Weights::allocate(model, model::WeightsUse::kTraining, DeviceKind::kCuda));
   learner::LossPass loss = must(learner::LossPass::make(model, config, DeviceKind::kCuda, {}));

@@ -7,29 +7,28 @@
 namespace tandem::bench {
 
 using link::Hello;
-using link::PeerId;
 
 link::LinkCallbacks callbacks_of(link::Directory& directory,
-                                 std::function<link::ParcelSender(const PeerId&)> back) {
+                                 std::function<link::ParcelSender(const ActorId&)> back) {
   return {.on_parcel = [&directory, back = std::move(back)](
-                           const PeerId& from,
+                           const ActorId& from,
                            std::string& frame) { return directory.deliver(frame, back(from)); },
-          .on_up = [](const PeerId&, const Hello&) {},
-          .on_down = [](const PeerId&, const link::Down&) {}};
+          .on_up = [](const ActorId&, const Hello&) {},
+          .on_down = [](const ActorId&, const link::Down&) {}};
 }
 
-Place::Place(Transport transport) {
+ServerAddress::ServerAddress(Transport transport) {
   if (transport == Transport::kUnix) folder_.emplace(must(link::SocketFolder::make()));
   server_ = link::make_curve_keys();
   client_ = {server_.public_key, link::make_curve_keys()};
 }
 
-link::Binding Place::binding() {
+link::Binding ServerAddress::binding() {
   if (folder_) return {folder_->next(), std::nullopt};
   return {{}, link::CurveServer{server_.secret_key, {client_.own.public_key}}};
 }
 
-std::string Place::text(const link::Endpoint& bound) const {
+std::string ServerAddress::text(const link::Endpoint& bound) const {
   return to_string(bound) + (folder_ ? "" : " " + to_text(client_));
 }
 
@@ -45,7 +44,7 @@ Dialled::Dialled(link::IoThread& io, link::Directory& directory, link::Dial serv
   link_.emplace(io, std::move(server),
                 Hello{.name = name, .incarnation = {1}, .build = kBuild, .opaque = opaque},
                 link::LinkOptions{},
-                callbacks_of(directory, [back = sender()](const PeerId&) { return back; }));
+                callbacks_of(directory, [back = sender()](const ActorId&) { return back; }));
   link_->start();
 }
 

@@ -15,14 +15,14 @@ inline constexpr const char* kBuild = "bench";  // the build that both ends say 
 
 // Parcels go to `directory`; `back` is the way back to a peer.
 link::LinkCallbacks callbacks_of(link::Directory& directory,
-                                 std::function<link::ParcelSender(const link::PeerId&)> back);
+                                 std::function<link::ParcelSender(const ActorId&)> back);
 
 enum class Transport { kUnix, kTcpCurve };
 
 // Where a benchmark's server listens, and how a child is told of it.
-class Place {
+class ServerAddress {
  public:
-  explicit Place(Transport transport);
+  explicit ServerAddress(Transport transport);
   link::Binding binding();
   // "ipc://PATH", or "HOST:PORT SERVER_KEY SECRET_KEY": keys of this benchmark alone.
   std::string text(const link::Endpoint& bound) const;

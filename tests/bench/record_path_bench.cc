@@ -129,7 +129,7 @@ class Fleet {
  public:
   explicit Fleet(const fs::path& directory)
       : store_(must(payload::open_file_segments(directory, {}))),
-        bulk_(must(payload::BulkServer::listen({places_.binding()}, "bench", *store_))),
+        bulk_(must(payload::BulkServer::listen({address_.binding()}, "bench", *store_))),
         link_(listen()),
         rollout_("rollout", link_->endpoint(), bulk_->endpoints().front()),
         reward_("reward", link_->endpoint(), bulk_->endpoints().front()),
@@ -187,10 +187,10 @@ class Fleet {
  private:
   std::unique_ptr<link::LinkServer> listen() {
     auto callbacks = callbacks_of(
-        directory_, [this](const link::PeerId& peer) { return link::to_peer(*link_, peer); });
-    callbacks.on_up = [this](const link::PeerId&, const link::Hello&) { all_up_.count_down(); };
+        directory_, [this](const ActorId& peer) { return link::to_peer(*link_, peer); });
+    callbacks.on_up = [this](const ActorId&, const link::Hello&) { all_up_.count_down(); };
     return must(link::LinkServer::listen(
-        io_, {places_.binding()}, {.name = "controller", .incarnation = {1}, .build = kBuild}, {},
+        io_, {address_.binding()}, {.name = "controller", .incarnation = {1}, .build = kBuild}, {},
         callbacks));
   }
   link::ParcelSender to(const std::string& peer) { return link::to_peer(*link_, {peer, {1}}); }
@@ -216,7 +216,7 @@ class Fleet {
   actor::System system_{executor_, {}};
   std::latch all_up_{3};
   std::latch* committed_ = nullptr;
-  Place places_{Transport::kUnix};
+  ServerAddress address_{Transport::kUnix};
   std::unique_ptr<payload::SegmentStore> store_;
   std::unique_ptr<payload::BulkServer> bulk_;
   std::unique_ptr<link::LinkServer> link_;

@@ -25,12 +25,12 @@ void spawn(benchmark::State& state) {
   link::IoThread io("link");
   std::latch* up = nullptr;
   const link::LinkCallbacks callbacks{
-      .on_parcel = [](const link::PeerId&, std::string&) { return link::Offer::kTaken; },
-      .on_up = [&](const link::PeerId&, const link::Hello&) { up->count_down(); },
-      .on_down = [](const link::PeerId&, const link::Down&) {}};
-  Place place(Transport::kUnix);
+      .on_parcel = [](const ActorId&, std::string&) { return link::Offer::kTaken; },
+      .on_up = [&](const ActorId&, const link::Hello&) { up->count_down(); },
+      .on_down = [](const ActorId&, const link::Down&) {}};
+  ServerAddress address(Transport::kUnix);
   const auto server = must(link::LinkServer::listen(
-      io, {place.binding()},
+      io, {address.binding()},
       {.name = "controller", .incarnation = {1}, .build = messages::wire_build()}, {}, callbacks));
   server->start();
   node::PosixProcessHost host;

@@ -39,7 +39,7 @@ class Rules(unittest.TestCase):
                 ("actors/rollout/a.h", "engine.h"),
                 ("actors/cli/a.h", "actors/main/local_run.h"),
                 ("actors/cli/a.h", "actors/controller/controller.h"),
-                ("actors/job/a.h", "actors/cli/command.h"),
+                ("actors/job/a.h", "actors/cli/verb.h"),
                 ("actors/job/a.h", "actors/main/role_config.h"),
         ]:
             self.assert_caught("LA-1", name, f'#include "{included}"\n')
@@ -55,7 +55,7 @@ class Rules(unittest.TestCase):
                 ("actors/model/a.h", "kernels/ops/matmul.h"),
                 ("actors/controller/a.h", "scheduler/fleet/ledger.h"),
                 ("actors/main/a.h", "actors/learner/gang.h"),
-                ("actors/main/a.h", "actors/cli/command.h"),
+                ("actors/main/a.h", "actors/cli/verb.h"),
                 ("actors/cli/a.h", "actors/job/job_spec.h"),
         ]:
             self.assertEqual(errors_of({name: f'#include "{included}"\n'}), [], name)
@@ -190,7 +190,7 @@ class Rules(unittest.TestCase):
                                 ("runtime/link/a.h", "tandem::link::remote_detail"),
                                 ("actors/model/a.h", "tandem::model")]:
             self.assertEqual(errors_of({name: block(namespace)}), [])
-        fields = block("tandem::actor", "TANDEM_WIRE(Address, name,\n            incarnation)\n")
+        fields = block("tandem", "TANDEM_WIRE(ActorId, name,\n            incarnation)\n")
         foreign = "namespace zmq {\nclass context_t;\n}\n"
         self.assertEqual(errors_of({"runtime/link/a.h": fields + foreign}), [])
 

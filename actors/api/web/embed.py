@@ -69,7 +69,7 @@ def source(table):
       {literal(one.content)},
       {literal(one.packed)}}},""" for one in table]
     return f"""// Written by actors/api/web/embed.py.
-#include "actors/api/web_assets.h"
+#include "actors/api/web_page.h"
 
 namespace tandem::api {{
 namespace {{

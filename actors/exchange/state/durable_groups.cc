@@ -25,7 +25,7 @@ PolicyVersion oldest_of(const messages::GroupHeader& header) {
 
 }  // namespace
 
-scheduler::LeaseTerms DurableState::terms(const messages::Sender& holder) const {
+scheduler::LeaseTerms DurableState::terms(const ActorId& holder) const {
   return {.holder = holder.incarnation, .epoch = facts_.began.epoch, .deadline = kNoDeadline};
 }
 

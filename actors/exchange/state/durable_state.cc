@@ -82,33 +82,30 @@ void DurableState::on(const StateHashed&) {}
 void DurableState::on(const TotalsNoted&) {}
 
 void DurableState::on(const WorkerCameUp& event) {
-  auto& role =
-      event.role == messages::Role::kRollout ? facts_.workers.rollouts : facts_.workers.rewards;
-  role[event.who.actor] = WorkerFacts{.who = event.who, .capacity = event.capacity};
+  facts_.workers.by_role[event.role][event.who.name] =
+      WorkerFacts{.role = event.role, .who = event.who, .capacity = event.capacity};
 }
 
 void DurableState::on(const WorkerDrains& event) {
-  for (auto* role : {&facts_.workers.rollouts, &facts_.workers.rewards})
-    if (const auto worker = role->find(event.who.actor); worker != role->end())
+  for (auto& [role, workers] : facts_.workers.by_role)
+    if (const auto worker = workers.find(event.who.name); worker != workers.end())
       worker->second.draining = true;
 }
 
 void DurableState::on(const VersionInstalled& event) {
-  facts_.workers.rollouts.at(event.who.actor).installed = event.version;
+  WorkersOfRole& rollouts = facts_.workers.by_role.at(messages::Role::kRollout);
+  rollouts.at(event.who.name).installed = event.version;
 }
 
 void DurableState::on(const IncarnationEnded& event) {
-  Incarnation& ended = facts_.workers.ended[event.who.actor];
+  Incarnation& ended = facts_.workers.ended[event.who.name];
   ended = std::max(ended, event.who.incarnation);
-  for (auto* role : {&facts_.workers.rollouts, &facts_.workers.rewards}) {
-    const auto worker = role->find(event.who.actor);
-    if (worker != role->end() && worker->second.who.incarnation == event.who.incarnation)
-      role->erase(worker);
+  for (auto& [role, workers] : facts_.workers.by_role) {
+    const auto worker = workers.find(event.who.name);
+    if (worker != workers.end() && worker->second.who.incarnation == event.who.incarnation)
+      workers.erase(worker);
   }
-  const auto& learner = facts_.learner.who;
-  if (!learner || learner->actor != event.who.actor ||
-      learner->incarnation != event.who.incarnation)
-    return;
+  if (facts_.learner.who != event.who) return;
   facts_.learner.who.reset();
   leave_start();
 }
@@ -117,6 +114,32 @@ void DurableState::leave_start() {
   facts_.learner.owed.reset();
   facts_.learner.training.reset();
   if (facts_.stage == RunStage::kWarmStart) facts_.stage = RunStage::kStarting;
+}
+
+const WorkersOfRole& WorkersFacts::of(const messages::Role& role) const {
+  static const WorkersOfRole kNone;
+  const auto found = by_role.find(role);
+  return found == by_role.end() ? kNone : found->second;
+}
+
+std::vector<const WorkerFacts*> WorkersFacts::all() const {
+  std::vector<const WorkerFacts*> workers;
+  for (const messages::Role& role : messages::kTrainingRoles)
+    for (const auto& [actor, worker] : of(role)) workers.push_back(&worker);
+  return workers;
+}
+
+const WorkerFacts* WorkersFacts::find(const ActorId& who) const {
+  for (const auto& [role, workers] : by_role)
+    if (const WorkerFacts* worker = find(role, who)) return worker;
+  return nullptr;
+}
+
+const WorkerFacts* WorkersFacts::find(const messages::Role& role, const ActorId& who) const {
+  const WorkersOfRole& workers = of(role);
+  const auto worker = workers.find(who.name);
+  const bool up = worker != workers.end() && worker->second.who.incarnation == who.incarnation;
+  return up ? &worker->second : nullptr;
 }
 
 scheduler::SupplyState RunFacts::supply() const {

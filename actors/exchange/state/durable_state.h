@@ -71,7 +71,7 @@ class DurableState {
   void on(const EvaluationIncomplete& event);
   void on(const SamplesFull& event);
 
-  scheduler::LeaseTerms terms(const messages::Sender& holder) const;
+  scheduler::LeaseTerms terms(const ActorId& holder) const;
   scheduler::LeaseKey key(GroupId group, scheduler::LeaseId lease) const;
   void take(const messages::Publication& publication);
   void forget_lost_versions();  // raises oldest_retained to the oldest version that can be had

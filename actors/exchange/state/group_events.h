@@ -36,13 +36,13 @@ TANDEM_WIRE(GroupAdmitted, group, position, slot)
 struct RolloutLeased {
   GroupId group;
   scheduler::LeaseId lease;
-  messages::Sender holder;
+  ActorId holder;
   PolicyVersion version;  // the version that the holder generates with
 };
 TANDEM_WIRE(RolloutLeased, group, lease, holder, version)
 
 struct GroupGenerated {
-  messages::Sender holder;
+  ActorId holder;
   messages::GroupHeader header;
 };
 TANDEM_WIRE(GroupGenerated, holder, header)
@@ -50,7 +50,7 @@ TANDEM_WIRE(GroupGenerated, holder, header)
 struct RewardLeased {
   GroupId group;
   scheduler::LeaseId lease;
-  messages::Sender holder;
+  ActorId holder;
 };
 TANDEM_WIRE(RewardLeased, group, lease, holder)
 
@@ -85,7 +85,7 @@ TANDEM_WIRE(StepTrained, step, learner, checksum, groups, publication)
 
 struct LeaseReleased {  // the holder ended
   GroupId group;
-  messages::Sender holder;
+  ActorId holder;
 };
 TANDEM_WIRE(LeaseReleased, group, holder)
 
@@ -97,7 +97,7 @@ TANDEM_WIRE(LeaseExpired, group)
 struct GroupHandedBack {
   GroupId group;
   scheduler::LeaseId lease;
-  messages::Sender holder;
+  ActorId holder;
   std::string message;
 };
 TANDEM_WIRE(GroupHandedBack, group, lease, holder, message)
@@ -121,7 +121,7 @@ struct AnswerRefused {
   RefusedAnswer answer = RefusedAnswer::kGenerated;
   GroupId group;
   scheduler::LeaseId lease;
-  messages::Sender holder;
+  ActorId holder;
   // Set for kGenerated: the oldest version of the group's tokens.
   std::optional<PolicyVersion> oldest;
   scheduler::Refusal refusal = scheduler::Refusal::kOldLease;

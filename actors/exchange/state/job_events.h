@@ -110,31 +110,31 @@ struct TotalsNoted {  // the totals of the run up to `step` committed steps
 TANDEM_WIRE(TotalsNoted, step, totals)
 
 struct WorkerCameUp {
-  messages::Role role = messages::Role::kRollout;  // or kReward
-  messages::Sender who;
-  std::int64_t capacity = 0;  // trajectories (rollout) or groups (reward)
+  messages::Role role;
+  ActorId who;
+  std::int64_t capacity = 0;  // trajectories (rollout) or groups (others)
 };
 TANDEM_WIRE(WorkerCameUp, role, who, capacity)
 
 struct WorkerDrains {  // it gets no more work
-  messages::Sender who;
+  ActorId who;
 };
 TANDEM_WIRE(WorkerDrains, who)
 
 struct VersionInstalled {
-  messages::Sender who;
+  ActorId who;
   PolicyVersion version;
 };
 TANDEM_WIRE(VersionInstalled, who, version)
 
 // This incarnation, of any role, and all before it are over: none of them is heard again (EX-6).
 struct IncarnationEnded {
-  messages::Sender who;
+  ActorId who;
 };
 TANDEM_WIRE(IncarnationEnded, who)
 
 struct LearnerCameUp {
-  messages::Sender who;
+  ActorId who;
   std::optional<StepId> checkpoint;
   std::vector<PolicyVersion> offered;  // by its publisher
 };
@@ -142,7 +142,7 @@ TANDEM_WIRE(LearnerCameUp, who, checkpoint, offered)
 
 // A learner that came back trains the batches since its checkpoint again.
 struct LearnerRestarted {
-  messages::Sender who;
+  ActorId who;
   StepId checkpoint;
   std::int64_t batches = 0;  // to train again
 };
@@ -158,7 +158,7 @@ TANDEM_WIRE(LearnerAsked, task, step)
 
 // A version outside a step: the answer to PublishInitial or WarmStart.
 struct VersionPublished {
-  messages::Sender who;
+  ActorId who;
   messages::Publication publication;
   std::optional<std::int32_t> warm_start_steps;  // set: the answer to WarmStart
 };
@@ -167,7 +167,7 @@ TANDEM_WIRE(VersionPublished, who, publication, warm_start_steps)
 // The learner has published versions again that its publisher had lost; the newest one is that of
 // the learner's step.
 struct VersionsRestored {
-  messages::Sender who;
+  ActorId who;
   messages::Publication publication;
 };
 TANDEM_WIRE(VersionsRestored, who, publication)

@@ -41,22 +41,33 @@ struct GroupFlow {
   std::int64_t reward_failures = 0;     // groups in a row
 };
 
-// A rollout or a reward actor that is up.
+// An actor that is up, of a role that works under leases.
 struct WorkerFacts {
-  messages::Sender who;
-  std::int64_t capacity = 0;               // trajectories (rollout) or groups (reward)
+  messages::Role role;
+  ActorId who;
+  std::int64_t capacity = 0;               // trajectories (rollout) or groups (others)
   std::optional<PolicyVersion> installed;  // set for a rollout
   bool draining = false;
 };
 
+using WorkersOfRole = std::map<std::string, WorkerFacts>;  // by actor
+
+// The actors that are up and work under leases of the exchange, by role.
 struct WorkersFacts {
-  std::map<std::string, WorkerFacts> rollouts, rewards;  // by actor
+  std::map<messages::Role, WorkersOfRole> by_role;
+  const WorkersOfRole& of(const messages::Role& role) const;  // empty where none is up
+  const WorkersOfRole& rollouts() const { return of(messages::Role::kRollout); }
+  // Those of all roles, in the order of kTrainingRoles and of their names.
+  std::vector<const WorkerFacts*> all() const;
+  // The worker that is up as this incarnation, of any role or of that one; null if there is none.
+  const WorkerFacts* find(const ActorId& who) const;
+  const WorkerFacts* find(const messages::Role& role, const ActorId& who) const;
   // The newest incarnation of each actor, of any role, that has ended (EX-6).
   std::map<std::string, Incarnation> ended;
 };
 
 struct LearnerFacts {
-  std::optional<messages::Sender> who;        // while it is up
+  std::optional<ActorId> who;                 // while it is up
   std::optional<LearnerTask> owed;            // the answer that it owes
   std::optional<StepId> training;             // the step that it was sent and has not committed
   StepId durable;                             // a checkpoint covers the steps below it

@@ -47,12 +47,6 @@ GroupImage image_of(const scheduler::GroupRecord& record, const GroupFacts& fact
   return image;
 }
 
-void add_workers(StateImage& image, messages::Role role,
-                 const std::map<std::string, WorkerFacts>& workers) {
-  for (const auto& [actor, worker] : workers)
-    image.workers.push_back({role, worker.who, worker.capacity, worker.installed, worker.draining});
-}
-
 template <class Version>
 std::vector<ChecksumImage> image_of(const std::map<Version, std::uint64_t>& checksums) {
   std::vector<ChecksumImage> image;
@@ -105,8 +99,9 @@ StateImage image_of(const RunFacts& facts) {
   for (const scheduler::GroupRecord& record : ledger.records)
     image.groups.push_back(image_of(record, flow.entries.at(record.id)));
   if (flow.fixed) add_slots(image, flow.fixed->snapshot());
-  add_workers(image, messages::Role::kRollout, facts.workers.rollouts);
-  add_workers(image, messages::Role::kReward, facts.workers.rewards);
+  for (const WorkerFacts* worker : facts.workers.all())
+    image.workers.push_back(
+        {worker->role, worker->who, worker->capacity, worker->installed, worker->draining});
   for (const auto& [actor, incarnation] : facts.workers.ended)
     image.ended.push_back({actor, incarnation});
   return image;

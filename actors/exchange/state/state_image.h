@@ -74,7 +74,7 @@ TANDEM_WIRE(SlotImage, step, index, attempt, group, scored)
 
 struct WorkerImage {
   messages::Role role = messages::Role::kRollout;
-  messages::Sender who;
+  ActorId who;
   std::int64_t capacity = 0;
   std::optional<PolicyVersion> installed;
   bool draining = false;
@@ -88,7 +88,7 @@ struct ChecksumImage {  // the checksum of the weights of a step's end, or of a 
 TANDEM_WIRE(ChecksumImage, version, checksum)
 
 struct LearnerImage {
-  std::optional<messages::Sender> who;
+  std::optional<ActorId> who;
   std::optional<LearnerTask> owed;
   std::optional<StepId> training, checkpoint_awaited;
   StepId durable;
@@ -120,7 +120,7 @@ struct StateImage {
   std::vector<SlotImage> fixed_slots;
   std::int64_t position_next = 0, generated_for_step = 0, reward_failures = 0;
   std::vector<WorkerImage> workers;
-  std::vector<messages::Sender> ended;
+  std::vector<ActorId> ended;
   LearnerImage learner;
   VersionImage versions;
   EvaluationsImage evaluations;

@@ -1,5 +1,5 @@
 // The rows of the job table for the sections `learner`, `algorithm` and `pools.learner`;
-// job_keys.cc explains how rows work and where these stand among the others (JT-1).
+// job_keys.cc explains how rows work.
 //
 // Two kinds of limits are not in the rows. Relations between keys, such as a mini-batch that must
 // divide the batch, are in job_rules.cc. Values that a choice replaces, such as the loss
@@ -75,7 +75,7 @@ const Key kLearnerKeys[] = {
          "the first one does.",
      .range = between(0, kStepsMax),
      .unit = "steps"},
-    // Only --resume uses this key: check_resumable() in kept_run.cc reads it.
+    // Only --resume uses this key: check_resumable() in resume.cc reads it.
     {.path = "learner.resume_mode",
      .field = [](J& j) { return slot(j.learner.resume_mode); },
      .description =

@@ -2,8 +2,6 @@
 // listens and tells the address before it loads, the ranks load at the same time, then all meet
 // over sockets, and on GPUs start NCCL together. A rank that fails earlier leaves the others
 // waiting for at most kGangTimeout; usually the controller hears of its end first and ends them.
-#include "actors/main/roles/learner_role.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -13,9 +11,9 @@
 #include "actors/learner/learner_actor.h"
 #include "actors/learner/native_trainer.h"
 #include "actors/learner/packing.h"
-#include "actors/learner/trainer_memory.h"
+#include "actors/learner/trainer_setup.h"
 #include "actors/main/roles/gang_shards.h"
-#include "actors/main/roles/ports.h"
+#include "actors/main/roles/registry.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/parameters.h"
@@ -181,47 +179,50 @@ Result<std::unique_ptr<collective::Collective>> meet(GangMeeting meeting, const 
 }
 
 // The place where rank 0 of a gang listens: TCP where other hosts may come, else a Unix socket.
-Result<link::Endpoint> gang_place(RankSite& site) {
-  const link::Dial& dial = site.network.controller;
-  if (!dial.to.is_local() || !site.network.bind.empty())
-    return link::Endpoint{.host = site.listening_address()};
+Result<link::Endpoint> gang_place(RankResources& resources) {
+  const link::Dial& dial = resources.network.controller;
+  if (!dial.to.is_local() || !resources.network.bind.empty())
+    return link::Endpoint{.host = resources.listening_address()};
   // The new folder lies beside the folder of the controller's sockets, which lasts as long as this
   // rank may.
   const auto controllers = std::filesystem::path(dial.to.path).parent_path();
   auto folder = link::SocketFolder::make(controllers.parent_path());
   if (!folder) return folder.error();
-  return site.sockets.emplace(std::move(*folder)).next();
+  return resources.sockets.emplace(std::move(*folder)).next();
 }
 
 // Starts the exchange of shards by NCCL. Null for a gang that is not on GPUs, whose sockets carry
 // everything. All ranks of a gang on GPUs call it, once they have met.
-Result<std::unique_ptr<collective::ShardExchange>> share(RankSite& site, const StartRank& start,
+Result<std::unique_ptr<collective::ShardExchange>> share(RankResources& resources,
+                                                         const StartRank& start,
                                                          const learner::NativeTrainerSetup& setup,
                                                          const weights::WeightsLayout& layout) {
   if (!setup.gang || setup.device != device::DeviceKind::kCuda)
     return std::unique_ptr<collective::ShardExchange>();
-  if (const auto ready = site.open_nccl(); !ready) return ready.error();
+  if (const auto ready = resources.open_nccl(); !ready) return ready.error();
   return make_gang_shards({.name = start.job + "/learner",
                            .epoch = start.incarnation.value,
                            .layout = layout,
                            .bucket_floats_max = setup.buckets.floats_max,
                            .timeout = kGangTimeout},
-                          *setup.gang, site.device.nccl->process());
+                          *setup.gang, resources.device.nccl->process());
 }
 
-Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const job::JobSpec& job,
+Result<BuiltRole> build_learner(RankResources& resources, const StartRank& start,
+                                const job::JobSpec& job,
                                 const actor::Ref<messages::RankEvents>& controller) {
   const auto device = device_of(job.pools.learner.gpus_per_actor);
   if (!device) return device.error();
   auto meeting = prepare_meeting(
-      start, controller, [&site] { return gang_place(site); }, site.network.advertise);
+      start, controller, [&resources] { return gang_place(resources); },
+      resources.network.advertise);
   if (!meeting) return meeting.error();
   // Ranks watch each other by heartbeats over the sockets of the gang, with the limits
   // by which the controller watches ranks.
-  meeting->spec.liveness.progress = [progress = &site.progress] { return progress->report(); };
-  meeting->spec.liveness.beat = [progress = &site.progress] { progress->beat(); };
+  meeting->spec.liveness.progress = [progress = &resources.progress] { return progress->report(); };
+  meeting->spec.liveness.beat = [progress = &resources.progress] { progress->beat(); };
   meeting->spec.liveness.stuck_max = scheduler::hang_timeout;
-  const RunPlace run{start.job, start.run_dir};
+  const RunLocation run{start.job, start.run_dir};
   auto threads = make_threads(job.pools.learner.threads_per_actor);
   auto model = model::load_model(job.model.path,
                                  {.init = job.model.init,
@@ -238,39 +239,41 @@ Result<BuiltRole> build_learner(RankSite& site, const StartRank& start, const jo
                                     .records = std::move(*records),
                                     .device = *device,
                                     .threads = std::move(threads),
-                                    .beat = [progress = &site.progress] { progress->beat(); }};
+                                    .beat = [progress = &resources.progress] { progress->beat(); }};
   // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
   if (weights::traits_of(weights.type).nccl && start.rank == 0)
     setup.config.broadcast_bytes = weights::broadcast_bytes_of_publisher(weights);
   auto met = meet(std::move(*meeting), start);
   if (!met) return met.error();
   setup.gang = std::move(*met);
-  auto shards = share(site, start, setup, weights.layout);
+  auto shards = share(resources, start, setup, weights.layout);
   if (!shards) return shards.error();
   setup.shards = *std::move(shards);
   auto trainer = learner::NativeTrainer::make(std::move(setup));
   if (!trainer) return trainer.error();
   if (start.rank > 0) {
     const auto follows = std::make_shared<std::atomic<bool>>(true);
-    auto ref = spawn_made(site.system, std::make_unique<Follower>(std::move(*trainer), follows));
+    auto ref =
+        spawn_made(resources.system, std::make_unique<Follower>(std::move(*trainer), follows));
     return BuiltRole{.begin = [ref] { CHECK(ref.tell(Follow{}) == actor::Delivery::kAccepted); },
                      .waits = follows};
   }
-  weights.serving = site.serving_of(weights);
-  if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
+  weights.serving = resources.serving_of(weights);
+  if (const auto ready = resources.prepare_broadcasts(weights, start.job); !ready)
+    return ready.error();
   auto made = weights::make_publisher(weights);
   if (!made) return made.error();
   const std::shared_ptr<weights::WeightPublisher> publisher = *std::move(made);
-  site.take_part_in_broadcasts(start, weights, {publisher, publisher->broadcasts()});
-  auto exchange = site.directory.remote<messages::LearnerEvents>({learner_port(start.job), {}},
-                                                                 site.to_controller);
+  resources.take_part_in_broadcasts(start, weights, {publisher, publisher->broadcasts()});
+  auto exchange = resources.exchange_for<messages::LearnerPeer>(start.job);
   auto ref = spawn_made(
-      site.system, std::make_unique<learner::LearnerActor>(
-                       learner::LearnerActorConfig{.self = {start.actor, start.incarnation},
-                                                   .publish_timeout = weights.stall_max,
-                                                   .progress = site.phase_reporter()},
-                       std::move(*trainer), publisher, site.payload_reader(), std::move(exchange)));
-  site.directory.expose(kRolePort, actor::narrow<messages::LearnerInbox>(ref));
+      resources.system,
+      std::make_unique<learner::LearnerActor>(
+          learner::LearnerActorConfig{.self = {start.actor, start.incarnation},
+                                      .publish_timeout = weights.stall_max,
+                                      .progress = resources.phase_reporter()},
+          std::move(*trainer), publisher, resources.payload_reader(), std::move(exchange)));
+  resources.expose_as<messages::LearnerPeer>(ref);
   return BuiltRole{
       .begin = [ref] { CHECK(ref.tell(learner::MeetExchange{}) == actor::Delivery::kAccepted); }};
 }

@@ -2,16 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/main/roles/learner_role.h"
-#include "actors/main/roles/reward_role.h"
-#include "actors/main/roles/rollout_role.h"
-
 namespace tandem::app {
-
-std::span<const RoleEntry> role_entries() {
-  static const RoleEntry kEntries[] = {rollout_role(), learner_role(), reward_role()};
-  return kEntries;
-}
 
 const RoleEntry* find_role(const messages::Role& role) {
   const auto entries = role_entries();

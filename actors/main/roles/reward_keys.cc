@@ -1,8 +1,9 @@
-// The rows of the job table for the sections `reward` and `pools.reward`; job_keys.cc explains how
-// rows work and where these stand among the others (JT-1).
+// The rows of the job table for the sections `reward` and `pools.reward`, and the rules over
+// several of these keys; job_keys.cc explains how rows work.
 #include <array>
 
 #include "actors/job/key_fields.h"
+#include "actors/reward/make_verifier.h"
 
 namespace tandem::job {
 namespace {
@@ -89,8 +90,36 @@ const Key kRewardPoolKeys[] = {
      .unit = "CPUs"},
 };
 
+// A key of another reward type is an error, not ignored: the user meant a type that was not set.
+void reward_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  const RewardSpec& r = job.reward;
+  const bool regex = r.type == RewardType::kRegex, command = r.type == RewardType::kCommand;
+  const std::string type = "`reward.type: " + std::string(spelling(r.type)) + "`";
+  if (regex && !r.pattern)
+    broken.push_back({"reward.type", type + " needs `reward.pattern`", "add the expression"});
+  else if (regex)
+    if (const auto compiled = reward::check_pattern(*r.pattern); !compiled)
+      broken.push_back({"reward.pattern", compiled.error().message,
+                        "write it as a Perl-compatible regular expression (PCRE2)"});
+  if (!regex && r.pattern)
+    broken.push_back({"reward.pattern", type + " does not use `reward.pattern`",
+                      "set `reward.type: regex`, or leave the pattern out"});
+  if (command && (!r.command || r.command->empty() || r.command->front().empty()))
+    broken.push_back({"reward.type", type + " needs `reward.command`",
+                      "add the argv, as in [python3, rewards/example.py]"});
+  if (!command && r.command)
+    broken.push_back({"reward.command", type + " does not use `reward.command`",
+                      "set `reward.type: command`, or leave the command out"});
+  else if (!command && !r.env.empty())
+    broken.push_back({"reward.env", type + " starts no program that would see `reward.env`",
+                      "set `reward.type: command`, or leave it out"});
+  if (command) check_variables(r.env, "reward.env", broken);
+}
+
 }  // namespace
 
-RoleKeys reward_keys() { return {.own = kRewardKeys, .pool = kRewardPoolKeys}; }
+RoleKeys reward_keys() {
+  return {.own = kRewardKeys, .pool = kRewardPoolKeys, .rules = reward_rules};
+}
 
 }  // namespace tandem::job

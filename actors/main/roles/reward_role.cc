@@ -1,8 +1,6 @@
-#include "actors/main/roles/reward_role.h"
-
 #include <utility>
 
-#include "actors/main/roles/ports.h"
+#include "actors/main/roles/registry.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/rank/rank_failure.h"
 #include "actors/reward/make_verifier.h"
@@ -26,28 +24,28 @@ scheduler::MemoryDemand reward_memory(const job::JobSpec&, const PlannedModel&, 
   return demand;
 }
 
-Result<BuiltRole> build_reward(RankSite& site, const StartRank& start, const job::JobSpec& job,
-                               const actor::Ref<messages::RankEvents>&) {
+Result<BuiltRole> build_reward(RankResources& resources, const StartRank& start,
+                               const job::JobSpec& job, const actor::Ref<messages::RankEvents>&) {
   // The verifier names the log in the troubles that it reports: the program's stderr is in it.
   const auto log = node::log_path(start.run_dir + "/logs", start.actor.substr(start.job.size() + 1),
                                   start.incarnation);
   const reward::VerifierConfig judging = verifier_config(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
-  auto verifier = reward::make_verifier(judging, node::process_spawner(site.bulk_io));
+  auto verifier = reward::make_verifier(judging, node::process_spawner(resources.bulk_io));
   if (!verifier) return rank::of_input(verifier.error());
   reward::RewardActor::Connections connections;
-  connections.exchange = site.directory.remote<messages::RewardEvents>({reward_port(start.job), {}},
-                                                                       site.to_controller);
-  connections.read = site.payload_reader();
-  connections.progress = site.phase_reporter();
-  auto ref = spawn_made(
-      site.system, std::make_unique<reward::RewardActor>(
-                       reward::RewardConfig{.self = {start.actor, start.incarnation},
-                                            .group_size = static_cast<std::int32_t>(job.rollout.n),
-                                            .prompt_key = job.data.prompt_key,
-                                            .answer_key = job.data.answer_key},
-                       std::move(*verifier), std::move(connections)));
-  site.directory.expose(kRolePort, actor::narrow<messages::RewardInbox>(ref));
+  connections.exchange = resources.exchange_for<messages::RewardPeer>(start.job);
+  connections.read = resources.payload_reader();
+  connections.progress = resources.phase_reporter();
+  auto ref =
+      spawn_made(resources.system,
+                 std::make_unique<reward::RewardActor>(
+                     reward::RewardConfig{.self = {start.actor, start.incarnation},
+                                          .group_size = static_cast<std::int32_t>(job.rollout.n),
+                                          .prompt_key = job.data.prompt_key,
+                                          .answer_key = job.data.answer_key},
+                     std::move(*verifier), std::move(connections)));
+  resources.expose_as<messages::RewardPeer>(ref);
   return BuiltRole{
       .begin = [ref] { CHECK(ref.tell(reward::StartReward{}) == actor::Delivery::kAccepted); }};
 }

@@ -66,7 +66,8 @@ rollout::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machi
   return config;
 }
 
-learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunPlace& run, bool resume) {
+learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunLocation& run,
+                                      bool resume) {
   learner::TrainerConfig config{.seed = static_cast<std::uint64_t>(job.seed)};
   if (weights::traits_of(job.weight_broadcast.type).versions == weights::VersionMemory::kGpuMemory)
     config.versions_on_device = weights_family(job, run).slots;
@@ -94,7 +95,7 @@ learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunPlace& r
   return config;
 }
 
-weights::WeightsConfig weights_family(const job::JobSpec& job, const RunPlace& run) {
+weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation& run) {
   weights::WeightsConfig config{.type = job.weight_broadcast.type,
                                 .name = weights::weights_name(run.job, run.run_dir),
                                 .directory = run.run_dir + "/weights",
@@ -105,7 +106,7 @@ weights::WeightsConfig weights_family(const job::JobSpec& job, const RunPlace& r
   return config;
 }
 
-weights::WeightsConfig weights_config(const job::JobSpec& job, const RunPlace& run,
+weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation& run,
                                       const device::Manifest& manifest) {
   weights::WeightsConfig config = weights_family(job, run);
   config.layout = weights::layout_of(manifest);
@@ -174,7 +175,7 @@ Result<std::vector<job::Record>> validation_prompts(const job::JobSpec& job) {
   return records;
 }
 
-Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunPlace& run,
+Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunLocation& run,
                                                  bool resume, const job::TellReading& tell) {
   const job::DatasetKeys keys = dataset_keys(job);
   const auto validation = validation_prompts(job);

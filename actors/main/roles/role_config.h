@@ -21,7 +21,7 @@
 namespace tandem::app {
 
 // The run that a configuration is for.
-struct RunPlace {
+struct RunLocation {
   std::string job;  // its id: "arith-3"
   std::string run_dir;
 };
@@ -33,16 +33,16 @@ scheduler::Budget budget_of(const job::JobSpec& job);
 // replaces it (roles/rollout_role.cc).
 rollout::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machine_memory_bytes);
 // `resume`: the trainer starts from the newest complete checkpoint of the run, if there is one.
-learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunPlace& run, bool resume);
+learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunLocation& run, bool resume);
 // `log` is the file with the stderr of the user's program; empty: none is known.
 reward::VerifierConfig verifier_config(const job::JobSpec& job, const std::string& log);
 // How the learner publishes and rollouts fetch. Publisher and subscribers must be given the same
 // values.
-weights::WeightsConfig weights_config(const job::JobSpec& job, const RunPlace& run,
+weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation& run,
                                       const device::Manifest& manifest);
 // The family without the layout: enough to remove the published versions of a run, or to count
 // them.
-weights::WeightsConfig weights_family(const job::JobSpec& job, const RunPlace& run);
+weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 // Gives the prompts of `files` to `take`, as read_dataset() does; without those that are too long
@@ -55,7 +55,7 @@ Result<std::vector<job::Record>> validation_prompts(
 exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
                                          const std::vector<job::Record>& records);
 // Reads the training and validation files into memory. Errors are those of read_dataset().
-Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunPlace& run,
+Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunLocation& run,
                                                  bool resume, const job::TellReading& tell = {});
 
 // Gives the records of `warm_start.train_files` to `take` as tokens, in file order, each completion

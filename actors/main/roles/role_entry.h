@@ -1,6 +1,6 @@
 // An entry describes one role of training: its name, what its actors reserve and allocate, and how
 // one of them is built. Each role brings one entry, in a source of its own in this folder;
-// registry.cc lists them. The role's keys in a job file lie beside it (rollout_keys.cc and so on).
+// registry.h lists them. The role's keys in a job file lie beside it (rollout_keys.cc and so on).
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 #include "actors/job/job_spec.h"
 #include "actors/main/roles/planned_model.h"
-#include "actors/main/roles/rank_site.h"
+#include "actors/main/roles/rank_resources.h"
 #include "actors/messages/rank.h"
 #include "scheduler/fleet/placement.h"
 
@@ -44,7 +44,7 @@ struct RoleEntry {
   // Called once, on the thread of the rank's actor; may take as long as loading a model does.
   // Errors: input that is wrong (kInvalid, kNotFound), a GPU or memory that is missing, ranks that
   // do not come in time. `controller` hears where rank 0 of a gang listens.
-  Result<BuiltRole> (*build)(RankSite& site, const messages::StartRank& start,
+  Result<BuiltRole> (*build)(RankResources& resources, const messages::StartRank& start,
                              const job::JobSpec& job,
                              const actor::Ref<messages::RankEvents>& controller);
 };

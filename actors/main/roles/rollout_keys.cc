@@ -1,5 +1,5 @@
 // The rows of the job table for the sections `rollout`, `eval` and `pools.rollout`; job_keys.cc
-// explains how rows work and where these stand among the others (JT-1).
+// explains how rows work.
 #include <array>
 
 #include "actors/job/key_fields.h"

@@ -2,13 +2,11 @@
 // becomes the Error of build_rollout() and not the failure of an actor. Memory of a GPU is measured
 // here, when the rank starts, since only the rank sees how much is free; memory of the host was
 // planned before, by the same functions (rollout_memory()).
-#include "actors/main/roles/rollout_role.h"
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "actors/main/roles/ports.h"
+#include "actors/main/roles/registry.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/kv_cache.h"
@@ -121,22 +119,23 @@ Result<rollout::EngineConfig> engine_config_on(device::DeviceKind device, const 
   return config;
 }
 
-Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const job::JobSpec& job,
-                                const actor::Ref<messages::RankEvents>&) {
+Result<BuiltRole> build_rollout(RankResources& resources, const StartRank& start,
+                                const job::JobSpec& job, const actor::Ref<messages::RankEvents>&) {
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
   auto info = model::load_model_info(job.model.path, dtype_of(job.model));
   if (!info) return rank::of_input(info.error());
   auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
-  if (const auto ready = site.prepare_broadcasts(weights, start.job); !ready) return ready.error();
-  site.device.threads = make_threads(job.pools.rollout.threads_per_actor);
+  if (const auto ready = resources.prepare_broadcasts(weights, start.job); !ready)
+    return ready.error();
+  resources.device.threads = make_threads(job.pools.rollout.threads_per_actor);
   auto tokenizer = std::make_shared<const model::Tokenizer>(std::move(info->tokenizer));
-  site.device.queue = std::make_unique<device::Queue>(*device, site.device.threads.get());
+  resources.device.queue = std::make_unique<device::Queue>(*device, resources.device.threads.get());
   const auto make_engine = [&]() -> Result<std::unique_ptr<rollout::NativeEngine>> {
     const auto config = engine_config_on(*device, job, info->config, weights, start.pages);
     if (!config) return config.error();
     return rollout::NativeEngine::make({info->config, tokenizer}, *config,
-                                       site.device.queue->stream());
+                                       resources.device.queue->stream());
   };
   // A process that starts at the same time on this GPU may take memory that memory_info() counted
   // as free: two more attempts measure again.
@@ -157,20 +156,19 @@ Result<BuiltRole> build_rollout(RankSite& site, const StartRank& start, const jo
   if (job.async.max_concurrent_rollouts)
     config.capacity = static_cast<std::int32_t>(*job.async.max_concurrent_rollouts);
   rollout::RolloutActor::Connections connections;
-  connections.exchange = site.directory.remote<messages::RolloutEvents>(
-      {rollout_port(start.job), {}}, site.to_controller);
-  connections.write = [bulk = site.bulk.get()](std::vector<std::string> payloads,
-                                               payload::WriteDone done) {
+  connections.exchange = resources.exchange_for<messages::RolloutPeer>(start.job);
+  connections.write = [bulk = resources.bulk.get()](std::vector<std::string> payloads,
+                                                    payload::WriteDone done) {
     bulk->put_many(std::move(payloads), kPayloadTimeout, std::move(done));
   };
-  connections.progress = site.phase_reporter();
+  connections.progress = resources.phase_reporter();
   // One object has two roles, and both actors keep it: subscriber and rank of the broadcasts.
   const std::shared_ptr<weights::WeightSubscriber> subscriber = weights::make_subscriber(weights);
-  site.take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
-  auto ref =
-      spawn_made(site.system, std::make_unique<rollout::RolloutActor>(
-                                  config, std::move(*engine), subscriber, std::move(connections)));
-  site.directory.expose(kRolePort, actor::narrow<messages::RolloutInbox>(ref));
+  resources.take_part_in_broadcasts(start, weights, {subscriber, subscriber->broadcasts()});
+  auto ref = spawn_made(resources.system,
+                        std::make_unique<rollout::RolloutActor>(
+                            config, std::move(*engine), subscriber, std::move(connections)));
+  resources.expose_as<messages::RolloutPeer>(ref);
   return BuiltRole{.begin = [ref] {
     CHECK(ref.tell(rollout::StartRollout{actor::narrow<std::variant<rollout::Step>>(ref)}) ==
           actor::Delivery::kAccepted);

@@ -153,9 +153,8 @@ struct World {
 
   actor::SimulatedExecutor executor;
   std::vector<std::string> failures;
-  actor::System system{executor, [this](const actor::Address&, const Error& error) {
-                         failures.push_back(error.message);
-                       }};
+  actor::System system{
+      executor, [this](const ActorId&, const Error& error) { failures.push_back(error.message); }};
   std::shared_ptr<NotingRank> rank = std::make_shared<NotingRank>();
   std::shared_ptr<collective::NcclRecords> records = std::make_shared<collective::NcclRecords>();
   std::shared_ptr<Exchange> exchange = std::make_shared<Exchange>();
@@ -176,7 +175,7 @@ TEST(BroadcastActor, TheLearnerOpensAnEpochAndUsesIt) {
   world.pass(0s);
   ASSERT_EQ(world.exchange->all<messages::EpochOpened>().size(), 1u);
   const messages::EpochOpened told = world.exchange->all<messages::EpochOpened>()[0];
-  EXPECT_EQ(told.from.actor, "job/rollout/0");
+  EXPECT_EQ(told.from.name, "job/rollout/0");
   EXPECT_EQ(told.from.incarnation, Incarnation{4});
   EXPECT_EQ(told.layout_hash, layout_of_norm(16).hash);
   EXPECT_EQ(told.layout, layout_of_norm(16).manifest_json);

@@ -1,4 +1,4 @@
-// Carries out a command line of the client as `tandem` does, and collects what it says.
+// Carries out a command line as `tandem` does, and collects its output and its error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/cli/client_program.h"
 #include "actors/cli/command_line.h"
+#include "actors/cli/verbs.h"
 
 namespace tandem::cli {
 
@@ -19,20 +19,35 @@ struct Outcome {
   std::string shown;  // the whole error as the terminal shows it
 };
 
+// The surroundings of a command line in a test.
+struct Surroundings {
+  bool terminal = false;
+  OfflineAnswers offline = {};
+  VerbTable verbs = client_verbs;
+};
+
 // The whole way of a command line: parse, carry out, collect.
-inline Outcome run(std::vector<const char*> arguments, bool terminal = false) {
+inline Outcome run(const std::vector<const char*>& arguments, const Surroundings& around = {}) {
+  const auto invocation = parse_command_line(arguments, around.verbs);
+  if (!invocation) {
+    ADD_FAILURE() << render(invocation.error());
+    return {};
+  }
   std::ostringstream out, err;
-  const auto invocation = parse_command_line(arguments);
-  EXPECT_TRUE(invocation) << render(invocation.error());
-  const auto result = run_client(
-      *invocation, {.out = out, .err = err, .terminal = terminal, .width = [] { return 80; }});
-  EXPECT_TRUE(result);
-  Outcome outcome{.ok = result->has_value(), .out = out.str(), .err = err.str()};
-  if (!*result) {
-    outcome.code = result->error().code;
-    outcome.message = result->error().message;
-    outcome.help = result->error().help;
-    outcome.shown = render(result->error());
+  const Console console{
+      .out = out, .err = err, .terminal = around.terminal, .width = [] { return 80; }};
+  const auto result = invocation->verb.run({.console = console,
+                                            .address = invocation->address,
+                                            .offline = around.offline,
+                                            .verbs = around.verbs});
+  Outcome outcome{.ok = result.has_value(), .out = out.str(), .err = err.str()};
+  if (!result) {
+    outcome.code = result.error().code;
+    outcome.message = result.error().message;
+    outcome.help = result.error().help;
+    outcome.shown = render(result.error());
+  } else {
+    EXPECT_EQ(*result, 0);
   }
   return outcome;
 }

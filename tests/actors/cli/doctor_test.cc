@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "actors/cli/shared_options.h"
 #include "kernels/backend.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "actors/doors/doors.h"
+#include "actors/doors/exchange_door.h"
 #include "actors/exchange/exchange.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
@@ -19,23 +20,21 @@
 #include "runtime/link/remote.h"
 #include "runtime/payload/segment_store.h"
 #include "tests/actors/controller/scenario.h"
-#include "tests/runtime/link/places.h"
+#include "tests/runtime/link/bindings.h"
 
 namespace tandem::controller {
 namespace {
 
-using actor::Address;
 using link::Down;
 using link::Hello;
 using link::LinkCallbacks;
-using link::PeerId;
 
 constexpr auto kPatience = std::chrono::seconds(100);  // ends a hang; never measured
 constexpr const char* kRole = "role";
 constexpr const char* kRolloutPort = "exchange/job-1/rollout";
 constexpr const char* kLearnerPort = "exchange/job-1/learner";
-const PeerId kHonest{"job-1/rollout/0", {1}}, kAttacker{"job-1/rollout/1", {7}};
-const PeerId kLearner{"job-1/learner/0", {3}};
+const ActorId kHonest{"job-1/rollout/0", {1}}, kAttacker{"job-1/rollout/1", {7}};
+const ActorId kLearner{"job-1/learner/0", {3}};
 
 link::LinkOptions patient() {
   link::LinkOptions options;
@@ -81,16 +80,16 @@ class StoredPayloads final : public exchange::PayloadStore {
 struct Cluster {
   Cluster() {
     record.now_ms = [] { return std::int64_t{0}; };
-    for (const PeerId& peer : {kHonest, kAttacker, kLearner})
+    for (const ActorId& peer : {kHonest, kAttacker, kLearner})
       roster.with([&](doors::Roster& r) { r.started("a", {peer.name, peer.incarnation, 0}); });
     LinkCallbacks callbacks;
-    callbacks.on_up = [this](const PeerId& peer, const Hello&) {
+    callbacks.on_up = [this](const ActorId& peer, const Hello&) {
       changes.make([&] { up.insert(peer); });
     };
-    callbacks.on_down = [this](const PeerId& peer, const Down&) {
+    callbacks.on_down = [this](const ActorId& peer, const Down&) {
       changes.make([&] { up.erase(peer); });
     };
-    callbacks.on_parcel = [this](const PeerId& peer, std::string& frame) {
+    callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
       return directory.deliver(frame, to_peer(*server, peer), peer);
     };
     callbacks.admit = [this](const Hello& hello) {
@@ -105,9 +104,9 @@ struct Cluster {
                                                   links(), record, payload_store);
     });
     directory.expose(kRolloutPort, actor::narrow<messages::RolloutEvents>(exchange),
-                     doors::rollout_door("job-1"));
+                     doors::exchange_door<messages::RolloutPeer>("job-1"));
     directory.expose(kLearnerPort, actor::narrow<messages::LearnerEvents>(exchange),
-                     doors::learner_door("job-1"));
+                     doors::exchange_door<messages::LearnerPeer>("job-1"));
     server->start();
   }
   ~Cluster() {
@@ -115,25 +114,18 @@ struct Cluster {
     executor.stop();
     std::filesystem::remove_all(payloads);
   }
-  template <class Inbox>
-  std::function<actor::Ref<Inbox>(const Address&)> dial() {
-    return [this](const Address& to) {
-      return directory.remote<Inbox>({kRole, {}}, to_peer(*server, {to.name, to.incarnation}));
-    };
-  }
   exchange::ExchangeLinks links() {
     struct Deaf final : actor::Target<messages::ExchangeNotices> {
       actor::Delivery post(messages::ExchangeNotices) override {
         return actor::Delivery::kAccepted;
       }
     };
-    return {.rollout = dial<messages::RolloutInbox>(),
-            .reward = dial<messages::RewardInbox>(),
-            .learner = dial<messages::LearnerInbox>(),
+    const auto dial = [this]<class Peer>(const ActorId& to) {
+      return directory.remote<typename Peer::Inbox>({kRole, {}}, to_peer(*server, to));
+    };
+    return {.dials = exchange::dials(dial),
             .controller = {{"controller", {}}, std::make_shared<Deaf>()},
-            .refuse = [this](const Address& who, const std::string&) {
-              server->fence({who.name, who.incarnation});
-            }};
+            .refuse = [this](const ActorId& who, const std::string&) { server->fence(who); }};
   }
   bool await_version(std::int64_t version) {
     const Time end = steady_now() + kPatience;
@@ -152,7 +144,7 @@ struct Cluster {
     }
     return false;
   }
-  bool is_up(const PeerId& peer) { return server->status(peer).has_value(); }
+  bool is_up(const ActorId& peer) { return server->status(peer).has_value(); }
   wire::PayloadRef put() {  // as the payload socket does for a rollout
     const std::uint64_t bytes = 1;
     const payload::Extent extent = store->reserve({&bytes, 1}).value()[0];
@@ -162,7 +154,7 @@ struct Cluster {
   }
 
   Changes changes;
-  std::set<PeerId> up;
+  std::set<ActorId> up;
   Guarded<doors::Roster> roster;
   MemoryRecord record;
   const std::filesystem::path payloads =
@@ -176,14 +168,14 @@ struct Cluster {
   std::unique_ptr<link::LinkServer> server;
   actor::ThreadedExecutor executor{1, 1};
   actor::Ref<exchange::Exchange::Inbox> exchange;
-  actor::System system{executor, [](const Address&, const Error& why) { FAIL() << why.message; }};
+  actor::System system{executor, [](const ActorId&, const Error& why) { FAIL() << why.message; }};
 };
 
 // A rank's process: it keeps what it is sent.
 template <class Inbox, class Events>
 class Rank {
  public:
-  Rank(Cluster& cluster, const PeerId& self, const char* port)
+  Rank(Cluster& cluster, const ActorId& self, const char* port)
       : link_(io_, {cluster.server->endpoint(), {}},
               Hello{.name = self.name, .incarnation = self.incarnation, .opaque = self.name},
               patient(), callbacks()),
@@ -227,11 +219,11 @@ class Rank {
  private:
   LinkCallbacks callbacks() {
     LinkCallbacks callbacks;
-    callbacks.on_up = [this](const PeerId&, const Hello&) { changes_.make([&] { up_ = true; }); };
-    callbacks.on_down = [this](const PeerId&, const Down& down) {
+    callbacks.on_up = [this](const ActorId&, const Hello&) { changes_.make([&] { up_ = true; }); };
+    callbacks.on_down = [this](const ActorId&, const Down& down) {
       changes_.make([&] { down_ = down; });
     };
-    callbacks.on_parcel = [this](const PeerId&, std::string& frame) {
+    callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
       return directory_.deliver(frame, link::to_server(link_));
     };
     return callbacks;
@@ -249,27 +241,25 @@ class Rank {
 using RolloutRank = Rank<messages::RolloutInbox, messages::RolloutEvents>;
 using LearnerRank = Rank<messages::LearnerInbox, messages::LearnerEvents>;
 
-messages::Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
-
 // A job that trains: version 0 is published, and the honest rollout has the groups.
 struct Attack : testing::Test {
   void SetUp() override {
     ASSERT_TRUE(learner.await_up());
     ASSERT_TRUE(honest.await_up());
-    learner.say(messages::LearnerUp{self(kLearner), {}});
+    learner.say(messages::LearnerUp{kLearner, {}});
     (void)learner.hear<messages::PublishInitial>();
-    learner.say(messages::Published{self(kLearner),
+    learner.say(messages::Published{kLearner,
                                     {.version = kInitialWeights,
                                      .oldest_retained = kInitialWeights,
                                      .offered = {kInitialWeights}}});
     (void)learner.hear<messages::WarmStart>();
     learner.say(messages::WarmStarted{
-        .from = self(kLearner),
+        .from = kLearner,
         .publication = {.version = {0}, .oldest_retained = kInitialWeights, .offered = {{0}}}});
     ASSERT_TRUE(cluster.await_version(0));
-    honest.say(messages::RolloutUp{self(kHonest), 24});
+    honest.say(messages::RolloutUp{kHonest, 24});
     (void)honest.hear<messages::NewVersion>();
-    honest.say(messages::Installed{self(kHonest), PolicyVersion{0}});
+    honest.say(messages::Installed{kHonest, PolicyVersion{0}});
     works = honest.hear<messages::Assign>().groups;
     ASSERT_FALSE(works.empty());
   }
@@ -283,7 +273,7 @@ struct Attack : testing::Test {
   void expect_fenced(messages::RolloutEvents event) {
     RolloutRank attacker(cluster, kAttacker, kRolloutPort);
     ASSERT_TRUE(attacker.await_up());
-    attacker.say(messages::RolloutUp{self(kAttacker), 24});
+    attacker.say(messages::RolloutUp{kAttacker, 24});
     attacker.say(std::move(event));
     const auto down = attacker.await_down();
     ASSERT_TRUE(down);
@@ -301,8 +291,8 @@ struct Attack : testing::Test {
 };
 
 TEST_F(Attack, AHelloOfALaterIncarnationEvictsNobody) {
-  for (const PeerId& forged : {PeerId{kHonest.name, {99}}, PeerId{kHonest.name, {~0ull}},
-                               PeerId{"job-1/rollout/5", {1}}}) {
+  for (const ActorId& forged : {ActorId{kHonest.name, {99}}, ActorId{kHonest.name, {~0ull}},
+                                ActorId{"job-1/rollout/5", {1}}}) {
     RolloutRank attacker(cluster, forged, kRolloutPort);
     const auto down = attacker.await_down();
     ASSERT_TRUE(down);
@@ -313,34 +303,34 @@ TEST_F(Attack, AHelloOfALaterIncarnationEvictsNobody) {
 
 TEST_F(Attack, NobodyGeneratesInTheNameOfAnother_DR1) {
   const messages::GroupHeader stolen = header(works[0]);
-  expect_fenced(messages::Generated{self(kHonest), {stolen}});
+  expect_fenced(messages::Generated{kHonest, {stolen}});
   EXPECT_TRUE(cluster.store->holds(stolen.payload));
 }
 
 TEST_F(Attack, NobodyFreesThePayloadOfAnother) {
   const messages::GroupHeader mine = header(works[0]);
-  honest.say(messages::Generated{self(kHonest), {mine}});
+  honest.say(messages::Generated{kHonest, {mine}});
   ASSERT_TRUE(cluster.await_state(works[0].group, "generated"));
   messages::GroupHeader theirs = mine;
   theirs.group = GroupId{12345};
-  expect_fenced(messages::Generated{self(kAttacker), {theirs}});
+  expect_fenced(messages::Generated{kAttacker, {theirs}});
   EXPECT_TRUE(cluster.store->holds(mine.payload));
 }
 
 TEST_F(Attack, NobodyFreesWhatNobodyStored) {
   messages::GroupHeader made_up = header(works[0]);
   made_up.payload.offset += 1000;
-  expect_fenced(messages::Generated{self(kAttacker), {made_up}});
+  expect_fenced(messages::Generated{kAttacker, {made_up}});
 }
 
 TEST_F(Attack, AnotherNumberOfTrajectoriesEndsItsSender) {
   messages::GroupHeader many = header(works[0]);
   many.trajectories.resize(1000);
-  expect_fenced(messages::Generated{self(kAttacker), {many}});
+  expect_fenced(messages::Generated{kAttacker, {many}});
 }
 
 TEST_F(Attack, TheLeaseOfAnotherIsNotHandedBack) {
-  expect_fenced(messages::Unservable{self(kAttacker), works[0].group, works[0].attempt});
+  expect_fenced(messages::Unservable{kAttacker, works[0].group, works[0].attempt});
 }
 
 }  // namespace

@@ -306,13 +306,13 @@ TEST(ControllerCore, ActorThatDrainsAndIsWantedAgainComesBack) {
     if (dies_first) {
       world.die(last);
     } else {
-      world.must(messages::ActorDrained{job, last, life});
+      world.must(messages::ActorDrained{job, {last, life}});
       world.obey();
     }
     EXPECT_EQ(world.state_of(last), ActorState::kStarting);
     EXPECT_GT(world.record(last).incarnation, life);
     const std::string middle = job + "/rollout/1";
-    world.must(messages::ActorDrained{job, middle, world.record(middle).incarnation});
+    world.must(messages::ActorDrained{job, {middle, world.record(middle).incarnation}});
     world.obey();
     world.all_ready(job);
     EXPECT_EQ(world.alive.size(), 5u);
@@ -479,8 +479,9 @@ class Storm {
     return shape;
   }
   messages::Role any_role() {
-    const std::uint64_t drawn = rng_.below(4);
-    return drawn == 3 ? messages::Role{"counter"} : messages::kTrainingRoles[drawn];
+    constexpr std::uint64_t kOurs = std::size(messages::kTrainingRoles);
+    const std::uint64_t drawn = rng_.below(kOurs + 1);
+    return drawn == kOurs ? messages::Role{"counter"} : messages::kTrainingRoles[drawn];
   }
   std::optional<node::RankId> any_rank() {
     if (world.alive.empty()) return std::nullopt;
@@ -515,7 +516,7 @@ class Storm {
     for (auto& [job, told] : std::exchange(world.told, {}))
       for (const TellExchange& tell : told) {
         if (const auto* drain = std::get_if<messages::DrainActor>(&tell.message))
-          world.must(messages::ActorDrained{job, drain->actor, drain->incarnation});
+          world.must(messages::ActorDrained{job, drain->who});
         if (const auto* end = std::get_if<messages::EndJob>(&tell.message))
           world.must(messages::JobEnded{job, end->outcome, end->reason});
       }

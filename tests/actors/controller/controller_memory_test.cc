@@ -2,6 +2,7 @@
 // it is refused, at submit and by `scale`.
 //
 // Tests actors/controller/controller_core.h.
+#include "actors/controller/demands.h"
 #include "tests/actors/controller/controller_world.h"
 
 namespace tandem::controller {

@@ -1,4 +1,6 @@
 // Programs of a user's as actors: alone in a job, and beside training.
+//
+// Tests actors/controller/controller_core.h, actors/controller/programs.h.
 #include <chrono>
 
 #include "tests/actors/controller/controller_world.h"

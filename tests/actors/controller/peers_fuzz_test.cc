@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "actors/doors/doors.h"
+#include "actors/doors/exchange_door.h"
 #include "runtime/collective/nccl_api.h"
 #include "runtime/link/remote.h"
 #include "tests/actors/exchange/exchange_stage.h"
@@ -15,8 +16,6 @@
 
 namespace tandem::controller {
 namespace {
-
-using link::PeerId;
 
 constexpr int kMessages = 300;  // messages per seed
 
@@ -104,34 +103,30 @@ std::string parcel(const std::string& port, const Events& events) {
   return frame;
 }
 
-const std::vector<PeerId> kPeers = {{"job-1/rollout/0", {1}},
-                                    {"job-1/rollout/1", {7}},
-                                    {"job-1/reward/0", {2}},
-                                    {"job-1/learner/0", {3}},
-                                    {"node/a@3", {5}}};
+const std::vector<ActorId> kPeers = {{"job-1/rollout/0", {1}},
+                                     {"job-1/rollout/1", {7}},
+                                     {"job-1/reward/0", {2}},
+                                     {"job-1/learner/0", {3}},
+                                     {"node/a@3", {5}}};
 
 // An exchange behind its doors. A refused message does not end the peer here: the peer goes on to
 // attack.
 class Fuzzed {
  public:
   explicit Fuzzed(std::uint64_t seed) : draw_(seed), stage_(fuzzed_job()) {
-    directory_.expose("rollout", actor::narrow<messages::RolloutEvents>(stage_.ref),
-                      doors::rollout_door("job-1"));
-    directory_.expose("reward", actor::narrow<messages::RewardEvents>(stage_.ref),
-                      doors::reward_door("job-1"));
-    directory_.expose("learner", actor::narrow<messages::LearnerEvents>(stage_.ref),
-                      doors::learner_door("job-1"));
-    directory_.expose("broadcast", actor::narrow<messages::BroadcastEvents>(stage_.ref),
-                      doors::broadcast_door("job-1"));
+    messages::for_each_peer([this]<class Peer> {
+      directory_.expose(Peer::kName, actor::narrow<typename Peer::Events>(stage_.ref),
+                        doors::exchange_door<Peer>("job-1"));
+    });
     stage_.begin();
     stage_.tell(messages::RolloutUp{{"job-1/rollout/1", {7}}, 8});
-    for (const messages::Sender& rank : {exchange::kLearner, exchange::kRollout})
+    for (const ActorId& rank : {exchange::kLearner, exchange::kRollout})
       stage_.tell(messages::BroadcastUp{rank, 22809});
   }
   bool goes_on() const { return !stage_.ended(); }
   void attack() {
     if (draw_.rng.below(4) == 0) (void)stage_.payload_store.put("x");
-    const PeerId from = kPeers[draw_.rng.below(kPeers.size())];
+    const ActorId from = kPeers[draw_.rng.below(kPeers.size())];
     std::string frame =
         draw_.rng.below(3) == 0   ? frame_of<messages::BroadcastEvents>("broadcast", from)
         : draw_.rng.below(3) == 0 ? frame_of<messages::RewardEvents>("reward", from)
@@ -146,12 +141,12 @@ class Fuzzed {
 
  private:
   template <class Events>
-  std::string frame_of(const std::string& port, const PeerId& from) {
+  std::string frame_of(const std::string& port, const ActorId& from) {
     Events events;
     draw_.fill(events);
     std::visit(
         [&](auto& message) {
-          if (draw_.rng.below(5) > 0) message.from = {from.name, from.incarnation};
+          if (draw_.rng.below(5) > 0) message.from = from;
           if (draw_.rng.below(10) > 0) make_plausible(message);
         },
         events);
@@ -211,7 +206,7 @@ TEST(PeersFuzz, AControllerOutlivesEverything) {
     const auto ranks = doors::rank_door();
     for (int i = 0; i < kMessages; ++i) {
       now = now + std::chrono::milliseconds(draw.rng.below(2000));
-      const PeerId from = kPeers[draw.rng.below(kPeers.size())];
+      const ActorId from = kPeers[draw.rng.below(kPeers.size())];
       messages::RankEvents rank;
       node::AgentEvents agent;
       draw.fill(rank);

@@ -21,16 +21,16 @@ std::optional<wire::BroadcastPlace> SimulatedEpochs::next_place() {
   return wire::BroadcastPlace{*in_use, ++sequence};
 }
 
-void SimulatedEpochs::check(const messages::Sender& rollout, PolicyVersion version,
+void SimulatedEpochs::check(const ActorId& rollout, PolicyVersion version,
                             const wire::BroadcastPlace& place) {
-  const std::string what = rollout.actor + " is told of version " + std::to_string(version.value) +
+  const std::string what = rollout.name + " is told of version " + std::to_string(version.value) +
                            " in epoch " + std::to_string(place.epoch);
   if (!joined.contains({rollout.incarnation, place.epoch}))
     wrong.push_back(what + ", which it is not in");
   if (!told.insert({rollout.incarnation, version}).second) wrong.push_back(what + " twice");
 }
 
-SimulatedBroadcast::SimulatedBroadcast(messages::Sender self, const SimulatedBroadcasts& faults,
+SimulatedBroadcast::SimulatedBroadcast(ActorId self, const SimulatedBroadcasts& faults,
                                        std::shared_ptr<SimulatedEpochs> shared,
                                        actor::Ref<messages::BroadcastEvents> exchange,
                                        std::function<void(std::uint64_t epoch)> wake)
@@ -45,7 +45,7 @@ bool SimulatedBroadcast::happens(actor::Context& cx, double fraction) const {
 }
 
 void SimulatedBroadcast::expect(bool fine, const std::string& what) {
-  if (!fine) shared_->wrong.push_back(self_.actor + ": " + what);
+  if (!fine) shared_->wrong.push_back(self_.name + ": " + what);
 }
 
 void SimulatedBroadcast::answer(actor::Context& cx, messages::BroadcastEvents event) {
@@ -91,7 +91,7 @@ void SimulatedBroadcast::start(actor::Context& cx, std::uint64_t epoch) {
     ++shared_->hung;
     return;
   }
-  if (happens(cx, faults_.dies) && shared_->died.insert(self_.actor).second) {
+  if (happens(cx, faults_.dies) && shared_->died.insert(self_.name).second) {
     cx.after(draw(cx, faults_.late_max), [](actor::Context& then) {
       then.fail({ErrorCode::kFailed, "it dies in the midst of an epoch"});
     });
@@ -102,7 +102,7 @@ void SimulatedBroadcast::start(actor::Context& cx, std::uint64_t epoch) {
     return answer(cx, messages::EpochFailed{self_, epoch, "the simulated network is down"});
   }
   auto& shared = shared_->epochs.at(epoch);
-  shared.there[self_.actor] = [wake = wake_, epoch] { wake(epoch); };
+  shared.there[self_.name] = [wake = wake_, epoch] { wake(epoch); };
   if (std::ssize(shared.there) != shared.size) return;
   ++shared_->formed;
   for (const auto& [actor, tell] : shared.there) tell();

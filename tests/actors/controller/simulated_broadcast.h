@@ -47,8 +47,7 @@ struct SimulatedEpochs {
 
   // The place of the version that is published now.
   std::optional<wire::BroadcastPlace> next_place();
-  void check(const messages::Sender& rollout, PolicyVersion version,
-             const wire::BroadcastPlace& place);
+  void check(const ActorId& rollout, PolicyVersion version, const wire::BroadcastPlace& place);
 };
 
 class SimulatedBroadcast {
@@ -60,7 +59,7 @@ class SimulatedBroadcast {
   using Inbox = std::variant<Begin, AllThere, messages::OpenEpoch, messages::JoinEpoch,
                              messages::UseEpoch, messages::LeaveEpoch>;
   // `wake(epoch)` tells this rank AllThere, while it lives.
-  SimulatedBroadcast(messages::Sender self, const SimulatedBroadcasts& faults,
+  SimulatedBroadcast(ActorId self, const SimulatedBroadcasts& faults,
                      std::shared_ptr<SimulatedEpochs> shared,
                      actor::Ref<messages::BroadcastEvents> exchange,
                      std::function<void(std::uint64_t epoch)> wake);
@@ -78,7 +77,7 @@ class SimulatedBroadcast {
   bool happens(actor::Context& cx, double fraction) const;
   void expect(bool fine, const std::string& what);
 
-  const messages::Sender self_;
+  const ActorId self_;
   const SimulatedBroadcasts faults_;
   const std::shared_ptr<SimulatedEpochs> shared_;
   const actor::Ref<messages::BroadcastEvents> exchange_;

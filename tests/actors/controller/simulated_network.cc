@@ -10,7 +10,6 @@ namespace tandem::controller {
 
 using link::Down;
 using link::Offer;
-using link::PeerId;
 using link::Sent;
 
 namespace {
@@ -29,13 +28,13 @@ Duration SimulatedNetwork::draw(Duration min, Duration max) {
   return min + Duration(rng_.below(static_cast<std::uint64_t>((max - min).count()) + 1));
 }
 
-SimulatedNetwork::Shared SimulatedNetwork::find(const PeerId& peer) const {
+SimulatedNetwork::Shared SimulatedNetwork::find(const ActorId& peer) const {
   const auto it = connections_.find(peer);
   return it == connections_.end() ? nullptr : it->second;
 }
 
 void SimulatedNetwork::dial(const link::Hello& hello, link::LinkCallbacks callbacks) {
-  const PeerId peer{hello.name, hello.incarnation};
+  const ActorId peer{hello.name, hello.incarnation};
   const link::SessionKey key{.epoch = Epoch{1}, .incarnation = hello.incarnation, .attempt = 1};
   const auto connection = std::make_shared<Connection>(
       Connection{peer, hello, std::move(callbacks), {End(key), End(key)}});
@@ -59,7 +58,7 @@ void SimulatedNetwork::connected(const Shared& connection) {
   connection->callbacks.on_up(connection->peer, connection->hello);
 }
 
-void SimulatedNetwork::cut(const PeerId& client) {
+void SimulatedNetwork::cut(const ActorId& client) {
   const Shared connection = find(client);
   if (!connection || !connection->alive) return;
   connection->alive = false;
@@ -78,13 +77,13 @@ void SimulatedNetwork::down(const Shared& connection, Down::Reason reason) {
       {.reason = reason, .frames_unsent = connection->end(Side::kServer).session.frames_queued()});
 }
 
-Sent SimulatedNetwork::to_server(const PeerId& from, std::string frame) {
+Sent SimulatedNetwork::to_server(const ActorId& from, std::string frame) {
   const Shared connection = find(from);
   if (!connection || !connection->up || !connection->alive) return Sent::kGone;
   return send(connection, Side::kClient, std::move(frame));
 }
 
-Sent SimulatedNetwork::to_client(const PeerId& to, std::string frame) {
+Sent SimulatedNetwork::to_client(const ActorId& to, std::string frame) {
   const Shared connection = find(to);
   if (!connection || !connection->up) return Sent::kGone;
   return send(connection, Side::kServer, std::move(frame));

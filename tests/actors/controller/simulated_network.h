@@ -35,10 +35,10 @@ class SimulatedNetwork {
   void serve(link::LinkCallbacks callbacks);  // once, before anybody dials
   void dial(const link::Hello& hello, link::LinkCallbacks callbacks);
   // The client's process is gone, at once: packets that it had sent arrive, packets to it are lost.
-  void cut(const link::PeerId& client);
+  void cut(const ActorId& client);
 
-  link::Sent to_server(const link::PeerId& from, std::string frame);
-  link::Sent to_client(const link::PeerId& to, std::string frame);
+  link::Sent to_server(const ActorId& from, std::string frame);
+  link::Sent to_client(const ActorId& to, std::string frame);
   std::size_t clients_up() const;
   std::uint64_t packets_sent() const { return packets_sent_; }
 
@@ -53,7 +53,7 @@ class SimulatedNetwork {
     Time last_arrival;                  // when the last packet on its way to this end arrives
   };
   struct Connection {
-    link::PeerId peer;
+    ActorId peer;
     link::Hello hello;
     link::LinkCallbacks callbacks;  // the client's
     std::array<End, 2> ends;
@@ -72,7 +72,7 @@ class SimulatedNetwork {
   void arrive(const Shared& connection, Side side, const std::string& packet);
   void offer(const Shared& connection, Side side);
   bool listens(const Connection& connection, Side side) const;
-  Shared find(const link::PeerId& peer) const;
+  Shared find(const ActorId& peer) const;
   Duration draw(Duration min, Duration max);
   bool happens(double fraction) { return fraction > 0 && rng_.unit() < fraction; }
 
@@ -80,7 +80,7 @@ class SimulatedNetwork {
   const NetworkConditions conditions_;
   Rng rng_;
   link::LinkCallbacks server_;
-  std::map<link::PeerId, Shared> connections_;
+  std::map<ActorId, Shared> connections_;
   std::uint64_t packets_sent_ = 0;
 };
 

@@ -26,10 +26,10 @@ Duration draw(actor::SimulatedExecutor& executor, Duration max) {
 
 // A simulated process, shared by its closures. Once `alive` is false nothing of it reaches anybody.
 struct Process {
-  explicit Process(const RankSurroundings& around) : surroundings(around) {}
-  const RankSurroundings surroundings;
+  explicit Process(const RankDependencies& given) : dependencies(given) {}
+  const RankDependencies dependencies;
   node::RankId id;
-  link::PeerId peer;
+  ActorId peer;
   std::shared_ptr<SimulatedRun> run;
   link::Directory directory;
   std::unique_ptr<actor::System> system;
@@ -41,7 +41,7 @@ struct Process {
     return [self](std::string frame) {
       const auto process = self.lock();
       if (!process || !process->alive) return link::Sent::kGone;
-      return process->surroundings.network.to_server(process->peer, std::move(frame));
+      return process->dependencies.network.to_server(process->peer, std::move(frame));
     };
   }
   template <class Inbox>
@@ -55,7 +55,7 @@ using SharedProcess = std::shared_ptr<Process>;
 template <class Work, class Done>
 void carry(const std::weak_ptr<Process>& weak, Work work, Done done) {
   const SharedProcess process = weak.lock();
-  auto& executor = process->surroundings.executor;
+  auto& executor = process->dependencies.executor;
   const bool fails = executor.rng().unit() < process->run->job.payload_fails;
   executor.at(executor.now() + draw(executor, process->run->job.payload_max),
               [weak, fails, work = std::move(work), done = std::move(done)] {
@@ -121,7 +121,7 @@ class TextVerifier final : public reward::Verifier {
 
 class SimulatedSubscriber final : public rollout::FakeWeightSubscriber {
  public:
-  SimulatedSubscriber(std::shared_ptr<SimulatedRun> run, messages::Sender self)
+  SimulatedSubscriber(std::shared_ptr<SimulatedRun> run, ActorId self)
       : rollout::FakeWeightSubscriber(run->weights.board, kSubscriberCalls),
         run_(std::move(run)),
         self_(std::move(self)) {}
@@ -130,31 +130,31 @@ class SimulatedSubscriber final : public rollout::FakeWeightSubscriber {
     run_->epochs->check(self_, version, place);
     const auto content = run_->weights.contents.find(version);
     if (content != run_->weights.contents.end() && content->second != checksum)
-      run_->epochs->wrong.push_back(self_.actor + " is told another checksum");
+      run_->epochs->wrong.push_back(self_.name + " is told another checksum");
   }
 
  private:
   const std::shared_ptr<SimulatedRun> run_;
-  const messages::Sender self_;
+  const ActorId self_;
 };
 
 // The rank's part in broadcasts, and what begins it; nothing in a job without them.
 std::function<void()> build_broadcast(const SharedProcess& process,
                                       const messages::StartRank& start) {
   if (!process->run->job.broadcasts) return [] {};
-  const auto exchange =
-      process->remote<messages::BroadcastEvents>(broadcast_port(start.job), process);
+  const auto exchange = process->remote<messages::BroadcastEvents>(
+      messages::exchange_port<messages::BroadcastPeer>(start.job), process);
   const auto wake = [weak = std::weak_ptr(process)](std::uint64_t epoch) {
     const SharedProcess then = weak.lock();
     if (then && then->alive) (void)then->broadcast.tell(SimulatedBroadcast::AllThere{epoch});
   };
-  const messages::Sender name{start.actor, start.incarnation};
+  const ActorId name{start.actor, start.incarnation};
   process->broadcast =
       process->system->spawn<SimulatedBroadcast>("broadcast", [=, run = process->run] {
         return std::make_unique<SimulatedBroadcast>(name, *run->job.broadcasts, run->epochs,
                                                     exchange, wake);
       });
-  process->directory.expose(kBroadcastPort,
+  process->directory.expose(messages::kBroadcastPort,
                             actor::narrow<messages::BroadcastInbox>(process->broadcast));
   return [self = process->broadcast] {
     CHECK(self.tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted);
@@ -171,7 +171,7 @@ std::function<void()> build_rollout(const SharedProcess& process,
       .max_num_seqs = static_cast<std::int32_t>(job.engine.engine.args.max_num_seqs)};
   rollout::RolloutActor::Connections connections{
       .exchange = process->remote<messages::RolloutEvents>(
-          exchange_port(start.job, messages::Role::kRollout), process),
+          messages::exchange_port<messages::RolloutPeer>(start.job), process),
       .write = writer_of(process)};
   const auto role = process->system->spawn<rollout::RolloutActor>("role", [=, run = process->run] {
     rollout::FakeEngineConfig engine = run->job.engine;
@@ -180,7 +180,7 @@ std::function<void()> build_rollout(const SharedProcess& process,
         config, std::make_unique<rollout::FakeEngine>(engine),
         std::make_unique<SimulatedSubscriber>(run, config.self), connections);
   });
-  process->directory.expose(kRolePort, actor::narrow<messages::RolloutInbox>(role));
+  process->directory.expose(messages::kRolePort, actor::narrow<messages::RolloutInbox>(role));
   return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
     CHECK(role.tell(rollout::StartRollout{actor::narrow<std::variant<rollout::Step>>(role)}) ==
@@ -192,11 +192,11 @@ std::function<void()> build_learner(const SharedProcess& process,
                                     const messages::StartRank& start) {
   if (start.rank > 0) return [] {};
   const auto exchange = process->remote<messages::LearnerEvents>(
-      exchange_port(start.job, messages::Role::kLearner), process);
+      messages::exchange_port<messages::LearnerPeer>(start.job), process);
   const learner::LearnerActorConfig config{.self = {start.actor, start.incarnation}};
   const auto role = process->system->spawn<learner::LearnerActor>(
       "role",
-      [=, run = process->run, node = process->surroundings.node, read = reader_of(process)] {
+      [=, run = process->run, node = process->dependencies.node, read = reader_of(process)] {
         learner::FakeTrainerConfig trainer = run->job.trainer;
         if (run->job.exchange.fixed_lag)
           trainer.older_versions = run->job.exchange.budget.max_staleness;
@@ -204,7 +204,7 @@ std::function<void()> build_learner(const SharedProcess& process,
             config, std::make_unique<learner::FakeTrainer>(trainer, run->checkpoints),
             make_publisher(run, node), read, exchange);
       });
-  process->directory.expose(kRolePort, actor::narrow<messages::LearnerInbox>(role));
+  process->directory.expose(messages::kRolePort, actor::narrow<messages::LearnerInbox>(role));
   process->run->epochs->in_use.reset();  // an earlier incarnation's
   return [role, broadcast = build_broadcast(process, start)] {
     broadcast();
@@ -217,13 +217,13 @@ std::function<void()> build_reward(const SharedProcess& process, const messages:
                                     .capacity = process->run->job.scorer.capacity};
   reward::RewardActor::Connections connections{
       .exchange = process->remote<messages::RewardEvents>(
-          exchange_port(start.job, messages::Role::kReward), process),
+          messages::exchange_port<messages::RewardPeer>(start.job), process),
       .read = reader_of(process)};
   const auto role = process->system->spawn<reward::RewardActor>("role", [=, run = process->run] {
     return std::make_unique<reward::RewardActor>(
         config, std::make_unique<TextVerifier>(run->job.scorer), connections);
   });
-  process->directory.expose(kRolePort, actor::narrow<messages::RewardInbox>(role));
+  process->directory.expose(messages::kRolePort, actor::narrow<messages::RewardInbox>(role));
   return [role] { CHECK(role.tell(reward::StartReward{}) == Delivery::kAccepted); };
 }
 
@@ -237,7 +237,7 @@ class RankHost {
     const SharedProcess process = process_.lock();
     CHECK(process && start.actor == process->id.actor &&
           start.incarnation == process->id.incarnation);
-    process->run = process->surroundings.run_of(start.job);
+    process->run = process->dependencies.run_of(start.job);
     if (start.ranks > 1 && start.rank == 0)
       report(messages::RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
     const auto load_max = static_cast<std::uint64_t>(process->run->job.load_max.count());
@@ -248,9 +248,11 @@ class RankHost {
  private:
   void begin(const messages::StartRank& start) {
     const SharedProcess process = process_.lock();
-    const auto role = start.role == messages::Role::kRollout   ? build_rollout(process, start)
-                      : start.role == messages::Role::kLearner ? build_learner(process, start)
-                                                               : build_reward(process, start);
+    static const std::map<messages::Role, decltype(&build_rollout)> kBuild{
+        {messages::Role::kRollout, build_rollout},
+        {messages::Role::kLearner, build_learner},
+        {messages::Role::kReward, build_reward}};
+    const auto role = kBuild.at(start.role)(process, start);
     report(messages::RankReady{start.actor, start.incarnation, start.rank});
     role();
   }
@@ -291,32 +293,33 @@ static_assert(actor::Actor<ProgramHost>);
 class RankProcess final : public SimulatedProcess {
  public:
   enum class Of { kOurs, kUsers };
-  RankProcess(const RankSurroundings& surroundings, const node::RankId& id, Of of, ExitSelf exit)
-      : process_(std::make_shared<Process>(surroundings)) {
+  RankProcess(const RankDependencies& dependencies, const node::RankId& id, Of of, ExitSelf exit)
+      : process_(std::make_shared<Process>(dependencies)) {
     process_->id = id;
     process_->peer = {messages::rank_name(id.actor, id.rank), id.incarnation};
     process_->system = std::make_unique<actor::System>(
-        surroundings.executor, [exit](const actor::Address&, const Error&) { exit(1); });
+        dependencies.executor, [exit](const ActorId&, const Error&) { exit(1); });
     const std::weak_ptr<Process> weak = process_;
-    const auto controller = process_->remote<messages::RankEvents>(kRankEventsPort, weak);
+    const auto controller =
+        process_->remote<messages::RankEvents>(rank::kControllerRanksPort, weak);
     if (of == Of::kOurs)
-      process_->directory.expose(kRankPort,
+      process_->directory.expose(rank::kRankInboxPort,
                                  actor::narrow<messages::RankInbox>(
                                      process_->system->spawn<RankHost>("rank", [weak, controller] {
                                        return std::make_unique<RankHost>(weak, controller);
                                      })));
     else
-      process_->directory.expose(kRankPort,
+      process_->directory.expose(rank::kRankInboxPort,
                                  process_->system->spawn<ProgramHost>("rank", [controller, exit] {
                                    return std::make_unique<ProgramHost>(controller, exit);
                                  }));
     link::LinkCallbacks callbacks;
-    callbacks.on_up = [](const link::PeerId&, const link::Hello&) {};
-    callbacks.on_parcel = [weak](const link::PeerId&, std::string& frame) {
+    callbacks.on_up = [](const ActorId&, const link::Hello&) {};
+    callbacks.on_parcel = [weak](const ActorId&, std::string& frame) {
       const SharedProcess process = weak.lock();
       return process ? process->directory.deliver(frame, Process::out(weak)) : link::Offer::kTaken;
     };
-    surroundings.network.dial({.name = process_->peer.name,
+    dependencies.network.dial({.name = process_->peer.name,
                                .incarnation = id.incarnation,
                                .rank = id.rank,
                                .opaque = id.actor},
@@ -325,7 +328,7 @@ class RankProcess final : public SimulatedProcess {
 
   ~RankProcess() override {
     process_->alive = false;
-    process_->surroundings.network.cut(process_->peer);
+    process_->dependencies.network.cut(process_->peer);
     process_->system.reset();
   }
 
@@ -335,14 +338,6 @@ class RankProcess final : public SimulatedProcess {
 
 }  // namespace
 
-std::string exchange_port(const std::string& job, const messages::Role& role) {
-  return messages::exchange_name(job) + "/" + name(role);
-}
-
-std::string broadcast_port(const std::string& job) {
-  return messages::exchange_name(job) + "/broadcast";
-}
-
 std::vector<std::string> rank_arguments(const node::RankId& id) {
   return {id.actor, std::to_string(id.incarnation.value), std::to_string(id.rank)};
 }
@@ -351,10 +346,10 @@ node::RankId rank_of_arguments(const std::vector<std::string>& argv) {
   return {argv.at(1), Incarnation{std::stoull(argv.at(2))}, std::stoi(argv.at(3))};
 }
 
-std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
+std::unique_ptr<SimulatedProcess> start_rank(const RankDependencies& dependencies,
                                              const std::vector<std::string>& argv, ExitSelf exit) {
   const auto of = argv.front() == kUsersProgram ? RankProcess::Of::kUsers : RankProcess::Of::kOurs;
-  return std::make_unique<RankProcess>(surroundings, rank_of_arguments(argv), of, std::move(exit));
+  return std::make_unique<RankProcess>(dependencies, rank_of_arguments(argv), of, std::move(exit));
 }
 
 }  // namespace tandem::controller

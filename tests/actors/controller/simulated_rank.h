@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "actors/messages/peers.h"
 #include "actors/messages/rank.h"
+#include "actors/rank/rank_session.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/node/agent_messages.h"
 #include "tests/actors/controller/simulated_network.h"
@@ -18,20 +20,11 @@
 
 namespace tandem::controller {
 
-// The ports of a simulated fleet.
-inline constexpr const char* kAgentPort = "agent";
-inline constexpr const char* kAgentEventsPort = "agent-events";
-inline constexpr const char* kRankPort = "rank";
-inline constexpr const char* kRankEventsPort = "rank-events";
-inline constexpr const char* kRolePort = "role";
-inline constexpr const char* kBroadcastPort = "broadcast";
-std::string exchange_port(const std::string& job, const messages::Role& role);
 // The program of a simulated user: an actor that adds {"add": N} and answers the sum, and that ends
 // at {"end": CODE}.
 inline constexpr const char* kUsersProgram = "counter";
-std::string broadcast_port(const std::string& job);
 
-struct RankSurroundings {
+struct RankDependencies {
   std::string node;
   actor::SimulatedExecutor& executor;
   SimulatedNetwork& network;
@@ -41,7 +34,7 @@ struct RankSurroundings {
 std::vector<std::string> rank_arguments(const node::RankId& id);
 node::RankId rank_of_arguments(const std::vector<std::string>& argv);  // argv[0]: the program
 
-std::unique_ptr<SimulatedProcess> start_rank(const RankSurroundings& surroundings,
+std::unique_ptr<SimulatedProcess> start_rank(const RankDependencies& dependencies,
                                              const std::vector<std::string>& argv, ExitSelf exit);
 
 }  // namespace tandem::controller

@@ -18,7 +18,7 @@ constexpr const char* kRunFolder = "runs/";
 
 std::string simulated_agent(const std::string& node) { return messages::node_peer(node, 0); }
 
-node::RankId rank_of(const link::PeerId& peer, const link::Hello& hello) {
+node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
@@ -26,7 +26,7 @@ node::RankId rank_of(const link::PeerId& peer, const link::Hello& hello) {
 
 // A node's agent process and the host of its ranks.
 struct SimulatedCluster::Node {
-  link::PeerId peer;
+  ActorId peer;
   link::Directory directory;
   std::unique_ptr<SimulatedProcessHost> host;
   std::unique_ptr<actor::System> system;
@@ -36,15 +36,15 @@ SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& 
     : executor_(seed),
       network_(executor_, conditions.network),
       conditions_(conditions),
-      system_(std::make_unique<actor::System>(
-          executor_, [](const actor::Address&, const Error&) { CHECK(false); })) {
+      system_(std::make_unique<actor::System>(executor_,
+                                              [](const ActorId&, const Error&) { CHECK(false); })) {
   controller_ = system_->spawn<Controller>("controller", [this, seed] {
     return std::make_unique<Controller>(derive_seed(seed, "controller"), actions());
   });
-  directory_.expose(kRankEventsPort, actor::narrow<messages::RankEvents>(controller_),
+  directory_.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller_),
                     doors::rank_door());
   directory_.expose(
-      kAgentEventsPort, actor::narrow<node::AgentEvents>(controller_),
+      node::kAgentEventsPort, actor::narrow<node::AgentEvents>(controller_),
       doors::agent_door([this](const node::RankId& rank) { return roster_.node_of(rank); }));
   network_.serve(link_callbacks());
 }
@@ -65,34 +65,34 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
   nodes_[name] = node;
   node->peer = {simulated_agent(name), Incarnation{++node_lives_}};
   node->system = std::make_unique<actor::System>(
-      executor_, [](const actor::Address&, const Error&) { CHECK(false); });
-  const RankSurroundings around{name, executor_, network_,
-                                [this](const std::string& job) { return run_of(job); }};
+      executor_, [](const ActorId&, const Error&) { CHECK(false); });
+  const RankDependencies dependencies{name, executor_, network_,
+                                      [this](const std::string& job) { return run_of(job); }};
   node->host = std::make_unique<SimulatedProcessHost>(
       executor_, conditions_.processes,
-      [around](const std::vector<std::string>& argv, ExitSelf exit) {
-        return start_rank(around, argv, std::move(exit));
+      [dependencies](const std::vector<std::string>& argv, ExitSelf exit) {
+        return start_rank(dependencies, argv, std::move(exit));
       });
   const node::NodeUp introduction{.node = name,
                                   .incarnation = node->peer.incarnation,
                                   .cpus = cpus,
                                   .memory_bytes = kNodeMemoryBytes};
   link::LinkCallbacks callbacks;
-  callbacks.on_up = [this, introduction, weak = std::weak_ptr(node)](const link::PeerId&,
+  callbacks.on_up = [this, introduction, weak = std::weak_ptr(node)](const ActorId&,
                                                                      const link::Hello&) {
     const auto up = weak.lock();
     const auto to_controller = [this, peer = up->peer](std::string frame) {
       return network_.to_server(peer, std::move(frame));
     };
     const auto controller =
-        up->directory.remote<node::AgentEvents>({kAgentEventsPort, {}}, to_controller);
+        up->directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller);
     const auto agent = up->system->spawn<node::Agent>("agent", [=, host = up->host.get()] {
       return std::make_unique<node::Agent>(
           node::AgentConfig{.node = introduction, .program = "tandem"}, *host, controller);
     });
-    up->directory.expose(kAgentPort, agent);
+    up->directory.expose(node::kAgentPort, agent);
   };
-  callbacks.on_parcel = [weak = std::weak_ptr(node)](const link::PeerId&, std::string& frame) {
+  callbacks.on_parcel = [weak = std::weak_ptr(node)](const ActorId&, std::string& frame) {
     const auto up = weak.lock();
     return up ? up->directory.deliver(frame, nullptr) : link::Offer::kTaken;
   };
@@ -133,15 +133,15 @@ void SimulatedCluster::report_hung(const node::RankId& rank) {
 
 link::LinkCallbacks SimulatedCluster::link_callbacks() {
   link::LinkCallbacks callbacks;
-  callbacks.on_up = [this](const link::PeerId& peer, const link::Hello& hello) {
+  callbacks.on_up = [this](const ActorId& peer, const link::Hello& hello) {
     if (messages::is_node_peer(peer.name))
       agents_[hello.opaque] = directory_.remote<node::AgentInbox>(
-          {kAgentPort, {}},
+          {node::kAgentPort, {}},
           [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
     else
       CHECK(controller_.tell(RankConnected{rank_of(peer, hello)}) == Delivery::kAccepted);
   };
-  callbacks.on_down = [this](const link::PeerId& peer, const link::Down&) {
+  callbacks.on_down = [this](const ActorId& peer, const link::Down&) {
     if (messages::is_node_peer(peer.name)) {
       (void)controller_.tell(NodeDown{messages::node_of_peer(peer.name), peer.incarnation});
       return;
@@ -150,7 +150,7 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
     const int rank = at == std::string::npos ? 0 : std::stoi(peer.name.substr(at + 1));
     (void)controller_.tell(RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
-  callbacks.on_parcel = [this](const link::PeerId& peer, std::string& frame) {
+  callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
     const link::Offer offer = directory_.deliver(frame, nullptr, peer);
     CHECK(offer != link::Offer::kRefused);  // all of these peers are honest
     return offer;
@@ -162,15 +162,15 @@ ControllerActions SimulatedCluster::actions() {
   ControllerActions actions;
   actions.agent = [this](const std::string& node, Incarnation) { return agents_[node]; };
   actions.rank = [this](const node::RankId& id) {
-    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
-    return directory_.remote<messages::RankInbox>({kRankPort, {}}, [this, peer](std::string frame) {
-      return network_.to_client(peer, std::move(frame));
-    });
+    const ActorId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    return directory_.remote<messages::RankInbox>(
+        {rank::kRankInboxPort, {}},
+        [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
   };
   actions.program = [this](const node::RankId& id) {
-    const link::PeerId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
+    const ActorId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
     return directory_.remote<messages::ProgramInbox>(
-        {kRankPort, {}},
+        {rank::kRankInboxPort, {}},
         [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
   };
   actions.write_result = [this](const JobRecord& job, const std::string& json) -> Result<void> {
@@ -209,30 +209,18 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
   run->record.now_ms = [this] { return executor_.now().ns / 1'000'000; };
   run->record.on_events = [this, id = job.id, run = run.get()](
                               std::span<const JournalledRow> events) { record(id, *run, events); };
-  const auto dial = [this]<class Inbox>(const actor::Address& address,
-                                        const char* port = kRolePort) {
-    const link::PeerId peer{address.name, address.incarnation};
-    return directory_.remote<Inbox>({port, {}}, [this, peer](std::string frame) {
-      return network_.to_client(peer, std::move(frame));
-    });
+  const auto dial = [this]<class Peer>(const ActorId& peer) {
+    return directory_.remote<typename Peer::Inbox>(
+        {Peer::kPort, {}},
+        [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
   };
   const exchange::ExchangeLinks links{
-      .rollout =
-          [dial](const auto& a) { return dial.template operator()<messages::RolloutInbox>(a); },
-      .reward =
-          [dial](const auto& a) { return dial.template operator()<messages::RewardInbox>(a); },
-      .learner =
-          [dial](const auto& a) { return dial.template operator()<messages::LearnerInbox>(a); },
-      .broadcast =
-          [dial](const auto& a) {
-            return dial.template operator()<messages::BroadcastInbox>(a, kBroadcastPort);
-          },
+      .dials = exchange::dials(dial),
       .controller = actor::narrow<messages::ExchangeNotices>(controller_),
-      .refuse =
-          [](const actor::Address&, const std::string& why) {
-            log::error("{}", why);
-            CHECK(false);  // all of these peers are honest
-          }};
+      .refuse = [](const ActorId&, const std::string& why) {
+        log::error("{}", why);
+        CHECK(false);  // all of these peers are honest
+      }};
   const exchange::ExchangeConfig config =
       exchange_config(run->job, job.id, job.shape.resume_dir.has_value());
   const auto exchange = system_->spawn<exchange::Exchange>(messages::exchange_name(job.id), [=] {
@@ -241,22 +229,18 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
     run->exchange = made.get();
     return made;
   });
-  directory_.expose(exchange_port(job.id, messages::Role::kRollout),
-                    actor::narrow<messages::RolloutEvents>(exchange), doors::rollout_door(job.id));
-  directory_.expose(exchange_port(job.id, messages::Role::kReward),
-                    actor::narrow<messages::RewardEvents>(exchange), doors::reward_door(job.id));
-  directory_.expose(exchange_port(job.id, messages::Role::kLearner),
-                    actor::narrow<messages::LearnerEvents>(exchange), doors::learner_door(job.id));
-  directory_.expose(broadcast_port(job.id), actor::narrow<messages::BroadcastEvents>(exchange),
-                    doors::broadcast_door(job.id));
+  messages::for_each_peer([&]<class Peer> {
+    directory_.expose(messages::exchange_port<Peer>(job.id),
+                      actor::narrow<typename Peer::Events>(exchange),
+                      doors::exchange_door<Peer>(job.id));
+  });
   return actor::narrow<ExchangeControl>(exchange);
 }
 
 void SimulatedCluster::close_exchange(const std::string& job) {
   if (!runs_.at(job)) return;
-  for (const messages::Role& role : messages::kTrainingRoles)
-    directory_.withdraw(exchange_port(job, role));
-  directory_.withdraw(broadcast_port(job));
+  messages::for_each_peer(
+      [&]<class Peer> { directory_.withdraw(messages::exchange_port<Peer>(job)); });
   system_->stop(messages::exchange_name(job));
   runs_.at(job)->exchange = nullptr;
 }

@@ -13,6 +13,7 @@
 
 #include "actors/controller/controller.h"
 #include "actors/doors/doors.h"
+#include "actors/doors/exchange_door.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/link/remote.h"

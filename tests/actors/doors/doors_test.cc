@@ -7,11 +7,12 @@
 #include <cmath>
 #include <limits>
 
+#include "actors/doors/exchange_door.h"
+
 namespace tandem::doors {
 namespace {
 
 using link::Hello;
-using link::PeerId;
 using node::AgentEvents;
 using node::NodeUp;
 using node::RankExited;
@@ -23,11 +24,9 @@ using node::UsageReport;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-const PeerId kRolloutPeer{"j-1/rollout/0", {4}};
-const PeerId kRewardPeer{"j-1/reward/0", {5}};
-const PeerId kLearnerPeer{"j-1/learner/0", {6}};
-
-messages::Sender self(const PeerId& peer) { return {peer.name, peer.incarnation}; }
+const ActorId kRolloutPeer{"j-1/rollout/0", {4}};
+const ActorId kRewardPeer{"j-1/reward/0", {5}};
+const ActorId kLearnerPeer{"j-1/learner/0", {6}};
 
 messages::GroupHeader group(std::vector<messages::TrajectoryHeader> trajectories,
                             std::int32_t prompt_tokens = 1) {
@@ -35,7 +34,7 @@ messages::GroupHeader group(std::vector<messages::TrajectoryHeader> trajectories
 }
 
 template <class Events>
-void expect_all(const link::Door<Events>& door, const PeerId& from,
+void expect_all(const link::Door<Events>& door, const ActorId& from,
                 const std::vector<Events>& messages, bool pass) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Result<void> result = door(from, messages[i]);
@@ -48,9 +47,9 @@ void expect_all(const link::Door<Events>& door, const PeerId& from,
 }
 
 TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
-  const messages::Sender me = self(kRolloutPeer);
+  const ActorId& me = kRolloutPeer;
   const messages::TrajectoryHeader fine{PolicyVersion{0}, PolicyVersion{3}, 5};
-  const auto door = rollout_door("j-1");
+  const auto door = exchange_door<messages::RolloutPeer>("j-1");
   expect_all<messages::RolloutEvents>(
       door, kRolloutPeer,
       {messages::RolloutUp{me, 1}, messages::Installed{me, kInitialWeights, 0.5},
@@ -99,8 +98,8 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
 }
 
 TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
-  const messages::Sender me = self(kRewardPeer);
-  const auto door = reward_door("j-1");
+  const ActorId me = kRewardPeer;
+  const auto door = exchange_door<messages::RewardPeer>("j-1");
   expect_all<messages::RewardEvents>(
       door, kRewardPeer,
       {messages::RewardUp{me, 1},
@@ -130,8 +129,8 @@ TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
 }
 
 TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
-  const messages::Sender me = self(kLearnerPeer);
-  const auto door = learner_door("j-1");
+  const ActorId me = kLearnerPeer;
+  const auto door = exchange_door<messages::LearnerPeer>("j-1");
   const messages::Publication first{PolicyVersion{0},  kInitialWeights, 1, 2, 0.1, {},
                                     {PolicyVersion{0}}};
   const messages::Publication third{.version = PolicyVersion{3},
@@ -182,17 +181,17 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
 }
 
 TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
-  const auto door = broadcast_door("j-1");
+  const auto door = exchange_door<messages::BroadcastPeer>("j-1");
   const std::string id(128, 'i');
-  const auto progress = [](const messages::Sender& me, std::size_t operations,
-                           std::int64_t since_ms, std::size_t label) {
+  const auto progress = [](const ActorId& me, std::size_t operations, std::int64_t since_ms,
+                           std::size_t label) {
     return messages::EpochProgress{
         me, 3,
         std::vector(operations,
                     messages::EpochOperation{1, std::string(label, 'l'), 8, {}, since_ms})};
   };
-  for (const PeerId& peer : {kRolloutPeer, kLearnerPeer}) {
-    const messages::Sender me = self(peer);
+  for (const ActorId& peer : {kRolloutPeer, kLearnerPeer}) {
+    const ActorId& me = peer;
     expect_all<messages::BroadcastEvents>(
         door, peer,
         {messages::BroadcastUp{me, 22809}, messages::EpochOpened{me, 1, id, 7},
@@ -210,41 +209,40 @@ TEST(Doors, ABroadcastRankSaysWhatTheySay_DR2) {
          progress(me, 1, std::numeric_limits<std::int64_t>::max(), 0), progress(me, 1, 0, 1 << 20)},
         false);
   }
-  const messages::Sender me = self(kLearnerPeer);
+  const ActorId& me = kLearnerPeer;
   messages::Publication publication{
       .version = {3}, .oldest_retained = {1}, .offered = {PolicyVersion{3}}};
   for (const auto& [place, fine] :
        {std::pair{wire::BroadcastPlace{1, 1}, true}, std::pair{wire::BroadcastPlace{0, 1}, false},
         std::pair{wire::BroadcastPlace{1, 0}, false}}) {
     publication.broadcast = place;
-    expect_all<messages::LearnerEvents>(learner_door("j-1"), kLearnerPeer,
+    expect_all<messages::LearnerEvents>(exchange_door<messages::LearnerPeer>("j-1"), kLearnerPeer,
                                         {messages::Published{me, publication}}, fine);
   }
 }
 
 TEST(Doors, EveryActorSpeaksForItself_DR1) {
-  const auto rollout = rollout_door("j-1");
-  const messages::RolloutUp own{self(kRolloutPeer), 1};
+  const auto rollout = exchange_door<messages::RolloutPeer>("j-1");
+  const messages::RolloutUp own{kRolloutPeer, 1};
   EXPECT_TRUE(rollout(kRolloutPeer, own));
   EXPECT_FALSE(rollout({"j-1/rollout/1", {4}}, own)) << "another actor";
   EXPECT_FALSE(rollout({"j-1/rollout/0", {5}}, own)) << "another incarnation";
-  EXPECT_FALSE(rollout(kRewardPeer, messages::RolloutUp{self(kRewardPeer), 1})) << "another role";
-  EXPECT_FALSE(rollout_door("j-2")(kRolloutPeer, own)) << "another job";
+  EXPECT_FALSE(rollout(kRewardPeer, messages::RolloutUp{kRewardPeer, 1})) << "another role";
+  EXPECT_FALSE(exchange_door<messages::RolloutPeer>("j-2")(kRolloutPeer, own)) << "another job";
   EXPECT_FALSE(rollout({"node/a", {4}}, messages::RolloutUp{{"node/a", {4}}, 1}));
-  const auto broadcast = broadcast_door("j-1");
-  EXPECT_FALSE(broadcast(kRolloutPeer, messages::EpochJoined{self(kLearnerPeer), 1}))
-      << "another actor";
+  const auto broadcast = exchange_door<messages::BroadcastPeer>("j-1");
+  EXPECT_FALSE(broadcast(kRolloutPeer, messages::EpochJoined{kLearnerPeer, 1})) << "another actor";
   EXPECT_FALSE(broadcast(kRolloutPeer, messages::EpochJoined{{kRolloutPeer.name, {5}}, 1}));
-  EXPECT_FALSE(broadcast(kRewardPeer, messages::BroadcastUp{self(kRewardPeer), 22809}))
-      << "another role";
-  EXPECT_FALSE(
-      broadcast({"j-1/learner/0@1", {6}}, messages::BroadcastUp{self(kLearnerPeer), 22809}));
-  EXPECT_FALSE(
-      broadcast_door("j-2")(kRolloutPeer, messages::BroadcastUp{self(kRolloutPeer), 22809}));
-  EXPECT_FALSE(reward_door("j-1")(kRolloutPeer, messages::RewardUp{self(kRolloutPeer), 1}));
-  EXPECT_FALSE(learner_door("j-1")(kRolloutPeer, messages::LearnerUp{self(kRolloutPeer), {}}));
-  EXPECT_FALSE(
-      learner_door("j-1")({"j-1/learner/0@1", {6}}, messages::LearnerUp{self(kLearnerPeer), {}}));
+  EXPECT_FALSE(broadcast(kRewardPeer, messages::BroadcastUp{kRewardPeer, 22809})) << "another role";
+  EXPECT_FALSE(broadcast({"j-1/learner/0@1", {6}}, messages::BroadcastUp{kLearnerPeer, 22809}));
+  EXPECT_FALSE(exchange_door<messages::BroadcastPeer>("j-2")(
+      kRolloutPeer, messages::BroadcastUp{kRolloutPeer, 22809}));
+  EXPECT_FALSE(exchange_door<messages::RewardPeer>("j-1")(kRolloutPeer,
+                                                          messages::RewardUp{kRolloutPeer, 1}));
+  EXPECT_FALSE(exchange_door<messages::LearnerPeer>("j-1")(kRolloutPeer,
+                                                           messages::LearnerUp{kRolloutPeer, {}}));
+  EXPECT_FALSE(exchange_door<messages::LearnerPeer>("j-1")({"j-1/learner/0@1", {6}},
+                                                           messages::LearnerUp{kLearnerPeer, {}}));
 
   const auto rank = rank_door();
   EXPECT_TRUE(rank(kLearnerPeer, messages::RankListening{"j-1/learner/0", {6}, "127.0.0.1:9"}));
@@ -265,7 +263,7 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   roster.started("a", here);
   roster.started("b", there);
   const auto door = agent_door([&](const RankId& rank) { return roster.node_of(rank); });
-  const PeerId a{"node/a@3", {9}};
+  const ActorId a{"node/a@3", {9}};
   NodeUp up{.node = "a", .incarnation = {9}, .cpus = 2, .memory_bytes = 1, .pid = 3};
   const RankId over{"j-1/rollout/0", {3}, 0};  // an earlier incarnation, as the controller knows
   expect_all<AgentEvents>(

@@ -84,7 +84,7 @@ TEST(BroadcastWaits, TheStartOfAnEpochIsNoBroadcast) {
 
 // An epoch that fails as soon as it has formed, again and again, for an hour.
 TEST(BroadcastNews, FailuresInARowAreSaidEverMoreRarely_BC2) {
-  const messages::Sender learner{"j/learner/0", {1}}, rollout{"j/rollout/0", {2}};
+  const ActorId learner{"j/learner/0", {1}}, rollout{"j/rollout/0", {2}};
   Broadcasts broadcasts("j", {});
   Time now = kNow;
   const auto say = [&](const messages::BroadcastEvents& event) {
@@ -96,8 +96,8 @@ TEST(BroadcastNews, FailuresInARowAreSaidEverMoreRarely_BC2) {
   std::int64_t formed = 0;
   for (int i = 0; i < 7200; ++i, now = now + 500ms) {
     for (const Broadcasts::Message& message : broadcasts.decide(now)) {
-      const bool to_learner = message.to.name == learner.actor;
-      const messages::Sender& from = to_learner ? learner : rollout;
+      const bool to_learner = message.to.name == learner.name;
+      const ActorId& from = to_learner ? learner : rollout;
       if (const auto* open = std::get_if<messages::OpenEpoch>(&message.what)) {
         say(messages::EpochOpened{learner, open->epoch, std::string(128, 'u'), 1});
         say(messages::EpochJoined{learner, open->epoch});

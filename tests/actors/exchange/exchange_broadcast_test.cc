@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using wire::BroadcastPlace;
 
-const messages::Sender kSecond{"job-1/rollout/1", Incarnation{7}};
+const ActorId kSecond{"job-1/rollout/1", Incarnation{7}};
 const std::string kUniqueId(128, 'u');
 constexpr std::uint64_t kLayout = 42;
 
@@ -30,17 +30,16 @@ struct Broadcasting : Stage {
 
   // The newest message of this type to this actor.
   template <class M>
-  std::optional<M> last(const messages::Sender& to) const {
+  std::optional<M> last(const ActorId& to) const {
     for (auto it = to_broadcast.rbegin(); it != to_broadcast.rend(); ++it)
-      if (it->first == Address{to.actor, to.incarnation})
+      if (it->first == to)
         if (const auto* message = std::get_if<M>(&it->second)) return *message;
     return std::nullopt;
   }
   template <class M>
-  int count(const messages::Sender& to) const {
+  int count(const ActorId& to) const {
     return static_cast<int>(std::ranges::count_if(to_broadcast, [&](const auto& sent) {
-      return sent.first == Address{to.actor, to.incarnation} &&
-             std::holds_alternative<M>(sent.second);
+      return sent.first == to && std::holds_alternative<M>(sent.second);
     }));
   }
   void bring_up_second() {
@@ -49,14 +48,13 @@ struct Broadcasting : Stage {
     tell(messages::BroadcastUp{kSecond, 22809});
   }
   // The epoch that the learner was asked to open last, formed by these rollouts and in use.
-  std::uint64_t form(const std::vector<messages::Sender>& rollouts,
-                     const messages::Sender& learner = kLearner) {
+  std::uint64_t form(const std::vector<ActorId>& rollouts, const ActorId& learner = kLearner) {
     const auto open = last<messages::OpenEpoch>(learner);
     EXPECT_TRUE(open.has_value());
     if (!open) return 0;
     EXPECT_EQ(open->size, static_cast<std::int32_t>(rollouts.size()) + 1);
     tell(messages::EpochOpened{learner, open->epoch, kUniqueId, kLayout});
-    for (const messages::Sender& rank : rollouts) tell(messages::EpochJoined{rank, open->epoch});
+    for (const ActorId& rank : rollouts) tell(messages::EpochJoined{rank, open->epoch});
     tell(messages::EpochJoined{learner, open->epoch});
     EXPECT_EQ(last<messages::UseEpoch>(learner).value_or(messages::UseEpoch{}).epoch, open->epoch);
     tell(messages::EpochInUse{learner, open->epoch});
@@ -67,7 +65,7 @@ struct Broadcasting : Stage {
     tell(messages::BroadcastUp{kRollout, 22809});
     return form({kRollout});
   }
-  void answer_leave(const messages::Sender& rank) {
+  void answer_leave(const ActorId& rank) {
     if (const auto leave = last<messages::LeaveEpoch>(rank))
       tell(messages::EpochLeft{rank, leave->epoch});
   }
@@ -125,8 +123,8 @@ TEST(ExchangeBroadcast, APlaceIsToldOnceToThoseWhomTheBroadcastReaches_EXP) {
   // The same version once more, from the learner's next incarnation: no broadcast of that
   // incarnation is left.
   stage.to_rollout.clear();
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  messages::LearnerUp next = stage.learner_up({kLearner.actor, Incarnation{4}}, StepId{0});
+  stage.tell(messages::ActorDown{kLearner, "killed"});
+  messages::LearnerUp next = stage.learner_up({kLearner.name, Incarnation{4}}, StepId{0});
   next.source = wire::WeightSource{"host", "10.0.0.1:2", "a", "b"};
   stage.tell(next);
   offers = stage.offers();
@@ -184,12 +182,12 @@ TEST(ExchangeBroadcast, AHungRankCostsOneDeadlineAndIsNamed) {
   stage.tell(messages::EpochJoined{kRollout, open->epoch});
   for (int i = 0; i < 60; ++i) {  // kSecond says nothing
     stage.run(1s);
-    for (const messages::Sender& rank : {kLearner, kRollout}) stage.answer_leave(rank);
+    for (const ActorId& rank : {kLearner, kRollout}) stage.answer_leave(rank);
   }
   EXPECT_GE(stage.count<messages::LeaveEpoch>(kRollout), 1);
   const std::vector<messages::Wait> waits = stage.waits();
   EXPECT_TRUE(std::ranges::any_of(waits, [](const messages::Wait& wait) {
-    return wait.detail.find(kSecond.actor) != std::string::npos;
+    return wait.detail.find(kSecond.name) != std::string::npos;
   })) << "why it takes no part";
   EXPECT_GT(stage.last<messages::OpenEpoch>(kLearner)->epoch, open->epoch);
   EXPECT_EQ(stage.last<messages::OpenEpoch>(kLearner)->size, 2) << "BG-2: without it";
@@ -204,8 +202,8 @@ TEST(ExchangeBroadcast, ActorsThatEndOrDrainAreInNoFurtherEpoch) {
   EXPECT_GT(second, first);
   stage.answer_leave(kRollout);
   stage.answer_leave(kLearner);
-  stage.tell(messages::ActorDown{kSecond.actor, kSecond.incarnation, "killed"});
-  for (const messages::Sender& rank : {kLearner, kRollout}) stage.answer_leave(rank);
+  stage.tell(messages::ActorDown{kSecond, "killed"});
+  for (const ActorId& rank : {kLearner, kRollout}) stage.answer_leave(rank);
   stage.run(5s);
   const auto third = stage.last<messages::OpenEpoch>(kLearner);
   ASSERT_TRUE(third);
@@ -221,9 +219,9 @@ TEST(ExchangeBroadcast, ActorsThatEndOrDrainAreInNoFurtherEpoch) {
 TEST(ExchangeBroadcast, TheNextLearnerBeginsItsOwnEpochs) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kLearner, "killed"});
   stage.answer_leave(kRollout);
-  const messages::Sender next{kLearner.actor, Incarnation{4}};
+  const ActorId next{kLearner.name, Incarnation{4}};
   stage.tell(messages::BroadcastUp{next, 22809});  // before LearnerUp: they are two actors
   stage.tell(stage.learner_up(next, StepId{0}));
   for (int i = 0; i < 70 && !stage.last<messages::OpenEpoch>(next); ++i) stage.run(1s);
@@ -295,7 +293,7 @@ TEST(ExchangeBroadcast, AVersionIsPublishedInAnEpochThatTheLearnerWasToUse) {
 TEST(ExchangeBroadcast, WhoHoldsABroadcastUpIsAWait) {
   Broadcasting stage;
   const std::uint64_t epoch = stage.form_first();
-  const auto progress = [&](const messages::Sender& rank, messages::EpochOperationState state,
+  const auto progress = [&](const ActorId& rank, messages::EpochOperationState state,
                             std::int64_t ms) {
     stage.tell(messages::EpochProgress{rank, epoch, {{3, "version 7, bucket 2", 64, state, ms}}});
   };

@@ -10,7 +10,7 @@
 namespace tandem::exchange {
 namespace {
 
-const messages::Sender kOther{"job-1/rollout/1", Incarnation{7}};
+const ActorId kOther{"job-1/rollout/1", Incarnation{7}};
 
 messages::GroupHeader header_of(Stage& stage, const messages::GroupWork& work) {
   messages::GroupHeader header{
@@ -126,7 +126,7 @@ TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken)
   EXPECT_EQ(stage.refused, std::vector<std::string>{"job-1/rollout/0: " + why});
   const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].subject, kRollout.actor);
+  EXPECT_EQ(events[0].subject, kRollout.name);
   EXPECT_EQ(events[0].message, why);
   stage.tell(
       messages::Generated{kRollout, {header_of(stage, stage.works[0])}});  // it was on its way
@@ -134,8 +134,8 @@ TEST(ExchangeChecks, ARolloutThatInstalledOtherWeightsEndsAndNoTokenOfItIsTaken)
   EXPECT_EQ(stage.payload_store.size(), 0u) << "released";
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kRolling), 0);
   const std::size_t assigned = stage.assigned().size();
-  stage.tell(messages::RolloutUp{{kRollout.actor, Incarnation{9}}, kCapacity});
-  stage.install({kRollout.actor, Incarnation{9}}, PolicyVersion{0});
+  stage.tell(messages::RolloutUp{{kRollout.name, Incarnation{9}}, kCapacity});
+  stage.install({kRollout.name, Incarnation{9}}, PolicyVersion{0});
   EXPECT_EQ(stage.assigned().size(), assigned + 12) << "its next incarnation has all of them";
 }
 
@@ -152,7 +152,7 @@ TEST(ExchangeChecks, LeasesOfOthersAreNotAnswered) {
   const messages::GroupToScore& group = scoring[0].groups[0];
   stage.tell(messages::Unservable{kOther, group.group, group.attempt});
   EXPECT_EQ(stage.refused.size(), 3u) << "of a reward";
-  const messages::Sender reward{"job-1/reward/1", Incarnation{8}};
+  const ActorId reward{"job-1/reward/1", Incarnation{8}};
   stage.tell(messages::RewardUp{reward, 100});
   stage.tell(messages::GroupsScored{
       reward, {{group.group, group.attempt, {messages::Scored{1}, messages::Scored{0}}}}});

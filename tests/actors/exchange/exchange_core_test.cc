@@ -13,9 +13,9 @@
 namespace tandem::exchange {
 namespace {
 
-const messages::Sender kLearner{"job-1/learner/0", Incarnation{1}};
-const messages::Sender kRollout{"job-1/rollout/0", Incarnation{2}};
-const messages::Sender kReward{"job-1/reward/0", Incarnation{3}};
+const ActorId kLearner{"job-1/learner/0", Incarnation{1}};
+const ActorId kRollout{"job-1/rollout/0", Incarnation{2}};
+const ActorId kReward{"job-1/reward/0", Incarnation{3}};
 
 template <class Kind>
 std::vector<Kind> only(const std::vector<ExchangeEffect>& effects) {
@@ -31,9 +31,9 @@ std::string text(const ExchangeEffect& effect) {
   const auto add_message = [&](const auto& inbox) {
     std::visit([&](const auto& message) { words += " " + wire::encode(message); }, inbox);
   };
-  if (const auto* to = std::get_if<ToRollout>(&effect)) add_message(to->message);
-  if (const auto* to = std::get_if<ToReward>(&effect)) add_message(to->message);
-  if (const auto* to = std::get_if<ToLearner>(&effect)) add_message(to->message);
+  if (const auto* to = std::get_if<To<messages::RolloutPeer>>(&effect)) add_message(to->message);
+  if (const auto* to = std::get_if<To<messages::RewardPeer>>(&effect)) add_message(to->message);
+  if (const auto* to = std::get_if<To<messages::LearnerPeer>>(&effect)) add_message(to->message);
   if (const auto* journal = std::get_if<Journal>(&effect))
     for (const JournalEvent& event : journal->events) words += " " + wire::encode(event);
   return words;
@@ -89,7 +89,7 @@ TEST(ExchangeCore, EX_1_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
   Core core;
   const std::vector<ExchangeEffect> effects = core.begin();
   std::vector<std::int64_t> sent, journalled;
-  for (const ToRollout& message : only<ToRollout>(effects))
+  for (const auto& message : only<To<messages::RolloutPeer>>(effects))
     if (const auto* assign = std::get_if<messages::Assign>(&message.message))
       for (const messages::GroupWork& work : assign->groups) sent.push_back(work.attempt);
   const auto journals = only<Journal>(effects);
@@ -104,8 +104,9 @@ TEST(ExchangeCore, EX_1_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
     return std::holds_alternative<Journal>(effect);
   });
   EXPECT_TRUE(std::none_of(journal, effects.end(), [](const auto& effect) {
-    return std::holds_alternative<ToRollout>(effect) || std::holds_alternative<ToReward>(effect) ||
-           std::holds_alternative<ToLearner>(effect);
+    return std::holds_alternative<To<messages::RolloutPeer>>(effect) ||
+           std::holds_alternative<To<messages::RewardPeer>>(effect) ||
+           std::holds_alternative<To<messages::LearnerPeer>>(effect);
   })) << "EX-1";
 }
 
@@ -113,8 +114,8 @@ TEST(ExchangeCore, AWaitForAnActorBeginsWithTheEndOfTheLastOne) {
   Core core;
   core.begin();
   core.now_ = core.now_ + std::chrono::hours(1);
-  for (const messages::Sender& actor : {kRollout, kReward, kLearner})
-    core.take(messages::ActorDown{actor.actor, actor.incarnation, "killed"});
+  for (const ActorId& actor : {kRollout, kReward, kLearner})
+    core.take(messages::ActorDown{actor, "killed"});
   int found = 0;
   for (const messages::Wait& wait :
        core.core_.report(core.now_ + std::chrono::seconds(2)).status.waits) {
@@ -152,7 +153,7 @@ TEST(ExchangeCore, AFileOfTheRunThatCannotBeWrittenFailsTheJobWithItsReason) {
 // The second group's payload is stored; nobody will speak of it again.
 TEST(ExchangeCore, APayloadThatIsNotInTheStoreIsRefusedAndTheRestOfItsMessageReleased) {
   Core core;
-  const auto assigned = only<ToRollout>(core.begin());
+  const auto assigned = only<To<messages::RolloutPeer>>(core.begin());
   ASSERT_EQ(assigned.size(), 1u);
   const auto& works = std::get<messages::Assign>(assigned[0].message).groups;
   messages::Generated generated{kRollout, {}};
@@ -167,7 +168,7 @@ TEST(ExchangeCore, APayloadThatIsNotInTheStoreIsRefusedAndTheRestOfItsMessageRel
   const auto effects = core.take(GroupsGenerated{.message = generated, .payloads = {stored}});
   const auto refusals = only<Refuse>(effects);
   ASSERT_EQ(refusals.size(), 1u);
-  EXPECT_EQ(refusals[0].who.name, kRollout.actor);
+  EXPECT_EQ(refusals[0].who.name, kRollout.name);
   EXPECT_EQ(refusals[0].why, "Generated: a payload that is not its own");
   const auto released = only<ReleaseWritten>(effects);
   ASSERT_EQ(released.size(), 1u);

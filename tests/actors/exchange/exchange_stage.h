@@ -22,15 +22,13 @@
 
 namespace tandem::exchange {
 
-using actor::Address;
 using messages::GroupWork;
-using messages::Sender;
 using messages::StepReport;
 using messages::TrainStep;
 
-inline const Sender kRollout{"job-1/rollout/0", Incarnation{1}};
-inline const Sender kReward{"job-1/reward/0", Incarnation{2}};
-inline const Sender kLearner{"job-1/learner/0", Incarnation{3}};
+inline const ActorId kRollout{"job-1/rollout/0", Incarnation{1}};
+inline const ActorId kReward{"job-1/reward/0", Incarnation{2}};
+inline const ActorId kLearner{"job-1/learner/0", Incarnation{3}};
 
 inline constexpr std::int32_t kCapacity = 24;  // plain_job may have twelve groups admitted
 
@@ -38,12 +36,14 @@ class Stage {
  public:
   explicit Stage(controller::SimulatedJob what = controller::plain_job(1)) : job(std::move(what)) {
     record.now_ms = [this] { return executor.now().ns / 1'000'000; };
-    const ExchangeLinks links{.rollout = keep(to_rollout),
-                              .reward = keep(to_reward),
-                              .learner = keep(to_learner),
-                              .broadcast = keep_broadcast(),
-                              .controller = keep(to_controller)(Address{"controller", {}}),
-                              .refuse = [this](const Address& who, const std::string& why) {
+    Dials dials;
+    std::get<Dial<messages::RolloutPeer>>(dials) = keep(to_rollout);
+    std::get<Dial<messages::LearnerPeer>>(dials) = keep(to_learner);
+    std::get<Dial<messages::RewardPeer>>(dials) = keep(to_reward);
+    std::get<Dial<messages::BroadcastPeer>>(dials) = keep_broadcast();
+    const ExchangeLinks links{.dials = dials,
+                              .controller = keep(to_controller)(ActorId{"controller", {}}),
+                              .refuse = [this](const ActorId& who, const std::string& why) {
                                 refused.push_back(who.name + ": " + why);
                               }};
     ref = system.spawn<Exchange>("exchange", [this, links] {
@@ -66,7 +66,7 @@ class Stage {
   static std::uint64_t checksum_of(PolicyVersion version) {
     return 100 + static_cast<std::uint64_t>(version.value);
   }
-  void install(const Sender& rollout, PolicyVersion version) {
+  void install(const ActorId& rollout, PolicyVersion version) {
     tell(
         messages::Installed{.from = rollout, .version = version, .checksum = checksum_of(version)});
   }
@@ -77,7 +77,7 @@ class Stage {
     return {
         version, oldest_retained, checksum_of(version), 0, 0, {}, {offered.begin(), offered.end()}};
   }
-  messages::LearnerUp learner_up(const Sender& learner, std::optional<StepId> checkpoint) const {
+  messages::LearnerUp learner_up(const ActorId& learner, std::optional<StepId> checkpoint) const {
     return {learner, checkpoint, {}, {offered.begin(), offered.end()}};
   }
   // Brings all three actors up, with version 0 published and installed.
@@ -131,7 +131,7 @@ class Stage {
       if (const auto* step = std::get_if<TrainStep>(&*it)) return step;
     return nullptr;
   }
-  void commit(const Sender& learner = kLearner, const StepReport& report = {}) {
+  void commit(const ActorId& learner = kLearner, const StepReport& report = {}) {
     ASSERT_NE(step_sent(), nullptr);
     const TrainStep step = *step_sent();
     const PolicyVersion version{step.step.value + 1};
@@ -174,7 +174,7 @@ class Stage {
   std::vector<messages::RolloutInbox> to_rollout;
   std::vector<messages::RewardInbox> to_reward;
   std::vector<messages::LearnerInbox> to_learner;
-  std::vector<std::pair<Address, messages::BroadcastInbox>> to_broadcast;
+  std::vector<std::pair<ActorId, messages::BroadcastInbox>> to_broadcast;
   // The broadcast place of versions published from now on.
   std::optional<wire::BroadcastPlace> place;
   std::vector<messages::ExchangeNotices> to_controller;
@@ -186,8 +186,8 @@ class Stage {
 
  private:
   template <class Inbox>
-  std::function<actor::Ref<Inbox>(const Address&)> keep(std::vector<Inbox>& kept) {
-    return [this, &kept](const Address& to) {
+  std::function<actor::Ref<Inbox>(const ActorId&)> keep(std::vector<Inbox>& kept) {
+    return [this, &kept](const ActorId& to) {
       return actor::Ref<Inbox>(
           to, std::make_shared<Mailbag<Inbox>>(link, [this, &kept](const Inbox& m) {
             check_journalled(m);
@@ -195,8 +195,8 @@ class Stage {
           }));
     };
   }
-  std::function<actor::Ref<messages::BroadcastInbox>(const Address&)> keep_broadcast() {
-    return [this](const Address& to) {
+  std::function<actor::Ref<messages::BroadcastInbox>(const ActorId&)> keep_broadcast() {
+    return [this](const ActorId& to) {
       return actor::Ref<messages::BroadcastInbox>(
           to, std::make_shared<Mailbag<messages::BroadcastInbox>>(
                   link, [this, to](const messages::BroadcastInbox& m) {

@@ -31,17 +31,17 @@ TEST(Exchange, LeasesOnlyToRolloutsWithTrainedWeights) {
 TEST(Exchange, DeadLivesAreNotGivenWorkHoweverLateTheySpeak) {
   Stage stage;
   stage.begin();
-  stage.tell(messages::ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kRollout, "killed"});
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kAdmitted), 12) << "EX-6";
   stage.to_rollout.clear();
   stage.tell(messages::RolloutUp{kRollout, 100});  // it was on its way when its sender died
   stage.install(kRollout, PolicyVersion{0});
   EXPECT_TRUE(stage.to_rollout.empty()) << "EX-6";
-  stage.tell(messages::DrainActor{"job-1/rollout/1", Incarnation{9}, 1000});  // not up yet
+  stage.tell(messages::DrainActor{{"job-1/rollout/1", Incarnation{9}}, 1000});  // not up yet
   EXPECT_EQ(Stage::only<messages::ActorDrained>(stage.to_controller).size(), 1u);
   stage.tell(messages::RolloutUp{{"job-1/rollout/1", Incarnation{9}}, 100});
   EXPECT_TRUE(stage.to_rollout.empty()) << "EX-6";
-  stage.tell(messages::RolloutUp{{kRollout.actor, Incarnation{10}}, 100});
+  stage.tell(messages::RolloutUp{{kRollout.name, Incarnation{10}}, 100});
   EXPECT_FALSE(stage.to_rollout.empty());
 }
 
@@ -49,7 +49,7 @@ TEST(Exchange, LateAnswersAreRefusedAndTheirPayloadsReleased) {
   Stage stage;
   stage.begin();
   const auto works = stage.assigned();
-  stage.tell(messages::ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kRollout, "killed"});
   stage.generate(works[0], PolicyVersion{0});
   EXPECT_EQ(stage.payload_store.size(), 0u);
   EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kGenerated), 0);
@@ -92,8 +92,8 @@ TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
   stage.begin();
   stage.train(2);
   ASSERT_EQ(Stage::only<messages::SaveCheckpoint>(stage.to_learner).size(), 1u);
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  const messages::Sender next{kLearner.actor, Incarnation{4}};
+  stage.tell(messages::ActorDown{kLearner, "killed"});
+  const ActorId next{kLearner.name, Incarnation{4}};
   stage.to_learner.clear();
   stage.tell(stage.learner_up(next, StepId{0}));
   EXPECT_TRUE(Stage::only<messages::SaveCheckpoint>(stage.to_learner).empty()) << "it is at step 0";
@@ -126,8 +126,8 @@ TEST(Exchange, TheSourceOfALearnersNextIncarnationIsToldToAllRollouts) {
   auto offers = Stage::only<messages::NewVersion>(std::exchange(stage.to_rollout, {}));
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_EQ(offers[0].source, former);
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  stage.tell(messages::LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}, later});
+  stage.tell(messages::ActorDown{kLearner, "killed"});
+  stage.tell(messages::LearnerUp{{kLearner.name, Incarnation{4}}, StepId{0}, later});
   offers = Stage::only<messages::NewVersion>(stage.to_rollout);
   ASSERT_EQ(offers.size(), 1u);
   EXPECT_EQ(offers[0].version, PolicyVersion{0});
@@ -138,8 +138,8 @@ TEST(Exchange, LearnerThatTrainsOtherwiseThanBeforeEndsTheJob) {
   Stage stage;
   stage.begin();
   stage.train(1);
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  const messages::Sender next{kLearner.actor, Incarnation{4}};
+  stage.tell(messages::ActorDown{kLearner, "killed"});
+  const ActorId next{kLearner.name, Incarnation{4}};
   stage.tell(stage.learner_up(next, StepId{0}));
   stage.tell(messages::StepCommitted{.from = next, .step = StepId{0}, .checksum = 7});
   ASSERT_TRUE(stage.ended());
@@ -152,8 +152,8 @@ TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
     Stage stage;
     stage.begin();
     stage.train(1);
-    stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-    stage.tell(stage.learner_up({kLearner.actor, Incarnation{4}}, checkpoint));
+    stage.tell(messages::ActorDown{kLearner, "killed"});
+    stage.tell(stage.learner_up({kLearner.name, Incarnation{4}}, checkpoint));
     ASSERT_TRUE(stage.ended());
     EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
     EXPECT_EQ(stage.exchange->core().ledger().counters().live, 0);
@@ -249,7 +249,7 @@ TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
                                      .log = "/run/logs/reward.0.2.log"});
   const auto events = Stage::only<messages::ExchangeEvent>(stage.to_controller);
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].subject, kReward.actor);
+  EXPECT_EQ(events[0].subject, kReward.name);
   EXPECT_NE(events[0].message.find("attempt 1 of 3"), std::string::npos) << events[0].message;
   EXPECT_NE(events[0].message.find("NameError: x"), std::string::npos) << events[0].message;
 
@@ -260,7 +260,7 @@ TEST(Exchange, ATroubledRewardProgramIsAnEventAWaitAndPartOfTheFinalError) {
   ASSERT_TRUE(report.has_value());
   ASSERT_EQ(report->status.troubles.size(), 1u);
   EXPECT_TRUE(std::ranges::any_of(report->status.waits, [](const messages::Wait& wait) {
-    return wait.who == kReward.actor && wait.detail.find("NameError") != std::string::npos;
+    return wait.who == kReward.name && wait.detail.find("NameError") != std::string::npos;
   }));
 
   fail_all(stage, {messages::ScoreFailed{"the program exited with code 1"}, messages::Scored{0}});
@@ -308,7 +308,7 @@ TEST(Exchange, TheSaveOfACancelledJobHasADeadlineAndAnAbleLearner) {  // EX-5
     cancel(stage);
     EXPECT_FALSE(stage.ended());
     if (learner_dies)
-      stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+      stage.tell(messages::ActorDown{kLearner, "killed"});
     else
       stage.run(3min);
     ASSERT_TRUE(stage.ended());
@@ -382,8 +382,8 @@ TEST(Exchange, EvaluationGoesBackToItsVersion) {
   EXPECT_EQ(first[0].version, PolicyVersion{0});
   stage.train(1);  // with K = 0 two versions are held: 0 and 1
   EXPECT_EQ(stage.step_sent()->retain, PolicyVersion{0});
-  stage.tell(messages::ActorDown{kRollout.actor, kRollout.incarnation, "killed"});
-  const messages::Sender other{kRollout.actor, Incarnation{8}};
+  stage.tell(messages::ActorDown{kRollout, "killed"});
+  const ActorId other{kRollout.name, Incarnation{8}};
   stage.to_rollout.clear();
   stage.tell(messages::RolloutUp{other, 100});
   stage.install(other, PolicyVersion{1});

@@ -17,9 +17,9 @@ TEST(LostVersions, VersionsThatWentWithALearnerArePublishedAgain_VS1) {
   Stage stage(job);
   stage.begin();
   stage.train(2);
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kLearner, "killed"});
   stage.offered.clear();
-  const messages::Sender next{kLearner.actor, Incarnation{4}};
+  const ActorId next{kLearner.name, Incarnation{4}};
   stage.tell(stage.learner_up(next, StepId{0}));
   EXPECT_FALSE(stage.step_sent()->publish) << "no rollout needs version 1 any more";
   stage.commit(next);
@@ -28,10 +28,10 @@ TEST(LostVersions, VersionsThatWentWithALearnerArePublishedAgain_VS1) {
   EXPECT_EQ(stage.exchange->core().state().facts().versions.offered, std::set{PolicyVersion{2}});
   stage.tell(messages::CheckpointSaved{next, StepId{2}, "step-2", "sha"});
   // A learner that holds the version publishes it without training.
-  stage.tell(messages::ActorDown{next.actor, next.incarnation, "killed"});
+  stage.tell(messages::ActorDown{next, "killed"});
   stage.offered.clear();
   stage.to_learner.clear();
-  const messages::Sender third{kLearner.actor, Incarnation{5}};
+  const ActorId third{kLearner.name, Incarnation{5}};
   stage.tell(stage.learner_up(third, StepId{2}));
   ASSERT_EQ(Stage::only<messages::PublishInitial>(stage.to_learner).size(), 1u);
   stage.tell(messages::Published{third, stage.publication({2}, {2})});
@@ -43,8 +43,8 @@ TEST(LostVersions, VersionsThatWentWithALearnerArePublishedAgain_VS1) {
 TEST(LostVersions, ALearnerThatDoesNotPublishWhatItHoldsEndsTheJob) {
   Stage stage;
   stage.begin();
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
-  const messages::Sender next{kLearner.actor, Incarnation{4}};
+  stage.tell(messages::ActorDown{kLearner, "killed"});
+  const ActorId next{kLearner.name, Incarnation{4}};
   stage.tell(messages::LearnerUp{next, StepId{0}});
   stage.tell(messages::Published{next, {.version = {0}, .oldest_retained = {0}}});
   ASSERT_TRUE(stage.ended());
@@ -55,17 +55,17 @@ TEST(LostVersions, ARolloutWhoseVersionIsGoneSaysForWhomItWaits) {
   Stage stage;
   stage.begin();
   stage.train(1);
-  stage.tell(messages::ActorDown{kLearner.actor, kLearner.incarnation, "killed"});
+  stage.tell(messages::ActorDown{kLearner, "killed"});
   stage.tell(
       messages::RolloutStats{.from = kRollout, .missing = PolicyVersion{1}, .missing_seconds = 7});
   const auto wait = [&]() -> messages::Wait {
     for (const messages::Wait& one : stage.exchange->core().report({}).status.waits)
-      if (one.who == kRollout.actor) return one;
+      if (one.who == kRollout.name) return one;
     return {};
   };
   EXPECT_EQ(wait().waits_for, "the learner to publish version 1");
-  stage.tell(messages::LearnerUp{{kLearner.actor, Incarnation{4}}, StepId{0}});
-  EXPECT_EQ(wait().waits_for, std::string(kLearner.actor) + " to publish version 1");
+  stage.tell(messages::LearnerUp{{kLearner.name, Incarnation{4}}, StepId{0}});
+  EXPECT_EQ(wait().waits_for, std::string(kLearner.name) + " to publish version 1");
   EXPECT_NE(wait().detail.find("repeats step 0, and the version comes after step 0"),
             std::string::npos)
       << wait().detail;

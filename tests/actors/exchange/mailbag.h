@@ -19,7 +19,7 @@ struct StageLinks {                                  // as all links of the stag
   bool full = false;
 };
 
-// Gives each message that the exchange sends to one address to `take`.
+// Gives each message that the exchange sends to one actor to `take`.
 template <class Inbox>
 class Mailbag final : public actor::Target<Inbox> {
  public:

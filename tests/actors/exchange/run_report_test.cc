@@ -58,10 +58,10 @@ TEST(RunReport, ARolloutIsNotTakenForIdleInTimeThatItHasNotReportedOn) {
   const ExchangeConfig config =
       controller::exchange_config(controller::plain_job(1), "job-1", false);
   RunFacts facts;
-  facts.workers.rollouts[kRollout.actor] = {.who = kRollout};
+  facts.workers.by_role[messages::Role::kRollout][kRollout.name] = {.who = kRollout};
   Observed seen;
   seen.statistics.running_since = Time{} + 10s;
-  WorkerSeen& rollout = seen.workers.by_actor[kRollout.actor] = {.up = Time{} + 8s};
+  WorkerSeen& rollout = seen.workers.by_actor[kRollout.name] = {.up = Time{} + 8s};
   EXPECT_EQ(rollout_idle_fraction({config, facts, seen, Time{} + 11s}), 0.0) << "nothing is known";
   rollout.stats.busy_seconds = 1.5;
   rollout.stats_at = Time{} + 12s;

@@ -171,23 +171,23 @@ TEST(JobFaults, MoreThanTheBoundAreCounted) {
 TEST(JobFaults, TheFirstInTheOrderOfTheTextAreKept) {
   for_seeds(20, [](std::uint64_t seed) {
     Rng rng(seed);
-    std::vector<JobPlace> places;
+    std::vector<SourcePosition> positions;
     for (std::uint64_t i = rng.below(60) + 1; i > 0; --i)
-      places.push_back({.source = rng.below(3),
-                        .line = static_cast<int>(rng.below(9)) - 1,
-                        .column = static_cast<int>(rng.below(9)),
-                        .text = std::to_string(i)});
+      positions.push_back({.source = rng.below(3),
+                           .line = static_cast<int>(rng.below(9)) - 1,
+                           .column = static_cast<int>(rng.below(9)),
+                           .text = std::to_string(i)});
     JobFaults faults;
-    for (const JobPlace& place : places) faults.add(place, "m", "h");
-    std::ranges::stable_sort(places, [](const JobPlace& a, const JobPlace& b) {
+    for (const SourcePosition& at : positions) faults.add(at, "m", "h");
+    std::ranges::stable_sort(positions, [](const SourcePosition& a, const SourcePosition& b) {
       return std::tie(a.source, a.line, a.column) < std::tie(b.source, b.line, b.column);
     });
     const Error error = faults.error(ErrorCode::kInvalid);
-    ASSERT_EQ(error.further.size() + 1, std::min(places.size(), kErrorsToldMax));
-    EXPECT_EQ(error.further.size() + 1 + error.further_left_out, places.size());
-    EXPECT_EQ(error.where, places[0].text);
+    ASSERT_EQ(error.further.size() + 1, std::min(positions.size(), kErrorsToldMax));
+    EXPECT_EQ(error.further.size() + 1 + error.further_left_out, positions.size());
+    EXPECT_EQ(error.where, positions[0].text);
     for (std::size_t i = 0; i < error.further.size(); ++i)
-      EXPECT_EQ(error.further[i].where, places[i + 1].text);
+      EXPECT_EQ(error.further[i].where, positions[i + 1].text);
   });
 }
 

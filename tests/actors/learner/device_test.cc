@@ -17,7 +17,7 @@
 
 #include "actors/learner/loss_pass.h"
 #include "actors/learner/trainer_checkpoint.h"
-#include "actors/learner/trainer_memory.h"
+#include "actors/learner/trainer_setup.h"
 #include "actors/model/parameters.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
@@ -26,7 +26,6 @@
 #include "runtime/wire/codec.h"
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/learner/one_pass.h"
-#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
 #include "tests/runtime/collective/local_shards.h"
 #include "tests/runtime/device/cuda_case.h"
@@ -319,7 +318,7 @@ TEST_P(LearnerOnAGpuIn, APassWaitsForEachPartOfItsWeights_DE5) {
   const device::Arena host = model::testing::random_weights(model, 3);
   const auto on_gpu = [&](const char* purpose) {
     return must(device::Arena::allocate(make_manifest(model), purpose,
-                                        device::operand_place(DeviceKind::kCuda)));
+                                        device::operand_memory(DeviceKind::kCuda)));
   };
   const device::Arena master = on_gpu("weights"), sums = on_gpu("gradients");
   const std::size_t bytes = host.bytes().size();
@@ -409,7 +408,7 @@ std::size_t told(const model::ModelConfig& model, const TrainerConfig& config, i
   return bytes;
 }
 
-TEST(TrainerMemory, CountsWhatBroadcastsTake) {
+TEST(TrainerSetup, CountsWhatBroadcastsTake) {
   TrainerConfig config = one_pass_config(scratch_folder("broadcasts"));
   const std::size_t without = told(testing::learner_model(), config);
   config.broadcast_bytes = 4096;

@@ -144,9 +144,8 @@ struct World {
 
   actor::SimulatedExecutor executor{7};
   std::vector<std::string> failures;
-  actor::System system{executor, [this](const actor::Address&, const Error& error) {
-                         failures.push_back(error.message);
-                       }};
+  actor::System system{
+      executor, [this](const ActorId&, const Error& error) { failures.push_back(error.message); }};
   std::vector<messages::LearnerEvents> heard;
   std::map<PolicyVersion, std::uint64_t> published;
   std::vector<PolicyVersion> published_in_order;

@@ -11,7 +11,6 @@
 #include "runtime/base/rng.h"
 #include "tests/actors/learner/learner_builder.h"
 #include "tests/actors/learner/one_pass.h"
-#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::learner {

@@ -8,7 +8,6 @@
 #include "actors/learner/packing.h"
 #include "actors/model/parameters.h"
 #include "runtime/device/queue.h"
-#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::learner::testing {
@@ -50,7 +49,7 @@ Pass pass_on(device::DeviceKind device, const TrainBatch& batch, device::DType d
   const device::Arena other =
       model::testing::published(model, round_to_bf16(model::testing::random_weights(model, 4)));
   const device::Arena gradients = model::testing::must(
-      device::Arena::allocate(make_manifest(model), "gradients", device::operand_place(device)));
+      device::Arena::allocate(make_manifest(model), "gradients", device::operand_memory(device)));
   model::Weights policy =
       model::testing::must(model::Weights::allocate(model, model::WeightsUse::kTraining, device));
   model::Weights reference =

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "actors/learner/sharded_update.h"
-#include "actors/learner/trainer_memory.h"
+#include "actors/learner/trainer_setup.h"
 #include "actors/model/parameters.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/learner/sharded_gang.h"

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "actors/job/load_job.h"
-#include "actors/learner/trainer_memory.h"
+#include "actors/learner/trainer_setup.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"

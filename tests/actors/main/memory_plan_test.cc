@@ -8,7 +8,7 @@
 
 #include "actors/controller/controller_core.h"
 #include "actors/job/load_job.h"
-#include "actors/learner/trainer_memory.h"
+#include "actors/learner/trainer_setup.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/kv_cache.h"

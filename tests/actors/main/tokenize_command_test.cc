@@ -21,7 +21,7 @@ struct Done {
   std::string out, err;
 };
 
-Done run(const cli::TokenizeCommand& command, const std::string& input = "") {
+Done run(const TokenizeCommand& command, const std::string& input = "") {
   std::istringstream in(input);
   std::ostringstream out, err;
   const int code = tokenize(command, in, {.out = out, .err = err});
@@ -31,13 +31,11 @@ Done run(const cli::TokenizeCommand& command, const std::string& input = "") {
 // A model directory with the tokenizer alone.
 class TokenizeCommandTest : public ::testing::Test {
  protected:
-  cli::TokenizeCommand command(const Words& texts) const {
-    return {.model = folder_, .texts = texts};
-  }
-  cli::TokenizeCommand decoding(const Words& ids) const {
+  TokenizeCommand command(const Words& texts) const { return {.model = folder_, .texts = texts}; }
+  TokenizeCommand decoding(const Words& ids) const {
     return {.model = folder_, .texts = ids, .decode = true};
   }
-  cli::TokenizeCommand lines(const fs::path& file, bool decode = false) const {
+  TokenizeCommand lines(const fs::path& file, bool decode = false) const {
     return {.model = folder_, .jsonl = file.string(), .decode = decode};
   }
   void use(const std::string& tokenizer_json) const {
@@ -61,7 +59,7 @@ TEST_F(TokenizeCommandTest, PrintsTheIdsOfEachText) {
   EXPECT_EQ(run(command({"12+3", "4 = 4", "<eos>"})).out, "1 2 10 3\n4 12 11 12 4\n13\n");
   EXPECT_EQ(run(command({""})).out, "\n");
   EXPECT_EQ(run(command({}), "12+3").out, "1 2 10 3\n") << "standard input is one text";
-  cli::TokenizeCommand as_json = command({"12", "+"});
+  TokenizeCommand as_json = command({"12", "+"});
   as_json.output = cli::OutputForm::kJson;
   const Done done = run(as_json);
   EXPECT_EQ(done.code, 0);
@@ -109,7 +107,7 @@ TEST_F(TokenizeCommandTest, BytesThatAreNoTextAreRefusedAndDecodedAsReplacementC
 }
 
 TEST_F(TokenizeCommandTest, MistakesAreNamedWithTheirPlace) {
-  cli::TokenizeCommand nowhere = command({"1"});
+  TokenizeCommand nowhere = command({"1"});
   nowhere.model = folder_ / "nowhere";
   expect_refused(run(nowhere), 1, {"No such file", "nowhere/tokenizer.json"});
   expect_refused(run(command({"1x"})), 64, {"cannot encode 'x' at byte 1"});

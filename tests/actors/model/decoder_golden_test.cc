@@ -13,7 +13,6 @@
 #include "actors/model/safetensors.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
-#include "tests/actors/model/must.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::model {

@@ -1,14 +1,18 @@
 // Builders for tests that need a model: small configurations, random weights, scratch folders.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "actors/model/checkpoint.h"
 #include "actors/model/model_config.h"
+#include "runtime/base/result.h"
 #include "runtime/device/arena.h"
 
 namespace tandem::model::testing {
@@ -39,5 +43,13 @@ void write_model_folder(const std::filesystem::path& folder, const ModelConfig& 
 
 // The arena that a trainer of a model with these weights publishes: rounded to config.dtype.
 device::Arena published(const ModelConfig& config, const device::Arena& weights);
+
+// The value of a Result. An error is reported, with its text, as a failure of the test, and then
+// aborts the process.
+template <class T>
+T must(Result<T> result) {
+  if (!result) ADD_FAILURE() << render(result.error());
+  return *std::move(result);
+}
 
 }  // namespace tandem::model::testing

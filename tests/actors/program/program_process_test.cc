@@ -24,7 +24,6 @@ namespace tandem::program {
 namespace {
 
 using namespace counter_example;
-using link::PeerId;
 
 constexpr auto kPatience = std::chrono::seconds(60);  // ends a hang; never measured
 
@@ -68,15 +67,15 @@ class ProgramProcess : public testing::Test {
         Ref<messages::RankEvents>({"controller", {1}}, std::make_shared<Reports>(events_)));
     link::LinkCallbacks callbacks;
     // The controller's process does the same.
-    callbacks.on_parcel = [this](const PeerId& peer, std::string& frame) {
+    callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
       if (const auto forwarded = forwarder_.offer(peer, frame)) return *forwarded;
       return directory_.deliver(frame, link::to_peer(*server_, peer), peer);
     };
-    callbacks.on_up = [this](const PeerId& peer, const link::Hello&) {
+    callbacks.on_up = [this](const ActorId& peer, const link::Hello&) {
       forwarder_.up(peer);
       events_.set([&] { events_.up.insert(peer.name); });
     };
-    callbacks.on_down = [this](const PeerId& peer, const link::Down&) {
+    callbacks.on_down = [this](const ActorId& peer, const link::Down&) {
       forwarder_.down(peer);
       events_.set([&] { events_.up.erase(peer.name); });
     };
@@ -150,7 +149,7 @@ class ProgramProcess : public testing::Test {
   Events events_;
   link::Directory directory_;
   link::Forwarder forwarder_{
-      [this](const PeerId& to, std::string frame) { return server_->send(to, std::move(frame)); }};
+      [this](const ActorId& to, std::string frame) { return server_->send(to, std::move(frame)); }};
   link::IoThread io_{"link"};
   std::optional<link::SocketFolder> sockets_;
   std::unique_ptr<link::LinkServer> server_;

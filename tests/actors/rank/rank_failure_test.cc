@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "runtime/base/file.h"
-#include "scheduler/fleet/failure.h"
+#include "scheduler/fleet/restart_budget.h"
 
 namespace tandem::rank {
 namespace {

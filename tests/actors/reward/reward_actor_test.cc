@@ -250,7 +250,7 @@ TEST(RewardActor, TheFirstTroubleIsToldAtOnceThenTheNewestInAWhile) {  // RW-3
   ASSERT_EQ(f.scored(3).size(), 3u);
   ASSERT_EQ(f.troubles().size(), 1u);
   EXPECT_EQ(f.troubles()[0].what, "a");
-  EXPECT_EQ(f.troubles()[0].from.actor, "j/reward/0");
+  EXPECT_EQ(f.troubles()[0].from.name, "j/reward/0");
   f.executor.run_until([] { return false; }, 20s);
   ASSERT_EQ(f.troubles().size(), 2u) << "there is nothing new after that";
   EXPECT_EQ(f.troubles()[1].what, "b 3");
@@ -282,7 +282,7 @@ TEST(RewardActor, WhatNoMessageHoldsAndCannotBeDividedFailsTheActor) {
   EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 1s));
   ASSERT_TRUE(f.failure);
   EXPECT_EQ(f.failure->code, ErrorCode::kInvalid) << "a restart would meet it again";
-  EXPECT_EQ(f.failure->message, "TextsScored is too large");
+  EXPECT_EQ(f.failure->message, "TextsScored is too large, and it is for exchange/j");
 }
 
 TEST(RewardActor, ScoresTheTextsOfAnEvaluation) {

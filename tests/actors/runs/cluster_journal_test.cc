@@ -35,7 +35,7 @@ class ClusterJournalTest : public testing::Test {
     ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(?,?,?,?,?,?)", rows));
   }
   Messages kept(const EventQuery& query) const {
-    const auto events = kept_events(folder_.home, "sums-1", query);
+    const auto events = announced_events(folder_.home, "sums-1", query);
     EXPECT_TRUE(events.has_value());
     return texts(*events);
   }
@@ -58,19 +58,19 @@ TEST_F(ClusterJournalTest, ADirectoryThatCannotBeWrittenIsReadAllTheSame) {
   EXPECT_EQ(kept({}).size(), 4U);
   fs::permissions(folder_.home, fs::perms::owner_all);
   folder_.replace(folder_.home / "controller.sqlite", "not a database at all, but text");
-  EXPECT_FALSE(kept_events(folder_.home, "sums-1", {}).has_value());
+  EXPECT_FALSE(announced_events(folder_.home, "sums-1", {}).has_value());
 }
 
 TEST_F(ClusterJournalTest, LevelsAreKeptAndOlderJournalsHaveNone) {
   announce_all();
-  EXPECT_EQ(levels(*kept_events(folder_.home, "sums-1", {})),
+  EXPECT_EQ(levels(*announced_events(folder_.home, "sums-1", {})),
             (Messages{"info", "info", "info", "info"}));
   auto journal = sqlite::Sqlite::open((folder_.home / "controller.sqlite").string(),
                                       "ALTER TABLE events ADD COLUMN level TEXT");
   ASSERT_TRUE(journal.has_value());
   ASSERT_TRUE((*journal)->insert("INSERT INTO events VALUES(7,2,7000,'job','sums-1','x',?)",
                                  {{std::string("error")}}));
-  EXPECT_EQ(levels(*kept_events(folder_.home, "sums-1", {})),
+  EXPECT_EQ(levels(*announced_events(folder_.home, "sums-1", {})),
             (Messages{"info", "info", "info", "info", "error"}));
 }
 
@@ -103,7 +103,7 @@ TEST_F(ClusterJournalTest, AJournalOfAnEarlierVersionGetsItsLevelsFromTheNextCon
                                .subject = "sums-1",
                                .message = "failed",
                                .level = messages::EventLevel::kError}));
-  EXPECT_EQ(levels(*kept_events(folder_.home, "sums-1", {})),
+  EXPECT_EQ(levels(*announced_events(folder_.home, "sums-1", {})),
             (Messages{"info", "info", "info", "info", "error"}));
 }
 

@@ -168,7 +168,7 @@ TEST_F(MetricsIndexTest, AFileThatWasRewrittenIsReadAnew) {
   refresh();
   EXPECT_EQ(index_.steps()->last, 51);
   EXPECT_EQ(rewards().mean.back(), -1);
-  MetricsIndex next;  // the kept one is of the old file
+  MetricsIndex next;  // the copy is of the old file
   ASSERT_TRUE(next.refresh(run_));
   EXPECT_EQ(next.steps()->last, 51);
   fs::remove(run_ / "metrics.jsonl");

@@ -133,8 +133,8 @@ TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
 
 // Steps of a trip that many groups take at one moment, by several holders.
 std::vector<exchange::JournalEvent> trips(std::uint64_t first, std::uint64_t groups) {
-  const messages::Sender holders[] = {{"job-1/rollout/0", Incarnation{3}},
-                                      {"job-1/rollout/1", Incarnation{4}}};
+  const ActorId holders[] = {{"job-1/rollout/0", Incarnation{3}},
+                             {"job-1/rollout/1", Incarnation{4}}};
   std::vector<exchange::JournalEvent> events;
   for (std::uint64_t g = first; g < first + groups; ++g)
     events.push_back(exchange::GroupAdmitted{GroupId{g}, static_cast<std::int64_t>(g), {}});

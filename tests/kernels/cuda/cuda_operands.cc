@@ -13,7 +13,7 @@ TensorView shaped(DType dtype, std::initializer_list<std::int64_t> shape) {
 BytesOnGpu::BytesOnGpu(const Stream& stream, std::span<const std::byte> bytes)
     : stream_(stream),
       memory_(device::Buffer::allocate(bytes.size(), "a test's operand",
-                                       device::operand_place(stream.device))
+                                       device::operand_memory(stream.device))
                   .value()) {
   device::copy(stream, memory_.data(), bytes.data(), bytes.size());
   device::synchronize(stream);

@@ -33,9 +33,9 @@ using Lock = std::unique_lock<std::mutex>;
 using Clock = std::chrono::steady_clock;
 using StreamPointer = std::shared_ptr<tandem_emulated_stream>;
 
-// The place behind the first `items` of all items that the stream is ever given; without a stream,
-// no place.
-struct Place {
+// The position behind the first `items` of all items that the stream is ever given; there is none
+// without a stream.
+struct StreamPosition {
   StreamPointer stream;
   std::uint64_t items = 0;
 };
@@ -44,11 +44,11 @@ struct Item {
   enum class Kind : std::uint8_t {
     kRuns,   // in a turn, with device memory open
     kWaits,  // on a thread of its own, which may block for as long as it likes
-    kJoins,  // does nothing, once another stream has come to a place
+    kJoins,  // does nothing, once another stream has come to a position
   };
   Kind kind = Kind::kRuns;
   std::function<void()> work = {};
-  Place joined = {};
+  StreamPosition joined = {};
   Clock::time_point due = {};  // when it starts although no thread waits for it
 };
 

@@ -12,7 +12,7 @@ struct tandem_emulated_graph {
 
 struct tandem_emulated_graph_exec {
   std::vector<Item> work;
-  std::vector<Place> launched;  // behind the last launch on each stream
+  std::vector<StreamPosition> launched;  // behind the last launch on each stream
 };
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
@@ -53,7 +53,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   const StreamPointer held = find(stream);
   if (held->recorded) return cudaErrorStreamCaptureUnsupported;
   for (const Item& item : executable->work) append(held, item);
-  std::erase_if(executable->launched, [&](const Place& last) { return last.stream == held; });
+  std::erase_if(executable->launched,
+                [&](const StreamPosition& last) { return last.stream == held; });
   executable->launched.push_back({held, held->queued});
   start_early(lock, held);
   return cudaSuccess;
@@ -61,7 +62,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   const Lock lock(driver().mutex);
-  for (const Place& last : executable->launched) {
+  for (const StreamPosition& last : executable->launched) {
     if (last.stream->seen < last.items) {
       broken("a graph was destroyed before its work had run, as far as the host has waited");
     }

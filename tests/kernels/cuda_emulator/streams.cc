@@ -27,8 +27,8 @@ constexpr std::uint64_t kEarlyOneIn = 32;
 
 bool toss() { return driver().dice.next() % 2 == 0; }
 
-bool reached(const Place& place) {
-  return place.stream == nullptr || place.stream->ended >= place.items;
+bool reached(const StreamPosition& position) {
+  return position.stream == nullptr || position.stream->ended >= position.items;
 }
 
 bool ready(const tandem_emulated_stream& stream) {
@@ -37,11 +37,11 @@ bool ready(const tandem_emulated_stream& stream) {
   return next.kind != Item::Kind::kJoins || reached(next.joined);
 }
 
-// The stream whose next item brings the place nearer; none while an item that waits has to come
+// The stream whose next item brings the position nearer; none while an item that waits has to come
 // first.
-StreamPointer next_towards(const Place& place) {
-  if (reached(place)) return nullptr;
-  StreamPointer at = place.stream;
+StreamPointer next_towards(const StreamPosition& position) {
+  if (reached(position)) return nullptr;
+  StreamPointer at = position.stream;
   while (!at->runs && !ready(*at)) {
     if (at->waits) return nullptr;
     at = at->work.front().joined.stream;
@@ -54,12 +54,12 @@ void wake() {
   driver().queued->notify_one();
 }
 
-// The host has learnt that the place was reached, and with it all places that its stream had joined
-// before.
-void note_seen(const Place& place) {
-  std::vector<Place> known{place};
+// The host has learnt that the position was reached, and with it all positions that its stream had
+// joined before.
+void note_seen(const StreamPosition& position) {
+  std::vector<StreamPosition> known{position};
   while (!known.empty()) {
-    const Place at = std::move(known.back());
+    const StreamPosition at = std::move(known.back());
     known.pop_back();
     if (at.stream == nullptr) continue;
     at.stream->seen = std::max(at.stream->seen, at.items);
@@ -122,8 +122,8 @@ class Turn {
     driver().changed->notify_all();
   }
 
-  void run_towards(const Place& place) {
-    while (const StreamPointer next = next_towards(place)) run_next(next);
+  void run_towards(const StreamPosition& position) {
+    while (const StreamPointer next = next_towards(position)) run_next(next);
   }
 
  private:
@@ -141,16 +141,16 @@ class Turn {
   Lock& lock_;
 };
 
-void try_towards(Lock& lock, const Place& place) {
-  if (driver().taken || next_towards(place) == nullptr) return;
-  Turn(lock).run_towards(place);
+void try_towards(Lock& lock, const StreamPosition& position) {
+  if (driver().taken || next_towards(position) == nullptr) return;
+  Turn(lock).run_towards(position);
 }
 
-void wait_for(Lock& lock, const Place& place) {
-  while (!reached(place)) {
-    const bool wants = next_towards(place) != nullptr;
+void wait_for(Lock& lock, const StreamPosition& position) {
+  while (!reached(position)) {
+    const bool wants = next_towards(position) != nullptr;
     if (wants && !driver().taken) {
-      Turn(lock).run_towards(place);
+      Turn(lock).run_towards(position);
       continue;
     }
     driver().wanting += wants ? 1 : 0;
@@ -158,14 +158,14 @@ void wait_for(Lock& lock, const Place& place) {
     driver().wanting -= wants ? 1 : 0;
     wake();
   }
-  note_seen(place);
+  note_seen(position);
 }
 
-// Makes all that comes before the place due now.
-void hurry(const Place& place) {
-  std::vector<Place> asked{place};
+// Makes all that comes before the position due now.
+void hurry(const StreamPosition& position) {
+  std::vector<StreamPosition> asked{position};
   while (!asked.empty()) {
-    const Place at = std::move(asked.back());
+    const StreamPosition at = std::move(asked.back());
     asked.pop_back();
     if (reached(at) || at.stream->hurried >= at.items) continue;
     at.stream->hurried = at.items;
@@ -177,16 +177,16 @@ void hurry(const Place& place) {
   }
 }
 
-// The answer to whether the place has been reached. To ask also hurries the work, as with CUDA.
-cudaError_t answer(Lock& lock, const Place& place) {
-  if (!reached(place)) {
-    hurry(place);
+// The answer to whether the position has been reached. To ask also hurries the work, as with CUDA.
+cudaError_t answer(Lock& lock, const StreamPosition& position) {
+  if (!reached(position)) {
+    hurry(position);
     driver().asleep = false;
     driver().queued->notify_one();
-    if (driver().forked) try_towards(lock, place);
+    if (driver().forked) try_towards(lock, position);
     return cudaErrorNotReady;
   }
-  note_seen(place);
+  note_seen(position);
   return cudaSuccess;
 }
 
@@ -267,7 +267,7 @@ void at_exit() {
   driver().changed->wait(lock, [] { return !driver().progressing || driver().forked; });
 }
 
-Place end_of(const StreamPointer& stream) { return {stream, stream->queued}; }
+StreamPosition end_of(const StreamPointer& stream) { return {stream, stream->queued}; }
 
 }  // namespace
 
@@ -327,7 +327,7 @@ void enqueue_work(cudaStream_t stream, std::function<void()> work) {
 using namespace tandem::emulator;
 
 struct tandem_emulated_event {
-  Place place;  // where it was last recorded
+  StreamPosition position;  // where it was last recorded
 };
 
 int tandem_emulated_enqueue(void* stream, void (*work)(void*), void* argument) {
@@ -396,15 +396,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(driver().mutex);
   const StreamPointer held = find(stream);
   if (held->recorded) return cudaErrorStreamCaptureUnsupported;
-  event->place = end_of(held);
+  event->position = end_of(held);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   Lock lock(driver().mutex);
   if (find(stream)->recorded) return cudaErrorStreamCaptureUnsupported;
-  if (event->place.stream == nullptr) return cudaSuccess;
-  queue(lock, stream, {.kind = Item::Kind::kJoins, .joined = event->place});
+  if (event->position.stream == nullptr) return cudaSuccess;
+  queue(lock, stream, {.kind = Item::Kind::kJoins, .joined = event->position});
   return cudaSuccess;
 }
 
@@ -412,14 +412,14 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   Lock lock(driver().mutex);
   if (records()) return cudaErrorStreamCaptureUnsupported;
-  const Place place = event->place;
-  wait_for(lock, place);
-  if (place.stream != nullptr && toss()) try_towards(lock, end_of(place.stream));
+  const StreamPosition position = event->position;
+  wait_for(lock, position);
+  if (position.stream != nullptr && toss()) try_towards(lock, end_of(position.stream));
   return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   Lock lock(driver().mutex);
   if (records()) return cudaErrorStreamCaptureUnsupported;
-  return answer(lock, event->place);
+  return answer(lock, event->position);
 }

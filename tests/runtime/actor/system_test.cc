@@ -141,7 +141,7 @@ TEST(System, AMailboxAtItsLimitRefuses_AC1) {
 TEST(System, AFailureRestartsWithinTheBudgetThenTellsMonitors_AC2_AC3) {
   SimulatedExecutor executor(1);
   std::vector<std::string> failed, log;
-  System system(executor, [&](const Address& who, const Error& why) {
+  System system(executor, [&](const ActorId& who, const Error& why) {
     failed.push_back(who.name + ": " + why.message);
   });
   const auto adder = spawn_adder(system, {.restart = {.restarts_max = 1}});

@@ -33,7 +33,7 @@ NcclStreamFunctions cuda_streams() {
 
 struct Rank {
   device::Buffer device =
-      device::Buffer::allocate(kBytes, "a test", device::Place::kDevice).value();
+      device::Buffer::allocate(kBytes, "a test", device::MemoryKind::kDevice).value();
   device::Queue queue{device::DeviceKind::kCuda};
   NcclThread thread;
   NcclProcess process;

@@ -41,7 +41,8 @@ FakeNccl fake_on_cuda() {
 
 struct DeviceBucket {
   device::Buffer memory =
-      device::Buffer::allocate(kFloats * sizeof(float), "a test", device::Place::kDevice).value();
+      device::Buffer::allocate(kFloats * sizeof(float), "a test", device::MemoryKind::kDevice)
+          .value();
   Floats host;
 
   device::TensorView view() const {

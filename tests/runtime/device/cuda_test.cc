@@ -122,9 +122,9 @@ TEST_P(Devices, BlocksBeginAsZerosAndCopiesFollowTheQueue) {
   const DeviceKind device = GetParam();
   const Queue queue(device);
   const std::size_t bytes = 1000;
-  const Buffer operand = *Buffer::allocate(bytes, "a test", operand_place(device));
-  const Buffer other = *Buffer::allocate(bytes, "a test", operand_place(device));
-  const Buffer staging = *Buffer::allocate(bytes, "a test", staging_place(device));
+  const Buffer operand = *Buffer::allocate(bytes, "a test", operand_memory(device));
+  const Buffer other = *Buffer::allocate(bytes, "a test", operand_memory(device));
+  const Buffer staging = *Buffer::allocate(bytes, "a test", staging_memory(device));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(other.data()) % kAlignmentBytes, 0u);
   std::vector<unsigned char> host(bytes, 7), counted(bytes);
   std::iota(counted.begin(), counted.end(), static_cast<unsigned char>(0));
@@ -153,7 +153,7 @@ TEST_P(Devices, WorkIsAskedAboutAndJoinedWithoutWaiting) {
   const DeviceKind device = GetParam();
   const Queue first(device), second(device);
   const std::size_t bytes = 1000;
-  const Buffer operand = *Buffer::allocate(bytes, "a test", operand_place(device));
+  const Buffer operand = *Buffer::allocate(bytes, "a test", operand_memory(device));
   const std::vector<unsigned char> counted(bytes, 5);
   Event copied, back;
   EXPECT_TRUE(copied.done()) << "nothing is recorded";
@@ -181,7 +181,7 @@ TEST_P(Devices, MemoryInfoFollowsWhatIsHeld) {
   EXPECT_GE(before.total_bytes, before.free_bytes);
   if (device == DeviceKind::kCpu) return;  // memory of other processes counts here too
   {
-    const Buffer held = *Buffer::allocate(1 << 20, "a test", Place::kDevice);
+    const Buffer held = *Buffer::allocate(1 << 20, "a test", MemoryKind::kDevice);
     EXPECT_EQ(memory_info(device).free_bytes, before.free_bytes - (1 << 20));
   }
   EXPECT_EQ(memory_info(device).free_bytes, before.free_bytes);
@@ -192,7 +192,7 @@ TEST_P(Devices, AnArenaLiesOnIt) {
   Manifest manifest;
   manifest.add("q", DType::kBF16, {8, 16});
   manifest.add("k", DType::kBF16, {8, 16});
-  const Arena arena = *Arena::allocate(manifest, "a test", operand_place(device));
+  const Arena arena = *Arena::allocate(manifest, "a test", operand_memory(device));
   EXPECT_EQ(arena.flat().dim(0), 256);
   EXPECT_EQ(arena.flat().dtype, DType::kBF16);
   EXPECT_EQ(arena.fused("q", "k").data, arena.flat().data);
@@ -205,20 +205,21 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Devices, testing::Values(DeviceKind::kCpu, Devic
 
 TEST(CudaMemory, OutOfMemorySaysWhatWasAskedAndWhatWasFree) {
   const MemoryInfo info = memory_info(DeviceKind::kCuda);
-  const Result<Buffer> buffer = Buffer::allocate(info.total_bytes + 1, "KV pages", Place::kDevice);
+  const Result<Buffer> buffer =
+      Buffer::allocate(info.total_bytes + 1, "KV pages", MemoryKind::kDevice);
   ASSERT_FALSE(buffer);
   EXPECT_EQ(buffer.error().code, ErrorCode::kOutOfMemory);
   EXPECT_EQ(buffer.error().message, "cannot allocate " + std::to_string(info.total_bytes + 1) +
                                         " bytes of memory for KV pages: of the GPU's " +
                                         std::to_string(info.total_bytes) + " bytes " +
                                         std::to_string(info.free_bytes) + " are free");
-  EXPECT_TRUE(Buffer::allocate(1000, "KV pages", Place::kDevice));
+  EXPECT_TRUE(Buffer::allocate(1000, "KV pages", MemoryKind::kDevice));
 }
 
 TEST(CudaMemoryDeathTest, TheHostDoesNotLookIntoIt) {
-  const Buffer buffer = *Buffer::allocate(64, "a test", Place::kDevice);
-  EXPECT_DEATH(buffer.bytes(), "place_ != Place::kDevice");
-  EXPECT_DEATH(buffer.as<float>(), "place_ != Place::kDevice");
+  const Buffer buffer = *Buffer::allocate(64, "a test", MemoryKind::kDevice);
+  EXPECT_DEATH(buffer.bytes(), "kind_ != MemoryKind::kDevice");
+  EXPECT_DEATH(buffer.as<float>(), "kind_ != MemoryKind::kDevice");
 }
 
 TEST(CudaErrorDeathTest, EndsTheProcessWithExpressionPlaceAndName) {

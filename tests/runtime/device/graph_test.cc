@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBytes = 1000;
 
-Buffer on_gpu() { return *Buffer::allocate(kBytes, "a test", Place::kDevice); }
+Buffer on_gpu() { return *Buffer::allocate(kBytes, "a test", MemoryKind::kDevice); }
 Staged staged() { return *Staged::allocate(kBytes, "a test", DeviceKind::kCuda); }
 
 class GraphTest : public CudaCase {

@@ -33,12 +33,12 @@ using namespace forwarder_example;
 
 // A peer whose mailbox the test empties, and the frames that the star has sent it.
 struct Peer final : actor::Target<Inbox> {
-  explicit Peer(PeerId who) : id(std::move(who)) {}
+  explicit Peer(ActorId who) : id(std::move(who)) {}
   actor::Delivery post(Inbox message) override {
     inbox.push_back(std::move(message));
     return actor::Delivery::kAccepted;
   }
-  PeerId id;
+  ActorId id;
   Directory directory;
   std::deque<Inbox> inbox;
   std::deque<std::string> frames;
@@ -50,13 +50,13 @@ class Star {
  public:
   explicit Star(std::size_t asks_max = Forwarder::kAsksMax)
       : forwarder(
-            [this](const PeerId& to, std::string frame) { return send(to, std::move(frame)); },
+            [this](const ActorId& to, std::string frame) { return send(to, std::move(frame)); },
             asks_max) {}
   // Asks that peers leave unanswered answer as the peers end, and find no peer then.
   ~Star() { const auto ending = std::exchange(peers, {}); }
 
   std::shared_ptr<Peer> add(const std::string& name, std::uint64_t incarnation) {
-    const PeerId id{name, {incarnation}};
+    const ActorId id{name, {incarnation}};
     auto peer = std::make_shared<Peer>(id);
     // The directory is the peer's own, so that its port does not own the peer.
     peer->directory.expose(port(name), actor::Ref<Inbox>({name, {incarnation}},
@@ -71,9 +71,9 @@ class Star {
     forwarder.down(peer.id);
   }
   actor::Ref<Inbox> ref(Peer& from, const std::string& name) {
-    return from.directory.remote<Inbox>({port(name), {}}, out(from.id), actor::Address{name, {}});
+    return from.directory.remote<Inbox>({port(name), {}}, out(from.id), ActorId{name, {}});
   }
-  ParcelSender out(const PeerId& from) {
+  ParcelSender out(const ActorId& from) {
     return [this, from](std::string frame) {
       last = forwarder.offer(from, frame);
       return Sent::kAccepted;
@@ -93,7 +93,7 @@ class Star {
   static std::string port(const std::string& name) {
     return inbox_name(name, wire::schema_hash(wire::wire_schema<Inbox>()));
   }
-  Sent send(const PeerId& to, std::string frame) {
+  Sent send(const ActorId& to, std::string frame) {
     const auto found = peers.find(to.name);
     if (found == peers.end() || found->second->id != to) return Sent::kGone;
     if (found->second->frames.size() >= found->second->room) return Sent::kFull;

@@ -15,7 +15,7 @@
 
 #include "runtime/link/link_traffic.h"
 #include "runtime/wire/codec.h"
-#include "tests/runtime/link/places.h"
+#include "tests/runtime/link/bindings.h"
 #include "tests/runtime/patience.h"
 
 namespace tandem::link {
@@ -41,7 +41,7 @@ class Log {
  public:
   LinkCallbacks callbacks() {
     return {.on_parcel =
-                [this](const PeerId& peer, std::string& frame) {
+                [this](const ActorId& peer, std::string& frame) {
                   const std::lock_guard lock(mutex_);
                   if (mailbox_room_ == 0) return Offer::kLater;
                   --mailbox_room_;
@@ -52,14 +52,14 @@ class Log {
                   return Offer::kTaken;
                 },
             .on_up =
-                [this](const PeerId& peer, const Hello& hello) {
+                [this](const ActorId& peer, const Hello& hello) {
                   const std::lock_guard lock(mutex_);
                   EXPECT_TRUE(up_.emplace(peer, hello).second) << "LK-1";
                   ++ups_;
                   changed_.notify_all();
                 },
             .on_down =
-                [this](const PeerId& peer, const Down& down) {
+                [this](const ActorId& peer, const Down& down) {
                   const std::lock_guard lock(mutex_);
                   const bool was_up = up_.erase(peer) == 1;
                   EXPECT_TRUE(was_up || down.reason == Down::Reason::kRefused ||
@@ -99,7 +99,7 @@ class Log {
   std::function<void()> on_parcel;  // set before there is one
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<PeerId, Hello> up_;
+  std::map<ActorId, Hello> up_;
   std::vector<std::string> parcels_;
   std::vector<Down> downs_;
   std::size_t ups_ = 0;
@@ -148,7 +148,7 @@ TEST(Link, introduces_both_sides_and_carries_frames_both_ways) {
   EXPECT_EQ(server.log.up_.begin()->second.rank, 2);
   EXPECT_EQ(server.log.up_.begin()->second.pid, getpid());
   EXPECT_EQ(client.log.up_.begin()->first.name, "controller");
-  const PeerId peer{"job/rollout/0", {1}};
+  const ActorId peer{"job/rollout/0", {1}};
   EXPECT_EQ(client.link.send("up"), Sent::kAccepted);
   EXPECT_EQ(server.link->send(peer, "down"), Sent::kAccepted);
   ASSERT_TRUE(server.log.wait_parcels(1));
@@ -290,7 +290,7 @@ TEST(Link, LK_4_a_refused_frame_ends_its_peer) {
   IoThread io("server");
   Log log;
   LinkCallbacks callbacks = log.callbacks();
-  callbacks.on_parcel = [](const PeerId&, std::string& frame) {
+  callbacks.on_parcel = [](const ActorId&, std::string& frame) {
     return frame == "wrong" ? Offer::kRefused : Offer::kTaken;
   };
   auto server =
@@ -417,7 +417,7 @@ TEST(Link, a_hung_worker_is_seen_although_its_process_speaks) {
   Server server;
   Client client({server.link->endpoint(), {}}, actor(1), options);
   ASSERT_TRUE(server.log.wait_up(1));
-  const PeerId peer{"job/rollout/0", {1}};
+  const ActorId peer{"job/rollout/0", {1}};
   const auto status = [&] { return server.link->status(peer).value(); };
   const auto wait_for = [&](auto condition) {
     const Time end = steady_now() + kPatience;

@@ -8,7 +8,7 @@
 #include <future>
 #include <mutex>
 
-#include "tests/runtime/link/places.h"
+#include "tests/runtime/link/bindings.h"
 
 namespace remote_example {
 
@@ -191,7 +191,7 @@ TEST(Remote, RM_1_unknown_ports_and_bad_bytes_are_counted_and_answered) {
   Pair pair;
   pair.server.expose("exchange", pair.port);
   std::optional<Result<Count>> nobody, older, gone;
-  const auto ask = [&](actor::Address to, std::optional<Result<Count>>& answer) {
+  const auto ask = [&](ActorId to, std::optional<Result<Count>>& answer) {
     const auto ref = pair.client.remote<Inbox>(to, pair.to_there());
     ASSERT_EQ(ref.tell(actor::Ask<Halve>{{8}, into(answer)}), actor::Delivery::kAccepted);
     ASSERT_EQ(pair.move_there(), Offer::kTaken);
@@ -236,13 +236,13 @@ TEST(Remote, asks_end_when_their_peer_goes_down_or_the_link_refuses) {
 TEST(Remote, RM_2_a_door_hears_who_says_what_and_may_refuse) {
   std::optional<Result<Count>> answer;  // set at the latest when the pair ends
   Pair pair;
-  const Door<Inbox> door = [](const PeerId& from, const Inbox& message) -> Result<void> {
+  const Door<Inbox> door = [](const ActorId& from, const Inbox& message) -> Result<void> {
     const auto* count = std::get_if<Count>(&message);
     if (count && count->number == 7 && from.name == "friend") return {};
     return Error{ErrorCode::kInvalid, "not from you"};
   };
   pair.server.expose("guarded", pair.port, door);
-  const auto say = [&](Inbox message, const PeerId& from) {
+  const auto say = [&](Inbox message, const ActorId& from) {
     const auto ref = pair.client.remote<Inbox>({"guarded", {}}, pair.to_there());
     EXPECT_EQ(ref.tell(std::move(message)), actor::Delivery::kAccepted);
     const std::string frame = std::move(pair.there.front());
@@ -282,10 +282,10 @@ TEST(Remote, over_a_real_link) {
   auto mailbox = std::make_shared<Mailbox>();
   server_side.expose("controller", actor::Ref<Inbox>({"controller", {1}}, mailbox));
   std::unique_ptr<LinkServer> server;
-  const auto ignore_up = [](const PeerId&, const Hello&) {};
-  const auto ignore_down = [](const PeerId&, const Down&) {};
+  const auto ignore_up = [](const ActorId&, const Hello&) {};
+  const auto ignore_down = [](const ActorId&, const Down&) {};
   const LinkCallbacks at_server{.on_parcel =
-                                    [&](const PeerId& from, std::string& frame) {
+                                    [&](const ActorId& from, std::string& frame) {
                                       return server_side.deliver(frame, to_peer(*server, from));
                                     },
                                 .on_up = ignore_up,
@@ -300,10 +300,10 @@ TEST(Remote, over_a_real_link) {
   std::unique_ptr<LinkClient> client;
   std::promise<void> up;
   const LinkCallbacks at_client{.on_parcel =
-                                    [&](const PeerId&, std::string& frame) {
+                                    [&](const ActorId&, std::string& frame) {
                                       return client_side.deliver(frame, to_server(*client));
                                     },
-                                .on_up = [&](const PeerId&, const Hello&) { up.set_value(); },
+                                .on_up = [&](const ActorId&, const Hello&) { up.set_value(); },
                                 .on_down = ignore_down};
   client = std::make_unique<LinkClient>(client_io, Dial{server->endpoint(), {}},
                                         Hello{.name = "node/vm", .incarnation = {1}}, patient,

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/runtime/link/places.h"
+#include "tests/runtime/link/bindings.h"
 
 namespace tandem::link {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/rng.h"
-#include "tests/runtime/link/places.h"
+#include "tests/runtime/link/bindings.h"
 
 namespace tandem::payload {
 namespace {

@@ -26,7 +26,7 @@ class Sink {
 
  private:
   const device::Buffer memory_ =
-      device::Buffer::allocate(kGroupArenaBytes, "a sink", device::Place::kDevice).value();
+      device::Buffer::allocate(kGroupArenaBytes, "a sink", device::MemoryKind::kDevice).value();
   const device::Queue queue_{device::DeviceKind::kCuda};
 };
 

@@ -475,7 +475,7 @@ TEST_P(GpuWeights, AVersionGoesFromOneProcessesGpuMemoryToAnothers) {
   wait_for_process();
   const auto subscriber = make_subscriber(config());
   const device::Queue queue(device::DeviceKind::kCuda);
-  const auto sink = device::Buffer::allocate(kArenaBytes, "a sink", device::Place::kDevice);
+  const auto sink = device::Buffer::allocate(kArenaBytes, "a sink", device::MemoryKind::kDevice);
   ASSERT_TRUE(sink);
   std::vector<std::byte> arena(kArenaBytes);
   for (const std::int64_t version : {2, 1}) {

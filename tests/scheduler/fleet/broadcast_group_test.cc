@@ -17,14 +17,14 @@ using Orders = std::vector<BroadcastOrder>;
 constexpr int kNccl = 22809;
 
 Time at(std::int64_t ms) { return Time{} + milliseconds(ms); }
-BroadcastPeer peer(const std::string& actor, std::uint64_t life = 1) {
+ActorId peer(const std::string& actor, std::uint64_t life = 1) {
   return {actor, Incarnation{life}};
 }
-const BroadcastPeer kTrainer = peer("trainer/0");
-const BroadcastPeer kA = peer("rollout/0"), kB = peer("rollout/1"), kC = peer("rollout/2");
+const ActorId kTrainer = peer("trainer/0");
+const ActorId kA = peer("rollout/0"), kB = peer("rollout/1"), kC = peer("rollout/2");
 
-const BroadcastPeer& receiver(const BroadcastOrder& order) {
-  return std::visit([](const auto& one) -> const BroadcastPeer& { return one.to; }, order);
+const ActorId& receiver(const BroadcastOrder& order) {
+  return std::visit([](const auto& one) -> const ActorId& { return one.to; }, order);
 }
 std::uint64_t epoch_of(const BroadcastOrder& order) {
   return std::visit([](const auto& one) { return one.epoch; }, order);
@@ -34,7 +34,7 @@ std::uint64_t epoch_of(const BroadcastOrder& order) {
 std::vector<std::string> text(const Orders& orders) {
   std::vector<std::string> lines;
   for (const BroadcastOrder& order : orders) {
-    const std::string rest = " " + std::to_string(epoch_of(order)) + " " + receiver(order).actor;
+    const std::string rest = " " + std::to_string(epoch_of(order)) + " " + receiver(order).name;
     if (const auto* open = std::get_if<OpenOrder>(&order))
       lines.push_back("open" + rest + " of " + std::to_string(open->size));
     else if (const auto* join = std::get_if<JoinOrder>(&order))
@@ -55,24 +55,24 @@ std::string all(const Lines& lines) {
 // Follows orders and the ends of incarnations; says which invariant an order breaks.
 class Checker {
  public:
-  void up(const BroadcastPeer& one) { up_.insert(one); }
-  void ended(const BroadcastPeer& one) { up_.erase(one); }
-  void left(const BroadcastPeer& one, std::uint64_t epoch) { owes_[one].erase(epoch); }
+  void up(const ActorId& one) { up_.insert(one); }
+  void ended(const ActorId& one) { up_.erase(one); }
+  void left(const ActorId& one, std::uint64_t epoch) { owes_[one].erase(epoch); }
   void now_in_use(std::optional<std::uint64_t> epoch) { in_use_ = epoch; }
 
   Lines check(const Orders& orders) {
     Lines wrong;
     for (const BroadcastOrder& order : orders) {
-      const BroadcastPeer& to = receiver(order);
+      const ActorId& to = receiver(order);
       const std::uint64_t epoch = epoch_of(order);
-      if (!up_.contains(to)) wrong.push_back("BG-5: " + to.actor);
+      if (!up_.contains(to)) wrong.push_back("BG-5: " + to.name);
       if (std::holds_alternative<LeaveOrder>(order)) {
-        if (asked_.erase({to, epoch}) == 0) wrong.push_back("BG-3: " + to.actor);
+        if (asked_.erase({to, epoch}) == 0) wrong.push_back("BG-3: " + to.name);
         owes_[to].insert(epoch);
       } else if (!std::holds_alternative<UseOrder>(order)) {
         if (std::holds_alternative<OpenOrder>(order) && epoch <= last_) wrong.push_back("BG-1");
         last_ = std::max(last_, epoch);
-        if (!owed_nothing_at_open(to, order)) wrong.push_back("BG-2: " + to.actor);
+        if (!owed_nothing_at_open(to, order)) wrong.push_back("BG-2: " + to.name);
         asked_.insert({to, epoch});
       }
     }
@@ -87,20 +87,20 @@ class Checker {
   Lines at_rest() const {
     Lines wrong;
     for (const auto& [one, epoch] : asked_)
-      if (up_.contains(one) && epoch != in_use_) wrong.push_back("BG-3: no Leave: " + one.actor);
+      if (up_.contains(one) && epoch != in_use_) wrong.push_back("BG-3: no Leave: " + one.name);
     return wrong;
   }
 
  private:
   // A Leave that is sent after the Open may overtake the Join: only earlier ones count.
-  bool owed_nothing_at_open(const BroadcastPeer& to, const BroadcastOrder& order) {
+  bool owed_nothing_at_open(const ActorId& to, const BroadcastOrder& order) {
     if (std::holds_alternative<OpenOrder>(order)) owed_at_open_ = owes_;
     return owed_at_open_[to].empty();
   }
 
-  std::set<BroadcastPeer> up_;
-  std::set<std::pair<BroadcastPeer, std::uint64_t>> asked_;
-  std::map<BroadcastPeer, std::set<std::uint64_t>> owes_, owed_at_open_;
+  std::set<ActorId> up_;
+  std::set<std::pair<ActorId, std::uint64_t>> asked_;
+  std::map<ActorId, std::set<std::uint64_t>> owes_, owed_at_open_;
   std::optional<std::uint64_t> in_use_;
   std::uint64_t last_ = 0;
 };
@@ -108,7 +108,7 @@ class Checker {
 // Answers each order as a healthy rank does.
 void answer(BroadcastGroup& group, const Orders& orders) {
   for (const BroadcastOrder& order : orders) {
-    const BroadcastPeer& to = receiver(order);
+    const ActorId& to = receiver(order);
     const std::uint64_t epoch = epoch_of(order);
     if (std::holds_alternative<OpenOrder>(order)) group.opened(to, epoch);
     if (std::holds_alternative<UseOrder>(order)) group.in_use(to, epoch);
@@ -123,10 +123,10 @@ void settle(BroadcastGroup& group, Time now) {
     answer(group, orders);
 }
 
-BroadcastGroup group_in_use(const std::vector<BroadcastPeer>& members) {
+BroadcastGroup group_in_use(const std::vector<ActorId>& members) {
   BroadcastGroup group{BroadcastLimits{}};
   group.learner_up(kTrainer, kNccl);
-  for (const BroadcastPeer& member : members) group.member_up(member, kNccl);
+  for (const ActorId& member : members) group.member_up(member, kNccl);
   settle(group, at(0));
   EXPECT_EQ(group.epoch_in_use(), 1u);
   return group;
@@ -178,7 +178,7 @@ TEST(BroadcastGroup, KeepsTheEpochInUseUntilTheSwitch) {  // BG-1, BG-3
 
 TEST(BroadcastGroup, DrainsAMemberThroughTheNextEpoch) {  // BG-4
   BroadcastGroup group = group_in_use({kA, kB});
-  group.leaves(kB.actor);
+  group.leaves(kB.name);
   EXPECT_EQ(text(group.decide(at(10))), Lines{"open 2 trainer/0 of 2"});
   EXPECT_TRUE(group.takes_part(kB, 1));
   EXPECT_NE(all(group.explain(at(10))).find("rollout/1 is in no further epoch, because it drains."),
@@ -191,7 +191,7 @@ TEST(BroadcastGroup, DrainsAMemberThroughTheNextEpoch) {  // BG-4
 
 TEST(BroadcastGroup, EndsAnEpochWithADeadMember) {  // BG-3, BG-5
   BroadcastGroup group = group_in_use({kA, kB});
-  group.gone(kB.actor);
+  group.gone(kB.name);
   const Orders orders = group.decide(at(10));
   EXPECT_EQ(text(orders), (Lines{"leave 1 trainer/0", "leave 1 rollout/0"}));
   EXPECT_EQ(std::get<LeaveOrder>(orders[0]).why, "rollout/1 is gone");
@@ -279,7 +279,7 @@ TEST(BroadcastGroup, EndsAFormingEpochWithItsMember) {  // BG-3
   group.member_up(kB, kNccl);
   answer(group, group.decide(at(10)));
   group.decide(at(10));
-  group.gone(kB.actor);
+  group.gone(kB.name);
   EXPECT_EQ(text(group.decide(at(11))), (Lines{"leave 2 trainer/0", "leave 2 rollout/0"}));
   EXPECT_EQ(group.epoch_in_use(), 1u);
 }
@@ -347,7 +347,7 @@ class RandomFleet {
       step();
     }
     calm_ = true;
-    for (const BroadcastPeer& one : std::exchange(hung_, {})) release(one);
+    for (const ActorId& one : std::exchange(hung_, {})) release(one);
     for (const std::string& name : std::exchange(draining_, {})) end(name);
     if (!ranks_.contains("trainer/0")) start("trainer/0");
     for (int i = 0; i < 3000 && !testing::Test::HasFailure() && !at_rest(); ++i) step();
@@ -356,7 +356,7 @@ class RandomFleet {
 
  private:
   struct Answer {
-    BroadcastPeer from;
+    ActorId from;
     BroadcastOrder order;
   };
 
@@ -364,7 +364,7 @@ class RandomFleet {
   bool at_rest() const { return quiet_ && answers_.empty() && !group_.next_deadline(); }
 
   void start(const std::string& name) {
-    const BroadcastPeer one{name, Incarnation{++lives_}};
+    const ActorId one{name, Incarnation{++lives_}};
     if (ranks_.contains(name)) note_end(name);  // replaced without a word of its end
     ranks_[name] = one;
     checker_.up(one);
@@ -389,7 +389,7 @@ class RandomFleet {
     group_.gone(name);
   }
 
-  void release(const BroadcastPeer& one) {  // it answers late, with the answers that it kept
+  void release(const ActorId& one) {  // it answers late, with the answers that it kept
     for (const Answer& kept : std::exchange(kept_[one], {})) later(kept);
   }
 
@@ -457,12 +457,12 @@ class RandomFleet {
 
   bool sick(std::uint64_t epoch) {
     return std::ranges::any_of(members_[epoch],
-                               [&](const auto& one) { return sick_.contains(one.actor); });
+                               [&](const auto& one) { return sick_.contains(one.name); });
   }
 
   void tell(const Answer& answer) {
     const std::uint64_t epoch = epoch_of(answer.order);
-    const BroadcastPeer& from = answer.from;
+    const ActorId& from = answer.from;
     if (std::holds_alternative<OpenOrder>(answer.order)) group_.opened(from, epoch);
     if (std::holds_alternative<UseOrder>(answer.order)) group_.in_use(from, epoch);
     if (std::holds_alternative<LeaveOrder>(answer.order)) {
@@ -479,8 +479,8 @@ class RandomFleet {
   // rank at all, so that the deadline passes.
   void report_sick(std::uint64_t epoch) {
     if (epoch % 3 == 0) return;
-    for (const BroadcastPeer& one : members_[epoch])
-      if (!sick_.contains(one.actor)) return group_.failed(one, epoch, "a peer is silent", now_);
+    for (const ActorId& one : members_[epoch])
+      if (!sick_.contains(one.name)) return group_.failed(one, epoch, "a peer is silent", now_);
     group_.failed(ranks_.at("trainer/0"), epoch, "a peer is silent", now_);
   }
 
@@ -516,13 +516,13 @@ class RandomFleet {
   bool quiet_ = false;  // the last step did nothing
   std::uint64_t lives_ = 0;
   std::uint64_t last_epoch_ = 0;
-  std::map<std::string, BroadcastPeer> ranks_;
+  std::map<std::string, ActorId> ranks_;
   std::map<std::string, int> versions_;
   std::set<std::string> sick_, draining_;
-  std::set<BroadcastPeer> hung_;
-  std::map<BroadcastPeer, std::vector<Answer>> kept_;
+  std::set<ActorId> hung_;
+  std::map<ActorId, std::vector<Answer>> kept_;
   std::multimap<Time, Answer> answers_;
-  std::map<std::uint64_t, std::set<BroadcastPeer>> members_;
+  std::map<std::uint64_t, std::set<ActorId>> members_;
 };
 
 TEST(BroadcastGroupProperty, KeepsItsInvariantsInRandomFleets) {  // BG-1 … BG-5

@@ -1,5 +1,5 @@
-// The budget of restarts over hours of virtual time: pauses, limits, and the ladder from actor to
-// role to job (RB-1 to RB-6).
+// The budget of restarts over hours of virtual time: pauses, limits, the ladder from actor to role
+// to job, and which failures are worth another start (RB-1 to RB-6).
 #include "scheduler/fleet/restart_budget.h"
 
 #include <gtest/gtest.h>
@@ -187,6 +187,26 @@ TEST(RestartLadder, KeepsTheDeathsThatFollowEachOther) {  // CL-1
   ladder.died({"j/learner/0", "learner", "late", {at(130), at(130) + kPolicy.healthy_after}}, rng);
   EXPECT_EQ(ladder.loop_of("j/learner/0").deaths, 1);
   EXPECT_EQ(ladder.loop_of("j/learner/0").cause, "late");
+}
+
+TEST(RestartBudget, OnlyTheInputIsPermanent) {  // RB-4
+  for (const ErrorCode code : {ErrorCode::kFailed, ErrorCode::kTimedOut, ErrorCode::kUnreachable,
+                               ErrorCode::kUnauthorised}) {
+    EXPECT_EQ(class_of(code), FailureClass::kMendable) << name(code);
+    for (const bool was_ready : {false, true})
+      EXPECT_TRUE(worth_another_start(code, was_ready)) << name(code);
+  }
+  for (const ErrorCode code : {ErrorCode::kInvalid, ErrorCode::kInfeasible, ErrorCode::kNotFound}) {
+    EXPECT_EQ(class_of(code), FailureClass::kInput) << name(code);
+    for (const bool was_ready : {false, true})
+      EXPECT_FALSE(worth_another_start(code, was_ready)) << name(code);
+  }
+}
+
+TEST(RestartBudget, AWantOfMemoryIsWorthAnotherStartOnlyOfWhoHasWorked) {  // RB-4
+  EXPECT_EQ(class_of(ErrorCode::kOutOfMemory), FailureClass::kMemory);
+  EXPECT_TRUE(worth_another_start(ErrorCode::kOutOfMemory, true));
+  EXPECT_FALSE(worth_another_start(ErrorCode::kOutOfMemory, false));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class Leaves {
 
 // Every list has an element and every optional a value.
 StateImage full_image() {
-  const messages::Sender who{"job-1/rollout/0", Incarnation{3}};
+  const ActorId who{"job-1/rollout/0", Incarnation{3}};
   const auto events = every_event();
   StateImage image{
       .began = std::get<RunBegan>(events[0]),
@@ -127,9 +127,9 @@ class OneGroup : public testing::Test {
     EXPECT_NE(state_.hash(), before) << "event " << index << ", DU-3";
   }
 
-  const messages::Sender rollout_{"job-1/rollout/0", Incarnation{3}};
-  const messages::Sender reward_{"job-1/reward/0", Incarnation{4}};
-  const messages::Sender learner_{"job-1/learner/0", Incarnation{5}};
+  const ActorId rollout_{"job-1/rollout/0", Incarnation{3}};
+  const ActorId reward_{"job-1/reward/0", Incarnation{4}};
+  const ActorId learner_{"job-1/learner/0", Incarnation{5}};
   const messages::Publication first_{.version = PolicyVersion{0}, .checksum = 1, .broadcast = {}};
   DurableState state_, replayed_;
 };

@@ -11,7 +11,7 @@ namespace tandem::exchange {
 inline std::vector<JournalEvent> every_event() {
   using scheduler::LeaseId;
   using scheduler::Slot;
-  const messages::Sender rollout{"job-1/rollout/0", Incarnation{3}},
+  const ActorId rollout{"job-1/rollout/0", Incarnation{3}},
       reward{"job-1/reward/0", Incarnation{4}}, learner{"job-1/learner/0", Incarnation{5}};
   const messages::GroupHeader header{
       .group = GroupId{7},

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "actors/job/job_table.h"
 #include "actors/main/job_shape.h"
 
 namespace tandem::app {
@@ -29,6 +32,19 @@ TEST(Registry, HasAnEntryForEachRoleOfTrainingInTheOrderOfPlacement) {
   EXPECT_EQ(find_role(Role::kReward)->role, Role::kReward);
   EXPECT_EQ(find_role({"counter"}), nullptr);
   EXPECT_EQ(find_role(Role::kRollout)->demands(training()).threads, 5);
+}
+
+// Each role has keys of its own, one of them its replicas or ranks, and a section of `pools`.
+TEST(Registry, EachRoleOfTrainingHasItsKeys) {
+  for (const Role& role : messages::kTrainingRoles) {
+    const auto count = [&](const std::string& section) {
+      return std::ranges::count_if(job::job_keys(), [&](const job::Key& key) {
+        return key.path.starts_with(section + ".");
+      });
+    };
+    EXPECT_GT(count(name(role)), 0) << name(role);
+    EXPECT_GT(count("pools." + name(role)), 0) << name(role);
+  }
 }
 
 TEST(Registry, TheShapeOfAJobIsThatOfItsEntriesAndThenOfItsOwnRoles) {

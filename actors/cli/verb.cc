@@ -1,0 +1,37 @@
+#include "actors/cli/verb.h"
+
+#include <ostream>
+#include <utility>
+
+#include "actors/cli/api_client.h"
+
+namespace tandem::cli {
+namespace {
+
+Result<int> call_api(const VerbContext& context, ApiClient api, const ApiCall& call) {
+  Client client{.api = api, .console = context.console};
+  const auto done = call(client);
+  if (!done) return done.error();
+  return 0;
+}
+
+}  // namespace
+
+Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const ApiCall& call) {
+  auto address = resolve_address(context.address);
+  // kUnreachable: no address is given, and no controller runs here.
+  if (!address && address.error().code == ErrorCode::kUnreachable && context.offline &&
+      answered_by == AnsweredBy::kRunsAsWell) {
+    context.console.err << "no controller runs; this is from the runs in " << tandem_home().string()
+                        << std::endl;
+    return with_offline_api(context, call);
+  }
+  if (!address) return address.error();
+  return call_api(context, ApiClient(std::move(*address)), call);
+}
+
+Result<int> with_offline_api(const VerbContext& context, const ApiCall& call) {
+  return call_api(context, ApiClient(context.offline()), call);
+}
+
+}  // namespace tandem::cli

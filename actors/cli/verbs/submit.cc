@@ -1,0 +1,128 @@
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <ostream>
+
+#include "actors/cli/api_object.h"
+#include "actors/cli/cells.h"
+#include "actors/cli/job_progress.h"
+#include "actors/cli/job_watch.h"
+#include "actors/cli/progress_display.h"
+#include "actors/cli/shared_options.h"
+#include "actors/cli/verb.h"
+#include "actors/cli/views.h"
+#include "actors/job/load_job.h"
+#include "actors/job/print_job.h"
+#include "actors/job/resume.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kSubmitTimeout = std::chrono::minutes(10);  // for 4 GiB of data, several times
+constexpr std::uint64_t kDataBytesLarge = 200'000'000;         // read in some seconds
+
+struct Submit {
+  static VerbHelp help() {
+    return {.name = "submit",
+            .group = VerbGroup::kRun,
+            .description = "Submit a job to the running cluster",
+            .examples = {"tandem submit configs/arithmetic.yaml",
+                         "tandem submit job.yaml --set seed=3 --wait",
+                         "tandem submit --resume arithmetic-grpo-1"}};
+  }
+
+  void options(Options& options) {
+    add_job_file(options, job, resume, sets);
+    options.flag("--wait", wait, "Return when the job has ended, with its exit code");
+    using enum OutputForm;
+    add_output(options, output, {kTable, kJson, kYaml, kName});
+  }
+
+  static AnsweredBy answered_by() { return AnsweredBy::kController; }
+  Result<void> carry_out(Client& client) const;
+
+  std::optional<std::filesystem::path> job;     // nullopt: the job.yaml of the run `resume`
+  std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
+  std::vector<std::string> sets;
+  bool wait = false;
+  OutputForm output = OutputForm::kTable;
+};
+
+// An accepted job that waits for room is no failure: prints a note, and returns an empty error with
+// the exit code by which a script knows.
+Error queued(Client& client, const std::string& id, const std::string& message) {
+  client.console.err << "note: accepted but not placed: " << message
+                     << "\n  help: it starts when there is room; `tandem why " << id
+                     << "` says what it needs\n";
+  return {ErrorCode::kInfeasible, "", "", ""};
+}
+
+// The controller reads all data of a job before it answers. Whoever waits for that is told why.
+void tell_of_large_data(const job::JobSpec& job, std::ostream& err) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : job.data.train_files) {
+    std::error_code unknown;
+    const std::uint64_t size = std::filesystem::file_size(file, unknown);
+    if (!unknown) bytes += size;
+  }
+  if (bytes >= kDataBytesLarge)
+    err << "note: the controller reads " << bytes / 1'000'000 << " MB of data before it answers"
+        << std::endl;
+}
+
+Result<void> Submit::carry_out(Client& client) const {
+  std::optional<std::filesystem::path> run;
+  if (resume) {
+    auto found = job::find_run(*resume, tandem_home() / "runs");
+    if (!found) return found.error();
+    run = std::move(*found);
+  }
+  // The file is read and checked here, with paths made absolute; the controller gets the effective
+  // job.
+  auto loaded = job::load_job_of(job, run, sets);
+  if (!loaded) return loaded.error();
+  for (const std::string& warning : loaded->warnings)
+    client.console.err << "warning: " << warning << "\n";
+  tell_of_large_data(loaded->spec, client.console.err);
+  const ApiClient patient(client.api.address(), kSubmitTimeout);
+  auto answer = patient.post(run ? "/jobs?resume=" + url_escape(run->string()) : "/jobs",
+                             job::print_job(loaded->spec));
+  if (!answer) return answer.error();
+  const std::string id = field(*answer, "id");
+  for (const json& warning : answer->value("warnings", json::array()))
+    client.console.err << "warning: " << (warning.is_string() ? warning.get<std::string>() : "")
+                       << "\n";
+  if (output == OutputForm::kTable)
+    client.console.out << id << std::endl;
+  else
+    client.console.out << render_item(Kind::kJobs, *answer, output, screen_of(client))
+                       << std::flush;
+  if (!wait) {
+    // Without --wait only a note says how to follow it: stdout has the id alone, for scripts.
+    client.console.err << "submitted; `tandem get jobs " << id << " -w` follows it\n";
+    if (field(*answer, "state") == "Queued") return queued(client, id, field(*answer, "message"));
+    return {};
+  }
+  if (field(*answer, "state") == "Queued") (void)queued(client, id, field(*answer, "message"));
+  ProgressDisplay display(client.console.out, client.console.err, client.console.terminal,
+                          client.console.width);
+  auto end = watch_job(client, id, [&](const json& now) {
+    display.show(now, steady_now(), has_ended(now));
+    return has_ended(now);
+  });
+  display.erase();
+  if (!end) return end.error();
+  if (end->value("began", true))
+    if (const auto ended = client.api.get("/runs/" + url_escape(id)))
+      if (const json& result = cells::at(*ended, {"result"}); result.is_object())
+        client.console.err << final_summary(*end, result) << std::flush;  // stdout has the id
+  return outcome_of(*end);
+}
+
+}  // namespace
+
+Verb submit_verb() { return make_verb<Submit>(); }
+
+}  // namespace tandem::cli

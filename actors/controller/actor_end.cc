@@ -1,0 +1,142 @@
+#include "actors/controller/actor_end.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/controller/job_end.h"
+#include "actors/controller/job_progress.h"
+#include "actors/controller/rank_end.h"
+#include "actors/controller/room.h"
+#include "actors/controller/stopping.h"
+#include "actors/controller/transitions.h"
+
+namespace tandem::controller {
+
+using scheduler::ActorState;
+using scheduler::Reason;
+
+namespace {
+
+// The program of the actor has ended with code 0.
+void finish_actor(Turn& turn, JobRecord& job, ActorRecord& actor) {
+  // The actor passes through Stopping, as every actor does that was at work.
+  if (actor.status.state == ActorState::kReady || actor.status.state == ActorState::kBusy)
+    enter(turn, actor, ActorState::kStopping, scheduler::Finished{});
+  enter(turn, actor, ActorState::kStopped, scheduler::Finished{});
+  job.ladder.forget(actor.name);
+  actor.crash_loop = {};
+  count_ready(turn, job);
+  count_finished(turn, job);
+}
+
+void back_off(Turn& turn, ActorRecord& actor, const scheduler::Restart& next,
+              const std::string& cause) {
+  actor.restart_at = next.until;
+  enter(turn, actor, ActorState::kBackoff, scheduler::Backoff{next.until, next.n, next.max, cause});
+  turn.send(WakeAt{next.until});
+}
+
+// Follows the restart ladder: this actor, or its whole role, starts again after a pause, or the
+// job fails.
+void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) {
+  const std::string cause = scheduler::message(why, turn.now);
+  const scheduler::RestartBudget::Uptime uptime{actor.ready_since.value_or(turn.now), turn.now};
+  actor.ready_since.reset();
+  const auto decision =
+      job.ladder.died({.actor = actor.name,
+                       .role = name(actor.role),
+                       .cause = cause,
+                       .uptime = uptime,
+                       .memory_kill = std::holds_alternative<scheduler::OOMKilled>(why)},
+                      turn.state.rng);
+  actor.crash_loop = job.ladder.loop_of(actor.name);
+  if (const auto* one = std::get_if<scheduler::RestartLadder::RestartActor>(&decision)) {
+    back_off(turn, actor, one->restart, cause);
+  } else if (const auto* all = std::get_if<scheduler::RestartLadder::RestartRole>(&decision)) {
+    back_off(turn, actor, all->restart, cause);
+    for (auto& [other_name, other] : job.actors)
+      if (other.role == actor.role && alive(other))
+        kill(turn, other, scheduler::RestartsExhausted{all->restart.n, all->root_cause},
+             kStopGraceMs);
+  } else if (std::holds_alternative<scheduler::RestartLadder::FailJobForMemory>(decision)) {
+    enter(turn, actor, ActorState::kFailed, why);
+    fail_job(turn, job,
+             actor.name + " was " + cause + ", for the second time in a row; " +
+                 memory_advice(actor.role));
+  } else {
+    const auto& end = std::get<scheduler::RestartLadder::FailJob>(decision);
+    enter(turn, actor, ActorState::kFailed,
+          scheduler::RestartsExhausted{end.restarts, end.root_cause});
+    fail_job(turn, job, actor.name + " died too often; the first cause: " + end.root_cause);
+  }
+}
+
+// Called when the last process of an incarnation has ended; may erase the record of the actor.
+void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
+  const Reason why = *std::exchange(actor.ending, std::nullopt);
+  turn.announce(actor, "ended: " + scheduler::message(why, turn.now), level_of(why));
+  actor.gang_endpoint.clear();
+  actor.gang_secret.clear();
+  if (job.outcome || scheduler::is_final(job.status.state)) {
+    enter(turn, actor, ActorState::kStopped, scheduler::JobEnded{});
+    return finish_job_if_gone(turn, job);
+  }
+  const bool scaled_down = actor.status.state == ActorState::kDraining ||
+                           std::holds_alternative<scheduler::ScaleDown>(why);
+  if (scaled_down || !wanted(job, actor)) {
+    enter(turn, actor, ActorState::kStopped, scheduler::ScaleDown{});
+    job.ladder.forget(actor.name);
+    const bool again = wanted(job, actor);  // it was scaled up while this incarnation was ending
+    const messages::Role role = actor.role;
+    const std::int32_t index = actor.index;
+    remove_actor(job, actor.name);
+    if (again) add_actor(turn, job, role, index);
+    return count_finished(turn, job);
+  }
+  if (std::holds_alternative<scheduler::Finished>(why)) return finish_actor(turn, job, actor);
+  if (std::holds_alternative<scheduler::JobFailed>(why))  // a restart would fail the same way
+    return enter(turn, actor, ActorState::kFailed, why);
+  restart(turn, job, actor, why);
+}
+
+}  // namespace
+
+void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
+  RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
+  if (!std::exchange(record.alive, false)) return;
+  give_back(turn, record, job.shape.per_rank.at(actor.role));
+  const bool first = std::count_if(actor.ranks.begin(), actor.ranks.end(),
+                                   [](const RankRecord& r) { return !r.alive; }) == 1;
+  if (actor.ending && explains(why, *actor.ending)) actor.ending = why;
+  if (first) {
+    if (!actor.ending) actor.ending = why;
+    const std::string cause = scheduler::message(*actor.ending, turn.now);
+    if (program_of(job.shape, actor.role))
+      turn.send(FailAsks{{actor.name, actor.incarnation, rank}, cause});
+    else
+      turn.send(TellExchange{job.id, messages::ActorDown{{actor.name, actor.incarnation}, cause}});
+  }
+  if (alive(actor))
+    kill(turn, actor, scheduler::GangMemberDied{rank}, 0);
+  else
+    actor_gone(turn, job, actor);
+}
+
+void take(Turn& turn, const node::RankSpawnFailed& failed) {
+  if (turn.state.rank_of(failed.id))
+    rank_gone(turn, *turn.state.job_of(failed.id.actor),
+              *turn.state.actor_of({failed.id.actor, failed.id.incarnation}), failed.id.rank,
+              scheduler::SpawnFailed{failed.message});
+}
+
+void take(Turn& turn, const node::RankExited& exited) {
+  const RankRecord* rank = turn.state.rank_of(exited.id);
+  if (!rank) return;
+  JobRecord& job = *turn.state.job_of(exited.id.actor);
+  ActorRecord& actor = *turn.state.actor_of({exited.id.actor, exited.id.incarnation});
+  Reason why = reason_of(exited, turn.state.nodes.at(rank->node).total.memory_bytes);
+  if (exited.code == 0 && program_of(job.shape, actor.role)) why = scheduler::Finished{};
+  rank_gone(turn, job, actor, exited.id.rank, std::move(why));
+}
+
+}  // namespace tandem::controller

@@ -1,0 +1,21 @@
+// The end of an actor, which has one path, whatever began it: stopping.h asks agents to end its
+// processes, rank_gone() hears of each end, and after the last one the actor is stopped, restarted
+// or failed (CC-1). A reason is kept in ActorRecord::ending from the first sign, so that the end of
+// the processes does not hide its cause.
+#pragma once
+
+#include <cstdint>
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+// The process of a rank has ended. The others of its gang are ended too. After the last one the
+// record of the actor may be erased.
+void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank,
+               scheduler::Reason why);
+
+void take(Turn& turn, const node::RankSpawnFailed& failed);
+void take(Turn& turn, const node::RankExited& exited);
+
+}  // namespace tandem::controller

@@ -1,0 +1,80 @@
+#include "actors/controller/job_end.h"
+
+#include "actors/controller/stopping.h"
+#include "actors/controller/transitions.h"
+#include "actors/exchange/run_result.h"
+
+namespace tandem::controller {
+
+using scheduler::ActorState;
+using scheduler::JobState;
+using scheduler::Reason;
+
+namespace {
+
+// Ends the actors of a job that has an outcome.
+void stop_job(Turn& turn, JobRecord& job) {
+  Reason why = exchange::reason_of(job.outcome->outcome, job.outcome->reason);
+  if (job.outcome->outcome == messages::JobOutcome::kSucceeded && !trains(job.shape))
+    why = scheduler::Finished{.job = true};
+  // A job that is being cancelled may end for another cause.
+  enter(turn, job, JobState::kStopping, why);
+  for (auto& [actor_id, actor] : job.actors) {
+    if (alive(actor))
+      stop_actor(turn, job, actor, scheduler::JobEnded{});
+    else if (!scheduler::is_final(actor.status.state))
+      enter(turn, actor, ActorState::kStopped, scheduler::JobEnded{});
+  }
+  finish_job_if_gone(turn, job);
+}
+
+void job_ended(Turn& turn, JobRecord& job, const messages::JobEnded& ended) {
+  job.outcome = ended;
+  turn.note_change();
+  const bool failed = ended.outcome == messages::JobOutcome::kFailed;
+  turn.announce(job, ended.reason,
+                failed ? messages::EventLevel::kError : messages::EventLevel::kInfo);
+  stop_job(turn, job);
+}
+
+}  // namespace
+
+void end_job(Turn& turn, JobRecord& job, messages::JobOutcome outcome, const std::string& why) {
+  if (job.outcome) return;
+  if (trains(job.shape))
+    turn.send(TellExchange{job.id, messages::EndJob{outcome, why}});
+  else
+    job_ended(turn, job, messages::JobEnded{job.id, outcome, why});
+}
+
+void fail_job(Turn& turn, JobRecord& job, const std::string& why) {
+  end_job(turn, job, messages::JobOutcome::kFailed, why);
+}
+
+void finish_job_if_gone(Turn& turn, JobRecord& job) {
+  if (job.status.state != JobState::kStopping) return;
+  for (const auto& [actor_id, actor] : job.actors)
+    if (alive(actor)) return;
+  const Reason why = job.status.reason;
+  switch (job.outcome->outcome) {
+    case messages::JobOutcome::kSucceeded:
+      enter(turn, job, JobState::kSucceeded, why);
+      break;
+    case messages::JobOutcome::kFailed:
+      enter(turn, job, JobState::kFailed, why);
+      break;
+    case messages::JobOutcome::kCancelled:
+      enter(turn, job, JobState::kCancelled, why);
+      break;
+  }
+  if (!trains(job.shape) || !job.outcome->has_result) turn.send(WriteResult{job.id});
+  job.shape.spec.reset();  // it was for the exchange
+  turn.send(CloseExchange{job.id});
+}
+
+void take(Turn& turn, const messages::JobEnded& ended) {
+  JobRecord* job = turn.state.job(ended.job);
+  if (job && !job->outcome) job_ended(turn, *job, ended);
+}
+
+}  // namespace tandem::controller

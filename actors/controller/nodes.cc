@@ -1,0 +1,74 @@
+#include "actors/controller/nodes.h"
+
+#include <utility>
+#include <vector>
+
+#include "actors/controller/actor_end.h"
+
+namespace tandem::controller {
+
+namespace {
+
+// The agent that is up keeps the name, because it owns the processes there. A new agent of a node
+// whose old agent died asks again until the loss of the old one is known.
+void refuse(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
+  turn.send(RefuseNode{up.node, up.incarnation, node.pid});
+  if (std::exchange(node.refused, up.incarnation) != up.incarnation)
+    turn.announce(node,
+                  "a second agent, pid " + std::to_string(up.pid) + ", is refused: pid " +
+                      std::to_string(node.pid) + " has this name",
+                  messages::EventLevel::kWarning);
+}
+
+// All ranks on the node count as gone.
+void lose_node(Turn& turn, NodeRecord& node) {
+  node.up = false;
+  turn.note_change();
+  node.since = turn.now;
+  turn.announce(node, "lost", messages::EventLevel::kError);
+  for (auto& [id, job] : turn.state.jobs) {
+    std::vector<std::pair<std::string, std::int32_t>> gone;
+    for (auto& [actor_id, actor] : job.actors)
+      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+        if (actor.ranks[r].alive && actor.ranks[r].node == node.name)
+          gone.emplace_back(actor_id, static_cast<std::int32_t>(r));
+    for (const auto& [actor_id, rank] : gone)
+      if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
+        rank_gone(turn, job, actor->second, rank, scheduler::NodeLost{node.name});
+  }
+}
+
+}  // namespace
+
+void take(Turn& turn, const node::NodeUp& up) {
+  const auto known = turn.state.nodes.find(up.node);
+  // A node keeps its GPUs while it is up: ranks hold them by their index.
+  if (known != turn.state.nodes.end() && known->second.up &&
+      known->second.incarnation == up.incarnation && up.gpus.size() < known->second.gpus.size())
+    return;
+  NodeRecord& node = turn.state.nodes[up.node];
+  if (node.up && node.incarnation != up.incarnation) return refuse(turn, node, up);
+  if (!node.up) node.since = turn.now;
+  node.name = up.node;
+  node.incarnation = up.incarnation;
+  node.total = scheduler::resources({.cpus = up.cpus,
+                                     .gpus = static_cast<double>(up.gpus.size()),
+                                     .memory_bytes = up.memory_bytes});
+  node.gpus.resize(up.gpus.size());  // the shares that living ranks hold stay held
+  for (std::size_t i = 0; i < up.gpus.size(); ++i) node.gpus[i].device = up.gpus[i];
+  node.gpus_unusable = up.gpus_unusable;
+  node.gpus_absent = up.gpus_absent;
+  node.nccl = up.nccl;
+  node.pid = up.pid;
+  node.up = true;
+  turn.note_change();
+  turn.announce(node, "up");
+}
+
+void take(Turn& turn, const NodeDown& down) {
+  const auto it = turn.state.nodes.find(down.node);
+  if (it != turn.state.nodes.end() && it->second.incarnation == down.incarnation)
+    lose_node(turn, it->second);
+}
+
+}  // namespace tandem::controller

@@ -1,0 +1,17 @@
+// The decisions of the controller about room: which actors start now, on which node.
+//
+// Jobs start whole and in the order in which they were submitted: only the first queued job is
+// tried, and the others wait for it, so that a large job is not overtaken for ever by small ones.
+// Actors of a running job that restart, or were added by scaling, take free room before any later
+// job. Room that an actor in backoff will need again counts as taken for queued jobs.
+#pragma once
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+// Starts queued jobs and actors that now fit, and those whose backoff is over. Runs after every
+// event and returns at once unless something that it reads has changed.
+void schedule(Turn& turn);
+
+}  // namespace tandem::controller

@@ -1,0 +1,154 @@
+// A rank is spawned, connects, is told what to be, and reports that it is ready. An actor is told
+// once all of its ranks are connected, and is ready when all of them are. A rank that fails, hangs
+// or says nothing has its actor ended; actor_end.h decides what follows after that.
+#include "actors/controller/ranks.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "actors/controller/demands.h"
+#include "actors/controller/job_end.h"
+#include "actors/controller/job_progress.h"
+#include "actors/controller/programs.h"
+#include "actors/controller/stopping.h"
+#include "actors/controller/transitions.h"
+#include "scheduler/fleet/restart_budget.h"
+
+namespace tandem::controller {
+
+using scheduler::ActorState;
+using scheduler::Reason;
+
+namespace {
+
+std::optional<std::int32_t> unlinked_rank(const ActorRecord& actor) {
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+    if (!actor.ranks[r].connected) return static_cast<std::int32_t>(r);
+  return std::nullopt;
+}
+
+// The reason for which an actor whose processes are connected is not ready yet.
+Reason initialising(const JobRecord& job, const ActorRecord& actor) {
+  if (program_of(job.shape, actor.role)) return scheduler::WaitingForProgram{};
+  if (holds_model(actor.role)) return scheduler::LoadingModel{};
+  return scheduler::StartingVerifier{};
+}
+
+// A gang starts when all of its ranks are up, so that no rank waits in its rendezvous for one that
+// is still being spawned.
+void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
+  if (unlinked_rank(actor)) return;
+  if (program_of(job.shape, actor.role)) return start_program(turn, job, actor);
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
+    RankRecord& rank = actor.ranks[r];
+    if (rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
+    rank.started = true;
+    const auto index = static_cast<std::int32_t>(r);
+    turn.send(SendStart{
+        {actor.name, actor.incarnation, index},
+        messages::StartRank{.job = job.id,
+                            .actor = actor.name,
+                            .role = actor.role,
+                            .incarnation = actor.incarnation,
+                            .rank = index,
+                            .ranks = static_cast<std::int32_t>(actor.ranks.size()),
+                            .run_dir = job.run_dir,
+                            .job_yaml = job.shape.yaml,
+                            .gang_endpoint = actor.gang_endpoint,
+                            .gang_secret = actor.gang_secret,
+                            .pages = planned_pages(job.shape, actor.role),
+                            .resume = actor.ever_ready || job.shape.resume_dir.has_value()}});
+  }
+}
+
+void end_unreported(Turn& turn, ActorRecord& actor) {
+  const bool starts = actor.status.state == ActorState::kStarting ||
+                      actor.status.state == ActorState::kInitializing;
+  if (!starts || turn.now < actor.report_deadline || actor.ending) return;
+  if (const auto missing = unlinked_rank(actor))
+    kill(turn, actor,
+         scheduler::SpawnFailed{"rank " + std::to_string(*missing) + " did not report within " +
+                                std::to_string(kReportWait / std::chrono::seconds(1)) +
+                                " s of its start"},
+         0);
+}
+
+}  // namespace
+
+void take(Turn& turn, const node::RankSpawned& spawned) {
+  if (RankRecord* rank = turn.state.rank_of(spawned.id)) rank->pid = spawned.pid;
+}
+
+void take(Turn& turn, const RankConnected& connected) {
+  ActorRecord* actor = turn.state.actor_of({connected.id.actor, connected.id.incarnation});
+  RankRecord* rank = turn.state.rank_of(connected.id);
+  if (!actor || !rank || actor->ending) return;
+  const JobRecord& job = *turn.state.job_of(connected.id.actor);
+  rank->connected = true;
+  if (actor->status.state == ActorState::kStarting)
+    enter(turn, *actor, ActorState::kInitializing, initialising(job, *actor));
+  start_ranks(turn, job, *actor);
+}
+
+void take(Turn& turn, const messages::RankListening& listening) {
+  ActorRecord* actor = turn.state.actor_of({listening.actor, listening.incarnation});
+  if (!actor || actor->ending) return;
+  actor->gang_endpoint = listening.gang_endpoint;
+  actor->gang_secret = listening.gang_secret;
+  start_ranks(turn, *turn.state.job_of(listening.actor), *actor);
+}
+
+void take(Turn& turn, const messages::RankReady& ready) {
+  ActorRecord* actor = turn.state.actor_of({ready.actor, ready.incarnation});
+  RankRecord* rank = turn.state.rank_of({ready.actor, ready.incarnation, ready.rank});
+  if (!rank || actor->ending || actor->status.state != ActorState::kInitializing) return;
+  rank->ready = true;
+  const auto count = std::count_if(actor->ranks.begin(), actor->ranks.end(),
+                                   [](const RankRecord& r) { return r.ready; });
+  if (count == std::ssize(actor->ranks)) {
+    actor->ready_since = turn.now;
+    actor->ever_ready = true;
+    enter(turn, *actor, ActorState::kReady, scheduler::Working{});
+  } else {
+    enter(turn, *actor, actor->status.state,
+          scheduler::WaitingForGang{static_cast<std::int32_t>(count),
+                                    static_cast<std::int32_t>(actor->ranks.size())});
+  }
+  count_ready(turn, *turn.state.job_of(ready.actor));
+}
+
+void take(Turn& turn, const messages::RankFailed& failed) {
+  ActorRecord* actor = turn.state.actor_of({failed.actor, failed.incarnation});
+  if (!actor || actor->ending) return;
+  if (scheduler::worth_another_start(failed.code, actor->ever_ready)) {
+    // The end of the processes starts the actor again; if they have ended, it waits for that.
+    Reason why = scheduler::RankError{failed.message};
+    if (failed.code == ErrorCode::kOutOfMemory) why = scheduler::OutOfMemory{failed.message};
+    if (alive(*actor)) kill(turn, *actor, std::move(why), kStopGraceMs);
+    return;
+  }
+  if (alive(*actor)) actor->ending = scheduler::JobFailed{failed.message};
+  turn.announce(*actor, "failed: " + failed.message, messages::EventLevel::kError);
+  fail_job(turn, *turn.state.job_of(failed.actor), failed.actor + ": " + failed.message);
+}
+
+void take(Turn& turn, const RankHung& hung) {
+  ActorRecord* actor = turn.state.actor_of({hung.id.actor, hung.id.incarnation});
+  if (!actor || !alive(*actor) || actor->ending) return;
+  const bool unlinked = hung.silent_s <= 0;
+  if (unlinked && program_of(turn.state.job_of(hung.id.actor)->shape, actor->role))
+    link_lost(turn, *actor);
+  else
+    kill(turn, *actor, scheduler::Hung{hung.silent_s}, 0);
+}
+
+void take(Turn& turn, const Tick&) {
+  for (auto& [id, job] : turn.state.jobs)
+    for (auto& [actor_id, actor] : job.actors) {
+      end_overdue_program(turn, job, actor);
+      end_unreported(turn, actor);
+    }
+}
+
+}  // namespace tandem::controller

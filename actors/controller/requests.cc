@@ -1,0 +1,178 @@
+// Each handler checks the whole request first, and returns the Error, before it changes anything.
+// What then follows from a change is left to other parts: queue.h starts actors that were added,
+// stopping.h ends those that are not wanted any more, job_end.h ends a cancelled job.
+#include "actors/controller/requests.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/controller/demands.h"
+#include "actors/controller/job_end.h"
+#include "actors/controller/job_progress.h"
+#include "actors/controller/room.h"
+#include "actors/controller/stopping.h"
+#include "actors/controller/transitions.h"
+
+namespace tandem::controller {
+
+using scheduler::ActorState;
+using scheduler::JobState;
+
+namespace {
+
+constexpr const char* kCancelledByUser = "cancelled by the user";
+
+scheduler::RestartLadder::Policies policies() {
+  return {.actor = {}, .role = {.intensity = 3, .period = std::chrono::minutes(30)}};
+}
+
+// "rollout=N, reward=N": the roles of the job that can be scaled.
+std::string scalable(const JobShape& shape) {
+  std::string list;
+  for (const messages::Role& role : shape.roles)
+    if (role != messages::Role::kLearner) list += (list.empty() ? "" : ", ") + name(role) + "=N";
+  return list;
+}
+
+Error no_job(const std::string& id) { return {ErrorCode::kNotFound, "there is no job " + id}; }
+
+// Ends the actors that are not wanted any more. One that has a process goes when that has ended
+// (actor_end.h); the others go at once.
+void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
+  std::vector<std::string> gone;
+  for (auto& [actor_id, actor] : job.actors) {
+    if (actor.role != role || wanted(job, actor)) continue;
+    switch (actor.status.state) {
+      case ActorState::kReady:
+      case ActorState::kBusy:
+        drain(turn, job, actor);
+        break;
+      case ActorState::kStarting:
+      case ActorState::kInitializing:
+        stop_actor(turn, job, actor, scheduler::ScaleDown{});
+        break;
+      case ActorState::kQueued:
+      case ActorState::kPlacing:
+      case ActorState::kBackoff:
+      case ActorState::kStopped:  // a program that has finished
+        gone.push_back(actor_id);
+        break;
+      case ActorState::kDraining:
+      case ActorState::kStopping:
+      case ActorState::kFailed:
+      case ActorState::kLost:
+        break;
+    }
+  }
+  for (const std::string& actor : gone) {
+    remove_actor(job, actor);
+    turn.note_change();
+  }
+}
+
+// A job that has not started ends at once: it has no process, and no exchange.
+void cancel_queued(Turn& turn, JobRecord& job) {
+  for (auto& [actor_id, actor] : job.actors)
+    enter(turn, actor, ActorState::kStopped, scheduler::CancelledByUser{});
+  job.outcome = messages::JobEnded{job.id, messages::JobOutcome::kCancelled, kCancelledByUser,
+                                   /*has_result=*/false};
+  enter(turn, job, JobState::kCancelled, scheduler::CancelledByUser{});
+  turn.send(WriteResult{job.id});
+  job.shape.spec.reset();  // no exchange will need it
+  // Frees the run, which is locked since the job was submitted if it has no exchange to lock it.
+  if (job.shape.resume_dir || !trains(job.shape)) turn.send(CloseExchange{job.id});
+}
+
+}  // namespace
+
+Result<std::int32_t> replicas_asked(const JobShape& shape, const messages::Role& role,
+                                    std::string_view count) {
+  if (!has_role(shape, role))
+    return Error{
+        ErrorCode::kInvalid,
+        "cannot scale " + name(role) + " to " + std::string(count) + ": the job has no such role",
+        "", "possible: " + scalable(shape)};
+  if (role == messages::Role::kLearner)
+    return Error{ErrorCode::kInvalid, "the learner of a running job cannot be scaled", "",
+                 "submit it with another learner.ranks"};
+  const auto bounds =
+      program_of(shape, role) ? scheduler::kProgramReplicas : scheduler::kTrainingReplicas;
+  return scheduler::replicas_of(name(role), count, bounds);
+}
+
+Result<void> take(Turn& turn, const SubmitJob& submit) {
+  ControllerState& state = turn.state;
+  Result<JobShape> shape = accepted(state, submit.shape);
+  if (!shape) return shape.error();
+  if (const JobRecord* known = state.job(submit.id)) {
+    if (!scheduler::is_final(known->status.state))
+      return Error{ErrorCode::kInvalid, submit.id + " is " + name(known->status.state) + " already",
+                   "", "to stop it: tandem cancel " + submit.id};
+    state.jobs.erase(submit.id);  // its run is resumed
+  }
+  JobRecord job{.id = submit.id,
+                .shape = *std::move(shape),
+                .run_dir = submit.run_dir,
+                .status = {.state = JobState::kQueued, .since = turn.now},
+                .created = turn.now,
+                .desired = submit.shape.replicas,
+                .ladder = scheduler::RestartLadder(policies()),
+                .submitted = ++state.submitted_last};
+  if (trains(job.shape)) job.desired[messages::Role::kLearner] = 1;
+  JobRecord& kept = state.jobs.emplace(submit.id, std::move(job)).first->second;
+  for (const messages::Role& role : kept.shape.roles)
+    for (std::int32_t i = 0; i < kept.desired[role]; ++i) add_actor(turn, kept, role, i);
+  turn.announce(kept, "submitted");
+  return {};
+}
+
+Result<void> take(Turn& turn, const ScaleRole& scale) {
+  JobRecord* job = turn.state.job(scale.job);
+  if (!job) return no_job(scale.job);
+  if (scheduler::is_final(job->status.state) || job->status.state == JobState::kStopping)
+    return Error{ErrorCode::kFailed,
+                 scale.job + " is " + name(job->status.state) + " and cannot be scaled"};
+  if (const auto asked = replicas_asked(job->shape, scale.role, std::to_string(scale.replicas));
+      !asked)
+    return asked.error();
+  JobShape shape = as_placed(job->shape);
+  shape.replicas = job->desired;
+  shape.replicas[scale.role] = scale.replicas;
+  if (const auto fits = can_ever_run(turn.state, shape); !fits) return fits.error();
+  job->desired[scale.role] = scale.replicas;
+  turn.announce(*job, "scale " + name(scale.role) + "=" + std::to_string(scale.replicas));
+  for (std::int32_t i = 0; i < scale.replicas; ++i)
+    if (!job->actors.contains(actor_name(job->id, scale.role, i)))
+      add_actor(turn, *job, scale.role, i);
+  scale_down(turn, *job, scale.role);
+  count_ready(turn, *job);
+  count_finished(turn, *job);
+  return {};
+}
+
+Result<void> take(Turn& turn, const CancelJob& cancel) {
+  JobRecord* job = turn.state.job(cancel.job);
+  if (!job) return no_job(cancel.job);
+  if (scheduler::is_final(job->status.state) || job->outcome) return {};
+  turn.announce(*job, kCancelledByUser);
+  if (job->status.state == JobState::kQueued)
+    cancel_queued(turn, *job);
+  else
+    end_job(turn, *job, messages::JobOutcome::kCancelled, kCancelledByUser);
+  return {};
+}
+
+// A job of an earlier controller has no record here, and its run may be deleted all the same.
+Result<void> take(Turn& turn, const ForgetJob& forget) {
+  const JobRecord* job = turn.state.job(forget.job);
+  if (!job) return {};
+  if (!scheduler::is_final(job->status.state))
+    return Error{ErrorCode::kInvalid, forget.job + " is " + name(job->status.state), "",
+                 "cancel it first: tandem cancel " + forget.job};
+  turn.announce(*job, "its run was deleted");
+  turn.state.jobs.erase(forget.job);
+  return {};
+}
+
+}  // namespace tandem::controller

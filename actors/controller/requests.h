@@ -1,0 +1,22 @@
+// The requests of users: submit, scale, cancel, forget. Only these can fail (kInfeasible, kInvalid,
+// kNotFound, kFailed), and one that fails changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+Result<void> take(Turn& turn, const SubmitJob& submit);
+Result<void> take(Turn& turn, const ScaleRole& scale);
+Result<void> take(Turn& turn, const CancelJob& cancel);
+Result<void> take(Turn& turn, const ForgetJob& forget);
+
+// The number of actors that a user asks for. kInvalid for a role that the job does not have or that
+// cannot be scaled, and for a number out of its bounds.
+Result<std::int32_t> replicas_asked(const JobShape& shape, const messages::Role& role,
+                                    std::string_view count);
+
+}  // namespace tandem::controller

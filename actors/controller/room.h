@@ -1,0 +1,27 @@
+// The room of the nodes: how much of it living ranks hold, and whether a job fits into it. Who gets
+// the room that is free is decided in queue.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/controller/turn.h"
+#include "scheduler/fleet/placement.h"
+
+namespace tandem::controller {
+
+// The nodes that are up, with the room that no living rank holds.
+std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state);
+std::string nccl_version_of(const NodeRecord& node);  // empty: the node has no NCCL
+
+// Counts the rank's resources as taken from its node; give_back() counts them as free again. Each
+// rank is leased once, when it is placed, and given back once, when its process is gone (CC-2).
+void lease(Turn& turn, const RankRecord& rank, const scheduler::Resources& need);
+void give_back(Turn& turn, const RankRecord& rank, const scheduler::Resources& need);
+
+// ControllerCore has functions of these names, which say what they do.
+Result<void> can_ever_run(const ControllerState& state, const JobShape& shape);
+Result<JobShape> accepted(const ControllerState& state, const JobShape& shape);
+JobShape settled(const ControllerState& state, JobShape shape);
+
+}  // namespace tandem::controller

@@ -1,0 +1,25 @@
+// How an actor is ended: at once, within a few seconds, or after its work. The functions only ask
+// agents, exchanges and programs; actor_end.h hears that the processes have ended, and acts then.
+#pragma once
+
+#include <cstdint>
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+// The time from SIGTERM to SIGKILL. A program may have questions to answer before it ends.
+inline constexpr std::int64_t kStopGraceMs = 3000;
+inline constexpr std::int64_t kProgramGraceMs = 10'000;
+
+// Ends the processes of an actor. The first reason stays, unless a rank's end explains it better.
+void kill(Turn& turn, ActorRecord& actor, scheduler::Reason why, std::int64_t grace_ms);
+// Ends an actor within a few seconds; a program may first answer what it has been asked.
+void stop_actor(Turn& turn, const JobRecord& job, ActorRecord& actor, scheduler::Reason why);
+// Lets an actor finish its work before it ends. A training actor is drained by its exchange, a
+// program by a message.
+void drain(Turn& turn, const JobRecord& job, ActorRecord& actor);
+
+void take(Turn& turn, const messages::ActorDrained& drained);
+
+}  // namespace tandem::controller

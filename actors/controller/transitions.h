@@ -1,0 +1,22 @@
+// The changes of the state of a job or an actor, and of the set of a job's actors. All such changes
+// pass here, so that each change of a state is announced, and the counts in JobRecord are right. A
+// job or an actor that is new, or gone, is announced by the part that adds or removes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+// Changes a state by the lifecycle's table, and announces a change.
+void enter(Turn& turn, ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
+void enter(Turn& turn, JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
+
+void add_actor(Turn& turn, JobRecord& job, const messages::Role& role, std::int32_t index);
+// Drops the record of an actor that was scaled away. `actor` is passed by value: a caller may pass
+// the name in the record that is erased.
+void remove_actor(JobRecord& job, std::string actor);
+
+}  // namespace tandem::controller

@@ -1,0 +1,53 @@
+#include "actors/main/verbs.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "actors/cli/verbs.h"
+#include "actors/main/cluster.h"
+#include "actors/main/local_run.h"
+#include "actors/main/model_commands.h"
+#include "actors/main/tokenize_command.h"
+#include "kernels/backend.h"
+#include "runtime/base/check.h"
+
+namespace tandem::app {
+namespace {
+
+// Makes a verb that computes, or starts processes that do: it first checks TANDEM_ISA.
+template <cli::VerbType T>
+cli::Verb make_computing() {
+  cli::Verb verb = cli::make_verb<T>();
+  verb.run = [run = std::move(verb.run)](const cli::VerbContext& context) -> Result<int> {
+    if (const auto isa = kernels::chosen_isa(); !isa) return isa.error();
+    return run(context);
+  };
+  return verb;
+}
+
+struct Row {
+  cli::Verb (*make)();
+  std::string_view before;  // the verb of the client that comes next in the help
+};
+constexpr Row kRows[] = {
+    {make_computing<RunCommand>, "submit"},   {make_computing<UpCommand>, "status"},
+    {cli::make_verb<DownCommand>, "status"},  {cli::make_verb<ControllerCommand>, "explain"},
+    {make_computing<NodeCommand>, "explain"}, {make_computing<GenerateCommand>, "explain"},
+    {make_computing<EvalCommand>, "explain"}, {cli::make_verb<TokenizeCommand>, "explain"},
+};
+
+}  // namespace
+
+std::vector<cli::Verb> all_verbs() {
+  std::vector<cli::Verb> verbs = cli::client_verbs();
+  for (const Row& row : kRows) {
+    const auto next = std::ranges::find_if(
+        verbs, [&row](const cli::Verb& verb) { return verb.help.name == row.before; });
+    CHECK(next != verbs.end());
+    verbs.insert(next, row.make());
+  }
+  return verbs;
+}
+
+}  // namespace tandem::app

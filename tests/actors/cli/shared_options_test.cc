@@ -1,0 +1,124 @@
+// The options that verbs share, in a verb of this test.
+#include "actors/cli/shared_options.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/actors/cli/parsing.h"
+
+namespace tandem::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Show {
+  static VerbHelp help() {
+    return {.name = "show",
+            .group = VerbGroup::kLook,
+            .description = "Shows",
+            .examples = {"tandem show jobs"}};
+  }
+  void options(Options& options) {
+    const auto take = [this](ObjectName given) -> Result<void> {
+      object = std::move(given);
+      return {};
+    };
+    add_object(options, "KIND", take, "What to show");
+    add_output(options, output, {OutputForm::kTable, OutputForm::kJson});
+    add_job(options, job);
+    add_time(options, "--timeout", timeout_s, "Gives up after it");
+  }
+  Result<int> run(const VerbContext&) { return 0; }
+
+  std::optional<ObjectName> object;
+  OutputForm output = OutputForm::kTable;
+  std::optional<std::string> job;
+  std::optional<double> timeout_s;
+};
+
+struct Work {
+  static VerbHelp help() {
+    return {.name = "work",
+            .group = VerbGroup::kRun,
+            .description = "Works",
+            .examples = {"tandem work job.yaml"}};
+  }
+  void options(Options& options) {
+    add_job_file(options, job, resume, sets);
+    add_listen_options(options, listen);
+    add_memory(options, memory_bytes);
+  }
+  Result<int> run(const VerbContext&) { return 0; }
+
+  std::optional<std::filesystem::path> job, resume;
+  Words sets;
+  ListenOptions listen;
+  std::optional<std::int64_t> memory_bytes;
+};
+
+std::vector<Verb> table() { return {make_verb<Show>(), make_verb<Work>()}; }
+
+TEST(SharedOptions, ObjectsAreTakenInBothForms) {
+  for (const auto& words : {Words{"show", "actors", "a-1/rollout/0"},
+                            {"show", "actors/a-1/rollout/0"},
+                            {"show", "actor/a-1/rollout/0"}}) {
+    const auto show = parsed<Show>(words);
+    ASSERT_TRUE(show.object);
+    EXPECT_EQ(show.object->kind, Kind::kActors);
+    EXPECT_EQ(show.object->name, "a-1/rollout/0");
+  }
+  const auto show = parsed<Show>({"show", "jobs", "-o", "json", "-j", "x", "--timeout", "2m"});
+  EXPECT_EQ(show.object->kind, Kind::kJobs);
+  EXPECT_FALSE(show.object->name);
+  EXPECT_EQ(show.output, OutputForm::kJson);
+  EXPECT_EQ(show.job, "x");
+  EXPECT_EQ(show.timeout_s, 120);
+  EXPECT_EQ(parsed<Show>({"show", "actor"}).object->kind, Kind::kActors);
+  EXPECT_EQ(parsed<Show>({"show", "nodes/vm"}).object->name, "vm");
+  EXPECT_FALSE(parsed<Show>({"show", "jobs"}).timeout_s);
+}
+
+TEST(SharedOptions, MistakesAreUsageErrors) {
+  expect_refused({"show", "actos"}, table, "unknown kind `actos`", "`actors`");
+  expect_refused({"show", "jobs/a", "b"}, table, "two names: `a` and `b`", "jobs/NAME");
+  expect_refused({"show", "jobs", "--timeout", "soon"}, table, "`--timeout soon` is not a time",
+                 "90s");
+  expect_refused({"show", "jobs", "-o", "yaml"}, table, "yaml not in {table,json}", "--help");
+  expect_refused({"work"}, table, "JOB.yaml is required", "--resume RUN_DIR");
+  expect_refused({"work", "--memory", "many"}, table, "JOB.yaml is required", "");
+  expect_refused({"work", "j", "--memory", "many"}, table, "not a size", "GiB");
+  expect_refused({"work", "j", "--memory", "12GB"}, table, "not a size", "GiB");
+  expect_refused({"work", "j", "--memory", "12"}, table,
+                 "is 12 bytes, and a node offers at least 64 MiB", "GiB");
+  expect_refused({"work", "j", "--port", "65534"}, table, "not in range 0 to 65533", "--help");
+  expect_refused({"work", "j", "--bind", "here"}, table, "--bind", "tandem work --help");
+}
+
+TEST(SharedOptions, AResumedRunNeedsNoJobFile) {
+  const auto work = parsed<Work>({"work", "--resume", "a-1"});
+  EXPECT_EQ(work.job, std::nullopt);
+  EXPECT_EQ(work.resume, "a-1");
+}
+
+TEST(SharedOptions, SetsAreTakenInOrderAndAsWritten) {
+  const auto work = parsed<Work>({"work", "--set", "a.b=[1, 2]", "job.yaml", "--set=c=d=e"});
+  EXPECT_EQ(work.job, "job.yaml");
+  EXPECT_EQ(work.sets, (Words{"a.b=[1, 2]", "c=d=e"}));
+}
+
+TEST(SharedOptions, AControllerListensWhereItIsTold) {
+  const auto usual = parsed<Work>({"work", "j"});
+  EXPECT_EQ(usual.listen.port, kPortDefault);
+  EXPECT_EQ(usual.listen.bind, "127.0.0.1");
+  EXPECT_FALSE(usual.memory_bytes);
+  const auto work =
+      parsed<Work>({"work", "j", "--port", "0", "--bind", "10.0.0.1", "--allow-host", "a",
+                    "--allow-host", "b", "--metrics-without-token", "--memory", "1.5GiB"});
+  EXPECT_EQ(work.listen.port, 0);
+  EXPECT_EQ(work.listen.bind, "10.0.0.1");
+  EXPECT_EQ(work.listen.allow_hosts, (Words{"a", "b"}));
+  EXPECT_TRUE(work.listen.metrics_without_token);
+  EXPECT_EQ(work.memory_bytes, 3ll << 29);
+}
+
+}  // namespace
+}  // namespace tandem::cli

@@ -1,0 +1,48 @@
+// Verbs of the client where no controller runs.
+#include "actors/cli/verb.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "actors/cli/api_client.h"
+#include "runtime/base/file.h"
+#include "tests/actors/cli/command_outcome.h"
+#include "tests/actors/job/job_folder.h"
+
+namespace tandem::cli {
+namespace {
+
+TEST(VerbsWithoutController, SayHowToStartOne) {
+  const job::JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
+  Outcome none = run({"get", "jobs"});
+  EXPECT_EQ(exit_code(none.code), 69);
+  EXPECT_NE(none.help.find("tandem up"), std::string::npos);
+  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  EXPECT_EQ(resolve_address(std::nullopt).error().code, ErrorCode::kUnreachable)
+      << "a killed controller's file: another program may have its port by now";
+  const auto lock = FileLock::take(folder.root() / "controller.lock", "the state", "");
+  ASSERT_TRUE(lock);
+  folder.write("controller.json", "{");
+  EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
+  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  none = run({"get", "jobs"});
+  EXPECT_EQ(exit_code(none.code), 69);
+  EXPECT_NE(none.message.find("127.0.0.1:1"), std::string::npos) << none.message;
+  EXPECT_EQ(run({"get", "jobs", "--address", "nonsense"}).code, ErrorCode::kInvalid);
+}
+
+TEST(VerbsWithoutController, DoWhatNeedsNone) {
+  for (const auto& words : {std::vector<const char*>{"version"}, {"--version"}})
+    EXPECT_EQ(run(words).out, "tandem " TANDEM_VERSION "\n");
+  EXPECT_NE(run({"explain", "rollout.n"}).out.find("rollout.n: integer"), std::string::npos);
+  EXPECT_EQ(exit_code(run({"explain", "rollout.m"}).code), 3);
+  EXPECT_NE(run({"explain"}).out.find("async.max_staleness"), std::string::npos);
+  EXPECT_NE(run({"completion", "bash"}).out.find("complete -o"), std::string::npos);
+  EXPECT_TRUE(run({"completion", "zsh"}).out.starts_with("#compdef tandem\n"));
+}
+
+}  // namespace
+}  // namespace tandem::cli

@@ -1,0 +1,43 @@
+#include "actors/main/job_shape.h"
+
+#include <gtest/gtest.h>
+
+#include "actors/job/print_job.h"
+#include "tests/actors/job/job_folder.h"
+
+namespace tandem::app {
+namespace {
+
+TEST(JobShape, CarriesTheJobAndTheTextThatIsParsedToTheSame) {
+  const job::JobFolder folder;
+  const job::JobSpec job = folder.full();
+  const controller::JobShape shape = job_shape(job);
+  EXPECT_EQ(shape.yaml, print_job(job));
+  ASSERT_TRUE(shape.spec);
+  EXPECT_EQ(print_job(*shape.spec), shape.yaml);
+  const controller::JobShape copy = shape;
+  EXPECT_EQ(copy.spec, shape.spec) << "all copies of a shape share one job";
+  const auto parsed = job::parse_job_of_run(shape.yaml, "/nowhere");
+  ASSERT_TRUE(parsed) << render(parsed.error());
+  EXPECT_EQ(print_job(*parsed), shape.yaml);
+}
+
+TEST(JobShape, TheCatalogueReadsTheFactsAndTheKeysOfAJobFile) {
+  const job::JobFolder folder;
+  job::JobSpec job = folder.full();
+  job.learner.total_training_steps = 7;
+  const runs::JobReaders read = job_readers();
+  const auto facts = read.facts(print_job(job), folder.root());
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->name, "tiny");
+  EXPECT_EQ(facts->total_steps, 7);
+  EXPECT_TRUE(facts->trains);
+  const auto keys = read.keys(print_job(job), folder.root());
+  ASSERT_TRUE(keys) << render(keys.error());
+  EXPECT_EQ(keys->size(), job::printed_keys(job).size());
+  EXPECT_FALSE(read.facts("name: [", "/nowhere"));
+  EXPECT_FALSE(read.keys("name: [", "/nowhere"));
+}
+
+}  // namespace
+}  // namespace tandem::app
