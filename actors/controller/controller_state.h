@@ -42,8 +42,8 @@ struct JobShape {
   std::string name;
   std::string yaml;  // the effective job file, with all defaults
   // The job that `yaml` is printed from, as it was parsed when it was submitted. The controller
-  // does not look into it: open_exchange (controller.h) does, where it is not null. Null once the
-  // exchange is closed, and in simulations.
+  // does not look into it: open_exchange (controller.h) does. Null once the exchange is closed or
+  // cannot be needed any more, and in simulations, whose open_exchange does not use it.
   std::shared_ptr<const job::JobSpec> spec;
   // The roles in the order in which their actors are placed: those of training, then those of
   // `programs`. A job of actors alone has only the latter, and no exchange.

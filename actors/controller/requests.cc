@@ -1,6 +1,6 @@
 // Each handler checks the whole request first, and returns the Error, before it changes anything.
-// What then follows from a change is left to other parts: queue.h starts actors that were added,
-// stopping.h ends those that are not wanted any more, job_end.h ends a cancelled job.
+// Other parts carry the change out: queue.h starts actors that were added, stopping.h ends those
+// that are not wanted any more, job_end.h ends a cancelled job.
 #include "actors/controller/requests.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // The peers of an exchange: a row for each kind of actor that it speaks with, with the messages of
-// both directions and the ports at which they are heard. What is done for every peer is made from
-// this table: ports and their doors, the links of an exchange, the messages that it hears and
-// sends, and the hash by which two builds find out that they differ.
+// both directions and the ports at which they are heard. This table is the source of all that is
+// done for every peer: ports and their doors, the links of an exchange, the messages that it hears
+// and sends, and the hash by which two builds find out that they differ.
 //
 // Two actors of one rank may be peers of their own: a rank that broadcasts weights has an actor for
 // that beside the one of its role.
