@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/golden/chat/conversations.json: conversations as transformers renders them by the
-templates of chat models, and the digests by which Tandem knows these templates.
+templates of the six families that Tandem has written out.
 
 The templates' texts come from the package trl (TEMPLATES), and SmolLM2's from the directory that
 scripts/get_smollm2 writes; they are not kept here.
@@ -8,7 +8,6 @@ scripts/get_smollm2 writes; they are not kept here.
 usage: scripts/make_chat_goldens.py TRL_DIRECTORY SMOLLM2_DIRECTORY
        (TRL_DIRECTORY holds chat_templates/; needs transformers)
 """
-import hashlib
 import json
 import pathlib
 import random
@@ -47,10 +46,6 @@ def conversations(random_source):
         yield turns
 
 
-def digest(text):
-    return hashlib.sha256(text.replace("\r", "").rstrip(" \t\n").encode()).hexdigest()
-
-
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -75,9 +70,8 @@ def main():
             assert len(results) == 1, f"the templates of {name} differ"
             rendered[name] = results.pop()
         cases.append({"messages": messages, **options, "rendered": rendered})
-    digests = {name: [digest(text) for text in all] for name, all in texts.items()}
     OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(json.dumps({"smollm2_template": smollm2_text, "digests": digests, "cases": cases},
+    OUT.write_text(json.dumps({"smollm2_template": smollm2_text, "cases": cases},
                               indent=1, ensure_ascii=True) + "\n")
     print(f"{len(cases)} conversations in {len(texts)} families, {OUT.stat().st_size // 1000} kB")
 

@@ -5,16 +5,19 @@
 
 needs the package tokenizers. Everything is seeded: the same version gives the same files.
 
-FAMILY.json has the normalizer, pre_tokenizer, post_processor and flags of the tokenizer.json that a
+family_NAME.json has the normalizer, pre_tokenizer, post_processor and flags of the tokenizer.json that a
 family is published with, and a small vocabulary that is trained on the text below. families.texts.json
-is one list of texts for all; FAMILY.golden.json holds for each text its ids without the template
-("ids"), what they decode to where that is not the text ("decoded"), the template around a prompt
-("template"), and what lists of arbitrary ids decode to ("streams").
+is one list of texts for all; family_NAME.golden.json holds for each text, or for one in "every" of
+them, its ids without the template ("ids"), what they decode to where that is not the text ("decoded"),
+the template around a prompt ("template"), and what lists of arbitrary ids decode to ("streams").
+Where tokens of single bytes in a row are no UTF-8, the text is that of docs, not the package's:
+decoded_as_ours() says how they differ.
 
 scripts/tokenizer_parity compares Tandem with the package on the real vocabularies.
 """
 
 import json
+import math
 import pathlib
 import random
 import sys
@@ -25,6 +28,23 @@ from tokenizers import processors, trainers
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
           r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN = LLAMA3.replace("{1,3}", "")
+QWEN35 = QWEN.replace(r"\p{L}+|", r"[\p{L}\p{M}]+|").replace(r"[^\s\p{L}", r"[^\s\p{L}\p{M}")
+# GPT-4o's, and so that of gpt-oss; Mistral's Tekken and Llama 4 have one like it.
+O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+DEEPSEEK3 = [r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+",
+             r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+             r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"]
+# DeepSeek LLM and V2
+DEEPSEEK2_LETTERS = (
+    r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-"
+    r"ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮ"
+    r"ⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+")
+DEEPSEEK2 = [r"[\r\n]", DEEPSEEK2_LETTERS, r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$",
+             "[一-龥ࠀ-一가-\ud7ff]+"]
 
 CORPUS = [
     "The actors wait for nobody: every wait has an owner, a deadline and a name.",
@@ -72,6 +92,19 @@ def split_then_bytes(regex):
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
+def splits_then_bytes(regexes, *more):
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(regex), behavior="isolated") for regex in regexes] +
+        [*more, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def matches_then_bytes(regex):
+    """What is left between matches is removed: nothing, for the regex covers every text."""
+    return pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(regex), behavior="removed", invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
 def begin_with(token, tokenizer):
     return processors.Sequence([
         processors.ByteLevel(trim_offsets=True),
@@ -97,6 +130,16 @@ FAMILIES = {
         pre_tokenizers.Digits(individual_digits=True),
         pre_tokenizers.ByteLevel(add_prefix_space=False)]), False,
         special("<|endoftext|>", "<|im_start|>", "<|im_end|>"), None),
+    "qwen35": (normalizers.NFC, lambda: split_then_bytes(QWEN35), False,
+               special("<|endoftext|>", "<|im_start|>", "<|im_end|>"), None),
+    "o200k": (None, lambda: matches_then_bytes(O200K), True,
+              special("<|endoftext|>", "<|im_start|>", "<|im_end|>"), None),
+    "deepseek3": (None, lambda: splits_then_bytes(DEEPSEEK3), False,
+                  special("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<|im_end|>"),
+                  "<｜begin▁of▁sentence｜>"),
+    "deepseek2": (None, lambda: splits_then_bytes(
+        DEEPSEEK2, pre_tokenizers.Digits(individual_digits=True)), False,
+        special("<｜begin▁of▁sentence｜>", "<|im_end|>"), "<｜begin▁of▁sentence｜>"),
     # every flag of an added token, as none of the above has them
     "flags": (normalizers.NFC, lambda: split_then_bytes(QWEN), False, [
         AddedToken("<mask>", special=True, lstrip=True, normalized=False),
@@ -107,6 +150,134 @@ FAMILIES = {
         AddedToken("the", single_word=True, normalized=True),
         AddedToken("<か\u3099>", normalized=True)], None),
 }
+
+
+# Families whose symbols are characters, as SentencePiece makes them.
+
+SPACE = "▁"
+BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
+PIECES_SPECIAL = ["<unk>", "<s>", "</s>"]
+
+
+def prepend_then_replace():
+    return normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
+
+
+def without_spaces(strip):
+    steps = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    return decoders.Sequence(steps + ([decoders.Strip(" ", 1, 0)] if strip else []))
+
+
+def train_characters(cut):
+    """The pieces, in order, and merges of words, or of whole texts."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = prepend_then_replace()
+    if cut:
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prepend_scheme="never", split=True)
+    tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=520, show_progress=False))
+    model = json.loads(tokenizer.to_str())["model"]
+    merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in model["merges"]]
+    return sorted(model["vocab"], key=model["vocab"].get), merges
+
+
+def bpe_of_characters(byte_fallback, cut=True, **options):
+    pieces, merges = train_characters(cut)
+    names = PIECES_SPECIAL + (list(BYTES) if byte_fallback else []) + pieces
+    return models.BPE({name: i for i, name in enumerate(names)}, merges, unk_token="<unk>",
+                      byte_fallback=byte_fallback, **options)
+
+
+def unigram(byte_fallback):
+    """The same pieces, scored by how often they occur: the package's trainer is not repeatable."""
+    text = "".join(SPACE + line.replace(" ", SPACE) for line in CORPUS)
+    scored = [(piece, round(math.log((text.count(piece) + 1) / len(text)), 3))
+              for piece in train_characters(True)[0][:330]]
+    first = [(name, 0.0) for name in PIECES_SPECIAL + (list(BYTES) if byte_fallback else [])]
+    return models.Unigram(first + scored, 0, byte_fallback)
+
+
+# name -> (model, normalizer, pre_tokenizer, decoder)
+CHARACTER_FAMILIES = {
+    # Llama 2, Mistral 0.1 and 0.2, TinyLlama, Phi-3
+    "llama2": (lambda: bpe_of_characters(True, fuse_unk=True), prepend_then_replace(), None,
+               without_spaces(strip=True)),
+    # Mistral 0.3, Llama 2 with legacy: false
+    "llama2_first": (lambda: bpe_of_characters(True, fuse_unk=True), None,
+                     pre_tokenizers.Metaspace(SPACE, prepend_scheme="first", split=False),
+                     without_spaces(strip=True)),
+    # Gemma: tokens go over the borders of words
+    "gemma": (lambda: bpe_of_characters(True, cut=False, fuse_unk=True),
+              normalizers.Replace(" ", SPACE),
+              pre_tokenizers.Split(" ", "merged_with_previous"), without_spaces(strip=False)),
+    # tokenizers' own SentencePieceBPETokenizer, with every other option
+    "spiece": (lambda: bpe_of_characters(False, ignore_merges=True), normalizers.NFC(),
+               pre_tokenizers.Sequence([
+                   pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=True),
+                   pre_tokenizers.Split("o", "merged_with_next"),
+                   pre_tokenizers.Split(Regex(r"\d"), "contiguous")]),
+               decoders.Metaspace(SPACE, prepend_scheme="always")),
+    "unigram": (lambda: unigram(False), None,
+                pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=True),
+                decoders.Metaspace(SPACE, prepend_scheme="always")),
+    "unigram_bytes": (lambda: unigram(True), prepend_then_replace(), None,
+                      without_spaces(strip=True)),
+}
+
+
+STAND_IN = "\ue0f0 malformed \ue0f0"
+
+
+def decoded_as_ours(tokenizer, ids, skip):
+    """decode(), but tokens of bytes in a row that are no UTF-8 are decoded as Unicode recommends:
+    U+FFFD for each malformed part. The package puts U+FFFD for every byte of them, also for those of
+    good characters among them, so that a text would change when a token is added to it."""
+    tokens = [tokenizer.id_to_token(i) for i in ids]
+    if not any(token in BYTES for token in tokens):
+        return tokenizer.decode(ids, skip_special_tokens=skip)
+    added = tokenizer.get_added_tokens_decoder() if skip else {}
+    tokens = [token for i, token in zip(ids, tokens)
+              if token is not None and not (i in added and added[i].special)]
+    kept, replaced, at = [], [], 0
+    while at < len(tokens):
+        end = at
+        while end < len(tokens) and tokens[end] in BYTES:
+            end += 1
+        run = bytes(BYTES[token] for token in tokens[at:end])
+        try:
+            run.decode()
+            kept += tokens[at:max(end, at + 1)]
+        except UnicodeDecodeError:
+            kept.append(STAND_IN)
+            replaced.append(run.decode("utf-8", "replace"))
+        at = max(end, at + 1)
+    if not replaced:
+        return tokenizer.decode(ids, skip_special_tokens=skip)
+    text = tokenizer.decoder.decode(kept)
+    assert text.count(STAND_IN) == len(replaced)
+    if text.startswith(STAND_IN) and "Strip" in str(tokenizer.decoder):
+        replaced[0] = replaced[0].removeprefix(" ")
+    for run in replaced:
+        text = text.replace(STAND_IN, run, 1)
+    return text
+
+
+def make_character_family(out, name, all_texts):
+    model, normalizer, pre_tokenizer, decoder = CHARACTER_FAMILIES[name]
+    tokenizer = Tokenizer(model())
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    if pre_tokenizer:
+        tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoder
+    tokenizer.add_tokens(special(*PIECES_SPECIAL) + [
+        AddedToken("<|im_end|>", special=True, normalized=False, rstrip=name == "gemma"),
+        AddedToken("<tool>", special=False, normalized=False),
+        AddedToken("[word]", special=False, normalized=True)])
+    first = "<s>"
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A", pair=f"{first} $A {first}:1 $B:1",
+        special_tokens=[(first, tokenizer.token_to_id(first))])
+    save_family(out, name, tokenizer, all_texts, every=3)
 
 
 def make_family(out, name, all_texts):
@@ -122,20 +293,29 @@ def make_family(out, name, all_texts):
     tokenizer.add_tokens(added)
     tokenizer.post_processor = (begin_with(first, tokenizer) if first
                                 else processors.ByteLevel(trim_offsets=False))
+    save_family(out, name, tokenizer, all_texts, every=3 if name in NEWER else 1)
+
+
+NEWER = {"qwen35", "o200k", "deepseek3", "deepseek2"}
+
+
+def save_family(out, name, tokenizer, all_texts, every):
     tokenizer.save(str(out / f"family_{name}.json"), pretty=False)
-    cases = {"ids": [], "decoded": {}, "template": tokenizer.encode("").ids, "streams": []}
-    for i, text in enumerate(all_texts):
+    tokenizer = Tokenizer.from_file(str(out / f"family_{name}.json"))
+    cases = {"every": every} if every > 1 else {}
+    cases |= {"ids": [], "decoded": {}, "template": tokenizer.encode("").ids, "streams": []}
+    for i, text in enumerate(all_texts[::every]):
         ids = tokenizer.encode(text, add_special_tokens=False).ids
         assert tokenizer.encode(text).ids == cases["template"] + ids
         cases["ids"].append(ids)
-        decoded = tokenizer.decode(ids, skip_special_tokens=False)
+        decoded = decoded_as_ours(tokenizer, ids, False)
         if decoded != text:
             cases["decoded"][str(i)] = decoded
     rng = random.Random(7)
     for _ in range(60):
         ids = [rng.randrange(tokenizer.get_vocab_size()) for _ in range(rng.randint(1, 20))]
-        cases["streams"].append([ids, tokenizer.decode(ids, skip_special_tokens=False),
-                                 tokenizer.decode(ids, skip_special_tokens=True)])
+        cases["streams"].append([ids, decoded_as_ours(tokenizer, ids, False),
+                                 decoded_as_ours(tokenizer, ids, True)])
     write_json(out / f"family_{name}.golden.json", cases)
 
 
@@ -151,6 +331,8 @@ def main():
     write_json(out / "families.texts.json", all_texts)
     for name in FAMILIES:
         make_family(out, name, all_texts)
+    for name in CHARACTER_FAMILIES:
+        make_character_family(out, name, all_texts)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ using nlohmann::json;
 
 constexpr const char* kCrashLoop = "CrashLoop";      // as `reason`, and as `waits_for`
 constexpr const char* kRewardFails = "RewardFails";  // as `reason`
+constexpr const char* kFilterKeepsGroups = "FilterKeepsGroups";
 
 // A time of the executor's clock as wall time, by its distance from now.
 std::int64_t wall_ms(Time then, Time now) {
@@ -173,6 +174,7 @@ ShownReason reason_of(const controller::JobRecord& job, const messages::JobStatu
     return {kCrashLoop,
             worst->name + " " + *scheduler::text(worst->crash_loop, worst->status, now)};
   if (status.reward_fails && is_going_on(job)) return {kRewardFails, *status.reward_fails};
+  if (status.filter_keeps && is_going_on(job)) return {kFilterKeepsGroups, *status.filter_keeps};
   const char* const reason = scheduler::reason_name(job.status.reason);
   // The words of the exchange are about a job that runs; an ended one has its own.
   if (!scheduler::is_final(job.status.state) && !job.message.empty() && !lost)

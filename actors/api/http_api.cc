@@ -123,8 +123,11 @@ HttpAnswer Handler::get_object(const HttpRequest& request) const {
 HttpAnswer Handler::post(const HttpRequest& request) const {
   const auto& path = request.segments;
   if (path.size() == 3 && path[2] == "jobs") {
-    const auto resume = request.query.find("resume");
-    auto shape = api.shape_of(request.body, resume == request.query.end() ? "" : resume->second);
+    const std::string folder = query_text(request, "folder");
+    if (!folder.empty() && folder.front() != '/')
+      return http::error_response(
+          Error{ErrorCode::kInvalid, "`folder` must be an absolute path, found " + folder});
+    auto shape = api.shape_of({request.body, query_text(request, "resume"), folder});
     if (!shape) return http::error_response(shape.error());
     const auto id =
         ask_and_wait(api.controller, controller::Submit{std::move(*shape)}, kApiAskTimeout);

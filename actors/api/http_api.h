@@ -25,12 +25,15 @@ struct ClusterIdentity {
   std::int64_t started_ms = 0;
 };
 
+struct SubmittedJob {
+  std::string yaml;              // the text of a job file
+  std::string resume;            // the run to resume, by its id or directory; empty: a new run
+  std::filesystem::path folder;  // where its relative paths start; empty: where the controller does
+};
+
 struct HttpApi {
   actor::Ref<controller::Controller::Inbox> controller;
-  // Checks a submitted job file, whose paths are absolute. `resume` names the run to resume, by its
-  // id or directory; it is empty for a new run.
-  std::function<Result<controller::JobShape>(const std::string& yaml, const std::string& resume)>
-      shape_of;
+  std::function<Result<controller::JobShape>(const SubmittedJob& job)> shape_of;  // checks it
   std::filesystem::path home;  // TANDEM_HOME, with the runs and the controller's journal
   runs::JobReaders read_job;
   std::function<ClusterIdentity()> identity;  // any thread

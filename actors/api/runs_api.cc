@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "actors/runs/cluster_journal.h"
+#include "actors/runs/metrics_page.h"
 #include "actors/runs/run_events.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -64,6 +65,12 @@ Result<MetricsQuery> metrics_query(const HttpRequest& request) {
   query.range = {from->value_or(runs::kVersionMin), to->value_or(kNumberMax)};
   query.points = static_cast<std::size_t>(points->value_or(runs::kPointsDefault));
   return query;
+}
+
+Result<runs::MetricsPageQuery> page_query(const HttpRequest& request) {
+  const auto query = metrics_query(request);  // the same keys and range, without points
+  if (!query) return query.error();
+  return runs::MetricsPageQuery{query->keys, query->range, query_text(request, "after")};
 }
 
 json series_json(const runs::MetricsIndex& index, const MetricsQuery& query) {
@@ -258,6 +265,14 @@ HttpAnswer RunsApi::job_samples(const HttpRequest& request, const std::string& j
   return answer_of(page);
 }
 
+HttpAnswer RunsApi::job_metrics(const HttpRequest& request, const std::string& job) {
+  const auto query = page_query(request);
+  if (!query) return refuse(query.error());
+  const auto run = files_of(job);
+  if (!run) return refuse(run.error());
+  return answer_of(runs::metrics_page(run->run_dir, *query));
+}
+
 // Announced events are those of the state folder's journal, and of the controller's memory, which
 // has the newest. A process without a state folder of its own, `tandem run`, announces to itself
 // alone: the run's journal tells of its time. Numbers of both are not comparable, so `since` means
@@ -383,6 +398,8 @@ std::optional<HttpAnswer> RunsApi::get(const HttpRequest& request) {
     return actor_logs(request, joined(path, 3, path.size() - 1));
   if (kind == "jobs" && path.size() == 5 && path[4] == "samples")
     return job_samples(request, path[3]);
+  if (kind == "jobs" && path.size() == 5 && path[4] == "metrics")
+    return job_metrics(request, path[3]);
   return std::nullopt;
 }
 

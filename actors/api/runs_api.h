@@ -32,7 +32,7 @@ class RunsApi {
           runs::JobReaders read_job);
 
   // Both may be called on any thread. get() answers a GET below /api/v1 of runs, events, samples
-  // of jobs and logs of actors; nullopt for other targets.
+  // and metrics of jobs, and logs of actors; nullopt for other targets.
   std::optional<http::HttpAnswer> get(const http::HttpRequest& request);
   http::HttpAnswer remove(const std::string& wanted);
   std::size_t count() const { return catalogue_.count(); }
@@ -42,6 +42,8 @@ class RunsApi {
   http::HttpAnswer get_runs(const http::HttpRequest& request);
   // /api/v1/jobs/JOB/samples: the newest ones, the oldest of them first.
   http::HttpAnswer job_samples(const http::HttpRequest& request, const std::string& job);
+  // /api/v1/jobs/JOB/metrics: a page of its lines (metrics_page.h).
+  http::HttpAnswer job_metrics(const http::HttpRequest& request, const std::string& job);
   // The files of the job or run; without a controller also of a run directory.
   Result<runs::IndexedRun> files_of(const std::string& job);
   // /api/v1/events: of the cluster, or with `job` of one job or run.

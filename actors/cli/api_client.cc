@@ -72,10 +72,7 @@ Result<json> to_json(const Result<std::string>& text) {
 
 }  // namespace
 
-std::filesystem::path tandem_home() {
-  if (const auto home = environment("TANDEM_HOME")) return std::filesystem::absolute(*home);
-  return home_folder() / ".tandem";
-}
+std::filesystem::path tandem_home() { return state_folder(); }
 
 std::filesystem::path token_path(const std::filesystem::path& home) { return home / "token"; }
 

@@ -2,6 +2,7 @@
 // terminal prints the objects that the lines of the API's stream hold.
 #include "actors/cli/listing.h"
 
+#include <algorithm>
 #include <optional>
 #include <ostream>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "actors/cli/api_object.h"
 #include "actors/cli/arguments.h"
+#include "actors/cli/cells.h"
 #include "actors/cli/client.h"
 #include "actors/cli/object_names.h"
 #include "actors/cli/sorting.h"
@@ -31,6 +33,8 @@ struct Listing {
   bool one = false;    // an object, not a list
   std::string sort_by;
   bool all = true;  // tables show actors that have ended as well
+  std::optional<std::string> group = {};
+  std::vector<std::string> tags = {};
 
   std::string query(bool watch) const {
     std::string text = path;
@@ -38,7 +42,14 @@ struct Listing {
     if (!job_id.empty() && !one) text += (watch ? "&job=" : "?job=") + url_escape(job_id);
     return text;
   }
-  bool wants(const json& item) const { return job_id.empty() || is_of_job(kind, item, job_id); }
+  bool wants(const json& item) const {
+    return (job_id.empty() || is_of_job(kind, item, job_id)) &&
+           (!group || field(item, "group") == *group) &&
+           std::ranges::all_of(tags, [&item](const std::string& tag) {
+             const json& has = cells::at(item, {"tags"});
+             return std::ranges::find(has, json(tag)) != has.end();
+           });
+  }
 };
 
 Result<Listing> listing_of(const Client& client, const ListRequest& request) {
@@ -46,7 +57,9 @@ Result<Listing> listing_of(const Client& client, const ListRequest& request) {
                   .path = "/" + std::string(spelling(request.kind)),
                   .job_id = "",
                   .sort_by = request.sort_by,
-                  .all = request.all};
+                  .all = request.all,
+                  .group = request.group,
+                  .tags = request.tags};
   if (request.name && request.kind == Kind::kEvents) {
     listing.job_id = *request.name;
   } else if (request.name) {
@@ -162,6 +175,8 @@ Result<void> watch_list(Client& client, const Listing& listing, OutputForm form)
 }
 
 Result<void> show(const ListRequest& request, Client& client) {
+  if ((request.group || !request.tags.empty()) && (request.kind != Kind::kRuns || request.name))
+    return usage_error("--group and --tag are of lists of runs", "tandem get runs --group NAME");
   if (request.watch && request.kind == Kind::kRuns)
     return usage_error("runs cannot be watched", "`tandem get jobs -w` shows those that live");
   auto listing = listing_of(client, request);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/cli/kinds.h"
 #include "actors/cli/verb.h"
@@ -15,10 +16,12 @@ struct ListRequest {
   Kind kind = Kind::kJobs;
   std::optional<std::string> name;  // nullopt: all; for events, a subject
   OutputForm output = OutputForm::kTable;
-  bool watch = false;              // shows changes until interrupted
-  std::optional<std::string> job;  // only what belongs to it
-  bool all = false;                // tables show actors that have ended as well
-  std::string sort_by;             // a field of the JSON, with '-' before it descending; or empty
+  bool watch = false;                // shows changes until interrupted
+  std::optional<std::string> job;    // only what belongs to it
+  bool all = false;                  // tables show actors that have ended as well
+  std::optional<std::string> group;  // of runs: only those of this group
+  std::vector<std::string> tags;     // of runs: only those with all of these tags
+  std::string sort_by;               // a field of the JSON, with '-' before it descending; or empty
 };
 
 Result<int> show_list(const ListRequest& request, const VerbContext& context);

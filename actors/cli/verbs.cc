@@ -14,6 +14,7 @@ Verb events_verb();
 Verb explain_verb();
 Verb get_verb();
 Verb logs_verb();
+Verb metrics_verb();
 Verb samples_verb();
 Verb scale_verb();
 Verb status_verb();
@@ -27,8 +28,8 @@ std::vector<Verb> client_verbs() {
   return {
       submit_verb(),  wait_verb(),
 
-      get_verb(),     describe_verb(), why_verb(),     logs_verb(),
-      events_verb(),  samples_verb(),  top_verb(),     dashboard_verb(),
+      get_verb(),     describe_verb(), why_verb(),     logs_verb(),       events_verb(),
+      samples_verb(), metrics_verb(),  top_verb(),     dashboard_verb(),
 
       scale_verb(),   ask_verb(),      cancel_verb(),  delete_verb(),
 

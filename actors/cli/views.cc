@@ -158,6 +158,14 @@ const Field kJobFields[] = {
      [](const json& j, const Screen&) { return reason_of(j); }},
 };
 
+// A word, or several with commas between them; "-" for none.
+std::string words_of(const json& words) {
+  if (!words.is_array()) return words == "" ? kNone : text(words);
+  std::string joined;
+  for (const json& word : words) joined += (joined.empty() ? "" : ",") + text(word);
+  return joined.empty() ? kNone : joined;
+}
+
 // The columns of runs, which are known by their directories.
 const Field kRunFields[] = {
     {{"RUN", Align::kLeft, 28, Cut::kMiddle},
@@ -189,6 +197,12 @@ const Field kRunFields[] = {
        const json& took = at(r, {"wall_seconds"});
        return took.is_number() ? short_age(took.get<double>()) : kNone;
      }},
+    {{"GROUP", Align::kLeft, 8},
+     true,
+     [](const json& r, const Screen&) { return words_of(at(r, {"group"})); }},
+    {{"TAGS", Align::kLeft, 8},
+     true,
+     [](const json& r, const Screen&) { return words_of(at(r, {"tags"})); }},
     {{"RUN DIR", Align::kLeft, 8},
      true,
      [](const json& r, const Screen&) { return text(at(r, {"run_dir"})); }},
@@ -484,15 +498,18 @@ std::string to_yaml(const json& value) {
   return out;
 }
 
+static std::string json_lines(const json& items) {
+  std::string lines;
+  for (const json& item : items) lines += shown_json(item) + "\n";
+  return lines;
+}
+
 std::string render_items(Kind kind, const json& items, OutputForm form, const Screen& screen) {
   switch (form) {
     case OutputForm::kJson:
       return shown_json(items, kJsonIndent) + "\n";
-    case OutputForm::kJsonl: {
-      std::string lines;
-      for (const json& item : items) lines += shown_json(item) + "\n";
-      return lines;
-    }
+    case OutputForm::kJsonl:
+      return json_lines(items);
     case OutputForm::kYaml:
       return to_yaml(items);
     // Each line is for `xargs`: kind/name, which `describe` and `get` take as it is.
@@ -553,6 +570,7 @@ std::string render_why(const json& item, const Screen& screen) {
 
 std::string render_samples(const json& samples, OutputForm form, const Screen& screen) {
   if (form == OutputForm::kJson) return shown_json(samples, kJsonIndent) + "\n";
+  if (form == OutputForm::kJsonl) return json_lines(samples);
   if (form == OutputForm::kYaml) return to_yaml(samples);
   if (samples.empty()) return "no samples\n";
   if (form == OutputForm::kWide) {

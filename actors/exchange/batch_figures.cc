@@ -23,7 +23,8 @@ Spread spread_of(std::span<const float> values) {
   return spread;
 }
 
-BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> groups) {
+BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> groups,
+                              const GroupFilter& filter) {
   BatchFigures figures;
   std::vector<float> rewards;
   double tokens = 0, truncated = 0, trajectories = 0, solved_all = 0, solved_none = 0;
@@ -31,6 +32,7 @@ BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> gr
     const auto solved = [](float reward) { return reward > kSuccessAbove; };
     rewards.insert(rewards.end(), group->rewards.begin(), group->rewards.end());
     figures.rewards_failed += group->failed;
+    figures.kept += reason_to_filter(filter, group->rewards) ? 1 : 0;
     solved_all += std::ranges::all_of(group->rewards, solved) ? 1 : 0;
     solved_none += std::ranges::none_of(group->rewards, solved) ? 1 : 0;
     for (const messages::TrajectoryHeader& trajectory : group->header->trajectories) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "actors/exchange/group_filter.h"
 #include "actors/exchange/state/run_facts.h"
 #include "actors/exchange/state/run_totals.h"
 #include "runtime/base/ids.h"
@@ -26,9 +27,11 @@ struct BatchFigures {
   double completion_tokens_mean = 0, completion_tokens_max = 0;
   double truncated_fraction = 0;    // of the trajectories
   std::int64_t rewards_failed = 0;  // trajectories, as TrainedTotals'
+  std::int64_t kept = 0;            // groups that the filter is for (GroupScored::kept)
 };
 
 // The groups have headers and rewards.
-BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> groups);
+BatchFigures figures_of_batch(StepId step, std::span<const GroupFacts* const> groups,
+                              const GroupFilter& filter);
 
 }  // namespace tandem::exchange

@@ -1,5 +1,6 @@
 #include "actors/exchange/checkpoints.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace {
 
 // The checkpoints that pruning must leave: the best one, and each whose evaluation is under way.
 std::vector<StepId> steps_to_keep(const RunView& view) {
-  if (view.config.keep_best.empty()) return {};
+  if (view.config.best.key.empty()) return {};
   std::set<StepId> steps;
   if (const auto& best = view.seen.statistics.best) steps.insert(StepId{best->version.value});
   for (const auto& [id, running] : view.facts.evaluations.running)
@@ -19,7 +20,27 @@ std::vector<StepId> steps_to_keep(const RunView& view) {
   return {steps.begin(), steps.end()};
 }
 
+// Whether the step's batch ends an epoch, or several: a step may train more groups than one has.
+bool ends_epochs(const RunView& view, std::int64_t step) {
+  const auto prompts = static_cast<std::int64_t>(view.config.train.size());
+  const std::int64_t size = view.config.save.epochs * prompts;
+  const std::int64_t groups = view.config.budget.groups_per_step;
+  return size > 0 && step * groups / size > (step - 1) * groups / size;
+}
+
 }  // namespace
+
+bool falls_due(std::int64_t frequency, std::int64_t step) {
+  return frequency > 0 && step % frequency == 0;
+}
+
+bool save_is_due(const RunView& view, StepId done) {
+  const SaveSchedule& save = view.config.save;
+  if (falls_due(save.steps, done.value) || ends_epochs(view, done.value)) return true;
+  if (save.time <= Duration{}) return false;
+  const auto since = std::max(view.seen.learner.save_asked, view.seen.statistics.running_since);
+  return since && view.now - *since >= save.time;
+}
 
 std::optional<BestCheckpoint> best_saved(const RunView& view) {
   const auto& best = view.seen.statistics.best;

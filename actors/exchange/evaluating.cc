@@ -70,9 +70,9 @@ std::string ended_text(const Turn& turn, const Evaluation& evaluation,
 void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   const messages::EvaluationFigures figures = evaluation.figures();
   RunStatistics& statistics = turn.seen.statistics;
-  const std::string& best_key = turn.config.keep_best;
-  const bool is_best =
-      statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures}, best_key);
+  const std::string& best_key = turn.config.best.key;
+  const bool is_best = statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures},
+                                                 turn.config.best);
   if (is_best) name_best(turn);
   if (!best_key.empty() && figures.all.mean && !figure_of(figures, best_key))
     turn.say("evaluation " + std::string(name(evaluation.kind())) + " has no `" + best_key +
@@ -138,6 +138,8 @@ void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& ju
 void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
   const EvaluationFacts& facts = turn.facts.evaluations;
   if (turn.config.validation.empty() || facts.once.contains(kind)) return;
+  const bool before = kind == EvaluationKind::kBefore || kind == EvaluationKind::kAfterWarmStart;
+  if (before && !turn.config.val_before_train) return;
   const messages::EvaluationId id{facts.last.value + 1};
   turn.record(EvaluationBegan{id, kind, version});
   turn.seen.evaluations.emplace_back(id, kind, version, turn.config.evaluation, turn.now);

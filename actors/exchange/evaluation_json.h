@@ -12,6 +12,12 @@
 
 namespace tandem::exchange {
 
+// How evaluations are compared.
+struct BestBy {
+  std::string key;     // of their records in metrics.jsonl; empty: none is the best
+  bool least = false;  // the least value is the best, not the greatest
+};
+
 nlohmann::json figures_json(const messages::EvaluationFigures& figures);
 // True if there is more than a mean and its counts: pass@k, a greedy mean or sources.
 bool has_more_than_mean(const messages::EvaluationFigures& figures);

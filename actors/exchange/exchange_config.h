@@ -9,8 +9,10 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/evaluation_means.h"
 #include "actors/exchange/exchange_records.h"
+#include "actors/exchange/group_filter.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/peers.h"
 #include "runtime/actor/ref.h"
@@ -21,7 +23,7 @@
 
 namespace tandem::exchange {
 
-// Fields of a line of a data set.
+// Fields of a line of a data set, as paths (find_path() in runtime/base/json.h).
 struct RecordKeys {
   std::string answer = "answer", data_source = "data_source";
 };
@@ -30,6 +32,13 @@ struct RecordKeys {
 struct SamplesConfig {
   std::optional<std::int64_t> per_step;          // nullopt: those of one group
   std::optional<std::int64_t> evaluation = 160;  // samples of each evaluation; nullopt: all
+};
+
+// When a checkpoint is due besides the last one. Each part that is 0 asks for none.
+struct SaveSchedule {
+  std::int64_t steps = 0;
+  std::int64_t epochs = 0;  // of as many trained groups as there are prompts
+  Duration time{};          // since the checkpoint before, or since training began
 };
 
 struct ExchangeConfig {
@@ -44,12 +53,13 @@ struct ExchangeConfig {
   // Position in the endless shuffled sequence of prompts -> index into `train`.
   std::function<std::uint32_t(std::int64_t position)> prompt_at;
   bool warm_start = false;
-  std::int64_t save_freq = 0;  // 0: only at the end
-  std::int64_t test_freq = 0;  // 0: only before and after
-  std::string keep_best;       // the key of evaluations by which a checkpoint is the best; or empty
+  SaveSchedule save = {};
+  std::int64_t test_freq = 0;    // 0: only before and after
+  bool val_before_train = true;  // false: the first evaluation comes with a step
+  BestBy best = {};              // by which evaluations a checkpoint is the best one
   SamplesConfig samples = {};
   std::optional<double> on_failure = {};  // the reward of a failed completion; none: discarded
-  bool filter_groups = false;
+  GroupFilter filter_groups = {};
   std::int64_t gen_batches_max = 10;
   Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder
   Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder

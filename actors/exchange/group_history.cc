@@ -87,14 +87,14 @@ void GroupHistory::for_evaluations(StepId checkpoint, std::int64_t steps_total,
 }
 
 RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_total,
-                                       const std::string& best_key) const {
+                                       const BestBy& best) const {
   RunStatistics statistics = statistics_;
   if (const auto at = trained_.find(checkpoint); at != trained_.end())
     statistics.trained = at->second;
   const auto mean = reward_means_.find(StepId{checkpoint.value - 1});
   if (mean != reward_means_.end()) statistics.batch.rewards.mean = mean->second;
   for_evaluations(checkpoint, steps_total, [&](EvaluationKind kind, const EvaluationEnded& one) {
-    statistics.add_evaluation({kind, one.version, figures_of(one)}, best_key);
+    statistics.add_evaluation({kind, one.version, figures_of(one)}, best);
   });
   return statistics;
 }

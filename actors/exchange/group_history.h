@@ -40,9 +40,9 @@ class GroupHistory {
   // The totals and evaluations of the run so far; those of training and evaluation, and the mean
   // reward of the newest step, as of the checkpoint. Only an evaluation of version `steps_total` is
   // the final one: the final evaluation of an earlier, shorter end counts as a periodic one. The
-  // best of them is that by `best_key`, which may be empty.
+  // best of them is that by `best`.
   RunStatistics statistics(StepId checkpoint, std::int64_t steps_total,
-                           const std::string& best_key = {}) const;
+                           const BestBy& best = {}) const;
   // Whether the run's samples had reached their limit.
   bool samples_full() const { return samples_full_; }
 

@@ -66,8 +66,7 @@ JournalRows rows(const RewardLeased& event) {
 
 JournalRows rows(const GroupScored& event) {
   JournalRow row = of_group("scored", event.group);
-  if (event.kept_without_variance)
-    row.detail = "kept without variance: max_num_gen_batches is reached";
+  if (event.kept) row.detail = "kept by filter_groups: max_num_gen_batches is reached";
   if (event.failed > 0)
     row.detail += (row.detail.empty() ? "" : "; ") + std::to_string(event.failed) +
                   " failed, with the reward of reward.on_failure";

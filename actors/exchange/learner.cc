@@ -219,7 +219,7 @@ void take(Turn& turn, const RunTakenUp&) {
   const scheduler::Budget& budget = turn.config.budget;
   RunStatistics& statistics = turn.seen.statistics;
   const auto started = statistics.started;
-  statistics = from.history.statistics(from.checkpoint, budget.steps_total, turn.config.keep_best);
+  statistics = from.history.statistics(from.checkpoint, budget.steps_total, turn.config.best);
   statistics.started = started;
   turn.seen.samples_full = from.history.samples_full();
   turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));

@@ -83,6 +83,7 @@ struct Observed {
   RunStatistics statistics;
   scheduler::CollapseWatch collapse;
   bool samples_full = false;          // which the journal has
+  bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
 };
 

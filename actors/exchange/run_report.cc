@@ -182,6 +182,8 @@ std::vector<messages::Wait> WaitList::all() {
     add(view_.config.job, "a finite gradient", 0,
         "steps skipped in a row: " + std::to_string(last->skipped_in_row) +
             " (learner.max_nonfinite_steps)");
+  if (view_.seen.filter_keeps)
+    add(view_.config.job, "groups that algorithm.filter_groups is not for", 0, kept_text(view_));
   add_learner();
   add_rollouts();
   return std::move(waits_);
@@ -222,6 +224,14 @@ std::string work_of_learner(const RunView& view) {
 
 }  // namespace
 
+std::string kept_text(const RunView& view) {
+  return std::to_string(view.seen.statistics.batch.kept) + " of the " +
+         std::to_string(view.config.budget.groups_per_step) +
+         " groups of the newest batch are of the kind that algorithm.filter_groups discards: they "
+         "were kept because max_num_gen_batches, " +
+         std::to_string(view.config.gen_batches_max) + ", was reached";
+}
+
 messages::JobStatus status_of(const RunView& view) {
   const RunStatistics& statistics = view.seen.statistics;
   const scheduler::Ledger& ledger = view.facts.flow.ledger;
@@ -241,6 +251,7 @@ messages::JobStatus status_of(const RunView& view) {
       .waits = WaitList(view).all(),
       .troubles = view.seen.workers.troubles.shown(view.now),
       .reward_fails = view.seen.workers.troubles.all_fail(),
+      .filter_keeps = view.seen.filter_keeps ? std::optional(kept_text(view)) : std::nullopt,
       .steps_skipped = statistics.trained.steps_skipped,
       .steps_without_gradient = statistics.trained.steps_without_gradient,
       .rewards_failed = statistics.trained.rewards_failed};

@@ -54,7 +54,7 @@ nlohmann::json best_of(const RunView& view) {
   const auto best = best_saved(view);
   if (!best) return {};
   return {{"step", best->version.value},
-          {"key", view.config.keep_best},
+          {"key", view.config.best.key},
           {"value", best->value},
           {"path", "checkpoints/step-" + std::to_string(best->version.value)}};
 }

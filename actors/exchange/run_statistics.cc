@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "actors/exchange/evaluation_json.h"
-
 namespace tandem::exchange {
 namespace {
 
@@ -40,10 +38,10 @@ double RunStatistics::publish_seconds_p50() const {
   return *middle;
 }
 
-bool RunStatistics::add_evaluation(EvaluationRecord record, const std::string& best_key) {
-  const std::optional<double> value = figure_of(record.figures, best_key);
-  const bool is_best =
-      value && record.version >= PolicyVersion{0} && (!best || *value > best->value);
+bool RunStatistics::add_evaluation(EvaluationRecord record, const BestBy& by) {
+  const std::optional<double> value = figure_of(record.figures, by.key);
+  const auto is_better = [&] { return by.least ? *value < best->value : *value > best->value; };
+  const bool is_best = value && record.version >= PolicyVersion{0} && (!best || is_better());
   if (is_best) best = BestCheckpoint{record.version, *value};
   evaluations_failed += record.figures.all.failed;
   evaluations[name(record.kind)] = record.figures;

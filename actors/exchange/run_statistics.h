@@ -10,6 +10,7 @@
 #include <string>
 
 #include "actors/exchange/batch_figures.h"
+#include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/state/evaluation_kind.h"
 #include "actors/exchange/state/run_totals.h"
 #include "actors/messages/evaluation_figures.h"
@@ -69,9 +70,8 @@ struct RunStatistics {
   // The median of the kept durations in seconds; 0 without any.
   double publish_seconds_p50() const;
   // Adds an evaluation, which replaces the last one of its kind, also if it has no mean. True: it
-  // is the best one by `best_key`, which may be empty. Among equal evaluations the earliest is the
-  // best.
-  bool add_evaluation(EvaluationRecord record, const std::string& best_key);
+  // is the best one. Among equal evaluations the earliest is the best.
+  bool add_evaluation(EvaluationRecord record, const BestBy& by);
 };
 inline constexpr std::size_t kPublishSecondsKept = 4096;
 inline constexpr std::size_t kEvaluationsKept = 1000;

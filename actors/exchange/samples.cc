@@ -29,10 +29,10 @@ nlohmann::json last_of_user(const nlohmann::json& record) {
 void add_record_fields(nlohmann::json& line, const std::string& data, const RecordKeys& keys) {
   const nlohmann::json record = parse_json(data);
   if (!record.is_object()) return;
-  if (const auto answer = record.find(keys.answer); answer != record.end())
-    line["answer"] = *answer;
-  const auto source = record.find(keys.data_source);
-  if (source != record.end() && source->is_string()) line["data_source"] = *source;
+  const nlohmann::json* const answer = find_path(record, keys.answer);
+  if (answer && !answer->is_null()) line["answer"] = *answer;
+  const nlohmann::json* const source = find_path(record, keys.data_source);
+  if (source && source->is_string()) line["data_source"] = *source;
   if (nlohmann::json user = last_of_user(record); user.is_string()) line["user"] = std::move(user);
 }
 

@@ -1,8 +1,8 @@
 // A failure becomes a reward only where the job names one (reward.on_failure), and is counted then.
 // Otherwise a group of which one trajectory has no score is discarded with its reason. A reward
-// that fails for many groups in a row ends the job. A group without variance teaches nothing under
-// group-relative advantages; where the job filters such groups it is discarded and replaced, until
-// so many batches have been generated for one step.
+// that fails for many groups in a row ends the job. A group that algorithm.filter_groups is for
+// (group_filter.h) is discarded and replaced, until so many batches have been generated for one
+// step; later ones are kept.
 #include "actors/exchange/scoring.h"
 
 #include <algorithm>
@@ -28,7 +28,6 @@ constexpr std::int64_t kRewardFailedBatchesMax = 8;
 // Under fixed_lag the count of the group's own slot decides: how much else was generated meanwhile
 // depends on timing.
 bool may_filter(const RunView& view, const GroupFacts& facts) {
-  if (!view.config.filter_groups) return false;
   if (facts.slot) return facts.slot->attempt + 1 < view.config.gen_batches_max;
   return view.facts.flow.generated_for_step <=
          view.config.gen_batches_max * view.config.budget.groups_per_step;
@@ -103,19 +102,18 @@ void discard_failed(Turn& turn, GroupId group, const messages::ScoreFailed& fail
 }
 
 void take_rewards(Turn& turn, const messages::GroupScore& group, Rewards rewards) {
-  const auto [low, high] = std::ranges::minmax(rewards.values);
-  const bool varied = low != high;
+  const auto reason = reason_to_filter(turn.config.filter_groups, rewards.values);
   const bool all_failed = rewards.failed == std::ssize(rewards.values);
-  if (!varied && may_filter(turn.view(), turn.facts.flow.entries.at(group.group))) {
+  if (reason && may_filter(turn.view(), turn.facts.flow.entries.at(group.group))) {
     if (all_failed) return discard_failed(turn, group.group, *rewards.last_failure);
-    return discard(turn, group.group, DiscardReason::kZeroVariance);
+    return discard(turn, group.group, *reason);
   }
   const bool has_notes = !rewards.notes.extras.empty() || !rewards.notes.errors.empty();
   if (has_notes) turn.seen.notes[group.group] = std::move(rewards.notes);
   turn.record(GroupScored{.group = group.group,
                           .lease = LeaseId{group.attempt},
                           .rewards = std::move(rewards.values),
-                          .kept_without_variance = !varied && turn.config.filter_groups,
+                          .kept = reason.has_value(),
                           .failed = rewards.failed});
   if (rewards.last_failure) end_if_failing(turn, *rewards.last_failure);
 }

@@ -49,10 +49,10 @@ void add_extras(Turn& turn, const std::vector<GroupId>& batch, nlohmann::json& l
 messages::StepFigures figures_of_step(const RunView& view, const messages::StepReport& report) {
   messages::StepFigures figures{.reward_mean = view.seen.statistics.batch.rewards.mean,
                                 .loss = report.loss,
-                                .ppo_kl = report.ppo_kl,
-                                .entropy = report.entropy,
                                 .grad_norm = report.grad_norm,
                                 .lr = report.lr,
+                                .ppo_kl = report.ppo_kl,
+                                .entropy = report.entropy,
                                 .rollout_idle_fraction = rollout_idle_fraction(view),
                                 .oldest_sample_age_steps = oldest_sample_age(view.facts.flow),
                                 .skipped_in_row = report.skipped_in_row};
@@ -68,13 +68,7 @@ nlohmann::json learner_line(const messages::StepReport& report) {
           {"critic/advantages/min", advantages.min},
           {"critic/advantages/max", advantages.max},
           {"critic/advantages/std", advantages.std},
-          {"actor/entropy", report.entropy},
           {"actor/loss", report.loss},
-          {"actor/ppo_kl", report.ppo_kl},
-          {"actor/pg_clipfrac", report.pg_clipfrac},
-          {"clip_ratio/low_mean", report.pg_clipfrac_low},
-          {"clip_ratio/high_mean", report.pg_clipfrac_high},
-          {"actor/ratio_max", report.ratio_max},
           {"actor/grad_norm", report.grad_norm},
           {"actor/lr", report.lr},
           {"timing_s/update_actor", report.seconds_update},
@@ -87,10 +81,16 @@ nlohmann::json learner_line(const messages::StepReport& report) {
           {"tandem/logprob_diff/mean", report.logprob_diff_mean}};
 }
 
-// Figures that only some algorithms have.
+// Figures that only some algorithms have, or only batches of which a token counts in the loss.
 void add_optional_figures(const messages::StepReport& report, nlohmann::json& line) {
   for (const auto& [key, figure] :
-       {std::pair("actor/kl_loss", report.kl_loss),
+       {std::pair("actor/entropy", report.entropy), std::pair("actor/ppo_kl", report.ppo_kl),
+        std::pair("actor/pg_clipfrac", report.pg_clipfrac),
+        std::pair("clip_ratio/low_mean", report.pg_clipfrac_low),
+        std::pair("clip_ratio/high_mean", report.pg_clipfrac_high),
+        std::pair("actor/ratio_max", report.ratio_max),
+        std::pair("rollout_corr/rollout_rs_masked_fraction", report.rollout_rs_masked_fraction),
+        std::pair("actor/kl_loss", report.kl_loss),
         std::pair("actor/pg_clipfrac_lower", report.pg_clipfrac_lower),
         std::pair("actor/reward_kl_penalty", report.reward_kl_penalty),
         std::pair("rollout_corr/rollout_is_mean", report.rollout_is_mean),
@@ -152,6 +152,7 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
                       {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
                       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
                       {"tandem/rewards_failed", shown.rewards_failed},
+                      {"tandem/groups_kept_by_filter", shown.kept},
                       {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient}};
   line.update(learner_line(report));
   add_optional_figures(report, line);

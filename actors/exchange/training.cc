@@ -13,6 +13,7 @@
 #include "actors/exchange/evaluating.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/run_end.h"
+#include "actors/exchange/run_report.h"
 #include "actors/exchange/step_figures.h"
 #include "actors/exchange/work_totals.h"
 
@@ -71,7 +72,12 @@ std::vector<GroupId> next_batch(const RunView& view, StepId step) {
 void note_batch(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
   std::vector<const GroupFacts*> groups;
   for (const GroupId group : batch) groups.push_back(&turn.facts.flow.entries.at(group));
-  turn.seen.statistics.batch = figures_of_batch(step, groups);
+  const BatchFigures& figures = turn.seen.statistics.batch =
+      figures_of_batch(step, groups, turn.config.filter_groups);
+  // Told when a batch has such groups and the batch before had none.
+  const bool told_before = std::exchange(turn.seen.filter_keeps, figures.kept > 0);
+  if (figures.kept > 0 && !told_before)
+    turn.say(kept_text(turn.view()), messages::EventLevel::kWarning);
 }
 
 void note_trained(Turn& turn, const messages::StepReport& report) {
@@ -95,13 +101,9 @@ void watch_for_collapse(Turn& turn, std::int64_t step, const messages::StepRepor
                                                  .groups = turn.config.budget.groups_per_step,
                                                  .reward_mean = rewards.mean,
                                                  .reward_std = rewards.std,
-                                                 .entropy = report.entropy,
-                                                 .ppo_kl = report.ppo_kl});
+                                                 .entropy = report.entropy.value_or(NAN),
+                                                 .ppo_kl = report.ppo_kl.value_or(NAN)});
   if (collapse) turn.say(text(*collapse), messages::EventLevel::kWarning);
-}
-
-bool falls_due(std::int64_t frequency, std::int64_t step) {
-  return frequency > 0 && step % frequency == 0;
 }
 
 // Carries out the consequences of a step's first commit: figures, the next checkpoint, the next
@@ -122,8 +124,8 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
   const PolicyVersion published = turn.facts.versions.published;
   const bool evaluates = !last && published.value == done && falls_due(turn.config.test_freq, done);
   // An evaluated version may be the best one, and has a checkpoint then.
-  if (last || falls_due(turn.config.save_freq, done) ||
-      (evaluates && !turn.config.keep_best.empty()))
+  if (last || save_is_due(turn.view(), StepId{done}) ||
+      (evaluates && !turn.config.best.key.empty()))
     turn.record(CheckpointAsked{StepId{done}});
   if (last) finish_training(turn);
   if (evaluates) start_evaluation(turn, EvaluationKind::kPeriodic, published);

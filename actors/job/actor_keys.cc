@@ -49,34 +49,8 @@ const Key kActorKeys[] = {
                     "`{ OMP_NUM_THREADS: \"1\" }`."},
 };
 
-constexpr std::string_view kPrefix = "actors.";
-
 }  // namespace
 
 std::span<const Key> actor_keys() { return kActorKeys; }
-
-TablePath table_path(std::string_view path) {
-  if (!path.starts_with(kPrefix)) return {std::string(path), ""};
-  const std::string_view rest = path.substr(kPrefix.size());
-  const std::size_t dot = std::min(rest.find('.'), rest.size());
-  return {std::string(kPrefix) + kAnyActor + std::string(rest.substr(dot)),
-          std::string(rest.substr(0, dot))};
-}
-
-std::string users_path(std::string_view path, const std::string& actor) {
-  const std::string generic = std::string(kPrefix) + kAnyActor;
-  if (!path.starts_with(generic)) return std::string(path);
-  return std::string(kPrefix) + actor + std::string(path.substr(generic.size()));
-}
-
-FieldRef ActorField::field(const Key& key) {
-  if (actor_.empty()) return key.field(job_);
-  entry_.actors[kAnyActor] = job_.actors[actor_];
-  return key.field(entry_);
-}
-
-void ActorField::keep() {
-  if (!actor_.empty()) job_.actors[actor_] = entry_.actors[kAnyActor];
-}
 
 }  // namespace tandem::job

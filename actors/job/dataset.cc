@@ -1,31 +1,28 @@
 // Reads a data set line by line, so that every error can name its line, and gives each line on as
-// text: `answer` and unknown fields go to the reward as they were written. A conversation is the
-// exception: it is rendered here, once, and the line is written anew with the text under the
-// prompt's key, so that the exchange, the rewards and the samples see the prompt that the model
-// sees.
+// text: `answer` and unknown fields go to the reward as they were written. There are two
+// exceptions, in which the line is written anew. A conversation is rendered here, once, and its
+// text stands under the prompt's key, so that the exchange, the rewards and the samples see the
+// prompt that the model sees. And a job may name the fields that it keeps.
 //
 // A data set may have millions of lines. Each is checked whole, as JSON and UTF-8, but only the few
 // named fields become values (scan_object), in strings that are used again for the next line. The
-// values of a whole line are built for conversations, and for the text of an error.
+// values of a whole line are built for these exceptions, and for the text of an error.
 //
 // Files come from users and may be anything. Each bound is checked before memory is taken for what
 // it limits: a reader of lines has a limit (line_reader.h), and the sums of bytes and records are
 // checked per line. Another format is recognised by its head (foreign_input.h) before its first
 // line is parsed.
-//
-// An order is a permutation drawn from a derived seed (DS-1), so that it depends on the seed, the
-// epoch and the size alone and not on earlier draws.
 #include "actors/job/dataset.h"
 
+#include <algorithm>
 #include <array>
-#include <numeric>
 
-#include "actors/job/foreign_input.h"
+#include "actors/data/open_records.h"
+#include "actors/jinja/json_value.h"
+#include "actors/job/conversation.h"
 #include "actors/reward/make_verifier.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
-#include "runtime/base/line_reader.h"
-#include "runtime/base/rng.h"
 
 namespace tandem::job {
 namespace {
@@ -38,10 +35,28 @@ Error bad_line(const std::string& where, std::string message, std::string help) 
 
 const char* type_help(const json& value) { return value.is_null() ? "null" : value.type_name(); }
 
+constexpr std::size_t kFieldsShown = 40;
+
+// The members of `object`, and those of objects right in it by their paths, without nulls.
+std::vector<std::string> paths_of(const json& object) {
+  std::vector<std::string> paths;
+  for (const auto& member : object.items()) {
+    if (member.value().is_null()) continue;
+    if (!member.value().is_object() || member.value().empty()) paths.push_back(member.key());
+    if (!member.value().is_object()) continue;
+    for (const auto& inner : member.value().items())
+      if (!inner.value().is_null()) paths.push_back(member.key() + "." + inner.key());
+  }
+  return paths;
+}
+
 Error missing_field(const std::string& key, const std::string& where, const std::string& line) {
-  const json object = parse_json(line);
+  const std::vector<std::string> paths = paths_of(parse_json(line));
   std::string fields;
-  for (const auto& item : object.items()) fields += (fields.empty() ? "" : ", ") + item.key();
+  for (std::size_t i = 0; i < std::min(paths.size(), kFieldsShown); ++i)
+    fields += (fields.empty() ? "" : ", ") + paths[i];
+  if (paths.size() > kFieldsShown)
+    fields += " and " + std::to_string(paths.size() - kFieldsShown) + " more";
   return bad_line(where, "the line has no `" + key + "`",
                   "its fields are: " + (fields.empty() ? "none" : fields) +
                       "; data.prompt_key, answer_key and completion_key name other ones");
@@ -53,73 +68,121 @@ std::string over_limit(const std::string& line) {
   return over ? ": it is " + *over : "";
 }
 
-constexpr const char* kOneObject = "a data file has one JSON object per line";
+constexpr const char* kOneObject = "a record is one JSON object";
 
 // Where a conversation is looked for if the prompt's key is absent.
 constexpr const char* kMessages = "messages";
 
-Result<model::ChatMessage> parse_message(const json& message, std::size_t number,
-                                         const std::string& where) {
+// Columns by which data sets give a model more than text. A record without a value in them is text.
+constexpr std::array<std::string_view, 7> kBeyondText{"tools", "images", "image", "videos",
+                                                      "video", "audios", "audio"};
+
+// Whether the value of such a column is more than an empty list, object or text.
+bool has_value(const json& column) {
+  return column.is_string() ? !column.get_ref<const std::string&>().empty() : !column.empty();
+}
+
+// Copies the value that `path` names from one object to another, within the same objects.
+void copy_path(const json& from, std::string_view path, json& to) {
+  const json* const value = find_path(from, path);
+  if (!value || value->is_null()) return;
+  if (const auto whole = from.find(path); whole != from.end() && !whole->is_null()) {
+    to[std::string(path)] = *value;
+    return;
+  }
+  const std::size_t dot = path.find('.');
+  const std::string outer(path.substr(0, dot));
+  json& inner = to[outer];
+  if (inner.is_null()) inner = json::object();
+  copy_path(from[outer], path.substr(dot + 1), inner);
+}
+
+// A message as the template gets it. A Jinja template may read further fields, which are texts.
+Result<jinja::Value> parse_message(const json& message, std::size_t number,
+                                   const std::string& where) {
   const std::string at = "message " + std::to_string(number);
   if (!message.is_object())
     return bad_line(where, at + " must be an object, found " + type_help(message),
                     R"(as in {"role": "user", "content": "Hello"})");
-  model::ChatMessage parsed;
   for (const auto& [key, value] : message.items()) {
-    const bool role = key == "role";
-    if (!role && key != "content") {
-      if (value.is_null()) continue;
-      return bad_line(where, at + " has `" + key + "`",
-                      "messages of this version have a role and a text: no tools, no images");
-    }
-    if (!value.is_string())
-      return bad_line(where,
-                      "the " + key + " of " + at + " must be a string, found " + type_help(value),
-                      "messages of this version have a role and a text: no tools, no images");
-    (role ? parsed.role : parsed.content) = value.get<std::string>();
+    const bool known = key == "role" || key == "content";
+    if (value.is_string() || (value.is_null() && !known)) continue;
+    constexpr const char* kHelp =
+        "messages of this version have a role and a text: no tools, no images";
+    if (!known) return bad_line(where, at + " has `" + key + "`", kHelp);
+    return bad_line(
+        where, "the " + key + " of " + at + " must be a string, found " + type_help(value), kHelp);
   }
   if (!message.contains("role") || !message.contains("content"))
     return bad_line(where, at + " has no " + (message.contains("role") ? "content" : "role"), "");
-  return parsed;
+  return jinja::value_of(message);
 }
 
 // Renders the conversations of one data set. The model's template is read when the first
-// conversation needs it: a model without a known template is then no error for data sets of plain
+// conversation needs it: a model without a template is then no error for data sets of plain
 // prompts.
 class ChatRenderer {
  public:
-  explicit ChatRenderer(const ChatSource& source) : source_(source), chat_(source.chosen) {}
+  explicit ChatRenderer(const ChatSource& source) : source_(source), options_(source.options) {}
 
   Result<std::string> text_of(const json& messages, const std::string& where) {
-    if (!chat_) {
-      const auto known = model::read_chat_template(source_.model);
-      if (!known)
-        return Error{
-            ErrorCode::kInvalid,
-            "a conversation at " + where + " needs a chat template: " + known.error().message,
-            known.error().where,
-            "choose one of " + join(chat_template_names()) +
-                " with data.chat_template, or give prompts as text"};
-      chat_ = *known;
-    }
-    std::vector<model::ChatMessage> parsed;
+    if (auto ready = read_format(where); !ready) return ready.error();
+    jinja::Values parsed;
     for (const json& message : messages) {
       auto one = parse_message(message, parsed.size() + 1, where);
       if (!one) return one.error();
       parsed.push_back(*std::move(one));
     }
-    auto text = model::render_chat(*chat_, parsed, source_.options);
-    if (!text) return bad_line(where, text.error().message, "");
-    return text;
+    auto text = format_->render({.messages = jinja::make_list(std::move(parsed))}, options_);
+    if (text) return text;
+    const Error& error = text.error();
+    return bad_line(where, error.message,
+                    error.where.empty() ? "" : "the template says so at " + error.where);
   }
 
-  // Known once text_of() has succeeded.
-  const std::optional<model::ChatTemplate>& chat() const { return chat_; }
+  // Null before text_of() has succeeded.
+  const std::shared_ptr<const model::ChatFormat>& format() const { return format_; }
 
  private:
+  Result<void> read_format(const std::string& where) {
+    if (format_) return {};
+    const auto kwargs = jinja::parse_json_value(source_.kwargs);
+    if (!kwargs)
+      return Error{ErrorCode::kInvalid, "`data.chat_template_kwargs`: " + kwargs.error().message,
+                   where, ""};
+    for (const auto& [key, value] : kwargs->as_dict().items())
+      options_.kwargs.emplace_back(key.text(), value);
+    auto format = model::ChatFormat::read(source_.model, source_.chosen);
+    if (!format)
+      return Error{
+          ErrorCode::kInvalid,
+          "a conversation at " + where + " needs a chat template: " + format.error().message,
+          format.error().where,
+          (format.error().help.empty() ? "" : format.error().help + "; ") +
+              "data.chat_template names another one: the path of a .jinja file, or one of " +
+              join(spellings<model::ChatTemplate>())};
+    format_ = std::make_shared<const model::ChatFormat>(*std::move(format));
+    return {};
+  }
+
   const ChatSource& source_;
-  std::optional<model::ChatTemplate> chat_;
+  model::ChatFormatOptions options_;
+  std::shared_ptr<const model::ChatFormat> format_;
 };
+
+// The name of a file up to its first dot, without the number of a shard: "train" of
+// "train-00000-of-00002.parquet".
+std::string short_name(const std::filesystem::path& path) {
+  std::string name = path.filename();
+  name.resize(std::min(name.size(), name.find('.')));
+  const auto digits = [&name](std::size_t from, std::size_t to) {
+    return to > from && name.find_first_not_of("0123456789", from) >= to;
+  };
+  const std::size_t of = name.rfind("-of-"), dash = of == name.npos ? of : name.rfind('-', of - 1);
+  if (of == name.npos || of == 0 || dash == name.npos || dash == 0) return name;
+  if (digits(dash + 1, of) && digits(of + 4, name.size())) name.resize(dash);
+  return name;
+}
 
 // Reads the lines of one data set, and knows what all of its files have in common.
 class DatasetReader {
@@ -133,7 +196,10 @@ class DatasetReader {
         chat_(keys.chat),
         fields_{JsonField{.key = keys.prompt}, JsonField{.key = kMessages},
                 JsonField{.key = keys.completion}, JsonField{.key = keys.data_source},
-                JsonField{.key = keys.answer}} {}
+                JsonField{.key = keys.answer}} {
+    for (std::size_t i = 0; i < kBeyondText.size(); ++i)
+      fields_[kOwnFields + i].key = kBeyondText[i];
+  }
 
   void expect(std::uint64_t bytes) { progress_.bytes_total += bytes; }
   Result<void> read(const std::filesystem::path& path);
@@ -143,8 +209,10 @@ class DatasetReader {
 
   // Parses record_.json into the other members of record_.
   Result<void> parse();
+  Result<void> refuse_beyond_text() const;
   Result<void> parse_prompt();
   Result<void> parse_conversation();
+  void keep_named_fields();
   // The text of a field; nothing if the line has none, an error if it is not a string.
   Result<void> parse_text(const JsonField& field, std::optional<std::string>& text) const;
   Result<void> count_in();
@@ -154,7 +222,9 @@ class DatasetReader {
   const TakeRecord& take_;
   const TellReading& tell_;
   ChatRenderer chat_;
-  std::array<JsonField, 5> fields_;  // in the order of the constructor
+  static constexpr std::size_t kOwnFields = 5;
+  // Those of the constructor's list, then those of kBeyondText.
+  std::array<JsonField, kOwnFields + kBeyondText.size()> fields_;
   const JsonField &prompt_ = fields_[0], &messages_ = fields_[1], &completion_ = fields_[2],
                   &data_source_ = fields_[3], &answer_ = fields_[4];
   Record record_;  // the record of the present line
@@ -178,17 +248,20 @@ Result<void> DatasetReader::parse_text(const JsonField& field,
 // The line is written anew in the form that is kept (dataset.h).
 Result<void> DatasetReader::parse_conversation() {
   json object = parse_json(record_.json);
-  const std::string key = prompt_.type == Type::array ? keys_.prompt : kMessages;
-  json messages = std::move(object[key]);
-  auto text = chat_.text_of(messages, record_.where);
+  const bool is_text = prompt_.type == Type::string;
+  const bool is_prompt = is_text || prompt_.type == Type::array;
+  const json* const given = find_path(object, is_prompt ? keys_.prompt : kMessages);
+  auto messages = plain_messages(is_text ? conversation_of(prompt_.text) : *given,
+                                 keys_.system_prompt, record_.where);
+  if (!messages) return messages.error();
+  auto text = chat_.text_of(*messages, record_.where);
   if (!text) return text.error();
   // A line that has a prompt and a list of messages beside it keeps that list.
-  if (key == kMessages || messages_.type == Type::discarded)
-    object[kMessages] = std::move(messages);
-  object[keys_.prompt] = *text;
+  if (!is_prompt || messages_.type == Type::discarded) object[kMessages] = *std::move(messages);
+  set_path(object, keys_.prompt, *text);
   record_.json = dump_json(object);
   record_.prompt = *std::move(text);
-  record_.chat = chat_.chat();
+  record_.chat = chat_.format();
   return {};
 }
 
@@ -197,10 +270,43 @@ Result<void> DatasetReader::parse_prompt() {
   const bool absent = prompt_.type == Type::discarded;
   if ((absent ? messages_ : prompt_).type == Type::array) return parse_conversation();
   if (absent) return missing_field(keys_.prompt, record_.where, record_.json);
+  if (prompt_.type == Type::string && keys_.prompt_is == PromptIs::kChat)
+    return parse_conversation();
   std::optional<std::string> text;
   if (auto parsed = parse_text(prompt_, text); !parsed) return parsed;
+  if (keys_.system_prompt)
+    return bad_line(
+        record_.where,
+        "`data.system_prompt` is for conversations, and `" + keys_.prompt + "` is a text",
+        "data.prompt_is: chat makes the message of a user of each text");
   record_.prompt = *std::move(text);
   return {};
+}
+
+// A model that never sees an image would be trained to answer without it.
+Result<void> DatasetReader::refuse_beyond_text() const {
+  for (std::size_t i = kOwnFields; i < fields_.size(); ++i) {
+    const std::string_view key = fields_[i].key;
+    if (fields_[i].type == Type::discarded) continue;
+    if (keys_.extra && std::ranges::count(*keys_.extra, key) > 0) continue;
+    if (const json object = parse_json(record_.json); has_value(object.at(key)))
+      return bad_line(
+          record_.where,
+          "the line has `" + std::string(key) + "`, and models of this version get text alone",
+          "leave the field out; or, where it is for the reward, name it in "
+          "data.extra_keys with all others that the reward reads");
+  }
+  return {};
+}
+
+void DatasetReader::keep_named_fields() {
+  const json object = parse_json(record_.json);
+  json kept = json::object();
+  for (const std::string* key : {&keys_.prompt, &keys_.answer, &keys_.data_source})
+    copy_path(object, *key, kept);
+  if (record_.chat) copy_path(object, kMessages, kept);
+  for (const std::string& key : *keys_.extra) copy_path(object, key, kept);
+  record_.json = dump_json(kept);
 }
 
 Result<void> DatasetReader::parse() {
@@ -214,6 +320,7 @@ Result<void> DatasetReader::parse() {
   // Tables that are written as JSON have a null where a record has no value.
   for (JsonField& field : fields_)
     if (field.type == Type::null) field.type = Type::discarded;
+  if (auto refused = refuse_beyond_text(); !refused) return refused;
   if (auto parsed = parse_prompt(); !parsed) return parsed;
   // A completion of another type matters only where one is needed.
   const auto completion = parse_text(completion_, record_.completion);
@@ -224,6 +331,8 @@ Result<void> DatasetReader::parse() {
   if (auto parsed = parse_text(data_source_, record_.data_source); !parsed) return parsed;
   if (needs_ == RecordNeeds::kAnswer && answer_.type == Type::discarded)
     return missing_field(keys_.answer, record_.where, record_.json);
+  // Of a warm start nothing but texts is kept.
+  if (keys_.extra && needs_ != RecordNeeds::kCompletion) keep_named_fields();
   return {};
 }
 
@@ -238,66 +347,58 @@ Result<void> DatasetReader::count_in() {
 }
 
 Result<void> DatasetReader::read(const std::filesystem::path& path) {
-  auto lines = LineReader::open(path, kRecordBytesMax);
-  if (!lines)
-    return Error{ErrorCode::kFailed, "cannot read the data file: " + cause_of(lines.error()),
-                 path.string(), lines.error().help};
-  if (auto foreign = foreign_data_error(path)) return *foreign;
+  const auto opened = data::open_records(path, kRecordBytesMax);
+  if (!opened) return opened.error();
+  data::RecordSource& source = **opened;
   const std::uint64_t before = progress_.records, bytes_before = progress_.bytes;
   progress_.file = path;
+  record_.file = short_name(path);
   for (;;) {
-    const auto line = lines->next();
-    if (!line) {
-      Error error = line.error();
-      if (error.help.empty()) error.help = kOneObject;
-      return error;
-    }
-    if (!*line) break;
-    if (tell_ && lines->number() % kLinesPerNotice == 0) {
-      progress_.bytes = bytes_before + lines->bytes_read();
+    const auto text = source.next();
+    if (!text) return text.error();
+    if (!*text) break;
+    if (tell_ && (progress_.records - before + 1) % kLinesPerNotice == 0) {
+      progress_.bytes = bytes_before + source.bytes_read();
       tell_(progress_);
     }
-    std::string_view text = **line;
-    // Files of Windows end their lines with CR LF.
-    if (text.ends_with('\r')) text.remove_suffix(1);
-    if (text.find_first_not_of(" \t") == text.npos) continue;
-    record_.json = text;
-    record_.where.assign(path.native()).append(":").append(std::to_string(lines->number()));
+    record_.json = **text;
+    record_.where = source.place();
     if (auto counted = count_in(); !counted) return counted;
     if (auto parsed = parse(); !parsed) return parsed;
     if (auto taken = take_(record_); !taken) return taken;
   }
-  progress_.bytes = bytes_before + lines->bytes_read();
+  progress_.bytes = bytes_before + source.bytes_read();
   if (progress_.records == before)
-    return bad_line(path.string(), "the data file holds no records", "one JSON object per line");
+    return bad_line(path.string(), "the data file holds no records", "name a file that has some");
   return {};
-}
-
-std::vector<std::uint32_t> shuffled(std::uint64_t seed, std::uint32_t size) {
-  std::vector<std::uint32_t> order(size);
-  std::iota(order.begin(), order.end(), 0u);
-  Rng rng(seed);
-  shuffle(std::span(order), rng);
-  return order;
 }
 
 }  // namespace
 
 DatasetKeys dataset_keys(const JobSpec& job) {
   const DataSpec& data = job.data;
-  DatasetKeys keys{
-      .prompt = data.prompt_key,
-      .answer = data.answer_key,
-      .completion = data.completion_key,
-      .data_source = data.data_source_key,
-      .chat = {.model = job.model.path,
-               .chosen = data.chat_template,
-               .options = {.enable_thinking = data.enable_thinking, .date = data.chat_date}}};
+  DatasetKeys keys{.prompt = data.prompt_key,
+                   .answer = data.answer_key,
+                   .completion = data.completion_key,
+                   .data_source = data.data_source_key,
+                   .chat = {.model = job.model.path,
+                            .chosen = data.chat_template.text,
+                            .kwargs = data.chat_template_kwargs.text},
+                   .prompt_is = data.prompt_is,
+                   .system_prompt = data.system_prompt,
+                   .extra = data.extra_keys};
+  keys.chat.options.enable_thinking = data.enable_thinking;
+  keys.chat.options.date = data.chat_date;
   return keys;
 }
 
 RecordNeeds needs_of_prompts(const JobSpec& job) {
-  const bool compares = reward::needs_answer(job.reward.type, job.reward.pattern.value_or(""));
+  // A part for some sources alone does not say what other records need.
+  bool compares = false;
+  for (const NamedReward& reward : rewards_of(job.reward))
+    compares =
+        compares || (reward.spec->sources.empty() &&
+                     reward::needs_answer(reward.spec->type, reward.spec->pattern.value_or("")));
   return compares ? RecordNeeds::kAnswer : RecordNeeds::kPrompt;
 }
 
@@ -323,14 +424,6 @@ Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path
   };
   if (auto read = read_dataset(files, keys, needs, keep); !read) return read.error();
   return records;
-}
-
-std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::uint32_t size,
-                                       bool shuffle) {
-  if (shuffle) return shuffled(derive_seed(derive_seed(seed, "epoch"), {epoch}), size);
-  std::vector<std::uint32_t> order(size);
-  std::iota(order.begin(), order.end(), 0u);
-  return order;
 }
 
 }  // namespace tandem::job

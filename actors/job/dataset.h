@@ -1,23 +1,24 @@
-// JSONL files of prompts, read line by line, and the order in which a job visits them. One JSON
-// object per line; blank lines are skipped. The whole record is kept as text: `answer` and every
-// other field reach the reward untouched. Knows nothing of tokens.
+// Data files of prompts, read record by record; their formats are in actors/data, and each record
+// is one JSON object. It is kept as text: `answer` and every other field reach the reward
+// untouched, unless the job names the few that it keeps. Knows nothing of tokens; the order in
+// which a job visits the records is in prompt_order.h.
 //
 // A line's prompt is a text, or a conversation: a list of messages under the prompt's key, or under
 // `messages` where that is absent. A conversation is rendered here, by the model's chat template;
-// the record that is kept has the text under the prompt's key, and the list under `messages`.
-//
-//   DS-1  The order of an epoch is a pure function of (seed, epoch, size) and a permutation.
+// the record that is kept has the text under the prompt's key, and the list under `messages`. A key
+// may lead into objects by dots (find_path() in runtime/base/json.h). A null is as absent.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/job/job_spec.h"
-#include "actors/model/chat_template.h"
+#include "actors/model/chat_format.h"
 #include "runtime/base/result.h"
 
 namespace tandem::job {
@@ -31,28 +32,34 @@ struct Record {
   std::optional<std::string> completion;   // the text that a warm start trains on
   std::optional<std::string> data_source;  // the data set that the line is from
   // The template by which the prompt was rendered; absent where the prompt was a text.
-  std::optional<model::ChatTemplate> chat;
-  std::string json;   // the whole line; of a conversation see above
+  std::shared_ptr<const model::ChatFormat> chat;
+  std::string json;   // what is kept of the line, see above
   std::string where;  // "train.jsonl:17", for errors
+  std::string file;   // the file's name up to its first dot, and without a shard's number: "train"
 };
 
 // The field that a line must have beside its prompt; a line without it is an error.
 enum class RecordNeeds { kPrompt, kAnswer, kCompletion };
 
-// Where the chat template of a data set comes from.
+// Where the chat template of a data set comes from. It is read when the first conversation is met.
 struct ChatSource {
-  std::filesystem::path model;                // read when the first conversation is met
-  std::optional<model::ChatTemplate> chosen;  // by the job, instead of the model's own
-  model::ChatOptions options;
+  std::filesystem::path model;
+  std::string chosen = "auto";  // as model::ChatFormat::read() takes it
+  model::ChatFormatOptions options;
+  std::string kwargs = "{}";  // a JSON object, added to those of `options`
 };
 
-// The names of the fields in a line.
+// The names of the fields in a line, each a member or a path by dots, and what becomes of them.
 struct DatasetKeys {
   std::string prompt = "prompt";
   std::string answer = "answer";
   std::string completion = "completion";
   std::string data_source = "data_source";
   ChatSource chat;
+  PromptIs prompt_is = PromptIs::kText;
+  std::optional<std::string> system_prompt = {};  // the first message of a conversation without one
+  // The fields that are kept beside those above; nullopt: all.
+  std::optional<std::vector<std::string>> extra = {};
 };
 
 // The fields that the lines of prompts must have: an answer only where the reward compares with
@@ -74,9 +81,10 @@ inline constexpr std::uint64_t kLinesPerNotice = 1 << 14;
 
 // Gives the records of `files` to `take` in file order, at least one per file, and holds one at a
 // time; `take` must not keep the reference. Stops at the first error, of reading or of `take`:
-// kInvalid with "file:line" for a line that is not an object with the needed fields, for a line
-// above kRecordBytesMax, and where a bound of the data set is passed; kFailed for a file that
-// cannot be read or is no regular one.
+// kInvalid with "file:line" for a line that is not an object with the needed fields, for one with
+// tools, images, videos or audio, which no model here can use (unless DatasetKeys::extra names
+// them), for a line above kRecordBytesMax, and where a bound of the data set is passed; kFailed for
+// a file that cannot be read or is no regular one.
 using TakeRecord = std::function<Result<void>(const Record&)>;
 Result<void> read_dataset(const std::vector<std::filesystem::path>& files, const DatasetKeys& keys,
                           RecordNeeds needs, const TakeRecord& take, const TellReading& tell = {});
@@ -85,9 +93,5 @@ Result<void> read_dataset(const std::vector<std::filesystem::path>& files, const
 // are evaluated.
 Result<std::vector<Record>> load_dataset(const std::vector<std::filesystem::path>& files,
                                          const DatasetKeys& keys, RecordNeeds needs);
-
-// Indices 0 … size-1 in the order of `epoch`; shuffle false gives file order. DS-1.
-std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::uint32_t size,
-                                       bool shuffle);
 
 }  // namespace tandem::job

@@ -1,6 +1,5 @@
-// Inputs that belong to other systems, recognised so that the error can say how to convert them: a
-// Hub id where a model directory belongs, and other formats where a data file belongs. Reads at
-// most the head of a file, and downloads or converts nothing.
+// Names that belong to other systems, recognised so that the error can say what to do: a Hub id
+// where a folder or a file belongs. Downloads nothing.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +15,5 @@ namespace tandem::job {
 // in the job file.
 std::optional<Error> hub_id_error(const std::filesystem::path& path,
                                   const std::filesystem::path& base, const std::string& where);
-
-// Why `file` cannot be JSON lines: it is parquet, safetensors, an archive or another binary file,
-// one JSON array, or CSV by its name; with a command that converts it, where one is known. nullopt
-// where its head may be JSON lines, and where it cannot be read, which the caller reports.
-std::optional<Error> foreign_data_error(const std::filesystem::path& file);
 
 }  // namespace tandem::job

@@ -1,14 +1,15 @@
 #include "actors/job/job_files.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
-#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/job/foreign_input.h"
+#include "actors/model/model_directory.h"
 #include "runtime/base/file.h"
+#include "runtime/base/text.h"
+#include "runtime/node/find_program.h"
 
 namespace tandem::job {
 namespace {
@@ -42,28 +43,29 @@ struct FileCheck {
         return faults.add(at, hub->message, hub->help);
     std::error_code ignored;
     if (readable(folder / "config.json", "model.path") || fs::is_directory(folder, ignored))
-      readable(folder / "tokenizer.json", "model.path");
+      // Another form of a tokenizer is refused by its reader, which knows a remedy.
+      if (!model::other_tokenizer(folder)) readable(folder / "tokenizer.json", "model.path");
   }
 
-  // Looks for the program: a name with a slash is a path, any other one is searched in `path`,
-  // which may be null.
+  // `path` is the PATH in which a name without a slash is searched; it may be null.
   void program(const std::string& name, const char* path, const std::string& key) const {
-    std::vector<fs::path> candidates;
+    if (node::find_program(name, path)) return;
     const bool is_path = name.find('/') != std::string::npos;
-    if (is_path) {
-      candidates.emplace_back(name);
-    } else {
-      std::istringstream folders(path ? path : "/usr/bin:/bin");
-      for (std::string folder; std::getline(folders, folder, ':');)
-        candidates.push_back(fs::path(folder) / name);
-    }
-    for (const fs::path& candidate : candidates)
-      if (std::error_code ignored;
-          fs::is_regular_file(candidate, ignored) && ::access(candidate.c_str(), X_OK) == 0)
-        return;
     faults.add(
         position_of(key), "cannot run `" + name + "`, named by `" + key + "`",
         is_path ? "the file must exist and be executable (chmod +x)" : "no such program in PATH");
+  }
+
+  // The program of a reward is searched in the PATH of its env, if that has one.
+  void reward(const NamedReward& reward) const {
+    const RewardPartSpec& spec = *reward.spec;
+    const auto given = spec.env.find("PATH");
+    const char* const path = given == spec.env.end() ? std::getenv("PATH") : given->second.c_str();
+    if (spec.command) program(spec.command->front(), path, reward.path + ".command");
+    if (!spec.function) return;
+    program(spec.python.text, path, reward.path + ".python");
+    const std::string file = spec.function->text.substr(0, spec.function->text.rfind(':'));
+    if (file.ends_with(".py")) readable(file, reward.path + ".function");
   }
 };
 
@@ -76,15 +78,34 @@ void check_files(const JobSpec& job, std::span<const fs::path> bases, const Posi
     check.program(actor.command->front(), std::getenv("PATH"), "actors." + name + ".command");
   if (!trains(job)) return;
   check.model(job.model.path, bases);
+  if (job.data.system_prompt_file)
+    check.readable(*job.data.system_prompt_file, "data.system_prompt_file");
   check.all_readable(job.data.train_files, "data.train_files");
   check.all_readable(job.data.val_files, "data.val_files");
   if (job.warm_start) check.all_readable(job.warm_start->train_files, "warm_start.train_files");
-  if (!job.reward.command) return;
-  // The program of a reward is searched in the PATH of reward.env, if that has one.
-  const auto given = job.reward.env.find("PATH");
-  check.program(job.reward.command->front(),
-                given == job.reward.env.end() ? std::getenv("PATH") : given->second.c_str(),
-                "reward.command");
+  for (const NamedReward& reward : rewards_of(job.reward)) check.reward(reward);
+}
+
+void take_system_prompt(JobSpec& job, const PositionOf& position_of, JobFaults& faults) {
+  if (!job.data.system_prompt_file) return;
+  const fs::path file = *std::exchange(job.data.system_prompt_file, std::nullopt);
+  const auto refuse = [&](std::string message, std::string help) {
+    faults.add(position_of("data.system_prompt_file"), std::move(message), std::move(help));
+  };
+  auto text = read_file(file, kSystemPromptBytesMax);
+  if (!text)
+    return refuse("cannot read " + file.string() +
+                      ", named by `data.system_prompt_file`: " + cause_of(text.error()),
+                  text.error().help);
+  if (text->ends_with('\n')) text->pop_back();
+  if (text->ends_with('\r')) text->pop_back();
+  if (text->empty())
+    return refuse(file.string() + ", named by `data.system_prompt_file`, is empty",
+                  "write the system prompt into it, or leave the key out");
+  if (valid_utf8(*text) != *text || text->find('\0') != text->npos)
+    return refuse(file.string() + ", named by `data.system_prompt_file`, is not UTF-8 text",
+                  "save it as UTF-8");
+  job.data.system_prompt = *std::move(text);
 }
 
 }  // namespace tandem::job

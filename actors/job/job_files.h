@@ -1,6 +1,6 @@
 // The files and programs that a job names: they are looked for before anything starts, and all that
-// are missing or cannot be read are told in one answer. No file is read here; dataset.h and
-// job_inputs.h do that.
+// are missing or cannot be read are told in one answer. Only a text that belongs into the job is
+// read here; dataset.h and job_inputs.h read the others.
 #pragma once
 
 #include <filesystem>
@@ -20,5 +20,12 @@ using PositionOf = std::function<SourcePosition(std::string_view key)>;
 // may have been written as the id of a model on a hub.
 void check_files(const JobSpec& job, std::span<const std::filesystem::path> bases,
                  const PositionOf& position_of, JobFaults& faults);
+
+inline constexpr std::size_t kSystemPromptBytesMax = 64 << 10;
+
+// Puts the text of data.system_prompt_file into data.system_prompt, without a new line at its end,
+// so that the job is the same wherever and whenever it is read again. A file that is empty, too
+// long or no UTF-8 is a fault.
+void take_system_prompt(JobSpec& job, const PositionOf& position_of, JobFaults& faults);
 
 }  // namespace tandem::job

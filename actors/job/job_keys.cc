@@ -12,6 +12,7 @@
 #include <iterator>
 #include <vector>
 
+#include "actors/job/dataset.h"
 #include "actors/job/job_table.h"
 #include "actors/job/key_fields.h"
 
@@ -45,7 +46,13 @@ const Key kKeys[] = {
     {.path = "tensorboard",
      .field = [](J& j) { return slot(j.tensorboard); },
      .description = "The run directory has a folder `tensorboard` with event files of the scalars "
-                    "of metrics.jsonl, for `tensorboard --logdir`; false: none are written."},
+                    "of metrics.jsonl, for `tensorboard --logdir`; false: none are written, as "
+                    "without it in `trackers`."},
+    {.path = "trackers",
+     .field = [](J& j) { return slot(j.trackers); },
+     .description = "Which files the run directory has besides for other programs: `tensorboard`, "
+                    "and `wandb`, a folder of that name with an offline run of Weights & Biases, "
+                    "for `wandb sync`; []: none. Nothing is sent to anybody."},
 
     // Section `model`.
     {.path = "model.path",
@@ -72,18 +79,24 @@ const Key kKeys[] = {
     // Section `data`.
     {.path = "data.train_files",
      .field = [](J& j) { return slot(j.data.train_files); },
-     .description = "JSONL files of prompts, one object per line.",
+     .description =
+         "Files of prompts: JSON lines, a JSON array, CSV or parquet. An entry may also be a "
+         "pattern (`data/*.jsonl`) or a folder, of which the train split is taken.",
      .presence = Presence::kRequired},
     {.path = "data.val_files",
      .field = [](J& j) { return slot(j.data.val_files); },
-     .description = "JSONL files of held-out prompts for evaluation; empty: no evaluation."},
+     .description =
+         "Files of held-out prompts for evaluation, as in `data.train_files`; of a folder the "
+         "validation or test split is taken. Empty: no evaluation."},
     {.path = "data.prompt_key",
      .field = [](J& j) { return slot(j.data.prompt_key); },
      .description = "The field of a line that holds the prompt: a text, or a list of messages; "
-                    "where it is absent `messages` is looked at."},
+                    "where it is absent `messages` is looked at. In this name and the next four a "
+                    "dot leads into an object, unless a field has the dot in its name."},
     {.path = "data.answer_key",
      .field = [](J& j) { return slot(j.data.answer_key); },
-     .description = "The field that holds the answer; any JSON, it reaches the reward untouched."},
+     .description = "The field that holds the answer; any JSON, it reaches the reward untouched. "
+                    "Of verl's files it is `reward_model.ground_truth`."},
     {.path = "data.completion_key",
      .field = [](J& j) { return slot(j.data.completion_key); },
      .description = "The field of a warm-start line that holds what to say."},
@@ -91,19 +104,47 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.data.data_source_key); },
      .description = "The field that holds the name of the data set a line is from, a string: "
                     "evaluations have means for each name too. A line may have none."},
+    {.path = "data.extra_keys",
+     .field = [](J& j) { return slot(j.data.extra_keys); },
+     .description = "The fields of a line that are kept for the reward, in memory too, beside the "
+                    "prompt, the answer, the data source and a conversation's `messages`; null: "
+                    "all fields."},
+    {.path = "data.prompt_is",
+     .field = [](J& j) { return slot(j.data.prompt_is); },
+     .description = "What a prompt that is a text is: `text`, the prompt itself; `chat`, the "
+                    "message of a user, of which the chat template makes the prompt. A list of "
+                    "messages is a conversation with both."},
+    {.path = "data.system_prompt",
+     .field = [](J& j) { return slot(j.data.system_prompt); },
+     .description = "The system message of each conversation that has none. A prompt that is a "
+                    "text needs `prompt_is: chat`."},
+    {.path = "data.system_prompt_file",
+     .field = [](J& j) { return slot(j.data.system_prompt_file); },
+     .description =
+         "A file with the text of `system_prompt`, at most 64 KiB; a new line at its end "
+         "does not count. The run's job.yaml has the text in place of the file."},
     {.path = "data.chat_template",
-     .field = [](J& j) { return chat_slot(j.data.chat_template); },
-     .description = "How a line's messages become a prompt; auto: by the model's own template, "
-                    "which is known by its text."},
+     .field = [](J& j) { return slot(j.data.chat_template); },
+     .description =
+         "How a line's messages become a prompt. auto: by the model's own template; or "
+         "the name of another one of its directory; the path of a .jinja file; or one of "
+         "smollm2, qwen2.5, qwen3, qwen3-instruct, llama3, llama3.1."},
+    {.path = "data.chat_template_kwargs",
+     .field = [](J& j) { return slot(j.data.chat_template_kwargs); },
+     .description = "Further variables of a Jinja template, as keyword arguments of transformers' "
+                    "`apply_chat_template` are."},
     {.path = "data.enable_thinking",
      .field = [](J& j) { return slot(j.data.enable_thinking); },
-     .description = "Under `qwen3`; false: a prompt ends with an empty <think> block."},
+     .description = "false: a template that knows `enable_thinking` gets it as false, as Qwen3's, "
+                    "whose prompts then end with an empty <think> block."},
     {.path = "data.chat_date",
      .field = [](J& j) { return slot(j.data.chat_date); },
-     .description = "Under `llama3.1`: the date that the system message tells."},
+     .description = "The date that a template tells: its `date_string`, and the day of "
+                    "`strftime_now`."},
     {.path = "data.max_prompt_length",
      .field = [](J& j) { return slot(j.data.max_prompt_length); },
-     .description = "Longer prompts are discarded with the reason `prompt_too_long`.",
+     .description = "Longer prompts are discarded with the reason `prompt_too_long`, unless "
+                    "`truncation` or `filter_overlong_prompts` says otherwise.",
      .range = between(1, kTokensMax),
      .unit = "tokens"},
     {.path = "data.max_response_length",
@@ -125,7 +166,8 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.data.total_epochs); },
      .description = "How often training visits each prompt, in place of "
                     "`learner.total_training_steps`, which the size of the data decides then; the "
-                    "run's job.yaml has the steps. A batch that is not full is left out.",
+                    "run's job.yaml has the steps. A batch that is not full is left out. With "
+                    "`mixture` an epoch is as many prompts as its data sets have together.",
      .range = between(1, 1e6),
      .unit = "epochs"},
     {.path = "data.filter_overlong_prompts",
@@ -133,17 +175,44 @@ const Key kKeys[] = {
      .description = "Prompts longer than `max_prompt_length` are counted, told and left out when "
                     "the data are read, also those of evaluations; false: they are discarded in "
                     "each epoch, and fail in each evaluation."},
+    {.path = "data.truncation",
+     .field = [](J& j) { return slot(j.data.truncation); },
+     .description = "What becomes of prompts longer than `max_prompt_length`. `discard`: they are "
+                    "not generated; `error`: the job is refused before it starts; `left`, `right` "
+                    "and `middle`: the tokens at that side are cut off. The reward gets the whole "
+                    "text."},
+    {.path = "data.max_samples",
+     .field = [](J& j) { return slot(j.data.max_samples); },
+     .description = "So many prompts of `train_files` are used, drawn by the seed; with `shuffle: "
+                    "false` the first ones. Long prompts are left out afterwards. null: all.",
+     .range = between(1, static_cast<double>(kDatasetRecordsMax)),
+     .unit = "prompts"},
+    {.path = "data.max_val_samples",
+     .field = [](J& j) { return slot(j.data.max_val_samples); },
+     .description = "The same for `val_files`, which every evaluation then visits in file order.",
+     .range = between(1, static_cast<double>(kDatasetRecordsMax)),
+     .unit = "prompts"},
+    {.path = "data.mixture",
+     .field = [](J& j) { return slot(j.data.mixture); },
+     .description = "How often each data set comes, as a map of weights by `data_source`, as in "
+                    "{gsm8k: 0.7, math: 0.3}: batches have these shares. A line without a data "
+                    "source is of the data set that its file's name says, up to the first dot and "
+                    "without a shard's number. "
+                    "Each data set needs a weight; 0 leaves it out. Empty: no weights.",
+     .range = between(0, 1e9)},
 
     // Section `warm_start`, which may be left out: a field of it is there only while the section
     // is.
     {.path = "warm_start.train_files",
      .field = [](J& j) { return slot(j.warm_start->train_files); },
-     .description = "JSONL files of prompts with completions. A tenth is held out for `until`.",
+     .description =
+         "Files of prompts with completions, as in `data.train_files`. A tenth is held out for "
+         "`until`.",
      .presence = Presence::kRequired},
     {.path = "warm_start.lr",
      .field = [](J& j) { return slot(j.warm_start->lr); },
      .description = "Learning rate of the warm start.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "warm_start.lr_warmup_steps",
      .field = [](J& j) { return slot(j.warm_start->lr_warmup_steps); },
      .description = "Steps over which the rate rises linearly to `lr`, where it then stays.",
@@ -152,11 +221,11 @@ const Key kKeys[] = {
     {.path = "warm_start.betas",
      .field = [](J& j) { return slot(j.warm_start->betas); },
      .description = "AdamW's decay rates of the first and second moment in the warm start.",
-     .range = {.min = 0, .max = 1, .max_open = true}},
+     .range = as_float(below(0, 1))},
     {.path = "warm_start.weight_decay",
      .field = [](J& j) { return slot(j.warm_start->weight_decay); },
      .description = "Decoupled weight decay in the warm start.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "warm_start.grad_clip",
      .field = [](J& j) { return slot(j.warm_start->grad_clip); },
      .description = "The norm to which the warm start clips its gradient; 0: off.",
@@ -204,6 +273,26 @@ const Key kKeys[] = {
                     "prompts; `all`: each of them. The file ends at 64 MiB.",
      .range = between(0, 1e9),
      .unit = "completions"},
+
+    {.path = "tracking.project",
+     .field = [](J& j) { return slot(j.tracking.project); },
+     .description = "The project in Weights & Biases; null: the tracker's default."},
+    {.path = "tracking.entity",
+     .field = [](J& j) { return slot(j.tracking.entity); },
+     .description = "The user or team in Weights & Biases; null: the tracker's default."},
+    {.path = "tracking.run_name",
+     .field = [](J& j) { return slot(j.tracking.run_name); },
+     .description = "What the run is called there; null: its id, such as `arithmetic-grpo-1`."},
+    {.path = "tracking.group",
+     .field = [](J& j) { return slot(j.tracking.group); },
+     .description = "Runs of one group belong together, as those of one sweep: `tandem get runs "
+                    "--group`, and the page draws their mean."},
+    {.path = "tracking.tags",
+     .field = [](J& j) { return slot(j.tracking.tags); },
+     .description = "Words by which runs are found again: `tandem get runs --tag`."},
+    {.path = "tracking.notes",
+     .field = [](J& j) { return slot(j.tracking.notes); },
+     .description = "A text about the run, for people."},
 
     // Section `async`. The aliases are the names of other systems for the same number.
     {.path = "async.max_staleness",
@@ -283,8 +372,16 @@ const Section kSections[] = {
     {"rollout", "The engines that generate and how they sample."},
     {"eval", "How `data.val_files` are evaluated; `learner.test_freq` says how often."},
     {"reward", "What scores a completion."},
-    {"reward.limits", "What the program of type `command` may take; null: no limit."},
+    {"reward.limits", "What the program of type `command` or `python` may take; null: no limit."},
+    {"reward.parts",
+     "Several verifiers, whose sum is the reward: `reward: [{ name: right, type: math, weight: 2 "
+     "}, "
+     "…]`, or a map by name here. A part has the keys of `reward` but `replicas` and `on_failure`; "
+     "those of `reward` itself say how the sum is paid, and no more. Each part is a metric.",
+     [](J& j, bool there) { there ? void() : j.reward.parts.clear(); },
+     [](const J& j) { return !j.reward.parts.empty(); }},
     {"samples", "How many prompts and completions are kept for people, in samples.jsonl."},
+    {"tracking", "How the run appears in trackers and lists of runs."},
     {"learner", "Training steps, checkpoints and evaluation."},
     {"learner.optimizer", "AdamW and its schedule."},
     {"algorithm", "Advantages and the loss."},

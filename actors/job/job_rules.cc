@@ -13,15 +13,21 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <tuple>
 
 #include "actors/job/key_fields.h"
 #include "actors/job/print_job.h"
+#include "actors/job/prompt_order.h"
+#include "runtime/base/text.h"
 #include "scheduler/fleet/staleness.h"
 
 namespace tandem::job {
 namespace {
 
 constexpr std::size_t kNameCharsMax = 63;
+constexpr std::int64_t kLabelBytesMax = 128;  // wandb's limit of names
+constexpr std::int64_t kTagsMax = 64;
 constexpr std::int64_t kPositionsPerChunk = 16;  // a chunk of attention's sums (AT-1)
 
 using Violations = std::vector<Violation>;
@@ -42,7 +48,36 @@ void name_rule(const JobSpec& job, Violations& broken) {
                         std::to_string(kNameCharsMax) + " characters"});
 }
 
+// Shares are whole parts of kMixtureParts; a smaller one than this would be rounded by much.
+constexpr double kMixtureShareMin = 1e-4;
+
+void mixture_rules(const DataSpec& data, Violations& broken) {
+  if (data.mixture.empty()) return;
+  const auto refuse = [&](std::string message, std::string help) {
+    broken.push_back({"data.mixture", std::move(message), std::move(help)});
+  };
+  if (data.mixture.size() > kMixtureSourcesMax)
+    return refuse("`data.mixture` has " + std::to_string(data.mixture.size()) + " weights",
+                  "at most " + std::to_string(kMixtureSourcesMax));
+  double sum = 0;
+  for (const auto& [source, weight] : data.mixture) sum += weight;
+  if (sum <= 0)
+    return refuse("the weights of `data.mixture` are all 0", "give a data set a weight above 0");
+  for (const auto& [source, weight] : data.mixture)
+    if (weight > 0 && weight < kMixtureShareMin * sum)
+      return refuse("`data.mixture` gives `" + source + "` less than a ten-thousandth of all",
+                    "raise its weight, or set it to 0");
+}
+
 void data_rules(const JobSpec& job, Violations& broken) {
+  mixture_rules(job.data, broken);
+  if (job.data.system_prompt && job.data.system_prompt_file)
+    broken.push_back({"data.system_prompt_file",
+                      "`data.system_prompt` and `data.system_prompt_file` are both given",
+                      "set one of them to null"});
+  if (job.data.extra_keys && std::ranges::count(*job.data.extra_keys, "") > 0)
+    broken.push_back(
+        {"data.extra_keys", "`data.extra_keys` holds an empty name", "name fields of the lines"});
   if (job.data.train_files.empty())
     broken.push_back({"data.train_files", "`data.train_files` is empty", "name at least one file"});
   if (job.warm_start && job.warm_start->train_files.empty())
@@ -54,6 +89,33 @@ void data_rules(const JobSpec& job, Violations& broken) {
                                    std::pair("data.data_source_key", &job.data.data_source_key)})
     if (value->empty())
       broken.push_back({key, "`" + std::string(key) + "` is empty", "name a field of the lines"});
+}
+
+// A label is shown in lists of runs, and sent to trackers: a line that no filter splits.
+bool is_label(const std::string& text) {
+  return !text.empty() && text.size() <= kLabelBytesMax && valid_utf8(text) == text &&
+         visible(text, Lines::kOne) == text && text.find(',') == std::string::npos;
+}
+
+void tracking_rules(const JobSpec& job, Violations& broken) {
+  for (const std::string& tracker : job.trackers)
+    if (!spelt<TrackerName>(tracker))
+      broken.push_back({"trackers", "`" + tracker + "` is no tracker of this version",
+                        "choose from " + join(spellings<TrackerName>()) +
+                            "; others can read metrics.jsonl, or `tandem metrics`"});
+  const auto check = [&broken](const char* key, const std::optional<std::string>& label) {
+    if (label && !is_label(*label))
+      broken.push_back({key, "`" + visible(*label, Lines::kOne) + "` cannot be `" + key + "`",
+                        "one line without commas, at most " + text(kLabelBytesMax) + " bytes"});
+  };
+  check("tracking.project", job.tracking.project);
+  check("tracking.entity", job.tracking.entity);
+  check("tracking.run_name", job.tracking.run_name);
+  check("tracking.group", job.tracking.group);
+  for (const std::string& tag : job.tracking.tags) check("tracking.tags", tag);
+  if (job.tracking.tags.size() > kTagsMax)
+    broken.push_back({"tracking.tags", "`tracking.tags` has more than " + text(kTagsMax) + " tags",
+                      "leave some out"});
 }
 
 // All estimators except reinforce_plus_plus compare the completions of one group, and the filter of
@@ -118,6 +180,11 @@ void eval_rules(const JobSpec& job, Violations& broken) {
          "`eval.n` is " + text(e.n) +
              ", and with `eval.temperature: 0` all completions of a prompt are the same",
          "set `eval.temperature` above 0 (1.0 as in training), or `eval.n: 1`"});
+  else if (double t = e.temperature; t > 0 && t < rollout::kTemperatureMin)
+    broken.push_back({"eval.temperature",
+                      "`eval.temperature` is " + print_value(&t) +
+                          ", and logits divided by it overflow: 0 or at least 1e-6 is allowed",
+                      "set it to 0, by which each token is the likeliest one"});
   else if (e.greedy && e.temperature == 0)
     broken.push_back({"eval.greedy",
                       "`eval.greedy` adds a greedy completion to sampled ones, and with "
@@ -133,9 +200,13 @@ void eval_rules(const JobSpec& job, Violations& broken) {
                       "raise it to at least " + text(completions) + ", or lower `eval.n`"});
 }
 
-// Whether the evaluations of the job have this figure, the part of a key behind `reward/`.
+// Whether the evaluations of the job have this figure, the part of a key behind `reward/`. Which
+// numbers a reward sends in `extra` is known once it has scored.
 bool has_figure(const EvalSpec& eval, std::string_view figure) {
   if (figure == "mean") return true;
+  if (constexpr std::string_view kExtra = "extra/", kMean = "/mean";
+      figure.starts_with(kExtra) && figure.ends_with(kMean))
+    return figure.size() > kExtra.size() + kMean.size();
   if (figure == "greedy") return eval.greedy;
   // pass@k and maj@k are there for the powers of two up to eval.n, and for eval.n.
   for (std::int64_t k = 1; eval.n > 1 && k <= eval.n;
@@ -157,10 +228,45 @@ void keep_best_rules(const JobSpec& job, Violations& broken) {
   const bool is_key = at != key.npos && before.starts_with("val/") &&
                       std::ranges::count(before, '/') == (before.size() > 4 ? 2 : 1);
   if (is_key && has_figure(job.eval, std::string_view(key).substr(at + kPart.size()))) return;
-  broken.push_back(
-      {"learner.keep_best", "the evaluations of the job have no `" + key + "`",
-       "name a key as `val/reward/mean`, `val/SOURCE/reward/mean` or, with `eval.n: 8`, "
-       "`val/reward/pass@8`"});
+  broken.push_back({"learner.keep_best", "the evaluations of the job have no `" + key + "`",
+                    "name a key as `val/reward/mean`, `val/SOURCE/reward/mean`, "
+                    "`val/reward/extra/NAME/mean` or, "
+                    "with `eval.n: 8`, `val/reward/pass@8`"});
+}
+
+// Bounds between which no mean lies would discard every group.
+void filter_rules(const JobSpec& job, Violations& broken) {
+  const learner::FilterGroups& filter = job.algorithm.filter_groups;
+  const auto& [lower, upper] = std::tie(filter.lower_bound, filter.upper_bound);
+  const bool by_share = filter.metric == learner::FilterMetric::kAcc;
+  const double least = lower.value_or(by_share ? 0.0 : -HUGE_VAL);
+  const double most = upper.value_or(by_share ? 1.0 : HUGE_VAL);
+  if (least >= most || (by_share && (least >= 1 || most <= 0)))
+    broken.push_back(
+        {lower ? "algorithm.filter_groups.lower_bound" : "algorithm.filter_groups.upper_bound",
+         "no group's mean lies between `algorithm.filter_groups.lower_bound` and "
+         "`upper_bound`",
+         by_share ? "shares are from 0 to 1, as in 0.1 and 0.9"
+                  : "set the upper one above the lower one"});
+}
+
+// How advantages are scaled, by keys that not every estimator has.
+void advantage_rules(const JobSpec& job, Violations& broken) {
+  const learner::AlgorithmConfig& a = job.algorithm;
+  const std::string estimator =
+      "`algorithm.adv_estimator: " + std::string(spelling(a.adv_estimator)) + "` ";
+  const bool whitens = a.adv_estimator == AdvEstimator::kReinforcePlusPlus;
+  if (a.scale_rewards && *a.scale_rewards != learner::ScaleRewards::kNone &&
+      (whitens || a.adv_estimator == AdvEstimator::kDrGrpo))
+    broken.push_back({"algorithm.scale_rewards",
+                      estimator + (whitens ? "whitens over the batch" : "divides by no deviation") +
+                          ", and `algorithm.scale_rewards` is " +
+                          std::string(spelling(*a.scale_rewards)),
+                      "leave it out, or use another estimator"});
+  if (a.advantage_batch_normalize && whitens)
+    broken.push_back({"algorithm.advantage_batch_normalize",
+                      estimator + "whitens over the batch by itself",
+                      "leave `algorithm.advantage_batch_normalize` out"});
 }
 
 // The names of roles are checked where they are read (load_job.cc).
@@ -330,17 +436,30 @@ void settle_loss(learner::AlgorithmConfig& a, const Given& given,
     a.clip_ratio_high = gspo ? kGspoClipHigh : kCispoClipHigh;
 }
 
+// scale_rewards is TRL's key and norm_adv_by_std_in_grpo verl's: the former, if given, decides.
+void settle_scale(learner::AlgorithmConfig& a, const Given& given,
+                  std::vector<std::string>& changes) {
+  if (!a.scale_rewards || a.adv_estimator != AdvEstimator::kGrpo) return;
+  const bool divides = *a.scale_rewards != learner::ScaleRewards::kNone;
+  if (a.norm_adv_by_std_in_grpo != divides && given("algorithm.norm_adv_by_std_in_grpo"))
+    changes.push_back(std::string("algorithm.norm_adv_by_std_in_grpo is ") +
+                      (divides ? "true" : "false") + ": scale_rewards decides");
+  a.norm_adv_by_std_in_grpo = divides;
+}
+
 }  // namespace
 
 std::vector<Violation> broken_rules(const JobSpec& job) {
   Violations broken;
   for (const auto rule : {name_rule, actor_rules}) rule(job, broken);
   if (!trains(job)) return broken;
-  for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules})
+  for (const auto rule :
+       {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules, tracking_rules})
     rule(job, broken);
   for (const RoleKeys& role : role_keys())
     if (role.rules) role.rules(job, broken);
-  for (const auto rule : {learner_rules, staleness_rules, one_gpu_rules, nccl_rules})
+  for (const auto rule :
+       {filter_rules, advantage_rules, learner_rules, staleness_rules, one_gpu_rules, nccl_rules})
     rule(job, broken);
   return broken;
 }
@@ -355,6 +474,17 @@ std::vector<std::string> settle(JobSpec& job, const Given& given) {
   if (job.model.init == ModelInit::kRandom && !given("learner.optimizer.lr"))
     job.learner.optimizer.lr = kLrOfRandomWeights;
   settle_loss(job.algorithm, given, changes);
+  settle_scale(job.algorithm, given, changes);
+  learner::OptimizerConfig& optimizer = job.learner.optimizer;
+  if (optimizer.lr_warmup_steps_ratio && optimizer.lr_warmup_steps != 0) {
+    if (given("learner.optimizer.lr_warmup_steps"))
+      changes.push_back(
+          "learner.optimizer.lr_warmup_steps is not used: lr_warmup_steps_ratio decides");
+    optimizer.lr_warmup_steps = 0;
+  }
+  // Both keys say in the end whether there are event files.
+  if (!job.tensorboard) std::erase(job.trackers, spelling(TrackerName::kTensorboard));
+  job.tensorboard = has_tracker(job, TrackerName::kTensorboard);
   return changes;
 }
 
@@ -368,6 +498,9 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
     warnings.push_back("learner.optimizer.lr is " + print_value(&lr) +
                        " and model.init is pretrained: rates above 1e-4 for all parameters usually "
                        "destroy a pretrained model within some steps; 1e-6 to 1e-5 is usual");
+  if (job.data.filter_overlong_prompts && job.data.truncation != Truncation::kDiscard)
+    warnings.push_back(
+        "data.truncation has no effect while data.filter_overlong_prompts leaves long prompts out");
   const RolloutSpec& r = job.rollout;
   if (r.sampling.top_k > 0 || r.sampling.top_p < 1 || r.sampling.min_p > 0)
     warnings.push_back(
@@ -389,6 +522,13 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
     warnings.push_back(
         "algorithm.bypass_mode is false and a batch is one update: every ratio is 1 and the clip "
         "does nothing; set learner.ppo_epochs or learner.ppo_mini_batch_size, or rollout_is");
+  const learner::FilterGroups& filter = job.algorithm.filter_groups;
+  if (!filter.enable && (filter.lower_bound || filter.upper_bound))
+    warnings.push_back(
+        "algorithm.filter_groups.lower_bound and upper_bound have no effect while "
+        "filter_groups.enable is false");
+  if (job.learner.keep_best_mode != KeepBestMode::kMax && !job.learner.keep_best)
+    warnings.push_back("learner.keep_best_mode has no effect without learner.keep_best");
   if (job.algorithm.overlong_buffer.len == 0 && job.algorithm.overlong_buffer.penalty_factor > 0)
     warnings.push_back(
         "algorithm.overlong_buffer.penalty_factor has no effect while overlong_buffer.len is 0");

@@ -25,7 +25,6 @@
 #include "actors/job/reward_spec.h"
 #include "actors/job/rollout_spec.h"
 #include "actors/learner/learner_config.h"
-#include "actors/model/chat_template.h"
 
 namespace tandem::job {
 
@@ -47,9 +46,16 @@ struct DataSpec {
   std::string answer_key = "answer";
   std::string completion_key = "completion";
   std::string data_source_key = "data_source";
-  // How a line whose prompt is a list of messages becomes text; these three have no effect on a
+  std::optional<std::vector<std::string>> extra_keys;  // kept beside these; null: all fields
+  PromptIs prompt_is = PromptIs::kText;
+  // Comes first in each conversation that has no system message. The text of the file is put into
+  // `system_prompt` when the job is loaded, and `system_prompt_file` is null then.
+  std::optional<std::string> system_prompt;
+  std::optional<std::filesystem::path> system_prompt_file;
+  // How a line whose prompt is a list of messages becomes text; these four have no effect on a
   // line whose prompt is a text.
-  std::optional<model::ChatTemplate> chat_template;  // empty, "auto": the model's own
+  NameOrPath chat_template = {"auto"};  // as model::ChatFormat::read() takes it
+  JsonObject chat_template_kwargs;      // further variables of the template
   bool enable_thinking = true;
   std::string chat_date = "26 Jul 2024";
   std::int64_t max_prompt_length = 64;    // tokens
@@ -59,6 +65,11 @@ struct DataSpec {
   // Decides learner.total_training_steps once the data are read (job_inputs.h), and is null then.
   std::optional<std::int64_t> total_epochs;
   bool filter_overlong_prompts = false;
+  Truncation truncation = Truncation::kDiscard;
+  std::optional<std::int64_t> max_samples, max_val_samples;  // prompts; null: all
+  // The weights of the data sets that are mixed, by data_source; empty: prompts come as often as
+  // each other.
+  std::map<std::string, double> mixture;
 };
 
 // Supervised steps before reinforcement learning begins: the learner's keys, and the data.
@@ -72,6 +83,15 @@ struct SamplesSpec {
   std::optional<std::int64_t> evaluation = 160;  // samples of each evaluation; nullopt: "all"
 };
 
+// How the run appears in trackers of experiments, and among the runs of this TANDEM_HOME.
+struct TrackingSpec {
+  std::optional<std::string> project, entity;  // null: the tracker's own defaults
+  std::optional<std::string> run_name;         // null: the run's id
+  std::optional<std::string> group;
+  std::vector<std::string> tags;
+  std::optional<std::string> notes;
+};
+
 // The gang of ranks that trains, and how often it saves and evaluates. A step is one batch and one
 // policy version, whatever the number of optimizer steps within it.
 struct LearnerSpec {
@@ -79,8 +99,11 @@ struct LearnerSpec {
   std::int64_t total_training_steps = 1500;
   std::optional<std::int64_t> ppo_mini_batch_size;  // groups; null: the whole batch
   std::int64_t ppo_epochs = 1;
-  std::int64_t save_freq = 100;  // steps; 0: only at the end
-  std::int64_t test_freq = 50;   // steps; 0: only before and after
+  std::int64_t save_freq = 100;  // steps; 0: only at the end, and by the next two keys
+  std::optional<std::int64_t> save_every_epochs;
+  std::optional<double> save_every_minutes;
+  std::int64_t test_freq = 50;  // steps; 0: only before and after
+  bool val_before_train = true;
   // A rank packs whole sequences into a forward pass of so many tokens.
   std::int64_t max_token_len = 8192;  // tokens
   bool enable_gradient_checkpointing = false;
@@ -91,6 +114,7 @@ struct LearnerSpec {
   ResumeMode resume_mode = ResumeMode::kAuto;
   std::int64_t max_ckpt_to_keep = 2;
   std::optional<std::string> keep_best;  // a key of evaluations' records in metrics.jsonl
+  KeepBestMode keep_best_mode = KeepBestMode::kMax;
   learner::OptimizerConfig optimizer;
 };
 
@@ -143,7 +167,9 @@ struct JobSpec {
   std::string name;
   std::int64_t seed = 17;
   bool save_on_cancel = true;  // a job that is cancelled saves a checkpoint first
-  bool tensorboard = true;     // event files beside metrics.jsonl
+  bool tensorboard = true;     // false: `trackers` has none either
+  std::vector<std::string> trackers{"tensorboard"};  // names of TrackerName
+  TrackingSpec tracking;
   ModelSpec model;
   DataSpec data;
   std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is
@@ -161,6 +187,7 @@ struct JobSpec {
 
 // False for a job of actors alone, whose other sections are not used.
 bool trains(const JobSpec& job);
+bool has_tracker(const JobSpec& job, TrackerName tracker);
 std::int64_t updates_per_batch(const JobSpec& job);  // optimizer steps that one batch makes
 // The lookahead L: the given one, or the default for K (scheduler/fleet/staleness.h).
 std::int64_t lookahead(const AsyncSpec& async);

@@ -42,16 +42,27 @@ using FieldRef =
                  std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
                  std::vector<std::int64_t>*, std::vector<std::string>*,
                  std::vector<std::filesystem::path>*, std::array<double, 2>*,
-                 std::optional<std::vector<std::string>>*, std::map<std::string, std::string>*,
-                 JsonObject*, EnumField, WordOrNumber>;
+                 std::optional<std::array<double, 2>>*, std::optional<std::vector<std::string>>*,
+                 std::map<std::string, std::string>*, std::map<std::string, double>*,
+                 std::optional<std::filesystem::path>*, JsonObject*, NameOrPath*, PlacedName*,
+                 std::optional<PlacedName>*, EnumField, WordOrNumber>;
 
-// The values that a number may have; for a list, each of its numbers. `min_open` and `max_open`
-// exclude the bound itself.
+// Whether null is a value of the field. For any other field it means the default.
+bool takes_null(const FieldRef& field);
+// Copies the value of `from` to `to`, both fields of one key.
+void copy_field(const FieldRef& to, const FieldRef& from);
+
+// The values that a number may have; for a list or a map, each of its numbers. `min_open` and
+// `max_open` exclude the bound itself.
+//
+// JT-2  Where `as_float` is set the program computes with the value rounded to a 32-bit float, and
+//       the rounded value is in the range as well: 1e-46, which rounds to 0, is not above 0.
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   bool min_open = false;
   bool max_open = false;
+  bool as_float = false;
 
   bool contains(double value) const;
   bool bounded() const;  // at least one bound is finite
@@ -70,6 +81,7 @@ struct Key {
   Names aliases{};                      // other full paths that are read as this key
   Names later_values{};                 // refused by name: "not in this version"
   std::optional<double> later_above{};  // greater values are refused the same way
+  bool of_part = false;                 // a key of `reward` that a part of it has as well
 };
 
 // A section of the file. Optional sections are present once one of their keys is given.
@@ -86,28 +98,33 @@ struct Section {
 std::span<const Key> job_keys();
 std::span<const Section> job_sections();
 
-// Keys of the section `actors` have a part that is a name of the user's. In the table it is
-// kAnyActor: "actors.NAME.replicas" stands for "actors.counter.replicas".
+// Two sections have subsections with names of the user's. A path below them has another one in the
+// table, of the row that it shares with all others of its kind:
+//
+//   actors.counter.replicas    actors.NAME.replicas, where NAME is kAnyActor
+//   reward.parts.format.type   reward.type
 inline constexpr const char* kAnyActor = "NAME";
 struct TablePath {
-  std::string path;   // the key's path in the table
-  std::string actor;  // the user's name; empty: the path has none
+  std::string path;         // the key's path in the table
+  std::string actor, part;  // the user's name of an actor or of a part of the reward; or empty
+  bool named() const { return !actor.empty() || !part.empty(); }
 };
 TablePath table_path(std::string_view path);
-std::string users_path(std::string_view path, const std::string& actor);  // the way back
+// The way back, from a path of the table to that of the actor or part that `of` names.
+std::string users_path(std::string_view path, const TablePath& of);
 
-// The field of a key in `job`. For a key of `actors` it is a copy, of the actor with that name:
-// keep() puts it back.
-class ActorField {
+// The field of a key in `job`. For a key of an actor or of a part of the reward it is a copy, of
+// the one with that name: keep() puts it back.
+class NamedField {
  public:
-  ActorField(JobSpec& job, std::string actor) : job_(job), actor_(std::move(actor)) {}
+  NamedField(JobSpec& job, TablePath of) : job_(job), of_(std::move(of)) {}
   FieldRef field(const Key& key);  // valid until the next call
   void keep();
 
  private:
   JobSpec& job_;
-  const std::string actor_;  // empty: of no actor
-  JobSpec entry_;            // has the copy under kAnyActor
+  const TablePath of_;
+  JobSpec entry_;  // has the copy, of an actor under kAnyActor
 };
 
 const Key* find_key(std::string_view path);          // by path or alias; nullptr: no such key

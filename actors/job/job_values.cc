@@ -1,9 +1,5 @@
 #include "actors/job/job_values.h"
 
-#include <vector>
-
-#include "actors/model/chat_template.h"
-
 namespace tandem::job {
 
 std::string join(Names names) {
@@ -12,13 +8,8 @@ std::string join(Names names) {
   return text;
 }
 
-Names chat_template_names() {
-  static const std::vector<std::string_view> kNames = [] {
-    std::vector<std::string_view> names{"auto"};
-    for (const std::string_view name : spellings<model::ChatTemplate>()) names.push_back(name);
-    return names;
-  }();
-  return kNames;
+bool is_path(const NameOrPath& word) {
+  return word.text.find('/') != std::string::npos || word.text.ends_with(".jinja");
 }
 
 }  // namespace tandem::job

@@ -9,6 +9,7 @@
 
 #include "actors/learner/learner_config.h"
 #include "actors/model/model_directory.h"
+#include "actors/reward/python_program.h"
 #include "actors/reward/verifier_type.h"
 #include "actors/rollout/engine_config.h"
 #include "kernels/ops/policy_loss.h"
@@ -26,6 +27,13 @@ constexpr auto enum_names(ModelDtype) {
   using enum ModelDtype;
   return enum_name_rows<ModelDtype>({{kFloat32, "float32"}, {kBfloat16, "bfloat16"}});
 }
+// data.prompt_is: whether a text is the prompt itself, or the message of a user, of which a chat
+// template makes the prompt. A list of messages is a conversation with both.
+enum class PromptIs { kText, kChat };
+constexpr auto enum_names(PromptIs) {
+  using enum PromptIs;
+  return enum_name_rows<PromptIs>({{kText, "text"}, {kChat, "chat"}});
+}
 enum class EngineName { kNative };
 constexpr auto enum_names(EngineName) {
   return enum_name_rows<EngineName>({{EngineName::kNative, "native"}});
@@ -37,18 +45,34 @@ constexpr auto enum_names(Schedule) {
   return enum_name_rows<Schedule>({{kBudget, "budget"}, {kFixedLag, "fixed_lag"}});
 }
 
+// learner.keep_best_mode: which value of learner.keep_best is the best one.
+enum class KeepBestMode { kMax, kMin };
+constexpr auto enum_names(KeepBestMode) {
+  using enum KeepBestMode;
+  return enum_name_rows<KeepBestMode>({{kMax, "max"}, {kMin, "min"}});
+}
+
+// trackers: which programs get files of their own beside metrics.jsonl.
+enum class TrackerName { kTensorboard, kWandb };
+constexpr auto enum_names(TrackerName) {
+  using enum TrackerName;
+  return enum_name_rows<TrackerName>({{kTensorboard, "tensorboard"}, {kWandb, "wandb"}});
+}
+
 // Values of the model, the learner, the engine, the reward and the scheduler, under the names of
 // their keys.
 using learner::KlPenalty;
 using learner::ResumeMode;       // a job file does not take kPath
 using learner::WarmStartMetric;  // nor kLoss
 using rollout::KvOnUpdate;
+using rollout::Truncation;
 using AdvEstimator = learner::AdvantageEstimator;
 using BroadcastType = weights::WeightsType;
 using LossAggMode = learner::LossAggregation;
 using LossMode = kernels::LossMode;
 using LrScheduler = learner::LrSchedule;
 using ModelInit = model::InitMode;
+using reward::PythonSignature;
 using PoolStrategy = scheduler::Strategy;
 using RewardType = reward::VerifierType;
 using RolloutIs = kernels::ImportanceLevel;
@@ -56,8 +80,12 @@ using RolloutIs = kernels::ImportanceLevel;
 using Names = std::span<const std::string_view>;
 std::string join(Names names);  // "a, b, c"
 
-// The names that data.chat_template takes: "auto", which is the model's own, and those of
-// model::ChatTemplate.
-Names chat_template_names();
+// A word that is a name, or the path of a file: one with a slash, or with the end ".jinja". A path
+// is absolute once the job is read.
+struct NameOrPath {
+  std::string text;
+  bool operator==(const NameOrPath&) const = default;
+};
+bool is_path(const NameOrPath& word);
 
 }  // namespace tandem::job

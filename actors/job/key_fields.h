@@ -44,12 +44,18 @@ inline std::vector<RoleKeys> role_keys() { return {rollout_keys(), learner_keys(
 // The rows of the section `actors`.
 std::span<const Key> actor_keys();
 
-// [min, max], [min, ...), (min, ...) and (min, max].
+// [min, max], [min, ...), (min, ...), (min, max] and [min, max).
 constexpr Range between(double min, double max) { return {.min = min, .max = max}; }
 constexpr Range at_least(double min) { return {.min = min}; }
 constexpr Range above(double min) { return {.min = min, .min_open = true}; }
 constexpr Range above_to(double min, double max) {
   return {.min = min, .max = max, .min_open = true};
+}
+constexpr Range below(double min, double max) { return {.min = min, .max = max, .max_open = true}; }
+// The same range for a value that is used as a 32-bit float (JT-2).
+constexpr Range as_float(Range range) {
+  range.as_float = true;
+  return range;
 }
 
 // The value of a name that EnumField::set was given.
@@ -82,14 +88,6 @@ requires std::is_enum_v<T> FieldRef slot(std::optional<T>& field) {
       .get = [&field] { return field ? std::optional(spelling(*field)) : std::nullopt; },
       .set =
           [&field](auto name) { field = name ? std::optional(value_of<T>(*name)) : std::nullopt; }};
-}
-
-// The same for data.chat_template, whose first name stands for none.
-inline FieldRef chat_slot(std::optional<model::ChatTemplate>& field) {
-  return EnumField{
-      .names = chat_template_names(),
-      .get = [&field] { return field ? spelling(*field) : chat_template_names().front(); },
-      .set = [&field](auto name) { field = spelt<model::ChatTemplate>(*name); }};
 }
 
 }  // namespace tandem::job

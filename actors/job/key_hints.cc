@@ -26,11 +26,43 @@ constexpr std::string_view kNoFraction =
 constexpr std::string_view kTrlBatch =
     "TRL counts completions of a device: `data.train_batch_size` is the number of prompts of a "
     "step, each with `rollout.n` completions, over all processes";
+constexpr std::string_view kAccumulation =
+    "gradients are accumulated without a key for it: a rank packs whole sequences into passes of "
+    "at "
+    "most `learner.max_token_len` tokens, and an optimizer step is `learner.ppo_mini_batch_size` "
+    "groups, however many passes they take";
+constexpr std::string_view kRewardRange =
+    "a range of two is two keys here: `algorithm.filter_groups.lower_bound` and `upper_bound`, "
+    "both "
+    "excluded, beside `algorithm.filter_groups.enable`";
+constexpr std::string_view kSaveSeconds =
+    "`learner.save_every_minutes` is the time between checkpoints, in minutes";
+constexpr std::string_view kSequencesNotGroups =
+    "this counts completions: `data.train_batch_size` is the number of prompts of a step, and "
+    "`learner.ppo_mini_batch_size` that of an optimizer step, each with `rollout.n` completions";
+constexpr std::string_view kSystemTemplate =
+    "OpenRLHF's input_template wraps each text: give the model its chat template by "
+    "`data.prompt_is: "
+    "chat`, with `data.system_prompt`, or write the whole prompt into the data";
+constexpr std::string_view kNoImages =
+    "models of this version get text alone: a record with images, videos or audio is refused";
+constexpr std::string_view kColumns =
+    "a reward gets all columns of a record; `data.extra_keys` keeps those that it lists alone";
+constexpr std::string_view kRawChat =
+    "this needs no key: a reward gets the prompt's text, and a conversation also as `messages`";
 constexpr std::string_view kOutput =
     "each run has a folder of its own below TANDEM_HOME/runs, with its metrics and checkpoints";
 
 // Keys of other systems, in groups by system. `ours` may also be a key that refuses most values in
 // this version, such as rollout.tensor_model_parallel_size: the user then reads why.
+constexpr std::string_view kVerlFunction =
+    "verl's custom_reward_function is `reward: { type: python, function: FILE.py:NAME }` here, "
+    "with "
+    "the function as it is";
+constexpr std::string_view kArealReward =
+    "AReaL pays (reward + reward_bias) * reward_scaling: `reward.scale` is its reward_scaling, and "
+    "`reward.bias` is the product of both";
+
 constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.model.path", "model.path"},
     {"verl", "actor_rollout_ref.model.enable_gradient_checkpointing",
@@ -58,6 +90,9 @@ constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.rollout.val_kwargs.do_sample", "eval.temperature"},
     {"verl", "actor_rollout_ref.actor.optim.lr", "learner.optimizer.lr"},
     {"verl", "actor_rollout_ref.actor.optim.lr_warmup_steps", "learner.optimizer.lr_warmup_steps"},
+    {"verl", "actor_rollout_ref.actor.optim.lr_warmup_steps_ratio",
+     "learner.optimizer.lr_warmup_steps_ratio"},
+    {"verl", "actor_rollout_ref.actor.optim.total_training_steps", "learner.total_training_steps"},
     {"verl", "actor_rollout_ref.actor.optim.lr_scheduler_type",
      "learner.optimizer.lr_scheduler_type"},
     {"verl", "actor_rollout_ref.actor.optim.min_lr_ratio", "learner.optimizer.min_lr_ratio"},
@@ -77,20 +112,51 @@ constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.actor.policy_loss.loss_mode", "algorithm.loss_mode"},
     {"verl", "actor_rollout_ref.actor.ppo_mini_batch_size", "learner.ppo_mini_batch_size"},
     {"verl", "actor_rollout_ref.actor.ppo_epochs", "learner.ppo_epochs"},
+    {"verl", "actor_rollout_ref.actor.ppo_micro_batch_size", kAccumulation},
+    {"verl", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", kAccumulation},
+    {"verl", "actor_rollout_ref.actor.use_dynamic_bsz", kAccumulation},
     {"verl", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "learner.max_token_len"},
     {"verl", "algorithm.rollout_correction.rollout_is", "algorithm.rollout_is"},
     {"verl", "algorithm.rollout_correction.rollout_is_threshold", "algorithm.rollout_is_threshold"},
+    {"verl", "algorithm.rollout_correction.rollout_rs", "algorithm.rollout_rs"},
+    {"verl", "algorithm.rollout_correction.rollout_rs_threshold", "algorithm.rollout_rs_threshold"},
+    {"verl", "algorithm.rollout_correction.rollout_rs_threshold_lower",
+     "algorithm.rollout_rs_threshold_lower"},
     {"verl", "algorithm.rollout_correction.bypass_mode", "algorithm.bypass_mode"},
+    {"verl", "data.filter_accuracy", "algorithm.filter_groups.enable"},
+    {"verl", "data.accuracy_lower_bound", "algorithm.filter_groups.lower_bound"},
+    {"verl", "data.accuracy_upper_bound", "algorithm.filter_groups.upper_bound"},
     {"verl", "reward_model.overlong_buffer.len", "algorithm.overlong_buffer.len"},
     {"verl", "reward_model.overlong_buffer.penalty_factor",
      "algorithm.overlong_buffer.penalty_factor"},
-    {"verl", "custom_reward_function.path", "reward.command"},
+    {"verl", "data.train_max_samples", "data.max_samples"},
+    {"verl", "data.val_max_samples", "data.max_val_samples"},
+    {"verl", "data.reward_fn_key", "data.data_source_key"},
+    {"verl", "data.seed", "seed"},
+    {"verl", "data.return_raw_chat", kRawChat},
+    {"verl", "data.return_full_prompt", kRawChat},
+    {"verl", "data.image_key", kNoImages},
+    {"verl", "data.video_key", kNoImages},
+    {"verl", "data.apply_chat_template_kwargs.enable_thinking", "data.enable_thinking"},
+    {"verl", "data.filter_overlong_prompts_workers",
+     "prompts are filtered as they are read; verl's number of workers has no counterpart"},
+    {"verl", "data.val_batch_size",
+     "an evaluation is of all of `data.val_files` at once, or of `data.max_val_samples` of them"},
+    {"verl", "trainer.total_epochs", "data.total_epochs"},
+    {"verl", "custom_reward_function.path", kVerlFunction},
+    {"verl", "custom_reward_function.name", kVerlFunction},
+    {"verl", "reward.custom_reward_function.path", kVerlFunction},
+    {"verl", "reward.custom_reward_function.name", kVerlFunction},
     {"verl", "trainer.total_training_steps", "learner.total_training_steps"},
     {"verl", "trainer.save_freq", "learner.save_freq"},
     {"verl", "trainer.test_freq", "learner.test_freq"},
+    {"verl", "trainer.total_epochs", "data.total_epochs"},
+    {"verl", "trainer.val_before_train", "learner.val_before_train"},
     {"verl", "trainer.resume_mode", "learner.resume_mode"},
     {"verl", "trainer.max_actor_ckpt_to_keep", "learner.max_ckpt_to_keep"},
     {"verl", "trainer.experiment_name", "name"},
+    {"verl", "trainer.logger", "trackers"},
+    {"verl", "trainer.project_name", "tracking.project"},
     {"verl", "async_training.trigger_parameter_sync_step", "async.trigger_parameter_sync_step"},
     {"verl", "async_training.partial_rollout", "async.partial_rollout"},
     {"verl", "async_training.staleness_threshold", kNoFraction},
@@ -109,6 +175,9 @@ constexpr ForeignKey kForeign[] = {
     {"AReaL", "actor.c_clip", "algorithm.clip_ratio_c"},
     {"AReaL", "actor.kl_ctl", "algorithm.kl_loss_coef"},
     {"AReaL", "actor.use_decoupled_loss", "algorithm.bypass_mode"},
+    {"AReaL", "actor.reward_scaling", kArealReward},
+    {"AReaL", "actor.reward_bias", kArealReward},
+    {"AReaL", "actor.reward_clip", "AReaL's reward_clip c is `reward.clip: [-c, c]` here"},
     {"AReaL", "gconfig.n_samples", "rollout.n"},
     {"AReaL", "gconfig.max_new_tokens", "data.max_response_length"},
     {"AReaL", "gconfig.min_new_tokens", "rollout.min_tokens"},
@@ -122,10 +191,32 @@ constexpr ForeignKey kForeign[] = {
     {"AReaL", "saver.freq_steps", "learner.save_freq"},
     {"AReaL", "evaluator.freq_steps", "learner.test_freq"},
     {"AReaL", "total_train_steps", "learner.total_training_steps"},
+    {"AReaL", "total_train_epochs", "data.total_epochs"},
+    {"AReaL", "saver.freq_epochs", "learner.save_every_epochs"},
+    {"AReaL", "saver.freq_secs", kSaveSeconds},
+    {"AReaL", "actor.optimizer.warmup_steps_proportion", "learner.optimizer.lr_warmup_steps_ratio"},
+    {"AReaL", "actor.adv_norm.mean_level", "algorithm.advantage_batch_normalize"},
+    {"AReaL", "actor.adv_norm.std_level", "algorithm.scale_rewards"},
+    {"AReaL", "actor.rejection_sampling.level", "algorithm.rollout_rs"},
+    {"AReaL", "actor.rejection_sampling.upper", "algorithm.rollout_rs_threshold"},
+    {"AReaL", "actor.rejection_sampling.lower", "algorithm.rollout_rs_threshold_lower"},
+    {"AReaL", "actor.ppo_n_minibatches",
+     "`learner.ppo_mini_batch_size` is the size of a mini-batch, in groups, not their number"},
     {"OpenRLHF", "pretrain", "model.path"},
     {"OpenRLHF", "prompt_data", "data.train_files"},
     {"OpenRLHF", "input_key", "data.prompt_key"},
     {"OpenRLHF", "label_key", "data.answer_key"},
+    {"OpenRLHF", "prompt_data_probs", "data.mixture"},
+    {"OpenRLHF", "eval_dataset", "data.val_files"},
+    {"OpenRLHF", "apply_chat_template", "data.prompt_is"},
+    {"OpenRLHF", "input_template", kSystemTemplate},
+    {"OpenRLHF", "max_samples", "data.max_samples"},
+    {"OpenRLHF", "num_episodes", "data.total_epochs"},
+    {"OpenRLHF", "remote_rm_url",
+     "OpenRLHF's remote_rm_url is `reward.url` here, with `reward.type: http`; its file with a "
+     "reward_func is `reward.function: FILE.py:reward_func`, with `reward.type: python`"},
+    {"OpenRLHF", "reward.remote_url", "reward.url"},
+    {"OpenRLHF", "reward_clip_range", "reward.clip"},
     {"OpenRLHF", "prompt_max_len", "data.max_prompt_length"},
     {"OpenRLHF", "generate_max_len", "data.max_response_length"},
     {"OpenRLHF", "rollout_batch_size", "data.train_batch_size"},
@@ -139,6 +230,14 @@ constexpr ForeignKey kForeign[] = {
     {"OpenRLHF", "vllm_tensor_parallel_size", "rollout.tensor_model_parallel_size"},
     {"OpenRLHF", "vllm_gpu_memory_utilization", "rollout.gpu_memory_utilization"},
     {"OpenRLHF", "enable_prefix_caching", "rollout.enable_prefix_caching"},
+    {"OpenRLHF", "micro_train_batch_size", kAccumulation},
+    {"OpenRLHF", "num_episodes", "data.total_epochs"},
+    {"OpenRLHF", "max_epochs", "learner.ppo_epochs"},
+    {"OpenRLHF", "lr_warmup_ratio", "learner.optimizer.lr_warmup_steps_ratio"},
+    {"OpenRLHF", "dynamic_filtering", "algorithm.filter_groups.enable"},
+    {"OpenRLHF", "dynamic_filtering_reward_range", kRewardRange},
+    {"OpenRLHF", "enable_vllm_is_correction", "algorithm.rollout_is"},
+    {"OpenRLHF", "no_advantage_std_norm", "algorithm.scale_rewards"},
     {"OpenRLHF", "save_steps", "learner.save_freq"},
     {"OpenRLHF", "eval_steps", "learner.test_freq"},
     {"OpenRLHF", "eval_n_samples_per_prompt", "eval.n"},
@@ -147,6 +246,11 @@ constexpr ForeignKey kForeign[] = {
     {"OpenRLHF", "train.async_queue_size", "async.lookahead"},
     {"OpenRLHF", "async_queue_size", "async.lookahead"},
     {"TRL", "model_name_or_path", "model.path"},
+    {"TRL", "max_prompt_length", "data.max_prompt_length"},
+    {"open-r1", "system_prompt", "data.system_prompt"},
+    {"open-r1", "dataset_prompt_column", "data.prompt_key"},
+    {"open-r1", "dataset_mixture", "data.mixture"},
+    {"TRL", "remove_unused_columns", kColumns},
     {"TRL", "dataset_name", "data.train_files"},
     {"TRL", "max_completion_length", "data.max_response_length"},
     {"TRL", "num_train_epochs", "data.total_epochs"},
@@ -159,9 +263,7 @@ constexpr ForeignKey kForeign[] = {
     {"TRL", "num_iterations", "learner.ppo_epochs"},
     {"TRL", "learning_rate", "learner.optimizer.lr"},
     {"TRL", "warmup_steps", "learner.optimizer.lr_warmup_steps"},
-    {"TRL", "warmup_ratio",
-     "TRL's warmup_ratio is a share of all steps: `learner.optimizer.lr_warmup_steps` is a number "
-     "of steps"},
+    {"TRL", "warmup_ratio", "learner.optimizer.lr_warmup_steps_ratio"},
     {"TRL", "adam_beta1", "learner.optimizer.betas"},
     {"TRL", "adam_beta2", "learner.optimizer.betas"},
     {"TRL", "adam_epsilon", "learner.optimizer.eps"},
@@ -173,12 +275,23 @@ constexpr ForeignKey kForeign[] = {
     {"TRL", "epsilon_high", "algorithm.clip_ratio_high"},
     {"TRL", "delta", "algorithm.clip_ratio_c"},
     {"TRL", "loss_type", "algorithm.loss_agg_mode"},
-    {"TRL", "scale_rewards", "algorithm.norm_adv_by_std_in_grpo"},
+    {"TRL", "scale_rewards", "algorithm.scale_rewards"},
+    {"TRL", "normalize_advantages", "algorithm.advantage_batch_normalize"},
+    {"TRL", "eval_on_start", "learner.val_before_train"},
+    {"TRL", "save_steps", "learner.save_freq"},
+    {"TRL", "save_strategy",
+     "`learner.save_freq` counts steps and `learner.save_every_epochs` epochs"},
+    {"TRL", "greater_is_better", "learner.keep_best_mode"},
+    {"TRL", "vllm_importance_sampling_correction", "algorithm.rollout_is"},
+    {"TRL", "vllm_importance_sampling_mode",
+     "`algorithm.rollout_is` truncates weights, and `algorithm.rollout_rs` rejects tokens or "
+     "sequences (TRL's …_mask)"},
+    {"TRL", "vllm_importance_sampling_cap", "algorithm.rollout_is_threshold"},
     {"TRL", "importance_sampling_level", "algorithm.loss_mode"},
-    {"TRL", "reward_funcs", "reward.type"},
-    {"TRL", "reward_weights",
-     "a job has one reward in this version: a program (`reward.command`) may add up several and "
-     "tell each in its `extra`"},
+    {"TRL", "reward_funcs",
+     "TRL's reward_funcs are parts of the reward here: `reward: [{ name: right, type: python, "
+     "function: FILE.py:NAME }, …]`, with the function as it is"},
+    {"TRL", "reward_weights", "TRL's reward_weights are the key `weight` of each part of `reward`"},
     {"TRL", "shuffle_dataset", "data.shuffle"},
     {"TRL", "save_total_limit", "learner.max_ckpt_to_keep"},
     {"TRL", "load_best_model_at_end", "learner.keep_best"},
@@ -186,15 +299,60 @@ constexpr ForeignKey kForeign[] = {
     {"TRL", "resume_from_checkpoint", "`tandem run --resume RUN` goes on with a run"},
     {"TRL", "output_dir", kOutput},
     {"TRL", "logging_dir", kOutput},
-    {"TRL", "run_name", "name"},
+    {"NeMo-RL", "grpo.num_prompts_per_step", "data.train_batch_size"},
+    {"NeMo-RL", "grpo.num_generations_per_prompt", "rollout.n"},
+    {"NeMo-RL", "grpo.max_num_steps", "learner.total_training_steps"},
+    {"NeMo-RL", "grpo.max_num_epochs", "data.total_epochs"},
+    {"NeMo-RL", "grpo.val_period", "learner.test_freq"},
+    {"NeMo-RL", "grpo.val_at_start", "learner.val_before_train"},
+    {"NeMo-RL", "grpo.normalize_rewards", "algorithm.scale_rewards"},
+    {"NeMo-RL", "grpo.use_leave_one_out_baseline", "algorithm.adv_estimator"},
+    {"NeMo-RL", "grpo.use_dynamic_sampling", "algorithm.filter_groups.enable"},
+    {"NeMo-RL", "grpo.dynamic_sampling_max_gen_batches",
+     "algorithm.filter_groups.max_num_gen_batches"},
+    {"NeMo-RL", "grpo.overlong_filtering", "algorithm.mask_truncated_completions"},
+    {"NeMo-RL", "checkpointing.save_period", "learner.save_freq"},
+    {"NeMo-RL", "checkpointing.keep_top_k", "learner.max_ckpt_to_keep"},
+    {"NeMo-RL", "checkpointing.metric_name", "learner.keep_best"},
+    {"NeMo-RL", "checkpointing.higher_is_better", "learner.keep_best_mode"},
+    {"NeMo-RL", "policy.train_global_batch_size", kSequencesNotGroups},
+    {"NeMo-RL", "policy.train_micro_batch_size", kAccumulation},
+    {"NeMo-RL", "policy.max_grad_norm", "learner.optimizer.grad_clip"},
+    {"SkyRL", "trainer.eval_before_train", "learner.val_before_train"},
+    {"SkyRL", "trainer.eval_interval", "learner.test_freq"},
+    {"SkyRL", "trainer.ckpt_interval", "learner.save_freq"},
+    {"SkyRL", "trainer.epochs", "data.total_epochs"},
+    {"SkyRL", "trainer.policy_mini_batch_size", "learner.ppo_mini_batch_size"},
+    {"SkyRL", "trainer.micro_train_batch_size_per_gpu", kAccumulation},
+    {"SkyRL", "trainer.algorithm.advantage_batch_normalize", "algorithm.advantage_batch_normalize"},
+    {"SkyRL", "trainer.algorithm.dynamic_sampling.type", "algorithm.filter_groups.enable"},
+    {"prime-rl", "ckpt.interval", "learner.save_freq"},
+    {"prime-rl", "eval.interval", "learner.test_freq"},
+    {"prime-rl", "eval.eval_base_model", "learner.val_before_train"},
+    {"TRL", "report_to", "trackers"},
+    {"TRL", "run_name", "tracking.run_name"},
+    {"OpenRLHF", "wandb_project", "tracking.project"},
+    {"OpenRLHF", "wandb_group", "tracking.group"},
+    {"OpenRLHF", "wandb_org", "tracking.entity"},
+    {"OpenRLHF", "wandb_run_name", "tracking.run_name"},
+    {"NeMo-RL", "logger.wandb_enabled", "trackers"},
+    {"NeMo-RL", "logger.tensorboard_enabled", "trackers"},
+    {"NeMo-RL", "logger.wandb.project", "tracking.project"},
+    {"NeMo-RL", "logger.wandb.name", "tracking.run_name"},
+    {"wandb", "wandb.project", "tracking.project"},
+    {"wandb", "wandb.entity", "tracking.entity"},
+    {"wandb", "wandb.name", "tracking.run_name"},
+    {"wandb", "wandb.group", "tracking.group"},
+    {"wandb", "wandb.tags", "tracking.tags"},
+    {"wandb", "wandb.notes", "tracking.notes"},
 };
 
 constexpr std::string_view kNoAdapters =
     "adapters are not in this version: all parameters are trained (section `learner.optimizer`)";
 constexpr std::string_view kNoLogger =
-    "there is no logger to choose in this version: every run writes metrics.jsonl and, unless "
-    "`tensorboard` is false, TensorBoard's event files, and `tandem up` serves a web page; other "
-    "trackers can read these files";
+    "`trackers` chooses tensorboard and wandb in this version, and section `tracking` has the "
+    "project, group, tags and notes; other trackers can read metrics.jsonl or the CSV of `tandem "
+    "metrics`";
 constexpr std::string_view kNoSharding =
     "this is not in this version: the learner is Tandem's own, and `learner.ranks` splits each "
     "batch over processes";

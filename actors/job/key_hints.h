@@ -1,6 +1,6 @@
 // Guesses of the key that an unknown name in a job file was meant to be: the nearest of our names,
-// or the one that corresponds to a name of verl, AReaL, OpenRLHF or TRL; and what there is in place
-// of something that this version lacks. Pure.
+// or the one that corresponds to a name of another system; and what there is in place of something
+// that this version lacks. Pure.
 #pragma once
 
 #include <optional>

@@ -25,6 +25,7 @@ struct TypeText {
   std::string operator()(std::optional<std::int64_t>*) const { return "integer or null"; }
   std::string operator()(std::optional<double>*) const { return "number or null"; }
   std::string operator()(std::optional<std::string>*) const { return "string or null"; }
+  std::string operator()(std::optional<std::filesystem::path>*) const { return "path or null"; }
   std::string operator()(std::vector<std::int64_t>*) const { return "list of integers"; }
   std::string operator()(std::vector<std::string>*) const { return "list of strings"; }
   std::string operator()(std::vector<std::filesystem::path>*) const { return "list of paths"; }
@@ -33,7 +34,14 @@ struct TypeText {
     return "list of strings or null";
   }
   std::string operator()(std::map<std::string, std::string>*) const { return "map of strings"; }
+  std::string operator()(std::map<std::string, double>*) const { return "map of numbers"; }
   std::string operator()(JsonObject*) const { return "map"; }
+  std::string operator()(NameOrPath*) const { return "name or path"; }
+  std::string operator()(std::optional<std::array<double, 2>>*) const {
+    return "list of two numbers or null";
+  }
+  std::string operator()(PlacedName*) const { return "string"; }
+  std::string operator()(std::optional<PlacedName>*) const { return "string or null"; }
   std::string operator()(const WordOrNumber& field) const {
     return std::string(field.word) + " or " + (field.number.index() == 0 ? "integer" : "number");
   }

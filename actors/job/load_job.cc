@@ -18,10 +18,12 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <sstream>
 
+#include "actors/job/data_files.h"
 #include "actors/job/job_faults.h"
 #include "actors/job/job_files.h"
 #include "actors/job/job_rules.h"
@@ -62,6 +64,19 @@ SourcePosition position_in(const Source& source, LineColumn at) {
 
 Error invalid(std::string message, std::string where, std::string help) {
   return {ErrorCode::kInvalid, std::move(message), std::move(where), std::move(help)};
+}
+
+Result<void> check_part_name(std::string_view name) {
+  constexpr std::size_t kPartNameCharsMax = 63;
+  const bool good = !name.empty() && name.size() <= kPartNameCharsMax && name != "pred" &&
+                    name != "raw" && std::ranges::all_of(name, [](char c) {
+                      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                             (c >= '0' && c <= '9') || c == '_' || c == '-';
+                    });
+  if (good) return {};
+  return invalid("`" + std::string(name) + "` cannot name a part of `reward`", "",
+                 "letters, digits, `_` and `-`, at most " + std::to_string(kPartNameCharsMax) +
+                     "; `pred` and `raw` have meanings of their own");
 }
 
 // Refuses input that yaml-cpp would take silently or explain badly: bytes that are not UTF-8, zero
@@ -192,10 +207,12 @@ class JobReader {
     if (trains(job.spec))
       for (std::string& warning : job_warnings(job.spec))
         job.warnings.push_back(std::move(warning));
-    if (text.files == Files::kMustExist)
-      check_files(
-          job.spec, std::array{text.base, text.set_base},
-          [this](std::string_view key) { return position_of(key); }, faults_);
+    if (text.files == Files::kMustExist) {
+      const PositionOf place = [this](std::string_view key) { return position_of(key); };
+      if (trains(job.spec)) settle_data_files(job.spec, place, faults_);
+      check_files(job.spec, std::array{text.base, text.set_base}, place, faults_);
+      if (faults_.empty()) take_system_prompt(job.spec, place, faults_);
+    }
     if (!faults_.empty()) return faults_.error(ErrorCode::kFailed);
     return job;
   }
@@ -224,17 +241,26 @@ class JobReader {
     if (!in_table.actor.empty() || path == "actors.")
       if (const auto good = messages::check_role_name(in_table.actor); !good)
         return faults_.add(at, "`actors`: " + good.error().message, good.error().help);
+    if (!in_table.part.empty() || path == "reward.parts.") {
+      if (const auto good = check_part_name(in_table.part); !good)
+        return faults_.add(at, good.error().message, good.error().help);
+      // The name that a part has in a list.
+      if (in_table.path == "reward.name" && node.IsScalar() && node.Scalar() == in_table.part)
+        return;
+      if (key && !key->of_part) key = nullptr;
+    }
     if (!key && !section) return unknown(path, node, mark, source);
     // An alias and its key are the same key: giving both is giving it twice.
-    const std::string canonical = users_path(key ? key->path : section->path, in_table.actor);
+    const std::string canonical = users_path(key ? key->path : section->path, in_table);
     if (const auto [before, first] = given_now_.emplace(canonical, at.text); !first)
       return faults_.add(at, "`" + canonical + "` is given twice",
                          "the first is at " + before->second + "; remove one");
     make_present(section_of(canonical));
     if (section) return read_section(*section, canonical, node, source);
+    NamedField field(spec_, in_table);
+    if (node.IsNull() && !takes_null(field.field(*key))) return leave_out(*key, canonical, field);
     Key named = *key;
     named.path = canonical;  // for messages
-    ActorField field(spec_, in_table.actor);
     if (auto failure = assign(named, field.field(*key), node, source.base))
       return faults_.add(failure->mark.is_null() ? at : position_in(source, failure->mark),
                          failure->message, failure->help);
@@ -242,14 +268,28 @@ class JobReader {
     positions_[canonical] = at;
   }
 
+  // A null for a key that has no value of that kind: it is as if nothing had given the key.
+  void leave_out(const Key& key, const std::string& canonical, NamedField& field) {
+    JobSpec defaults = full_default_job();
+    copy_field(field.field(key), key.field(defaults));
+    field.keep();
+    positions_.erase(canonical);
+  }
+
   // `path` is the section's own, or has the user's name in the place of kAnyActor.
   void read_section(const Section& section, const std::string& path, const YAML::Node& node,
                     const Source& source) {
+    if (node.IsSequence() && (path == "reward" || path == "reward.parts"))
+      return read_parts(node, source);
     if (!node.IsMap() && !node.IsNull())
       return faults_.add(position_in(source, node.Mark()),
                          "`" + path + "` is a section, found " + describe(node),
                          "`tandem explain " + std::string(section.path) + "` lists its keys");
     // `--set warm_start=null` leaves an optional section out, with all that the file gave for it.
+    if (const std::string part = table_path(path).part; node.IsNull() && !part.empty()) {
+      if (path == "reward.parts." + part) spec_.reward.parts.erase(part);
+      return;
+    }
     if (node.IsNull() && section.set_present) {
       const std::string actor = table_path(path).actor;
       actor.empty() ? section.set_present(spec_, false) : void(spec_.actors.erase(actor));
@@ -263,6 +303,30 @@ class JobReader {
     read_members(node, path, source);
   }
 
+  // The parts of a reward as a list, each with its `name`: the same as a map of these names. A part
+  // without a name has that of its type. A list of --set is the whole reward, whatever came before.
+  void read_parts(const YAML::Node& list, const Source& source) {
+    if (list.size() == 0)
+      return faults_.add(position_in(source, list.Mark()), "`reward` is an empty list",
+                         "as in [{ name: right, type: math }]");
+    if (source.number > 0)
+      spec_.reward = {.replicas = spec_.reward.replicas, .on_failure = spec_.reward.on_failure};
+    positions_["reward.parts"] = position_in(source, list.Mark());
+    for (const YAML::Node& entry : list) {
+      const SourcePosition at = position_in(source, entry.Mark());
+      if (!entry.IsMap())
+        return faults_.add(at,
+                           "a part of `reward` is a list of `key: value`, found " + describe(entry),
+                           "as in { name: right, type: math }");
+      const YAML::Node named = entry["name"] ? entry["name"] : entry["type"];
+      if (!named || !named.IsScalar())
+        return faults_.add(at, "a part of `reward` has no `name`", "as in { name: right, … }");
+      if (const auto good = check_part_name(named.Scalar()); !good)
+        return faults_.add(at, good.error().message, good.error().help);
+      read_name("reward.parts." + named.Scalar(), entry, named.Mark(), source);
+    }
+  }
+
   // Makes the section of a key, and the sections around it, present: a key may be given by --set
   // alone.
   void make_present(std::string_view path) {
@@ -270,6 +334,7 @@ class JobReader {
     make_present(section_of(path));
     const TablePath in_table = table_path(path);
     if (!in_table.actor.empty()) return void(spec_.actors[in_table.actor]);
+    if (!in_table.part.empty()) return void(spec_.reward.parts[in_table.part]);
     const Section* section = find_section(path);
     if (section->set_present && !section->present(spec_)) section->set_present(spec_, true);
   }
@@ -293,6 +358,7 @@ class JobReader {
     const TablePath in_table = table_path(shown);
     // The help compares a name with all others, and a file can have a hundred thousand wrong names.
     std::string help = faults_.would_tell(at) ? unknown_key_help(in_table.path) : "";
+    if (!in_table.part.empty()) help = "`tandem explain reward` lists the keys";
     if (const std::size_t of_actor = help.find("`actors." + std::string(kAnyActor) + ".");
         of_actor != help.npos && !in_table.actor.empty())
       help.replace(help.find(kAnyActor, of_actor), std::string_view(kAnyActor).size(),
@@ -326,7 +392,8 @@ class JobReader {
       const std::string path(key.path);
       if (key.presence != Presence::kRequired) continue;
       if (!table_path(path).actor.empty()) {
-        for (const auto& [name, actor] : spec_.actors) require(users_path(path, name), key);
+        for (const auto& [name, actor] : spec_.actors)
+          require(users_path(path, {"", name, ""}), key);
         continue;
       }
       const Section* section = find_section(section_of(path));
@@ -368,7 +435,8 @@ Result<LoadedJob> parse_job(const JobText& text) {
   return reader.finish(text);
 }
 
-Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>& sets) {
+Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>& sets,
+                           Files files) {
   const auto content = read_file_or_pipe(path, kJobFileBytesMax, kJobFileSilenceMax);
   if (!content) {
     Error error = content.error();
@@ -383,7 +451,8 @@ Result<LoadedJob> load_job(const fs::path& path, const std::vector<std::string>&
                     .origin = path.string(),
                     .base = is_descriptor(path) ? here : folder,
                     .set_base = here,
-                    .sets = sets});
+                    .sets = sets,
+                    .files = files});
 }
 
 Result<JobSpec> parse_job_of_run(const std::string& yaml, const fs::path& run_dir) {

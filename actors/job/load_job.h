@@ -1,6 +1,7 @@
 // Turns text into a checked JobSpec. The job table (job_table.h) drives names, types and ranges;
 // job_rules.h adds rules over several keys. load_job() reads the job file; both functions look
-// whether the files that the job names exist, and read none of them.
+// whether the files that the job names exist, and read none of them but the system prompt, which
+// becomes a part of the job.
 //
 // Errors carry file:line:column, or the --set that brought the value, and help; several faults of
 // one job are one Error with further ones. All are ErrorCode::kInvalid, except those about files
@@ -59,7 +60,8 @@ Result<LoadedJob> parse_job(const JobText& text);
 // parse_job over the file at `path`; relative paths in `sets` start at the current directory. The
 // file may be a pipe that the shell opened, /dev/stdin or <(command): relative paths in such a job
 // start at the current directory as well.
-Result<LoadedJob> load_job(const std::filesystem::path& path, const std::vector<std::string>& sets);
+Result<LoadedJob> load_job(const std::filesystem::path& path, const std::vector<std::string>& sets,
+                           Files files = Files::kMustExist);
 
 // The job of a run directory from the text of its job.yaml, in which all paths are absolute. The
 // files that it names are not looked at.

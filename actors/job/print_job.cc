@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "runtime/base/json.h"
 
@@ -75,6 +76,14 @@ struct Print {
       text += (text.empty() ? "" : ", ") + print_string(name) + ": " + print_string(value);
     return "{" + text + "}";
   }
+  std::string operator()(const std::map<std::string, double>* v) const {
+    std::string text;
+    for (const auto& [name, value] : *v)
+      text += (text.empty() ? "" : ", ") + print_string(name) + ": " + print_double(value);
+    return "{" + text + "}";
+  }
+  std::string operator()(const NameOrPath* v) const { return (*this)(&v->text); }
+  std::string operator()(const PlacedName* v) const { return print_string(v->text); }
   std::string operator()(const JsonObject* v) const { return v->text; }  // JSON is YAML
 
  private:
@@ -115,26 +124,45 @@ struct Printer {
   std::string text, open;
 };
 
+// Whether a key of `reward` says how a score is paid, of the sum as of a part.
+bool is_payment(std::string_view path) {
+  return path == "reward.scale" || path == "reward.bias" || path == "reward.clip" ||
+         path == "reward.weight";
+}
+
 bool is_of_actors(const Key& key) { return !table_path(key.path).actor.empty(); }
 
 }  // namespace
 
 std::string print_value(const FieldRef& field) { return std::visit(Print{}, field); }
 
-std::vector<PrintedKey> printed_keys(const JobSpec& job) {
+void for_each_field(const JobSpec& job, const TakeField& take) {
   JobSpec copy = job;  // FieldRef is for writing too
-  std::vector<PrintedKey> keys;
-  for (const Key& key : job_keys()) {
-    // A job of actors alone has no other key than its name.
-    const bool used = trains(job) || key.path == "name";
-    if (used && !is_of_actors(key) && present(job, section_of(key.path)))
-      keys.push_back({std::string(key.path), print_value(key.field(copy))});
-  }
-  for (const auto& [name, actor] : job.actors)
+  const auto add_named = [&](const TablePath& of, auto belongs) {
     for (const Key& key : job_keys())
-      if (is_of_actors(key))
-        keys.push_back(
-            {users_path(key.path, name), print_value(ActorField(copy, name).field(key))});
+      if (belongs(key)) take(users_path(key.path, of), NamedField(copy, of).field(key));
+  };
+  const auto is_of_part = [](const Key& key) { return key.of_part; };
+  bool in_reward = false;
+  for (const Key& key : job_keys()) {
+    // The parts of a reward come behind its own keys (JT-1).
+    if (std::exchange(in_reward, key.path.starts_with("reward.")) && !in_reward && trains(job))
+      for (const auto& [name, part] : job.reward.parts) add_named({"", "", name}, is_of_part);
+    // A job of actors alone has no other key than its name.
+    bool used = trains(job) || key.path == "name";
+    // With parts, the keys of a single verifier mean nothing but for the payment of the sum.
+    if (key.of_part && !job.reward.parts.empty()) used = used && is_payment(key.path);
+    if (used && !is_of_actors(key) && present(job, section_of(key.path)))
+      take(std::string(key.path), key.field(copy));
+  }
+  for (const auto& [name, actor] : job.actors) add_named({"", name, ""}, is_of_actors);
+}
+
+std::vector<PrintedKey> printed_keys(const JobSpec& job) {
+  std::vector<PrintedKey> keys;
+  for_each_field(job, [&keys](const std::string& path, const FieldRef& field) {
+    keys.push_back({path, print_value(field)});
+  });
   return keys;
 }
 

@@ -5,6 +5,7 @@
 // PJ-1  parse_job(print_job(x)) == x.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct PrintedKey {
   std::string path, value;
 };
 std::vector<PrintedKey> printed_keys(const JobSpec& job);
+
+// Calls `take` with those keys, in that order. A field is valid during its call.
+using TakeField = std::function<void(const std::string& path, const FieldRef& field)>;
+void for_each_field(const JobSpec& job, const TakeField& take);
 
 // One value in YAML's flow form: "0.001", "[1, 2]", "null", "\"a b\"".
 std::string print_value(const FieldRef& field);

@@ -27,9 +27,17 @@ constexpr std::size_t kValueBytes = 60;
 // Whether the key says which prompt has which place in the order of prompts: the place is all that
 // a journal keeps. (Another `seed` is refused, by the checkpoint.)
 bool gives_the_order(const JobSpec& job, std::string_view key) {
-  if (key == "data.max_prompt_length") return job.data.filter_overlong_prompts;
-  return key == "data.train_files" || key == "data.shuffle" ||
-         key == "data.filter_overlong_prompts";
+  constexpr std::string_view kAlways[] = {"data.train_files", "data.shuffle",
+                                          "data.filter_overlong_prompts", "data.max_samples",
+                                          "data.mixture"};
+  // A filter counts the tokens of what these make of a record.
+  constexpr std::string_view kWithFilter[] = {"data.max_prompt_length", "data.prompt_key",
+                                              "data.prompt_is",         "data.system_prompt",
+                                              "data.chat_template",     "data.chat_template_kwargs",
+                                              "data.enable_thinking",   "data.chat_date"};
+  const auto is_in = [key](const auto& keys) { return std::ranges::count(keys, key) > 0; };
+  return is_in(kAlways) || (job.data.filter_overlong_prompts && is_in(kWithFilter)) ||
+         (!job.data.mixture.empty() && key == "data.data_source_key");
 }
 
 }  // namespace

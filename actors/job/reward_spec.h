@@ -10,11 +10,19 @@
 #include <vector>
 
 #include "actors/job/job_values.h"
+#include "actors/reward/payment.h"
 
 namespace tandem::job {
 
-// Limits on the program of reward.type command; null: no limit. open_files and file_size_megabytes
-// are kept by the kernel, the other two are watched by the reward actor.
+// A program, or FILE.py:FUNCTION or MODULE:FUNCTION. A text with a slash, and one that names a file
+// or a module beside the job file, is an absolute path after parsing.
+struct PlacedName {
+  std::string text;
+  bool operator==(const PlacedName&) const = default;
+};
+
+// Limits on the program of reward.type command and python; null: no limit. open_files and
+// file_size_megabytes are kept by the kernel, the other two are watched by the reward actor.
 struct RewardLimitsSpec {
   std::optional<std::int64_t> open_files = 1024;
   std::optional<std::int64_t> file_size_megabytes = 4096;
@@ -22,20 +30,43 @@ struct RewardLimitsSpec {
   std::optional<std::int64_t> memory_megabytes = 16384;
 };
 
-// How a completion is scored. An attempt that takes longer than timeout_s seconds has failed; after
-// `retries` more attempts the group is discarded.
-struct RewardSpec {
-  std::int64_t replicas = 1;
+// How a completion is scored by one verifier, and how its score becomes a reward. An attempt that
+// takes longer than timeout_s seconds has failed; after `retries` more attempts the group is
+// discarded.
+struct RewardPartSpec : reward::Payment {
   RewardType type = RewardType::kExact;
   std::optional<std::string> pattern;               // set exactly when type is regex
   std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
+  std::optional<PlacedName> function;               // set exactly when type is python
+  PythonSignature signature = PythonSignature::kAuto;
+  PlacedName python{"python3"};  // the interpreter
+  double start_timeout_s = 120;
+  std::optional<std::string> url;                 // set exactly when type is http
+  std::map<std::string, std::string> header_env;  // header -> the variable that has its value
+  std::int64_t batch_size = 16;                   // completions of one call of python or http
   double timeout_s = 10;
   std::int64_t retries = 2;
-  std::optional<double> on_failure;  // the reward of a failed completion; none: "discard"
   // Environment variables of the program, beside those that CE-1 passes on.
   std::map<std::string, std::string> env;
   RewardLimitsSpec limits;
+  std::vector<std::string> sources;  // empty: all
 };
+
+// The reward of a job. With parts its own verifier is not used, and its payment is that of the sum.
+struct RewardSpec : RewardPartSpec {
+  std::int64_t replicas = 1;
+  std::optional<double> on_failure;  // the reward of a failed completion; none: "discard"
+  std::map<std::string, RewardPartSpec> parts;  // by name; empty: the single form
+};
+inline constexpr std::size_t kRewardPartsMax = 32;
+
+// The verifiers with their names and the paths of their keys: {"", "reward"} in the single form,
+// else {"format", "reward.parts.format"} and so on.
+struct NamedReward {
+  std::string name, path;
+  const RewardPartSpec* spec = nullptr;  // borrowed
+};
+std::vector<NamedReward> rewards_of(const RewardSpec& reward);
 
 // Resources of each reward actor.
 struct RewardPoolSpec {

@@ -50,6 +50,22 @@ std::string number_text(double value) {
              : print_value(FieldRef(&value));
 }
 
+// A program's name, FILE.py:FUNCTION or MODULE:FUNCTION as an absolute path, where it has a slash
+// or lies below `base`; else as it is.
+std::string placed(const std::string& text, const fs::path& base) {
+  const fs::path whole = (base / text).lexically_normal();
+  if (text.find('/') != text.npos) return whole.string();
+  const std::string place = text.substr(0, text.rfind(':'));
+  if (place.size() == text.size()) return text;
+  std::string module = place;
+  std::ranges::replace(module, '.', '/');
+  std::error_code ignored;
+  const bool beside = fs::exists(base / place, ignored) ||
+                      fs::exists(base / (module + ".py"), ignored) ||
+                      fs::exists(base / module / "__init__.py", ignored);
+  return beside ? whole.string() : text;
+}
+
 // Reads `node` into a field, on behalf of `key`. An engaged ValueError is the failure.
 struct Assign {
   const Key& key;
@@ -64,6 +80,16 @@ struct Assign {
                       at.Mark()};
   }
 
+  // Says why a value that looks as if it were in range is not (JT-2).
+  std::string rounding_text(double value) const {
+    Range exact = key.range;
+    exact.as_float = false;
+    if (!std::isfinite(value) || !exact.contains(value)) return "";
+    if (std::abs(value) > double{std::numeric_limits<float>::max()})
+      return ", more than a 32-bit float can hold";
+    return ", which is " + number_text(double{static_cast<float>(value)}) + " as a 32-bit float";
+  }
+
   Failure check_range(double value, const std::string& written, const YAML::Node& at) const {
     // A value for later versions within the range is refused by name; outside the range it is a
     // mistake.
@@ -74,7 +100,7 @@ struct Assign {
                         at.Mark()};
     if (std::isfinite(value) && key.range.contains(value)) return {};
     const std::string allowed = range_text(key);
-    return ValueError{name() + " is out of range: " + written,
+    return ValueError{name() + " is out of range: " + written + rounding_text(value),
                       key.range.bounded() ? "allowed: " + allowed : "it must be a finite number",
                       at.Mark()};
   }
@@ -181,19 +207,41 @@ struct Assign {
     return {};
   }
 
-  Failure operator()(std::map<std::string, std::string>* value) const {
-    if (!node.IsMap()) return wrong_type(node, "a " + type_text(key), "as in { NAME: \"text\" }");
-    value->clear();
+  Failure operator()(PlacedName* value) const {
+    if (Failure failure = read(value->text, node)) return failure;
+    if (value->text.empty()) return wrong_type(node, "a name", "");
+    value->text = placed(with_home(value->text), base);
+    return {};
+  }
+
+  template <class T>
+  Failure read_map(std::map<std::string, T>& map, const char* example) const {
+    if (!node.IsMap()) return wrong_type(node, "a " + type_text(key), example);
+    map.clear();
     const auto members = members_of(node);
     if (const auto* wrong = std::get_if<ValueError>(&members)) return *wrong;
     for (const auto& [first, second] : std::get<std::vector<YamlMember>>(members)) {
-      std::string variable, text;
-      if (Failure failure = read(variable, first)) return failure;
-      if (Failure failure = read(text, second)) return failure;
-      if (!value->emplace(std::move(variable), std::move(text)).second)
+      std::string member;
+      T value{};
+      if (Failure failure = read(member, first)) return failure;
+      if (Failure failure = read(value, second)) return failure;
+      if (!map.emplace(std::move(member), std::move(value)).second)
         return ValueError{name() + " has `" + first.Scalar() + "` twice", "remove one",
                           first.Mark()};
     }
+    return {};
+  }
+  Failure operator()(std::map<std::string, std::string>* value) const {
+    return read_map(*value, "as in { NAME: \"text\" }");
+  }
+  Failure operator()(std::map<std::string, double>* value) const {
+    return read_map(*value, "as in { NAME: 0.5 }");
+  }
+
+  Failure operator()(NameOrPath* value) const {
+    if (Failure failure = read(value->text, node)) return failure;
+    if (value->text.empty()) return wrong_type(node, "a name or a path", "");
+    if (is_path(*value)) value->text = (base / with_home(value->text)).lexically_normal().string();
     return {};
   }
 

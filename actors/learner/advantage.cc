@@ -12,8 +12,8 @@
 namespace tandem::learner {
 namespace {
 
-constexpr double kGroupStdEps = 1.0e-4;  // used by grpo
-constexpr double kWhitenEps = 1.0e-8;    // used by reinforce_plus_plus
+constexpr double kGroupStdEps = 1.0e-4;  // beside the deviation of rewards
+constexpr double kWhitenEps = 1.0e-8;    // beside the variance over tokens
 
 double mean_of(std::span<const double> values) {
   double sum = 0;
@@ -35,12 +35,23 @@ double leave_one_out(const AlgorithmConfig& config, std::size_t n) {
   return static_cast<double>(n) / (static_cast<double>(n) - 1);
 }
 
-// The advantages of one group under a group-relative estimator.
-std::vector<double> within_group(const AlgorithmConfig& config, std::span<const double> rewards) {
+// Whose deviation advantages are divided by. A job's rules refuse scale_rewards under estimators
+// that are not divided.
+ScaleRewards scale_of(const AlgorithmConfig& config) {
+  if (config.scale_rewards) return *config.scale_rewards;
+  const bool grpo = config.adv_estimator == AdvantageEstimator::kGrpo;
+  return grpo && config.norm_adv_by_std_in_grpo ? ScaleRewards::kGroup : ScaleRewards::kNone;
+}
+
+// The advantages of one group under a group-relative estimator; `batch_std` is the deviation of the
+// batch's rewards.
+std::vector<double> within_group(const AlgorithmConfig& config, std::span<const double> rewards,
+                                 double batch_std) {
   const double mean = mean_of(rewards);
   double scale = leave_one_out(config, rewards.size());
-  if (config.adv_estimator == AdvantageEstimator::kGrpo && config.norm_adv_by_std_in_grpo)
-    scale = 1 / (standard_deviation(rewards, mean) + kGroupStdEps);
+  const ScaleRewards by = scale_of(config);
+  if (by == ScaleRewards::kGroup) scale /= standard_deviation(rewards, mean) + kGroupStdEps;
+  if (by == ScaleRewards::kBatch) scale /= batch_std + kGroupStdEps;
   std::vector<double> advantages;
   for (const double r : rewards) advantages.push_back((r - mean) * scale);
   return advantages;
@@ -181,6 +192,33 @@ void take_penalties(const AlgorithmConfig& config, std::span<const double> penal
   for (std::size_t i = 0; i < penalties.size(); ++i) advantages[i] -= scale * (penalties[i] - mean);
 }
 
+// advantage_batch_normalize: whitens the advantages of trajectories over the tokens that count.
+void normalize_over_batch(const Shaped& shaped, std::vector<float>& advantages) {
+  double tokens = 0, sum = 0, squares = 0;
+  const auto each = [&](const auto& add) {
+    for (std::size_t i = 0; i < advantages.size(); ++i)
+      if (shaped.counts[i])
+        add(static_cast<double>(shaped.lengths[i]), static_cast<double>(advantages[i]));
+  };
+  each([&](double length, double advantage) {
+    tokens += length;
+    sum += length * advantage;
+  });
+  const double mean = sum / std::max(tokens, 1.0);
+  each([&](double length, double advantage) {
+    squares += length * (advantage - mean) * (advantage - mean);
+  });
+  const double variance = squares / std::max(tokens - 1, 1.0);
+  for (float& advantage : advantages)
+    advantage = static_cast<float>((static_cast<double>(advantage) - mean) /
+                                   std::sqrt(variance + kWhitenEps));
+}
+
+// advantage_clip: cuts advantages to [-most, most]. A NaN stays.
+void clip(std::vector<float>& advantages, float most) {
+  for (float& advantage : advantages) advantage = std::clamp(advantage, -most, most);
+}
+
 bool any_counts(const Shaped& shaped, std::size_t group) {
   for (std::size_t i = shaped.begin[group]; i < shaped.begin[group + 1]; ++i)
     if (shaped.counts[i]) return true;
@@ -208,13 +246,15 @@ double overlong_penalty(const OverlongBuffer& buffer, std::int64_t response_leng
 BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchShape& shape,
                                    const TrainBatch& batch, std::span<const float> penalties) {
   const bool relative = config.adv_estimator != AdvantageEstimator::kReinforcePlusPlus;
-  const bool all_learn = !relative || config.has_loss_on_every_token() || config.use_kl_in_reward;
+  const bool all_learn = !relative || config.advantage_batch_normalize ||
+                         config.has_loss_on_every_token() || config.use_kl_in_reward;
   const Shaped shaped = shaped_by_length(config, shape, batch);
   BatchAdvantages out;
   for (const std::int64_t length : shaped.lengths) out.tokens += static_cast<std::uint64_t>(length);
   CHECK(penalties.empty() || penalties.size() == out.tokens);
   if (!relative) whitened_returns(shaped, penalties, out);
   const std::vector<double> taken = summed_penalties(shaped, penalties);
+  const double batch_std = standard_deviation(shaped.rewards, mean_of(shaped.rewards));
   const std::size_t groups = batch.groups.size();
   for (std::size_t g = 0; g < groups; ++g) {
     const std::size_t begin = shaped.begin[g];
@@ -228,9 +268,14 @@ BatchAdvantages compute_advantages(const AlgorithmConfig& config, const BatchSha
     // The advantages are exactly 0, and not the rounding of a mean: AD-1 promises no gradient at
     // all.
     std::vector<double> own =
-        equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine);
+        equal ? std::vector<double>(mine.size(), 0.0) : within_group(config, mine, batch_std);
     if (!taken.empty()) take_penalties(config, std::span(taken).subspan(begin, mine.size()), own);
     out.advantage.insert(out.advantage.end(), own.begin(), own.end());
+  }
+  if (config.advantage_batch_normalize) normalize_over_batch(shaped, out.advantage);
+  if (config.advantage_clip) {
+    clip(out.advantage, static_cast<float>(*config.advantage_clip));
+    clip(out.of_token, static_cast<float>(*config.advantage_clip));
   }
   const std::size_t size =
       shape.mini_batch_groups == 0 ? groups : static_cast<std::size_t>(shape.mini_batch_groups);

@@ -5,10 +5,13 @@
 //
 //   overlong   r' = r + min(-(T - (response_max - length)) / length * factor, 0)
 //              DAPO's soft overlong punishment, arXiv:2503.14476 §3.4 (as in verl)
-//   grpo       A = (r - mean_g) / (std_g + 1e-4)       std with n-1, as torch.std and verl
-//              arXiv:2402.03300; without std where norm_adv_by_std_in_grpo is off
+//   grpo       A = (r - mean_g) / (std + 1e-4)         std with n-1, as torch.std and verl
+//              arXiv:2402.03300. std is that of the group's rewards or, with scale_rewards: batch,
+//              of all rewards of the batch (TRL's key, arXiv:2508.08221); without std where
+//              norm_adv_by_std_in_grpo is off
 //   dr_grpo    A = r - mean_g, with the denominators of kSeqMeanTokenSumNorm    arXiv:2503.20783
-//   rloo       A = n / (n-1) * (r - mean_g)            arXiv:2402.14740; 0 where n is 1
+//   rloo       A = n / (n-1) * (r - mean_g)            arXiv:2402.14740; 0 where n is 1; by
+//              (std + 1e-4) as above where scale_rewards is given (AReaL's mean_leave1out with std)
 //   reinforce_plus_plus   A = (r - mean) / sqrt(var + 1e-8), mean and var (n-1) over every
 //              completion token of the batch    arXiv:2501.03262, verl's masked_whiten without
 //              discounting
@@ -18,10 +21,17 @@
 //              and 1 else. Under grpo k is not divided by std_g: where the task's rewards differ
 //              little, noise of k would become advantages of size 1 (decision 22; verl divides)
 //
+// Then, over the advantages of the whole batch:
+//
+//   advantage_batch_normalize   A' = (A - mean) / sqrt(var + 1e-8), mean and var (n-1) over every
+//              completion token that counts: verl's masked_whiten, with dr_grpo's A its
+//              reinforce_plus_plus_baseline, arXiv:2501.03262
+//   advantage_clip              A' = min(max(A, -clip), clip)
+//
 //   AD-1  A group whose rewards (shaped by length, before KL) are all equal, a zero-variance group,
 //         has advantage 0 but for KL: no policy gradient without it. The exception is
-//         reinforce_plus_plus, whose baseline is that of the batch, so that such a group still
-//         differs from it.
+//         reinforce_plus_plus and advantage_batch_normalize, whose mean is that of the batch, so
+//         that such a group still differs from it.
 //   AD-2  Every completion token of a mini-batch has its weight, whatever its advantage: KL,
 //         entropy and the denominators are of all of them, as in verl's agg_loss (core_algos.py).
 //   AD-3  Truncated completions are the exception where mask_truncated_completions is set (TRL):

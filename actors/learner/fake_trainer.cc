@@ -64,10 +64,14 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   out.report.grad_norm = norm;
   out.report.skipped_in_row = skipped_.in_row;
   out.report.steps_skipped = skipped_.total;
-  out.report.ratio_max = 1;
   for (std::optional<double>* figure :
-       {&out.report.kl_loss, &out.report.pg_clipfrac_lower, &out.report.reward_kl_penalty,
-        &out.report.rollout_is_mean, &out.report.rollout_is_eff_sample_size})
+       {&out.report.entropy, &out.report.ppo_kl, &out.report.pg_clipfrac,
+        &out.report.pg_clipfrac_low, &out.report.pg_clipfrac_high})
+    *figure = 0;
+  for (std::optional<double>* figure :
+       {&out.report.ratio_max, &out.report.kl_loss, &out.report.pg_clipfrac_lower,
+        &out.report.reward_kl_penalty, &out.report.rollout_is_mean,
+        &out.report.rollout_is_eff_sample_size, &out.report.rollout_rs_masked_fraction})
     *figure = 1;  // every figure is set, so that tests see all columns of reports
   for (const BatchGroup& group : batch.groups) {
     for (const TrainTrajectory& trajectory : group.trajectories) {

@@ -46,10 +46,38 @@ constexpr auto enum_names(LossAggregation) {
 
 using KlPenalty = kernels::KlEstimate;
 
-// Dynamic sampling: groups whose completions all earned the same are discarded and replaced, until
-// so many batches have been generated for one step.
+// The standard deviation by which group-relative advantages are divided (advantage.h).
+enum class ScaleRewards : std::uint8_t { kGroup, kBatch, kNone };
+constexpr auto enum_names(ScaleRewards) {
+  using enum ScaleRewards;
+  return enum_name_rows<ScaleRewards>({{kGroup, "group"}, {kBatch, "batch"}, {kNone, "none"}});
+}
+
+// Whose ratio decides whether a token is rejected (rejection.h). verl has two names for each.
+enum class RejectionLevel : std::uint8_t { kToken, kSequence, kGeometric };
+constexpr auto enum_names(RejectionLevel) {
+  using enum RejectionLevel;
+  return enum_name_rows<RejectionLevel>({{kToken, "token"},
+                                         {kSequence, "sequence"},
+                                         {kGeometric, "geometric"},
+                                         {kToken, "token_k1"},
+                                         {kSequence, "seq_sum_k1"},
+                                         {kGeometric, "seq_mean_k1"}});
+}
+
+// What filter_groups looks at: the rewards, or which completions succeed.
+enum class FilterMetric : std::uint8_t { kScore, kAcc };
+constexpr auto enum_names(FilterMetric) {
+  using enum FilterMetric;
+  return enum_name_rows<FilterMetric>({{kScore, "score"}, {kAcc, "acc"}});
+}
+
+// Dynamic sampling: groups that teach nothing are discarded and replaced, until so many batches
+// have been generated for one step. The exchange does it (actors/exchange/group_filter.h).
 struct FilterGroups {
   bool enable = false;
+  FilterMetric metric = FilterMetric::kScore;
+  std::optional<double> lower_bound, upper_bound;  // of a group's mean; both are excluded
   std::int64_t max_num_gen_batches = 10;
 };
 
@@ -69,6 +97,9 @@ struct KlCtrl {
 struct AlgorithmConfig {
   AdvantageEstimator adv_estimator = AdvantageEstimator::kGrpo;
   bool norm_adv_by_std_in_grpo = true;
+  std::optional<ScaleRewards> scale_rewards;  // empty: as norm_adv_by_std_in_grpo says
+  bool advantage_batch_normalize = false;
+  std::optional<double> advantage_clip;
   kernels::LossMode loss_mode = kernels::LossMode::kVanilla;
   LossAggregation loss_agg_mode = LossAggregation::kTokenMean;
   // The ratio of current to proximal probability is clipped to [1 - low, 1 + high].
@@ -81,6 +112,9 @@ struct AlgorithmConfig {
   // Importance weights of the proximal over the behaviour policy. Always empty with bypass_mode.
   std::optional<kernels::ImportanceLevel> rollout_is;
   double rollout_is_threshold = 2.0;
+  std::optional<RejectionLevel> rollout_rs;  // empty: no token is rejected
+  double rollout_rs_threshold = 2.0;
+  std::optional<double> rollout_rs_threshold_lower;  // empty: 1 / rollout_rs_threshold
   double entropy_coeff = 0;
   bool use_kl_loss = false;  // the reference is the policy at the start of RL
   double kl_loss_coef = 0;
@@ -120,7 +154,8 @@ struct OptimizerConfig {
   double lr = 1.0e-6;  // for pretrained weights; settle() in job_rules.h has that of random ones
   LrSchedule lr_scheduler_type = LrSchedule::kLinear;
   std::int64_t lr_warmup_steps = 5;
-  double min_lr_ratio = 0.1;  // the fraction of lr at the end of the schedule
+  std::optional<double> lr_warmup_steps_ratio;  // of all steps, in place of lr_warmup_steps
+  double min_lr_ratio = 0.1;                    // the fraction of lr at the end of the schedule
   std::array<double, 2> betas{0.9, 0.95};
   double eps = 1.0e-8;
   double weight_decay = 0;  // applies to every parameter; decoupled from the gradient

@@ -162,7 +162,7 @@ Result<messages::StepReport> NativeTrainer::train_share(const TrainBatch& batch,
                                                         BatchAdvantages& advantages) {
   const AlgorithmConfig& algorithm = config_.algorithm;
   const ObservedGroups observed =
-      choose_observed(batch, advantages.learns, config_.observe_fraction, config_.seed);
+      choose_observed(batch, advantages, config_.observe_fraction, config_.seed);
   const auto plan = plan_batch(batch, {advantages.learns, observed.chosen}, config_,
                                {gang_.rank(), gang_.ranks(), stream_.device});
   if (!plan) return plan.error();

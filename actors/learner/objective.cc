@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "actors/learner/rejection.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/check.h"
 
@@ -152,6 +153,39 @@ void Objective::count_importance(std::size_t items, ObjectiveSums& sums) {
   }
 }
 
+// The importance weights of the items, with 0 for the rejected ones; empty where the loss has none.
+device::TensorView Objective::importance_of(const device::Stream& stream, const MicroBatch& batch,
+                                            std::span<const float> current,
+                                            const device::TensorView& proximal,
+                                            ObjectiveSums& sums) {
+  const std::size_t items = batch.items.size();
+  if (!config_.rollout_is && !config_.rollout_rs) return {};
+  const std::span<float> importance = std::span(importance_).first(items);
+  const std::span<const float> behaviour = std::span(behaviour_).first(items);
+  const std::span<const float> weight = std::span(weight_).first(items);
+  if (config_.rollout_is) {
+    kernels::importance_weights(
+        stream, {.level = *config_.rollout_is,
+                 .threshold = static_cast<float>(config_.rollout_is_threshold),
+                 .proximal = proximal,
+                 .behaviour = vector_view(behaviour),
+                 .weight = vector_view(weight),
+                 .sequence_begin = device::tensor(batch.sequence_begin.data(),
+                                                  {std::ssize(batch.sequence_begin)}),
+                 .importance = vector_view(importance)});
+    count_importance(items, sums);
+  } else {
+    std::fill(importance.begin(), importance.end(), 1.0f);
+  }
+  if (config_.rollout_rs) {
+    const std::span<const float> policy =
+        config_.bypass_mode ? current : std::span<const float>(proximal.f32(), items);
+    sums.rejected += static_cast<double>(
+        reject(config_, {policy, behaviour, weight, batch.sequence_begin}, importance));
+  }
+  return vector_view(importance);
+}
+
 Objective::Gradient Objective::evaluate(const device::Stream& stream, const MicroBatch& batch,
                                         const Inputs& inputs, LossPart part) {
   const std::size_t items = batch.items.size();
@@ -178,19 +212,8 @@ Objective::Gradient Objective::evaluate(const device::Stream& stream, const Micr
   }
   const device::TensorView sequence_begin =
       device::tensor(batch.sequence_begin.data(), {std::ssize(batch.sequence_begin)});
-  device::TensorView importance;
-  if (config_.rollout_is) {
-    importance = view(importance_);
-    kernels::importance_weights(stream,
-                                {.level = *config_.rollout_is,
-                                 .threshold = static_cast<float>(config_.rollout_is_threshold),
-                                 .proximal = proximal,
-                                 .behaviour = view(behaviour_),
-                                 .weight = view(weight_),
-                                 .sequence_begin = sequence_begin,
-                                 .importance = importance});
-    count_importance(items, sums);
-  }
+  const device::TensorView importance =
+      importance_of(stream, batch, inputs.logprob, proximal, sums);
   const bool entropy_loss = config_.entropy_coeff != 0;
   kernels::PolicyLossStats stats;
   kernels::policy_loss(

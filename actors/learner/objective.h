@@ -34,7 +34,7 @@ namespace tandem::learner {
 // Sums over the items of a rank's micro-batches, and after Gang::sum of all ranks; in double.
 struct ObjectiveSums {
   double loss = 0;
-  // Tokens that weigh in the loss. This sum and those up to `importance_squares` count each token
+  // Tokens that weigh in the loss. This sum and those up to `rejected` count each token
   // once per update.
   double tokens = 0;
   double clipped = 0;
@@ -44,25 +44,17 @@ struct ObjectiveSums {
   double reference_kl = 0;  // as kl_loss_type estimates it
   double entropy = 0;
   double importance = 0;
-  double importance_squares = 0;
-  double logprob_diff = 0;  // |current - behaviour| before the first update
-  double compared = 0;      // tokens of that
+  double importance_squares = 0;  // both before tokens are rejected
+  double rejected = 0;            // by rollout_rs (rejection.h)
+  double logprob_diff = 0;        // |current - behaviour| before the first update
+  double compared = 0;            // tokens of that
   // The part of `compared` in trajectories all of this step's version.
   double tokens_at_staleness_0 = 0;
   auto fields() {
-    return std::array{&loss,
-                      &tokens,
-                      &clipped,
-                      &dual_clipped,
-                      &clipped_low,
-                      &kl_k1,
-                      &reference_kl,
-                      &entropy,
-                      &importance,
-                      &importance_squares,
-                      &logprob_diff,
-                      &compared,
-                      &tokens_at_staleness_0};
+    return std::array{
+        &loss,     &tokens,       &clipped,  &dual_clipped,         &clipped_low,
+        &kl_k1,    &reference_kl, &entropy,  &importance,           &importance_squares,
+        &rejected, &logprob_diff, &compared, &tokens_at_staleness_0};
   }
   // Adds the sums of a sample of which each token stands for so many. Only tokens_at_staleness_0
   // stays a count of tokens that were computed.
@@ -116,6 +108,9 @@ class Objective {
   void gather(const MicroBatch& batch);
   void compare(const MicroBatch& batch, std::span<const float> logprob, ObjectiveSums& sums);
   void count_importance(std::size_t items, ObjectiveSums& sums);
+  device::TensorView importance_of(const device::Stream& stream, const MicroBatch& batch,
+                                   std::span<const float> current,
+                                   const device::TensorView& proximal, ObjectiveSums& sums);
   ObjectiveSums& sums_of(LossPart part) { return part == LossPart::kLearning ? sums_ : observed_; }
 
   const AlgorithmConfig config_;

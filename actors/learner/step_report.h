@@ -12,7 +12,8 @@ namespace tandem::learner {
 
 // Adds up the sums of all ranks, so every rank must call this function. Sets the figures of
 // `report` that come from the objective: `loss` is the mean over the updates, the others are means
-// over tokens or maxima, and figures of a term that the loss does not have stay empty. Where a
+// over tokens or maxima, and figures of a term that the loss does not have stay empty, as do all
+// of them where no token counts. Where a
 // sample stands for the groups that do not learn, means over tokens are estimates for all tokens of
 // the batch. The error is that of the gang.
 struct ReportOf {

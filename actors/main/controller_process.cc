@@ -121,12 +121,14 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
 // The shape of a job that was submitted by HTTP. Mistakes in its text, its data and the run to
 // resume are found here, before a run directory exists. `resume` may name only a run of this
 // controller.
-Result<controller::JobShape> submitted_shape(const std::string& yaml, const std::string& resume,
+Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                                              const fs::path& runs, Hosts hosts) {
-  auto job = job::parse_job({.yaml = yaml,
+  const std::string& resume = submitted.resume;
+  const fs::path folder = submitted.folder.empty() ? fs::current_path() : submitted.folder;
+  auto job = job::parse_job({.yaml = submitted.yaml,
                              .origin = "the submitted job",
-                             .base = fs::current_path(),
-                             .set_base = fs::current_path(),
+                             .base = folder,
+                             .set_base = folder,
                              .sets = {},
                              .files = job::Files::kMustExist});
   if (!job) return job.error();
@@ -438,8 +440,8 @@ Result<void> ControllerProcess::Parts::listen() {
   const Hosts hosts = options.bind == link::kLoopback ? Hosts::kOne : Hosts::kSeveral;
   api::HttpApi api{.controller = controller,
                    .shape_of =
-                       [this, hosts](const std::string& yaml, const std::string& resume) {
-                         return submitted_shape(yaml, resume, options.home / "runs", hosts);
+                       [this, hosts](const api::SubmittedJob& submitted) {
+                         return submitted_shape(submitted, options.home / "runs", hosts);
                        },
                    .home = options.home,
                    .read_job = job_readers(),

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "actors/doors/exchange_door.h"
+#include "actors/job/job_json.h"
 #include "actors/job/reading_notice.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/messages/peers.h"
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/weights/weight_family.h"
 
@@ -21,6 +23,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr payload::SegmentLimits kSegmentLimits{.segment_bytes_max = 16ull << 20};
+
+runs::Trackers trackers_of(const job::JobSpec& job, const std::string& run_id) {
+  runs::Trackers trackers{.tensorboard = job::has_tracker(job, job::TrackerName::kTensorboard)};
+  if (!job::has_tracker(job, job::TrackerName::kWandb)) return trackers;
+  const job::TrackingSpec& told = job.tracking;
+  trackers.wandb = runs::WandbRun{.name = told.run_name.value_or(run_id),
+                                  .project = told.project.value_or(""),
+                                  .entity = told.entity.value_or(""),
+                                  .group = told.group.value_or(""),
+                                  .notes = told.notes.value_or(""),
+                                  .tags = told.tags,
+                                  .config = dump_json(job::job_json(job))};
+  return trackers;
+}
 
 }  // namespace
 
@@ -57,8 +73,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto host = std::make_shared<ExchangeHost>();
-  auto files = runs::RunFiles::open(
-      job.run_dir, spec.tensorboard ? runs::EventFiles::kTensorboard : runs::EventFiles::kNone);
+  auto files = runs::RunFiles::open(job.run_dir, trackers_of(spec, job.id));
   if (!files) return files.error();
   host->files_ = std::move(*files);
   auto segments = payload::open_file_segments(job.run_dir + "/payload", kSegmentLimits);

@@ -1,7 +1,7 @@
 // The loaders are those of the ranks and the exchange, so that a file which passes here passes
 // there. A large data set is not encoded for this check alone: one text with every byte of UTF-8 is
 // encoded instead, and if the tokenizer can do that, prompts are encoded only until one is short
-// enough.
+// enough, unless the job wants to know of all that are not.
 #include "actors/main/job_inputs.h"
 
 #include <algorithm>
@@ -13,10 +13,12 @@
 
 #include "actors/job/dataset.h"
 #include "actors/job/resume.h"
+#include "actors/main/roles/job_prompts.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/model/checkpoint.h"
 #include "actors/runs/run_journal.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 
 namespace tandem::app {
 namespace {
@@ -43,38 +45,113 @@ std::string every_byte() {
 
 struct PromptCount {
   std::int64_t all = 0, too_long = 0;  // too_long: counted only where such prompts are left out
+  std::int64_t visited = 0;            // the prompts of training that one of its epochs has
+  std::shared_ptr<const model::ChatFormat> chat;  // of the last conversation
+};
+
+// The keys of data.extra_keys that no record has had so far.
+class UnseenKeys {
+ public:
+  explicit UnseenKeys(const job::JobSpec& job)
+      : unseen_(job.data.extra_keys.value_or(std::vector<std::string>{})) {}
+  void look_at(const job::Record& record) {
+    if (unseen_.empty()) return;
+    const nlohmann::json fields = parse_json(record.json);
+    std::erase_if(unseen_, [&](const std::string& key) { return find_path(fields, key); });
+  }
+  Result<void> check(const job::LoadedJob& job) const {
+    if (unseen_.empty()) return {};
+    return Error{ErrorCode::kInvalid,
+                 "no record has `" + unseen_.front() + "`, which `data.extra_keys` names",
+                 place_of(job, "data.extra_keys"), "name fields that the data files have"};
+  }
+
+ private:
+  std::vector<std::string> unseen_;
+};
+
+Error too_long_error(const job::Record& record, std::size_t tokens, const job::DataSpec& data) {
+  return {ErrorCode::kInvalid,
+          "the prompt has " + std::to_string(tokens) +
+              " tokens, more than `data.max_prompt_length: " +
+              std::to_string(data.max_prompt_length) + "` (`data.truncation: error`)",
+          record.where,
+          "raise data.max_prompt_length, set data.filter_overlong_prompts: true, or choose another "
+          "data.truncation"};
+}
+
+// Checks the prompts of one set, one after the other.
+class PromptCheck {
+ public:
+  PromptCheck(const job::JobSpec& job, const model::Tokenizer& tokenizer, PromptSet set)
+      : data_(job.data),
+        tokenizer_(tokenizer),
+        sources_(set == PromptSet::kTraining ? job.data.mixture : std::map<std::string, double>{}),
+        encodes_all_(tokenizer.encode(every_byte()).has_value()) {}
+
+  Result<void> check(const job::Record& record) {
+    ++count_.all;
+    if (record.chat) count_.chat = record.chat;
+    if (record.prompt.empty())
+      return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
+    const auto visited = sources_.visits(record);
+    if (!visited) return visited.error();
+    if (!*visited) return {};
+    const auto is_short = check_length(record);
+    if (!is_short) return is_short.error();
+    if (*is_short || !data_.filter_overlong_prompts)
+      sources_.add(record);
+    else
+      ++count_.too_long;
+    return {};
+  }
+  Result<PromptCount> finish() {
+    if (auto sources = sources_.take(); !sources) return sources.error();
+    count_.visited = sources_.size();
+    return count_;
+  }
+  bool fits() const { return fits_; }  // whether at least one prompt can be generated
+
+ private:
+  // Whether the prompt is short enough; nothing is encoded where that makes no difference.
+  Result<bool> check_length(const job::Record& record) {
+    const bool counts = data_.filter_overlong_prompts;
+    const bool refuses = !counts && data_.truncation == job::Truncation::kError;
+    if (fits_ && encodes_all_ && !counts && !refuses) return true;
+    const auto tokens = tokenizer_.encode_prompt(record.prompt);
+    if (!tokens)
+      return Error{ErrorCode::kInvalid, tokens.error().message, record.where,
+                   "use text that the model's tokenizer covers"};
+    const bool is_short = std::ssize(*tokens) <= data_.max_prompt_length;
+    if (!is_short && refuses) return too_long_error(record, tokens->size(), data_);
+    fits_ = fits_ || is_short || (!counts && truncates(data_.truncation));
+    return is_short;
+  }
+
+  const job::DataSpec& data_;
+  const model::Tokenizer& tokenizer_;
+  PromptSources sources_;
+  const bool encodes_all_;
+  PromptCount count_;
+  bool fits_ = false;
 };
 
 // Each prompt must be encodable and at least one short enough: a job whose prompts are all
 // discarded would look for another one for ever.
-Result<PromptCount> check_prompts(const std::vector<fs::path>& files, const char* key,
-                                  const job::JobSpec& job, const model::Tokenizer& tokenizer,
+Result<PromptCount> check_prompts(const job::JobSpec& job, PromptSet set,
+                                  const model::Tokenizer& tokenizer, UnseenKeys& unseen,
                                   const job::TellReading& tell) {
-  const bool encodes_all = tokenizer.encode(every_byte()).has_value();
-  const bool counts = job.data.filter_overlong_prompts;
-  PromptCount count;
-  bool fits = false;
-  const auto check = [&](const job::Record& record) -> Result<void> {
-    ++count.all;
-    if (record.prompt.empty())
-      return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
-    if (fits && encodes_all && !counts) return {};
-    const auto tokens = tokenizer.encode_prompt(record.prompt);
-    if (!tokens)
-      return Error{ErrorCode::kInvalid, tokens.error().message, record.where,
-                   "use text that the model's tokenizer covers"};
-    const bool is_short = std::ssize(*tokens) <= job.data.max_prompt_length;
-    fits = fits || is_short;
-    if (counts && !is_short) ++count.too_long;
-    return {};
+  PromptCheck prompts(job, tokenizer, set);
+  const auto check = [&](const job::Record& record) {
+    unseen.look_at(record);
+    return prompts.check(record);
   };
-  if (auto read = read_dataset(files, dataset_keys(job), needs_of_prompts(job), check, tell); !read)
-    return read.error();
-  if (fits) return count;
+  if (auto read = read_drawn(job, set, check, tell); !read) return read.error();
+  if (prompts.fits()) return prompts.finish();
   return Error{ErrorCode::kInvalid,
-               "no prompt of `" + std::string(key) + "` fits `data.max_prompt_length: " +
+               "no prompt of `" + std::string(key_of(set)) + "` fits `data.max_prompt_length: " +
                    std::to_string(job.data.max_prompt_length) + "`",
-               files.front().string(), "raise data.max_prompt_length"};
+               files_of(job, set).front().string(), "raise data.max_prompt_length"};
 }
 
 std::string left_out_text(const PromptCount& count, const char* key, const job::JobSpec& job) {
@@ -116,13 +193,16 @@ Result<void> check_positions(const job::LoadedJob& job, const model::ModelConfig
                place_of(job, key), "lower one of them"};
 }
 
-std::vector<std::string> warnings_of(const job::JobSpec& job, const model::ModelConfig& model) {
-  const bool never_stops = model.eos_token_ids.empty() && job.rollout.sampling.stop.empty() &&
+std::vector<std::string> warnings_of(const job::JobSpec& job, const model::ModelInfo& model) {
+  std::vector<std::string> warnings = model.warnings;
+  const bool never_stops = model.config.eos_token_ids.empty() &&
+                           job.rollout.sampling.stop.empty() &&
                            job.rollout.sampling.stop_token_ids.empty();
-  if (!never_stops) return {};
-  return {
-      "the model's config.json names no eos_token_id, and neither rollout.stop nor "
-      "rollout.stop_token_ids is set: every completion runs to data.max_response_length"};
+  if (never_stops)
+    warnings.push_back(
+        "the model's config.json names no eos_token_id, and neither rollout.stop nor "
+        "rollout.stop_token_ids is set: every completion runs to data.max_response_length");
+  return warnings;
 }
 
 }  // namespace
@@ -136,16 +216,25 @@ Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReadin
   if (job.model.init == job::ModelInit::kPretrained)
     if (auto checked = model::check_weights(job.model.path, model->config); !checked)
       return checked.error();
-  std::vector<std::string> warnings = warnings_of(job, model->config);
+  std::vector<std::string> warnings = warnings_of(job, *model);
+  UnseenKeys unseen(job);
   std::int64_t train_prompts = 0;
-  for (const auto& [files, key] : {std::pair(&job.data.train_files, "data.train_files"),
-                                   std::pair(&job.data.val_files, "data.val_files")}) {
-    if (files->empty()) continue;
-    const auto count = check_prompts(*files, key, job, model->tokenizer, tell);
-    if (!count) return count.error();
-    if (count->too_long > 0) warnings.push_back(left_out_text(*count, key, job));
-    if (files == &job.data.train_files) train_prompts = count->all - count->too_long;
+  for (const PromptSet set : {PromptSet::kTraining, PromptSet::kValidation}) {
+    if (files_of(job, set).empty()) continue;
+    const auto count = check_prompts(job, set, model->tokenizer, unseen, tell);
+    if (!count) {
+      Error error = count.error();
+      if (error.where.empty()) error.where = place_of(loaded, "data.mixture");
+      return error;
+    }
+    if (count->too_long > 0) warnings.push_back(left_out_text(*count, key_of(set), job));
+    if (auto foreign =
+            count->chat ? model::marker_warning(*count->chat, model->tokenizer) : std::nullopt;
+        foreign && std::ranges::count(warnings, *foreign) == 0)
+      warnings.push_back(*std::move(foreign));
+    if (set == PromptSet::kTraining) train_prompts = count->visited;
   }
+  if (auto seen = unseen.check(loaded); !seen) return seen.error();
   if (job.data.total_epochs) {
     auto settled = settle_epochs(loaded, train_prompts);
     if (!settled) return settled.error();

@@ -24,7 +24,8 @@ struct CheckedInputs {
 // Reads all data files, and of the weights only the header. kFailed for a file that cannot be read.
 // kInvalid for content that cannot be used: a line that is not a record, text that the model's
 // tokenizer cannot encode (both with "file:line"), a file list in which no prompt fits
-// data.max_prompt_length, lengths beyond the model's positions (with the key's place).
+// data.max_prompt_length, or one does not and the job wants all to; data sets that do not fit
+// data.mixture; lengths beyond the model's positions (with the key's place).
 // `tell` hears how far the reading is. Where the job counts in epochs, its steps are set: they
 // follow from the number of prompts.
 Result<CheckedInputs> check_inputs(job::LoadedJob& job, const job::TellReading& tell = {});

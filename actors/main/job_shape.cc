@@ -51,7 +51,14 @@ std::optional<runs::JobFacts> read_job_facts(const std::string& yaml,
   const auto spec = job::parse_job_of_run(yaml, run_dir);
   if (!spec) return std::nullopt;
   const bool training = trains(*spec);
-  return runs::JobFacts{spec->name, training ? spec->learner.total_training_steps : 0, training};
+  const job::TrackingSpec& told = spec->tracking;
+  return runs::JobFacts{.name = spec->name,
+                        .total_steps = training ? spec->learner.total_training_steps : 0,
+                        .trains = training,
+                        .group = told.group.value_or(""),
+                        .run_name = told.run_name.value_or(""),
+                        .notes = told.notes.value_or(""),
+                        .tags = told.tags};
 }
 
 Result<runs::JobKeys> read_job_keys(const std::string& yaml, const std::filesystem::path& run_dir) {

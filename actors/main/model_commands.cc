@@ -1,10 +1,6 @@
 // The engine of a rollout, without its actor: requests are submitted, step() is called until
 // nothing is left, and the events are collected. The weights are the only version (0), installed
 // before the first step by the same three calls as in a rollout.
-//
-// A verifier may answer later and needs a Context, for timers and child processes. Scoring
-// therefore runs in an actor of its own on one thread, which is asked once with all items and
-// answers when the last of them is judged.
 #include "actors/main/model_commands.h"
 
 #include <algorithm>
@@ -19,17 +15,17 @@
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/evaluation_means.h"
 #include "actors/exchange/samples.h"
+#include "actors/jinja/json_value.h"
 #include "actors/job/dataset.h"
 #include "actors/job/load_job.h"
+#include "actors/main/judging.h"
+#include "actors/main/roles/job_prompts.h"
 #include "actors/main/roles/role_config.h"
-#include "actors/model/chat_template.h"
+#include "actors/model/chat_format.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/weights.h"
 #include "actors/reward/make_verifier.h"
 #include "actors/rollout/native_engine.h"
-#include "runtime/actor/system.h"
-#include "runtime/actor/threaded_executor.h"
-#include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
@@ -39,8 +35,6 @@ namespace tandem::app {
 namespace {
 
 constexpr PolicyVersion kOnlyVersion{0};
-// Every ask has a deadline; this one is not meant to be reached.
-constexpr Duration kEvaluationTimeout = std::chrono::hours(24);
 
 // An engine with the weights of `directory`, computing in `dtype`. They take the way that a
 // learner's take: rounded as they would be published, so that tokens are those of a rollout.
@@ -74,62 +68,12 @@ Result<std::vector<rollout::EngineEvent>> run_dry(rollout::NativeEngine& engine)
   return all;
 }
 
-// Judges texts by the job's verifier, in an actor, since a verifier works within turns of one.
-struct Judge {
-  using Reply = std::vector<messages::TrajectoryScore>;  // in the order of the items
-  std::vector<reward::ScoreItem> items;
-};
-class Judging {
- public:
-  using Inbox = std::variant<actor::Ask<Judge>>;
-  explicit Judging(std::unique_ptr<reward::Verifier> verifier) : verifier_(std::move(verifier)) {}
-
-  void handle(actor::Context& cx, actor::Ask<Judge> ask) {
-    // The replies come in any order; the last one answers the question. Shared by their callbacks.
-    struct Open {
-      std::size_t left = 0;
-      std::vector<messages::TrajectoryScore> scores;
-    };
-    auto open = std::make_shared<Open>();
-    open->left = ask.question.items.size();
-    open->scores.resize(open->left);
-    for (std::size_t i = 0; i < ask.question.items.size(); ++i)
-      verifier_->score(
-          cx, std::move(ask.question.items[i]),
-          [open, i, reply = ask.reply](actor::Context&, messages::TrajectoryScore score) {
-            open->scores[i] = std::move(score);
-            if (--open->left == 0) reply(std::move(open->scores));
-          });
-  }
-
- private:
-  std::unique_ptr<reward::Verifier> verifier_;
-};
-static_assert(actor::Actor<Judging>);
-
-// Judges all items. An error of the verifier itself, which failed its actor, is returned instead of
-// the unanswered ask.
-Result<Judge::Reply> judge_all(std::unique_ptr<reward::Verifier> verifier, Judge judge) {
-  if (judge.items.empty()) return Judge::Reply{};
-  Guarded<std::optional<Error>> gave_up;
-  actor::ThreadedExecutor executor(1, 0);
-  actor::System system(executor, [&](const ActorId&, const Error& why) {
-    gave_up.with([&](std::optional<Error>& error) { error = why; });
-  });
-  auto kept = std::make_shared<std::unique_ptr<reward::Verifier>>(std::move(verifier));
-  const auto judging = system.spawn<Judging>(
-      "judge", [kept] { return std::make_unique<Judging>(std::move(*kept)); });
-  auto judged = ask_and_wait(judging, std::move(judge), kEvaluationTimeout);
-  executor.stop();
-  const std::optional<Error> why = gave_up.with([](auto& error) { return error; });
-  if (why) return *why;
-  return judged;
-}
+using Scores = std::vector<messages::TrajectoryScore>;
 
 // The completions of the engine, and the items that the verifier judges: one for each completion.
 struct Said {
   std::vector<exchange::CompletionId> completions;
-  Judge judge;                           // an item for each of these
+  std::vector<reward::ScoreItem> items;  // one for each of these
   std::vector<std::int32_t> unservable;  // prompts that are too long or cannot be encoded
 };
 
@@ -151,14 +95,15 @@ Result<Said> say_all(rollout::NativeEngine& engine, const exchange::EvaluationPl
     for (messages::EvaluationText& text : done->completions) {
       const job::Record& record = records[static_cast<std::size_t>(text.index)];
       auto data = parse_json(record.json);
-      const auto answer = data.find(answer_key);
+      const nlohmann::json* const answer = find_path(data, answer_key);
       said.completions.push_back({text.index, text.sample});
-      said.judge.items.push_back({.prompt = record.prompt,
-                                  .completion = std::move(text.text),
-                                  .answer = answer == data.end() ? nlohmann::json() : *answer,
-                                  .data = std::move(data),
-                                  .truncated = text.truncated,
-                                  .special_text = std::move(text.special_text)});
+      said.items.push_back({.prompt = record.prompt,
+                            .completion = std::move(text.text),
+                            .answer = answer ? *answer : nlohmann::json(),
+                            .data = std::move(data),
+                            .data_source = record.data_source.value_or(""),
+                            .truncated = text.truncated,
+                            .special_text = std::move(text.special_text)});
     }
   }
   return said;
@@ -166,7 +111,7 @@ Result<Said> say_all(rollout::NativeEngine& engine, const exchange::EvaluationPl
 
 // The figures of the evaluation (EM-1), and the reason of the first completion that has no score.
 nlohmann::json answer_of(const exchange::EvaluationPlan& plan, const Said& said,
-                         const Judge::Reply& scores) {
+                         const Scores& scores) {
   exchange::EvaluationMeans means(plan);
   std::string failure;
   for (const std::int32_t index : said.unservable) {
@@ -194,12 +139,12 @@ nlohmann::json answer_of(const exchange::EvaluationPlan& plan, const Said& said,
 // Every completion that was made, as a line of samples.jsonl has it.
 nlohmann::json completions_of(const exchange::EvaluationPlan& plan, const Said& said,
                               const std::vector<job::Record>& records, const job::DatasetKeys& keys,
-                              const Judge::Reply& scores) {
+                              const Scores& scores) {
   const exchange::RecordKeys fields{.answer = keys.answer, .data_source = keys.data_source};
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const auto [index, sample] = said.completions[i];
-    const reward::ScoreItem& item = said.judge.items[i];
+    const reward::ScoreItem& item = said.items[i];
     const bool greedy_beside = sample == plan.sampling.n;
     nlohmann::json line{{"index", index},
                         {"prompt", item.prompt},
@@ -239,11 +184,11 @@ int report(const nlohmann::json& answer, cli::OutputForm form, const cli::Consol
 
 // Renders each prompt as the first message of a user, by the model's chat template.
 Result<void> as_conversations(GenerateCommand& command) {
-  const auto chat = model::read_chat_template(command.model);
+  const auto chat = model::ChatFormat::read(command.model, "auto");
   if (!chat) return chat.error();
   for (std::string& prompt : command.prompts) {
-    const model::ChatMessage message{.role = "user", .content = prompt};
-    auto text = model::render_chat(*chat, std::span(&message, 1), {});
+    auto text =
+        chat->render({.messages = jinja::make_list({model::chat_message("user", prompt)})}, {});
     if (!text) return text.error();
     prompt = *std::move(text);
   }
@@ -263,7 +208,7 @@ int generate(const GenerateCommand& given, const cli::Console& console) {
     if (!tokens) return console.complain(tokens.error());
     longest = std::max(longest, static_cast<std::int32_t>(tokens->size()));
   }
-  const bool greedy = command.temperature == 0;
+  const bool greedy = command.temperature < rollout::kTemperatureMin;
   const rollout::EngineConfig config{
       // Greedy requests do not use it; an engine's own temperature is never 0.
       .sampling = {.temperature = greedy ? 1.0 : command.temperature},
@@ -320,7 +265,7 @@ int evaluate(const EvalCommand& command, const cli::Console& console) {
   auto records = validation_prompts(spec);
   if (!records) return console.complain(records.error());
   link::IoThread io("reward");
-  auto verifier = reward::make_verifier(verifier_config(spec, ""), node::process_spawner(io));
+  auto verifier = reward::make_reward(reward_parts(spec, ""), node::process_spawner(io));
   if (!verifier) return console.complain(verifier.error());
   // The share of 8 GiB that the job gives its rollouts is for the pages, whatever the machine has.
   rollout::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
@@ -330,7 +275,7 @@ int evaluate(const EvalCommand& command, const cli::Console& console) {
   const exchange::EvaluationPlan plan = evaluation_plan(spec, *records);
   auto said = say_all(**engine, plan, *records, spec.data.answer_key);
   if (!said) return console.complain(said.error());
-  const auto scores = judge_all(std::move(*verifier), said->judge);
+  const auto scores = judge_all(std::move(*verifier), said->items);
   if (!scores) return console.complain(scores.error());
   nlohmann::json answer = answer_of(plan, *said, *scores);
   if (command.output != cli::OutputForm::kTable)

@@ -8,6 +8,7 @@
 #include "actors/main/cluster.h"
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
+#include "actors/main/score_command.h"
 #include "actors/main/tokenize_command.h"
 #include "kernels/backend.h"
 #include "runtime/base/check.h"
@@ -31,10 +32,11 @@ struct Row {
   std::string_view before;  // the verb of the client that comes next in the help
 };
 constexpr Row kRows[] = {
-    {make_computing<RunCommand>, "submit"},   {make_computing<UpCommand>, "status"},
-    {cli::make_verb<DownCommand>, "status"},  {cli::make_verb<ControllerCommand>, "explain"},
-    {make_computing<NodeCommand>, "explain"}, {make_computing<GenerateCommand>, "explain"},
-    {make_computing<EvalCommand>, "explain"}, {cli::make_verb<TokenizeCommand>, "explain"},
+    {make_computing<RunCommand>, "submit"},       {make_computing<UpCommand>, "status"},
+    {cli::make_verb<DownCommand>, "status"},      {cli::make_verb<ControllerCommand>, "explain"},
+    {make_computing<NodeCommand>, "explain"},     {make_computing<GenerateCommand>, "explain"},
+    {make_computing<EvalCommand>, "explain"},     {cli::make_verb<ScoreCommand>, "explain"},
+    {cli::make_verb<TokenizeCommand>, "explain"},
 };
 
 }  // namespace

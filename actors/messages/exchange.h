@@ -99,6 +99,7 @@ struct JobStatus {
   std::vector<Wait> waits;
   std::vector<TroubleView> troubles;
   std::optional<std::string> reward_fails;  // why no completion is scored at present
+  std::optional<std::string> filter_keeps;  // the newest batch has groups that the filter is for
   // Optimizer steps that were skipped because their gradient was not finite, since the run began.
   std::uint64_t steps_skipped = 0;
   // Steps that changed nothing because their gradient was 0, since the run began.
@@ -130,7 +131,8 @@ struct LedgerView {
 
 // The figures of the newest step that this exchange saw committed, as in metrics.jsonl.
 struct StepFigures {
-  double reward_mean = 0, loss = 0, ppo_kl = 0, entropy = 0, grad_norm = 0, lr = 0;
+  double reward_mean = 0, loss = 0, grad_norm = 0, lr = 0;
+  std::optional<double> ppo_kl, entropy;  // empty where no token counts in the loss
   // Empty where no trajectory of the batch is entirely of this step's version.
   std::optional<double> logprob_diff_max_at_staleness_0;
   double rollout_idle_fraction = 0;  // 0…1, over the whole run of all rollouts

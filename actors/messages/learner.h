@@ -131,9 +131,13 @@ TANDEM_WIRE(WarmStarted, from, steps, publication, reached)
 // maximum where its name says so. Ratios and KL compare the current policy with the proximal one.
 // Figures of a batch whose loss or gradient is not finite may be NaN or infinite.
 struct StepReport {
-  // `ppo_kl` is the mean of proximal - current log-probability in nats, `pg_clipfrac` the share of
-  // tokens whose ratio was clipped, `grad_norm` the global norm before clipping.
-  double loss = 0, entropy = 0, ppo_kl = 0, pg_clipfrac = 0, grad_norm = 0, lr = 0;
+  double loss = 0, grad_norm = 0, lr = 0;  // `grad_norm` is the global norm before clipping
+  // Figures over the tokens that count in the loss. They are empty where no token that was computed
+  // does, as where mask_truncated_completions leaves every completion out. `ppo_kl` is the mean of
+  // proximal - current log-probability in nats, `pg_clipfrac` the share of tokens whose ratio was
+  // clipped, the next two are its parts below the lower and above the upper bound, and `ratio_max`
+  // is the largest ratio of current to proximal probability.
+  std::optional<double> entropy, ppo_kl, pg_clipfrac, pg_clipfrac_low, pg_clipfrac_high, ratio_max;
   double seconds_update = 0, seconds_wait_payload = 0, seconds_publish = 0;
   std::uint64_t tokens_trained = 0;  // completion tokens of the batch
   std::uint64_t groups_zero_variance = 0;
@@ -147,8 +151,6 @@ struct StepReport {
   // The share of the batch's completion tokens that were computed, and from which the figures of
   // the policy are estimated: those of groups that learn, and of a sample of the others.
   double observed_fraction = 1;
-  // The parts of pg_clipfrac whose ratio was below the lower bound, and above the upper one.
-  double pg_clipfrac_low = 0, pg_clipfrac_high = 0;
   // The largest difference between the engine's log-probabilities and those of this step's own
   // training forward, over trajectories whose tokens and KV are all of this step's version. It is 0
   // except on a GPU without model.batch_invariant (NT-2).
@@ -156,17 +158,17 @@ struct StepReport {
   std::uint64_t tokens_at_staleness_0 = 0;
   double logprob_diff_mean = 0;   // absolute, over the tokens that were compared
   std::vector<float> advantages;  // [B * n], in batch order
-  double ratio_max = 0;           // largest ratio of current to proximal probability of a token
   // Each is empty where the loss of the job lacks the term, or the weights, that it describes.
   std::optional<double> kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
-      rollout_is_eff_sample_size;
+      rollout_is_eff_sample_size, rollout_rs_masked_fraction;
 };
-TANDEM_WIRE(StepReport, loss, entropy, ppo_kl, pg_clipfrac, grad_norm, lr, seconds_update,
-            seconds_wait_payload, seconds_publish, tokens_trained, groups_zero_variance,
-            skipped_in_row, steps_skipped, updates_without_gradient, observed_fraction,
-            pg_clipfrac_low, pg_clipfrac_high, logprob_diff_max_at_staleness_0,
-            tokens_at_staleness_0, logprob_diff_mean, advantages, ratio_max, kl_loss,
-            pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean, rollout_is_eff_sample_size)
+TANDEM_WIRE(StepReport, loss, grad_norm, lr, entropy, ppo_kl, pg_clipfrac, pg_clipfrac_low,
+            pg_clipfrac_high, ratio_max, seconds_update, seconds_wait_payload, seconds_publish,
+            tokens_trained, groups_zero_variance, skipped_in_row, steps_skipped,
+            updates_without_gradient, observed_fraction, logprob_diff_max_at_staleness_0,
+            tokens_at_staleness_0, logprob_diff_mean, advantages, kl_loss, pg_clipfrac_lower,
+            reward_kl_penalty, rollout_is_mean, rollout_is_eff_sample_size,
+            rollout_rs_masked_fraction)
 
 // The answer to TrainStep: the weights have taken the step. If the command asked for publication,
 // the version is already published (LE-1).

@@ -1,14 +1,15 @@
 // Byte-pair encoding: applies the merges of a vocabulary to one word.
 //
 // Among all neighbouring pairs that have a merge, the pair with the lowest rank is merged first,
-// and the leftmost of equal pairs, until no pair has a merge (Sennrich et al., 2016). The word is a
-// linked list with a heap of candidate pairs, so that a word of n symbols costs n log n: repeated
-// scans would cost n², which a hostile prompt without spaces could exploit.
+// and the leftmost of equal pairs, until no pair has a merge (Sennrich et al., 2016). A short word
+// is scanned for each merge. A long one is a linked list with a heap of candidate pairs, so that a
+// word of n symbols costs n log n: repeated scans would cost n², which a hostile prompt without
+// spaces could exploit, and every prompt where a tokenizer cuts no words, as Llama 2's.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace tandem::model {
@@ -23,24 +24,38 @@ class MergeTable {
 
   // A lower rank is merged earlier. A pair that is added twice keeps its last rank, as in the
   // reference.
-  void add(std::int32_t left, std::int32_t right, Merge merge) {
-    merges_[key(left, right)] = merge;
-  }
+  void add(std::int32_t left, std::int32_t right, Merge merge);
+  // Promises that no merge joins `symbol`, or a token that begins with it, to a token on its left
+  // that ends otherwise. Words are then cut there, which changes no result and makes long texts
+  // faster.
+  void never_joins_left(std::int32_t symbol) { word_start_ = symbol; }
 
   // Merges `symbols`, which are token ids, in place until no neighbouring pair has a merge.
   void apply(std::vector<std::int32_t>& symbols) const;
 
  private:
+  // An entry of an open hash table with linear probing, at most half full.
+  struct Slot {
+    std::uint64_t key = kEmpty;
+    Merge merge{};
+  };
+  static constexpr std::uint64_t kEmpty = ~std::uint64_t{0};  // ids are not negative
+
   static std::uint64_t key(std::int32_t left, std::int32_t right) {
     return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
            static_cast<std::uint32_t>(right);
   }
-  const Merge* find(std::int32_t left, std::int32_t right) const {
-    const auto at = merges_.find(key(left, right));
-    return at == merges_.end() ? nullptr : &at->second;
-  }
+  std::size_t place_of(std::uint64_t key) const;  // of the key, or of the empty slot for it
+  const Merge* find(std::int32_t left, std::int32_t right) const;
+  void grow();
 
-  std::unordered_map<std::uint64_t, Merge> merges_;
+  // Each merges one word in place and returns how many symbols are left, at its front.
+  std::size_t merge_short(std::span<std::int32_t> word) const;
+  std::size_t merge_long(std::span<std::int32_t> word) const;
+
+  std::vector<Slot> slots_;
+  std::size_t used_ = 0;
+  std::optional<std::int32_t> word_start_;
 };
 
 }  // namespace tandem::model

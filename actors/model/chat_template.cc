@@ -1,53 +1,21 @@
 // Each family's render function writes the text that the family's Jinja template would produce,
-// with the template's own trimming of white space. A template is identified by a SHA-256 of its
-// text, so a directory whose template was edited is refused rather than rendered wrongly. Two
-// published texts, those of Llama 3.1 and 3.2, render alike and share one function.
+// with the template's own trimming of white space. Two published texts, those of Llama 3.1 and 3.2,
+// render alike and share one function.
 #include "actors/model/chat_template.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
-#include <vector>
 
-#include "actors/model/json_file.h"
 #include "actors/model/utf8.h"
-#include "runtime/base/digest.h"
-#include "runtime/base/file.h"
 
 namespace tandem::model {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The bound for a template's file and for tokenizer_config.json, which lists all added tokens.
-constexpr std::uint64_t kTemplateBytesMax = std::uint64_t{1} << 20;
 constexpr std::string_view kSmolLm2System =
     "You are a helpful AI assistant named SmolLM, trained by Hugging Face";
 constexpr std::string_view kQwen25System =
     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 constexpr std::string_view kThinkEnd = "</think>", kThink = "<think>";
-
-struct Known {
-  std::string_view sha256;  // the text's hash, as recognise_chat_template() compares it
-  ChatTemplate chat;
-};
-// Qwen2.5-Instruct, Qwen3, Qwen3-Instruct-2507, Llama-3-, 3.1- and 3.2-Instruct as TRL 1.16 keeps
-// them, SmolLM2-Instruct as its GGUF has it; scripts/make_chat_goldens.py checks them.
-constexpr std::array kKnown{
-    Known{"872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788",
-          ChatTemplate::kSmolLm2},
-    Known{"55b2f4a26ac9ee719330a61a0c39d9e538b0e9322212f048326318cff4f8674a",
-          ChatTemplate::kQwen25},
-    Known{"a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8", ChatTemplate::kQwen3},
-    Known{"64f85b198065d0fba2a81f37e10ed68161ce2c19a754c7100e67e0ca2ee9c326",
-          ChatTemplate::kQwen3Instruct},
-    Known{"ba03a121d097859c7b5b9cd03af99aafe95275210d2876f642ad9929a150f122",
-          ChatTemplate::kLlama3},
-    Known{"93c0e9aa3629bbd77e68dbc0f5621f6e6b23aa8d74b932595cdb8d64684526d7",
-          ChatTemplate::kLlama31},
-    Known{"d82792f95932f1c9cef5c4bd992f171225e3bf8c7b609b4557c9e1ec96be819f",
-          ChatTemplate::kLlama31},
-};
 
 // The characters that Python's str.strip(), and so Jinja's `trim`, removes.
 bool is_stripped(std::uint32_t code) {
@@ -208,32 +176,7 @@ Result<void> check_messages(std::span<const ChatMessage> messages) {
   return {};
 }
 
-// The default of a list of templates, or the text itself; nullptr: neither.
-const nlohmann::json* default_template(const nlohmann::json& given) {
-  if (given.is_string()) return &given;
-  if (!given.is_array()) return nullptr;
-  for (const nlohmann::json& one : given)
-    if (one.is_object() && one.value("name", nlohmann::json()) == "default" &&
-        one.contains("template") && one["template"].is_string())
-      return &one["template"];
-  return nullptr;
-}
-
 }  // namespace
-
-std::string_view end_of_turn(ChatTemplate chat) {
-  switch (chat) {
-    case ChatTemplate::kSmolLm2:
-    case ChatTemplate::kQwen25:
-    case ChatTemplate::kQwen3:
-    case ChatTemplate::kQwen3Instruct:
-      return "<|im_end|>";
-    case ChatTemplate::kLlama3:
-    case ChatTemplate::kLlama31:
-      return "<|eot_id|>";
-  }
-  return "";
-}
 
 Result<std::string> render_chat(ChatTemplate chat, std::span<const ChatMessage> messages,
                                 const ChatOptions& options) {
@@ -241,53 +184,6 @@ Result<std::string> render_chat(ChatTemplate chat, std::span<const ChatMessage> 
   std::string text = render_messages(chat, messages, options);
   if (options.add_generation_prompt) text += generation_prompt(chat, options);
   return text;
-}
-
-std::optional<ChatTemplate> chat_template_of(std::string_view sha256) {
-  const auto found = std::ranges::find(kKnown, sha256, &Known::sha256);
-  return found == kKnown.end() ? std::nullopt : std::optional(found->chat);
-}
-
-Result<ChatTemplate> recognise_chat_template(std::string_view text, const std::string& where) {
-  std::string compared(text);
-  std::erase(compared, '\r');
-  compared.resize(compared.find_last_not_of(" \t\n") + 1);
-  if (const auto known = chat_template_of(sha256_hex(std::as_bytes(std::span(compared)))))
-    return *known;
-  return Error{.code = ErrorCode::kInvalid,
-               .message =
-                   "its chat template is none of those known (SmolLM2, Qwen2.5, Qwen3, "
-                   "Qwen3-Instruct-2507, Llama 3, 3.1 and 3.2)",
-               .where = where,
-               .help = "give the prompt as text, with the template's markers in it"};
-}
-
-Result<ChatTemplate> read_chat_template(const fs::path& directory) {
-  std::error_code none;
-  if (const fs::path file = directory / "chat_template.jinja"; fs::exists(file, none)) {
-    const auto text = read_file(file, kTemplateBytesMax);
-    if (!text) return text.error();
-    return recognise_chat_template(*text, file.string());
-  }
-  const fs::path file = directory / "tokenizer_config.json";
-  const Error missing{.code = ErrorCode::kNotFound,
-                      .message = "the model has no chat template",
-                      .where = directory.string(),
-                      .help =
-                          "a model that was trained on conversations has one in "
-                          "chat_template.jinja or tokenizer_config.json"};
-  if (!fs::exists(file, none)) return missing;
-  const auto config = read_json(file, kTemplateBytesMax);
-  if (!config) return config.error();
-  const auto given = config->is_object() ? config->find("chat_template") : config->end();
-  if (given == config->end() || given->is_null()) return missing;
-  const nlohmann::json* const text = default_template(*given);
-  if (text != nullptr)
-    return recognise_chat_template(text->get_ref<const std::string&>(), file.string());
-  return Error{.code = ErrorCode::kInvalid,
-               .message = "`chat_template` is neither a text nor a list with one named `default`",
-               .where = file.string(),
-               .help = {}};
 }
 
 }  // namespace tandem::model

@@ -1,16 +1,13 @@
-// Conversations rendered as the text that a chat model was trained to continue. A model directory
-// has its template as a Jinja program. Here the templates of the families below are written out in
-// C++ instead, and a directory's template is recognised by its text; others are refused. The
-// results equal those of transformers' apply_chat_template (tests/golden/chat, made by
-// scripts/make_chat_goldens.py).
+// Six families of chat templates, written out in C++: for a model that has no template of its own,
+// and for a job that chooses one by its name. The results equal those of transformers'
+// apply_chat_template with the family's Jinja text (tests/golden/chat, made by
+// scripts/make_chat_goldens.py). A directory's own template is run as it is (chat_format.h).
 //
 // Supported are messages of text with the roles system, user and assistant, without tools and
-// images. Pure functions of values, except for read_chat_template.
+// images. Pure functions of values.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,8 +34,6 @@ constexpr auto enum_names(ChatTemplate) {
                                        {kLlama3, "llama3"},
                                        {kLlama31, "llama3.1"}});
 }
-// The token with which the template ends a message of the assistant: "<|im_end|>".
-std::string_view end_of_turn(ChatTemplate chat);
 
 struct ChatMessage {
   std::string role;
@@ -56,17 +51,5 @@ struct ChatOptions {
 // be rendered: one with another role, or content that is not UTF-8.
 Result<std::string> render_chat(ChatTemplate chat, std::span<const ChatMessage> messages,
                                 const ChatOptions& options);
-
-// The family that a template's text belongs to. Carriage returns and white space at the end do not
-// count. The error (kInvalid) for an unknown template names `where`.
-Result<ChatTemplate> recognise_chat_template(std::string_view text, const std::string& where);
-// Recognises a template by the text's SHA-256 in hex, computed without "\r" and the white space at
-// the end.
-std::optional<ChatTemplate> chat_template_of(std::string_view sha256);
-
-// The family of the template in DIR/chat_template.jinja or, where that file is absent, of
-// `chat_template` in DIR/tokenizer_config.json, which is a text or a list with an entry named
-// "default". kNotFound: the directory has no template.
-Result<ChatTemplate> read_chat_template(const std::filesystem::path& directory);
 
 }  // namespace tandem::model

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <vector>
 
+#include "actors/model/contradictions.h"
 #include "actors/model/json_file.h"
 #include "actors/model/model_directory.h"
 #include "actors/model/parameters.h"
@@ -61,11 +62,16 @@ Result<TensorFiles> open_weights(const std::filesystem::path& directory,
 Result<void> check_vocabulary(const ModelInfo& info) {
   const std::int64_t ids = info.tokenizer.vocab_size();
   if (ids <= info.config.vocab_size) return {};
-  return Error{.message = "the tokenizer has token ids up to " + std::to_string(ids - 1) +
-                          ", but config.json's vocab_size is " +
+  const auto last = static_cast<std::int32_t>(ids - 1);
+  return Error{.message = "the tokenizer has token ids up to " + std::to_string(last) + " ('" +
+                          info.tokenizer.decode({&last, 1}, SpecialTokens::kKeep) +
+                          "'), but config.json's vocab_size is " +
                           std::to_string(info.config.vocab_size),
                .where = (info.directory / "tokenizer.json").string(),
-               .help = "tokenizer.json and config.json belong to different models"};
+               .help =
+                   "tokenizer.json and config.json belong to different models, or tokens were "
+                   "added without rows in the embedding: take them out of added_tokens, or "
+                   "call resize_token_embeddings of transformers"};
 }
 
 }  // namespace
@@ -79,8 +85,12 @@ Result<ModelInfo> load_model_info(const std::filesystem::path& directory, device
   Result<Tokenizer> tokenizer = Tokenizer::read(directory / "tokenizer.json");
   if (!tokenizer) return tokenizer.error();
   device::Manifest manifest = published_manifest(*config);
-  ModelInfo info{directory, *std::move(config), *std::move(tokenizer), std::move(manifest)};
+  ModelInfo info{directory, *std::move(config), *std::move(tokenizer), std::move(manifest), {}};
   if (Result<void> fits = check_vocabulary(info); !fits) return fits.error();
+  Contradictions found = find_contradictions(directory, info.config, info.tokenizer);
+  std::vector<std::int32_t>& ends = info.config.eos_token_ids;
+  ends.insert(ends.end(), found.further_ends.begin(), found.further_ends.end());
+  info.warnings = std::move(found.warnings);
   return info;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "actors/model/model_config.h"
 #include "actors/model/model_directory.h"
@@ -58,7 +59,10 @@ struct ModelInfo {
   ModelConfig config;
   Tokenizer tokenizer;
   device::Manifest manifest;  // lists the published weights
+  // What the directory's files contradict each other in (contradictions.h), a sentence each.
+  std::vector<std::string> warnings;
 };
+// config.eos_token_ids has the tokenizer's eos_token as well, where the two differ.
 Result<ModelInfo> load_model_info(const std::filesystem::path& directory,
                                   device::DType dtype = device::DType::kF32);
 

@@ -149,4 +149,12 @@ Result<void> check_model_directory(const fs::path& directory, ModelFiles needed)
   return {};
 }
 
+std::optional<fs::path> other_tokenizer(const fs::path& directory) {
+  if (is_there(directory / "tokenizer.json")) return std::nullopt;
+  for (const char* name :
+       {"tokenizer.model", "spiece.model", "tekken.json", "qwen.tiktoken", "vocab.json"})
+    if (is_there(directory / name)) return directory / name;
+  return std::nullopt;
+}
+
 }  // namespace tandem::model

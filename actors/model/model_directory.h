@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "runtime/base/enum_names.h"
 #include "runtime/base/result.h"
@@ -36,5 +37,10 @@ enum class ModelFiles : std::uint8_t {
 // that is not complete, a checkpoint of pickles. A directory without config.json or tokenizer.json
 // passes if it shows none of these mistakes; the reader of the missing file then reports it.
 Result<void> check_model_directory(const std::filesystem::path& directory, ModelFiles needed);
+
+// The file that holds the tokenizer of a directory without tokenizer.json in another form, such as
+// SentencePiece's tokenizer.model. Tokenizer::read() refuses such a directory and says how to
+// convert it.
+std::optional<std::filesystem::path> other_tokenizer(const std::filesystem::path& directory);
 
 }  // namespace tandem::model

@@ -4,101 +4,137 @@
 
 #include <pcre2.h>
 
-#include <algorithm>
-#include <array>
-
+#include "actors/model/regex_dialect.h"
 #include "runtime/base/check.h"
 
 namespace tandem::model {
 namespace {
 
-// The expressions of these models' tokenizer.json files, character by character.
-constexpr std::array kKnownRegexes = {
-    // GPT-2
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
-    // Qwen2, Qwen2.5, Qwen3
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
-    R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-    // Llama 3
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
-    R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-    R"(\p{N})",
-    R"(\p{N}+)",
+using View = std::string_view;
+
+// A stretch of a piece: a match, or the text between two.
+struct Part {
+  View text;
+  bool matched;
 };
 
-// Rewrites \s and \S: PCRE2's \s includes U+180E, which Unicode's White_Space and Oniguruma's \s do
-// not.
-std::string for_pcre2(std::string_view regex) {
-  std::string out;
-  for (std::size_t i = 0; i < regex.size(); ++i) {
-    const std::string_view pair = regex.substr(i, 2);
-    if (pair == R"(\s)" || pair == R"(\S)") {
-      out += pair == R"(\s)" ? R"(\p{White_Space})" : R"(\P{White_Space})";
-      ++i;
-    } else {
-      out += regex[i];
-    }
+// Joins parts to words as `behavior` says; kRemoved and kIsolated join nothing.
+void join(const std::vector<Part>& parts, SplitBehavior behavior, std::vector<View>& words) {
+  const std::size_t first = words.size();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool begins = i == 0, before = !begins && parts[i - 1].matched;
+    bool joined = false;  // whether part i belongs to the word of part i - 1
+    if (behavior == SplitBehavior::kMergedWithPrevious) joined = parts[i].matched && !before;
+    if (behavior == SplitBehavior::kMergedWithNext) joined = !parts[i].matched && before;
+    if (behavior == SplitBehavior::kContiguous) joined = parts[i].matched == before;
+    if (joined && words.size() > first)
+      words.back() = View(words.back().data(), words.back().size() + parts[i].text.size());
+    else
+      words.push_back(parts[i].text);
   }
-  return out;
 }
 
 }  // namespace
 
-const char* const kGpt2Regex = kKnownRegexes[0];
-const char* const kDigitRegex = kKnownRegexes[3];
-const char* const kDigitsRegex = kKnownRegexes[4];
+const char* const kGpt2Regex =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+const char* const kDigitRegex = R"(\p{N})";
+const char* const kDigitsRegex = R"(\p{N}+)";
 
-struct WordRegex::Code {
+struct WordSplit::Code {
   struct Free {
     void operator()(pcre2_code* code) const { pcre2_code_free(code); }
     void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+    void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
   };
   std::unique_ptr<pcre2_code, Free> compiled;
+  Options options;
+
+  // Appends the parts of `piece` to `parts`.
+  Result<void> find(View piece, pcre2_match_data* data, std::vector<Part>& parts) const;
 };
 
-WordRegex::WordRegex(std::unique_ptr<const Code> code) : code_(std::move(code)) {}
-WordRegex::WordRegex(WordRegex&&) noexcept = default;
-WordRegex& WordRegex::operator=(WordRegex&&) noexcept = default;
-WordRegex::~WordRegex() = default;
+WordSplit::WordSplit(std::unique_ptr<const Code> code) : code_(std::move(code)) {}
+WordSplit::WordSplit(WordSplit&&) noexcept = default;
+WordSplit& WordSplit::operator=(WordSplit&&) noexcept = default;
+WordSplit::~WordSplit() = default;
 
-Result<WordRegex> WordRegex::make(std::string_view regex, const std::string& where) {
-  if (std::find(kKnownRegexes.begin(), kKnownRegexes.end(), regex) == kKnownRegexes.end())
-    return Error{
-        .message = "tokenizer: pre_tokenizer regex '" + std::string(regex) + "' is not supported",
-        .where = where,
-        .help = "supported: those of GPT-2, Qwen2 and Llama 3"};
-  const std::string translated = for_pcre2(regex);
+Result<WordSplit> WordSplit::make(View regex, const std::string& where, Options options) {
+  const Result<std::string> pattern = pcre2_pattern(regex, where);
+  if (!pattern) return pattern.error();
+  return compile(*pattern, regex, where, options);
+}
+
+Result<WordSplit> WordSplit::of_text(View text, const std::string& where, Options options) {
+  return compile(pcre2_literal(text), text, where, options);
+}
+
+Result<WordSplit> WordSplit::compile(const std::string& pattern, View shown,
+                                     const std::string& where, Options options) {
+  const auto refuse = [&](const std::string& why) {
+    return Error{.message = "tokenizer: pre_tokenizer regex '" + std::string(shown.substr(0, 400)) +
+                            "' is not supported: " + why,
+                 .where = where};
+  };
   int error = 0;
   PCRE2_SIZE offset = 0;
   auto code = std::make_unique<Code>();
-  code->compiled.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
-                                     translated.size(), PCRE2_UTF | PCRE2_UCP, &error, &offset,
-                                     nullptr));
-  CHECK(code->compiled != nullptr);
+  code->options = options;
+  const std::unique_ptr<pcre2_compile_context, Code::Free> context(
+      pcre2_compile_context_create(nullptr));
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  code->compiled.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_NO_AUTO_CAPTURE, &error, &offset,
+                                     context.get()));
+  if (code->compiled == nullptr) {
+    PCRE2_UCHAR text[256] = {};
+    pcre2_get_error_message(error, text, sizeof text);
+    return refuse(reinterpret_cast<const char*>(text));
+  }
+  std::uint32_t may_be_empty = 0;
+  pcre2_pattern_info(code->compiled.get(), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
+  if (may_be_empty != 0) return refuse("it may match no text");
   // A failure is no error: PCRE2 then interprets the regex.
   pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE);
-  return WordRegex(std::move(code));
+  return WordSplit(std::move(code));
 }
 
-Result<void> WordRegex::split(std::string_view text, std::vector<std::string_view>& words) const {
-  const std::unique_ptr<pcre2_match_data, Code::Free> data(
-      pcre2_match_data_create_from_pattern(code_->compiled.get(), nullptr));
+Result<void> WordSplit::Code::find(View piece, pcre2_match_data* data,
+                                   std::vector<Part>& parts) const {
   std::size_t done = 0;
-  while (done < text.size()) {
-    const int found = pcre2_match(code_->compiled.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
-                                  text.size(), done, PCRE2_NO_UTF_CHECK, data.get(), nullptr);
+  while (done < piece.size()) {
+    const int found = pcre2_match(compiled.get(), reinterpret_cast<PCRE2_SPTR>(piece.data()),
+                                  piece.size(), done, PCRE2_NO_UTF_CHECK, data, nullptr);
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
       return Error{.message = "tokenizer: the pre_tokenizer regex gave up (PCRE2 error " +
                               std::to_string(found) + ") at byte " + std::to_string(done)};
-    const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data.get());
-    CHECK(span[1] > span[0]);  // no known regex has an empty match, so the loop makes progress
-    if (span[0] > done) words.push_back(text.substr(done, span[0] - done));
-    words.push_back(text.substr(span[0], span[1] - span[0]));
+    const PCRE2_SIZE* span = pcre2_get_ovector_pointer(data);
+    CHECK(span[1] > span[0]);  // compile() refuses expressions that match no text
+    if (span[0] > done) parts.push_back({piece.substr(done, span[0] - done), options.invert});
+    parts.push_back({piece.substr(span[0], span[1] - span[0]), !options.invert});
     done = span[1];
   }
-  if (done < text.size()) words.push_back(text.substr(done));
+  if (done < piece.size()) parts.push_back({piece.substr(done), options.invert});
   return {};
+}
+
+Result<std::vector<View>> WordSplit::split(const std::vector<View>& pieces) const {
+  const std::unique_ptr<pcre2_match_data, Code::Free> data(
+      pcre2_match_data_create_from_pattern(code_->compiled.get(), nullptr));
+  std::vector<View> words;
+  std::vector<Part> parts;
+  for (const View piece : pieces) {
+    parts.clear();
+    if (Result<void> found = code_->find(piece, data.get(), parts); !found) return found.error();
+    if (code_->options.behavior == SplitBehavior::kRemoved)
+      for (const Part& part : parts)
+        if (part.matched)
+          return Error{.message = "tokenizer: the pre_tokenizer would leave out '" +
+                                  std::string(part.text.substr(0, 40)) + "'"};
+    join(parts, code_->options.behavior, words);
+  }
+  return words;
 }
 
 }  // namespace tandem::model

@@ -1,15 +1,15 @@
 // Encoding goes through levels, each of which cuts text into smaller pieces: added tokens that are
-// looked for in raw text (encode), NFC and added tokens that are looked for in normalized text
-// (encode_stretch), the pre-tokenizer's words (encode_plain), and the merges of one word
+// looked for in raw text (encode), normalization and added tokens that are looked for in normalized
+// text (encode_stretch), the pre-tokenizer's words (encode_plain), and the model within one word
 // (encode_word). The order is that of the reference and cannot be changed: NFC, for example, must
 // not see the text of an added token that is not normalized. Offsets in the caller's text are
-// passed down only for error messages.
+// passed down only for error messages and for Metaspace.
 #include "actors/model/tokenizer.h"
 
 #include <algorithm>
 
 #include "actors/model/json_file.h"
-#include "actors/model/nfc.h"
+#include "actors/model/model_directory.h"
 #include "actors/model/tokenizer_parts.h"
 #include "actors/model/utf8.h"
 #include "runtime/base/file.h"
@@ -32,6 +32,22 @@ std::string byte_text(char c) {
   return std::string("0x") + kHex[byte >> 4] + kHex[byte & 15];
 }
 
+// The error for a tokenizer.json that cannot be read. Where the tokenizer is there in another form,
+// the error says how to convert it.
+Error with_other_form(Error error, const std::filesystem::path& file) {
+  const std::filesystem::path directory = file.parent_path();
+  const auto other = other_tokenizer(directory);
+  if (!other) return error;
+  return Error{.message = "there is no " + file.filename().string() +
+                          ", and the tokenizer is here in a form that Tandem does not read",
+               .where = other->string(),
+               .help =
+                   "write it anew: python3 -c \"from transformers import AutoTokenizer as T; "
+                   "T.from_pretrained('" +
+                   directory.string() + "').save_pretrained('" + directory.string() +
+                   "')\", which needs the packages transformers, sentencepiece and protobuf"};
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
@@ -49,7 +65,7 @@ Result<Tokenizer> Tokenizer::parse(std::string_view text, const std::string& fil
 
 Result<Tokenizer> Tokenizer::read(const std::filesystem::path& file) {
   Result<std::string> text = read_file(file, kTokenizerBytesMax);
-  if (!text) return text.error();
+  if (!text) return with_other_form(text.error(), file);
   return parse(*text, file.string());
 }
 
@@ -90,35 +106,61 @@ Result<std::vector<std::int32_t>> Tokenizer::encode_prompt(std::string_view text
 
 Result<void> TokenizerParts::encode_stretch(std::string_view text, std::size_t offset,
                                             std::vector<std::int32_t>& ids) const {
-  const std::optional<std::string> composed = nfc ? to_nfc(text) : std::nullopt;
-  if (composed) text = *composed;
+  const std::optional<std::string> changed = normalize(text, normalizer);
+  if (changed) text = *changed;
   for (const Stretch& stretch : cut_at_added(text, added, /*normalized=*/true)) {
     if (stretch.token != nullptr) {
       ids.push_back(stretch.token->id);
       continue;
     }
-    // In text that NFC has changed, an error names the byte where that text begins.
-    const std::size_t begin = composed ? offset : offset + stretch.begin;
-    const Result<void> done = encode_plain(text.substr(stretch.begin, stretch.size), begin, ids);
+    // In text that a step has changed, an error's byte is that of the changed text.
+    const Result<void> done =
+        encode_plain(text.substr(stretch.begin, stretch.size), offset + stretch.begin, ids);
     if (!done) return done;
   }
   return {};
 }
 
+namespace {
+
+// `text` with marks for spaces. A word ends before each mark if `metaspace.split`.
+std::string marked(std::string_view text, std::size_t offset, const Metaspace& metaspace) {
+  std::string out = replace_all(text, " ", metaspace.mark);
+  const bool prepend = metaspace.prepend == Metaspace::Prepend::kAlways ||
+                       (metaspace.prepend == Metaspace::Prepend::kFirst && offset == 0);
+  if (prepend && !out.starts_with(metaspace.mark)) out.insert(0, metaspace.mark);
+  return out;
+}
+
+std::vector<std::string_view> cut_before(std::string_view text, std::string_view mark) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(mark, 1), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  return words;
+}
+
+}  // namespace
+
 Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t offset,
                                           std::vector<std::int32_t>& ids) const {
   // `text` is not empty: cut_at_added() gives no empty stretch.
-  const std::string prefixed = add_prefix_space && text[0] != ' ' ? " " + std::string(text) : "";
-  if (!prefixed.empty()) {
-    text = prefixed;
+  std::string changed;
+  if (metaspace) {
+    changed = marked(text, offset, *metaspace);
+  } else if (add_prefix_space && text[0] != ' ') {
+    changed = " " + std::string(text);
     offset -= 1;  // offsets count in the text as given; the space itself always has a token
   }
+  if (!changed.empty()) text = changed;
   std::vector<std::string_view> words{text};
-  for (const WordRegex& regex : regexes) {
-    std::vector<std::string_view> cut;
-    for (const std::string_view word : words)
-      if (Result<void> done = regex.split(word, cut); !done) return done;
-    words = std::move(cut);
+  if (metaspace && metaspace->split) words = cut_before(text, metaspace->mark);
+  for (const WordSplit& split : splits) {
+    Result<std::vector<std::string_view>> cut = split.split(words);
+    if (!cut) return cut.error();
+    words = *std::move(cut);
   }
   for (const std::string_view word : words) {
     const auto at = static_cast<std::size_t>(word.data() - text.data());
@@ -129,6 +171,11 @@ Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t off
 
 Result<void> TokenizerParts::encode_word(std::string_view word, std::size_t offset,
                                          std::vector<std::int32_t>& ids) const {
+  if (unigram) {
+    if (const auto at = unigram->encode(word, ids))
+      return at_byte("the vocabulary cannot encode " + byte_text(word[*at]), offset + *at);
+    return {};
+  }
   // ignore_merges: a word that is itself a token is not built from merges.
   if (!whole_words.empty()) {
     if (const auto at = whole_words.find(std::string(word)); at != whole_words.end()) {
@@ -138,34 +185,48 @@ Result<void> TokenizerParts::encode_word(std::string_view word, std::size_t offs
   }
   std::vector<std::int32_t> merged;
   merged.reserve(word.size());
-  // Only neighbouring unknown bytes are fused.
-  bool after_unknown = false;
-  for (std::size_t i = 0; i < word.size(); ++i) {
-    const std::int32_t id = byte_ids[static_cast<unsigned char>(word[i])];
-    if (id != kNoToken) {
-      merged.push_back(id);
-      after_unknown = false;
-      continue;
-    }
-    if (!unknown) return at_byte("the vocabulary cannot encode " + byte_text(word[i]), offset + i);
-    if (!after_unknown || !fuse_unknown) merged.push_back(*unknown);
-    after_unknown = true;
-  }
+  if (Result<void> done = symbols_of(word, offset, merged); !done) return done;
   merges.apply(merged);
   ids.insert(ids.end(), merged.begin(), merged.end());
   return {};
 }
 
-std::string Tokenizer::decode(std::span<const std::int32_t> ids, SpecialTokens special) const {
-  std::string bytes;
-  for (const std::int32_t id : ids)
-    if (special == SpecialTokens::kKeep || !is_special(id)) bytes += bytes_of(id);
-  return replace_malformed_utf8(bytes);
+Result<void> TokenizerParts::symbols_of(std::string_view word, std::size_t offset,
+                                        std::vector<std::int32_t>& ids) const {
+  const auto byte_id = [&](std::size_t at) {
+    return byte_ids[static_cast<unsigned char>(word[at])];
+  };
+  bool after_unknown = false;  // only neighbours are fused
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t begin = at;
+    std::int32_t id = kNoToken;
+    if (symbols_are_characters()) {
+      const auto found = characters.find(next_code_point(word, at));
+      if (found != characters.end()) id = found->second;
+    } else {
+      id = byte_id(at++);
+    }
+    if (id != kNoToken) {
+      ids.push_back(id);
+    } else if (symbols_are_characters() && byte_id(begin) != kNoToken) {  // byte_fallback
+      for (std::size_t i = begin; i < at; ++i) ids.push_back(byte_id(i));
+    } else if (!unknown) {
+      return at_byte("the vocabulary cannot encode " + byte_text(word[begin]), offset + begin);
+    } else {
+      if (!after_unknown || !fuse_unknown) ids.push_back(*unknown);
+      after_unknown = true;
+      continue;
+    }
+    after_unknown = false;
+  }
+  return {};
 }
 
-std::string_view Tokenizer::bytes_of(std::int32_t id) const {
-  if (id < 0 || id >= vocab_size()) return {};
-  return parts_->bytes[static_cast<std::size_t>(id)];
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, SpecialTokens special) const {
+  std::string bytes;
+  Detokenizer detokenizer(*this, special);
+  for (const std::int32_t id : ids) bytes += detokenizer.next(id);
+  return replace_malformed_utf8(bytes);
 }
 
 std::int32_t Tokenizer::vocab_size() const {
@@ -176,19 +237,37 @@ bool Tokenizer::is_special(std::int32_t id) const {
   return id >= 0 && id < vocab_size() && parts_->special[static_cast<std::size_t>(id)];
 }
 
+Detokenizer::Detokenizer(const Tokenizer& tokenizer, SpecialTokens special)
+    : parts_(tokenizer.parts_.get()), special_(special), strip_(parts_->decoder.strip) {}
+
+std::string_view Detokenizer::next(std::int32_t id) {
+  const auto index = static_cast<std::size_t>(id);
+  if (id < 0 || index >= parts_->bytes.size() || !parts_->exists[index]) return {};
+  if (special_ == SpecialTokens::kSkip && parts_->special[index]) return {};
+  std::string_view bytes = parts_->bytes[index];
+  if (std::exchange(first_, false))
+    if (const auto at = parts_->first_bytes.find(id); at != parts_->first_bytes.end())
+      bytes = at->second;
+  for (; strip_ > 0 && bytes.starts_with(' '); --strip_) bytes.remove_prefix(1);
+  if (!bytes.empty()) strip_ = 0;
+  return bytes;
+}
+
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, SpecialTokens special)
-    : tokenizer_(&tokenizer), special_(special) {}
+    : tokenizer_(&tokenizer), special_(special), bytes_(tokenizer, special) {}
 
 std::string StreamDecoder::push(std::int32_t id) {
   std::string bytes = std::move(held_);
-  if (special_ == SpecialTokens::kKeep || !tokenizer_->is_special(id))
-    bytes += tokenizer_->bytes_of(id);
+  bytes += bytes_.next(id);
   const std::size_t whole = bytes.size() - unfinished_utf8(bytes);
   held_ = bytes.substr(whole);
   bytes.resize(whole);
   return replace_malformed_utf8(bytes);
 }
 
-std::string StreamDecoder::finish() { return replace_malformed_utf8(std::exchange(held_, {})); }
+std::string StreamDecoder::finish() {
+  bytes_ = Detokenizer(*tokenizer_, special_);
+  return replace_malformed_utf8(std::exchange(held_, {}));
+}
 
 }  // namespace tandem::model

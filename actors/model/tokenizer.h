@@ -1,22 +1,34 @@
-// A byte-level BPE tokenizer, from the `tokenizer.json` of the Hugging Face `tokenizers` library.
+// Text to token ids and back, by the `tokenizer.json` of the Hugging Face `tokenizers` library.
 //
-// Text is cut at added tokens, then by the pre-tokenizer into words; the bytes of a word are merged
-// by rank. Supported are the features of GPT-2, Llama 3, Qwen2, Qwen2.5, Qwen3 and SmolLM: model
-// BPE (merges as "a b" or ["a", "b"], ignore_merges, unk_token); normalizer null or NFC (nfc.h);
-// pre_tokenizer null, Digits, Split by a known regex and ByteLevel, alone or in a Sequence that
-// ByteLevel ends; added tokens with lstrip, rstrip, single_word and normalized; post_processor
-// null, ByteLevel, TemplateProcessing, or a Sequence of these; decoder ByteLevel. Anything else is
-// refused by name.
+// Text is cut at added tokens, then normalized, cut by the pre-tokenizer into words, and each word
+// is tokenized by the model. Supported are these features; anything else is refused by name:
 //
-// Ids and text are those of the `tokenizers` library (tests/golden/tokenizers) with three
-// exceptions: encode_prompt adds no second BOS, an added token never has ByteLevel's stand-ins for
-// bytes, and text with a byte that the vocabulary lacks is refused where the library drops the
-// byte. Letters and digits are those of PCRE2's Unicode, which may be older than the library's.
+//   model           BPE (merges as "a b" or ["a", "b"], ignore_merges, unk_token, fuse_unk,
+//                   byte_fallback) over bytes or characters; Unigram (unk_id, byte_fallback)
+//   normalizer      NFC (nfc.h), Prepend, Replace of a String
+//   pre_tokenizer   ByteLevel as the last step, Split (String, or Regex as regex_dialect.h has it),
+//                   Digits, Metaspace as the first step
+//   post_processor  ByteLevel, TemplateProcessing
+//   decoder         ByteLevel; Replace, Metaspace, ByteFallback, Fuse, Strip of leading spaces
+//   added tokens    lstrip, rstrip, single_word, normalized, special
+//
+// The sections `truncation` and `padding` are not followed, as in transformers.
+//
+// These are the tokenizers of GPT-2, Llama 2 and 3, Mistral, Qwen, SmolLM, DeepSeek, Phi-3, Gemma
+// and of others that are made alike; docs/guides/pretrained.md has the list that is tested.
+//
+// Ids and text are those of the `tokenizers` library (tests/golden/tokenizers) with four
+// exceptions: encode_prompt adds no second BOS; an added token never has ByteLevel's stand-ins for
+// bytes; text that has no token is refused where the library drops it; and where tokens of single
+// bytes (byte_fallback) in a row are no UTF-8, the good characters among them are kept, of which
+// the library makes U+FFFD too. Letters and digits are those of PCRE2's Unicode, which may be older
+// than the library's.
 //
 // Invariants
 //   TK-1  decode(encode(text)) == text for every text that encode accepts (in NFC where the
 //         tokenizer normalizes; add_prefix_space adds a space, lstrip and rstrip take spaces away,
-//         and unk_token loses the bytes that it stands for).
+//         unk_token loses what it stands for, and where spaces are written as U+2581 that character
+//         becomes a space and text after an added token may get one).
 //   TK-2  StreamDecoder's pieces joined equal decode() of the same ids, and each piece is UTF-8.
 //
 // Immutable after construction; its const members may be called from several threads at once.
@@ -62,15 +74,31 @@ class Tokenizer {
   // stops inside a character, become U+FFFD. Ids without a token decode to nothing; they exist
   // because vocab_size in config.json is often padded.
   std::string decode(std::span<const std::int32_t> ids, SpecialTokens special) const;
-  std::string_view bytes_of(std::int32_t id) const;  // not always UTF-8
-
   std::int32_t vocab_size() const;  // highest id + 1, added tokens included
   bool is_special(std::int32_t id) const;
 
  private:
+  friend class Detokenizer;
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
 
   std::unique_ptr<const TokenizerParts> parts_;
+};
+
+// Turns ids into bytes one by one. What an id stands for may depend on its place: some decoders
+// take a space away at the beginning of a text.
+class Detokenizer {
+ public:
+  Detokenizer(const Tokenizer& tokenizer, SpecialTokens special);  // borrows the tokenizer
+
+  // The bytes that `id` adds to those of the ids before it; not always UTF-8. The view lasts as
+  // long as the tokenizer.
+  std::string_view next(std::int32_t id);
+
+ private:
+  const TokenizerParts* parts_;
+  SpecialTokens special_;
+  bool first_ = true;  // no token has come yet
+  std::size_t strip_;  // so many spaces are left out if they come next
 };
 
 // Decodes a stream of ids piece by piece, holding back the bytes of an unfinished character (TK-2).
@@ -84,6 +112,7 @@ class StreamDecoder {
  private:
   const Tokenizer* tokenizer_;
   SpecialTokens special_;
+  Detokenizer bytes_;
   std::string held_;  // at most three bytes
 };
 

@@ -42,11 +42,9 @@ std::string reason_of(const messages::RewardTrouble& trouble) {
 // The item as JSON without its opening brace, which send() writes with the id. A completion may end
 // inside a character: dump_json replaces such bytes.
 std::string request_line(const ScoreItem& item) {
-  const json object{{"prompt", item.prompt},
-                    {"completion", item.completion},
-                    {"answer", item.answer},
-                    {"data", item.data},
-                    {"truncated", item.truncated}};
+  const json object{{"prompt", item.prompt},           {"completion", item.completion},
+                    {"answer", item.answer},           {"data", item.data},
+                    {"data_source", item.data_source}, {"truncated", item.truncated}};
   return dump_json(object).substr(1);
 }
 
@@ -63,7 +61,7 @@ void CommandVerifier::score(actor::Context& cx, ScoreItem item, Done done) {
 }
 
 bool CommandVerifier::may_send() const {
-  if (waiting_.empty() || in_flight_.size() >= kCommandItemsInFlight) return false;
+  if (!ready_ || waiting_.empty() || in_flight_.size() >= kCommandItemsInFlight) return false;
   const bool alone = waiting_.front().suspect || std::ranges::any_of(in_flight_, [](auto& item) {
                        return item.second.suspect;
                      });
@@ -77,8 +75,7 @@ void CommandVerifier::pump(actor::Context& cx) {
 }
 
 void CommandVerifier::send(actor::Context& cx) {
-  Attempt attempt = std::move(waiting_.front());
-  waiting_.pop_front();
+  Attempt attempt = take_first();
   const ItemId id = ++last_id_;
   child_->write_line("{\"id\":" + std::to_string(id) + "," + attempt.line);
   attempt.allowed = config_.timeout * (std::ssize(in_flight_) + 1);
@@ -126,12 +123,34 @@ void CommandVerifier::start_child(actor::Context& cx) {
   starts_failed_ = starts_refused_ = 0;
   answers_of_child_ = 0;
   garbage_of_child_.clear();
+  ready_ = !config_.start_timeout;
+  if (!ready_)
+    start_timer_ = cx.after(*config_.start_timeout, [this, number](actor::Context& later) {
+      if (number == child_number_ && !ready_) not_ready(later);
+    });
+  if (!config_.greeting.empty()) child_->write_line(config_.greeting);
   if (++starts_ <= kStartsLogged || starts_ % kStartsPerLogLine == 0)
     log::info("event=reward_program_started pid={} start={}", child_->pid(), starts_);
 }
 
-// No item can be scored. Where the program is at fault, the first item in line is charged, so that
-// a job with a wrong command does not wait for ever.
+CommandVerifier::Attempt CommandVerifier::take_first() {
+  Attempt first = std::move(waiting_.front());
+  waiting_.pop_front();
+  return first;
+}
+
+// Where the program cannot start or get ready, no item can be scored, and the first one in line is
+// charged, so that a job with a wrong command does not wait for ever.
+void CommandVerifier::not_ready(actor::Context& cx) {
+  const messages::RewardTrouble trouble =
+      tell(cx, messages::TroubleKind::kHung,
+           "the program was not ready after " + seconds_text(*config_.start_timeout),
+           waiting_.front().failures + 1);
+  if (given_up(cx, trouble)) return;
+  drop_child(cx);
+  attempt_failed(cx, take_first(), reason_of(trouble));
+}
+
 void CommandVerifier::not_started(actor::Context& cx, const Error& why) {
   if (why.code == ErrorCode::kOutOfMemory) {
     const messages::RewardTrouble trouble =
@@ -144,17 +163,20 @@ void CommandVerifier::not_started(actor::Context& cx, const Error& why) {
   }
   const messages::RewardTrouble trouble =
       tell(cx, messages::TroubleKind::kCannotStart, why.message, waiting_.front().failures + 1);
-  if (++starts_failed_ == kCommandStartsUnanswered)
+  if (++starts_failed_ == config_.starts_max)
     return cx.fail({ErrorCode::kInvalid, "the reward program cannot be run: " + why.message,
-                    "reward.command", "name a program that exists and may be executed"});
-  Attempt first = std::move(waiting_.front());
-  waiting_.pop_front();
+                    config_.key, "name a program that exists and may be executed"});
   pause(cx);
-  attempt_failed(cx, std::move(first), reason_of(trouble));
+  attempt_failed(cx, take_first(), reason_of(trouble));
 }
 
 void CommandVerifier::heard(actor::Context& cx, const std::string& bytes) {
   const std::string line = valid_utf8(bytes);
+  if (!ready_) {
+    ready_ = true;
+    cx.cancel(start_timer_);
+    pump(cx);
+  }
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
   const std::optional<RewardAnswer> answer = read_reward_answer(line);
   auto item = in_flight_.end();
@@ -218,7 +240,8 @@ void CommandVerifier::ended(actor::Context& cx, const node::ChildEnd& end) {
   std::string what = "the program " + end.why;
   const bool after_answers = end.clean && answers_of_child_ > 0;
   starts_of_one_line_ = end.clean && answers_of_child_ == 1 ? starts_of_one_line_ + 1 : 0;
-  const bool charged = in_flight_.size() == 1 && !after_answers;
+  const bool starting = !ready_;  // an item waits for the program, none is in flight
+  const bool charged = starting || (in_flight_.size() == 1 && !after_answers);
   if (starts_of_one_line_ >= kCommandStartsOfOneLine) {
     tell(cx, messages::TroubleKind::kEndsAfterEachLine,
          "the program works, but ends after each line and is started again for the next one; let "
@@ -231,9 +254,15 @@ void CommandVerifier::ended(actor::Context& cx, const node::ChildEnd& end) {
   if (!garbage_of_child_.empty()) what += "; it wrote " + garbage_of_child_;
   const messages::RewardTrouble trouble =
       tell(cx, messages::TroubleKind::kEnded, what,
-           charged ? in_flight_.begin()->second.failures + 1 : 0);
+           !charged   ? 0
+           : starting ? waiting_.front().failures + 1
+                      : in_flight_.begin()->second.failures + 1);
   if (given_up(cx, trouble)) return;
   if (!charged) return drop_child(cx);
+  if (starting) {
+    drop_child(cx);
+    return attempt_failed(cx, take_first(), reason_of(trouble));
+  }
   const auto item = in_flight_.begin();
   cx.cancel(item->second.timer);
   Attempt attempt = std::move(item->second);
@@ -244,17 +273,18 @@ void CommandVerifier::ended(actor::Context& cx, const node::ChildEnd& end) {
 }
 
 bool CommandVerifier::given_up(actor::Context& cx, const messages::RewardTrouble& last) {
-  if (ever_answered_ || ++starts_unanswered_ < kCommandStartsUnanswered) return false;
+  if (ever_answered_ || ++starts_unanswered_ < config_.starts_max) return false;
   cx.fail({ErrorCode::kInvalid,
            "the reward program was started " + std::to_string(starts_unanswered_) +
                " times and never answered; the last time, " + text(last),
-           "reward.command", "try it by hand"});
+           config_.key, "`tandem score` tries it without a job"});
   return true;
 }
 
 void CommandVerifier::drop_child(actor::Context& cx) {
   child_.reset();
   ++child_number_;
+  if (!std::exchange(ready_, true)) cx.cancel(start_timer_);
   std::map<ItemId, Attempt> hit;
   hit.swap(in_flight_);
   // The loop runs in reverse, so that the items keep their order at the front of the queue.

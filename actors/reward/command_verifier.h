@@ -1,6 +1,7 @@
 // Scores by a program of the user's: one long-running child that reads one JSON object per line,
-// {"id", "prompt", "completion", "answer", "data", "truncated"}, and writes {"id", "score"} or
-// {"id", "error"} for each, in any order.
+// {"id", "prompt", "completion", "answer", "data", "data_source", "truncated"}, and writes {"id",
+// "score"} or {"id", "error"} for each, in any order. A Python function is such a program with our
+// runner (python_program.h), which says by a first line that it is ready.
 //
 // An attempt at an item fails when the program answers "error" or anything that is no score
 // (reward_answer.h), when the program stops while this item is the only one in flight, or when the
@@ -8,8 +9,8 @@
 //
 // A program that stops or hangs is started again, after a pause that doubles until the program
 // scores something. Once it has answered, its starts have no limit. The actor fails
-//   kInvalid  when the program was started kCommandStartsUnanswered times and never answered, or
-//             could not be started that many times in a row; this ends the job (restart_budget.h);
+//   kInvalid  when the program was started Config::starts_max times and never answered, or could
+//             not be started that many times in a row; this ends the job (restart_budget.h);
 //   kFailed   when this machine had no room for the program kCommandStartsRefused times in a row;
 //             this restarts the actor.
 //
@@ -31,6 +32,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +55,12 @@ class CommandVerifier final : public Verifier {
     node::ChildProgram program;
     Duration timeout{};
     int retries = 0;
-    std::string log;  // the file with the program's stderr, for messages; may be empty
+    std::string log;       // the file with the program's stderr, for messages; may be empty
+    std::string greeting;  // the first line that a child gets; empty: none
+    // A child gets items after its first line, which must come within this time; nullopt: at once.
+    std::optional<Duration> start_timeout;
+    int starts_max = kCommandStartsUnanswered;  // without any answer
+    std::string key = "reward.command";         // of the job, for errors
     Duration restart_pause_min = std::chrono::milliseconds(20);
     Duration restart_pause_max = std::chrono::seconds(1);
   };
@@ -77,6 +84,8 @@ class CommandVerifier final : public Verifier {
   bool may_send() const;
   void send(actor::Context& cx);
   void start_child(actor::Context& cx);
+  void not_ready(actor::Context& cx);  // the child's first line has not come in time
+  Attempt take_first();                // of those that wait
   // The spawner returned an Error: kOutOfMemory charges no item, others charge the first one.
   void not_started(actor::Context& cx, const Error& why);
   void heard(actor::Context& cx, const std::string& bytes);
@@ -98,6 +107,8 @@ class CommandVerifier final : public Verifier {
   const node::LineChildSpawner spawn_;
   Told told_;  // may be empty
   std::unique_ptr<node::LineChild> child_;
+  bool ready_ = false;              // the child may get items
+  actor::TimerId start_timer_{};    // runs while the child is not ready
   std::uint64_t child_number_ = 0;  // counts children, given-up ones included (CV-3)
   std::uint64_t starts_ = 0;
   int starts_unanswered_ = 0;

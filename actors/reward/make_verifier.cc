@@ -1,6 +1,7 @@
-// Three verifiers are functions of the completion and the answer and judge at once; the fourth is
-// in command_verifier.h. A regular expression runs in PCRE2 with a limit on its steps: a search
-// that backtracks without end fails the completion, and does not stop the actor.
+// Three verifiers are functions of the completion and the answer and judge at once; the others ask
+// a program (command_verifier.h) or a server (http_verifier.h). A regular expression runs in PCRE2
+// with a limit on its steps: a search that backtracks without end fails the completion, and does
+// not stop the actor.
 #include "actors/reward/make_verifier.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -14,7 +15,9 @@
 namespace tandem::reward {
 namespace {
 
-constexpr std::size_t kShownWordBytesMax = 200;    // per word of a command in the log
+constexpr std::size_t kShownWordBytesMax = 200;  // per word of a command in the log
+// An import that fails does so again.
+constexpr int kPythonStartsUnanswered = 3;
 constexpr std::uint32_t kMatchSteps = 10'000'000;  // steps of one search; a longer one is a failure
 
 std::string trimmed(std::string_view text) {
@@ -23,15 +26,18 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
 }
 
-// A verifier that answers at once, by a function of the item.
+// A verifier that answers at once, by functions of the item.
 class DirectVerifier final : public Verifier {
  public:
   using Judge = std::function<messages::TrajectoryScore(const ScoreItem& item)>;
-  explicit DirectVerifier(Judge judge) : judge_(std::move(judge)) {}
+  using Find = std::function<std::optional<std::string>(const ScoreItem& item)>;
+  DirectVerifier(Judge judge, Find find) : judge_(std::move(judge)), find_(std::move(find)) {}
   void score(actor::Context& cx, ScoreItem item, Done done) override { done(cx, judge_(item)); }
+  std::optional<std::string> found(const ScoreItem& item) const override { return find_(item); }
 
  private:
   const Judge judge_;
+  const Find find_;
 };
 
 // The judge of a verifier that compares with the answer: 1 if `equal`, else 0. The completion votes
@@ -93,26 +99,37 @@ class Pattern {
 
   bool has_group() const { return groups_ > 0; }
   messages::TrajectoryScore judge(const ScoreItem& item) const {
-    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
-        pcre2_match_data_create_from_pattern(code_.get(), nullptr), &pcre2_match_data_free);
-    const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(item.completion.data()),
-                                  item.completion.size(), 0, 0, match.get(), limits_.get());
-    if (found == PCRE2_ERROR_NOMATCH) return messages::Scored{0.0};
-    if (found < 0)
-      return messages::ScoreFailed{"the pattern could not be matched: " + describe(found)};
+    const Match match = search(item.completion);
+    if (match.code == PCRE2_ERROR_NOMATCH) return messages::Scored{0.0};
+    if (match.code < 0)
+      return messages::ScoreFailed{"the pattern could not be matched: " + describe(match.code)};
     if (groups_ == 0) return messages::Scored{1.0};
     const Result<std::string> answer = answer_text(item.answer);
     if (!answer) return messages::ScoreFailed{answer.error().message};
-    const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(match.get());
-    // An optional group may have taken no part in the match.
-    const bool took_part = found > 1 && at[2] != PCRE2_UNSET;
-    const std::string group = took_part ? item.completion.substr(at[2], at[3] - at[2]) : "";
-    messages::Scored scored{.value = took_part && trimmed(group) == *answer ? 1.0 : 0.0};
-    if (took_part) scored.vote = messages::vote_of(trimmed(group));
+    messages::Scored scored{.value = match.group == *answer ? 1.0 : 0.0};
+    if (match.group) scored.vote = messages::vote_of(*match.group);
     return scored;
+  }
+  std::optional<std::string> group_in(const ScoreItem& item) const {
+    return search(item.completion).group;
   }
 
  private:
+  struct Match {
+    int code = 0;  // negative: there is none
+    // The first group, trimmed; an optional one may have taken no part in the match.
+    std::optional<std::string> group = {};
+  };
+  Match search(const std::string& completion) const {
+    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
+        pcre2_match_data_create_from_pattern(code_.get(), nullptr), &pcre2_match_data_free);
+    Match found{pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(completion.data()),
+                            completion.size(), 0, 0, match.get(), limits_.get())};
+    const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(match.get());
+    if (found.code > 1 && at[2] != PCRE2_UNSET)
+      found.group = trimmed(std::string_view(completion).substr(at[2], at[3] - at[2]));
+    return found;
+  }
   using Code = std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)>;
   using Context = std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)>;
 
@@ -131,32 +148,59 @@ class Pattern {
   std::uint32_t groups_ = 0;
 };
 
+std::string shown_word(const std::string& text) {
+  return nlohmann::json(node::one_line(text, kShownWordBytesMax)).dump();
+}
+
+// Time, tries and limits of a verifier that asks a program or a server.
+std::string describe_asking(const VerifierConfig& config) {
+  return " timeout_s=" + nlohmann::json(seconds(config.timeout)).dump() +
+         " retries=" + std::to_string(config.retries);
+}
+
+std::string describe_limits(const node::ChildLimits& limits) {
+  const auto shown = [](const auto& limit) {
+    return limit ? nlohmann::json(*limit).dump() : std::string("none");
+  };
+  return " open_files=" + shown(limits.open_files) + " file_bytes=" + shown(limits.file_bytes) +
+         " cpu_seconds_per_line=" + shown(limits.cpu_seconds_per_line) +
+         " memory_bytes=" + shown(limits.memory_bytes);
+}
+
 }  // namespace
 
 std::string describe(const VerifierConfig& config) {
+  const std::string type = "type=" + std::string(spelling(config.type));
   switch (config.type) {
     case VerifierType::kExact:
-      return "type=exact";
     case VerifierType::kMath:
-      return "type=math";
+      return type;
     case VerifierType::kRegex:
-      return "type=regex pattern=" + nlohmann::json(valid_utf8(config.pattern)).dump();
+      return type + " pattern=" + nlohmann::json(valid_utf8(config.pattern)).dump();
+    case VerifierType::kHttp:
+      return type + " url=" + shown_word(config.http.url) + describe_asking(config);
+    case VerifierType::kPython:
+      return type + " function=" + shown_word(config.python.function) +
+             " python=" + shown_word(config.python.interpreter) + describe_asking(config) +
+             describe_limits(config.program.limits);
     case VerifierType::kCommand:
       break;
   }
   std::string command;
   for (const std::string& word : config.program.argv)
     command += (command.empty() ? "" : " ") + node::one_line(word, kShownWordBytesMax);
-  const auto shown = [](const auto& limit) {
-    return limit ? nlohmann::json(*limit).dump() : std::string("none");
-  };
-  const node::ChildLimits& limits = config.program.limits;
-  return "type=command command=" + nlohmann::json(command).dump() +
-         " timeout_s=" + nlohmann::json(seconds(config.timeout)).dump() +
-         " retries=" + std::to_string(config.retries) + " open_files=" + shown(limits.open_files) +
-         " file_bytes=" + shown(limits.file_bytes) +
-         " cpu_seconds_per_line=" + shown(limits.cpu_seconds_per_line) +
-         " memory_bytes=" + shown(limits.memory_bytes);
+  return type + " command=" + nlohmann::json(command).dump() + describe_asking(config) +
+         describe_limits(config.program.limits);
+}
+
+std::string describe(const RewardParts& reward) {
+  std::string text;
+  for (std::size_t i = 0; i < reward.parts.size(); ++i) {
+    const std::string& name = reward.parts[i].name;
+    text += (i == 0 ? "" : " ") + (name.empty() ? "" : "part=" + name + " ") +
+            describe(reward.verifiers[i]);
+  }
+  return text;
 }
 
 Result<std::string> answer_text(const nlohmann::json& answer) {
@@ -174,45 +218,95 @@ Result<void> check_pattern(const std::string& pattern) {
 }
 
 bool needs_answer(VerifierType type, const std::string& pattern) {
-  if (type == VerifierType::kCommand) return false;
-  if (type != VerifierType::kRegex) return true;
+  const bool compares = type == VerifierType::kExact || type == VerifierType::kMath;
+  if (type != VerifierType::kRegex) return compares;
   const auto compiled = Pattern::compile(pattern);
   return !compiled || compiled->has_group();
 }
 
+namespace {
+
+// The verifier of a program, with the settings that all programs share.
+std::unique_ptr<Verifier> program_verifier(CommandVerifier::Config program,
+                                           const VerifierConfig& config,
+                                           node::LineChildSpawner spawn) {
+  program.timeout = config.timeout;
+  program.retries = config.retries;
+  program.log = config.log;
+  return std::make_unique<CommandVerifier>(std::move(program), std::move(spawn));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
                                                 node::LineChildSpawner spawn) {
-  const auto direct = [](DirectVerifier::Judge judge) -> std::unique_ptr<Verifier> {
-    return std::make_unique<DirectVerifier>(std::move(judge));
+  const auto direct = [](DirectVerifier::Judge judge,
+                         DirectVerifier::Find find) -> std::unique_ptr<Verifier> {
+    return std::make_unique<DirectVerifier>(std::move(judge), std::move(find));
   };
   switch (config.type) {
-    case VerifierType::kExact:
+    case VerifierType::kExact: {
+      const auto whole = [](const ScoreItem& item) { return std::optional(exact_text(item)); };
       return direct(compare([](const std::string& answer,
                                const ScoreItem& item) { return exact_text(item) == answer; },
-                            [](const ScoreItem& item) { return std::optional(exact_text(item)); }));
+                            whole),
+                    whole);
+    }
     case VerifierType::kMath:
       return direct(
           compare([](const std::string& answer,
                      const ScoreItem& item) { return math_equal(answer, item.completion); },
-                  math_text));
+                  math_text),
+          [](const ScoreItem& item) { return final_answer(item.completion); });
     case VerifierType::kRegex: {
       Result<Pattern> pattern = Pattern::compile(config.pattern);
       if (!pattern) return pattern.error();
       auto shared = std::make_shared<const Pattern>(*std::move(pattern));
-      return direct([shared](const ScoreItem& item) { return shared->judge(item); });
+      return direct([shared](const ScoreItem& item) { return shared->judge(item); },
+                    [shared](const ScoreItem& item) { return shared->group_in(item); });
     }
     case VerifierType::kCommand:
       if (config.program.argv.empty())
         return Error{ErrorCode::kInvalid, "the command is empty", "reward.command"};
+      return program_verifier({.program = config.program}, config, std::move(spawn));
+    case VerifierType::kPython: {
+      CommandVerifier::Config program{.program = config.program,
+                                      .greeting = greeting_of(config.python),
+                                      .start_timeout = config.python.start_timeout,
+                                      .starts_max = kPythonStartsUnanswered,
+                                      .key = "reward.function"};
+      program.program.argv = argv_of(config.python);
+      return program_verifier(std::move(program), config, std::move(spawn));
+    }
+    case VerifierType::kHttp: {
+      auto post = http_post_to(config.http, config.timeout);
+      if (!post) return post.error();
       return std::unique_ptr<Verifier>(
-          std::make_unique<CommandVerifier>(CommandVerifier::Config{.program = config.program,
-                                                                    .timeout = config.timeout,
-                                                                    .retries = config.retries,
-                                                                    .log = config.log},
-                                            std::move(spawn)));
+          std::make_unique<HttpVerifier>(HttpVerifier::Config{.url = config.http.url,
+                                                              .batch_size = config.http.batch_size,
+                                                              .retries = config.retries},
+                                         *std::move(post)));
+    }
   }
   CHECK(false && "a verifier of no type");
   return Error{};
+}
+
+Result<std::unique_ptr<Verifier>> make_reward(const RewardParts& reward,
+                                              const node::LineChildSpawner& spawn) {
+  CHECK(!reward.parts.empty() && reward.parts.size() == reward.verifiers.size());
+  std::vector<std::unique_ptr<Verifier>> verifiers;
+  for (const VerifierConfig& config : reward.verifiers) {
+    auto made = make_verifier(config, spawn);
+    if (!made) return made.error();
+    verifiers.push_back(*std::move(made));
+  }
+  const RewardPart& first = reward.parts.front();
+  const bool as_scored = first.name.empty() && first.sources.empty() &&
+                         first.payment == Payment{} && reward.whole == Payment{};
+  if (as_scored) return std::move(verifiers.front());
+  return std::unique_ptr<Verifier>(
+      std::make_unique<SumVerifier>(reward.parts, reward.whole, std::move(verifiers)));
 }
 
 }  // namespace tandem::reward

@@ -7,6 +7,10 @@
 //            the answer; without a group a match is enough
 //   math     the two are equal as exact numbers (math_answer.h)
 //   command  a program of the user's decides (command_verifier.h)
+//   python   a Python function of the user's decides (python_program.h)
+//   http     a server decides (http_verifier.h)
+//
+// A job has one of these, or several whose sum is the reward (sum_verifier.h).
 //
 // A record without a usable answer, or with an answer that is not a string or a number, is a
 // failure.
@@ -14,7 +18,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "actors/reward/http_verifier.h"
+#include "actors/reward/python_program.h"
+#include "actors/reward/sum_verifier.h"
 #include "actors/reward/verifier.h"
 #include "actors/reward/verifier_type.h"
 #include "runtime/base/clock.h"
@@ -28,19 +36,35 @@ namespace tandem::reward {
 struct VerifierConfig {  // the reward.* keys of a job
   VerifierType type = VerifierType::kExact;
   std::string pattern;         // set for kRegex
-  node::ChildProgram program;  // set for kCommand
+  node::ChildProgram program;  // set for kCommand; for kPython without its argv
+  PythonReward python;         // set for kPython
+  HttpReward http;             // set for kHttp
   Duration timeout = std::chrono::seconds(10);
   int retries = 2;
   std::string log;  // the file that holds the program's stderr, for messages; may be empty
 };
 
+// A reward of a job: one part without a name, or several with names.
+struct RewardParts {
+  std::vector<RewardPart> parts;
+  std::vector<VerifierConfig> verifiers;  // one for each part
+  Payment whole;
+};
+
 // "type=command command=\"python3 r.py\" timeout_s=10 …", for the log.
 std::string describe(const VerifierConfig& config);
+// The same of each part, behind its name.
+std::string describe(const RewardParts& reward);
 
-// Fails with kInvalid for a pattern that does not compile and for an empty command. Only kCommand
-// uses `spawn`.
+// Fails with kInvalid for a pattern that does not compile, for an empty command, and where
+// http_post_to() does. Only kCommand and kPython use `spawn`.
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
                                                 node::LineChildSpawner spawn);
+
+// One verifier for all parts. A part that is paid as it is scored, and is the only one, is that
+// part's own verifier.
+Result<std::unique_ptr<Verifier>> make_reward(const RewardParts& reward,
+                                              const node::LineChildSpawner& spawn);
 
 // Fails with kInvalid where the expression of a regex verifier does not compile; the message says
 // what is wrong and where.

@@ -4,15 +4,22 @@
 // is in doubt there is no answer.
 //
 // Markup is overwritten by as many spaces, so that offsets into the text stay valid.
+//
+// math_equal() compares plain numbers as such (math_value.h), which takes a microsecond. Everything
+// else is compared by actors/grade, and what that does not read, as text.
 #include "actors/reward/math_answer.h"
 
 #include <algorithm>
 #include <cctype>
 
+#include "actors/grade/read_answer.h"
+#include "actors/grade/same_answer.h"
+#include "actors/grade/unit.h"
+
 namespace tandem::reward {
 namespace {
 
-constexpr std::string_view kBoxed = "\\boxed";
+constexpr std::string_view kBoxes[] = {"\\boxed", "\\fbox"};
 constexpr std::string_view kMark = "####";
 constexpr std::string_view kSpace = " \t\r\n";
 
@@ -25,8 +32,17 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
+// Where the inside of the last \boxed or \fbox begins.
+std::optional<std::size_t> last_box(std::string_view text) {
+  std::optional<std::size_t> last;
+  for (const std::string_view box : kBoxes)
+    if (const auto at = text.rfind(box); at != std::string_view::npos)
+      last = std::max(last.value_or(0), at + box.size());
+  return last;
+}
+
 bool marked(std::string_view text) {
-  return text.find(kBoxed) != std::string_view::npos || text.find(kMark) != std::string_view::npos;
+  return last_box(text) || text.find(kMark) != std::string_view::npos;
 }
 
 // The inside of the braces that open at `open`; none if they never close.
@@ -155,7 +171,7 @@ bool free_after(std::string_view after) {
   if (word == "is" || word == "and" || word == "or" || word == "but" || word == "not" ||
       word == "if" || word == "a" || word == "to")
     return true;
-  return word.size() != 1 && !changes_a_value(word);
+  return word.size() != 1 && !grade::changes_a_value(word);
 }
 
 std::optional<std::string> last_number(std::string_view solution) {
@@ -208,18 +224,81 @@ std::optional<std::string> last_number(std::string_view solution) {
   return parse_value(answer) ? std::optional(answer) : std::nullopt;
 }
 
+// The inside of a box from behind its name on: a group in braces, or a word, as in \boxed 7.
+std::optional<std::string_view> boxed(std::string_view text, std::size_t open) {
+  while (open < text.size() && text[open] == ' ') ++open;
+  if (open >= text.size() || text[open] == '{') return braced(text, open);
+  std::string_view word = text.substr(open);
+  word = word.substr(0, word.find_first_of(" \t\r\n$"));
+  while (!word.empty() && std::string_view(".,;:").find(word.back()) != std::string_view::npos)
+    word.remove_suffix(1);
+  return word;
+}
+
+// The answer on a line behind ####: the line, or, where that is no answer, the value that it begins
+// with: "42 and that is what I found".
+std::string_view marked_answer(std::string_view line) {
+  line = trim(line);
+  if (parse_value(line) || grade::read_answer(line)) return line;
+  for (std::size_t at = 0; (at = line.find(' ', at + 1)) != std::string_view::npos;) {
+    if (at + 1 >= line.size() || !is_letter(line[at + 1])) continue;
+    const std::string_view value = line.substr(0, at);
+    return parse_value(value) && free_after(line.substr(at)) ? value : line;
+  }
+  return line;
+}
+
+// The formula that ends a text, but for a full stop.
+std::optional<std::string_view> last_formula(std::string_view text) {
+  std::string_view ended = trim(text);
+  while (!ended.empty() && std::string_view(".,;:* ").find(ended.back()) != std::string_view::npos)
+    ended.remove_suffix(1);
+  if (ended.size() < 3) return std::nullopt;
+  const auto formula = formula_around(ended, ended.size() - (ended.back() == '$' ? 2 : 3));
+  if (!formula || formula->outer_end != ended.size()) return std::nullopt;
+  const std::string_view before = trim(ended.substr(0, formula->outer_begin));
+  if (!free_before(before) || before.ends_with("or") || before.ends_with("and") ||
+      before.ends_with(','))
+    return std::nullopt;  // $x$ or $y$
+  return trim(ended.substr(formula->begin, formula->end - formula->begin));
+}
+
+// The answer of a completion where the reference is no number: without a mark the whole text, or
+// the formula that ends it.
+std::optional<std::string> symbolic_answer(std::string_view completion) {
+  if (marked(completion)) return final_answer(completion);
+  const auto formula = last_formula(completion);
+  return std::string(formula ? *formula : completion);
+}
+
+// Whether the names or units of two values could make them different, or equal.
+bool names_count(std::string_view wanted, std::string_view given) {
+  const auto has_letters = [](std::string_view text) {
+    return std::ranges::any_of(text, is_letter);
+  };
+  const auto has_names = [](std::string_view text) {
+    return text.find('=') != std::string_view::npos;
+  };
+  return has_names(wanted) || has_names(given) || (has_letters(wanted) && has_letters(given));
+}
+
+bool same_text(std::string_view wanted, std::string_view text) {
+  if (text.size() > kValueBytesMax || wanted.size() > kValueBytesMax)
+    return trim(text) == trim(wanted) && !trim(wanted).empty();
+  const std::string form = same_text_form(wanted);
+  return !form.empty() && form == same_text_form(text);
+}
+
 }  // namespace
 
 std::optional<std::string> final_answer(std::string_view solution) {
-  if (const auto at = solution.rfind(kBoxed); at != std::string_view::npos) {
-    std::size_t open = at + kBoxed.size();
-    while (open < solution.size() && solution[open] == ' ') ++open;
-    const auto inside = braced(solution, open);
+  if (const auto open = last_box(solution)) {
+    const auto inside = boxed(solution, *open);
     return inside ? std::optional(std::string(trim(*inside))) : std::nullopt;
   }
   if (const auto at = solution.rfind(kMark); at != std::string_view::npos) {
     const std::string_view line = solution.substr(at + kMark.size());
-    return std::string(trim(line.substr(0, line.find('\n'))));
+    return std::string(marked_answer(line.substr(0, line.find('\n'))));
   }
   if (parse_value(solution)) return std::string(trim(solution));
   return last_number(solution);
@@ -230,18 +309,16 @@ bool math_equal(std::string_view reference, std::string_view completion) {
                                  ? final_answer(reference).value_or(std::string(reference))
                                  : std::string(reference);
   const auto value = parse_value(wanted);
-  const std::optional<std::string> given = final_answer(completion);
   if (value) {
+    const std::optional<std::string> given = final_answer(completion);
     const auto other = given ? parse_value(*given) : std::nullopt;
-    return other && same_value(*value, *other);
+    if (other && !names_count(wanted, *given)) return same_value(*value, *other);
+    if (other) return grade::same_answer(wanted, *given).value_or(same_value(*value, *other));
   }
-  // A name or an expression has no number to look for: without a mark the whole text is the answer.
-  if (marked(completion) && !given) return false;
-  const std::string text = marked(completion) ? *given : std::string(completion);
-  if (text.size() > kValueBytesMax || wanted.size() > kValueBytesMax)
-    return trim(text) == trim(wanted) && !trim(wanted).empty();
-  const std::string form = same_text_form(wanted);
-  return !form.empty() && form == same_text_form(text) && !parse_value(text);
+  const std::optional<std::string> text = symbolic_answer(completion);
+  if (!text) return false;
+  if (!value && same_text(wanted, *text) && !parse_value(*text)) return true;
+  return grade::same_answer(wanted, *text).value_or(false);
 }
 
 }  // namespace tandem::reward

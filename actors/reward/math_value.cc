@@ -24,6 +24,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include "actors/grade/unit.h"
+
 namespace tandem::reward {
 namespace {
 
@@ -45,7 +47,8 @@ void replace_each(std::string& text, std::string_view what, std::string_view wit
 std::string normal_text(std::string_view raw) {
   std::string text(raw);
   using Pair = std::array<std::string_view, 2>;
-  for (const auto& [what, with] : {Pair{"\\dfrac", "\\frac"},
+  for (const auto& [what, with] : {Pair{"\\\\", "\x02"},  // a row break is no backslash and a space
+                                   {"\\dfrac", "\\frac"},
                                    {"\\tfrac", "\\frac"},
                                    {"\\left", ""},
                                    {"\\right", ""},
@@ -73,7 +76,8 @@ std::string normal_text(std::string_view raw) {
                                    {"\xE2\x80\xAF", " "},
                                    {"\xC3\x97", "\\times "},
                                    {"\xE2\x88\x9E", "\\infty "},
-                                   {"\xE2\x88\x92", "-"}})
+                                   {"\xE2\x88\x92", "-"},
+                                   {"\x02", "\\\\"}})
     replace_each(text, what, with);
   std::ranges::replace_if(
       text, [](unsigned char c) { return std::isspace(c) != 0; }, ' ');
@@ -442,7 +446,7 @@ class ValueParser {
       if (c != ' ' && (!marked || (c != '/' && c != '.'))) return false;
       if (word.empty()) continue;
       const bool short_unit = std::ranges::find(kShort, word) != kShort.end();
-      if (changes_a_value(word) || ++count > 4) return false;
+      if (grade::changes_a_value(word) || ++count > 4) return false;
       if (!marked && !short_unit && (word.size() < 3 || !spaced)) return false;
       word.clear();
     }
@@ -472,7 +476,7 @@ bool same_item(const MathItem& a, const MathItem& b) {
 }  // namespace
 
 std::optional<MathValue> parse_value(std::string_view text) {
-  if (text.size() > kValueBytesMax || text.find(kDegree) != std::string_view::npos)
+  if (text.size() > kValueBytesMax || text.find_first_of("\x01\x02") != std::string_view::npos)
     return std::nullopt;
   return ValueParser(normal_text(text)).whole();
 }
@@ -513,21 +517,6 @@ std::string same_text_form(std::string_view raw) {
     i = next - 1;
   }
   return form;
-}
-
-bool changes_a_value(std::string_view word) {
-  static constexpr std::array<std::string_view, 62> kWords = {
-      "hundred", "thousand",  "million", "billion",  "trillion", "dozen",  "half",    "halves",
-      "third",   "thirds",    "quarter", "quarters", "fourths",  "fifths", "tenths",  "hundredths",
-      "squared", "cubed",     "pi",      "times",    "plus",     "minus",  "over",    "or",
-      "and",     "to",        "root",    "sqrt",     "mod",      "modulo", "sin",     "cos",
-      "tan",     "log",       "ln",      "exp",      "than",     "but",    "if",      "not",
-      "is",      "factorial", "percent", "infinity", "inf",      "choose", "divided", "less",
-      "more",    "negative",  "point",   "score",    "gross",    "pairs",  "unless",  "except",
-      "nor",     "by",        "power",   "e",        "i",        "x"};
-  std::string lower(word);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::ranges::find(kWords, lower) != kWords.end();
 }
 
 }  // namespace tandem::reward

@@ -47,8 +47,4 @@ bool same_value(const MathValue& a, const MathValue& b);
 // same expression.
 std::string same_text_form(std::string_view text);
 
-// True for a word that makes another value of the number before it, such as "million", "pi" or
-// "or".
-bool changes_a_value(std::string_view word);
-
 }  // namespace tandem::reward

@@ -15,10 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-// The member `key` of a record, null where the record has none.
+// The value that a record has under `key`, null where it has none.
 json member(const json& record, const std::string& key) {
-  const auto at = record.find(key);
-  return at == record.end() ? json() : *at;
+  const json* const at = find_path(record, key);
+  return at ? *at : json();
 }
 
 std::string text_or_empty(const json& value) {
@@ -125,6 +125,7 @@ void RewardActor::judge_group(actor::Context& cx, const messages::GroupToScore& 
                       .completion = trajectory.text,
                       .answer = member(record, config_.answer_key),
                       .data = record,
+                      .data_source = text_or_empty(member(record, config_.data_source_key)),
                       .truncated = trajectory.truncated,
                       .special_text = trajectory.special_text},
                      [this, open, i](actor::Context& later, messages::TrajectoryScore score) {
@@ -181,6 +182,7 @@ void RewardActor::handle(actor::Context& cx, messages::ScoreTexts work) {
                       .completion = std::move(text.text),
                       .answer = member(record, config_.answer_key),
                       .data = record,
+                      .data_source = text_or_empty(member(record, config_.data_source_key)),
                       .truncated = text.truncated,
                       .special_text = std::move(text.special_text)},
                      judged);

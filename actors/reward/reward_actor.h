@@ -30,14 +30,15 @@ namespace tandem::reward {
 inline constexpr int kReadAttempts = 6;
 inline constexpr std::int64_t kScoresPerLogLine = 10'000;
 
-// These values are fixed for the actor's incarnation. `prompt_key` and `answer_key` name members of
-// a dataset record.
+// These values are fixed for the actor's incarnation. `prompt_key` and `answer_key` are paths in a
+// dataset record (find_path() in runtime/base/json.h).
 struct RewardConfig {
   ActorId self;                 // how it signs its messages
   std::int32_t capacity = 256;  // groups at once
   std::int32_t group_size = 1;  // n: the failures that answer a group whose payload is damaged
   std::string prompt_key = "prompt";
   std::string answer_key = "answer";
+  std::string data_source_key = "data_source";
   // The pause before messages and reads that failed are tried again.
   Duration retry_interval = std::chrono::milliseconds(50);
   Duration trouble_interval = std::chrono::seconds(3);

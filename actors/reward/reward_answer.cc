@@ -119,9 +119,13 @@ void take_extra(const json& line, RewardAnswer& answer) {
 
 }  // namespace
 
+json parse_with_infinities(std::string_view text) {
+  json value = parse_json(text);
+  return value.is_discarded() ? parse_json(without_infinities(text)) : value;
+}
+
 std::optional<RewardAnswer> read_reward_answer(std::string_view line) {
-  json answer = parse_json(line);
-  if (answer.is_discarded()) answer = parse_json(without_infinities(line));
+  const json answer = parse_with_infinities(line);
   const auto has = [&](const char* key) { return answer.contains(key); };
   if (!answer.is_object() || (!has("id") && !has("score") && !has("error"))) return std::nullopt;
   const std::string quoted = node::one_line(line, kQuotedBytesMax);

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <variant>
 
+#include "runtime/base/json.h"
+
 namespace tandem::reward {
 
 struct RewardAnswer {
@@ -25,6 +27,11 @@ struct RewardAnswer {
   std::optional<std::string> extra_fault;  // why `extra` is left out
   std::optional<std::uint64_t> vote;       // vote_of() the text or number `pred` of `extra`
 };
+
+// The JSON of a program in which NaN and infinities may stand where a number belongs; each of these
+// becomes an object that read_reward_answer() knows, so that a part of the value can be given to it
+// again. Discarded where `text` is no such JSON.
+nlohmann::json parse_with_infinities(std::string_view text);
 
 // nullopt: the line answers nothing. It is no JSON object, or has neither an id, nor a score, nor
 // an error.

@@ -15,8 +15,9 @@ namespace tandem::reward {
 struct ScoreItem {
   std::string prompt;
   std::string completion;
-  nlohmann::json answer;  // null where the record has none
-  nlohmann::json data;    // the dataset's record
+  nlohmann::json answer;    // null where the record has none
+  nlohmann::json data;      // the dataset's record
+  std::string data_source;  // the data set that the record is of; empty: it does not say
   bool truncated = false;
   std::optional<std::string> special_text;  // the completion's, as in Trajectory
 };
@@ -28,6 +29,9 @@ class Verifier {
   using Done = std::function<void(actor::Context&, messages::TrajectoryScore)>;
   // Calls `done` in the actor's turn, now or later, exactly once while the verifier exists.
   virtual void score(actor::Context& cx, ScoreItem item, Done done) = 0;
+  // The answer that a verifier of ours finds in the completion, for people who ask why; nullopt
+  // where it finds none or looks for none. A program says its own in `extra` (reward_answer.h).
+  virtual std::optional<std::string> found(const ScoreItem& /*item*/) const { return {}; }
   // Sets the function that hears, in the actor's turn, of each failure of the program behind a
   // verifier to do its work. The actor fills in `from` and `count`. Call report_to() once, before
   // score().

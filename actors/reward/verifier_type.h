@@ -7,11 +7,15 @@
 
 namespace tandem::reward {
 
-enum class VerifierType : std::uint8_t { kExact, kMath, kRegex, kCommand };
+enum class VerifierType : std::uint8_t { kExact, kMath, kRegex, kCommand, kPython, kHttp };
 constexpr auto enum_names(VerifierType) {
   using enum VerifierType;
-  return enum_name_rows<VerifierType>(
-      {{kExact, "exact"}, {kMath, "math"}, {kRegex, "regex"}, {kCommand, "command"}});
+  return enum_name_rows<VerifierType>({{kExact, "exact"},
+                                       {kMath, "math"},
+                                       {kRegex, "regex"},
+                                       {kCommand, "command"},
+                                       {kPython, "python"},
+                                       {kHttp, "http"}});
 }
 
 }  // namespace tandem::reward

@@ -75,7 +75,7 @@ bool Completion::ends_with_stop_string(std::int32_t token) {
   if (rules_->stop.empty()) return false;
   std::string& text = trajectory_.text;
   const std::size_t before = text.size();
-  if (!tokenizer_->is_special(token)) text += tokenizer_->bytes_of(token);
+  text += bytes_.next(token);
   if (std::ssize(trajectory_.tokens) < rules_->tokens_min) return false;
   std::size_t cut = std::string::npos;
   for (const std::string& stop : rules_->stop) {
@@ -99,25 +99,32 @@ messages::Trajectory Completion::take() {
 
 // Rebuilds the text with its special tokens. A special token belongs to the text as far as the
 // bytes before it do: one inside a stop string does not. A text that was cut is the bytes before
-// the stop string, and `left` counts how many of them are still to come.
+// the stop string, and `left` counts how many of them are still to come. The decoders' pieces may
+// differ at the beginning of a text, which is elsewhere where special tokens count.
 std::optional<std::string> Completion::special_text() const {
   std::span<const std::int32_t> tokens = trajectory_.tokens;
   if (!text_is_cut_ && !trajectory_.truncated && !tokens.empty() &&
       tokenizer_->is_special(tokens.back()))
     tokens = tokens.first(tokens.size() - 1);  // the stop token
+  model::Detokenizer with_special(*tokenizer_, model::SpecialTokens::kKeep);
+  model::Detokenizer plain(*tokenizer_, model::SpecialTokens::kSkip);
   std::string with;
   std::size_t left = text_is_cut_ ? trajectory_.text.size() : std::string::npos;
   bool any = false;
   for (const std::int32_t token : tokens) {
-    const std::string_view bytes = tokenizer_->bytes_of(token);
+    const std::string_view bytes = with_special.next(token);
     if (tokenizer_->is_special(token)) {
       with += bytes;
       any = true;
       continue;
     }
-    with += bytes.substr(0, left);
-    if (bytes.size() > left) break;
-    left -= bytes.size();
+    const std::size_t counted = plain.next(token).size();
+    if (counted > left) {
+      with += bytes.substr(0, bytes.size() - counted + left);
+      break;
+    }
+    with += bytes;
+    left -= counted;
   }
   return any ? std::optional(model::replace_malformed_utf8(with)) : std::nullopt;
 }

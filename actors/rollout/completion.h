@@ -43,7 +43,7 @@ class Completion {
  public:
   // Both are borrowed and outlive the completion.
   Completion(const StopRules& rules, const model::Tokenizer& tokenizer)
-      : rules_(&rules), tokenizer_(&tokenizer) {}
+      : rules_(&rules), tokenizer_(&tokenizer), bytes_(tokenizer, model::SpecialTokens::kSkip) {}
 
   // The tokens that must not be sampled next. `ahead` counts the tokens that are already being
   // drawn and will be pushed before that one.
@@ -71,6 +71,7 @@ class Completion {
 
   const StopRules* rules_;
   const model::Tokenizer* tokenizer_;
+  model::Detokenizer bytes_;  // only used where there are stop strings
   messages::Trajectory trajectory_;
   // A stop string has ended the completion, so that trajectory_.text is already final.
   bool text_is_cut_ = false;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/rollout/truncation.h"
 #include "kernels/ops/matmul.h"
 #include "runtime/base/enum_names.h"
 
@@ -20,10 +21,13 @@ constexpr auto enum_names(KvOnUpdate) {
   return enum_name_rows<KvOnUpdate>({{kKeep, "keep"}, {kRecompute, "recompute"}});
 }
 
+// The least temperature above 0: logits divided by a smaller one may overflow a 32-bit float.
+inline constexpr double kTemperatureMin = 1e-6;
+
 // The keys of a job's section `rollout` that say how tokens are sampled. The defaults leave the
 // distribution whole, since the ratios of the loss are of the whole distribution.
 struct SamplingParams {
-  double temperature = 1.0;  // > 0
+  double temperature = 1.0;  // at least kTemperatureMin
   double top_p = 1.0;
   std::int64_t top_k = 0;  // 0: off
   double min_p = 0.0;
@@ -56,9 +60,10 @@ struct EngineArgs {
 struct EngineConfig {
   SamplingParams sampling;
   EngineArgs args;
-  std::int32_t max_prompt_length = 64;    // tokens
-  std::int32_t max_response_length = 64;  // tokens
-  bool partial_rollout = true;            // false: an update waits until running sequences are done
+  std::int32_t max_prompt_length = 64;           // tokens
+  Truncation truncation = Truncation::kDiscard;  // of longer prompts
+  std::int32_t max_response_length = 64;         // tokens
+  bool partial_rollout = true;  // false: an update waits until running sequences are done
   KvOnUpdate kv_on_update = KvOnUpdate::kKeep;
   double evaluation_share = 0.5;  // (0, 1] of max_num_seqs, while groups of the same version wait
   std::size_t kv_memory_bytes = std::size_t{64} << 20;  // at most; no more than it can use

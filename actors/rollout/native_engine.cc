@@ -197,6 +197,7 @@ void NativeEngine::State::submit(Request request) {
     return refuse(request, messages::UnservableReason::kCannotEncode, prompt.error().message);
   if (prompt->empty())
     return refuse(request, messages::UnservableReason::kCannotEncode, "the prompt has no tokens");
+  truncate(*prompt, config.max_prompt_length, config.truncation);
   if (std::ssize(*prompt) > config.max_prompt_length)
     return refuse(request, messages::UnservableReason::kPromptTooLong,
                   "the prompt has " + std::to_string(prompt->size()) +

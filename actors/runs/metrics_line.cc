@@ -2,6 +2,7 @@
 // A line that is anything else is parsed as JSON.
 #include "actors/runs/metrics_line.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -87,6 +88,17 @@ bool read_metrics_line(std::string_view text, MetricsLine& line) {
   for (const auto& [key, value] : parsed.items())
     if (value.is_number() && key != "step") line.values.emplace_back(key, value.get<double>());
   return true;
+}
+
+std::optional<double> run_clock(const MetricsLine& line) {
+  for (const auto& [key, value] : line.values)
+    if (key == "tandem/wall_seconds") return value;
+  return std::nullopt;
+}
+
+double time_of(const MetricsLine& kept, const MetricsLine& newest, double now) {
+  const auto then = run_clock(kept), newest_at = run_clock(newest);
+  return then && newest_at ? now - std::max(*newest_at - *then, 0.0) : now;
 }
 
 }  // namespace tandem::runs

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,5 +25,12 @@ struct MetricsLine {
 // Returns false where the text is no object with a valid `step`. Values that are no numbers are
 // left out. Reuses the memory of `line`.
 bool read_metrics_line(std::string_view text, MetricsLine& line);
+
+// The clock of the run in seconds, the time between its incarnations left out. Lines of steps have
+// it.
+std::optional<double> run_clock(const MetricsLine& line);
+// When a kept line was written, in seconds since 1970. It holds the run's clock and no time of day,
+// so it is placed as long before `now` as the run's clock says that it was before `newest`.
+double time_of(const MetricsLine& kept, const MetricsLine& newest, double now);
 
 }  // namespace tandem::runs

@@ -27,6 +27,9 @@ struct JobFacts {  // from a run's job.yaml
   std::string name;
   std::int64_t total_steps = 0;
   bool trains = true;  // false: a job of actors alone
+  // How it is labelled (section `tracking`); empty: not at all.
+  std::string group = {}, run_name = {}, notes = {};
+  std::vector<std::string> tags = {};
 };
 // Reads a job file; nullopt if the text is not one.
 using ReadJobFacts = std::function<std::optional<JobFacts>(const std::string& yaml,

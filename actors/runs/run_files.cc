@@ -5,9 +5,12 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 #include <utility>
 
+#include "actors/runs/tensorboard.h"
+#include "actors/runs/wandb.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -50,7 +53,7 @@ Result<void> set_result_aside(const std::string& run_dir) {
 }  // namespace
 
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
-                                                 EventFiles event_files) {
+                                                 const Trackers& trackers) {
   auto journal = RunJournal::open(run_dir);
   if (!journal) return journal.error();
   auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
@@ -60,7 +63,10 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
   if (!files->samples_) return files->cannot_open();
   files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
-  if (event_files == EventFiles::kTensorboard) files->tensorboard_.emplace(run_dir);
+  if (trackers.tensorboard)
+    files->trackers_.push_back(std::make_unique<TensorboardWriter>(run_dir));
+  if (trackers.wandb)
+    files->trackers_.push_back(std::make_unique<WandbWriter>(run_dir, *trackers.wandb));
   return files;
 }
 
@@ -96,16 +102,21 @@ Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
 
 Result<void> RunFiles::metrics(const std::string& json_line) {
   if (const auto kept = append(metrics_, "metrics.jsonl", json_line); !kept) return kept;
-  if (!tensorboard_) return {};
-  if (const auto shown = tensorboard_->add(json_line); !shown) {
-    const Error& error = shown.error();
-    log::warn(
-        "event=tensorboard_stopped file=\"{}\" message=\"{}\" help=\"{}; metrics.jsonl goes on, "
-        "and a resumed run writes what is missing\"",
-        error.where, error.message, error.help);
-    tensorboard_.reset();
-  }
+  tell_trackers([&](Tracker& tracker) { return tracker.add(json_line); });
   return {};
+}
+
+void RunFiles::tell_trackers(const std::function<Result<void>(Tracker&)>& tell) {
+  std::erase_if(trackers_, [&](const std::unique_ptr<Tracker>& tracker) {
+    const auto told = tell(*tracker);
+    if (told) return false;
+    const Error& error = told.error();
+    log::warn(
+        "event={}_stopped file=\"{}\" message=\"{}\" help=\"{}; metrics.jsonl goes on, and a "
+        "resumed run writes what is missing\"",
+        tracker->name(), error.where, error.message, error.help);
+    return true;
+  });
 }
 
 Result<void> RunFiles::take_up(const std::string& yaml) {
@@ -140,6 +151,7 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 Result<bool> RunFiles::sample(const std::string& json_line) {
   // A sample counts also when it is dropped: after the first sample too many none follows, however
   // short.
+  tell_trackers([&](Tracker& tracker) { return tracker.sample(json_line); });
   sample_bytes_ += json_line.size() + 1;
   if (sample_bytes_ > exchange::kSamplesBytesMax) return !std::exchange(samples_full_, true);
   if (const auto kept = append(samples_, "samples.jsonl", json_line); !kept) return kept.error();
@@ -171,6 +183,7 @@ Result<void> RunFiles::name_best(StepId step) {
 }
 
 Result<void> RunFiles::result(const std::string& text) {
+  tell_trackers([&](Tracker& tracker) { return tracker.end(text); });
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 

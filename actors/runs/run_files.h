@@ -8,10 +8,11 @@
 //                   result.json.1, …
 //   resume.json     removed when the run goes on (result_json.h)
 //   tensorboard/    event files, if the job asks for them
+//   wandb/          an offline run of Weights & Biases, likewise
 //   checkpoints/best  a link to the best checkpoint, if the job names a key for it
 //
-// Event files are an extra. If they cannot be written, the log says so once, no more of them are
-// written until the run is resumed, and the run goes on.
+// The files of trackers are an extra. If they cannot be written, the log says so once, no more of
+// that tracker's are written until the run is resumed, and the run goes on.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +20,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/exchange/run_record.h"
 #include "actors/runs/run_journal.h"
-#include "actors/runs/tensorboard.h"
+#include "actors/runs/tracker.h"
+#include "actors/runs/wandb_records.h"
 
 namespace tandem::runs {
 
@@ -30,14 +33,18 @@ namespace tandem::runs {
 // controller/result_json.h).
 inline constexpr const char* kResumeFile = "resume.json";
 
-enum class EventFiles { kNone, kTensorboard };
+// The trackers that a job asks for.
+struct Trackers {
+  bool tensorboard = false;
+  std::optional<WandbRun> wandb = {};
+};
 
 // Owned by one exchange. The members keep the contracts of RunRecord.
 class RunFiles final : public exchange::RunRecord {
  public:
   // `run_dir` exists. Files that are there are continued.
   static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir,
-                                                EventFiles event_files = EventFiles::kNone);
+                                                const Trackers& trackers = {});
 
   Result<void> journal(std::span<const exchange::JournalEvent> events,
                        sqlite::Durability durability) override;
@@ -53,15 +60,17 @@ class RunFiles final : public exchange::RunRecord {
   RunFiles(std::string run_dir, RunJournal journal);
   Result<void> open_metrics();
   Error cannot_open() const;
+  // Calls `tell` with each tracker; one that fails is given up, and the log says so.
+  void tell_trackers(const std::function<Result<void>(Tracker&)>& tell);
   // Writes a line and flushes it to the operating system, so that it survives a kill.
   Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
 
   const std::string run_dir_;
   RunJournal journal_;
   std::ofstream metrics_, samples_;
-  std::optional<TensorboardWriter> tensorboard_;  // until its files cannot be written
-  std::size_t sample_bytes_ = 0;                  // counts all incarnations of the run
-  bool samples_full_ = false;                     // and sample() has said so
+  std::vector<std::unique_ptr<Tracker>> trackers_;  // each until its files cannot be written
+  std::size_t sample_bytes_ = 0;                    // counts all incarnations of the run
+  bool samples_full_ = false;                       // and sample() has said so
 };
 
 }  // namespace tandem::runs

@@ -1,8 +1,7 @@
-// Protobuf and records are written by hand: it takes ten fields. An event is laid out as wall
-// time, step, and then its summary or session log, so that all bytes after the first nine say what
-// TensorBoard shows. The events of an earlier incarnation are compared with metrics.jsonl in these
-// bytes, which needs no decoder: each line has its own time and clock values, so a step that was
-// trained anew differs from the step that it replaces.
+// An event is laid out as wall time, step, and then its summary or session log, so that all bytes
+// after the first nine say what TensorBoard shows. The events of an earlier incarnation are
+// compared with metrics.jsonl in these bytes, which needs no decoder: each line has its own time
+// and clock values, so a step that was trained anew differs from the step that it replaces.
 #include "actors/runs/tensorboard.h"
 
 #include <unistd.h>
@@ -13,12 +12,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <concepts>
 #include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "actors/runs/protobuf.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
 #include "runtime/base/line_file.h"
@@ -35,39 +34,16 @@ constexpr std::size_t kHostCharsMax = 64;           // characters in a name
 constexpr std::size_t kRecordBytesMax = 16u << 20;  // a line of kLineBytesMax makes less
 constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // how much history is written at a time
 
-enum class WireType : std::uint64_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-
-void append_little_endian(std::string& to, std::unsigned_integral auto value) {
-  for (std::size_t i = 0; i < sizeof value; ++i) to += static_cast<char>(value >> (8 * i) & 0xff);
-}
-
-void append_varint(std::string& to, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) to += static_cast<char>(value | 0x80);
-  to += static_cast<char>(value);
-}
-
-void append_key(std::string& to, std::uint64_t field, WireType type) {
-  append_varint(to, field << 3 | static_cast<std::uint64_t>(type));
-}
-
-void append_bytes(std::string& to, std::uint64_t field, std::string_view bytes) {
-  append_key(to, field, WireType::kBytes);
-  append_varint(to, bytes.size());
-  to += bytes;
-}
-
 std::string wall_time_field(double unix_seconds) {
   std::string field;
-  append_key(field, 1, WireType::kFixed64);
-  append_little_endian(field, std::bit_cast<std::uint64_t>(unix_seconds));
+  append_double(field, 1, unix_seconds);
   return field;
 }
 constexpr std::size_t kWallTimeBytes = 9;
 
 std::string step_field(std::int64_t step) {
   std::string field;
-  append_key(field, 2, WireType::kVarint);
-  append_varint(field, static_cast<std::uint64_t>(step));
+  append_integer(field, 2, step);
   return field;
 }
 
@@ -78,8 +54,7 @@ std::string scalars_of(const MetricsLine& line) {
     if (!(std::abs(value) <= std::numeric_limits<float>::max())) continue;
     scalar.clear();
     append_bytes(scalar, 1, tag);
-    append_key(scalar, 2, WireType::kFixed32);
-    append_little_endian(scalar, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+    append_float(scalar, 2, static_cast<float>(value));
     append_bytes(summary, 1, scalar);
   }
   std::string event = step_field(line.step);
@@ -89,8 +64,7 @@ std::string scalars_of(const MetricsLine& line) {
 
 std::string session_start(std::int64_t step) {
   std::string status, event = step_field(step);
-  append_key(status, 1, WireType::kVarint);
-  append_varint(status, 1);
+  append_integer(status, 1, 1);
   append_bytes(event, 7, status);
   return event;
 }
@@ -107,13 +81,6 @@ void append_record(std::string& to, std::string_view data) {
   append_little_endian(to, masked_crc(length));
   to += data;
   append_little_endian(to, masked_crc(data));
-}
-
-std::uint64_t little_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;)
-    value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
 }
 
 // nullopt where the file ends, or is damaged: TensorBoard reads no further either.
@@ -141,14 +108,10 @@ std::optional<OwnEvent> own_event(std::string_view data) {
   if (data.size() < kWallTimeBytes + 2 || data[0] != '\x09' || data[kWallTimeBytes] != '\x10')
     return std::nullopt;
   OwnEvent event{.body = data.substr(kWallTimeBytes)};
-  std::uint64_t step = 0;
-  std::size_t at = 1;
-  for (unsigned shift = 0; shift < 63 && at < event.body.size(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(event.body[at++]);
-    step |= std::uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) break;
-  }
-  event.step = static_cast<std::int64_t>(step);
+  std::string_view rest = event.body;
+  const auto step = take_field(rest);
+  if (!step) return std::nullopt;
+  event.step = static_cast<std::int64_t>(step->integer);
   event.is_start = event.body == session_start(event.step);
   return event;
 }
@@ -207,20 +170,6 @@ std::string name_of(std::int64_t seconds) {
     if (byte >= 0x80 || (!std::isalnum(byte) && c != '-' && c != '.')) c = '-';
   }
   return std::string(kNameBegin) + digits + "." + host + "." + std::to_string(::getpid()) + ".0";
-}
-
-// The clock of the run in seconds, the time between its incarnations left out.
-std::optional<double> run_clock(const MetricsLine& line) {
-  for (const auto& [key, value] : line.values)
-    if (key == "tandem/wall_seconds") return value;
-  return std::nullopt;
-}
-
-// A kept line holds the run's clock and no time of day: it is placed as long before `now` as the
-// run's clock says that it was.
-double time_of(const MetricsLine& kept, const MetricsLine& newest, double now) {
-  const auto then = run_clock(kept), newest_at = run_clock(newest);
-  return then && newest_at ? now - std::max(*newest_at - *then, 0.0) : now;
 }
 
 }  // namespace

@@ -31,13 +31,14 @@
 #include <vector>
 
 #include "actors/runs/metrics_line.h"
+#include "actors/runs/tracker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 
 namespace tandem::runs {
 
 // Writes the event file of one incarnation of one run. A single thread uses it.
-class TensorboardWriter {
+class TensorboardWriter final : public Tracker {
  public:
   // Touches nothing before the first add(). `clock` is the wall time in milliseconds since 1970.
   explicit TensorboardWriter(std::filesystem::path run_dir,
@@ -49,7 +50,8 @@ class TensorboardWriter {
   // those lines of metrics.jsonl before this one that earlier files do not show. Numbers beyond a
   // float's range are left out. After an error (a full disk, a folder that cannot be written) the
   // object must not be used again; a later incarnation of the run writes the missing lines.
-  Result<void> add(std::string_view metrics_line);
+  Result<void> add(std::string_view metrics_line) override;
+  std::string_view name() const override { return "tensorboard"; }
 
  private:
   double now() const;  // seconds since 1970

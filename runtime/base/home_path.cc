@@ -17,6 +17,12 @@ std::filesystem::path home_folder() {
   return entry.pw_dir;
 }
 
+std::filesystem::path state_folder() {
+  const char* const home = std::getenv("TANDEM_HOME");
+  if (home && *home) return std::filesystem::absolute(home);
+  return home_folder() / ".tandem";
+}
+
 std::string with_home(std::string_view path) {
   for (const std::string_view name : {"~", "$HOME", "${HOME}"}) {
     if (!path.starts_with(name)) continue;

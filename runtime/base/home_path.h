@@ -1,4 +1,4 @@
-// The user's home folder, and texts of paths that begin with it.
+// The user's home folder, Tandem's state folder, and texts of paths that begin with it.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,10 @@ namespace tandem {
 // HOME; where it is unset or empty, as under cron or systemd, the folder of the user's entry in the
 // list of users; "/" without either. Reads the environment: not beside a thread that changes it.
 std::filesystem::path home_folder();
+
+// The folder of Tandem's own files: TANDEM_HOME as an absolute path, or ~/.tandem. It may not
+// exist. Reads the environment as home_folder() does.
+std::filesystem::path state_folder();
 
 // `path` with the home folder in place of `~`, `$HOME` or `${HOME}` at its beginning, alone or
 // before a "/", as a shell has it; any other text as it is.

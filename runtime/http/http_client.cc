@@ -6,6 +6,9 @@
 // runs on a thread of its own, which is left to itself when the deadline has passed. An address in
 // digits needs no look-up and no thread.
 //
+// Requests that are answered later share one loop and one thread. A call that is under way owns
+// itself through its handlers; the loop is stopped, and with it the handlers are destroyed.
+//
 // A stream of lines is read in pieces of kReadBytes by HttpLines. Easy to get wrong: a read that
 // does not finish within the caller's time stays under way and writes into `chunk` later, so the
 // state has a fixed address, and the next call waits for that read instead of starting another.
@@ -14,8 +17,11 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
@@ -65,24 +71,41 @@ Message message_of(const link::Endpoint& server, http::verb verb, const std::str
 
 using Addresses = tcp::resolver::results_type;
 
-// The addresses of the server; none and `error` where there are none by `deadline`.
-Addresses look_up(const link::Endpoint& server, std::chrono::steady_clock::time_point deadline,
-                  error_code& error) {
-  const std::string port = std::to_string(server.port);
-  if (const auto address = asio::ip::make_address(server.host, error); !error)
-    return Addresses::create(tcp::endpoint(address, server.port), server.host, port);
-  struct Found {
-    error_code error;
-    Addresses addresses;
-  };
-  std::promise<Found> promise;
-  std::future<Found> found = promise.get_future();
-  std::thread([promise = std::move(promise), host = server.host, port]() mutable {
+struct Found {
+  error_code error;
+  Addresses addresses;
+};
+
+// The addresses of a host in digits; nullopt for a name.
+std::optional<Addresses> in_digits(const link::Endpoint& server) {
+  error_code error;
+  const auto address = asio::ip::make_address(server.host, error);
+  if (error) return {};
+  return Addresses::create(tcp::endpoint(address, server.port), server.host,
+                           std::to_string(server.port));
+}
+
+// Looks the name up on a thread that is left to itself, which calls `found`.
+template <class Call>
+void look_up_apart(const link::Endpoint& server, Call found) {
+  std::thread([found = std::move(found), host = server.host,
+               port = std::to_string(server.port)]() mutable {
     asio::io_context loop;
     Found mine;
     mine.addresses = tcp::resolver(loop).resolve(host, port, mine.error);
-    promise.set_value(std::move(mine));
+    found(std::move(mine));
   }).detach();
+}
+
+// The addresses of the server; none and `error` where there are none by `deadline`.
+Addresses look_up(const link::Endpoint& server, std::chrono::steady_clock::time_point deadline,
+                  error_code& error) {
+  if (auto address = in_digits(server)) return *std::move(address);
+  std::promise<Found> promise;
+  std::future<Found> found = promise.get_future();
+  look_up_apart(server, [promise = std::move(promise)](Found mine) mutable {
+    promise.set_value(std::move(mine));
+  });
   if (found.wait_until(deadline) != std::future_status::ready) {
     error = beast::error::timeout;
     return {};
@@ -148,6 +171,13 @@ class Exchange {
   beast::flat_buffer buffer_;
 };
 
+HttpResponse response_of(http::response<http::string_body> message) {
+  return {.status = static_cast<int>(message.result_int()),
+          .content_type = std::string(message[http::field::content_type]),
+          .body = std::move(message.body()),
+          .headers = headers_of(message)};
+}
+
 Result<HttpResponse> exchange(const link::Endpoint& server, http::verb verb,
                               const std::string& target, std::string body, Duration timeout,
                               const HttpHeaders& headers) {
@@ -158,15 +188,139 @@ Result<HttpResponse> exchange(const link::Endpoint& server, http::verb verb,
   }
   http::response_parser<http::string_body> parser;
   parser.body_limit(kHttpResponseBytesMax);
+  // The header by itself: where the body begins in the same piece, Beast 1.74 forgets the error of
+  // a length that is over the limit.
+  if (auto got = call.read_header(parser); !got) return got.error();
   if (auto got = call.read(parser); !got) return got.error();
-  auto message = parser.release();
-  return HttpResponse{.status = static_cast<int>(message.result_int()),
-                      .content_type = std::string(message[http::field::content_type]),
-                      .body = std::move(message.body()),
-                      .headers = headers_of(message)};
+  return response_of(parser.release());
 }
 
+// A request that is answered later. Every handler that is under way holds the call; all run on the
+// thread of the loop, which is shared with the thread of a look-up.
+class LaterCall : public std::enable_shared_from_this<LaterCall> {
+ public:
+  LaterCall(const std::shared_ptr<asio::io_context>& loop, link::Endpoint server, Message message,
+            std::size_t response_bytes_max, HttpRequests::Done done)
+      : loop_(loop),
+        server_(std::move(server)),
+        message_(std::move(message)),
+        stream_(*loop),
+        looking_up_(*loop),
+        done_(std::move(done)) {
+    parser_.body_limit(response_bytes_max);
+  }
+
+  void start(Duration timeout) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    stream_.expires_at(deadline);
+    if (const auto address = in_digits(server_)) return connect(*address);
+    looking_up_.expires_at(deadline);
+    looking_up_.async_wait([self = shared_from_this()](error_code cancelled) {
+      if (!cancelled) self->finish(error_from(self->server_, beast::error::timeout));
+    });
+    // The thread keeps the loop alive, not the call: a call is destroyed on the loop's thread.
+    look_up_apart(server_, [loop = loop_.lock(), call = weak_from_this()](Found found) {
+      asio::post(*loop, [call, found = std::move(found)] {
+        const auto self = call.lock();
+        if (!self || !self->done_) return;
+        self->looking_up_.cancel();
+        if (found.error) return self->finish(error_from(self->server_, found.error));
+        self->connect(found.addresses);
+      });
+    });
+  }
+
+ private:
+  void connect(const Addresses& to) {
+    stream_.async_connect(to, [self = shared_from_this()](error_code error, const tcp::endpoint&) {
+      if (error) return self->finish(error_from(self->server_, error));
+      self->write();
+    });
+  }
+  void write() {
+    http::async_write(stream_, message_,
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (error) return self->finish(error_from(self->server_, error));
+                        self->read();
+                      });
+  }
+  void read() {  // the header by itself, as in exchange()
+    http::async_read_header(stream_, buffer_, parser_,
+                            [self = shared_from_this()](error_code error, std::size_t) {
+                              if (error) return self->finish(error_from(self->server_, error));
+                              self->read_body();
+                            });
+  }
+  void read_body() {
+    http::async_read(stream_, buffer_, parser_,
+                     [self = shared_from_this()](error_code error, std::size_t) {
+                       if (error) return self->finish(error_from(self->server_, error));
+                       self->finish(response_of(self->parser_.release()));
+                     });
+  }
+  void finish(Result<HttpResponse> result) {
+    if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
+  }
+
+  const std::weak_ptr<asio::io_context> loop_;  // its handlers hold the call
+  const link::Endpoint server_;
+  Message message_;
+  beast::tcp_stream stream_;
+  asio::steady_timer looking_up_;
+  beast::flat_buffer buffer_;
+  http::response_parser<http::string_body> parser_;
+  HttpRequests::Done done_;  // empty once it was called
+};
+
 }  // namespace
+
+Result<Url> parse_url(std::string_view text) {
+  const auto wrong = [&](const char* message, const char* help) {
+    return Error{ErrorCode::kInvalid, message, std::string(text), help};
+  };
+  constexpr std::string_view kScheme = "http://";
+  if (text.starts_with("https://"))
+    return wrong("https is not in this version",
+                 "give the server's http address, or that of a proxy on this machine");
+  if (!text.starts_with(kScheme))
+    return wrong("an address begins with http://", "as in http://127.0.0.1:8000/score");
+  const std::string_view rest = text.substr(kScheme.size());
+  const std::size_t end = std::min(rest.find_first_of("/?"), rest.size());
+  std::string server(rest.substr(0, end));
+  std::string target(rest.substr(end));
+  if (server.find('@') != server.npos)
+    return wrong("an address has no user and no password", "send a header instead");
+  const bool odd = std::ranges::any_of(target, [](char c) { return c <= ' ' || c > '~'; });
+  if (odd || server.empty() || server.starts_with('[') || target.find('#') != target.npos)
+    return wrong("this is no address of a server", "as in http://127.0.0.1:8000/score");
+  if (!target.starts_with('/')) target.insert(0, 1, '/');
+  if (server.find(':') == server.npos) server += ":80";
+  auto endpoint = link::parse_endpoint(server);
+  if (!endpoint) return endpoint.error();
+  return Url{*std::move(endpoint), std::move(target)};
+}
+
+struct HttpRequests::State {
+  std::shared_ptr<asio::io_context> loop = std::make_shared<asio::io_context>(1);
+  asio::executor_work_guard<asio::io_context::executor_type> works = make_work_guard(*loop);
+  std::thread thread = std::thread([loop = loop] { loop->run(); });
+};
+
+HttpRequests::HttpRequests() : state_(std::make_unique<State>()) {}
+
+HttpRequests::~HttpRequests() {
+  state_->loop->stop();
+  state_->thread.join();
+}
+
+void HttpRequests::post(const Url& url, std::string body, Duration timeout,
+                        const HttpHeaders& headers, std::size_t response_bytes_max, Done done) {
+  auto call = std::make_shared<LaterCall>(
+      state_->loop, url.server,
+      message_of(url.server, http::verb::post, url.target, std::move(body), headers),
+      response_bytes_max, std::move(done));
+  asio::post(*state_->loop, [call = std::move(call), timeout] { call->start(timeout); });
+}
 
 Result<HttpResponse> http_get(const link::Endpoint& server, const std::string& target,
                               Duration timeout, const HttpHeaders& headers) {

@@ -1,12 +1,14 @@
 // Blocking HTTP for the command line: GET, POST and DELETE with a deadline, and a reader of
-// streamed lines. Errors: kUnreachable (no server listens there), kTimedOut, kFailed (the answer is
-// not HTTP). A response with an error status is a response and no Error; error_of() (http.h) makes
-// an Error of it.
+// streamed lines; and requests that are answered later, for actors. Errors: kUnreachable (no
+// server listens there), kTimedOut, kFailed (the answer is not HTTP). A response with an error
+// status is a response and no Error; error_of() (http.h) makes an Error of it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
@@ -28,6 +30,32 @@ Result<HttpResponse> http_post(const link::Endpoint& server, const std::string& 
                                std::string body, Duration timeout, const HttpHeaders& headers = {});
 Result<HttpResponse> http_delete(const link::Endpoint& server, const std::string& target,
                                  Duration timeout, const HttpHeaders& headers = {});
+
+// An address of the web, as far as this client reaches.
+struct Url {
+  link::Endpoint server;
+  std::string target;  // path and query
+};
+// "http://host:8000/path?query", where the port may be missing. Errors: kInvalid, also for https.
+Result<Url> parse_url(std::string_view text);
+
+// Requests that are answered later, on a thread of the object's own. All members may be called from
+// any thread.
+class HttpRequests {
+ public:
+  using Done = std::function<void(Result<HttpResponse>)>;
+  HttpRequests();
+  ~HttpRequests();  // ends the calls that are under way; their `done` is not called any more
+
+  // http_post(), whose result goes to `done`, once, on the object's thread. A response of more than
+  // `response_bytes_max` bytes is kFailed.
+  void post(const Url& url, std::string body, Duration timeout, const HttpHeaders& headers,
+            std::size_t response_bytes_max, Done done);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // A streamed response, line by line. One thread at a time.
 class HttpLines {

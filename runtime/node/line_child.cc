@@ -30,6 +30,7 @@
 #include "runtime/base/file.h"
 #include "runtime/node/argument_vector.h"
 #include "runtime/node/last_lines.h"
+#include "runtime/node/pipe.h"
 
 namespace tandem::node {
 namespace {
@@ -40,10 +41,6 @@ namespace asio = boost::asio;
 constexpr Duration kSampleEvery = std::chrono::milliseconds(250);
 constexpr int kReadsAtTheEnd = 64;  // reads of stderr, 4 KiB each: four times the content of a pipe
 
-struct Pipe {
-  OwnedFd read, write;
-};
-
 struct Pipes3 {  // the pipes of one child
   Pipe input, output, errors;
 };
@@ -53,13 +50,6 @@ int await(pid_t pid) {  // reaps the process; returns its wait status
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
-}
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    return Error{ErrorCode::kOutOfMemory, "cannot make a pipe: " + errno_text(errno)};
-  return Pipe{OwnedFd(ends[0]), OwnedFd(ends[1])};
 }
 
 Result<Pipes3> make_pipes() {

@@ -552,6 +552,8 @@ const char* name(DiscardReason reason) {
       return "job_finished";
     case DiscardReason::kCancelled:
       return "cancelled";
+    case DiscardReason::kOutsideBounds:
+      return "outside_bounds";
   }
   CHECK(false);
 }

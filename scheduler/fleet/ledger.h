@@ -7,8 +7,7 @@
 // same ledger, so a journal replays it. Durable and discarded groups are counted and forgotten, so
 // memory is bounded by the live and the not yet durable groups (about 300 bytes each). An event
 // costs O(log groups). Not responsible for prompts, payloads and scores, nor for the choice of a
-// holder. Misuse by our own code is CHECKed; an answer of a late or broken actor that cannot be
-// taken is a Refusal, and counted. Not thread-safe.
+// holder. Our own misuse is CHECKed; an answer that comes too late is a Refusal. Not thread-safe.
 //
 // LG-1  issued = trained + discarded + live, each counted on its own over distinct groups.
 // LG-2  A group is trained at most once in the surviving lineage.
@@ -55,8 +54,9 @@ enum class DiscardReason {
   kPoisonPrompt,
   kJobFinished,
   kCancelled,
+  kOutsideBounds,  // of filter_groups
 };
-inline constexpr std::size_t kDiscardReasons = 6;
+inline constexpr std::size_t kDiscardReasons = 7;
 const char* name(DiscardReason reason);  // snake_case: "zero_variance"
 
 enum class Refusal {  // why an answer was not taken

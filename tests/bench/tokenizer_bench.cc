@@ -63,7 +63,7 @@ void add(const std::string& family, const fs::path& file) {
 }  // namespace tandem::bench
 
 int main(int argc, char** argv) {
-  for (const char* family : {"gpt2", "llama3", "qwen", "smollm"})
+  for (const char* family : {"gpt2", "llama3", "qwen", "smollm", "deepseek3", "llama2", "unigram"})
     tandem::bench::add(family, tandem::bench::kSources / "tests/golden/tokenizers" /
                                    ("family_" + std::string(family) + ".json"));
   if (const char* file = std::getenv("TANDEM_TOKENIZER")) tandem::bench::add("given", file);

@@ -228,9 +228,14 @@ TEST_F(BadInput, AHubIdIsNoFolder) {
 }
 
 TEST_F(BadInput, ADataFileOfAnotherFormatIsNamed) {
-  const fs::path parquet = home.path() / "train.parquet";
-  write(parquet, std::string("PAR1\x15\0\x15", 7));
-  expect_refused({"data.train_files=[" + parquet.string() + "]"}, 64, "a parquet file");
+  const auto refused = [&](const std::string& name, std::string_view head, const char* said) {
+    const fs::path data = home.path() / name;
+    write(data, std::string(head));
+    expect_refused({"data.train_files=[" + data.string() + "]"}, 64, said);
+  };
+  refused("train.parquet", {"PAR1\x15\0\x15", 7}, "the parquet file is cut off");
+  refused("train.jsonl.gz", {"\x1f\x8b\x08\0", 4}, "the gzip file is damaged");
+  refused("train.arrow", {"ARROW1\0\0", 8}, "this is an Arrow file");
 }
 
 TEST_F(BadInput, AWrongIndentationIsShownWithItsLine) {
@@ -331,6 +336,16 @@ TEST_F(BadInput, AModelWithoutAnEndIsWarnedOf) {
             std::string::npos)
       << dry.text();
   EXPECT_EQ(home.run(job + sets({"rollout.stop=[x]"})).err.find("eos_token_id"), std::string::npos);
+}
+
+TEST_F(BadInput, ATokenizerWhoseEndIsNotTheModelsIsWarnedOf) {
+  const std::string model =
+      model_with("tokenizer_config.json", R"({"eos_token": {"content": "<|pad|>"}})");
+  const Finished dry = home.run(Words{"run", "--dry-run"} + small_job(3, {"model.path=" + model}));
+  EXPECT_EQ(dry.code, 0) << dry.text();
+  EXPECT_NE(dry.err.find("warning: the eos_token '<|pad|>' of tokenizer_config.json, id 0"),
+            std::string::npos)
+      << dry.text();
 }
 
 TEST_F(BadInput, APatternThatDoesNotCompileIsNamed) {

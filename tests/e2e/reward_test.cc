@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "tests/e2e/cluster_driver.h"
 
@@ -103,6 +104,43 @@ TEST(Reward, WhileEverythingFailsTheJobSaysSoInPlaceOfTraining) {
   EXPECT_NE(home.run({"get", "jobs"}).out.find("RewardFails"), std::string::npos);
   EXPECT_EQ(home.run({"cancel", kSmallId}).code, 0);
   home.down();
+}
+
+// A Python function and an expression are paid by their weights, each is a metric, and `tandem
+// score` pays the samples again as they were paid.
+TEST(Reward, TwoRewardsAreSummedAndSeen) {
+  const Home home;
+  const fs::path file = home.path() / "mine.py";
+  std::ofstream(file) << "def score(completion, answer):\n"
+                         "    print('not for the protocol')\n"
+                         "    return {'score': completion.startswith('0'), 'length': 3}\n";
+  home.train(kSmallId, small_job(1, {"data.val_files=[]",
+                                     "reward=[{name: any, type: regex, pattern: '', "
+                                     "weight: 0.5}, {name: mine, type: python, "
+                                     "function: '" +
+                                         file.string() + ":score', scale: 2}]"}));
+  const fs::path run = home.run_dir(kSmallId);
+  std::ifstream metrics(run / "metrics.jsonl");
+  json step;
+  for (std::string line; std::getline(metrics, line);)
+    if (json read = parse_json(line); read.contains("critic/rewards/extra/any/mean")) step = read;
+  EXPECT_EQ(step["critic/rewards/extra/any/mean"], 1.0) << step;
+  EXPECT_EQ(step["critic/rewards/extra/mine.length/mean"], 3.0) << step;
+  EXPECT_NEAR(step["critic/rewards/mean"].get<double>(),
+              0.5 + step["critic/rewards/extra/mine/mean"].get<double>(), 1e-6);
+
+  const fs::path samples = run / "samples.jsonl";
+  const Finished done =
+      home.run({"score", (run / "job.yaml").string(), samples.string(), "-o", "jsonl"});
+  EXPECT_EQ(done.code, 0) << done.text();
+  std::ifstream before(samples);
+  std::istringstream after(done.out);
+  std::size_t compared = 0;
+  for (std::string was, is; std::getline(before, was) && std::getline(after, is); ++compared) {
+    EXPECT_EQ(parse_json(was)["reward"], parse_json(is)["reward"]) << was;
+    EXPECT_EQ(parse_json(was)["extra"], parse_json(is)["extra"]) << was;
+  }
+  EXPECT_GT(compared, 0u) << done.text();
 }
 
 TEST(Reward, AnEvaluationInWhichEverythingFailsHasNoMean) {

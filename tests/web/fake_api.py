@@ -121,6 +121,9 @@ class World:
             Run("arithmetic-grpo-5", "Cancelled", 23_456, 0.9, now - 260_000_000, "by a user"),
             Run(WARM, "WarmStart", 0, 1.0, now - 42_000_000),
             Run(SERVICE, "Running", 0, 1.0, now - 43_000_000, trains=False),
+            Run("seeds-3", "Succeeded", 9_000, 0.6, now - 300_000_000),
+            Run("seeds-2", "Succeeded", 9_000, 0.5, now - 301_000_000),
+            Run("seeds-1", "Failed", 4_000, 0.55, now - 302_000_000, "by a user"),
             Run("hostile-" + HOSTILE[:24], "Interrupted", 900, 1.1, now - 400_000_000, HOSTILE),
         ]
         self.runs = {run.name: run for run in runs}
@@ -148,7 +151,17 @@ class World:
                 "trainer_idle_fraction": None if run.live else 0.237,
                 "rollout_idle_fraction": None if run.live else 0.051,
                 "wall_seconds": run.step * 0.41 / run.speed,
-                "run_dir": "/home/user/.tandem/runs/" + run.name, "live": run.live}
+                "run_dir": "/home/user/.tandem/runs/" + run.name, "live": run.live,
+                **self.labels(run)}
+
+    @staticmethod
+    def labels(run):
+        if run.name.startswith("hostile"):
+            return {"run_name": HOSTILE, "group": HOSTILE, "tags": [HOSTILE], "notes": HOSTILE}
+        if not run.name.startswith("seeds"):
+            return {"run_name": "", "group": "", "tags": [], "notes": ""}
+        return {"run_name": "seeds seed=" + run.name[-1], "group": "seeds-sweep",
+                "tags": ["small", "cpu"], "notes": "how much seeds differ"}
 
     def jobs(self):
         return [self.job(run) for run in self.runs.values() if run.live]

@@ -171,11 +171,48 @@ def runs_are_compared(page):
     page.expect_calm("status of 404")
 
 
+def runs_of_a_group_have_a_mean(page):
+    page.sign_in()
+    page.go("#/runs/seeds-3/plots", PLOTTED)
+    legend = "[...document.querySelectorAll('[aria-label=Reward] .legend li')]"
+    assert page.browser.value("document.querySelector('[aria-label=Lines]').hidden")
+    page.browser.value("document.querySelector('.compare summary').click()")
+    page.browser.wait_for("document.querySelector('button.group')")
+    page.browser.value("document.querySelector('button.group').click()")
+    page.browser.wait_for(f"{legend}.some((item) => item.textContent.includes("
+                          "'seeds-sweep (3 runs)'))")
+    assert page.browser.value(f"{legend}.length") == 1
+    assert "mean=1" in page.browser.value("location.hash")
+    # The band is the interval: it reaches below and above the mean.
+    title = page.browser.value(f"{legend}[0].querySelector('.value').title")
+    assert "minimum" in title and "maximum" in title, title
+    page.browser.value("document.querySelector('.compare').open = false")
+    page.shot("group-mean")
+    page.browser.value("(() => { const lines = document.querySelector('[aria-label=Lines]'); "
+                       "lines.value = 'runs'; lines.dispatchEvent(new Event('change')); })()")
+    page.browser.wait_for(f"{legend}.length === 3")
+    means = page.browser.value(
+        "import('/assets/series.js').then(({meanOf}) => {"
+        "const line = (steps, mean) => ({steps, mean, min: mean, max: mean});"
+        "const two = meanOf([line([0, 10, 20], [1, 2, 3]), line([0, 20], [3, 5]),"
+        "                    line([0, 10], [null, null])]);"
+        "return [two.steps, two.mean, two.max.map((high, i) => high - two.mean[i])]; })")
+    steps, mean, half = means
+    assert steps == [0, 10, 20] and mean == [2, 3, 4], means
+    assert all(abs(one - 12.706) < 1e-9 for one in half), means  # t(1) sd/sqrt(2), sd = sqrt(2)
+    page.go("#/", f"{ROWS} === 10")
+    page.browser.value("(() => { const find = document.querySelector('[aria-label=\"Find a run\"]'); "
+                       "find.value = 'seeds-sweep'; find.dispatchEvent(new Event('input')); })()")
+    page.browser.wait_for(f"{ROWS} === 3")
+    page.shot("runs-of-a-group")
+    page.expect_calm()
+
+
 def every_tab_shows_hostile_text_as_text(page):
     page.sign_in()
     for size, name in ((DESKTOP, "desktop"), (PHONE, "phone")):
         page.browser.size(*size)
-        page.go("#/", f"{ROWS} === 7")
+        page.go("#/", f"{ROWS} === 10")
         page.expect_fits()
         page.shot(f"runs-{name}")
         for tab, ready in (("actors", f"{ROWS} === 50"),
@@ -251,7 +288,7 @@ def the_configuration_of_a_run_is_shown(page):
         page.says("<img src=x")
         page.expect_fits()
         page.shot(f"config-{name}")
-        page.go("#/", f"{ROWS} === 7 && document.querySelector('.col-pick')")
+        page.go("#/", f"{ROWS} === 10 && document.querySelector('.col-pick')")
     page.go(f"#/runs/{LIVE}/config?find=seed", f"{ROWS} === 1")
     page.expect_calm()
 
@@ -390,7 +427,8 @@ def an_empty_cluster_says_what_to_do(page):
 
 
 TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
-         zooming_asks_for_finer_buckets, runs_are_compared, every_tab_shows_hostile_text_as_text,
+         zooming_asks_for_finer_buckets, runs_are_compared,
+         runs_of_a_group_have_a_mean, every_tab_shows_hostile_text_as_text,
          an_actor_opens_with_its_log, an_ended_run_keeps_its_plots_and_logs,
          events_are_marked_by_their_level_and_not_by_words, the_configuration_of_a_run_is_shown,
          a_plot_is_saved_as_csv_and_png, what_is_not_there_is_said,

@@ -8,7 +8,7 @@ import * as format from './format.js';
 import {Plot} from './plot.js';
 import {csvOf, fileName, save} from './plot_files.js';
 import {parse, setQuery} from './route.js';
-import {joined} from './series.js';
+import {joined, meanOf} from './series.js';
 
 // Each line names the keys that it may be under; the first that the run has is taken.
 const kPlots = [
@@ -70,6 +70,7 @@ export class PlotsView {
         ? null : Number(text);
     this.smoothing = Math.min(Math.max(number(query.smooth) ?? 0, 0), 0.99);
     this.wall = query.x === 'time';
+    this.means = query.mean === '1';
     this.logs = new Set((query.log ?? '').split(',').filter(Boolean));
     this.compared = (query.compare ?? '').split(',').filter(Boolean).slice(0, kRunsMax - 1);
     const from = number(query.from), to = number(query.to);
@@ -82,6 +83,7 @@ export class PlotsView {
     this.slider.value = String(this.smoothing);
     setText(this.smoothingShown, this.smoothing.toFixed(2));
     this.axis.value = this.wall ? 'time' : 'step';
+    this.lines.value = this.means ? 'groups' : 'runs';
     this.reload();
   }
 
@@ -111,6 +113,16 @@ export class PlotsView {
       },
     }, el('option', {value: 'step'}, 'by step'), el('option', {value: 'time'}, 'by time'));
     this.axis.value = this.wall ? 'time' : 'step';
+    this.lines = el('select', {
+      'aria-label': 'Lines', hidden: true,
+      title: 'The mean of the runs of a group, and its 95 % interval as the band',
+      onchange: () => {
+        this.means = this.lines.value === 'groups';
+        setQuery({mean: this.means ? '1' : ''});
+        this.show();
+      },
+    }, el('option', {value: 'runs'}, 'each run'), el('option', {value: 'groups'}, 'mean of groups'));
+    this.lines.value = this.means ? 'groups' : 'runs';
     this.reset = el('button', {onclick: () => this.zoom(null, null)}, 'Whole run');
     this.compareList = el('div.compare-list');
     this.compareBox = el('details.compare', {ontoggle: () => this.showRuns()},
@@ -120,7 +132,8 @@ export class PlotsView {
     });
     this.scope.onEnd(() => document.removeEventListener('click', this.closeCompare));
     return el('div.tools', {}, this.compareBox,
-        el('label.slider', {}, 'Smoothing', slider, shown), this.axis, this.reset,
+        el('label.slider', {}, 'Smoothing', slider, shown), this.axis, this.lines,
+        this.reset,
         el('span.hint.mouse', {}, 'Drag over a plot to zoom; double-click for the whole run.'));
   }
 
@@ -131,6 +144,7 @@ export class PlotsView {
       return void this.compareList.replaceChildren(
           el('p.hint', {}, 'There is no other run yet.'));
     this.compareList.querySelector('p')?.remove();
+    this.showGroup(runs);
     keyed(this.compareList, runs, {
       key: (run) => run.id,
       make: (run) => {
@@ -142,6 +156,27 @@ export class PlotsView {
         node.firstChild.checked = this.compared.includes(run.id);
       },
     });
+  }
+
+  groupOf(id) {
+    return this.runsOf().find((run) => run.id === id)?.group || '';
+  }
+
+  // One click for all runs of this run's group, as many as there are colours.
+  showGroup(runs) {
+    const group = this.groupOf(this.run);
+    const others = runs.filter((run) => group && run.group === group).slice(0, kRunsMax - 1);
+    this.groupButton?.remove();
+    if (!others.length) return;
+    this.groupButton = el('button.group', {onclick: () => {
+      this.compared = others.map((run) => run.id);
+      this.means = others.length > 0;
+      this.lines.value = 'groups';
+      setQuery({compare: this.compared.join(','), mean: '1'});
+      this.showRuns();
+      this.reload();
+    }}, `Mean of group ${visible(group)} (${others.length + 1} runs)`);
+    this.compareBox.querySelector('summary').after(this.groupButton);
   }
 
   compare(id, box) {
@@ -256,7 +291,7 @@ export class PlotsView {
     const keys = [...new Set(plot.drawn.map((line) => line.title))];
     try {
       const columns = [];
-      for (const run of new Set(plot.drawn.map((line) => line.run))) {
+      for (const run of new Set(plot.drawn.flatMap((line) => line.runs ?? [line.run]))) {
         const {series} = await get(apiPath(['runs', run, 'metrics'], {
           keys: [...keys, ...kWall].join(','), points: kFilePoints,
           from: window && Math.max(Math.floor(window[0]), 0), to: window && Math.ceil(window[1]),
@@ -311,6 +346,7 @@ export class PlotsView {
     this.axis.options[1].disabled = !timed;
     setAttribute(this.axis, 'title', timed ? null : 'A run here has no times in its metrics');
     this.reset.disabled = !this.window;
+    this.lines.hidden = this.runs.length < 2;
     setText(this.compareBox.firstChild,
             this.compared.length ? `Compare (${this.compared.length})` : 'Compare');
     if (!this.data.size) return;
@@ -328,9 +364,9 @@ export class PlotsView {
     return key ? series[key] : null;
   }
 
-  showPlot(plot, timed) {
+  // A line per series of each run.
+  linesOf(plot, wall) {
     const several = this.runs.length > 1;
-    const wall = this.wall && timed;
     const lines = [];
     this.runs.forEach((run, runIndex) => {
       const series = this.data.get(run)?.series;
@@ -344,6 +380,33 @@ export class PlotsView {
           });
       });
     });
+    return lines;
+  }
+
+  // Lines of runs of one group and of one series become their mean. By time that needs one clock:
+  // it is the mean of the runs' clocks.
+  meansOf(lines) {
+    const groups = new Map();
+    for (const line of lines) {
+      const group = this.groupOf(line.run) || line.run;
+      const name = group + '\n' + line.name;
+      if (!groups.has(name)) groups.set(name, {...line, group, of: []});
+      groups.get(name).of.push(line);
+    }
+    const names = [...new Set([...groups.values()].map((line) => line.group))];
+    return [...groups.values()].map((line) => ({
+      ...line, run: line.of.length > 1 ? `${line.group} (${line.of.length} runs)` : line.group,
+      runs: line.of.map((one) => one.run), colour: names.indexOf(line.group),
+      series: line.of.length > 1 ? meanOf(line.of.map((one) => one.series)) : line.series,
+      clock: line.clock && meanOf(line.of.map((one) => one.clock)),
+    }));
+  }
+
+  showPlot(plot, timed) {
+    const several = this.runs.length > 1;
+    const wall = this.wall && timed;
+    let lines = this.linesOf(plot, wall);
+    if (several && this.means) lines = this.meansOf(lines);
     const one = new Set(lines.map((line) => line.name)).size === 1;
     if (several) for (const line of lines) line.name = one ? line.run : `${line.run} ${line.name}`;
     plot.show(lines, {smoothing: this.smoothing, log: this.logs.has(plot.spec.title), wall,

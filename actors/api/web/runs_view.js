@@ -56,6 +56,11 @@ function progress(cell, run) {
   if (bar.value !== at.share) bar.value = at.share;
 }
 
+// What its job calls it besides its id: a name, a group, tags.
+export function labelsOf(run) {
+  return [run.run_name ?? '', run.group ?? '', ...(run.tags ?? [])];
+}
+
 function rates(run) {
   const rate = run.tokens_per_second;
   if (!rate || isFinal(run.state)) return format.kNone;
@@ -109,7 +114,7 @@ export class RunsView {
 
   show() {
     const runs = this.runs ?? [];
-    const shown = runs.filter((run) => this.search.finds(run.id, run.state));
+    const shown = runs.filter((run) => this.search.finds(run.id, run.state, ...labelsOf(run)));
     this.table.node.hidden = !shown.length;
     setText(this.count, this.runs ? `${runs.length} in all, ` +
         `${runs.filter((run) => !isFinal(run.state)).length} live` : '');
@@ -119,7 +124,7 @@ export class RunsView {
       this.empty.replaceChildren(emptyState('No run yet.', 'Start one with ',
           el('code', {}, 'tandem submit configs/arithmetic.yaml'), '; it appears here by itself.'));
     } else if (!shown.length) {
-      this.empty.replaceChildren(emptyState('No run has that name or state.'));
+      this.empty.replaceChildren(emptyState('No run has that name, state, group or tag.'));
     } else {
       this.empty.replaceChildren();
     }
@@ -155,6 +160,10 @@ export class RunsView {
     if (cell.firstChild) return;
     cell.append(el('a', {href: link(['runs', run.id, 'plots']), title: visible(run.run_dir)},
                    visible(run.id)));
+    const labels = labelsOf(run).filter(Boolean);
+    if (labels.length)
+      cell.append(el('span.labels', {title: visible(run.notes || labels.join(', '))},
+                     ...labels.map((label) => el('span', {}, visible(label)))));
   }
 
   state(cell, run) {

@@ -1,5 +1,5 @@
 // Changes of series between the API's answer and a plot, as functions of values: joining a fresh
-// tail to what is there, smoothing, the wall clock as x, several runs on one x axis.
+// tail to what is there, smoothing, the wall clock as x, several runs on one x axis, their mean.
 //
 // A series is {steps, min, max, mean}, one entry per bucket of steps, as the API sends it.
 
@@ -26,9 +26,43 @@ export function smoothed(values, weight) {
   });
 }
 
-// The value of `clock` (a series of seconds) at `step`, between buckets by straight lines.
-export function secondsAt(clock, step) {
-  const {steps, mean} = clock;
+// Student's t at 97.5 % for 1, 2, … degrees of freedom; beyond, the normal distribution's.
+const kStudent = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201,
+                  2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086];
+const student = (freedom) => kStudent[freedom - 1] ?? 1.96;
+
+// The mean of several runs' series with its 95 % interval: a series whose `min` and `max` are the
+// interval's ends. Its steps are those of the run that has most of them; a run counts where it has
+// steps before and after, so that one that ended early pulls nothing. One run alone has no
+// interval.
+export function meanOf(all) {
+  const known = all.map(withoutGaps).filter((series) => series.steps.length);
+  const out = {steps: [], min: [], max: [], mean: []};
+  if (!known.length) return out;
+  const {steps} = known.reduce((a, b) => b.steps.length > a.steps.length ? b : a);
+  for (const step of steps) {
+    const values = known.filter((one) => one.steps[0] <= step && step <= one.steps.at(-1))
+        .map((one) => valueAt(one, step));
+    const n = values.length;
+    const mean = values.reduce((sum, value) => sum + value, 0) / n;
+    const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+    const half = n > 1 ? student(n - 1) * Math.sqrt(squares / (n - 1) / n) : 0;
+    out.steps.push(step);
+    out.mean.push(mean);
+    out.min.push(mean - half);
+    out.max.push(mean + half);
+  }
+  return out;
+}
+
+function withoutGaps({steps, mean}) {
+  const there = steps.map((_, i) => i).filter((i) => usable(mean[i], false));
+  return {steps: there.map((i) => steps[i]), mean: there.map((i) => mean[i])};
+}
+
+// The value of a series without gaps at `step`, between buckets by straight lines; null where it
+// has none.
+export function valueAt({steps, mean}, step) {
   if (!steps.length) return null;
   let low = 0, high = steps.length - 1;
   if (step <= steps[0]) return mean[0];
@@ -50,7 +84,7 @@ export function points(series, {smoothing = 0, clock = null, log = false}) {
   const middle = smoothed(series.mean, smoothing);
   const out = [];
   series.steps.forEach((step, i) => {
-    const x = clock ? secondsAt(clock, step) : step;
+    const x = clock ? valueAt(clock, step) : step;
     if (x === null) return;
     if (!usable(middle[i], log)) return void out.push([x, null]);
     const low = usable(series.min[i], log) ? series.min[i] : middle[i];

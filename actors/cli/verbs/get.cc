@@ -14,7 +14,7 @@ struct Get {
         .group = VerbGroup::kLook,
         .description = "List jobs, runs, actors, nodes, groups or events; `tandem jobs` will do",
         .examples = {"tandem get jobs", "tandem get actors -o wide", "tandem runs",
-                     "tandem get runs --sort-by -reward_mean",
+                     "tandem get runs --sort-by -reward_mean", "tandem get runs --group sweep-1",
                      "tandem get actors/arithmetic-grpo-1/rollout/0 -o json",
                      "tandem get groups -j arithmetic-grpo", "tandem get jobs -w"}};
   }
@@ -36,6 +36,11 @@ struct Get {
         .add("--sort-by", request.sort_by,
              "In the order of a field of the JSON; -FIELD: the greatest first")
         .value("FIELD");
+    options.add("--group", request.group, "Of runs: those of this group (`tracking.group`)")
+        .value("NAME");
+    options.add("--tag", request.tags, "Of runs: those with this tag; repeatable, and all count")
+        .value("TAG")
+        .one_each();
     add_job(options, request.job);
   }
 

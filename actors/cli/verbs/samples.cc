@@ -22,7 +22,7 @@ struct Samples {
             .group = VerbGroup::kLook,
             .description = "What was said and what it earned",
             .examples = {"tandem samples arithmetic-grpo-1 --step 200",
-                         "tandem samples ~/.tandem/runs/arithmetic-grpo-1 --eval -o json"}};
+                         "tandem samples ~/.tandem/runs/arithmetic-grpo-1 --eval -o jsonl"}};
   }
 
   void options(Options& options) {
@@ -32,7 +32,7 @@ struct Samples {
     options.flag("--eval", eval, "Of evaluations");
     options.flag("--failed", failed, "Whose reward failed");
     using enum OutputForm;
-    add_output(options, output, {kTable, kWide, kJson, kYaml});
+    add_output(options, output, {kTable, kWide, kJson, kJsonl, kYaml});
   }
 
   Result<int> run(const VerbContext& context) {

@@ -9,6 +9,7 @@
 #include "actors/cli/job_watch.h"
 #include "actors/cli/progress_display.h"
 #include "actors/cli/shared_options.h"
+#include "actors/cli/sweep.h"
 #include "actors/cli/verb.h"
 #include "actors/cli/views.h"
 #include "actors/job/load_job.h"
@@ -30,11 +31,23 @@ struct Submit {
             .description = "Submit a job to the running cluster",
             .examples = {"tandem submit configs/arithmetic.yaml",
                          "tandem submit job.yaml --set seed=3 --wait",
+                         "tandem submit job.yaml --sweep seed=1,2,3",
                          "tandem submit --resume arithmetic-grpo-1"}};
   }
 
   void options(Options& options) {
     add_job_file(options, job, resume, sets);
+    options
+        .add("--sweep", sweeps,
+             "A run for each of these values of a key, all of one group; with several options one "
+             "for each combination")
+        .value("KEY=V1,V2,…")
+        .one_each();
+    options.check([this]() -> Result<void> {
+      if (sweeps.empty() || !resume) return {};
+      return usage_error("--sweep and --resume exclude each other",
+                         "a sweep makes new runs; each of them can be resumed");
+    });
     options.flag("--wait", wait, "Return when the job has ended, with its exit code");
     using enum OutputForm;
     add_output(options, output, {kTable, kJson, kYaml, kName});
@@ -42,10 +55,16 @@ struct Submit {
 
   static AnsweredBy answered_by() { return AnsweredBy::kController; }
   Result<void> carry_out(Client& client) const;
+  // The jobs to submit, all of them checked.
+  Result<std::vector<job::LoadedJob>> load(const std::optional<std::filesystem::path>& run) const;
+  // Returns the answer to the submission, after it has been told.
+  Result<json> submit_one(Client& client, const job::LoadedJob& loaded,
+                          const std::optional<std::filesystem::path>& run) const;
+  Result<void> wait_for(Client& client, const json& answer) const;
 
   std::optional<std::filesystem::path> job;     // nullopt: the job.yaml of the run `resume`
   std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, sweeps;
   bool wait = false;
   OutputForm output = OutputForm::kTable;
 };
@@ -72,40 +91,53 @@ void tell_of_large_data(const job::JobSpec& job, std::ostream& err) {
         << std::endl;
 }
 
-Result<void> Submit::carry_out(Client& client) const {
-  std::optional<std::filesystem::path> run;
-  if (resume) {
-    auto found = job::find_run(*resume, tandem_home() / "runs");
-    if (!found) return found.error();
-    run = std::move(*found);
+Result<std::vector<job::LoadedJob>> Submit::load(
+    const std::optional<std::filesystem::path>& run) const {
+  const auto points = sweep_points(sweeps);
+  if (!points) return points.error();
+  const std::string time = sweep_time(unix_ms());
+  std::vector<job::LoadedJob> jobs;
+  for (const SweepPoint& point : *points) {
+    std::vector<std::string> all = sets;
+    all.insert(all.end(), point.begin(), point.end());
+    auto loaded = job::load_job_of(job, run, all);
+    if (!loaded) return loaded.error();
+    label_sweep_run(loaded->spec, point, time);
+    jobs.push_back(std::move(*loaded));
   }
-  // The file is read and checked here, with paths made absolute; the controller gets the effective
-  // job.
-  auto loaded = job::load_job_of(job, run, sets);
-  if (!loaded) return loaded.error();
-  for (const std::string& warning : loaded->warnings)
+  return jobs;
+}
+
+Result<json> Submit::submit_one(Client& client, const job::LoadedJob& loaded,
+                                const std::optional<std::filesystem::path>& run) const {
+  for (const std::string& warning : loaded.warnings)
     client.console.err << "warning: " << warning << "\n";
-  tell_of_large_data(loaded->spec, client.console.err);
+  tell_of_large_data(loaded.spec, client.console.err);
   const ApiClient patient(client.api.address(), kSubmitTimeout);
   auto answer = patient.post(run ? "/jobs?resume=" + url_escape(run->string()) : "/jobs",
-                             job::print_job(loaded->spec));
-  if (!answer) return answer.error();
-  const std::string id = field(*answer, "id");
+                             job::print_job(loaded.spec));
+  if (!answer) return answer;
   for (const json& warning : answer->value("warnings", json::array()))
     client.console.err << "warning: " << (warning.is_string() ? warning.get<std::string>() : "")
                        << "\n";
   if (output == OutputForm::kTable)
-    client.console.out << id << std::endl;
+    client.console.out << field(*answer, "id") << std::endl;
   else
     client.console.out << render_item(Kind::kJobs, *answer, output, screen_of(client))
                        << std::flush;
+  return answer;
+}
+
+Result<void> Submit::wait_for(Client& client, const json& answer) const {
+  const std::string id = field(answer, "id");
+  const bool waits_for_room = field(answer, "state") == "Queued";
   if (!wait) {
     // Without --wait only a note says how to follow it: stdout has the id alone, for scripts.
     client.console.err << "submitted; `tandem get jobs " << id << " -w` follows it\n";
-    if (field(*answer, "state") == "Queued") return queued(client, id, field(*answer, "message"));
+    if (waits_for_room) return queued(client, id, field(answer, "message"));
     return {};
   }
-  if (field(*answer, "state") == "Queued") (void)queued(client, id, field(*answer, "message"));
+  if (waits_for_room) (void)queued(client, id, field(answer, "message"));
   ProgressDisplay display(client.console.out, client.console.err, client.console.terminal,
                           client.console.width);
   auto end = watch_job(client, id, [&](const json& now) {
@@ -119,6 +151,33 @@ Result<void> Submit::carry_out(Client& client) const {
       if (const json& result = cells::at(*ended, {"result"}); result.is_object())
         client.console.err << final_summary(*end, result) << std::flush;  // stdout has the id
   return outcome_of(*end);
+}
+
+// Files are read and checked here, with paths made absolute; the controller gets effective jobs. A
+// sweep is checked whole before its first job is submitted.
+Result<void> Submit::carry_out(Client& client) const {
+  std::optional<std::filesystem::path> run;
+  if (resume) {
+    auto found = job::find_run(*resume, tandem_home() / "runs");
+    if (!found) return found.error();
+    run = std::move(*found);
+  }
+  const auto jobs = load(run);
+  if (!jobs) return jobs.error();
+  std::vector<json> answers;
+  for (const job::LoadedJob& loaded : *jobs) {
+    auto answer = submit_one(client, loaded, run);
+    if (!answer) return answer.error();
+    answers.push_back(std::move(*answer));
+  }
+  if (!sweeps.empty())
+    client.console.err << "a sweep of " << jobs->size() << " runs; `tandem get runs --group "
+                       << jobs->front().spec.tracking.group.value_or("") << "` lists them\n";
+  // The exit code is that of the first run that has one.
+  Result<void> outcome;
+  for (const json& answer : answers)
+    if (auto ended = wait_for(client, answer); !ended && outcome) outcome = std::move(ended);
+  return outcome;
 }
 
 }  // namespace

@@ -125,7 +125,9 @@ void DurableState::on(const GroupHandedBack& event) {
 void DurableState::on(const GroupDiscarded& event) {
   GroupFlow& flow = facts_.flow;
   if (event.reason == scheduler::DiscardReason::kRewardFailed) ++flow.reward_failures;
-  if (event.reason == scheduler::DiscardReason::kZeroVariance) flow.reward_failures = 0;
+  if (event.reason == scheduler::DiscardReason::kZeroVariance ||
+      event.reason == scheduler::DiscardReason::kOutsideBounds)
+    flow.reward_failures = 0;
   flow.ledger.discard(event.group, event.reason);
   if (flow.fixed) flow.fixed->discarded(event.group);
   const auto entry = flow.entries.find(event.group);

@@ -19,7 +19,7 @@ namespace tandem::scheduler {
 
 TANDEM_WIRE(Slot, step, index, attempt)
 TANDEM_WIRE_ENUM(DiscardReason, kZeroVariance, kRewardFailed, kPromptTooLong, kPoisonPrompt,
-                 kJobFinished, kCancelled)
+                 kJobFinished, kCancelled, kOutsideBounds)
 TANDEM_WIRE_ENUM(Refusal, kUnknownGroup, kOldLease, kOverAge)
 
 }  // namespace tandem::scheduler
@@ -57,11 +57,11 @@ TANDEM_WIRE(RewardLeased, group, lease, holder)
 struct GroupScored {
   GroupId group;
   scheduler::LeaseId lease;
-  std::vector<float> rewards;          // one for each trajectory
-  bool kept_without_variance = false;  // since max_num_gen_batches is reached
-  std::int64_t failed = 0;  // trajectories whose reward failed and is that of reward.on_failure
+  std::vector<float> rewards;  // one for each trajectory
+  bool kept = false;           // although filter_groups is for it: max_num_gen_batches is reached
+  std::int64_t failed = 0;     // trajectories whose reward failed and is that of reward.on_failure
 };
-TANDEM_WIRE(GroupScored, group, lease, rewards, kept_without_variance, failed)
+TANDEM_WIRE(GroupScored, group, lease, rewards, kept, failed)
 
 // Whether no trajectory of the group could be scored.
 inline bool failed_whole(const GroupScored& event) {

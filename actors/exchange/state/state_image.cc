@@ -10,6 +10,16 @@ namespace tandem::exchange {
 
 namespace {
 
+// The reasons that every journal of this schema counts. A later one is in the image only where a
+// group was discarded for it, so that the hashes of earlier journals stay as they are.
+constexpr std::ptrdiff_t kReasonsOfSchema = 6;
+
+std::vector<std::int64_t> image_of_discarded(const scheduler::LedgerCounters& counters) {
+  auto end = counters.discarded.end();
+  while (end - counters.discarded.begin() > kReasonsOfSchema && *(end - 1) == 0) --end;
+  return {counters.discarded.begin(), end};
+}
+
 LedgerImage image_of(const scheduler::LedgerSnapshot& ledger) {
   const scheduler::LedgerCounters& counters = ledger.counters;
   LedgerImage image{.issued = counters.issued,
@@ -17,7 +27,7 @@ LedgerImage image_of(const scheduler::LedgerSnapshot& ledger) {
                     .live = counters.live,
                     .durable = counters.durable,
                     .retrained = counters.retrained,
-                    .discarded = {counters.discarded.begin(), counters.discarded.end()},
+                    .discarded = image_of_discarded(counters),
                     .refused = {counters.refused.begin(), counters.refused.end()},
                     .next_group = ledger.next_group,
                     .next_lease = ledger.next_lease,

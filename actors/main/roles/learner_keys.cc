@@ -43,14 +43,31 @@ const Key kLearnerKeys[] = {
      .unit = "times"},
     {.path = "learner.save_freq",
      .field = [](J& j) { return slot(j.learner.save_freq); },
-     .description = "How often a checkpoint is written; 0: only at the end.",
+     .description =
+         "How often a checkpoint is written; 0: only at the end, and as the next two keys say.",
      .range = between(0, kStepsMax),
      .unit = "steps"},
+    {.path = "learner.save_every_epochs",
+     .field = [](J& j) { return slot(j.learner.save_every_epochs); },
+     .description = "A checkpoint also after so many epochs: each time that as many groups have "
+                    "been trained as `data.train_files` has prompts; null: none for that.",
+     .range = between(1, 1e6),
+     .unit = "epochs"},
+    {.path = "learner.save_every_minutes",
+     .field = [](J& j) { return slot(j.learner.save_every_minutes); },
+     .description = "A checkpoint also with the first step that ends so long after the checkpoint "
+                    "before; null: none for that.",
+     .range = above_to(0, 1e6),
+     .unit = "minutes"},
     {.path = "learner.test_freq",
      .field = [](J& j) { return slot(j.learner.test_freq); },
      .description = "How often `data.val_files` are evaluated; 0: only before and after.",
      .range = between(0, kStepsMax),
      .unit = "steps"},
+    {.path = "learner.val_before_train",
+     .field = [](J& j) { return slot(j.learner.val_before_train); },
+     .description = "Evaluate before the first step, and before and after a warm start; false: the "
+                    "first evaluation is that of `test_freq`."},
     {.path = "learner.max_token_len",
      .field = [](J& j) { return slot(j.learner.max_token_len); },
      .description = "Tokens packed into one forward and backward pass of a rank.",
@@ -91,9 +108,12 @@ const Key kLearnerKeys[] = {
     {.path = "learner.keep_best",
      .field = [](J& j) { return slot(j.learner.keep_best); },
      .description =
-         "A key of evaluations, as `val/reward/mean`: the checkpoint whose evaluation has "
-         "the greatest value is kept, and linked to as `checkpoints/best`. Each "
-         "evaluated step is saved then."},
+         "A key of evaluations, as `val/reward/mean` or `val/reward/extra/NAME/mean`: the "
+         "checkpoint whose evaluation has the best value is kept, and linked to as "
+         "`checkpoints/best`. Each evaluated step is saved then."},
+    {.path = "learner.keep_best_mode",
+     .field = [](J& j) { return slot(j.learner.keep_best_mode); },
+     .description = "Which value of `keep_best` is the best: the greatest, or the least."},
     // Section `learner.optimizer`: AdamW.
     {.path = "learner.optimizer.lr",
      .field = [](J& j) { return slot(j.learner.optimizer.lr); },
@@ -101,7 +121,7 @@ const Key kLearnerKeys[] = {
          "Learning rate of AdamW after the warm-up steps; 0 changes nothing. Under "
          "`model.init: random`: 1e-3, where it is left out. Every parameter is trained, so that "
          "pretrained weights seldom survive rates above 1e-4.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "learner.optimizer.lr_scheduler_type",
      .field = [](J& j) { return slot(j.learner.optimizer.lr_scheduler_type); },
      .description = "How the rate falls from `lr` to `min_lr_ratio` times `lr`."},
@@ -110,6 +130,11 @@ const Key kLearnerKeys[] = {
      .description = "Steps over which the rate rises linearly to `lr`.",
      .range = between(0, kStepsMax),
      .unit = "steps"},
+    {.path = "learner.optimizer.lr_warmup_steps_ratio",
+     .field = [](J& j) { return slot(j.learner.optimizer.lr_warmup_steps_ratio); },
+     .description = "The warm-up as a share of `learner.total_training_steps`, rounded down, in "
+                    "place of `lr_warmup_steps`, which is 0 then.",
+     .range = between(0, 1)},
     {.path = "learner.optimizer.min_lr_ratio",
      .field = [](J& j) { return slot(j.learner.optimizer.min_lr_ratio); },
      .description = "The last step's rate as a share of `lr`.",
@@ -118,15 +143,15 @@ const Key kLearnerKeys[] = {
      .field = [](J& j) { return slot(j.learner.optimizer.betas); },
      .description = "AdamW's decay rates of the first and second moment.",
      // A decay rate of 1 would never take a new gradient in.
-     .range = {.min = 0, .max = 1, .max_open = true}},
+     .range = as_float(below(0, 1))},
     {.path = "learner.optimizer.eps",
      .field = [](J& j) { return slot(j.learner.optimizer.eps); },
      .description = "AdamW's epsilon.",
-     .range = above_to(0, 1)},
+     .range = as_float(above_to(0, 1))},
     {.path = "learner.optimizer.weight_decay",
      .field = [](J& j) { return slot(j.learner.optimizer.weight_decay); },
      .description = "Decoupled weight decay.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "learner.optimizer.grad_clip",
      .field = [](J& j) { return slot(j.learner.optimizer.grad_clip); },
      .description = "The gradient's global norm is clipped to it; 0: off.",
@@ -141,7 +166,25 @@ const Key kLearnerKeys[] = {
      .later_values = kLaterEstimators},
     {.path = "algorithm.norm_adv_by_std_in_grpo",
      .field = [](J& j) { return slot(j.algorithm.norm_adv_by_std_in_grpo); },
-     .description = "Divide a group's advantages by their standard deviation."},
+     .description = "Divide a group's advantages by the standard deviation of its rewards, "
+                    "under `grpo`."},
+    {.path = "algorithm.scale_rewards",
+     .field = [](J& j) { return slot(j.algorithm.scale_rewards); },
+     .description =
+         "By which standard deviation of rewards advantages are divided: the `group`'s, that of "
+         "the whole `batch`, or by `none`, as in TRL; not under `dr_grpo` and "
+         "`reinforce_plus_plus`. Null: `norm_adv_by_std_in_grpo` decides, under `grpo` alone."},
+    {.path = "algorithm.advantage_batch_normalize",
+     .field = [](J& j) { return slot(j.algorithm.advantage_batch_normalize); },
+     .description = "Whiten the advantages over the batch's completion tokens, to mean 0 and "
+                    "standard deviation 1, after `adv_estimator`. With `dr_grpo`'s advantages that "
+                    "is REINFORCE++-baseline. Groups whose rewards are all the same then have a "
+                    "gradient."},
+    {.path = "algorithm.advantage_clip",
+     .field = [](J& j) { return slot(j.algorithm.advantage_clip); },
+     .description = "The greatest size of an advantage: those beyond are cut to it, last of all; "
+                    "null: none are.",
+     .range = as_float(above(0))},
     {.path = "algorithm.loss_mode",
      .field = [](J& j) { return slot(j.algorithm.loss_mode); },
      .description = "`vanilla`: PPO's clip per token; `gspo`: per sequence; `cispo`: clipped "
@@ -154,17 +197,17 @@ const Key kLearnerKeys[] = {
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_low); },
      .description = "The ratio is clipped from below at 1 minus this; where it is left out, 3e-4 "
                     "under `gspo`, and 1, which is no bound, under `cispo`.",
-     .range = between(0, 1)},
+     .range = as_float(between(0, 1))},
     {.path = "algorithm.clip_ratio_high",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_high); },
      .description = "The ratio is clipped from above at 1 plus this; where it is left out, 4e-4 "
                     "under `gspo` and 4 under `cispo`.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "algorithm.clip_ratio_c",
      .field = [](J& j) { return slot(j.algorithm.clip_ratio_c); },
      .description = "Dual clip: the bound for negative advantages; null: off. Of `vanilla` alone; "
                     "`gspo` and `cispo` have none.",
-     .range = above(1)},
+     .range = as_float(above(1))},
     {.path = "algorithm.bypass_mode",
      .field = [](J& j) { return slot(j.algorithm.bypass_mode); },
      .description = "true: the proximal policy is the behaviour policy. false: it is the policy "
@@ -177,18 +220,35 @@ const Key kLearnerKeys[] = {
     {.path = "algorithm.rollout_is_threshold",
      .field = [](J& j) { return slot(j.algorithm.rollout_is_threshold); },
      .description = "The greatest weight of `rollout_is`.",
-     .range = above(0)},
+     .range = as_float(above(0))},
+    {.path = "algorithm.rollout_rs",
+     .field = [](J& j) { return slot(j.algorithm.rollout_rs); },
+     .description =
+         "Rejects tokens whose ratio of proximal to behaviour probability (with `bypass_mode`: of "
+         "current to behaviour) is outside the two thresholds: they have no policy gradient, and "
+         "stay in the denominators. `token`: each by its own ratio; `sequence`: a completion by "
+         "the "
+         "product of its tokens' ratios; `geometric`: by their geometric mean."},
+    {.path = "algorithm.rollout_rs_threshold",
+     .field = [](J& j) { return slot(j.algorithm.rollout_rs_threshold); },
+     .description = "The greatest ratio that `rollout_rs` takes. Near 1, as 1.01, under "
+                    "`geometric`.",
+     .range = as_float(at_least(1))},
+    {.path = "algorithm.rollout_rs_threshold_lower",
+     .field = [](J& j) { return slot(j.algorithm.rollout_rs_threshold_lower); },
+     .description = "The least ratio that `rollout_rs` takes; null: 1 / `rollout_rs_threshold`.",
+     .range = as_float(between(0, 1))},
     {.path = "algorithm.entropy_coeff",
      .field = [](J& j) { return slot(j.algorithm.entropy_coeff); },
      .description = "Weight of the entropy bonus.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "algorithm.use_kl_loss",
      .field = [](J& j) { return slot(j.algorithm.use_kl_loss); },
      .description = "Add the KL divergence from the weights at the start of RL to the loss."},
     {.path = "algorithm.kl_loss_coef",
      .field = [](J& j) { return slot(j.algorithm.kl_loss_coef); },
      .description = "Weight of that divergence.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "algorithm.kl_loss_type",
      .field = [](J& j) { return slot(j.algorithm.kl_loss_type); },
      .description = "How `use_kl_loss` estimates the divergence of a token, as `kl_penalty`; its "
@@ -213,15 +273,26 @@ const Key kLearnerKeys[] = {
     {.path = "algorithm.kl_ctrl.kl_coef",
      .field = [](J& j) { return slot(j.algorithm.kl_ctrl.kl_coef); },
      .description = "Weight of the divergence that `use_kl_in_reward` takes from the reward.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
     {.path = "algorithm.filter_groups.enable",
      .field = [](J& j) { return slot(j.algorithm.filter_groups.enable); },
-     .description = "Discard groups whose completions all earned the same, and replace them; "
-                    "false: they count as trained with advantage 0."},
+     .description = "Discard groups whose completions all earned the same, or whose mean is out of "
+                    "bounds, and replace them; false: they are trained, the former with advantage "
+                    "0."},
+    {.path = "algorithm.filter_groups.metric",
+     .field = [](J& j) { return slot(j.algorithm.filter_groups.metric); },
+     .description = "What is looked at. `score`: the rewards; `acc`: which completions have a "
+                    "reward above 0.5."},
+    {.path = "algorithm.filter_groups.lower_bound",
+     .field = [](J& j) { return slot(j.algorithm.filter_groups.lower_bound); },
+     .description = "Groups whose mean is not above it are discarded too; null: no bound."},
+    {.path = "algorithm.filter_groups.upper_bound",
+     .field = [](J& j) { return slot(j.algorithm.filter_groups.upper_bound); },
+     .description = "Groups whose mean is not below it are discarded too; null: no bound."},
     {.path = "algorithm.filter_groups.max_num_gen_batches",
      .field = [](J& j) { return slot(j.algorithm.filter_groups.max_num_gen_batches); },
-     .description = "Past so many batches generated for one step such groups are kept, with a "
-                    "warning.",
+     .description = "Past so many batches generated for one step such groups are kept, which "
+                    "`tandem get jobs` and `tandem why` tell.",
      .range = between(1, 1e6),
      .unit = "batches"},
     {.path = "algorithm.overlong_buffer.len",
@@ -233,7 +304,7 @@ const Key kLearnerKeys[] = {
     {.path = "algorithm.overlong_buffer.penalty_factor",
      .field = [](J& j) { return slot(j.algorithm.overlong_buffer.penalty_factor); },
      .description = "The penalty at full length, taken from the reward.",
-     .range = at_least(0)},
+     .range = as_float(at_least(0))},
 };
 
 // Section `pools.learner`.

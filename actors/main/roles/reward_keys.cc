@@ -1,5 +1,7 @@
 // The rows of the job table for the sections `reward` and `pools.reward`, and the rules over
-// several of these keys; job_keys.cc explains how rows work.
+// several of these keys; job_keys.cc explains how rows work. A row with `of_part` is that of a part
+// of the reward as well.
+#include <algorithm>
 #include <array>
 
 #include "actors/job/key_fields.h"
@@ -23,26 +25,99 @@ const Key kRewardKeys[] = {
      .description =
          "`exact`: the completion, stripped, equals the answer. `math`: its final answer has the "
          "same exact value. `regex`: `pattern` matches. `command`: a program of yours "
-         "decides.",
-     .later_values = kLaterRewards},
+         "decides, `python`: a Python function of yours, `http`: a server.",
+     .later_values = kLaterRewards,
+     .of_part = true},
     {.path = "reward.pattern",
      .field = [](J& j) { return slot(j.reward.pattern); },
      .description = "The expression of type `regex`; its first group, where it has one, must equal "
-                    "the answer."},
+                    "the answer.",
+     .of_part = true},
     {.path = "reward.command",
      .field = [](J& j) { return slot(j.reward.command); },
      .description = "The argv of type `command`, which reads and writes one JSON object per line. "
-                    "A program with a `/`, and an argument that names a file, are relative paths."},
+                    "A program with a `/`, and an argument that names a file, are relative paths.",
+     .of_part = true},
+    {.path = "reward.function",
+     .field = [](J& j) { return slot(j.reward.function); },
+     .description = "The function of type `python`: `path/to/file.py:name`, or `module:name` of a "
+                    "module beside the job file or of the interpreter's. It returns a number, or "
+                    "a dict with `score`, for each completion.",
+     .of_part = true},
+    {.path = "reward.signature",
+     .field = [](J& j) { return slot(j.reward.signature); },
+     .description = "The arguments that `function` takes: those of verl's compute_score or its "
+                    "batch form, of TRL's reward_funcs, of OpenRLHF's reward_func, or `tandem`: "
+                    "completion, prompt, answer, data. `auto`: known by the names.",
+     .of_part = true},
+    {.path = "reward.python",
+     .field = [](J& j) { return slot(j.reward.python); },
+     .description = "The interpreter of `function`, such as `.venv/bin/python` of a virtual "
+                    "environment; one with a `/` is a relative path.",
+     .of_part = true},
+    {.path = "reward.start_timeout_s",
+     .field = [](J& j) { return slot(j.reward.start_timeout_s); },
+     .description = "The time that `python` has to import the module of `function`.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds",
+     .of_part = true},
+    {.path = "reward.url",
+     .field = [](J& j) { return slot(j.reward.url); },
+     .description = "The server of type `http`, http://HOST:PORT/PATH, in the shape of OpenRLHF's "
+                    "remote_rm_url: it gets `query`, `prompts` and `labels`, and answers "
+                    "`rewards`, each a list.",
+     .of_part = true},
+    {.path = "reward.header_env",
+     .field = [](J& j) { return slot(j.reward.header_env); },
+     .description = "Headers for `url`, each with the name of the environment variable of the "
+                    "reward actor's node that has its value, as in `{ Authorization: "
+                    "REWARD_KEY }`. Values are kept nowhere.",
+     .of_part = true},
+    {.path = "reward.batch_size",
+     .field = [](J& j) { return slot(j.reward.batch_size); },
+     .description = "Completions in one call of `url`, or of a `function` that takes lists; at "
+                    "most. The call has `timeout_s`.",
+     .range = between(1, 64),
+     .unit = "completions",
+     .of_part = true},
+    {.path = "reward.weight",
+     .field = [](J& j) { return slot(j.reward.weight); },
+     .description = "A score is paid as weight * clip(scale * score + bias).",
+     .range = between(-1e6, 1e6),
+     .of_part = true},
+    {.path = "reward.scale",
+     .field = [](J& j) { return slot(j.reward.scale); },
+     .description = "The factor of a score, before `bias` is added.",
+     .range = between(-1e6, 1e6),
+     .of_part = true},
+    {.path = "reward.bias",
+     .field = [](J& j) { return slot(j.reward.bias); },
+     .description = "Added to the scaled score.",
+     .range = between(-1e6, 1e6),
+     .of_part = true},
+    {.path = "reward.clip",
+     .field = [](J& j) { return slot(j.reward.clip); },
+     .description = "The least and the greatest value of scale * score + bias, as in [-5, 5]; "
+                    "null: none.",
+     .range = between(-1e9, 1e9),
+     .of_part = true},
+    {.path = "reward.sources",
+     .field = [](J& j) { return slot(j.reward.sources); },
+     .description = "The values of `data.data_source_key` that are scored; empty: all. A record "
+                    "that no part of the reward is for is an error.",
+     .of_part = true},
     {.path = "reward.timeout_s",
      .field = [](J& j) { return slot(j.reward.timeout_s); },
      .description = "A completion not scored by then is a failed attempt.",
      .range = above_to(0, kDayInSeconds),
-     .unit = "seconds"},
+     .unit = "seconds",
+     .of_part = true},
     {.path = "reward.retries",
      .field = [](J& j) { return slot(j.reward.retries); },
      .description =
          "Attempts after a failed one; then `on_failure` says what becomes of the group.",
-     .range = between(0, 100)},
+     .range = between(0, 100),
+     .of_part = true},
     {.path = "reward.on_failure",
      .field =
          [](J& j) {
@@ -57,29 +132,34 @@ const Key kRewardKeys[] = {
     {.path = "reward.env",
      .field = [](J& j) { return slot(j.reward.env); },
      .description = "Variables of the program's environment, as in `{ OMP_NUM_THREADS: \"1\" }`. "
-                    "Beside them it sees PATH, HOME, LANG, LC_*, TZ and TMPDIR alone."},
+                    "Beside them it sees PATH, HOME, LANG, LC_*, TZ and TMPDIR alone.",
+     .of_part = true},
     {.path = "reward.limits.open_files",
      .field = [](J& j) { return slot(j.reward.limits.open_files); },
      .description = "Files that the program may have open (RLIMIT_NOFILE).",
      .range = between(16, 1 << 20),
-     .unit = "files"},
+     .unit = "files",
+     .of_part = true},
     {.path = "reward.limits.file_size_megabytes",
      .field = [](J& j) { return slot(j.reward.limits.file_size_megabytes); },
      .description = "The size of each file that it writes (RLIMIT_FSIZE).",
      .range = between(0, kMegabytesMax),
-     .unit = "MiB"},
+     .unit = "MiB",
+     .of_part = true},
     {.path = "reward.limits.cpu_seconds_per_line",
      .field = [](J& j) { return slot(j.reward.limits.cpu_seconds_per_line); },
      .description = "CPU time of all its threads without a line in or out; past it the program is "
                     "ended and started again, a failed attempt.",
      .range = above_to(0, 1e9),
-     .unit = "seconds"},
+     .unit = "seconds",
+     .of_part = true},
     {.path = "reward.limits.memory_megabytes",
      .field = [](J& j) { return slot(j.reward.limits.memory_megabytes); },
      .description = "Resident memory of the program, without processes that it starts; looked at "
                     "four times a second. Past it the program is ended and started again.",
      .range = between(1, kMegabytesMax),
-     .unit = "MiB"},
+     .unit = "MiB",
+     .of_part = true},
 };
 
 const Key kRewardPoolKeys[] = {
@@ -90,33 +170,126 @@ const Key kRewardPoolKeys[] = {
      .unit = "CPUs"},
 };
 
+// A key that belongs to some types alone.
+struct KeyOfType {
+  std::string_view name;  // behind the path of its reward
+  std::vector<RewardType> types;
+  bool given = false;  // it has another value than the default
+  std::string help;    // how to give it where the type needs it; empty: it may be left out
+};
+
+std::vector<KeyOfType> keys_of_types(const RewardPartSpec& r) {
+  using enum RewardType;
+  const RewardPartSpec none;
+  const bool argv = r.command && !r.command->empty() && !r.command->front().empty();
+  return {
+      {"pattern", {kRegex}, r.pattern.has_value(), "add the expression"},
+      {"command", {kCommand}, argv, "add the argv, as in [python3, rewards/example.py]"},
+      {"function", {kPython}, r.function.has_value(), "add it, as in rewards.py:compute_score"},
+      {"signature", {kPython}, r.signature != none.signature, ""},
+      {"python", {kPython}, r.python != none.python, ""},
+      {"start_timeout_s", {kPython}, r.start_timeout_s != none.start_timeout_s, ""},
+      {"url", {kHttp}, r.url.has_value(), "add it, as in http://127.0.0.1:8000/score"},
+      {"header_env", {kHttp}, !r.header_env.empty(), ""},
+      {"batch_size", {kPython, kHttp}, r.batch_size != none.batch_size, ""},
+      {"env", {kCommand, kPython}, !r.env.empty(), ""},
+  };
+}
+
 // A key of another reward type is an error, not ignored: the user meant a type that was not set.
+void rules_of_types(const NamedReward& reward, std::vector<Violation>& broken) {
+  const RewardPartSpec& r = *reward.spec;
+  const auto path = [&](std::string_view key) { return reward.path + "." + std::string(key); };
+  const std::string type = "`" + path("type") + ": " + std::string(spelling(r.type)) + "`";
+  for (const KeyOfType& key : keys_of_types(r)) {
+    const bool fits = std::ranges::count(key.types, r.type) > 0;
+    const std::string ticked = "`" + path(key.name) + "`";
+    if (fits && !key.given && !key.help.empty())
+      broken.push_back({path("type"), type + " needs " + ticked, key.help});
+    if (fits || !key.given) continue;
+    std::string types;
+    for (const RewardType one : key.types)
+      types +=
+          (types.empty() ? "`" : " or `") + path("type") + ": " + std::string(spelling(one)) + "`";
+    broken.push_back(
+        {path(key.name), type + " does not use " + ticked, "set " + types + ", or leave it out"});
+    return;  // to set the type may mend the others
+  }
+}
+
+bool is_token(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  });
+}
+
+// The rules of one verifier.
+void rules_of_one(const NamedReward& reward, std::vector<Violation>& broken) {
+  const RewardPartSpec& r = *reward.spec;
+  rules_of_types(reward, broken);
+  if (r.type == RewardType::kRegex && r.pattern)
+    if (const auto compiled = reward::check_pattern(*r.pattern); !compiled)
+      broken.push_back({reward.path + ".pattern", compiled.error().message,
+                        "write it as a Perl-compatible regular expression (PCRE2)"});
+  if (r.type == RewardType::kPython && r.function) {
+    const std::size_t colon = r.function->text.rfind(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == r.function->text.size())
+      broken.push_back({reward.path + ".function",
+                        "`" + r.function->text + "` is not FILE.py:FUNCTION or MODULE:FUNCTION",
+                        "as in rewards.py:compute_score"});
+  }
+  if (r.type == RewardType::kHttp && r.url)
+    if (const auto fault = reward::url_fault(*r.url))
+      broken.push_back({reward.path + ".url", fault->message + ": " + *r.url, fault->help});
+  for (const auto& [header, variable] : r.header_env)
+    if (!is_token(header) || !is_token(variable))
+      broken.push_back({reward.path + ".header_env",
+                        "`" + header + ": " + variable + "` is no header and variable",
+                        "as in { Authorization: REWARD_KEY }"});
+  if (r.clip && (*r.clip)[0] >= (*r.clip)[1])
+    broken.push_back({reward.path + ".clip",
+                      "`" + reward.path + ".clip` has no room between its ends",
+                      "the least value comes first, as in [-5, 5]"});
+  if (r.type == RewardType::kCommand || r.type == RewardType::kPython)
+    check_variables(r.env, reward.path + ".env", broken);
+}
+
 void reward_rules(const JobSpec& job, std::vector<Violation>& broken) {
   const RewardSpec& r = job.reward;
-  const bool regex = r.type == RewardType::kRegex, command = r.type == RewardType::kCommand;
-  const std::string type = "`reward.type: " + std::string(spelling(r.type)) + "`";
-  if (regex && !r.pattern)
-    broken.push_back({"reward.type", type + " needs `reward.pattern`", "add the expression"});
-  else if (regex)
-    if (const auto compiled = reward::check_pattern(*r.pattern); !compiled)
-      broken.push_back({"reward.pattern", compiled.error().message,
-                        "write it as a Perl-compatible regular expression (PCRE2)"});
-  if (!regex && r.pattern)
-    broken.push_back({"reward.pattern", type + " does not use `reward.pattern`",
-                      "set `reward.type: regex`, or leave the pattern out"});
-  if (command && (!r.command || r.command->empty() || r.command->front().empty()))
-    broken.push_back({"reward.type", type + " needs `reward.command`",
-                      "add the argv, as in [python3, rewards/example.py]"});
-  if (!command && r.command)
-    broken.push_back({"reward.command", type + " does not use `reward.command`",
-                      "set `reward.type: command`, or leave the command out"});
-  else if (!command && !r.env.empty())
-    broken.push_back({"reward.env", type + " starts no program that would see `reward.env`",
-                      "set `reward.type: command`, or leave it out"});
-  if (command) check_variables(r.env, "reward.env", broken);
+  for (const NamedReward& reward : rewards_of(r)) rules_of_one(reward, broken);
+  if (r.parts.size() > kRewardPartsMax)
+    broken.push_back({"reward.parts",
+                      "`reward` has more than " + std::to_string(kRewardPartsMax) + " parts",
+                      "let a program add some of them up"});
+  if (r.parts.empty()) return;
+  // With parts, only the payment of the whole is asked for; a verifier beside them was meant as one
+  // of them.
+  const RewardPartSpec none;
+  std::vector<std::string> odd;
+  for (const KeyOfType& key : keys_of_types(r))
+    if (key.given) odd.emplace_back(key.name);
+  if (r.type != none.type) odd.emplace_back("type");
+  if (!r.sources.empty()) odd.emplace_back("sources");
+  if (r.timeout_s != none.timeout_s) odd.emplace_back("timeout_s");
+  if (r.retries != none.retries) odd.emplace_back("retries");
+  for (const std::string& key : odd)
+    broken.push_back({"reward." + key, "`reward." + key + "` means nothing beside `reward.parts`",
+                      "give it to the parts that it is for"});
+  if (r.clip && (*r.clip)[0] >= (*r.clip)[1])
+    broken.push_back({"reward.clip", "`reward.clip` has no room between its ends",
+                      "the least value comes first, as in [-5, 5]"});
 }
 
 }  // namespace
+
+std::vector<NamedReward> rewards_of(const RewardSpec& reward) {
+  if (reward.parts.empty()) return {{"", "reward", &reward}};
+  std::vector<NamedReward> rewards;
+  for (const auto& [name, part] : reward.parts)
+    rewards.push_back({name, "reward.parts." + name, &part});
+  return rewards;
+}
 
 RoleKeys reward_keys() {
   return {.own = kRewardKeys, .pool = kRewardPoolKeys, .rules = reward_rules};

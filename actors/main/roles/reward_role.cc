@@ -29,9 +29,9 @@ Result<BuiltRole> build_reward(RankResources& resources, const StartRank& start,
   // The verifier names the log in the troubles that it reports: the program's stderr is in it.
   const auto log = node::log_path(start.run_dir + "/logs", start.actor.substr(start.job.size() + 1),
                                   start.incarnation);
-  const reward::VerifierConfig judging = verifier_config(job, log.string());
+  const reward::RewardParts judging = reward_parts(job, log.string());
   log::info("event=started actor={} {}", start.actor, describe(judging));
-  auto verifier = reward::make_verifier(judging, node::process_spawner(resources.bulk_io));
+  auto verifier = reward::make_reward(judging, node::process_spawner(resources.bulk_io));
   if (!verifier) return rank::of_input(verifier.error());
   reward::RewardActor::Connections connections;
   connections.exchange = resources.exchange_for<messages::RewardPeer>(start.job);
@@ -43,7 +43,8 @@ Result<BuiltRole> build_reward(RankResources& resources, const StartRank& start,
                      reward::RewardConfig{.self = {start.actor, start.incarnation},
                                           .group_size = static_cast<std::int32_t>(job.rollout.n),
                                           .prompt_key = job.data.prompt_key,
-                                          .answer_key = job.data.answer_key},
+                                          .answer_key = job.data.answer_key,
+                                          .data_source_key = job.data.data_source_key},
                      std::move(*verifier), std::move(connections)));
   resources.expose_as<messages::RewardPeer>(ref);
   return BuiltRole{

@@ -8,11 +8,11 @@
 #include "actors/main/roles/role_config.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 
 #include "actors/job/print_job.h"
+#include "actors/main/roles/job_prompts.h"
 #include "actors/model/checkpoint.h"
 #include "runtime/base/rng.h"
 
@@ -24,6 +24,10 @@ namespace {
 bool arrives_on_device(const job::JobSpec& job) {
   return weights::traits_of(job.weight_broadcast.type).arrives_on_gpu &&
          job.pools.rollout.gpus_per_actor > 0;
+}
+
+Duration minutes(double count) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::ratio<60>>(count));
 }
 
 }  // namespace
@@ -50,6 +54,7 @@ rollout::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machi
       .sampling = r.sampling,
       .args = r.args,
       .max_prompt_length = static_cast<std::int32_t>(job.data.max_prompt_length),
+      .truncation = job.data.truncation,
       .max_response_length = static_cast<std::int32_t>(job.data.max_response_length),
       .partial_rollout = job.async.partial_rollout,
       .kv_on_update = job.async.kv_on_update,
@@ -113,25 +118,50 @@ weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation
   return config;
 }
 
-reward::VerifierConfig verifier_config(const job::JobSpec& job, const std::string& log) {
-  const job::RewardLimitsSpec& limits = job.reward.limits;
+namespace {
+
+Duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+reward::VerifierConfig verifier_config(const job::RewardPartSpec& spec, const std::string& log) {
+  const job::RewardLimitsSpec& limits = spec.limits;
   const auto bytes = [](const std::optional<std::int64_t>& megabytes) {
     return megabytes ? std::optional(static_cast<std::uint64_t>(*megabytes) << 20) : std::nullopt;
   };
-  reward::VerifierConfig config{.type = job.reward.type,
-                                .pattern = job.reward.pattern.value_or(""),
-                                .timeout = std::chrono::duration_cast<Duration>(
-                                    std::chrono::duration<double>(job.reward.timeout_s)),
-                                .retries = static_cast<int>(job.reward.retries),
+  reward::VerifierConfig config{.type = spec.type,
+                                .pattern = spec.pattern.value_or(""),
+                                .timeout = duration_of(spec.timeout_s),
+                                .retries = static_cast<int>(spec.retries),
                                 .log = log};
-  config.program = {.argv = job.reward.command.value_or(std::vector<std::string>{}),
-                    .env = job.reward.env,
+  config.program = {.argv = spec.command.value_or(std::vector<std::string>{}),
+                    .env = spec.env,
                     .limits = {.file_bytes = bytes(limits.file_size_megabytes),
                                .cpu_seconds_per_line = limits.cpu_seconds_per_line,
                                .memory_bytes = bytes(limits.memory_megabytes)}};
   if (limits.open_files)
     config.program.limits.open_files = static_cast<std::uint64_t>(*limits.open_files);
+  config.python = {.function = spec.function.value_or(job::PlacedName{}).text,
+                   .signature = spec.signature,
+                   .interpreter = spec.python.text,
+                   .batch_size = static_cast<int>(spec.batch_size),
+                   .start_timeout = duration_of(spec.start_timeout_s)};
+  config.http = {.url = spec.url.value_or(""),
+                 .header_env = spec.header_env,
+                 .batch_size = static_cast<int>(spec.batch_size)};
   return config;
+}
+
+}  // namespace
+
+reward::RewardParts reward_parts(const job::JobSpec& job, const std::string& log) {
+  reward::RewardParts reward;
+  for (const job::NamedReward& one : rewards_of(job.reward)) {
+    reward.parts.push_back({one.name, one.spec->sources, *one.spec});
+    reward.verifiers.push_back(verifier_config(*one.spec, log));
+  }
+  if (!job.reward.parts.empty()) reward.whole = job.reward;
+  return reward;
 }
 
 exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
@@ -149,38 +179,13 @@ exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
           .failure_reward = job.reward.on_failure.value_or(0)};
 }
 
-Result<void> read_prompts(const job::JobSpec& job, const std::vector<std::filesystem::path>& files,
-                          const job::TakeRecord& take, const job::TellReading& tell) {
-  const job::DatasetKeys keys = dataset_keys(job);
-  if (!job.data.filter_overlong_prompts)
-    return read_dataset(files, keys, needs_of_prompts(job), take, tell);
-  const auto model = model::load_model_info(job.model.path, dtype_of(job.model));
-  if (!model) return model.error();
-  const auto take_short = [&](const job::Record& record) -> Result<void> {
-    const auto tokens = model->tokenizer.encode_prompt(record.prompt);
-    const bool is_short = tokens && std::ssize(*tokens) <= job.data.max_prompt_length;
-    return is_short ? take(record) : Result<void>();
-  };
-  return read_dataset(files, keys, needs_of_prompts(job), take_short, tell);
-}
-
-Result<std::vector<job::Record>> validation_prompts(const job::JobSpec& job) {
-  std::vector<job::Record> records;
-  const auto keep = [&](const job::Record& record) -> Result<void> {
-    records.push_back(record);
-    return {};
-  };
-  if (job.data.val_files.empty()) return records;
-  if (auto read = read_prompts(job, job.data.val_files, keep); !read) return read.error();
-  return records;
-}
-
 Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunLocation& run,
                                                  bool resume, const job::TellReading& tell) {
   const job::DatasetKeys keys = dataset_keys(job);
   const auto validation = validation_prompts(job);
   if (!validation) return validation.error();
   const auto seed = static_cast<std::uint64_t>(job.seed);
+  const learner::FilterGroups& filter = job.algorithm.filter_groups;
   exchange::ExchangeConfig config{
       .job = run.job,
       .seed = derive_seed(seed, "rollout"),
@@ -188,13 +193,20 @@ Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const 
       .fixed_lag = job.async.schedule == job::Schedule::kFixedLag,
       .n = static_cast<std::int32_t>(job.rollout.n),
       .warm_start = job.warm_start.has_value(),
-      .save_freq = job.learner.save_freq,
+      .save = {.steps = job.learner.save_freq,
+               .epochs = job.learner.save_every_epochs.value_or(0),
+               .time = minutes(job.learner.save_every_minutes.value_or(0))},
       .test_freq = job.learner.test_freq,
-      .keep_best = job.learner.keep_best.value_or(""),
+      .val_before_train = job.learner.val_before_train,
+      .best = {.key = job.learner.keep_best.value_or(""),
+               .least = job.learner.keep_best_mode == job::KeepBestMode::kMin},
       .samples = {.per_step = job.samples.per_step, .evaluation = job.samples.evaluation},
       .on_failure = job.reward.on_failure,
-      .filter_groups = job.algorithm.filter_groups.enable,
-      .gen_batches_max = job.algorithm.filter_groups.max_num_gen_batches,
+      .filter_groups = {.enable = filter.enable,
+                        .by_accuracy = filter.metric == learner::FilterMetric::kAcc,
+                        .lower = filter.lower_bound,
+                        .upper = filter.upper_bound},
+      .gen_batches_max = filter.max_num_gen_batches,
       .resume = resume,
       .job_yaml = print_job(job)};
   if (job.save_on_cancel) config.save_on_cancel = messages::kSaveOnCancelMax;
@@ -203,29 +215,13 @@ Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const 
         .forming_max = std::chrono::duration_cast<Duration>(
             std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
   config.record_keys = {.answer = keys.answer, .data_source = keys.data_source};
-  const auto keep = [&config](const job::Record& record) -> Result<void> {
-    config.train.add(record.prompt, record.json);
-    return {};
-  };
-  if (auto read = read_prompts(job, job.data.train_files, keep, tell); !read) return read.error();
+  auto training = training_prompts(job, tell);
+  if (!training) return training.error();
+  config.train = std::move(training->records);
   config.evaluation = evaluation_plan(job, *validation);
   for (const job::Record& record : *validation) config.validation.add(record.prompt, record.json);
-  // Positions near the border of two epochs may be asked for in any order, so that the orders of
-  // two neighbouring epochs are kept.
-  struct Order {
-    std::int64_t epoch = -1;
-    std::vector<std::uint32_t> indices;
-  };
-  const auto size = static_cast<std::uint32_t>(config.train.size());
-  config.prompt_at = [order = std::make_shared<std::array<Order, 2>>(), size,
-                      shuffle = job.data.shuffle,
-                      seed = derive_seed(seed, "data")](std::int64_t position) {
-    const std::int64_t epoch = position / size;
-    Order& kept = (*order)[static_cast<std::size_t>(epoch % 2)];
-    if (kept.epoch != epoch)
-      kept = {epoch, job::epoch_order(seed, static_cast<std::uint64_t>(epoch), size, shuffle)};
-    return kept.indices[static_cast<std::size_t>(position % size)];
-  };
+  config.prompt_at = [order = std::make_shared<job::PromptOrder>(std::move(training->order))](
+                         std::int64_t position) { return order->at(position); };
   return config;
 }
 
@@ -238,8 +234,8 @@ std::optional<std::int32_t> end_token(const job::Record& record, const model::Mo
                                       const model::Tokenizer& tokenizer) {
   if (model.eos_token_ids.empty()) return {};
   if (record.chat) {
-    const auto turn = tokenizer.encode(model::end_of_turn(*record.chat));
-    if (turn && turn->size() == 1 && std::ranges::count(model.eos_token_ids, turn->front()) > 0)
+    const auto turn = tokenizer.encode(record.chat->end_of_turn());
+    if (turn && !turn->empty() && std::ranges::count(model.eos_token_ids, turn->front()) > 0)
       return turn->front();
   }
   return model.eos_token_ids.front();
@@ -258,6 +254,7 @@ Result<void> read_warm_start(const job::JobSpec& job, const model::ModelConfig& 
       if (!*encoded)
         return Error{ErrorCode::kInvalid, encoded->error().message, record.where,
                      "use text that the model's tokenizer covers"};
+    rollout::truncate(*prompt, job.data.max_prompt_length, job.data.truncation);
     if (const auto end = end_token(record, model, tokenizer)) completion->push_back(*end);
     // The end token counts: it takes a position as well.
     if (std::ssize(*prompt) > job.data.max_prompt_length ||

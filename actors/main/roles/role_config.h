@@ -34,8 +34,8 @@ scheduler::Budget budget_of(const job::JobSpec& job);
 rollout::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machine_memory_bytes);
 // `resume`: the trainer starts from the newest complete checkpoint of the run, if there is one.
 learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunLocation& run, bool resume);
-// `log` is the file with the stderr of the user's program; empty: none is known.
-reward::VerifierConfig verifier_config(const job::JobSpec& job, const std::string& log);
+// `log` is the file with the stderr of the user's programs; empty: none is known.
+reward::RewardParts reward_parts(const job::JobSpec& job, const std::string& log);
 // How the learner publishes and rollouts fetch. Publisher and subscribers must be given the same
 // values.
 weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation& run,
@@ -45,23 +45,17 @@ weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation
 weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation& run);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
-// Gives the prompts of `files` to `take`, as read_dataset() does; without those that are too long
-// where the job leaves them out.
-Result<void> read_prompts(const job::JobSpec& job, const std::vector<std::filesystem::path>& files,
-                          const job::TakeRecord& take, const job::TellReading& tell = {});
-Result<std::vector<job::Record>> validation_prompts(
-    const job::JobSpec& job);  // empty without val_files
-
 exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
                                          const std::vector<job::Record>& records);
-// Reads the training and validation files into memory. Errors are those of read_dataset().
+// Reads the training and validation files into memory (job_prompts.h). Errors are those of
+// read_dataset(), and of a mixture of data sets that do not fit its weights.
 Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunLocation& run,
                                                  bool resume, const job::TellReading& tell = {});
 
 // Gives the records of `warm_start.train_files` to `take` as tokens, in file order, each completion
 // ended by the end of the chat template's turn, or by the model's first end token. Gives none
 // without a warm start. kInvalid, with "file:line", for text that the tokenizer cannot encode and
-// for a record that is longer than the job allows.
+// for a record that is longer than the job allows, after data.truncation of its prompt.
 using TakeWarmStartRecord = std::function<void(learner::WarmStartRecord)>;
 Result<void> read_warm_start(const job::JobSpec& job, const model::ModelConfig& model,
                              const model::Tokenizer& tokenizer, const TakeWarmStartRecord& take,

@@ -62,6 +62,11 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
     EXPECT_EQ(job["message"], "no completion is scored");
   }
   EXPECT_NE(shown_job(record_in(JobState::kStopping, run), &report, now)["reason"], "RewardFails");
+  report.status.reward_fails.reset();
+  report.status.filter_keeps = "3 of the 8 groups";
+  const auto kept = shown_job(record_in(JobState::kRunning, run), &report, now);
+  EXPECT_EQ(kept["reason"], "FilterKeepsGroups");
+  EXPECT_EQ(kept["message"], "3 of the 8 groups");
 
   std::filesystem::remove_all(run);
   EXPECT_EQ(shown_job(record_in(JobState::kFailed, run), nullptr, now)["step"], 0);

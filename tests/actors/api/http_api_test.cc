@@ -98,7 +98,8 @@ struct Api {
         "controller", [actions] { return std::make_unique<controller::Controller>(1, actions()); });
     handler = make_http_handler(
         {.controller = controller,
-         .shape_of = [](const std::string&, const std::string&) -> Result<controller::JobShape> {
+         .shape_of = [this](const SubmittedJob& job) -> Result<controller::JobShape> {
+           submitted = job;
            return controller::shape_of(1);
          },
          .home = std::filesystem::path(testing::TempDir()) / "no-such-home",
@@ -120,12 +121,15 @@ struct Api {
                                            .query = {},
                                            .body = body}));
   }
+  HttpResponse post_job(std::map<std::string, std::string> query) const {
+    return std::get<HttpResponse>(handler({.method = "POST",
+                                           .target = "/api/v1/jobs",
+                                           .segments = {"api", "v1", "jobs"},
+                                           .query = std::move(query),
+                                           .body = "name: job"}));
+  }
   void submit() const {
-    const auto answer = std::get<HttpResponse>(handler({.method = "POST",
-                                                        .target = "/api/v1/jobs",
-                                                        .segments = {"api", "v1", "jobs"},
-                                                        .query = {},
-                                                        .body = "name: job"}));
+    const auto answer = post_job({});
     ASSERT_EQ(answer.status, 200) << answer.body;
   }
   json desired() const {
@@ -154,7 +158,21 @@ struct Api {
   actor::System system{executor, nullptr};
   actor::Ref<controller::Controller::Inbox> controller;
   http::HttpHandler handler;
+  SubmittedJob submitted;  // the last one whose shape was asked for
 };
+
+TEST(HttpApi, ASubmittedJobMayNameTheFolderOfItsPathsAndTheRunToResume) {
+  const Api api;
+  EXPECT_EQ(api.post_job({{"folder", "here"}}).status, 400);
+  EXPECT_EQ(api.submitted.yaml, "") << "refused before it is looked at";
+  EXPECT_EQ(api.post_job({}).status, 200);
+  EXPECT_EQ(api.submitted.yaml, "name: job");
+  EXPECT_EQ(api.submitted.folder, "");
+  const Api second;
+  EXPECT_EQ(second.post_job({{"folder", "/data"}, {"resume", "job-7"}}).status, 200);
+  EXPECT_EQ(second.submitted.folder, "/data");
+  EXPECT_EQ(second.submitted.resume, "job-7");
+}
 
 TEST(HttpApi, ScaleTakesWhatTheJobFileTakesAndNothingElse) {
   const Api api;

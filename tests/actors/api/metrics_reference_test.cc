@@ -62,7 +62,7 @@ std::string prometheus_page() {
       .mean = 0.5, .greedy = 0.5, .pass = {{1, 0.5}}, .scored = 97, .failed = 3};
   report.status.eval = messages::EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
   report.status.broadcasts = report.status.broadcast_failures = 1;
-  report.last_step = {.logprob_diff_max_at_staleness_0 = 0.1};
+  report.last_step = {.ppo_kl = 0.1, .entropy = 0.1, .logprob_diff_max_at_staleness_0 = 0.1};
   report.loads.push_back({.actor = actor, .engine = messages::RolloutStats{}});
   report.ledger.discarded.emplace_back("reward_failed", 1);
   ExchangeReports reports;

@@ -83,8 +83,9 @@ class RunsApiTest : public testing::Test {
         "controller", [actions] { return std::make_unique<controller::Controller>(1, actions); });
     handler_ = make_http_handler(
         {.controller = controller_,
-         .shape_of = [](const std::string& yaml, const std::string&)
-             -> Result<controller::JobShape> { return shape_of(yaml); },
+         .shape_of = [](const SubmittedJob& job) -> Result<controller::JobShape> {
+           return shape_of(job.yaml);
+         },
          .home = folder_.home,
          .read_job = {[](const std::string&, const fs::path&) {
                         return std::optional<runs::JobFacts>();
@@ -208,6 +209,15 @@ TEST_F(RunsApiTest, MetricsAreBucketsOfTheKeysThatAreAskedFor) {
         << wrong;
   EXPECT_TRUE(
       got("/runs/" + folder_.run("empty-1").filename().string() + "/metrics")["keys"].empty());
+}
+
+TEST_F(RunsApiTest, LinesOfMetricsAreThoseOfTheFile) {
+  const fs::path run = folder_.run("old-1");
+  folder_.append(run / "metrics.jsonl", "{\"step\":1,\"a\":1}\n{\"step\":2,\"a\":2,\"b\":3}\n");
+  const json page = got("/jobs/old/metrics?keys=b,c&from=2");
+  EXPECT_EQ(page.dump(), R"({"lines":[{"b":3,"step":2}],"next":null})");
+  EXPECT_EQ(response("/api/v1/jobs/old-1/metrics?after=x").status, 400);
+  EXPECT_EQ(response("/api/v1/jobs/none/metrics").status, 404);
 }
 
 TEST_F(RunsApiTest, SamplesOfAnEndedRunComeInPages) {

@@ -80,6 +80,11 @@ class FakeController {
     return deleted_;
   }
 
+  std::vector<std::string> metrics_targets() {
+    const std::lock_guard lock(mutex_);
+    return metrics_targets_;
+  }
+
   std::vector<std::string> posts() {
     const std::lock_guard lock(mutex_);
     return posts_;
@@ -98,6 +103,7 @@ class FakeController {
     if (path.size() == 6 && path[4] == "logs") return text("recorded " + path[5] + "\n");
     if (path.size() == 5 && path[4] == "samples")
       return found(json::array({{{"prompt", "p"}, {"completion", request.target}}}));
+    if (path.size() == 5 && path[4] == "metrics") return metrics(request);
     const json list = path[2] == "jobs"     ? jobs_
                       : path[2] == "actors" ? actors_
                       : path[2] == "events" ? events_
@@ -147,6 +153,14 @@ class FakeController {
     if (actor == "a-1/reward/0")
       return http::error_response({ErrorCode::kNotFound, "no log yet", "", ""});
     return text("one\ntwo\n" + target + "\n");
+  }
+
+  // Two pages.
+  http::HttpAnswer metrics(const http::HttpRequest& request) {
+    metrics_targets_.push_back(request.target);
+    if (request.query.contains("after"))
+      return found({{"lines", {{{"step", 2}, {"b", 0.5}}}}, {"next", nullptr}});
+    return found({{"lines", {{{"step", 1}, {"a", 7}}}}, {"next", "5.1.2.3.0"}});
   }
 
   http::HttpAnswer remove(const std::string& run) {
@@ -215,7 +229,7 @@ class FakeController {
                   {"jobs", {{"Running", 1}, {"Failed", 2}, {"Queued", 0}}},
                   {"runs", 12}};
   json submitted_ = job_json("tiny-3", "Starting");
-  std::vector<std::string> posts_, deleted_, states_;
+  std::vector<std::string> posts_, deleted_, states_, metrics_targets_;
   std::unique_ptr<http::HttpServer> server_;  // last: ends before the fields that its handlers use
 };
 

@@ -1,6 +1,6 @@
 // Tables and views: pure functions of JSON and a width.
 //
-// Tests actors/cli/table.h, actors/cli/views.h.
+// Tests actors/cli/table.h, actors/cli/views.h, actors/cli/metrics_table.h.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "actors/cli/job_progress.h"
+#include "actors/cli/metrics_table.h"
 #include "actors/cli/table.h"
 #include "actors/cli/views.h"
 #include "runtime/base/json.h"
@@ -362,6 +363,12 @@ TEST(Views, SamplesShowWhatWasSaid) {
   EXPECT_EQ(table.find("im_start"), std::string::npos);
   EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("answer 7"), std::string::npos);
   EXPECT_EQ(parse_json(render_samples(samples, OutputForm::kJson, kPipe)), samples);
+  std::istringstream lines(render_samples(samples, OutputForm::kJsonl, kPipe));
+  std::string line;
+  for (const json& sample : samples) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_EQ(parse_json(line), sample);
+  }
   EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("=> 2\n3"), std::string::npos);
 }
 
@@ -390,6 +397,52 @@ TEST(Views, ForeignTextSteersNoTerminal) {
       << "text of several lines stays so";
   EXPECT_EQ(parse_json(render_items(Kind::kActors, json::array({wait}), OutputForm::kJson, kPipe)),
             parse_json(dump_json(json::array({wait}))));
+}
+
+std::string printed(const MetricsTable& table, MetricsForm form) {
+  std::ostringstream out;
+  table.print(form, kPipe, out);
+  return out.str();
+}
+
+// MT-1: a step that was trained anew, an evaluation that comes after later steps, a key that begins
+// late, and lines that say nothing.
+TEST(MetricsOfARun, AreARowPerStepAndAColumnPerKey) {
+  MetricsTable table;
+  for (const char* line :
+       {R"({"step":1,"b":0.5,"a":1e-7,"lost":3})", R"({"step":2,"b":null,"a":2})",
+        R"({"step":3,"a":12345678901})", R"({"step":1,"b":0.1,"a":-4})",
+        R"({"step":1,"eval":"periodic","val/x":0.25})", R"({"step":-1,"eval":"before","val/x":0})",
+        R"([1])", R"({"a":3})", R"({"step":"4"})"})
+    EXPECT_TRUE(table.add(parse_json(line)));
+  EXPECT_EQ(printed(table, MetricsForm::kCsv),
+            "step,a,b,lost,val/x\n-1,,,,0\n1,-4,0.1,,0.25\n2,2,,,\n3,12345678901,,,\n");
+  EXPECT_EQ(printed(table, MetricsForm::kJsonl),
+            "{\"step\":-1,\"val/x\":0}\n{\"step\":1,\"a\":-4,\"b\":0.1,\"val/x\":0.25}\n"
+            "{\"step\":2,\"a\":2}\n{\"step\":3,\"a\":12345678901}\n");
+  const std::string keys = printed(table, MetricsForm::kTable);
+  EXPECT_NE(keys.find("a     "), std::string::npos) << keys;
+  EXPECT_NE(keys.find("1.23457e+10"), std::string::npos) << keys;
+  EXPECT_EQ(printed(MetricsTable(), MetricsForm::kCsv), "step\n");
+}
+
+TEST(MetricsOfARun, KeepTheirShapeWhateverAKeyIsCalled) {
+  MetricsTable table;
+  EXPECT_TRUE(table.add({{"step", 1}, {"reward/a,\"b\"\n\x1b[2J", 2}}));
+  EXPECT_EQ(printed(table, MetricsForm::kCsv), "step,\"reward/a,\"\"b\"\"\\n\\u001b[2J\"\n1,2\n");
+  const json line = parse_json(printed(table, MetricsForm::kJsonl));
+  EXPECT_EQ(line.size(), 2U) << line;
+  EXPECT_EQ(printed(table, MetricsForm::kTable).find('\x1b'), std::string::npos);
+}
+
+TEST(MetricsOfARun, AreNotHeldWithoutALimit) {
+  MetricsTable table(/*cells_max=*/4);
+  EXPECT_TRUE(table.add({{"step", 1}, {"a", 1}, {"b", 1}}));
+  EXPECT_TRUE(table.add({{"step", 1}, {"a", 1}, {"b", 1}})) << "the same row";
+  EXPECT_TRUE(table.add({{"step", 2}, {"a", 1}, {"b", 1}}));
+  const auto full = table.add({{"step", 3}, {"a", 1}});
+  ASSERT_FALSE(full);
+  EXPECT_NE(full.error().help.find("--keys"), std::string::npos);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
-// The options that verbs share, in a verb of this test.
+// The options that verbs share, in a verb of this test; the points of a sweep.
+//
+// Tests actors/cli/shared_options.h, actors/cli/sweep.h.
 #include "actors/cli/shared_options.h"
 
 #include <gtest/gtest.h>
 
+#include "actors/cli/sweep.h"
 #include "tests/actors/cli/parsing.h"
 
 namespace tandem::cli {
@@ -118,6 +121,33 @@ TEST(SharedOptions, AControllerListensWhereItIsTold) {
   EXPECT_EQ(work.listen.allow_hosts, (Words{"a", "b"}));
   EXPECT_TRUE(work.listen.metrics_without_token);
   EXPECT_EQ(work.memory_bytes, 3ll << 29);
+}
+
+TEST(Sweep, PointsAreAllCombinations) {
+  EXPECT_EQ(*sweep_points({}), std::vector<SweepPoint>(1));
+  EXPECT_EQ(*sweep_points({"seed=1,2", "a.b=[1,2],\"x,y\""}),
+            (std::vector<SweepPoint>{{"seed=1", "a.b=[1,2]"},
+                                     {"seed=1", "a.b=\"x,y\""},
+                                     {"seed=2", "a.b=[1,2]"},
+                                     {"seed=2", "a.b=\"x,y\""}}));
+  std::string many = "seed=0";
+  for (int i = 1; i < 300; ++i) many += "," + std::to_string(i);
+  for (const Words& wrong :
+       {Words{"seed"}, {"=1"}, {"seed="}, {"seed=1,,2"}, {"a=1", "a=2"}, {many}})
+    EXPECT_FALSE(sweep_points(wrong)) << wrong.back();
+}
+
+TEST(Sweep, RunsAreLabelledWhereTheJobIsNot) {
+  job::JobSpec job;
+  job.name = "arith";
+  label_sweep_run(job, {}, "t");
+  EXPECT_FALSE(job.tracking.group) << "no sweep";
+  label_sweep_run(job, {"seed=1", "a.b=[1,2]"}, "t");
+  EXPECT_EQ(job.tracking.group, "arith-sweep-t");
+  EXPECT_EQ(job.tracking.run_name, "arith seed=1 a.b=[1;2]");
+  label_sweep_run(job, {"seed=2"}, "u");
+  EXPECT_EQ(job.tracking.group, "arith-sweep-t") << "the job's own";
+  EXPECT_EQ(sweep_time(1'800'000'000'000).size(), 15U);
 }
 
 }  // namespace

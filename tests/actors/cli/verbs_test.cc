@@ -351,5 +351,62 @@ TEST_F(ClientVerbs, SamplesAreAskedOfTheController) {
             std::string::npos);
 }
 
+TEST_F(ClientVerbs, MetricsAreAskedOfTheControllerPageByPage) {
+  const Outcome csv = run({"metrics", "old", "--keys", "b*", "--keys", "a,x", "--steps", "2:9"});
+  EXPECT_EQ(csv.out, "step,a,b\n1,7,\n2,,0.5\n") << csv.message;
+  EXPECT_EQ(controller_.metrics_targets(),
+            (std::vector<std::string>{
+                "/api/v1/jobs/old-1/metrics?keys=b%2A%2Ca%2Cx&from=2&to=9",
+                "/api/v1/jobs/old-1/metrics?keys=b%2A%2Ca%2Cx&from=2&to=9&after=5.1.2.3.0"}));
+  for (const char* wrong : {"x", "1:x", ":", "3:2", "1:2:3", ""}) {
+    const std::vector<const char*> words = {"metrics", "old", "--steps", wrong};
+    EXPECT_FALSE(parse_command_line(words, client_verbs)) << wrong;
+  }
+}
+
+TEST_F(ClientVerbs, ASweepIsARunPerValueInOneGroup) {
+  const job::JobFolder folder;
+  folder.write("job.yaml", folder.minimal());
+  const std::string path = folder.root() / "job.yaml";
+  controller_.set_submitted(job_json("tiny-3", "Starting"));
+  const Outcome done = run({"submit", path.c_str(), "--sweep", "seed=5,6"});
+  EXPECT_TRUE(done.ok) << done.message;
+  EXPECT_EQ(done.out, "tiny-3\ntiny-3\n");
+  EXPECT_NE(done.err.find("--group tiny-sweep-20"), std::string::npos) << done.err;
+  const auto posts = controller_.posts();
+  ASSERT_EQ(posts.size(), 2U);
+  EXPECT_NE(posts[0].find("seed: 5\n"), std::string::npos) << posts[0];
+  EXPECT_NE(posts[1].find("run_name: \"tiny seed=6\"\n"), std::string::npos) << posts[1];
+  const auto group = [](const std::string& post) {
+    const std::size_t at = post.find("group: tiny-sweep-");
+    return at == std::string::npos ? "none" : post.substr(at, post.find('\n', at) - at);
+  };
+  EXPECT_EQ(group(posts[0]), group(posts[1]));
+  EXPECT_NE(group(posts[0]), "none");
+  // One wrong value, and nothing is submitted.
+  EXPECT_FALSE(run({"submit", path.c_str(), "--sweep", "seed=7,x"}).ok);
+  EXPECT_EQ(controller_.posts().size(), 2U);
+  const std::vector<const char*> both = {"submit", "--resume", "tiny-1", "--sweep", "seed=1,2"};
+  EXPECT_FALSE(parse_command_line(both, client_verbs));
+}
+
+TEST_F(ClientVerbs, RunsAreFoundByTheirGroupAndTags) {
+  const auto labelled = [](const char* id, const char* group, std::vector<std::string> tags) {
+    return json({{"id", id}, {"name", id}, {"group", group}, {"tags", tags}});
+  };
+  controller_.set_runs(json::array(
+      {labelled("a-1", "g", {"x"}), labelled("a-2", "g", {"x", "y"}), labelled("a-3", "", {"y"})}));
+  const auto names = [this](std::vector<const char*> words) {
+    words.insert(words.begin(), {"get", "runs", "-o", "name"});
+    return run(words).out;
+  };
+  EXPECT_EQ(names({"--group", "g"}), "runs/a-1\nruns/a-2\n");
+  EXPECT_EQ(names({"--tag", "y"}), "runs/a-2\nruns/a-3\n");
+  EXPECT_EQ(names({"--tag", "y", "--tag", "x", "--group", "g"}), "runs/a-2\n");
+  EXPECT_EQ(names({"--group", "none"}), "");
+  EXPECT_NE(run({"get", "runs", "-o", "wide"}).out.find("x,y"), std::string::npos);
+  EXPECT_EQ(exit_code(run({"get", "jobs", "--group", "g"}).code), 64);
+}
+
 }  // namespace
 }  // namespace tandem::cli

@@ -46,7 +46,7 @@ TEST(FixedLagRun, WeightsDependOnTheJobAlone) {
   std::set<std::string> different;
   for_seeds(24, [&](std::uint64_t seed) {
     SimulatedJob job = fixed_lag_job(seed, static_cast<std::int64_t>(seed % 5));
-    job.exchange.filter_groups = seed % 2 == 0;  // with discards, and hence replacements
+    job.exchange.filter_groups.enable = seed % 2 == 0;  // with discards, and hence replacements
     job.exchange.gen_batches_max = 3;
     job.scorer.values = seed % 2 == 0 ? 2 : 4;
     job.scorer.fails = seed % 3 == 0 ? 0.05 : 0;

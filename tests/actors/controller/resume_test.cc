@@ -80,7 +80,7 @@ TEST(Resume, RunCutTwiceEndsWithABalancedLedger) {
   for_seeds(100, [](std::uint64_t seed) {
     Rng rng(derive_seed(seed, "cuts"));
     SimulatedJob job = random_job(seed);
-    job.exchange.save_freq = 3;
+    job.exchange.save.steps = 3;
     const auto run = cut_run(job, seed, 1 + rng.below(500));
     {
       auto cluster = cluster_of(seed + 1000);
@@ -186,7 +186,7 @@ TEST(Resume, FinishedRunIsLeftAsItIs) {
 TEST(Resume, ACancelledRunGoesOnFromTheStepThatItHadReached) {
   auto first = cluster_of(7);
   SimulatedJob job = plain_job(7);
-  job.exchange.save_freq = 0;
+  job.exchange.save.steps = 0;
   job.exchange.save_on_cancel = 2min;
   const auto id = first->submit(job);
   first->run_for(1200ms);
@@ -286,8 +286,8 @@ TEST(Resume, FixedLagRepeatsTheUninterruptedRun) {
   int resumed_later = 0;
   for_seeds(40, [&](std::uint64_t seed) {
     SimulatedJob job = fixed_lag_job(seed, static_cast<std::int64_t>(seed % 5));
-    job.exchange.save_freq = seed % 8 == 0 ? 0 : 1 + static_cast<std::int64_t>(seed % 4);
-    job.exchange.filter_groups = seed % 3 == 0;
+    job.exchange.save.steps = seed % 8 == 0 ? 0 : 1 + static_cast<std::int64_t>(seed % 4);
+    job.exchange.filter_groups.enable = seed % 3 == 0;
     job.scorer.values = 2;
     auto whole = cluster_of(seed);
     const auto uninterrupted = fixed_figures(*whole, run_job(*whole, job));

@@ -28,7 +28,7 @@ SimulatedJob plain_job(std::uint64_t seed) {
   job.exchange.budget = {
       .max_staleness = 2, .lookahead = 2, .sync_steps = 1, .groups_per_step = 4, .steps_total = 20};
   job.exchange.n = 2;
-  job.exchange.save_freq = 6;
+  job.exchange.save.steps = 6;
   job.engine.engine.args.max_num_seqs = 8;
   job.engine.engine.max_response_length = 24;
   job.engine.step_time = 4ms;
@@ -57,11 +57,11 @@ SimulatedJob random_job(std::uint64_t seed) {
   budget.groups_per_step = 2 + static_cast<std::int64_t>(rng.below(5));
   budget.steps_total = 20 + static_cast<std::int64_t>(rng.below(6));
   job.exchange.n = one_in(rng, 2) ? 4 : 2;
-  job.exchange.filter_groups = one_in(rng, 3);
+  job.exchange.filter_groups.enable = one_in(rng, 3);
   job.exchange.gen_batches_max = 3;
   job.exchange.warm_start = one_in(rng, 2);
   if (job.exchange.warm_start) job.trainer.warm_start_steps = 6;
-  job.exchange.save_freq = static_cast<std::int64_t>(rng.below(3)) * 3;
+  job.exchange.save.steps = static_cast<std::int64_t>(rng.below(3)) * 3;
   job.exchange.test_freq = static_cast<std::int64_t>(rng.below(3)) * 4;
   if (one_in(rng, 2)) job.validation_prompts = 20;
   Rng of_evaluations(derive_seed(seed, "evaluations"));  // the other draws are without its own
@@ -72,7 +72,7 @@ SimulatedJob random_job(std::uint64_t seed) {
   if (one_in(rng, 3)) job.prompts_unservable = 0.1;
   if (one_in(rng, 3)) job.scorer.fails = 0.05;
   if (one_in(rng, 3)) job.payload_fails = 0.05;
-  if (job.exchange.filter_groups) job.scorer.values = 3;
+  if (job.exchange.filter_groups.enable) job.scorer.values = 3;
   job.engine.engine.partial_rollout = !job.exchange.fixed_lag && one_in(rng, 2);
   job.learner_ranks = one_in(rng, 3) ? 2 : 1;
   job.trainer.ids_count = !job.exchange.fixed_lag;
@@ -265,7 +265,7 @@ void expect_success(SimulatedCluster& cluster, const std::string& job) {
   std::set<std::string> allowed = {"job_finished"};
   if (run->job.prompts_unservable > 0) allowed.insert("prompt_too_long");
   if (run->job.scorer.fails > 0) allowed.insert("reward_failed");
-  if (run->job.exchange.filter_groups) allowed.insert("zero_variance");
+  if (run->job.exchange.filter_groups.enable) allowed.insert("zero_variance");
   for (const auto& [reason, groups] : result["ledger"]["discarded"].items())
     EXPECT_TRUE(allowed.contains(reason)) << groups << " groups were discarded for " << reason;
 }

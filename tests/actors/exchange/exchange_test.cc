@@ -87,7 +87,7 @@ TEST(Exchange, SilentHoldersLoseTheirLeasesThoughNobodySpeaks) {
 
 TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
   controller::SimulatedJob job = controller::plain_job(1);
-  job.exchange.save_freq = 2;
+  job.exchange.save.steps = 2;
   Stage stage(job);
   stage.begin();
   stage.train(2);
@@ -339,7 +339,7 @@ TEST(Exchange, ACancelledJobThatCannotBeRecordedFailsAndSaysThatItWasBeingCancel
 // A resumed run would begin behind the step, and its line would be missing for ever.
 TEST(Exchange, AStepWhoseFiguresCannotBeWrittenIsNotSaved) {
   controller::SimulatedJob job = controller::plain_job(1);
-  job.exchange.save_freq = 2;
+  job.exchange.save.steps = 2;
   for (const bool full : {false, true}) {
     Stage stage(job);
     stage.begin();
@@ -420,10 +420,10 @@ TEST(Exchange, TheNewestStepsFiguresAreReported) {
   for (const messages::GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
   stage.score_everything();
   stage.commit(kLearner, {.loss = -0.5,
-                          .entropy = 1.5,
-                          .ppo_kl = 0.01,
                           .grad_norm = 3,
                           .lr = 1e-3,
+                          .entropy = 1.5,
+                          .ppo_kl = 0.01,
                           .logprob_diff_max_at_staleness_0 = 0.25,
                           .tokens_at_staleness_0 = 7});
   ask();
@@ -432,8 +432,8 @@ TEST(Exchange, TheNewestStepsFiguresAreReported) {
   const nlohmann::json line = parse_json(stage.record.metrics_lines.back());
   EXPECT_EQ(line["critic/rewards/mean"], figures.reward_mean);
   EXPECT_EQ(line["actor/loss"], figures.loss);
-  EXPECT_EQ(line["actor/ppo_kl"], figures.ppo_kl);
-  EXPECT_EQ(line["actor/entropy"], figures.entropy);
+  EXPECT_EQ(line["actor/ppo_kl"], *figures.ppo_kl);
+  EXPECT_EQ(line["actor/entropy"], *figures.entropy);
   EXPECT_EQ(line["actor/grad_norm"], figures.grad_norm);
   EXPECT_EQ(line["actor/lr"], figures.lr);
   EXPECT_EQ(figures.loss, -0.5);
@@ -442,6 +442,10 @@ TEST(Exchange, TheNewestStepsFiguresAreReported) {
   stage.commit();
   ask();
   EXPECT_FALSE(report->last_step->logprob_diff_max_at_staleness_0) << "no token of staleness 0";
+  EXPECT_FALSE(report->last_step->entropy) << "no token counts in the loss";
+  const nlohmann::json without = parse_json(stage.record.metrics_lines.back());
+  for (const char* key : {"actor/entropy", "actor/ppo_kl", "actor/pg_clipfrac", "actor/ratio_max"})
+    EXPECT_FALSE(without.contains(key)) << key;
 }
 
 TEST(Exchange, AStepThatWasSkippedIsToldAndDoesNotSpoilTheFiguresAfterIt) {

@@ -192,7 +192,7 @@ TEST(GroupHistory, ARunGoesOnWithItsBestCheckpoint) {
       evaluated(EvaluationKind::kPeriodic, 2, {.mean = 0.5, .pass = {{2, 0.7}}}),
       evaluated(EvaluationKind::kPeriodic, 3, {.mean = 0.8})};
   const auto best = [&](std::int64_t checkpoint, const char* key) {
-    const auto found = history_of(events).statistics(StepId{checkpoint}, 9, key).best;
+    const auto found = history_of(events).statistics(StepId{checkpoint}, 9, BestBy{key}).best;
     return found ? found->version.value : -9;
   };
   EXPECT_EQ(best(3, "val/reward/mean"), 3);

@@ -17,9 +17,9 @@ constexpr const char* kKey = "val/reward/mean";
 controller::SimulatedJob job_of(std::uint64_t seed) {
   controller::SimulatedJob job = controller::plain_job(seed);
   job.validation_prompts = 8;
-  job.exchange.save_freq = 6;
+  job.exchange.save.steps = 6;
   job.exchange.test_freq = 4;
-  job.exchange.keep_best = kKey;
+  job.exchange.best.key = kKey;
   return job;
 }
 
@@ -42,7 +42,7 @@ TEST(KeepBest, TheVersionWithTheGreatestValueIsSavedKeptAndNamed) {
   controller::SimulatedJob job = job_of(1);
   job.validation_prompts = 1;
   job.exchange.test_freq = 1;
-  job.exchange.save_freq = 0;
+  job.exchange.save.steps = 0;
   job.exchange.budget.steps_total = 4;
   const std::map<std::int64_t, double> values{{0, 0.1}, {1, 0.7}, {2, 0.3}, {3, 0.7}, {4, 0.2}};
   Stage stage(job);
@@ -71,7 +71,7 @@ TEST(KeepBest, TheVersionWithTheGreatestValueIsSavedKeptAndNamed) {
 
 TEST(KeepBest, WithoutAKeyNothingIsKeptOrNamed) {
   controller::SimulatedJob job = job_of(1);
-  job.exchange.keep_best.clear();
+  job.exchange.best.key.clear();
   const auto cluster = controller::cluster_of(1);
   const auto run = cluster->run_of(controller::run_job(*cluster, job));
   EXPECT_FALSE(run->checkpoints->checkpoints.contains(StepId{4})) << "only save_freq counts";
@@ -82,10 +82,25 @@ TEST(KeepBest, WithoutAKeyNothingIsKeptOrNamed) {
 
 TEST(KeepBest, AKeyThatAnEvaluationLacksIsAnEvent) {
   controller::SimulatedJob job = job_of(1);
-  job.exchange.keep_best = "val/gsm8k/reward/mean";
+  job.exchange.best.key = "val/gsm8k/reward/mean";
   const auto cluster = controller::cluster_of(1);
   const auto run = cluster->run_of(controller::run_job(*cluster, job));
   EXPECT_TRUE(run->record.best.empty());
+}
+
+TEST(KeepBest, TheLeastValueIsTheBestWhereTheJobSaysSo) {
+  RunStatistics statistics;
+  const auto add = [&](std::int64_t version, double value) {
+    messages::EvaluationFigures figures;
+    figures.all.mean = value;
+    return statistics.add_evaluation({EvaluationKind::kPeriodic, {version}, figures},
+                                     {.key = kKey, .least = true});
+  };
+  EXPECT_TRUE(add(1, 0.5));
+  EXPECT_FALSE(add(2, 0.7));
+  EXPECT_FALSE(add(3, 0.5)) << "of equals the earliest";
+  EXPECT_TRUE(add(4, 0.2));
+  EXPECT_EQ(statistics.best->version, PolicyVersion{4});
 }
 
 }  // namespace

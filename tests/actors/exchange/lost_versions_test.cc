@@ -13,7 +13,7 @@ namespace {
 // The host of the learner went down, and its shared memory with it.
 TEST(LostVersions, VersionsThatWentWithALearnerArePublishedAgain_VS1) {
   controller::SimulatedJob job = controller::plain_job(1);
-  job.exchange.save_freq = 2;
+  job.exchange.save.steps = 2;
   Stage stage(job);
   stage.begin();
   stage.train(2);

@@ -92,7 +92,7 @@ TEST(OnFailure, ARewardThatHasNeverWorkedEndsTheJobAllTheSame) {
 TEST(OnFailure, GroupsOfNothingButFailuresEndTheJobAfterEightBatches) {
   for (const bool filters : {false, true}) {
     controller::SimulatedJob job = job_of(0.0);
-    job.exchange.filter_groups = filters;
+    job.exchange.filter_groups.enable = filters;
     job.exchange.budget.steps_total = 100;
     Stage stage(job);
     stage.begin();

@@ -1,13 +1,14 @@
-// JSON lines become records: names of fields, conversations, an order per epoch (DS-1), and errors
-// that point at the line.
+// JSON lines become records: names of fields, conversations, and errors that point at the line.
+// Tests actors/job/dataset.h, actors/job/conversation.h, actors/job/record_draw.h.
 #include "actors/job/dataset.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 
+#include "actors/job/record_draw.h"
 #include "runtime/base/json.h"
 #include "tests/actors/job/job_folder.h"
 
@@ -64,7 +65,7 @@ TEST(Dataset, ReadsWhichDataSetALineIsFrom) {
   EXPECT_EQ(renamed->front().data_source, "code");
 }
 
-const DatasetKeys kSmolLm2Chat{.chat = {.model = {}, .chosen = model::ChatTemplate::kSmolLm2}};
+const DatasetKeys kSmolLm2Chat{.chat = {.model = {}, .chosen = "smollm2"}};
 
 TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {
   const JobFolder folder;
@@ -81,7 +82,8 @@ TEST(Dataset, RendersConversationsAndKeepsTheirMessages) {
   ASSERT_EQ(records->size(), 3u);
   for (const std::size_t i : {0u, 1u}) {
     EXPECT_EQ((*records)[i].prompt, text);
-    EXPECT_EQ((*records)[i].chat, model::ChatTemplate::kSmolLm2);
+    ASSERT_TRUE((*records)[i].chat);
+    EXPECT_EQ((*records)[i].chat->end_of_turn(), "<|im_end|>\n");
     const auto kept = nlohmann::json::parse((*records)[i].json);
     EXPECT_EQ(kept["prompt"], text);
     EXPECT_EQ(kept["messages"], nlohmann::json::parse(messages));
@@ -103,16 +105,25 @@ TEST(Dataset, NamesTheMessageThatIsWrong) {
   EXPECT_EQ(refused("[]").message, "a conversation has at least one message");
   EXPECT_EQ(refused("[7]").message, "message 1 must be an object, found number");
   EXPECT_EQ(refused(R"([{"role": "user"}])").message, "message 1 has no content");
+  EXPECT_EQ(refused(R"([{"role": "user", "content": null}])").message, "message 1 has no content");
+  EXPECT_EQ(refused(R"([{"role": "user", "content": 5}])").message,
+            "the content of message 1 must be a string, found number");
   EXPECT_EQ(refused(R"([{"role": "user", "content": [1]}])").message,
-            "the content of message 1 must be a string, found array");
+            "part 1 of the content of message 1 must be an object, found number");
+  EXPECT_EQ(refused(R"([{"role": "user", "content": [{"type": "text", "text": "What is this?"}, )"
+                    R"({"type": "image_url", "image_url": {"url": "a.png"}}]}])")
+                .message,
+            "part 2 of the content of message 1 has the type `image_url`");
+  EXPECT_EQ(refused(R"([{"role": "user", "content": [{"type": "text"}]}])").message,
+            "part 1 of the content of message 1 has no text");
   EXPECT_EQ(
       refused(R"([{"role": "user", "content": "a"}, {"role": "tool", "content": "b"}])").message,
       "message 2 has the role `tool`; those known are system, user and assistant");
   EXPECT_EQ(refused(R"([{"role": "user", "content": "a", "tool_calls": []}])").message,
             "message 1 has `tool_calls`");
   EXPECT_TRUE(refused("[]").where.ends_with("d.jsonl:1"));
-  const Error unknown = refused(R"([{"role": "user", "content": "a"}])",
-                                {.chat = {.model = folder.root(), .chosen = {}, .options = {}}});
+  const Error unknown =
+      refused(R"([{"role": "user", "content": "a"}])", {.chat = {.model = folder.root()}});
   EXPECT_NE(unknown.message.find("d.jsonl:1 needs a chat template: the model has no chat template"),
             std::string::npos)
       << unknown.message;
@@ -234,21 +245,168 @@ TEST(Dataset, RefusesWhatIsNoFile) {
             "cannot read the data file: it is a character device, not a regular file");
 }
 
-// DS-1
-TEST(Dataset, AnEpochsOrderIsAPermutationOfSeedAndEpochAloneDS1) {
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    SCOPED_TRACE(seed);
-    const auto first = epoch_order(seed, 0, 100, true);
-    EXPECT_EQ(first, epoch_order(seed, 0, 100, true));
-    EXPECT_NE(first, epoch_order(seed, 1, 100, true));
-    EXPECT_NE(first, epoch_order(seed + 1, 0, 100, true));
-    EXPECT_NE(epoch_order(seed, 1, 100, true), epoch_order(seed + 1, 0, 100, true));
-    auto sorted = first;
-    std::ranges::sort(sorted);
-    EXPECT_EQ(sorted, epoch_order(seed, 7, 100, false));
-    EXPECT_EQ(sorted.front(), 0u);
-    EXPECT_EQ(sorted.back(), 99u);
+// The columns of verl's files.
+constexpr const char* kVerlLine =
+    R"({"data_source": "gsm8k", "prompt": [{"role": "user", "content": "2+2?"}], "ability": "math",)"
+    R"( "reward_model": {"style": "rule", "ground_truth": "4"}, "extra_info": {"index": 7}})";
+
+TEST(Dataset, KeysLeadIntoObjectsByDots) {
+  const JobFolder folder;
+  folder.write("d.jsonl", std::string(kVerlLine) + "\n" +
+                              R"({"prompt": "a", "reward_model.ground_truth": "5"})" + "\n");
+  DatasetKeys keys = kSmolLm2Chat;
+  keys.answer = "reward_model.ground_truth";
+  keys.data_source = "extra_info.split";
+  const auto read = [&] {
+    return load_dataset({folder.root() / "d.jsonl"}, keys, RecordNeeds::kAnswer);
+  };
+  const auto records = read();
+  ASSERT_TRUE(records) << render(records.error());
+  EXPECT_EQ(records->size(), 2u);
+  EXPECT_EQ((*records)[0].data_source, std::nullopt) << "there is no `split`";
+  folder.write("d.jsonl", std::string(kVerlLine) + "\n" + R"({"prompt": "a", "reward_model": {)" +
+                              R"("style": "rule", "ground_truth": null}, "level": 3})");
+  const auto missing = read();
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, "the line has no `reward_model.ground_truth`");
+  EXPECT_NE(missing.error().help.find("level, prompt, reward_model.style;"), std::string::npos)
+      << missing.error().help;
+  // A prompt within an object is replaced where it stands.
+  keys = kSmolLm2Chat;
+  keys.prompt = "extra_info.question";
+  folder.write("d.jsonl", R"({"extra_info": {"question": [{"role": "user", "content": "2+2?"}]}})");
+  const auto inner = read();
+  EXPECT_FALSE(inner) << "it has no answer";
+  const auto nested = load_dataset({folder.root() / "d.jsonl"}, keys, RecordNeeds::kPrompt);
+  ASSERT_TRUE(nested) << render(nested.error());
+  EXPECT_EQ(parse_json(nested->front().json)["extra_info"]["question"], nested->front().prompt);
+}
+
+TEST(Dataset, KeepsTheFieldsThatAreNamed) {
+  const JobFolder folder;
+  folder.write("d.jsonl", std::string(kVerlLine) + "\n" +
+                              R"({"prompt": "a", "answer": {"b": [1]}, "level": 3, "x.y": 1})");
+  DatasetKeys keys = kSmolLm2Chat;
+  keys.extra = {"extra_info.index", "level", "x.y", "images"};
+  const auto records = load_dataset({folder.root() / "d.jsonl"}, keys, RecordNeeds::kPrompt);
+  ASSERT_TRUE(records) << render(records.error());
+  EXPECT_EQ(parse_json((*records)[0].json),
+            (nlohmann::json{{"prompt", (*records)[0].prompt},
+                            {"messages", {{{"role", "user"}, {"content", "2+2?"}}}},
+                            {"data_source", "gsm8k"},
+                            {"extra_info", {{"index", 7}}}}));
+  EXPECT_EQ((*records)[1].json, R"({"answer":{"b":[1]},"level":3,"prompt":"a","x.y":1})");
+}
+
+TEST(Dataset, ATextIsTheMessageOfAUserWhereTheJobSaysSo) {
+  const JobFolder folder;
+  folder.write("d.jsonl", R"({"prompt": "2+2?", "answer": 4})"
+                          "\n"
+                          R"({"prompt": [{"role": "system", "content": "S"}, )"
+                          R"({"role": "user", "content": "2+2?", "name": null}], "answer": 4})");
+  DatasetKeys keys = kSmolLm2Chat;
+  keys.prompt_is = PromptIs::kChat;
+  keys.system_prompt = "Be brief.";
+  const auto read = [&] {
+    return load_dataset({folder.root() / "d.jsonl"}, keys, RecordNeeds::kPrompt);
+  };
+  const auto records = read();
+  ASSERT_TRUE(records) << render(records.error());
+  const auto said = [](const std::string& system) {
+    return "<|im_start|>system\n" + system +
+           "<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n";
+  };
+  EXPECT_EQ((*records)[0].prompt, said("Be brief."));
+  ASSERT_TRUE((*records)[0].chat);
+  EXPECT_EQ((*records)[0].chat->end_of_turn(), "<|im_end|>\n");
+  EXPECT_EQ(parse_json((*records)[0].json)["messages"],
+            parse_json(R"([{"role": "system", "content": "Be brief."},
+                           {"role": "user", "content": "2+2?"}])"));
+  EXPECT_EQ((*records)[1].prompt, said("S")) << "a system message of its own stays";
+  keys.prompt_is = PromptIs::kText;
+  const auto refused = read();
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("is for conversations"), std::string::npos);
+  EXPECT_NE(refused.error().help.find("data.prompt_is: chat"), std::string::npos);
+  EXPECT_TRUE(refused.error().where.ends_with("d.jsonl:1"));
+}
+
+TEST(Dataset, TheTextsOfAContentAreOneText) {
+  const JobFolder folder;
+  folder.write("d.jsonl", R"({"messages": [{"role": "user", "tool_calls": null, "content": [)"
+                          R"({"type": "text", "text": "2+"}, )"
+                          R"({"type": "text", "text": "2?", "image_url": null}]}]})");
+  const auto records =
+      load_dataset({folder.root() / "d.jsonl"}, kSmolLm2Chat, RecordNeeds::kPrompt);
+  ASSERT_TRUE(records) << render(records.error());
+  EXPECT_NE(records->front().prompt.find("user\n2+2?<|im_end|>"), std::string::npos);
+}
+
+TEST(Dataset, WhatIsMoreThanTextIsRefusedOrNamed) {
+  const JobFolder folder;
+  for (const char* column : {"tools", "images", "image", "videos", "audio"}) {
+    SCOPED_TRACE(column);
+    const auto line = [&](const std::string& value) {
+      return R"({"prompt": "a", ")" + std::string(column) + "\": " + value + "}";
+    };
+    for (const char* empty : {"null", "[]", "{}", "\"\""}) EXPECT_TRUE(load(folder, line(empty)));
+    for (const char* full : {"[1]", "{\"a\": 1}", "\"a.png\"", "7"}) {
+      const auto refused = load(folder, line(full));
+      ASSERT_FALSE(refused) << full;
+      EXPECT_NE(refused.error().message.find("the line has `" + std::string(column) + "`"),
+                std::string::npos)
+          << refused.error().message;
+      EXPECT_NE(refused.error().help.find("data.extra_keys"), std::string::npos);
+    }
+    DatasetKeys keys;
+    keys.extra = {column};
+    const auto kept = load_dataset({folder.root() / "d.jsonl"}, keys, RecordNeeds::kPrompt);
+    ASSERT_TRUE(kept) << render(kept.error());
+    EXPECT_EQ(parse_json(kept->front().json)[column], 7);
   }
+}
+
+TEST(Dataset, ARecordKnowsTheShortNameOfItsFile) {
+  const JobFolder folder;
+  for (const auto& [file, name] :
+       {std::pair("gsm8k.train.jsonl", "gsm8k"), std::pair("gsm8k-00000-of-00002.jsonl", "gsm8k"),
+        std::pair("best-of-8.jsonl", "best-of-8"), std::pair("-of-2.jsonl", "-of-2"),
+        std::pair("a-1-of-2-b.jsonl", "a-1-of-2-b"), std::pair("-1-of-2.jsonl", "-1-of-2")}) {
+    folder.write(file, R"({"prompt": "a"})");
+    const auto records = load_dataset({folder.root() / file}, {}, RecordNeeds::kPrompt);
+    ASSERT_TRUE(records) << render(records.error());
+    EXPECT_EQ(records->front().file, name);
+  }
+}
+
+// The numbers of the records that are drawn of `all`.
+std::vector<std::uint64_t> drawn(std::uint64_t seed, std::uint64_t count, std::uint64_t all) {
+  RecordDraw draw(seed, count);
+  for (std::uint64_t i = 0; i < all; ++i) draw.add({.prompt = std::to_string(i)});
+  std::vector<std::uint64_t> numbers;
+  EXPECT_TRUE(draw.give([&](const Record& record) -> Result<void> {
+    numbers.push_back(std::stoull(record.prompt));
+    return {};
+  }));
+  return numbers;
+}
+
+// DS-5
+TEST(RecordDraw, IsAFunctionOfTheSeedAndFairDS5) {
+  EXPECT_EQ(drawn(3, 5, 4), (std::vector<std::uint64_t>{0, 1, 2, 3})) << "there are no more";
+  std::map<std::uint64_t, int> times;
+  constexpr int kSeeds = 4000;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto numbers = drawn(seed, 5, 20);
+    EXPECT_EQ(numbers, drawn(seed, 5, 20));
+    ASSERT_EQ(numbers.size(), 5u);
+    EXPECT_TRUE(std::ranges::is_sorted(numbers)) << "in the order of the file";
+    for (const std::uint64_t number : numbers) ++times[number];
+  }
+  ASSERT_EQ(times.size(), 20u);
+  // Each is drawn with probability 1/4: 1000 times, with a standard deviation of 27.
+  for (const auto& [number, count] : times) EXPECT_NEAR(count, 1000, 5 * 27.4) << number;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "actors/job/job_files.h"
 #include "actors/job/job_rules.h"
 #include "actors/job/print_job.h"
 #include "tests/actors/job/job_folder.h"
@@ -274,7 +275,21 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
   check({"eval.n=8"}, "with `eval.temperature: 0` all completions of a prompt are the same");
   check({"eval.greedy=true"}, "the only completion is greedy");
   check({"eval.n=256", "eval.temperature=1", "eval.greedy=true"}, "one evaluated prompt, 257");
+  check({"eval.temperature=1e-9"}, "0 or at least 1e-6 is allowed");
+  const std::string filter = "algorithm.filter_groups.";
+  check({filter + "lower_bound=0.9", filter + "upper_bound=0.1"}, "no group's mean lies between");
+  check({filter + "metric=acc", filter + "lower_bound=1"}, "no group's mean lies between");
+  check({filter + "metric=acc", filter + "upper_bound=0"}, "no group's mean lies between");
+  for (const std::string estimator : {"dr_grpo", "reinforce_plus_plus"})
+    check({"algorithm.scale_rewards=group", "algorithm.adv_estimator=" + estimator},
+          "`algorithm.scale_rewards` is group");
+  check({"algorithm.advantage_batch_normalize=true", "algorithm.adv_estimator=reinforce_plus_plus"},
+        "whitens over the batch by itself");
   check({"data.data_source_key=\"\""}, "is empty");
+  check({"data.extra_keys=[a, \"\"]"}, "holds an empty name");
+  check({"data.system_prompt=Be brief.", "data.system_prompt_file=train.jsonl"}, "are both given");
+  check({"data.mixture={a: 0, b: 0}"}, "are all 0");
+  check({"data.mixture={a: 1, b: 1e-5}"}, "gives `b` less than a ten-thousandth");
   check({"data.train_files=[]"}, "is empty");
   check({"name=\"a b\""}, "cannot name a job");
   check({"name=\"../a\""}, "cannot name a job");
@@ -301,6 +316,8 @@ TEST(LoadJob, SettlesAndWarns) {
   EXPECT_HAS(warnings({"algorithm.use_kl_loss=true"}), "only reports the divergence");
   EXPECT_EQ(warnings({"algorithm.use_kl_loss=true", "algorithm.kl_loss_coef=0.01"}), "");
   EXPECT_HAS(warnings({"rollout.min_tokens=2"}), "bans the end of a completion");
+  EXPECT_HAS(warnings({"algorithm.filter_groups.upper_bound=0.9"}), "enable is false");
+  EXPECT_HAS(warnings({"learner.keep_best_mode=min"}), "no effect without learner.keep_best");
   const auto lag = folder.parse(folder.minimal(), {"async.schedule=fixed_lag"});
   EXPECT_FALSE(lag->spec.async.partial_rollout);
 }
@@ -411,7 +428,9 @@ TEST(LoadJob, FindsMissingFilesBeforeAnythingStarts) {
   check("data.train_files=[nothing.jsonl]", "nothing.jsonl");
   check("data.val_files=[nothing.jsonl]", "nothing.jsonl");
   check("model.path=nothing", "nothing/config.json");
-  check("data.train_files=[../data]", "it is a folder");
+  folder.write("notes/read.me", "no data");
+  check("data.train_files=[../notes]", "the folder has no data files");
+  check("data.val_files=[../models/*.jsonl]", "no file matches");
   const Refused command = refused(
       folder.parse(folder.minimal(), {"reward.type=command", "reward.command=[./nothing.py]"}));
   EXPECT_HAS(command.message, "cannot run");
@@ -420,44 +439,29 @@ TEST(LoadJob, FindsMissingFilesBeforeAnythingStarts) {
   EXPECT_HAS(refused(load_job(folder.root(), {})).message, "folder");
 }
 
-TEST(LoadJob, ShowsTheListThatARewardCommandAsAStringWouldBe) {
+TEST(LoadJob, TheTextOfASystemPromptBecomesAPartOfTheJob) {
   const JobFolder folder;
-  const auto help = [&](const std::string& value) {
-    const Refused r = refused(
-        folder.parse(folder.minimal() + "reward: { type: command, command: " + value + " }\n"));
-    EXPECT_HAS(r.message, "`reward.command` expects a list of strings");
-    return r.help;
-  };
-  EXPECT_EQ(help("python3 reward.py"), "reward.command: [python3, reward.py]");
-  EXPECT_EQ(help("\"sh -c 'a b'  x\""), "reward.command: [sh, \"-c\", \"a b\", x]");
-}
-
-TEST(LoadJob, TakesVariablesAndLimitsOfARewardProgram) {
-  const JobFolder folder;
-  const std::string command = folder.minimal() + "reward: { type: command, command: [cat], ";
-  const auto job = folder.parse(command +
-                                "env: { A: \"1\", B_2: x y }, limits: { open_files: null, "
-                                "memory_megabytes: 64 } }\n");
+  folder.write("data/system.txt", "Think first.\n\nThen answer: \"é\".\r\n");
+  const std::string set = "data.system_prompt_file=system.txt";
+  const auto job = folder.parse(folder.minimal(), {set});
   ASSERT_TRUE(job) << render(job.error());
-  EXPECT_EQ(job->spec.reward.env, (std::map<std::string, std::string>{{"A", "1"}, {"B_2", "x y"}}));
-  EXPECT_EQ(job->spec.reward.limits.open_files, std::nullopt);
-  EXPECT_EQ(job->spec.reward.limits.memory_megabytes, 64);
+  EXPECT_EQ(job->spec.data.system_prompt, "Think first.\n\nThen answer: \"é\".");
+  EXPECT_EQ(job->spec.data.system_prompt_file, std::nullopt);
+  folder.write("data/system.txt", "Another one.");
   const auto again = folder.parse(print_job(job->spec));
   ASSERT_TRUE(again) << render(again.error());
-  EXPECT_EQ(again->spec.reward.env, job->spec.reward.env) << "PJ-1";
-  EXPECT_HAS(refused(folder.parse(command + "env: { 2A: x } }\n")).message, "cannot name");
-  EXPECT_HAS(refused(folder.parse(command + "env: { A: 1 } }\n")).help, "quotes");
-  EXPECT_HAS(refused(folder.parse(folder.minimal(), {"reward.env={A: x}"})).message, "no program");
-}
-
-TEST(LoadJob, MakesTheFilesOfARewardCommandAbsolute) {
-  const JobFolder folder;
-  folder.write("score.py", "");
-  const auto job =
-      folder.parse(folder.minimal() + "reward: { type: command, command: [sh, score.py, x.py] }\n");
-  ASSERT_TRUE(job) << render(job.error());
-  EXPECT_EQ(*job->spec.reward.command,
-            (std::vector<std::string>{"sh", (folder.root() / "score.py").string(), "x.py"}));
+  EXPECT_EQ(again->spec.data.system_prompt, job->spec.data.system_prompt);
+  const auto check = [&](const std::string& text, const std::string& message) {
+    folder.write("data/system.txt", text);
+    const Refused r = refused(folder.parse(folder.minimal(), {set}));
+    EXPECT_HAS(r.message, message);
+    EXPECT_EQ(r.where, "--set " + set);
+  };
+  check("\n", "is empty");
+  check("\xff", "is not UTF-8 text");
+  check(std::string(kSystemPromptBytesMax + 1, 'x'), "system.txt");
+  EXPECT_HAS(refused(folder.parse(folder.minimal(), {"data.system_prompt_file=nothing"})).message,
+             "cannot read");
 }
 
 TEST(LoadJob, TheKeyOfTheBestCheckpointIsOneOfItsEvaluations) {
@@ -469,15 +473,49 @@ TEST(LoadJob, TheKeyOfTheBestCheckpointIsOneOfItsEvaluations) {
     return job ? std::string() : job.error().message;
   };
   const std::string evaluates = "data.val_files=[val.jsonl]";
-  for (const char* key : {"val/reward/mean", "val/gsm8k/reward/mean", "val/reward/pass@4",
-                          "val/reward/pass@6", "val/math/reward/maj@2"})
+  for (const char* key :
+       {"val/reward/mean", "val/gsm8k/reward/mean", "val/reward/pass@4", "val/reward/pass@6",
+        "val/math/reward/maj@2", "val/reward/extra/length/mean", "val/math/reward/extra/a.b/mean"})
     EXPECT_EQ(refused(key, evaluates), "") << key;
   for (const char* key : {"reward/mean", "val/reward/greedy", "val/reward/pass@3",
-                          "val/reward/maj@1", "val/a/b/reward/mean", "critic/rewards/mean"})
+                          "val/reward/maj@1", "val/a/b/reward/mean", "critic/rewards/mean",
+                          "val/reward/extra/mean", "val/reward/extra/length"})
     EXPECT_NE(refused(key, evaluates).find(std::string("have no `") + key), std::string::npos)
         << key;
   EXPECT_NE(refused("val/reward/mean", "data.val_files=[]").find("no evaluations"),
             std::string::npos);
+}
+
+TEST(LoadJob, AWarmUpIsStepsOrAShareOfThem) {
+  const JobFolder folder;
+  const std::string ratio = "learner.optimizer.lr_warmup_steps_ratio=0.03";
+  const auto alone = folder.parse(folder.minimal(), {ratio});
+  ASSERT_TRUE(alone) << render(alone.error());
+  EXPECT_TRUE(alone->warnings.empty());
+  EXPECT_EQ(alone->spec.learner.optimizer.lr_warmup_steps_ratio, 0.03);
+  EXPECT_EQ(alone->spec.learner.optimizer.lr_warmup_steps, 0);
+  const auto both = folder.parse(folder.minimal(), {ratio, "learner.optimizer.lr_warmup_steps=9"});
+  ASSERT_EQ(both->warnings.size(), 1u);
+  EXPECT_HAS(both->warnings[0], "lr_warmup_steps_ratio decides");
+  EXPECT_TRUE(folder.parse(print_job(both->spec))->warnings.empty()) << "settled values stay";
+}
+
+TEST(LoadJob, ScaleRewardsIsTheSameSettingAsVerlsUnderGrpo) {
+  const JobFolder folder;
+  const auto job = [&](std::vector<std::string> sets) {
+    auto read = folder.parse(folder.minimal(), std::move(sets));
+    EXPECT_TRUE(read) << render(read.error());
+    return *read;
+  };
+  const std::string norm = "algorithm.norm_adv_by_std_in_grpo=";
+  EXPECT_FALSE(job({"algorithm.scale_rewards=none"}).spec.algorithm.norm_adv_by_std_in_grpo);
+  EXPECT_TRUE(job({"algorithm.scale_rewards=none"}).warnings.empty());
+  const LoadedJob both = job({"algorithm.scale_rewards=batch", norm + "false"});
+  EXPECT_EQ(both.warnings, std::vector<std::string>{
+                               "algorithm.norm_adv_by_std_in_grpo is true: scale_rewards decides"});
+  EXPECT_TRUE(job({"algorithm.scale_rewards=batch", norm + "true"}).warnings.empty());
+  job({"algorithm.scale_rewards=group", "algorithm.adv_estimator=rloo"});
+  job({"algorithm.scale_rewards=none", "algorithm.adv_estimator=dr_grpo"});
 }
 
 }  // namespace

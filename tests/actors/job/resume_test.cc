@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "actors/job/print_job.h"
 #include "tests/actors/job/job_folder.h"
 
@@ -91,6 +93,23 @@ TEST_F(Resume, AResumeNamesTheKeysThatHaveAnotherValue) {
   ASSERT_EQ(shifted.size(), 2u);
   EXPECT_NE(shifted[1].find("`data.shuffle`, `data.filter_overlong_prompts`"), std::string::npos)
       << shifted[1];
+  // The filter of long prompts counts the tokens of what other keys make of a record.
+  const auto shifts = [&](const std::function<void(DataSpec&)>& change, bool filter) {
+    JobSpec first = before;
+    first.data.filter_overlong_prompts = filter;
+    JobSpec second = first;
+    change(second.data);
+    return changes_of_resume(first, second).size() == 2;
+  };
+  for (const bool filter : {false, true}) {
+    EXPECT_TRUE(shifts([](DataSpec& data) { data.max_samples = 7; }, filter));
+    EXPECT_TRUE(shifts([](DataSpec& data) { data.mixture = {{"a", 1}}; }, filter));
+    EXPECT_EQ(shifts([](DataSpec& data) { data.prompt_is = PromptIs::kChat; }, filter), filter);
+    EXPECT_EQ(shifts([](DataSpec& data) { data.system_prompt = "x"; }, filter), filter);
+    EXPECT_EQ(shifts([](DataSpec& data) { data.max_prompt_length = 7; }, filter), filter);
+    EXPECT_FALSE(shifts([](DataSpec& data) { data.data_source_key = "x"; }, filter));
+    EXPECT_FALSE(shifts([](DataSpec& data) { data.truncation = Truncation::kLeft; }, filter));
+  }
   now = before;
   now.warm_start.reset();
   const auto without = changes_of_resume(before, now);

@@ -294,5 +294,97 @@ TEST(Advantage, KlIsTakenFromTheReward) {
               {(wanted[0] + wanted[1]) / 2, wanted[2], wanted[3], (wanted[4] + wanted[5]) / 2});
 }
 
+// Means and deviations in the plainest words, as an oracle of the forms below.
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return sum / static_cast<double>(values.size());
+}
+double deviation(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double v : values) squares += (v - mean(values)) * (v - mean(values));
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+const std::vector<std::vector<Sample>> kThreeGroups = {
+    {{1, 2}, {0, 3}, {0, 1}}, {{1, 4}, {1, 4}, {1, 4}}, {{3, 5}, {1, 1}, {-1, 2}}};
+const std::vector<std::vector<double>> kTheirRewards = {{1, 0, 0}, {1, 1, 1}, {3, 1, -1}};
+
+// TRL's GRPOTrainer: rewards - mean_grouped_rewards, by (std_rewards + 1e-4), where std_rewards is
+// the group's or that of all rewards.
+TEST(Advantage, RewardsAreScaledByTheGroupTheBatchOrNothingAsInTrl) {
+  const TrainBatch batch = batch_of(kThreeGroups);
+  std::vector<double> all, none, by_group, by_batch, rloo_group;
+  for (const auto& rewards : kTheirRewards) all.insert(all.end(), rewards.begin(), rewards.end());
+  for (const auto& rewards : kTheirRewards)
+    for (const double r : rewards) {
+      none.push_back(r - mean(rewards));
+      by_group.push_back(none.back() / (deviation(rewards) + 1e-4));
+      by_batch.push_back(none.back() / (deviation(all) + 1e-4));
+      rloo_group.push_back(1.5 * by_group.back());
+    }
+  const auto advantages = [&](const AlgorithmConfig& config) {
+    return compute_advantages(config, batch).advantage;
+  };
+  using enum ScaleRewards;
+  expect_near(advantages({.scale_rewards = kNone}), none);
+  expect_near(advantages({.scale_rewards = kGroup}), by_group);
+  expect_near(advantages({.scale_rewards = kBatch}), by_batch);
+  EXPECT_EQ(advantages({.scale_rewards = kGroup}), advantages({})) << "the default, to the bit";
+  EXPECT_EQ(advantages({.norm_adv_by_std_in_grpo = false, .scale_rewards = kBatch}),
+            advantages({.scale_rewards = kBatch}));
+  AlgorithmConfig rloo{.adv_estimator = AdvantageEstimator::kRloo, .scale_rewards = kGroup};
+  expect_near(advantages(rloo), rloo_group);
+  const BatchAdvantages a = compute_advantages({.scale_rewards = kBatch}, batch);
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, false, true})) << "AD-1";
+}
+
+// verl's compute_reinforce_plus_plus_baseline_outcome_advantage: rewards less their group's mean,
+// on every token, whitened by masked_whiten.
+TEST(Advantage, NormalizedOverTheBatchItIsReinforcePlusPlusBaseline_AD1) {
+  TrainBatch batch = batch_of(kThreeGroups);
+  batch.groups[2].trajectories[0].truncated = true;
+  const AlgorithmConfig config{.norm_adv_by_std_in_grpo = false,
+                               .advantage_batch_normalize = true,
+                               .mask_truncated_completions = true};
+  std::vector<double> tokens, raw;
+  for (std::size_t g = 0; g < 3; ++g)
+    for (std::size_t i = 0; i < 3; ++i) {
+      raw.push_back(kTheirRewards[g][i] - mean(kTheirRewards[g]));
+      if (!batch.groups[g].trajectories[i].truncated)
+        tokens.insert(tokens.end(), batch.groups[g].trajectories[i].tokens.size(), raw.back());
+    }
+  std::vector<double> wanted;
+  const double variance = deviation(tokens) * deviation(tokens);
+  for (const double r : raw) wanted.push_back((r - mean(tokens)) / std::sqrt(variance + 1e-8));
+  const BatchAdvantages a = compute_advantages(config, batch);
+  expect_near(a.advantage, wanted);
+  EXPECT_EQ(a.learns, (std::vector<bool>{true, true, true})) << "the batch's mean is not 0";
+  EXPECT_EQ(a.zero_variance, 1u);
+}
+
+TEST(Advantage, IsCutToTheClipLastOfAll) {
+  const TrainBatch batch = batch_of(kThreeGroups);
+  AlgorithmConfig config{.norm_adv_by_std_in_grpo = false, .advantage_clip = 0.5};
+  expect_near(compute_advantages(config, batch).advantage,
+              {0.5, -1.0 / 3, -1.0 / 3, 0, 0, 0, 0.5, 0, -0.5});
+  config = {.adv_estimator = AdvantageEstimator::kReinforcePlusPlus, .advantage_clip = 0.1};
+  const std::vector<float> penalties(26, 0.01f);
+  for (const float advantage : compute_advantages(config, batch, penalties).of_token)
+    EXPECT_LE(std::abs(advantage), 0.1f);
+}
+
+// verl: int(lr_warmup_steps_ratio * total_training_steps).
+TEST(LearningRate, WarmUpMayBeAShareOfAllSteps) {
+  OptimizerConfig share{.lr = 1, .lr_warmup_steps = 0, .lr_warmup_steps_ratio = 0.1};
+  const OptimizerConfig steps{.lr = 1, .lr_warmup_steps = 7};
+  for (std::int64_t step = 0; step < 79; ++step)
+    EXPECT_EQ(learning_rate(share, step, 79), learning_rate(steps, step, 79)) << step;
+  EXPECT_EQ(warmup_steps(share, 9), 0);
+  EXPECT_EQ(learning_rate(share, 0, 9), 1);
+  share.lr_warmup_steps_ratio = 1;
+  EXPECT_EQ(learning_rate(share, 4, 5), 1);
+}
+
 }  // namespace
 }  // namespace tandem::learner

@@ -164,7 +164,7 @@ TEST_F(LearnerOnAGpu, TrainsAsOnACpu) {
     ASSERT_GT(b.grad_norm, 0);
     EXPECT_NEAR(a.grad_norm, b.grad_norm, kGradientTolerance * b.grad_norm);
     EXPECT_NEAR(a.loss, b.loss, kLogprobTolerance);
-    EXPECT_NEAR(a.entropy, b.entropy, kLogprobTolerance);
+    EXPECT_NEAR(*a.entropy, *b.entropy, kLogprobTolerance);
     EXPECT_NEAR(a.logprob_diff_mean, b.logprob_diff_mean, kLogprobTolerance);
     EXPECT_EQ(a.advantages, b.advantages);
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "actors/learner/rejection.h"
 #include "actors/model/parameters.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/learner/learner_builder.h"
@@ -292,6 +293,58 @@ TEST(LossPass, Bf16IsF32ToWithinItsRoundings) {
     const testing::Pass again = pass(device::DType::kBF16, true);
     EXPECT_EQ(again.logprobs, bf16.logprobs);
     EXPECT_EQ(again.gradients, bf16.gradients);
+  }
+}
+
+// Two sequences; ratios by token 2, 1/2 | 4, and one token that does not count.
+TEST(Rejection, IsByTheTokensOrTheSequencesRatio) {
+  const float l = std::log(2.0f);
+  const std::vector<float> policy{-1, -1, -1, -1}, behaviour{-1 - l, -1 + l, -1 - 2 * l, 9};
+  const std::vector<float> weight{1, 1, 1, 0};
+  const std::vector<std::int32_t> begin{0, 2, 4};
+  const auto rejected = [&](RejectionLevel level, double upper, std::optional<double> lower = {}) {
+    const AlgorithmConfig config{
+        .rollout_rs = level, .rollout_rs_threshold = upper, .rollout_rs_threshold_lower = lower};
+    std::vector<float> importance{0.5f, 1, 2, 1};
+    const std::size_t count = reject(config, {policy, behaviour, weight, begin}, importance);
+    EXPECT_EQ(importance[3], 1) << "it does not count";
+    std::size_t zeros = 0;
+    for (const float i : importance) zeros += i == 0 ? 1 : 0;
+    EXPECT_EQ(zeros, count);
+    return std::vector<bool>{importance[0] == 0, importance[1] == 0, importance[2] == 0};
+  };
+  using enum RejectionLevel;
+  using Mask = std::vector<bool>;
+  EXPECT_EQ(rejected(kToken, 2.1), (Mask{false, false, true}));
+  EXPECT_EQ(rejected(kToken, 2.1, 0.6), (Mask{false, true, true})) << "a lower bound of its own";
+  EXPECT_EQ(rejected(kToken, 1.5), (Mask{true, true, true})) << "the lower bound is 1 / 1.5";
+  EXPECT_EQ(rejected(kSequence, 1.01), (Mask{false, false, true})) << "2 * 1/2 = 1";
+  EXPECT_EQ(rejected(kSequence, 4.1), (Mask{false, false, false}));
+  EXPECT_EQ(rejected(kGeometric, 3.9), (Mask{false, false, true})) << "the mean of one is 4";
+}
+
+// The gradient of a loss of which every token is rejected is 0, of half of them about half; with
+// bypass_mode the ratio is that of the current policy.
+TEST(LossPass, RejectedTokensHaveNoPolicyGradient) {
+  for (const bool bypass : {false, true}) {
+    const auto pass = [&](double shift, AlgorithmConfig config) {
+      config.bypass_mode = bypass;
+      config.clip_ratio_high = 9;
+      config.clip_ratio_c.reset();
+      config.rollout_rs = RejectionLevel::kToken;
+      Rig rig(config_with(config), 0, shift);
+      rig.loss();
+      const ObjectiveSums& sums = rig.objective().sums();
+      EXPECT_GT(sums.tokens, 0) << "rejected tokens stay in the denominators";
+      return std::pair(norm(rig.gradients.f32()), sums.rejected / sums.tokens);
+    };
+    const auto [all, none_rejected] = pass(-0.5, {});
+    EXPECT_GT(all, 0);
+    EXPECT_EQ(none_rejected, 0);
+    const auto [nothing, all_rejected] = pass(-1, {});
+    EXPECT_EQ(nothing, 0);
+    EXPECT_EQ(all_rejected, 1);
+    EXPECT_GT(pass(-1, {.entropy_coeff = 0.1}).first, 0) << "entropy keeps its term";
   }
 }
 

@@ -133,7 +133,7 @@ TEST(NativeTrainer, MetricsCoverEveryResponseToken_NT1) {
     ASSERT_TRUE(alone);
     const messages::StepReport& report = alone->report;
     EXPECT_GT(report.entropy, 0);
-    entropy += report.entropy * static_cast<double>(report.tokens_trained);
+    entropy += *report.entropy * static_cast<double>(report.tokens_trained);
     difference += report.logprob_diff_mean * static_cast<double>(report.tokens_trained);
     tokens += report.tokens_trained;
     fresh += report.tokens_at_staleness_0;
@@ -144,7 +144,7 @@ TEST(NativeTrainer, MetricsCoverEveryResponseToken_NT1) {
       ASSERT_TRUE(together);
       EXPECT_EQ(together->report.tokens_trained, tokens);
       EXPECT_EQ(together->report.tokens_at_staleness_0, fresh);
-      EXPECT_NEAR(together->report.entropy, entropy / static_cast<double>(tokens), 1e-6);
+      EXPECT_NEAR(*together->report.entropy, entropy / static_cast<double>(tokens), 1e-6);
       EXPECT_NEAR(together->report.logprob_diff_mean, difference / static_cast<double>(tokens),
                   1e-6);
     });
@@ -516,6 +516,39 @@ TEST(WarmStart, EveryEpochHasEveryRecordOnceInAnotherOrder) {
   std::sort(sorted_second.begin(), sorted_second.end());
   EXPECT_EQ(sorted_first, sorted_second);
   EXPECT_EQ(data.batch(0, size), first);
+}
+
+// An entropy of 0 would look like a policy that has collapsed.
+TEST(NativeTrainer, MeansAreOfTheTokensThatCountAndAbsentWhereNoneDoes_AD3) {
+  const auto folder = scratch_folder("masked");
+  TrainerConfig config = trainer_config(folder);
+  config.algorithm.mask_truncated_completions = config.algorithm.use_kl_loss = true;
+  config.algorithm.bypass_mode = false;
+  config.algorithm.rollout_is = kernels::ImportanceLevel::kToken;
+  config.algorithm.rollout_rs = RejectionLevel::kSequence;
+  TrainBatch batch = random_batch(1, StepId{0});
+  const auto figures = [&] {
+    const auto trained = make_trainer(folder, config)->train(batch);
+    EXPECT_TRUE(trained) << trained.error().message;
+    const messages::StepReport& r = trained->report;
+    return std::vector{r.entropy,
+                       r.ppo_kl,
+                       r.pg_clipfrac,
+                       r.pg_clipfrac_low,
+                       r.pg_clipfrac_high,
+                       r.ratio_max,
+                       r.kl_loss,
+                       r.pg_clipfrac_lower,
+                       r.rollout_is_mean,
+                       r.rollout_is_eff_sample_size,
+                       r.rollout_rs_masked_fraction};
+  };
+  for (const auto& figure : figures()) EXPECT_TRUE(figure.has_value());
+  batch.groups[1].trajectories[0].truncated = true;
+  for (const auto& figure : figures()) EXPECT_TRUE(figure.has_value());
+  for (BatchGroup& group : batch.groups)
+    for (TrainTrajectory& trajectory : group.trajectories) trajectory.truncated = true;
+  for (const auto& figure : figures()) EXPECT_FALSE(figure.has_value());
 }
 
 }  // namespace

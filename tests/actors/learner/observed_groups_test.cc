@@ -36,6 +36,15 @@ TrainerConfig config_of(const std::filesystem::path& folder, double fraction) {
   return config;
 }
 
+// Every token counts in the loss.
+BatchAdvantages advantages_of(const TrainBatch& batch, const std::vector<bool>& learns) {
+  BatchAdvantages advantages;
+  for (const BatchGroup& group : batch.groups)
+    advantages.token_weight.insert(advantages.token_weight.end(), group.trajectories.size(), 1.0f);
+  advantages.learns = learns;
+  return advantages;
+}
+
 std::int64_t chosen_of(const ObservedGroups& observed) {
   return std::ranges::count(observed.chosen, true);
 }
@@ -48,14 +57,16 @@ TEST(ObservedGroups, AreAShareOfThoseThatDoNotLearn_OG1) {
     for (std::size_t g = 0; g < batch.groups.size(); ++g) learns.push_back(rng.below(4) == 0);
     const std::int64_t idle = std::ranges::count(learns, false);
     for (const double fraction : {0.01, 0.1, 0.5, 1.0}) {
-      const ObservedGroups one = choose_observed(batch, learns, fraction, seed);
+      const ObservedGroups one =
+          choose_observed(batch, advantages_of(batch, learns), fraction, seed);
       EXPECT_EQ(chosen_of(one),
                 static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(idle))));
-      EXPECT_EQ(one.chosen, choose_observed(batch, learns, fraction, seed).chosen);
+      EXPECT_EQ(one.chosen,
+                choose_observed(batch, advantages_of(batch, learns), fraction, seed).chosen);
       for (std::size_t g = 0; g < learns.size(); ++g) EXPECT_FALSE(learns[g] && one.chosen[g]);
       EXPECT_GE(one.tokens_per_token, 1);
     }
-    const ObservedGroups all = choose_observed(batch, learns, 1, seed);
+    const ObservedGroups all = choose_observed(batch, advantages_of(batch, learns), 1, seed);
     EXPECT_EQ(all.tokens_per_token, 1);
     EXPECT_EQ(all.fraction, 1);
   });
@@ -65,7 +76,8 @@ TEST(ObservedGroups, ChangeFromStepToStep) {
   std::vector<bool> seen(12, false);
   const std::vector<bool> learns(12, false);
   for (std::int64_t step = 0; step < 60; ++step) {
-    const auto chosen = choose_observed(easy_batch(1, StepId{step}), learns, 0.1, 5).chosen;
+    const TrainBatch batch = easy_batch(1, StepId{step});
+    const auto chosen = choose_observed(batch, advantages_of(batch, learns), 0.1, 5).chosen;
     for (std::size_t g = 0; g < seen.size(); ++g) seen[g] = seen[g] || chosen[g];
   }
   EXPECT_EQ(std::ranges::count(seen, true), 12);
@@ -128,12 +140,40 @@ TEST(ObservedGroups, MeansAreEstimatesForAllTokens) {
     EXPECT_LT(trained->report.tokens_at_staleness_0, trained->report.tokens_trained);
     EXPECT_EQ(trained->report.tokens_trained, all.tokens_trained);
     EXPECT_EQ(trained->report.loss, all.loss) << "it is of the groups that learn";
-    entropy += trained->report.entropy / kSteps;
+    entropy += *trained->report.entropy / kSteps;
     difference += trained->report.logprob_diff_mean / kSteps;
   }
   // One group of nine is observed at a time, and their means are some per cent apart.
-  EXPECT_NEAR(entropy, all.entropy, 0.005 * all.entropy);
+  EXPECT_NEAR(entropy, *all.entropy, 0.005 * *all.entropy);
   EXPECT_NEAR(difference, all.logprob_diff_mean, 0.02 * all.logprob_diff_mean);
+}
+
+// Of five groups that do not learn one is masked whole and one in part: the others stand for what
+// counts alone.
+TEST(ObservedGroups, StandForTheTokensThatCountInTheLoss_AD3) {
+  const TrainBatch batch = easy_batch(1, StepId{3});
+  BatchAdvantages advantages = advantages_of(batch, std::vector<bool>(batch.groups.size(), true));
+  const std::size_t n = batch.groups[0].trajectories.size();
+  double idle = 0;
+  for (std::size_t g = 0; g < 5; ++g) {
+    advantages.learns[g] = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool masked = g == 0 || (g == 1 && i == 0);
+      if (masked) advantages.token_weight[g * n + i] = 0;
+      idle += masked ? 0 : static_cast<double>(batch.groups[g].trajectories[i].tokens.size());
+    }
+  }
+  for (const double fraction : {0.01, 0.5, 1.0}) {
+    const ObservedGroups observed = choose_observed(batch, advantages, fraction, 5);
+    EXPECT_FALSE(observed.chosen[0]);
+    EXPECT_EQ(chosen_of(observed), std::ceil(4 * fraction));
+    double chosen = 0;
+    for (std::size_t g = 1; g < 5; ++g)
+      for (std::size_t i = 0; observed.chosen[g] && i < n; ++i)
+        if (advantages.token_weight[g * n + i] != 0)
+          chosen += static_cast<double>(batch.groups[g].trajectories[i].tokens.size());
+    EXPECT_DOUBLE_EQ(observed.tokens_per_token * chosen, idle);
+  }
 }
 
 }  // namespace

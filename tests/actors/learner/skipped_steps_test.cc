@@ -336,8 +336,8 @@ TEST(SkippedSteps, ALogProbabilityThatIsNoNumberIsReportedAsSuch) {
         const auto next = trainer.train(sound_batch(1, trainer));
         ASSERT_TRUE(next) << next.error().message;
         for (const double figure :
-             {next->report.logprob_diff_max_at_staleness_0, next->report.loss, next->report.entropy,
-              next->report.ppo_kl, next->report.logprob_diff_mean})
+             {next->report.logprob_diff_max_at_staleness_0, next->report.loss,
+              *next->report.entropy, *next->report.ppo_kl, next->report.logprob_diff_mean})
           EXPECT_TRUE(std::isfinite(figure));
       }));
     }

@@ -194,7 +194,7 @@ TEST(Updates, RanksAgreeAndDifferFromOneByRoundingAlone) {
           for (const messages::StepReport& one : wanted) {
             const messages::StepReport report = train_step(trainer);
             EXPECT_NEAR(report.loss, one.loss, 1e-3);
-            EXPECT_NEAR(report.ratio_max, one.ratio_max, 1e-3);
+            EXPECT_NEAR(*report.ratio_max, *one.ratio_max, 1e-3);
             EXPECT_NEAR(*report.kl_loss, *one.kl_loss, 1e-4);
             EXPECT_NEAR(*report.reward_kl_penalty, *one.reward_kl_penalty, 1e-5);
             EXPECT_NEAR(*report.rollout_is_mean, *one.rollout_is_mean, 1e-4);

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "actors/main/roles/job_prompts.h"
 #include "actors/main/roles/role_config.h"
 #include "tests/actors/job/job_folder.h"
 
@@ -68,6 +71,129 @@ TEST_F(JobInputs, PromptsThatAreTooLongAreToldOnceAndLeftOut) {
   job::LoadedJob all = job({});
   ASSERT_TRUE(check_inputs(all));
   EXPECT_EQ(exchange_config(all.spec, {"job", "run"}, false)->train.size(), 10u);
+}
+
+// Prompts "0+0=", "1+0=", … of two data sets, two of `gsm8k` for one of `math`.
+class MixedInputs : public JobInputs {
+ protected:
+  MixedInputs() {
+    std::string lines;
+    for (int i = 0; i < 30; ++i)
+      lines += R"({"prompt": ")" + std::to_string(i) + R"(+0=", "answer": "0", "level": 1, )" +
+               R"("data_source": ")" + (i % 3 == 0 ? "math" : "gsm8k") + "\"}\n";
+    folder_.write("data/train.jsonl", lines);
+  }
+  Error refused(const std::vector<std::string>& sets) const {
+    job::LoadedJob loaded = job(sets);
+    const auto checked = check_inputs(loaded);
+    EXPECT_FALSE(checked) << sets.front();
+    return checked ? Error{} : checked.error();
+  }
+  // The first prompts of training, as the exchange asks for them.
+  std::vector<std::string> prompts(const std::vector<std::string>& sets, int count) const {
+    const auto config = exchange_config(job(sets).spec, {"job", "run"}, false);
+    EXPECT_TRUE(config) << render(config.error());
+    std::vector<std::string> visited;
+    for (int i = 0; config && i < count; ++i)
+      visited.push_back(config->train[config->prompt_at(i)].prompt);
+    return visited;
+  }
+};
+
+TEST_F(MixedInputs, WithoutWeightsTheOrderIsThatOfTheEpochs) {
+  const auto visited = prompts({"seed=5"}, 60);
+  const std::uint64_t seed = derive_seed(5, "data");
+  for (std::uint32_t i = 0; i < 60; ++i)
+    EXPECT_EQ(visited[i], std::to_string(job::epoch_order(seed, i / 30, 30, true)[i % 30]) + "+0=");
+}
+
+TEST_F(MixedInputs, BatchesHaveTheSharesOfTheWeights) {
+  const std::string weights = "data.mixture={math: 3, gsm8k: 1}";
+  const auto visited = prompts({weights}, 400);
+  EXPECT_EQ(visited, prompts({weights}, 400));
+  for (std::size_t batch = 0; batch < 400; batch += 20) {
+    int math = 0;
+    for (std::size_t i = batch; i < batch + 20; ++i) math += std::stoi(visited[i]) % 3 == 0;
+    EXPECT_EQ(math, 15) << "in the batch from " << batch;
+  }
+  const auto math_alone = prompts({"data.mixture={math: 1, gsm8k: 0}"}, 30);
+  EXPECT_EQ(std::set(math_alone.begin(), math_alone.end()).size(), 10u);
+  // A data set without a name in its lines has that of its file.
+  folder_.write("data/code.v2.jsonl", R"({"prompt": "7+7=", "answer": "14"})");
+  const auto with_file = prompts({"data.train_files=[code.v2.jsonl, train.jsonl]",
+                                  "data.mixture={math: 0, gsm8k: 1, code: 1}"},
+                                 40);
+  EXPECT_EQ(std::ranges::count(with_file, "7+7="), 20);
+}
+
+TEST_F(MixedInputs, WeightsFitTheDataSets) {
+  const Error without = refused({"data.mixture={math: 1}"});
+  EXPECT_NE(without.message.find("the data set `gsm8k` has no weight"), std::string::npos);
+  EXPECT_TRUE(without.where.ends_with("train.jsonl:2")) << without.where;
+  const std::string too_many = "data.mixture={math: 1, gsm8k: 1, code: 1}";
+  EXPECT_NE(refused({too_many}).message.find("has a weight for `code`"), std::string::npos);
+  EXPECT_EQ(refused({too_many}).where, "--set " + too_many);
+  EXPECT_NE(refused({"data.mixture={math: 1}", "data.data_source_key=none"})
+                .message.find("the data set `train` has no weight in `data.mixture`; the line has "
+                              "no data source"),
+            std::string::npos);
+  EXPECT_NE(
+      refused({"data.extra_keys=[level, difficulty]"}).message.find("no record has `difficulty`"),
+      std::string::npos);
+}
+
+TEST_F(MixedInputs, SomeSamplesAreDrawnBeforeAllElse) {
+  const auto drawn = prompts({"data.max_samples=7"}, 14);
+  EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 7u);
+  EXPECT_EQ(drawn, prompts({"data.max_samples=7"}, 14));
+  EXPECT_NE(drawn, prompts({"data.max_samples=7", "seed=99"}, 14));
+  EXPECT_EQ(prompts({"data.max_samples=3", "data.shuffle=false"}, 4),
+            (std::vector<std::string>{"0+0=", "1+0=", "2+0=", "0+0="}));
+  const auto held_out = validation_prompts(
+      job({"data.val_files=[train.jsonl]", "data.max_val_samples=4", "data.shuffle=false"}).spec);
+  ASSERT_TRUE(held_out) << render(held_out.error());
+  ASSERT_EQ(held_out->size(), 4u);
+  EXPECT_EQ(held_out->back().prompt, "3+0=");
+  EXPECT_EQ(
+      validation_prompts(job({"data.val_files=[train.jsonl]", "data.max_val_samples=40"}).spec)
+          ->size(),
+      30u);
+}
+
+TEST_F(MixedInputs, AnEpochCountsWhatTrainingVisits) {
+  const auto steps = [&](std::vector<std::string> sets) {
+    sets.push_back("data.total_epochs=3");
+    job::LoadedJob loaded = job(sets);
+    const auto checked = check_inputs(loaded);
+    EXPECT_TRUE(checked) << render(checked.error());
+    return loaded.spec.learner.total_training_steps;
+  };
+  EXPECT_EQ(steps({}), 30);
+  EXPECT_EQ(steps({"data.max_samples=10"}), 10);
+  EXPECT_EQ(steps({"data.mixture={math: 5, gsm8k: 1}"}), 30);
+  EXPECT_EQ(steps({"data.mixture={math: 5, gsm8k: 0}"}), 10);
+  // "10+0=" and so on have one token more than "9+0=".
+  EXPECT_EQ(steps({"data.max_prompt_length=4", "data.filter_overlong_prompts=true"}), 10);
+  EXPECT_EQ(steps({"data.max_prompt_length=4", "data.filter_overlong_prompts=true",
+                   "data.mixture={math: 1, gsm8k: 0}"}),
+            4);
+}
+
+TEST_F(MixedInputs, ALongPromptMayRefuseTheJobOrBeCut) {
+  const Error refusal = refused({"data.max_prompt_length=4", "data.truncation=error"});
+  EXPECT_EQ(refusal.message,
+            "the prompt has 5 tokens, more than `data.max_prompt_length: 4` (`data.truncation: "
+            "error`)");
+  EXPECT_TRUE(refusal.where.ends_with("train.jsonl:11")) << refusal.where;
+  EXPECT_NE(refused({"data.max_prompt_length=1"}).message.find("no prompt of `data.train_files`"),
+            std::string::npos);
+  job::LoadedJob cut = job({"data.max_prompt_length=1", "data.truncation=left"});
+  const auto checked = check_inputs(cut);
+  EXPECT_TRUE(checked) << render(checked.error());
+  EXPECT_EQ(engine_config(cut.spec, 1 << 30).truncation, rollout::Truncation::kLeft);
+  job::LoadedJob filtered = job(
+      {"data.max_prompt_length=4", "data.truncation=error", "data.filter_overlong_prompts=true"});
+  EXPECT_TRUE(check_inputs(filtered)) << "no long prompt is left";
 }
 
 }  // namespace

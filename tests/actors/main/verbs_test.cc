@@ -211,11 +211,14 @@ run --memory: -
 submit JOB.yaml: files
 submit --resume: runs
 submit --set: sets
+submit --sweep: -
 wait JOB: live
 wait --for: choices
 wait --timeout: -
 get KIND: choices
 get --sort-by: -
+get --group: -
+get --tag: -
 get --job: records
 describe KIND/NAME: objects
 describe --job: records
@@ -229,6 +232,9 @@ events --job: records
 samples JOB: records
 samples --step: -
 samples --limit: -
+metrics JOB: records
+metrics --keys: -
+metrics --steps: -
 top --job: live
 scale JOB: live
 scale ROLE=N: choices
@@ -260,6 +266,10 @@ generate --seed: -
 eval MODEL_DIR: models
 eval JOB.yaml: files
 eval --set: sets
+score JOB.yaml: files
+score FILE: -
+score --type: choices
+score --set: sets
 tokenize MODEL_DIR: models
 tokenize TEXT: -
 tokenize --jsonl: -

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <tuple>
+
 #include "actors/model/checkpoint.h"
 #include "actors/model/parameters.h"
 #include "runtime/base/json.h"
@@ -149,6 +152,63 @@ TEST(ModelDirectory, NamesQuantisedTensorsAndPassesOverOldFrequencies) {
   EXPECT_TRUE(old.has_value()) << render(old.error());
   write(frequencies, "I8", 8);
   expect_refused(folder, "dtype I8", "more.safetensors", "quantised");
+}
+
+// The tokenizer of these directories has <eos>, id 16, and <pad>, id 17; config.json ends at 1.
+ModelInfo info_with(const std::map<std::string, std::string>& files) {
+  const fs::path folder = testing::scratch_folder("contradicting");
+  testing::write_model_folder(folder, testing::tiny_config());
+  for (const auto& [name, text] : files) testing::write_text(folder / name, text);
+  Result<ModelInfo> info = load_model_info(folder);
+  CHECK(info.has_value());
+  return *std::move(info);
+}
+
+TEST(Contradictions, ATokenizersOtherEndEndsCompletionsTooAndIsTold) {
+  using Ids = std::vector<std::int32_t>;
+  for (const auto& [file, text] :
+       {std::pair("tokenizer_config.json", R"({"eos_token": "<eos>"})"),
+        std::pair("tokenizer_config.json", R"({"eos_token": {"content": "<eos>"}})"),
+        std::pair("special_tokens_map.json", R"({"eos_token": {"content": "<eos>"}})")}) {
+    const ModelInfo info = info_with({{file, text}});
+    EXPECT_EQ(info.config.eos_token_ids, (Ids{1, 16}));
+    ASSERT_EQ(info.warnings.size(), 1u) << text;
+    EXPECT_NE(info.warnings[0].find("'<eos>' of " + std::string(file) + ", id 16"),
+              std::string::npos)
+        << info.warnings[0];
+  }
+  const ModelInfo agrees = info_with({{"tokenizer_config.json", R"({"eos_token": "<eos>"})"},
+                                      {"generation_config.json", R"({"eos_token_id": [1, 16]})"}});
+  EXPECT_EQ(agrees.config.eos_token_ids, (Ids{1, 16}));
+  EXPECT_TRUE(agrees.warnings.empty());
+}
+
+TEST(Contradictions, EachIsOneSentence) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"tokenizer_config.json", R"({"eos_token": "<|im_end|>"})", "'<|im_end|>' of"},
+      {"tokenizer_config.json", R"({"add_bos_token": true})", "add_bos_token: true"},
+      {"tokenizer_config.json", "[1]", "tokenizer_config.json of the model cannot be read"},
+      {"tokenizer_config.json", "{", "cannot be read"},
+      {"generation_config.json", R"({"eos_token_id": 5})", "generation_config.json, 5"}};
+  for (const auto& [file, text, warning] : cases) {
+    const ModelInfo info = info_with({{file, text}});
+    ASSERT_EQ(info.warnings.size(), 1u) << text;
+    EXPECT_NE(info.warnings[0].find(warning), std::string::npos) << info.warnings[0];
+  }
+  for (const char* text : {"{}", R"({"eos_token": null, "add_bos_token": false})",
+                           R"({"eos_token": 7, "add_bos_token": "yes"})"})
+    EXPECT_TRUE(info_with({{"tokenizer_config.json", text}}).warnings.empty()) << text;
+  EXPECT_TRUE(info_with({}).warnings.empty());
+}
+
+TEST(Contradictions, ATokenBeyondTheEmbeddingIsNamed) {
+  const fs::path folder = testing::scratch_folder("beyond");
+  testing::write_model_folder(folder, testing::tiny_config());
+  nlohmann::json tokenizer = parse_json(testing::character_tokenizer("ab"));
+  tokenizer["added_tokens"].push_back({{"id", 37}, {"content", "<image>"}, {"special", true}});
+  testing::write_text(folder / "tokenizer.json", tokenizer.dump());
+  expect_refused(folder, "token ids up to 37 ('<image>')", "tokenizer.json",
+                 "resize_token_embeddings");
 }
 
 }  // namespace

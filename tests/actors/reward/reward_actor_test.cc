@@ -51,10 +51,12 @@ std::unique_ptr<Verifier> exact() {
 }
 
 struct Fixture {
-  explicit Fixture(std::unique_ptr<Verifier> with = exact()) : verifier(std::move(with)) {
-    ref = system.spawn<RewardActor>("j/reward/0", [this] {
+  explicit Fixture(std::unique_ptr<Verifier> with = exact(), std::string answer_key = "answer")
+      : verifier(std::move(with)) {
+    ref = system.spawn<RewardActor>("j/reward/0", [this, answer_key] {
       return std::make_unique<RewardActor>(
-          RewardConfig{.self = {"j/reward/0", Incarnation{2}}, .group_size = 2},
+          RewardConfig{
+              .self = {"j/reward/0", Incarnation{2}}, .group_size = 2, .answer_key = answer_key},
           std::move(verifier),
           RewardActor::Connections{
               .exchange = actor::Ref<messages::RewardEvents>({"exchange/j", Incarnation{1}}, heard),
@@ -135,6 +137,18 @@ TEST(RewardActor, ScoresEveryTrajectoryInItsPlace) {  // RW-1
   EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[0]).value, 1.0);
   EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[1]).value, 0.0);
   EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[2]).value, 1.0);
+}
+
+TEST(RewardActor, AnAnswerMayStandWithinAnObject) {
+  Fixture f(exact(), "reward_model.ground_truth");
+  f.tell(messages::ScoreGroups{
+      {f.store(1, {"4", "5"}, R"({"reward_model": {"style": "rule", "ground_truth": "4"}})"),
+       f.store(2, {"4"}, R"({"reward_model": null})")}});
+  const auto scored = f.scored(2);
+  ASSERT_EQ(scored.size(), 2u);
+  EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[0]).value, 1.0);
+  EXPECT_EQ(std::get<messages::Scored>(scored[0].scores[1]).value, 0.0);
+  EXPECT_TRUE(std::holds_alternative<messages::ScoreFailed>(scored[1].scores[0]));
 }
 
 TEST(RewardActor, ExactSeesSpecialTokens) {

@@ -425,6 +425,34 @@ TEST_P(NativeEngineTest, PinnedGroupsAreGeneratedWholeByTheirVersion) {  // WQ-1
   EXPECT_EQ(std::get<GroupUnservable>(events[0]).reason, messages::UnservableReason::kVersionGone);
 }
 
+// As verl has it: the side that is named is cut off, and the middle's first half is the smaller.
+TEST_P(NativeEngineTest, ALongPromptIsCutAtTheSideThatIsNamed) {
+  const TinyModel model;
+  const std::string prompt = "12345678901234567890123456789012345678901234567890";
+  const std::vector<std::int32_t> whole = *model.tokenizer().encode_prompt(prompt);
+  EngineConfig config = base();
+  config.max_prompt_length = 47;
+  ASSERT_GT(std::ssize(whole), config.max_prompt_length);
+  const auto tokens_with = [&](Truncation truncation) {
+    config.truncation = truncation;
+    const auto engine = model.engine(config);
+    engine->submit(group_work(1, prompt));
+    const Payloads payloads = run_to_end(*engine);
+    EXPECT_EQ(payloads.at(GroupId{1}).prompt, prompt) << "the reward gets the whole text";
+    return payloads.at(GroupId{1}).prompt_tokens;
+  };
+  EXPECT_EQ(tokens_with(Truncation::kLeft), std::vector(whole.end() - 47, whole.end()));
+  EXPECT_EQ(tokens_with(Truncation::kRight), std::vector(whole.begin(), whole.begin() + 47));
+  std::vector<std::int32_t> middle(whole.begin(), whole.begin() + 23);
+  middle.insert(middle.end(), whole.end() - 24, whole.end());
+  EXPECT_EQ(tokens_with(Truncation::kMiddle), middle);
+  std::vector<std::int32_t> kept = whole;
+  truncate(kept, std::ssize(whole), Truncation::kLeft);
+  truncate(kept, 1, Truncation::kDiscard);
+  truncate(kept, 1, Truncation::kError);
+  EXPECT_EQ(kept, whole);
+}
+
 TEST_P(NativeEngineTest, WhatCannotBeServedIsSaid) {
   const TinyModel model;
   const auto engine = model.engine(base());

@@ -1,12 +1,18 @@
-// Plots of runs with a long history, and of files that are damaged, rewritten or taken away.
+// Plots of runs with a long history, and of files that are damaged, rewritten or taken away; the
+// same lines in pages.
+//
+// Tests actors/runs/metrics_index.h, actors/runs/metrics_page.h.
 #include "actors/runs/metrics_index.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
+#include "actors/runs/metrics_page.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "tests/actors/runs/run_folder.h"
 
 namespace tandem::runs {
@@ -224,6 +230,67 @@ TEST_F(MetricsIndexTest, AnIndexThatIsFullKeepsItsPeaks) {  // MX-3
   EXPECT_EQ(*std::min_element(series.min.begin(), series.min.end()), -1e6);
   EXPECT_EQ(small.steps()->first, 1);
   EXPECT_EQ(small.steps()->last, 5000);
+}
+
+// Reads all pages; `at_page` is called before each.
+Result<std::vector<nlohmann::json>> all_lines(const fs::path& run, MetricsPageQuery query,
+                                              const std::function<void(int)>& at_page = {}) {
+  std::vector<nlohmann::json> lines;
+  for (int number = 0;; ++number) {
+    if (at_page) at_page(number);
+    const auto page = metrics_page(run, query);
+    if (!page) return page.error();
+    for (const nlohmann::json& line : (*page)["lines"]) lines.push_back(line);
+    if ((*page)["next"].is_null()) return lines;
+    query.after = (*page)["next"].get<std::string>();
+  }
+}
+
+TEST(MetricsPage, PagesAreTheLinesOfOneFile) {  // MP-1
+  const RunFolder folder;
+  const fs::path run = folder.run("a-1");
+  EXPECT_EQ(all_lines(run, {})->size(), 0U) << "no file yet";
+  std::string text = "no json\n[1]\n{\"a/x\":1}\n";
+  for (int step = 1; step <= 60; ++step)
+    text += R"({"step":)" + std::to_string(step) + R"(,"a/x":)" + std::to_string(step) +
+            R"(,"b":2,"pad":")" + std::string(200'000, '.') + "\"}\n";
+  folder.append(run / "metrics.jsonl", text + R"({"step":61)");
+  int pages = 0;
+  const auto all = all_lines(run, {}, [&](int) { ++pages; });
+  ASSERT_TRUE(all) << render(all.error());
+  ASSERT_EQ(all->size(), 60U);
+  EXPECT_GE(pages, 3);
+  for (int step = 1; step <= 60; ++step)
+    EXPECT_EQ((*all)[static_cast<std::size_t>(step - 1)]["step"], step);
+  const auto some = all_lines(run, {.globs = {"c*", "a/?"}, .steps = {40, 41}});
+  ASSERT_EQ(some->size(), 2U);
+  EXPECT_EQ((*some)[1], nlohmann::json({{"step", 41}, {"a/x", 41}}));
+  // A run that is resumed meanwhile cuts its file and writes on.
+  const auto cut = all_lines(run, {}, [&](int page) {
+    if (page == 1) folder.replace(run / "metrics.jsonl", "{\"step\":1}\n");
+  });
+  ASSERT_FALSE(cut);
+  EXPECT_NE(cut.error().message.find("replaced"), std::string::npos) << render(cut.error());
+  for (const char* const wrong : {"x", "1.2.3", "1.2.3.4.5", "1.2.3.4.0x", "-1.2.3.4.0"})
+    EXPECT_EQ(metrics_page(run, {.after = wrong}).error().code, ErrorCode::kInvalid) << wrong;
+}
+
+TEST(MetricsPage, GlobsMatchWholeKeys) {
+  for (const auto& [glob, key] :
+       std::vector<std::pair<std::string, std::string>>{{"*", ""},
+                                                        {"a*", "a"},
+                                                        {"*a", "ba"},
+                                                        {"a*c*e", "abcde"},
+                                                        {"a/?", "a/b"},
+                                                        {"**", "x"},
+                                                        {"*aab", "aaaab"}})
+    EXPECT_TRUE(glob_matches(glob, key)) << glob << " " << key;
+  for (const auto& [glob, key] : std::vector<std::pair<std::string, std::string>>{
+           {"", "a"}, {"a", "ab"}, {"?", ""}, {"a*c", "abcd"}, {"a/?", "a/"}, {"A", "a"}})
+    EXPECT_FALSE(glob_matches(glob, key)) << glob << " " << key;
+  std::string stars;
+  for (int i = 0; i < 500; ++i) stars += "a*";
+  EXPECT_FALSE(glob_matches(stars + "b", std::string(2000, 'a'))) << "and that at once";
 }
 
 }  // namespace

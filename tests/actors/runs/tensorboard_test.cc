@@ -34,9 +34,8 @@ class TensorboardTest : public testing::Test {
  protected:
   // One process of the run as the exchange leads it: a resumed one first drops the lines of later
   // steps.
-  void life(std::int64_t first, std::int64_t last, int nth = 1,
-            EventFiles event_files = EventFiles::kTensorboard) {
-    auto files = RunFiles::open(run_.string(), event_files);
+  void life(std::int64_t first, std::int64_t last, int nth = 1, bool tensorboard = true) {
+    auto files = RunFiles::open(run_.string(), {.tensorboard = tensorboard});
     ASSERT_TRUE(files) << files.error().message;
     if (fs::file_size(metrics_) > 0) {
       ASSERT_TRUE((*files)->rewind_metrics(StepId{first - 1}));
@@ -137,7 +136,7 @@ TEST_F(TensorboardTest, TB1StepsThatAreTrainedAnewReplaceTheFormer) {
 }
 
 TEST_F(TensorboardTest, TB1ARunWithoutEventFilesGetsItsHistory) {
-  life(1, 3000, 1, EventFiles::kNone);
+  life(1, 3000, 1, /*tensorboard=*/false);
   EXPECT_FALSE(fs::exists(events_)) << "it was told to write none";
   life(2990, 2991, 2);
   expect_all_is_shown(2991);
@@ -151,7 +150,7 @@ TEST_F(TensorboardTest, TB1ARunWithoutEventFilesGetsItsHistory) {
 // The second process trains steps of the first one anew and writes no event files.
 TEST_F(TensorboardTest, TB1ALifeWithoutEventFilesIsMadeUpForByTheNext) {
   life(1, 5);
-  life(4, 8, 2, EventFiles::kNone);
+  life(4, 8, 2, /*tensorboard=*/false);
   EXPECT_EQ(event_files_in(events_).size(), 1u);
   life(9, 10, 3);
   expect_all_is_shown(10);

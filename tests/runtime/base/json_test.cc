@@ -38,16 +38,16 @@ TEST(Json, BracketsWithinStringsAndSideBySideAreNoNesting) {
 
 // Checks that scan_object() finds the same fields as a parse of the whole text.
 void expect_same_as_parsed(const std::string& text) {
-  JsonField fields[] = {{.key = "prompt"}, {.key = "answer"}, {.key = "prompt"}};
+  JsonField fields[] = {{.key = "prompt"}, {.key = "answer"},   {.key = "prompt"},
+                        {.key = "a.b"},    {.key = "x.answer"}, {.key = "a.b.a"}};
   const JsonField::Type type = scan_object(text, fields);
   const nlohmann::json value = parse_json(text);
   ASSERT_EQ(type, value.type()) << text;
   if (!value.is_object()) return;
   for (const JsonField& field : fields) {
-    const auto at = value.find(field.key);
-    ASSERT_EQ(field.type, at == value.end() ? JsonField::Type::discarded : at->type()) << text;
-    ASSERT_EQ(field.text, at != value.end() && at->is_string() ? at->get<std::string>() : "")
-        << text;
+    const nlohmann::json* const at = find_path(value, field.key);
+    ASSERT_EQ(field.type, at ? at->type() : JsonField::Type::discarded) << field.key << text;
+    ASSERT_EQ(field.text, at && at->is_string() ? at->get<std::string>() : "") << field.key << text;
   }
 }
 
@@ -87,6 +87,60 @@ TEST(Json, AScanOfDamagedTextFindsWhatAParseFinds) {
         text.erase(at, 1);
     }
     expect_same_as_parsed(text);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Json, APathNamesAMemberOrAMemberOfAMember) {
+  const auto found = [](const char* text, const char* path) {
+    const nlohmann::json value = parse_json(text);
+    const nlohmann::json* const at = find_path(value, path);
+    return at ? dump_json(*at) : "nothing";
+  };
+  EXPECT_EQ(found(R"({"a": {"b": 1}})", "a.b"), "1");
+  EXPECT_EQ(found(R"({"a": {"b": 1}, "a.b": 2})", "a.b"), "2") << "a literal dot wins";
+  EXPECT_EQ(found(R"({"a": {"b": 1}, "a.b": null})", "a.b"), "1") << "a null is as absent";
+  EXPECT_EQ(found(R"({"a": {"b.c": 1, "b": {"c": 2}}})", "a.b.c"), "1");
+  EXPECT_EQ(found(R"({"a": {"b": {"c": 2}}})", "a.b.c"), "2");
+  EXPECT_EQ(found(R"({"a": {"b": null}})", "a.b"), "null");
+  EXPECT_EQ(found(R"({"a": 3, "b": 4})", "a.b"), "nothing");
+  EXPECT_EQ(found(R"({"a": [{"b": 4}]})", "a.b"), "nothing");
+  EXPECT_EQ(found(R"({"a.b": {"c": 4}})", "a.b.c"), "nothing");
+  EXPECT_EQ(found("[1]", "a"), "nothing");
+}
+
+TEST(Json, AValueIsSetWhereItsPathIsFoundAgain) {
+  for (const char* text : {R"({"a": {"b": 1}})", R"({"a": {"b": 1}, "a.b": 2})",
+                           R"({"a": {"b": 1}, "a.b": null})", R"({"a": 3})", "{}"}) {
+    nlohmann::json value = parse_json(text);
+    set_path(value, "a.b", "new");
+    ASSERT_NE(find_path(value, "a.b"), nullptr) << text;
+    EXPECT_EQ(*find_path(value, "a.b"), "new") << text;
+  }
+}
+
+// An object of few names, so that members often have the same name, or that of a path.
+std::string random_object(Rng& rng, int depth) {
+  static constexpr std::string_view kNames[] = {"a",      "b", "a.b",      "b.a",   "a.b.a",
+                                                "prompt", "x", "x.answer", "answer"};
+  std::string text = "{";
+  for (std::uint64_t members = rng.below(5); members > 0; --members) {
+    const std::uint64_t what = rng.below(6);
+    const std::string value = what < 3 && depth > 0 ? random_object(rng, depth - 1)
+                              : what == 3           ? "[" + random_object(rng, 0) + "]"
+                              : what == 4           ? "null"
+                                                    : '"' + std::to_string(rng.below(9)) + '"';
+    text += (text.size() > 1 ? ", \"" : "\"") + std::string(kNames[rng.below(std::size(kNames))]) +
+            "\": " + value;
+  }
+  return text + "}";
+}
+
+TEST(Json, AScanFollowsPathsAsAParseDoes) {
+  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+    SCOPED_TRACE(seed);
+    Rng rng(seed);
+    expect_same_as_parsed(random_object(rng, 4));
     if (HasFatalFailure()) return;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <vector>
@@ -47,6 +48,40 @@ TEST_F(LineReaderTest, GivesEachLineOnceWithoutItsNewline) {
   EXPECT_EQ(lines_of("a", 10), Lines{"a"});
   EXPECT_EQ(lines_of("a\n", 10), Lines{"a"});
   EXPECT_EQ(lines_of("\n\na\r\n b", 10), (Lines{"", "", "a\r", " b"}));
+}
+
+TEST_F(LineReaderTest, AFileIsAlwaysReady) {
+  const std::string text = "a\nb";
+  ASSERT_TRUE(write_file(path_(), std::as_bytes(std::span(text))));
+  auto reader = LineReader::open(path_(), 10).value();
+  for (const char* line : {"a", "b"}) {
+    EXPECT_TRUE(reader.ready({}).value());
+    EXPECT_EQ(**reader.next(), line);
+  }
+  EXPECT_TRUE(reader.ready({}).value());
+}
+
+// A pipe: a line that is half there is waited for, and one that is whole is not.
+TEST_F(LineReaderTest, APipeIsReadyWhenALineIsWhole) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  OwnedFd writer(ends[1]);
+  LineReader reader = LineReader::of(OwnedFd(ends[0]), "standard input", 10);
+  const auto write = [&](const std::string& text) {
+    ASSERT_EQ(::write(writer.get(), text.data(), text.size()), std::ssize(text));
+  };
+  EXPECT_FALSE(reader.ready({}).value());
+  write("ab");
+  EXPECT_FALSE(reader.ready(std::chrono::milliseconds(1)).value());
+  write("c\nd");
+  ASSERT_TRUE(reader.ready(std::chrono::seconds(60)).value());
+  EXPECT_EQ(**reader.next(), "abc");
+  EXPECT_FALSE(reader.ready({}).value());
+  writer = OwnedFd();
+  ASSERT_TRUE(reader.ready(std::chrono::seconds(60)).value()) << "the end";
+  EXPECT_EQ(**reader.next(), "d");
+  EXPECT_EQ(*reader.next(), std::nullopt);
+  EXPECT_TRUE(reader.ready({}).value());
 }
 
 // The lengths lie around the size of a block, so that lines begin and end at its borders.

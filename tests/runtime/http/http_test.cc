@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -431,6 +432,61 @@ TEST(Http, the_look_up_of_a_name_ends_by_the_deadline) {
   const auto answer = late.get();
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kTimedOut) << render(answer.error());
+}
+
+TEST(HttpRequests, are_answered_later_each_once) {
+  const auto server = serve(echo);
+  link::Endpoint by_name = server->endpoint();
+  by_name.host = "localhost";
+  std::promise<void> all;
+  std::atomic<int> answers = 0;
+  HttpRequests requests;
+  for (int i = 0; i < 40; ++i)
+    requests.post({i % 2 ? by_name : server->endpoint(), "/x"}, "body", kPatience, {}, 1 << 20,
+                  [&](const Result<HttpResponse>& response) {
+                    EXPECT_TRUE(response && response->status == 200);
+                    if (++answers == 40) all.set_value();
+                  });
+  EXPECT_EQ(all.get_future().wait_for(kPatience), std::future_status::ready);
+}
+
+TEST(HttpRequests, end_with_their_owner_and_by_the_deadline) {
+  std::promise<void> asked;
+  std::function<void(HttpResponse)> respond;
+  const auto silent = serve([&](const HttpRequest&) {
+    return HttpLater{.start =
+                         [&](auto later) {
+                           respond = later;
+                           asked.set_value();
+                         },
+                     .headers = {}};
+  });
+  {
+    HttpRequests requests;
+    requests.post({silent->endpoint(), "/"}, "", kPatience, {}, 100,
+                  [](const auto&) { ADD_FAILURE() << "the owner is gone"; });
+    asked.get_future().wait();
+  }
+  respond({});
+  asked = {};
+  std::promise<Error> late;
+  HttpRequests requests;
+  requests.post({silent->endpoint(), "/"}, "", milliseconds(20), {}, 100,
+                [&](const auto& response) { late.set_value(response.error()); });
+  EXPECT_EQ(late.get_future().get().code, ErrorCode::kTimedOut);
+  asked.get_future().wait();
+  respond({});
+}
+
+TEST(Urls, parse) {
+  const Url url = parse_url("http://host:81/a?b=c").value();
+  EXPECT_EQ(url.server, (link::Endpoint{"host", 81}));
+  EXPECT_EQ(url.target, "/a?b=c");
+  EXPECT_EQ(parse_url("http://host").value().server.port, 80);
+  EXPECT_EQ(parse_url("http://host?x").value().target, "/?x");
+  for (const char* bad : {"", "host", "http://", "http://h:x/", "https://h/", "http://u@h/",
+                          "http://h/a b", "http://h/#part", "http://[::1]/"})
+    EXPECT_FALSE(parse_url(bad)) << bad;
 }
 
 TEST(Endpoints, parse_and_print) {

@@ -43,7 +43,8 @@ std::set<std::string> reason_names(std::index_sequence<I...>) {
 
 TEST(ReasonsReference, HasEachReasonOfJobsAndActors) {
   auto names = reason_names(std::make_index_sequence<std::variant_size_v<Reason>>());
-  names.insert({"CrashLoop", "RewardFails"});  // which the API says instead of a job's reason
+  names.insert({"CrashLoop", "FilterKeepsGroups",
+                "RewardFails"});  // which the API says instead of a job's reason
   EXPECT_EQ(documented("Reasons of jobs, actors and nodes"), names);
 }
 

@@ -1,0 +1,98 @@
+#include "actors/cli/sweep.h"
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "actors/cli/arguments.h"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 128;  // of `tracking.run_name`
+
+// "1,2,[3, 4]" -> "1", "2", "[3, 4]".
+std::vector<std::string> values_of(std::string_view list) {
+  std::vector<std::string> values(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : list) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+    if (c == ',' && depth == 0 && quote == 0)
+      values.emplace_back();
+    else
+      values.back() += c;
+  }
+  return values;
+}
+
+struct Axis {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+Result<Axis> axis_of(const std::string& option) {
+  const std::size_t equals = option.find('=');
+  Axis axis{.key = option.substr(0, equals)};
+  if (equals != std::string::npos) axis.values = values_of(option.substr(equals + 1));
+  const bool empty = std::ranges::any_of(axis.values, [](const auto& v) { return v.empty(); });
+  if (axis.key.empty() || axis.values.empty() || empty)
+    return usage_error("`--sweep " + option + "` has no key or an empty value",
+                       "as in --sweep seed=1,2,3");
+  return axis;
+}
+
+}  // namespace
+
+Result<std::vector<SweepPoint>> sweep_points(const std::vector<std::string>& options) {
+  std::vector<SweepPoint> points(1);
+  std::set<std::string> keys;
+  for (const std::string& option : options) {
+    const auto axis = axis_of(option);
+    if (!axis) return axis.error();
+    if (!keys.insert(axis->key).second)
+      return usage_error("`--sweep " + axis->key + "` comes twice", "give all values in one");
+    if (points.size() * axis->values.size() > kSweepRunsMax)
+      return usage_error("the sweep has more than " + std::to_string(kSweepRunsMax) + " runs",
+                         "give fewer values");
+    std::vector<SweepPoint> longer;
+    for (const SweepPoint& point : points)
+      for (const std::string& value : axis->values) {
+        longer.push_back(point);
+        longer.back().push_back(axis->key + "=" + value);
+      }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+std::string sweep_time(std::int64_t unix_ms) {
+  const std::time_t time = unix_ms / 1000;
+  std::tm parts{};
+  ::localtime_r(&time, &parts);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts));
+}
+
+void label_sweep_run(job::JobSpec& job, const SweepPoint& point, const std::string& time) {
+  if (point.empty()) return;
+  if (!job.tracking.group) job.tracking.group = job.name + "-sweep-" + time;
+  if (job.tracking.run_name) return;
+  std::string name = job.name;
+  for (const std::string& set : point) name += " " + set;
+  std::ranges::replace(name, ',', ';');  // a name has no commas
+  if (name.size() <= kNameBytesMax) job.tracking.run_name = std::move(name);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,32 @@
+// `--sweep KEY=V1,V2,…`: one command line for a run per value, or per combination of the values of
+// several keys. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/job/load_job.h"
+#include "runtime/base/result.h"
+
+namespace tandem::cli {
+
+inline constexpr std::size_t kSweepRunsMax = 256;
+
+// A run of a sweep: what --set takes, "seed=1", one per key.
+using SweepPoint = std::vector<std::string>;
+
+// All combinations; the values of the last option change first. Commas within brackets, braces and
+// quotes separate nothing. Without options one point of no keys. kInvalid for an option without a
+// key or a value, a key that comes twice, and more than kSweepRunsMax combinations.
+Result<std::vector<SweepPoint>> sweep_points(const std::vector<std::string>& options);
+
+// "20261126-101500", in local time.
+std::string sweep_time(std::int64_t unix_ms);
+
+// Labels the runs of a sweep where the job does not: all with one group, which `time` makes the
+// sweep's own ("arithmetic-grpo-sweep-20261126-101500"), and each with a name that tells its point
+// ("arithmetic-grpo seed=1").
+void label_sweep_run(job::JobSpec& job, const SweepPoint& point, const std::string& time);
+
+}  // namespace tandem::cli

@@ -1,0 +1,124 @@
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "actors/cli/metrics_table.h"
+#include "actors/cli/object_names.h"
+#include "actors/cli/shared_options.h"
+#include "actors/cli/verb.h"
+
+namespace tandem::cli {
+namespace {
+
+using nlohmann::json;
+
+// A part of the run, both ends included; nullopt: to the run's own end.
+struct Steps {
+  std::optional<std::int64_t> first, last;
+};
+
+// "A:B", "A:", ":B", or one step.
+Result<Steps> parse_steps(const std::string& text) {
+  const auto number = [](std::string_view word) -> std::optional<std::int64_t> {
+    std::int64_t value = 0;
+    const auto [stop, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (failure != std::errc{} || stop != word.data() + word.size()) return std::nullopt;
+    return value;
+  };
+  const std::size_t colon = text.find(':');
+  const std::string from = text.substr(0, colon);
+  const std::string to = colon == std::string::npos ? from : text.substr(colon + 1);
+  Steps steps{number(from), number(to)};
+  const bool wrong = (!from.empty() && !steps.first) || (!to.empty() && !steps.last) ||
+                     (from.empty() && to.empty()) ||
+                     (steps.first && steps.last && *steps.first > *steps.last);
+  if (wrong)
+    return usage_error("`--steps " + text + "` is no range of steps",
+                       "as in 100:200, 100: or :200");
+  return steps;
+}
+
+struct Metrics {
+  static VerbHelp help() {
+    return {.name = "metrics",
+            .group = VerbGroup::kLook,
+            .description = "The figures of a run as a table, a row per step",
+            .examples = {"tandem metrics arithmetic-grpo-1 -o csv",
+                         "tandem metrics arithmetic-grpo --keys 'critic/*' --steps 100:200",
+                         "tandem metrics ~/.tandem/runs/arithmetic-grpo-1 -o table"}};
+  }
+
+  void options(Options& options) {
+    options.add("JOB", job, "A job, a run, or a run directory").required();
+    options
+        .add("--keys", keys,
+             "Keys that match, where * stands for any characters; a list with commas, repeatable")
+        .value("GLOB")
+        .one_each();
+    const auto take = [this](const std::string& text) -> Result<void> {
+      const auto parsed = parse_steps(text);
+      if (!parsed) return parsed.error();
+      steps = *parsed;
+      return {};
+    };
+    options.read("--steps", take, "Steps from A to B, both included; either may be left out")
+        .value("A:B");
+    using enum MetricsForm;
+    options.one_of("-o,--output", output, {kCsv, kJsonl, kTable},
+                   "csv and jsonl: a row per step; table: a line per key");
+  }
+
+  Result<int> run(const VerbContext& context) {
+    const auto call = [this](Client& client) { return carry_out(client); };
+    // A run directory, which may lie anywhere, needs no controller.
+    const std::filesystem::path directory = std::filesystem::absolute(job);
+    std::error_code ignored;
+    if (!context.offline || !std::filesystem::exists(directory / "metrics.jsonl", ignored))
+      return with_api(context, AnsweredBy::kRunsAsWell, call);
+    job = directory.lexically_normal().string();
+    return with_offline_api(context, call);
+  }
+
+  Result<void> carry_out(Client& client) const;
+
+  std::string job;  // a job, a run, or the absolute path of a run directory
+  std::vector<std::string> keys;
+  Steps steps;
+  MetricsForm output = MetricsForm::kCsv;
+};
+
+Result<void> Metrics::carry_out(Client& client) const {
+  // An absolute path is a run directory, which an answer from files takes as it is.
+  const bool directory = job.starts_with('/');
+  auto id = directory ? Result<std::string>(job) : find_job(client, job, PastRuns::kIncluded);
+  if (!id) return id.error();
+  std::string globs;
+  for (const std::string& key : keys) globs += (globs.empty() ? "" : ",") + key;
+  std::string path = "/jobs/" + url_escape(*id) + "/metrics?keys=" + url_escape(globs);
+  if (steps.first) path += "&from=" + std::to_string(*steps.first);
+  if (steps.last) path += "&to=" + std::to_string(*steps.last);
+  MetricsTable table;
+  for (std::string after; true;) {
+    const auto page = client.api.get(path + (after.empty() ? "" : "&after=" + url_escape(after)));
+    if (!page) return page.error();
+    if (!page->is_object() || !page->contains("lines"))
+      return Error{ErrorCode::kFailed, "the controller's answer has no lines of metrics", path,
+                   "is it of another version?"};
+    for (const json& line : (*page)["lines"])
+      if (const auto added = table.add(line); !added) return added;
+    const json next = page->value("next", json());
+    if (!next.is_string()) break;
+    after = next.get<std::string>();
+  }
+  if (table.rows() == 0) client.console.err << "note: the run has no such figures yet\n";
+  table.print(output, screen_of(client), client.console.out);
+  return {};
+}
+
+}  // namespace
+
+Verb metrics_verb() { return make_verb<Metrics>(); }
+
+}  // namespace tandem::cli

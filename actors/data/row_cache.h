@@ -1,0 +1,55 @@
+// Rows that a child program made of a file, kept packed on the disk so that they are made once: a
+// job reads its data more than once, and so do a resumed job and several jobs on the same files.
+// An entry is named by the content that it was made of. Many processes may use one folder at a
+// time.
+//
+//   KE-1  An entry is whole: it gets its name after its last row was written and synced. Rows whose
+//         maker failed or was interrupted never have a name.
+//   KE-2  The entries of a folder have at most `bytes_max` bytes together, the newest one alone
+//         excepted: those that were not used for the longest time go first.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/byte_source.h"
+#include "runtime/base/file.h"
+#include "runtime/base/result.h"
+
+namespace tandem::data {
+
+struct RowCache {
+  std::filesystem::path folder;
+  std::uint64_t bytes_max = 0;
+};
+
+// The file of an entry.
+std::filesystem::path entry_path(const RowCache& cache, const std::string& name);
+
+// The rows of an entry, each with a newline behind it, and marks the entry as used; a null pointer
+// where there is no such entry.
+std::unique_ptr<ByteSource> open_entry(const RowCache& cache, const std::string& name);
+
+// Writes one entry. Without commit() nothing remains of it.
+class RowCacheWriter {
+ public:
+  // Makes the folder where it is missing, for its owner alone.
+  static Result<RowCacheWriter> begin(const RowCache& cache, std::string name);
+  RowCacheWriter(RowCacheWriter&&) noexcept;
+  ~RowCacheWriter();
+
+  // `row` has no newline.
+  Result<void> add(std::string_view row);
+  // KE-1, KE-2. The last call.
+  Result<void> commit();
+
+ private:
+  struct State;
+  explicit RowCacheWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tandem::data

@@ -1,0 +1,33 @@
+// Equality by evaluation, where algebra leaves the question open.
+//
+// Two expressions are evaluated at random points at which both are defined, to some 165 digits with
+// a bound of the error (fixed_point.h). If they differ by more than their errors at one point, they
+// differ. If they agree at every point in far more digits than both texts have digits, they are
+// taken for equal: a decimal that is no longer than the texts cannot agree with another number by
+// chance. If the error is too large for either, the question stays open.
+//
+// The points follow from a hash of both expressions, so that the verdict is always the same and
+// nobody can write an answer for points that are known beforehand.
+//
+// Variables are real. Where neither expression is defined at any real point that was tried, as with
+// (-1)^n and n!, whole numbers are tried. Complex values count only for expressions with i or
+// without variables.
+#pragma once
+
+#include <optional>
+
+#include "actors/grade/budget.h"
+#include "actors/grade/expression.h"
+#include "actors/grade/normal_form.h"
+
+namespace tandem::grade {
+
+Verdict compare_by_evaluation(const Expr& a, const Expr& b, Budget& budget);
+
+// Whether a is b times one number, at all points: kSame then, and `positive` tells its sign.
+Verdict proportional_by_evaluation(const Expr& a, const Expr& b, bool& positive, Budget& budget);
+
+// The value of a real expression without variables, to some ten digits.
+std::optional<double> approximate(const Expr& expr, Budget& budget);
+
+}  // namespace tandem::grade

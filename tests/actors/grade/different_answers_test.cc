@@ -1,0 +1,262 @@
+// Random answers whose values the test knows by arithmetic of its own, in doubles: answers with
+// different values must not be taken for equal, and an answer must equal its own rewritings.
+// Tests actors/grade/same_answer.h.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "actors/grade/same_answer.h"
+#include "tests/seeds.h"
+
+namespace tandem::grade {
+namespace {
+
+struct Tree {
+  char kind = 0;  // n number, x y variables, p π, e, + - * / ^ r(oot) s(in) c(os) l(n) a(bs)
+  int number = 0;
+  std::vector<Tree> parts;
+};
+
+class Writer {
+ public:
+  explicit Writer(std::uint64_t seed) : random_(seed) {}
+
+  int below(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+
+  Tree tree(int depth, bool names) {
+    if (depth == 0 || below(5) == 0) {
+      const int which = below(names ? 8 : 5);
+      if (which < 4) return {.kind = 'n', .number = 1 + below(12)};
+      return {.kind = "pxyx"[which - 4]};
+    }
+    static constexpr char kKinds[] = "++--**//^rsclarr";
+    const char kind = kKinds[below(16)];
+    Tree made{.kind = kind, .number = kind == '^' ? 2 + below(2) : 0};
+    made.parts.push_back(tree(depth - 1, names));
+    if (std::string_view("+-*/").find(kind) != std::string_view::npos)
+      made.parts.push_back(tree(depth - 1, names));
+    return made;
+  }
+
+  // The same, written in one of several ways.
+  std::string text(const Tree& tree) {
+    const auto part = [&](std::size_t i) { return text(tree.parts[i]); };
+    const auto group = [&](std::size_t i) {
+      const bool tight = tree.parts[i].parts.empty();
+      return tight && below(2) == 0 ? part(i)
+             : below(2) == 0        ? "(" + part(i) + ")"
+                                    : "\\left(" + part(i) + "\\right)";
+    };
+    switch (tree.kind) {
+      case 'n':
+        return below(4) == 0 ? std::to_string(tree.number) + ".0" : std::to_string(tree.number);
+      case 'p':
+        return below(2) == 0 ? "\\pi " : "\xCF\x80";
+      case '+': {
+        const bool turned = below(2) == 0;
+        return group(turned ? 1 : 0) + (below(2) == 0 ? " + " : "+") + group(turned ? 0 : 1);
+      }
+      case '-':
+        return below(2) == 0 ? group(0) + "-" + group(1) : "-" + group(1) + "+" + group(0);
+      case '*': {
+        const bool turned = below(2) == 0;
+        return group(turned ? 1 : 0) + (below(2) == 0 ? "\\cdot " : "\\times ") +
+               group(turned ? 0 : 1);
+      }
+      case '/':
+        return below(2) == 0 ? "\\frac{" + part(0) + "}{" + part(1) + "}"
+                             : "(" + part(0) + ")/(" + part(1) + ")";
+      case '^':
+        return "(" + part(0) + ")^" +
+               (below(2) == 0 ? "{" + std::to_string(tree.number) + "}"
+                              : std::to_string(tree.number));
+      case 'r':
+        return below(2) == 0 ? "\\sqrt{" + part(0) + "}" : "(" + part(0) + ")^{1/2}";
+      case 's':
+        return "\\sin(" + part(0) + ")";
+      case 'c':
+        return "\\cos\\left(" + part(0) + "\\right)";
+      case 'l':
+        return "\\ln(" + part(0) + ")";
+      case 'a':
+        return "|" + part(0) + "|";
+      default:
+        return std::string(1, tree.kind);
+    }
+  }
+
+  // The same tree with one number or operation changed.
+  Tree changed(Tree tree) {
+    if (tree.parts.empty() || below(3) == 0) {
+      if (tree.kind == 'n' || tree.kind == '^') {
+        tree.number += 1 + below(3);
+      } else if (tree.parts.size() == 2) {
+        tree.kind = "+-*/"[below(4)];
+      } else if (tree.parts.size() == 1) {
+        tree.kind = "rscla"[below(5)];
+      } else {
+        tree = {.kind = 'n', .number = 1 + below(12)};
+      }
+      return tree;
+    }
+    Tree& part = tree.parts[static_cast<std::size_t>(below(static_cast<int>(tree.parts.size())))];
+    part = changed(part);
+    return tree;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+double value(const Tree& tree, double x, double y) {
+  const auto part = [&](std::size_t i) { return value(tree.parts[i], x, y); };
+  switch (tree.kind) {
+    case 'n':
+      return tree.number;
+    case 'p':
+      return M_PI;
+    case 'x':
+      return x;
+    case 'y':
+      return y;
+    case '+':
+      return part(0) + part(1);
+    case '-':
+      return part(0) - part(1);
+    case '*':
+      return part(0) * part(1);
+    case '/':
+      return part(0) / part(1);
+    case '^':
+      return std::pow(part(0), tree.number);
+    case 'r':
+      return std::sqrt(part(0));
+    case 's':
+      return std::sin(part(0));
+    case 'c':
+      return std::cos(part(0));
+    case 'l':
+      return std::log(part(0));
+    default:
+      return std::fabs(part(0));
+  }
+}
+
+constexpr double kPoints[][2] = {{1.37, 2.41}, {0.61, 0.83}, {3.9, 0.2},
+                                 {-1.2, 1.9},  {2.2, -0.7},  {11.3, 7.1}};
+
+// Whether both are clearly another number at some point where both are defined.
+bool differ(const Tree& a, const Tree& b) {
+  return std::ranges::any_of(kPoints, [&](const auto& at) {
+    const double left = value(a, at[0], at[1]), right = value(b, at[0], at[1]);
+    if (!std::isfinite(left) || !std::isfinite(right)) return false;
+    if (std::fabs(left) > 1e9 || std::fabs(right) > 1e9) return false;
+    return std::fabs(left - right) > 1e-4 * std::max({1.0, std::fabs(left), std::fabs(right)});
+  });
+}
+// Whether it is defined, and of an ordinary size, at most points.
+bool tame(const Tree& tree) {
+  return 4 <= std::ranges::count_if(kPoints, [&](const auto& at) {
+           const double size = std::fabs(value(tree, at[0], at[1]));
+           return std::isfinite(size) && size < 1e6;
+         });
+}
+
+TEST(DifferentAnswers, NoWrongExpressionIsTakenForRight) {
+  int wrong = 0;
+  for_seeds(4000, [&](std::uint64_t seed) {
+    Writer writer(seed);
+    const Tree one = writer.tree(1 + writer.below(3), seed % 3 != 0);
+    const Tree two = seed % 2 == 0 ? writer.changed(one) : writer.tree(2, seed % 3 != 0);
+    if (!differ(one, two)) return;
+    ++wrong;
+    const std::string a = writer.text(one), b = writer.text(two);
+    EXPECT_FALSE(same_answer(a, b).value_or(false)) << a << " and " << b;
+    EXPECT_FALSE(same_answer("(1," + a + ")", "(1," + b + ")").value_or(false)) << a << ", " << b;
+    EXPECT_FALSE(same_answer("x^5=" + a, "x^5=" + b).value_or(false)) << a << " and " << b;
+  });
+  RecordProperty("pairs", wrong);
+}
+
+TEST(DifferentAnswers, AnExpressionEqualsItsRewritings) {
+  int pairs = 0, undecided = 0;
+  for_seeds(2000, [&](std::uint64_t seed) {
+    Writer writer(seed);
+    const Tree tree = writer.tree(1 + writer.below(3), seed % 3 != 0);
+    if (!tame(tree)) return;
+    ++pairs;
+    const std::string a = writer.text(tree), b = writer.text(tree);
+    if (!same_answer(a, b).value_or(true)) {
+      // Arithmetic that is not worked out is refused beside a number: 2+3 for 5.00.
+      ++undecided;
+      ADD_FAILURE() << a << " and " << b;
+    }
+  });
+  EXPECT_LE(undecided, pairs / 20);
+}
+
+// Tuples, sets and intervals of small fractions and roots.
+TEST(DifferentAnswers, NoOtherTupleSetOrIntervalIsTakenForRight) {
+  for_seeds(3000, [](std::uint64_t seed) {
+    Writer writer(seed);
+    struct Item {
+      double value;
+      std::string text;
+    };
+    const auto item = [&]() -> Item {
+      const int above = 1 + writer.below(6), below = 1 + writer.below(4);
+      if (writer.below(2) == 0)
+        return {1.0 * above / below,
+                "\\frac{" + std::to_string(above) + "}{" + std::to_string(below) + "}"};
+      return {above * std::sqrt(below),
+              std::to_string(above) + "\\sqrt{" + std::to_string(below) + "}"};
+    };
+    const auto all = [&](int count) {
+      std::vector<Item> items;
+      for (int i = 0; i < count; ++i) items.push_back(item());
+      return items;
+    };
+    const auto joined = [](const std::vector<Item>& items) {
+      std::string text;
+      for (const Item& each : items) text += (text.empty() ? "" : ",") + each.text;
+      return text;
+    };
+    const auto values = [](const std::vector<Item>& items) {
+      std::vector<long> rounded;
+      for (const Item& each : items) rounded.push_back(std::lround(each.value * 1e6));
+      return rounded;
+    };
+    const auto set_of = [](std::vector<long> list) {
+      std::ranges::sort(list);
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+      return list;
+    };
+    const std::vector<Item> a = all(1 + writer.below(3)), b = all(1 + writer.below(3));
+    if (a.size() > 1 && b.size() > 1) {
+      EXPECT_EQ(same_answer("(" + joined(a) + ")", "(" + joined(b) + ")").value_or(false),
+                values(a) == values(b))
+          << joined(a) << " and " << joined(b);
+      EXPECT_EQ(same_answer("[" + joined(a) + ")", "[" + joined(b) + ")").value_or(false),
+                values(a) == values(b))
+          << joined(a) << " and " << joined(b);
+      EXPECT_FALSE(same_answer("[" + joined(a) + ")", "(" + joined(b) + ")").value_or(false));
+    }
+    EXPECT_EQ(same_answer("\\{" + joined(a) + "\\}", "\\{" + joined(b) + "\\}").value_or(false),
+              set_of(values(a)) == set_of(values(b)))
+        << joined(a) << " and " << joined(b);
+    const double end = a[0].value, other = b[0].value;
+    EXPECT_EQ(same_answer("x < " + a[0].text, "(-\\infty," + b[0].text + ")").value_or(false),
+              std::fabs(end - other) < 1e-9)
+        << joined(a) << " and " << joined(b);
+    EXPECT_FALSE(same_answer("x < " + a[0].text, "x > " + b[0].text).value_or(false));
+    EXPECT_FALSE(same_answer("x < " + a[0].text, "x \\le " + b[0].text).value_or(false));
+  });
+}
+
+}  // namespace
+}  // namespace tandem::grade

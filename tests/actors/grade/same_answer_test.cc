@@ -1,0 +1,409 @@
+// Answers in all forms that are read, by kind; right ones in several spellings, and wrong ones that
+// are close to them. Tests actors/grade/read_answer.h, actors/grade/real_set.h and
+// actors/grade/normal_form.h as well, through same_answer().
+#include "actors/grade/same_answer.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <span>
+#include <string>
+
+#include "actors/grade/normal_form.h"
+#include "actors/grade/read_answer.h"
+
+namespace tandem::grade {
+namespace {
+
+struct Case {
+  const char* reference;
+  const char* given;
+  bool same;
+};
+
+void check(std::span<const Case> cases) {
+  for (const auto& [reference, given, same] : cases) {
+    EXPECT_EQ(same_answer(reference, given).value_or(false), same)
+        << "'" << reference << "' and '" << given << "'";
+    EXPECT_EQ(same_answer(given, reference).value_or(false), same)
+        << "'" << given << "' and '" << reference << "'";
+  }
+}
+
+TEST(SameAnswer, ConstantsAreComparedByAlgebra) {
+  const Case cases[] = {
+      {"\\frac{\\sqrt3}{2}", "\\sqrt{3}/2", true},
+      {"\\frac{\\sqrt3}{2}", "\\frac{\\sqrt{2}}{3}", false},
+      {"\\frac{1}{\\sqrt{2}}", "\\frac{\\sqrt{2}}{2}", true},
+      {"11\\sqrt2", "11\\sqrt{2}", true},
+      {"11\\sqrt2", "\\sqrt{242}", true},
+      {"11\\sqrt2", "\\sqrt{243}", false},
+      {"11\\sqrt2", "1\\sqrt{2}", false},
+      {"\\sqrt{2}", "1.41421356237309504880168872420969807856967187537694807317667973799", false},
+      {"\\sqrt{8}+\\sqrt{18}", "5\\sqrt{2}", true},
+      {"\\frac{1}{1+\\sqrt{2}}", "\\sqrt{2}-1", true},
+      {"\\sqrt[3]{8}", "2", true},
+      {"\\sqrt[3]{-8}", "-2", true},
+      {"\\sqrt[3]{16}", "2\\sqrt[3]{2}", true},
+      {"\\sqrt[3]{16}", "2\\sqrt{2}", false},
+      {"\\sqrt[4]{4}", "\\sqrt{2}", true},
+      {"8^{2/3}", "4", true},
+      {"2^{0.5}", "\\sqrt2", true},
+      {"\\pi/2", "\\dfrac{\\pi}{2}", true},
+      {"\\pi/2", "\xCF\x80/2", true},
+      {"\\pi/2", "\\frac{2}{\\pi}", false},
+      {"\\pi/2", "1.5707963267948966", false},
+      {"\\pi", "\\frac{22}{7}", false},
+      {"e^{16}-1", "-1+e^{16}", true},
+      {"e^{16}-1", "e^{16}+1", false},
+      {"e^{\\pi\\sqrt{163}}", "262537412640768744", false},
+      {"\\sqrt{3+2\\sqrt{2}}", "1+\\sqrt{2}", true},
+      {"\\sqrt{3+2\\sqrt{2}}", "1+\\sqrt{3}", false},
+      {"4i+3", "3+4i", true},
+      {"(1+i)^2", "2i", true},
+      {"\\sqrt{-4}", "2i", true},
+      {"\\frac{1}{i}", "-i", true},
+      {"3+4i", "3-4i", false},
+      {"e^{i\\pi/3}", "\\frac{1}{2}+\\frac{\\sqrt{3}}{2}i", true},
+      {"e^{i\\pi/3}", "\\frac{1}{2}-\\frac{\\sqrt{3}}{2}i", false},
+      {"0.\\overline{3}", "\\frac13", true},
+      {"0.1\\overline{6}", "1/6", true},
+      {"0.\\overline{3}", "0.3", false},
+      {"2\\frac{1}{2}\\pi", "\\frac{5\\pi}{2}", true},
+      {"3 \\times 10^5 \\pi", "300000\\pi", true},
+      {"10_{2}", "10_2", true},
+      {"10_{2}", "10_3", false},
+      {"10_{2}", "10", false},
+      {"10_{2}", "2", false},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, FunctionsOfNumbers) {
+  const Case cases[] = {
+      {"\\pi\\sin 30^\\circ", "\\frac{\\pi}{2}", true},
+      {"\\cos\\frac{\\pi}{12}", "\\frac{\\sqrt6+\\sqrt2}{4}", true},
+      {"\\tan\\frac{\\pi}{3}", "\\sqrt3", true},
+      {"\\tan\\frac{\\pi}{3}", "-\\sqrt3", false},
+      {"\\cos\\frac{\\pi}{5}", "\\frac{1+\\sqrt5}{4}", true},
+      {"\\arctan 1", "\\frac{\\pi}{4}", true},
+      {"\\arcsin\\frac{1}{2}", "\\frac{\\pi}{6}", true},
+      {"\\sin^{-1}(1)", "\\frac{\\pi}{2}", true},
+      {"\\arccos(-1)", "\\pi", true},
+      {"\\ln 8", "3\\ln 2", true},
+      {"\\ln 8", "2\\ln 3", false},
+      {"\\ln\\frac{1}{2}", "-\\ln 2", true},
+      {"\\ln 6", "\\ln 2+\\ln 3", true},
+      {"\\log_2 8", "3", true},
+      {"\\log_2 8", "4", false},
+      {"\\log 100", "2", true},
+      {"\\log 2", "\\ln 2", false},
+      {"\\log_4 2\\cdot\\pi", "\\frac{\\pi}{2}", true},
+      {"5!", "120", true},
+      {"5!", "121", false},
+      {"30!\\pi", "265252859812191058636308480000000\\pi", true},
+      {"\\binom{5}{2}", "10", true},
+      {"\\binom{5}{2}", "20", false},
+      {"\\left|{-\\sqrt2}\\right|", "\\sqrt2", true},
+      {"\\lfloor \\pi \\rfloor", "3", true},
+      {"\\lceil \\pi \\rceil", "3", false},
+      {"\\sinh(0)+\\pi", "\\pi", true},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, ExpressionsInVariables) {
+  const Case cases[] = {
+      {"x^2+2x+1", "1+2x+x^2", true},
+      {"x^2+2x+1", "(x+1)^2", true},
+      {"x^2+2x+1", "(x+2)^2", false},
+      {"x^2+2x+1", "y^2+2y+1", false},
+      {"2xy", "2yx", true},
+      {"\\frac{x^2-1}{x-1}", "x+1", true},
+      {"\\frac{1}{x}+\\frac{1}{y}", "\\frac{x+y}{xy}", true},
+      {"\\frac{1}{x}+\\frac{1}{y}", "\\frac{x-y}{xy}", false},
+      {"\\frac{a}{b}", "a/b", true},
+      {"\\frac{a}{b}", "b/a", false},
+      {"|x|", "\\sqrt{x^2}", true},
+      {"x", "\\sqrt{x^2}", false},
+      {"a\\sqrt{2}", "\\sqrt{2}a", true},
+      {"\\sin^2 x+\\cos^2 x+x", "1+x", true},
+      {"2\\sin x\\cos x", "\\sin 2x", true},
+      {"2\\sin x\\cos x", "\\cos 2x", false},
+      {"\\sin(x)", "\\cos(\\frac{\\pi}{2}-x)", true},
+      {"\\tan x", "\\frac{\\sin x}{\\cos x}", true},
+      {"\\ln(x^2)", "2\\ln|x|", true},
+      {"\\ln(x^2)", "\\ln x", false},
+      {"e^{2x}", "(e^x)^2", true},
+      {"e^{x+1}", "e\\cdot e^x", true},
+      {"e^{x+1}", "e^x+1", false},
+      {"2^{n+1}", "2\\cdot 2^n", true},
+      {"4^n", "2^{2n}", true},
+      {"4^n", "2^{n+2}", false},
+      {"n(n-1)!", "n!", true},
+      {"(-1)^n", "\\cos(n\\pi)", true},
+      {"(-1)^n", "(-1)^{n+1}", false},
+      {"\\frac{n(n-1)}{2}", "\\binom{n}{2}", true},
+      {"x_1+x_2", "x_2+x_1", true},
+      {"x_1+x_2", "x_1+x_3", false},
+      {"\\alpha\\beta", "\\beta\\alpha", true},
+      {"(x+y+z)^{12}", "(z+y+x)^{12}", true},
+      {"x^{100}-1", "(x^{50}-1)(x^{50}+1)", true},
+      {"\\frac{1}{2}x", "x/2", true},
+      {"x^{1/2}", "\\sqrt{x}", true},
+      {"\\sqrt{x-5}\\sqrt{x-5}", "x-5", true},
+      {"f(x)=x^2+1", "x^2+1", true},
+      {"y=2x+1", "2x+1", true},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, SeveralValues) {
+  const Case cases[] = {
+      {"19, 46, \\text{ and } 82", "19, 46, 82", true},
+      {"1,2,\\sqrt2", "\\sqrt2, 1, 2", true},
+      {"1,2,\\sqrt2", "\\sqrt2, 1, 3", false},
+      {"\\{1,\\sqrt2\\}", "\\{\\sqrt2,1\\}", true},
+      {"(1,\\sqrt2)", "(\\sqrt2,1)", false},
+      {"(1,\\sqrt2)", "(1, 2^{1/2})", true},
+      {"(1,\\sqrt2)", "[1, \\sqrt2]", false},
+      {"\\langle 1,\\pi\\rangle", "(1,\\pi)", true},
+      {"\\pm 2", "2, -2", true},
+      {"\\pm 2", "2", false},
+      {"1\\pm\\sqrt2", "1-\\sqrt2, 1+\\sqrt2", true},
+      {"1\\pm\\sqrt2", "1-\\sqrt2, 1+\\sqrt3", false},
+      {"x = 1 \\text{ or } x = 2", "1, 2", true},
+      {"x = 1, y = \\sqrt2", "y = \\sqrt2, x = 1", true},
+      {"x = 1, y = \\sqrt2", "x = \\sqrt2, y = 1", false},
+      {"x = 1, y = 2", "(1, 2)", true},
+      {"x = 1, y = 2", "(2, 1)", false},
+      {"\\emptyset", "\\{\\}", true},
+      {"2:3", "4:6", true},
+      {"2:3", "3:2", false},
+      {"\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", true},
+      {"\\begin{pmatrix}1\\\\ 2\\end{pmatrix}", "\\begin{bmatrix}1\\\\2\\end{bmatrix}", true},
+      {"\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{pmatrix}2\\\\1\\end{pmatrix}", false},
+      {"\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{pmatrix}1&2\\end{pmatrix}", false},
+      {"\\begin{pmatrix}1&2\\end{pmatrix}", "\\begin{vmatrix}1&2\\end{vmatrix}", false},
+      {"\\begin{pmatrix}\\frac12&x\\\\0&1\\end{pmatrix}",
+       "\\begin{array}{cc}0.5 & x \\\\ 0 & 1\\end{array}", true},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, IntervalsAndRelations) {
+  const Case cases[] = {
+      {"x \\in [2,5]", "[2,5]", true},
+      {"x \\in [2,5]", "2 \\le x \\le 5", true},
+      {"x \\in [2,5]", "(2,5)", false},
+      {"(2,\\infty)", "x > 2", true},
+      {"(2,\\infty)", "2 < x", true},
+      {"(2,\\infty)", "x < 2", false},
+      {"(2,\\infty)", "x \\ge 2", false},
+      {"x > 2", "t > 2", false},
+      {"(-\\infty,2)\\cup(3,\\infty)", "x<2 \\text{ or } x>3", true},
+      {"(-\\infty,2)\\cup(3,\\infty)", "x<2 \\text{ and } x>3", false},
+      {"(-\\infty,2)\\cup(2,\\infty)", "x \\neq 2", true},
+      {"(-\\infty,2)\\cup(2,\\infty)", "\\mathbb{R}\\setminus\\{2\\}", true},
+      {"(-\\infty,2)\\cup(2,\\infty)", "\\mathbb{R}", false},
+      {"[1,2]\\cup[2,3]", "[1,3]", true},
+      {"[1,2)\\cup(2,3]", "[1,3]", false},
+      {"\\mathbb{R}", "(-\\infty,\\infty)", true},
+      {"(\\sqrt2, \\pi]", "\\sqrt{2} < x \\leq \\pi", true},
+      {"2x+3y=6", "4x+6y=12", true},
+      {"2x+3y=6", "6=2x+3y", true},
+      {"2x+3y=6", "2x+3y=7", false},
+      {"2x+3y=6", "2x-3y=6", false},
+      {"y=2x+1", "2x-y+1=0", true},
+      {"y=2x+1", "x=2y+1", false},
+      {"x^2+y^2=1", "2y^2=2-2x^2", true},
+      {"\\frac{y}{x}=2", "y=2x", true},
+      {"\\sin x = \\frac12", "2\\sin x = 1", true},
+      {"2x+y>4", "4<2x+y", true},
+      {"2x+y>4", "-2x-y<-4", true},
+      {"2x+y>4", "-2x-y>-4", false},
+      {"2x+y>4", "2x+y\\ge 4", false},
+      {"\\theta = 3", "3", true},
+      {"x_1=\\pi", "\\pi", true},
+      {"x = \\pi", "y = \\pi", false},
+      {"x = 5", "x = 5", true},
+      {"x = 5", "x \\neq 5", false},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, WordsUnitsAndPercentages) {
+  const Case cases[] = {
+      {"\\text{(B)}", "B", true},
+      {"\\text{(B)}", "(B)", true},
+      {"B", "\\textbf{(B)}", true},
+      {"B", "\\text{C}", false},
+      {"\\text{even}", "Even", true},
+      {"\\text{even}", "odd", false},
+      {"\\text{Monday}", "dayMon", false},
+      {"2\\sqrt3\\text{ cm}", "2\\sqrt{3}", true},
+      {"2\\sqrt3\\text{ cm}", "2\\sqrt{3}\\text{ centimeters}", true},
+      {"2\\sqrt3\\text{ cm}", "2\\sqrt{3}\\text{ km}", false},
+      {"2\\pi\\text{ cm}^2", "2\\pi", true},
+      {"2\\pi\\text{ million}", "2\\pi", false},
+      {"60^\\circ", "60", true},
+      {"\\frac{100}{3}\\%", "\\frac{1}{3}", true},
+      {"\\frac{100}{3}\\%", "\\frac{100}{3}", true},
+      {"\\frac{100}{3}\\%", "\\frac{10}{3}", false},
+  };
+  check(cases);
+  EXPECT_EQ(same_answer("B", "\\textbf{(B)}\\ 5"), true);
+  EXPECT_EQ(same_answer("B", "\\textbf{(C)}\\ B"), false);
+}
+
+// Unicode and plain text give the same tree as LaTeX.
+TEST(SameAnswer, SpellingsOfOneThing) {
+  const Case cases[] = {
+      {"\\sqrt{3}",
+       "\xE2\x88\x9A"
+       "3",
+       true},
+      {"\\sqrt{12}\\pi",
+       "\xE2\x88\x9A"
+       "12\xCF\x80",
+       true},
+      {"\\sqrt{3}", "sqrt(3)", true},
+      {"x^2", "x\xC2\xB2", true},
+      {"x^2", "x**2", true},
+      {"-\\pi", "\xE2\x88\x92\xCF\x80", true},
+      {"2\\times\\pi", "2\xC3\x97\xCF\x80", true},
+      {"x\\le\\pi", "x \xE2\x89\xA4 pi", true},
+      {"[\\pi,\\infty)", "[pi, \xE2\x88\x9E)", true},
+      {"\\left(\\frac{\\pi}{2}\\right)", "\\frac\\pi2", true},
+      {"\\dfrac{\\sqrt{2}}{2}", "\\displaystyle\\tfrac{\\sqrt{2}}{2}", true},
+      {"10\\,000\\pi", "10000\\pi", true},
+      {"1,000\\pi", "1000\\pi", true},
+      {"\\$2\\sqrt2", "2\\sqrt2", true},
+  };
+  check(cases);
+}
+
+// A reading that could be another one is none.
+TEST(SameAnswer, AmbiguousTextsAreNotRead) {
+  for (const char* text : {"1/2x",
+                           "1/2\\sqrt{3}",
+                           "\\sqrt12",
+                           "\\sin x/2",
+                           "\\sin 2(x+1)",
+                           "2 3",
+                           "\\ln(x)^2",
+                           "2^3^2",
+                           "x \\approx 2",
+                           "\\int_0^1 x",
+                           "2x3",
+                           "\\frac{1}{2",
+                           "5'",
+                           "x = ",
+                           "(1,2",
+                           "1)",
+                           "\\unknown",
+                           "\\frac{1}",
+                           "||",
+                           "",
+                           "\\begin{pmatrix}1\\\\2&3\\end{pmatrix}"})
+    EXPECT_FALSE(read_answer(text)) << text;
+}
+
+TEST(SameAnswer, ArithmeticMustBeWorkedOut) {
+  for (const char* open :
+       {"2+3", "\\frac{2+3}{1}", "10-5", "\\frac{1}{2}\\cdot 10", "\\sqrt{20+5}"})
+    EXPECT_EQ(same_answer("5", open), false) << open;
+  EXPECT_EQ(same_answer("6", "2 \\times 3"), false);
+  EXPECT_EQ(same_answer("6", "(2)(3)"), false);
+  EXPECT_EQ(same_answer("x=6", "x = 2 \\cdot 3"), false);
+  for (const char* done : {"\\frac{10}{2}", "\\sqrt{25}", "\\log_2 32"})
+    EXPECT_EQ(same_answer("5", done).value_or(true), true) << done;
+  EXPECT_EQ(same_answer("300000", "3\\times 10^5"), true);
+}
+
+// Whatever a text asks for, it takes at most the 50 ms that a completion may cost.
+TEST(SameAnswer, HostileTextsAreJudgedInBoundedTime) {
+  const auto repeated = [](const std::string& what, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += what;
+    return all;
+  };
+  const std::string texts[] = {
+      "10^{10^{10}}",
+      "((10^{10})^{10})^{10}",
+      "99999999999!",
+      "(((9!)!)!)!",
+      "\\binom{1000000000}{500000000}",
+      "e^{e^{e^{e^{x}}}}",
+      "(a+b+c+d+e+f+g)^{4000}",
+      "(x+1)^{4000}-(x-1)^{4000}",
+      repeated("(x+y+z)^9", 60),
+      repeated("\\sqrt{x+", 30) + "1" + repeated("}", 30),
+      repeated("{", 2000),
+      repeated("(", 2000),
+      repeated("-", 2000),
+      repeated("|", 2000),
+      repeated("\\sin ", 400) + "x",
+      repeated("\\ln|", 200),
+      repeated("\\frac{1}{x+", 30) + "1" + repeated("}", 30),
+      repeated("\\arctan{x}+", 180) + "1",
+      repeated("\\ln{x}+", 280) + "1",
+      repeated("x,", 1000) + "x",
+      repeated("\\sin{x},", 250) + "x",
+      "\\{" + repeated("\\sqrt{x+1},", 180) + "x\\}",
+      repeated("\\pm ", 600) + "1",
+      repeated("1 \\pm 2,", 150) + "1",
+      repeated("(1,2)\\cup ", 190) + "(1,2)",
+      repeated("\\begin{pmatrix}", 100),
+      repeated("x^", 900) + "2",
+      repeated("5!", 1000),
+      repeated("5", 2048),
+      "0." + repeated("3", 2000),
+      repeated("\\text{", 300),
+      "\\sin(10^{40})",
+      repeated("(x+y+z)^9(x+y+z)^9(x+y+z)^8\\sin x,", 30) + "1",
+      "(" + repeated("x+y+z,", 100) + "1)",
+      repeated("((x+1)^{1/3}+y)^{", 14) + "2" + repeated("}", 14),
+  };
+  for (const std::string& text : texts)
+    for (const std::string& other : {text + "+x", std::string("x"), text}) {
+      const std::clock_t begin = std::clock();  // of this process alone: machines may be busy
+      (void)same_answer(text, other);
+      const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+      EXPECT_LT(seconds, 1) << text.substr(0, 60);  // sanitizers make it twenty times as long
+    }
+}
+
+TEST(SameAnswer, LimitsMakeItNoAnswer) {
+  EXPECT_FALSE(read_answer(std::string(3000, 'x')));
+  EXPECT_FALSE(read_answer(std::string(40, '(') + "x" + std::string(40, ')')));
+  EXPECT_TRUE(read_answer("((((x))))"));
+  EXPECT_FALSE(read_answer(std::string("x\0y", 3)));
+  EXPECT_FALSE(read_answer("x \xFF"));
+}
+
+// Sums that differ by less than any digit there is are not taken for equal.
+TEST(SameAnswer, WhatDigitsCannotTellIsNotEqual) {
+  EXPECT_FALSE(*same_answer("\\sin(1)+10^{-300}", "\\sin(1)"));
+  EXPECT_FALSE(*same_answer("\\sin(1)+e^{-120}", "\\sin(1)"));
+  EXPECT_FALSE(*same_answer("\\sin(10^{-150})", "10^{-150}"));
+  EXPECT_FALSE(*same_answer("\\ln(2)", "0.693147180559945309417232121458176568"));
+}
+
+TEST(NormalForm, AlgebraDecidesWhereItsNamesAreIndependent) {
+  const auto verdict = [](const char* a, const char* b) {
+    Work work;
+    return compare_exactly(*read_answer(a), *read_answer(b), work);
+  };
+  EXPECT_EQ(verdict("\\sqrt2\\sqrt3", "\\sqrt6"), Verdict::kSame);
+  EXPECT_EQ(verdict("\\sqrt2+\\sqrt3", "\\sqrt5"), Verdict::kDifferent);
+  EXPECT_EQ(verdict("\\pi^2", "10"), Verdict::kDifferent);
+  EXPECT_EQ(verdict("\\pi+e", "e\\pi"), Verdict::kOpen);
+  EXPECT_EQ(verdict("(x+y)(x-y)", "x^2-y^2"), Verdict::kSame);
+  EXPECT_EQ(verdict("\\sin x", "x"), Verdict::kOpen);
+  EXPECT_EQ(verdict("\\sin(-x)", "-\\sin x"), Verdict::kSame);
+  EXPECT_EQ(verdict("(x+1)^{4000}", "x"), Verdict::kOpen);  // past a bound
+}
+
+}  // namespace
+}  // namespace tandem::grade

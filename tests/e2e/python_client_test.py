@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""scripts/python/tandem_client.py against a real cluster: usage: python_client_test.py BUILD SOURCE."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+BUILD, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "scripts/python"))
+from tandem_client import Tandem, TandemError  # noqa: E402
+
+STEPS = 6
+FEW_STEPS = {"learner": {"total_training_steps": STEPS, "save_freq": 0},
+             "data": {"train_batch_size": 8, "train_files": ["data/train.jsonl"]},
+             "model": {"path": "models/arithmetic", "init": "random"},
+             "name": "small", "rollout": {"n": 4}}
+
+
+class PythonClient(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.TemporaryDirectory()
+        os.environ["TANDEM_HOME"] = cls.home.name
+        os.environ.pop("TANDEM_ADDRESS", None)
+        os.chdir(SOURCE / "configs")
+        subprocess.run([BUILD / "tandem", "up", "--port", "0"], check=True, stdout=subprocess.DEVNULL)
+        cls.tandem = Tandem()
+
+    @classmethod
+    def tearDownClass(cls):
+        subprocess.run([BUILD / "tandem", "down"], check=True, stdout=subprocess.DEVNULL)
+        cls.home.cleanup()
+
+    def test_a_job_from_its_text_to_its_metrics(self):
+        job = self.tandem.submit(FEW_STEPS)  # its paths start here
+        steps = list(job.metrics(["actor/loss", "tandem/staleness/max"], first=1, follow=True, every=0.05))
+        self.assertEqual([step["step"] for step in steps], list(range(1, STEPS + 1)))
+        self.assertTrue(all("actor/loss" in step for step in steps))
+        self.assertEqual(job.wait(timeout=60).state, "Succeeded")
+        run = job.run
+        self.assertEqual(run.config()["learner.total_training_steps"], str(STEPS))
+        with open(pathlib.Path(run["run_dir"]) / "metrics.jsonl", encoding="utf-8") as lines:
+            written = {line["step"]: line for line in map(json.loads, lines) if "actor/loss" in line}
+        for step in run.metrics(["actor/loss"], first=1):
+            self.assertEqual(step["actor/loss"], written[step["step"]]["actor/loss"])
+        samples = run.samples(limit=3)
+        self.assertEqual(len(samples), 3)
+        older = run.samples(limit=3, before=samples[-1]["seq"])
+        self.assertTrue(all(sample["seq"] < samples[-1]["seq"] for sample in older))
+        self.assertIn(job.id, [one.id for one in self.tandem.runs()])
+        self.assertTrue(self.tandem.events(job=job.id, limit=2))
+        self.assertIn("learner_ended", self.tandem.logs(job.id + "/learner/0"))
+        run.delete()
+        with self.assertRaises(TandemError) as gone:
+            self.tandem.run(job.id)
+        self.assertEqual((gone.exception.code, gone.exception.status), ("not_found", 404))
+
+    def test_a_job_is_scaled_and_cancelled(self):
+        job = self.tandem.submit(SOURCE / "configs/arithmetic.yaml")
+        self.assertEqual(job.scale(rollout=2)["actors"]["rollout"]["desired"], 2)
+        with self.assertRaises(TandemError) as refused:
+            job.scale(rollout=0)
+        self.assertEqual(refused.exception.code, "invalid")
+        self.assertEqual(job.cancel().wait(timeout=60).state, "Cancelled")
+
+    def test_errors_say_what_and_how_to_mend(self):
+        with self.assertRaises(TandemError) as refused:
+            self.tandem.submit("name: x\nmodel: {}\n")
+        self.assertEqual(refused.exception.code, "invalid")
+        for missing in ("data.train_files", "model.path"):
+            self.assertIn(missing, str(refused.exception))
+        self.assertIn("help:", str(refused.exception))
+        with self.assertRaises(TandemError) as unknown:
+            Tandem(token="0" * 64).status()
+        self.assertEqual(unknown.exception.status, 401)
+        with self.assertRaises(TandemError) as nobody:
+            Tandem(address="127.0.0.1:1").status()
+        self.assertEqual(nobody.exception.code, "unreachable")
+        with self.assertRaises(TandemError):
+            Tandem(home="/nowhere")
+        for wrong in ("localhost", "https://a:1", "a:b"):
+            with self.assertRaises(ValueError):
+                Tandem(address=wrong)
+
+    def test_the_wheel_holds_the_module(self):
+        made = subprocess.run([sys.executable, "-B", SOURCE / "scripts/python/make_wheel.py", self.home.name],
+                              check=True, capture_output=True, text=True).stdout.strip()
+        with zipfile.ZipFile(made) as wheel:
+            self.assertEqual(wheel.read("tandem_client.py"),
+                             (SOURCE / "scripts/python/tandem_client.py").read_bytes())
+            version = (SOURCE / "CMakeLists.txt").read_text().split("project(tandem VERSION ")[1].split()[0]
+            self.assertIn(f"tandem_client-{version}.dist-info/RECORD", wheel.namelist())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
