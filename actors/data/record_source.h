@@ -34,7 +34,7 @@ class RecordSource {
   virtual std::uint64_t bytes_read() const = 0;
 };
 
-// What a source of text is made of.
+// An open file of text, for the functions below.
 struct TextFile {
   std::unique_ptr<ByteSource> bytes;
   std::filesystem::path path;  // for errors

@@ -1,8 +1,8 @@
 // Reads the text of an answer, in LaTeX or plain, as a tree (expression.h).
 //
-// What could be meant in two ways is not read, since a guess could take a wrong answer for a right
-// one: 1/2x, \sqrt12, \sin x/2, 2 3. Nor is anything that the grammar does not know, such as
-// integrals and limits. Then same_answer() is left with the texts.
+// A text that has two meanings is not read, since a guess could take a wrong answer for a right
+// one: 1/2x, \sqrt12, \sin x/2, 2 3. A text that the grammar does not know, such as an integral or
+// a limit, is not read either. Such answers are equal only where their texts are.
 //
 // Forms that are read (read_answer.cc has the grammar):
 //   expressions   \frac{\sqrt3}{2}, 11\sqrt2, 2x(x+1)^2, -1+e^{16}, \log_2 8, \sin^2 x, |x|, n!,

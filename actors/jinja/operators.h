@@ -1,4 +1,5 @@
-// What the operators of a template do, with Python's meaning. A failure is the run's.
+// The operators of a template, such as + and `in`, with the meaning that they have in Python. A
+// value that an operator cannot take fails the run of the template.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Values as text: Python's str() and repr(), and JSON as transformers' filter `tojson` writes it.
-// What is written is counted as steps of the run, so that a value whose parts are shared many times
-// cannot grow without a bound (JR-1). After a failure the result is a part.
+// Each value that is written counts as a step of the run. So a value that contains another one many
+// times cannot become a text without a bound (JR-1). After a failure the text is incomplete.
 #pragma once
 
 #include <optional>

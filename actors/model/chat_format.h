@@ -23,8 +23,8 @@ namespace tandem::model {
 
 class Tokenizer;
 
-// What a template is given. A message is a dict with `role` and `content`, and with any other
-// fields that the template reads.
+// The values that a template gets. A message is a dict with `role` and `content`, and with any
+// other fields that the template reads.
 struct ChatInput {
   jinja::Value messages;        // a list of dicts
   jinja::Value tools = {};      // a list of dicts, or None

@@ -1,5 +1,5 @@
-// What a tokenizer changes in a text before anything else is done with it: the normalizer section
-// of tokenizer.json, as far as it is supported.
+// The normalizer section of tokenizer.json, as far as it is supported: the changes that a tokenizer
+// makes to a text before it looks for tokens.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Each section is one step, or a Sequence of steps in Sequences. A step that would change tokens or
-// text and is not implemented is refused by its name, and so is an order of steps in which one
-// would see other text than it does here.
+// Each section is one step, or a Sequence, whose members may be Sequences as well. A step that is
+// not implemented and could change the tokens or the text is refused by its name. Steps run here in
+// a fixed order; an order in the file that could give another result is refused too.
 #include "actors/model/tokenizer_steps.h"
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What becomes of a prompt that has more tokens than an engine takes (data.truncation). `left`,
-// `right` and `middle` are verl's: the side that they name is cut off. Pure.
+// Shortens a prompt that has more tokens than an engine takes, by data.truncation. `left`, `right`
+// and `middle` are verl's: the side that they name is cut off. Pure.
 #pragma once
 
 #include <cstdint>

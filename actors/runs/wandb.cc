@@ -147,7 +147,8 @@ Result<bool> WandbWriter::begin() {
   return !line_.evaluation;
 }
 
-// What follows in the file is of steps that are trained anew, or tells that the run had ended.
+// Cuts the file behind the last step that the resumed run keeps: later records are of steps that
+// are trained anew, or say that the run had ended.
 Result<void> WandbWriter::go_on(const WandbFile& last, KeptRows& kept) {
   const KeptRows::Cut cut = kept.cut();
   std::error_code failure;

@@ -13,17 +13,6 @@ namespace {
 const std::string kCounter =
     "name: demo\nactors:\n  counter:\n    command: [bin/counter, --fast]\n";
 
-struct Refused {
-  std::string message, where, help;
-};
-
-Refused refused(const Result<LoadedJob>& job) {
-  if (job) return {"accepted", "", ""};
-  return {job.error().message, job.error().where, job.error().help};
-}
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
 TEST(Actors, AJobOfActorsAloneNeedsNothingElse) {
   const JobFolder folder;
   const auto job =

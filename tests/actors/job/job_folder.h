@@ -71,4 +71,17 @@ class JobFolder {
   std::filesystem::path root_;
 };
 
+// The error of a job that is refused; of one that is accepted, the message says that.
+struct Refused {
+  std::string message, where, help;
+  ErrorCode code;
+};
+
+inline Refused refused(const Result<LoadedJob>& job) {
+  if (job) return {"accepted", "", "", ErrorCode::kFailed};
+  return {job.error().message, job.error().where, job.error().help, job.error().code};
+}
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
 }  // namespace tandem::job

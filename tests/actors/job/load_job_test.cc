@@ -14,18 +14,6 @@
 namespace tandem::job {
 namespace {
 
-struct Refused {
-  std::string message, where, help;
-  ErrorCode code;
-};
-
-Refused refused(const Result<LoadedJob>& job) {
-  if (job) return {"accepted", "", "", ErrorCode::kFailed};
-  return {job.error().message, job.error().where, job.error().help, job.error().code};
-}
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
 TEST(LoadJob, FillsInDefaultsAndMakesPathsAbsolute) {
   const JobFolder folder;
   folder.write("job.yaml", folder.minimal());

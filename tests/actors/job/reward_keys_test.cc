@@ -13,18 +13,6 @@
 namespace tandem::job {
 namespace {
 
-struct Refused {
-  std::string message, where, help;
-  ErrorCode code;
-};
-
-Refused refused(const Result<LoadedJob>& job) {
-  if (job) return {"accepted", "", "", ErrorCode::kFailed};
-  return {job.error().message, job.error().where, job.error().help, job.error().code};
-}
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
 TEST(LoadJob, ShowsTheListThatARewardCommandAsAStringWouldBe) {
   const JobFolder folder;
   const auto help = [&](const std::string& value) {
