@@ -15,7 +15,7 @@ constexpr std::string_view kLicences = "/licences.txt";
 constexpr const char* kNotSignedIn = "/unauthorized";
 constexpr int kNotModified = 304;
 
-std::string_view path_of(const http::HttpRequest& request) {
+std::string_view path_in(const http::HttpRequest& request) {
   return std::string_view(request.target).substr(0, request.target.find('?'));
 }
 
@@ -53,7 +53,7 @@ const WebAsset* find_web_asset(std::string_view path) {
 }
 
 std::optional<http::HttpResponse> web_file(const http::HttpRequest& request) {
-  const WebAsset* asset = find_web_asset(path_of(request));
+  const WebAsset* asset = find_web_asset(path_in(request));
   if (request.method != "GET" || !asset || asset->path == kNotSignedIn) return std::nullopt;
   return answer_with(*asset, request);
 }
@@ -67,7 +67,7 @@ http::HttpResponse not_signed_in() {
 }
 
 bool is_open_file(const http::HttpRequest& request) {
-  const std::string_view path = path_of(request);
+  const std::string_view path = path_in(request);
   return request.method == "GET" && (path.starts_with(kAssets) || path == kLicences);
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t kConfigBytesMax = 1 << 20;
+constexpr std::uint64_t kModelConfigBytesMax = 1 << 20;
 // Sizes far beyond any model. They keep products of two sizes within 64 bits.
 constexpr std::int64_t kTokenIdMax = 1 << 24;
 constexpr std::int64_t kWidthMax = 1 << 20;
@@ -336,12 +336,12 @@ Result<ModelConfig> parse_model_config(std::string_view text, const std::string&
 
 Result<ModelConfig> read_model_config(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "config.json";
-  Result<std::string> text = read_file(file, kConfigBytesMax);
+  Result<std::string> text = read_file(file, kModelConfigBytesMax);
   if (!text) return text.error();
   Result<ModelConfig> config = parse_model_config(*text, file.string());
   const std::filesystem::path generation = directory / "generation_config.json";
   if (!config || !std::filesystem::exists(generation)) return config;
-  Result<json> parsed = read_json(generation, kConfigBytesMax);
+  Result<json> parsed = read_json(generation, kModelConfigBytesMax);
   if (!parsed) return parsed.error();
   if (!parsed->is_object())
     return Error{.message = "generation config: must be a JSON object", .where = generation};

@@ -9,19 +9,19 @@
 namespace tandem::e2e {
 namespace {
 
-constexpr int kSteps = 60;
+constexpr int kAttackedSteps = 60;
 constexpr int kHeldAt = 20;  // the attacks come while the job can neither end nor stand still
 
 const Words kRepeatable = sets({"async.schedule=fixed_lag", "data.val_files=[]"});
 
 TEST(Attacks, AreHeldAndTheJobTrainsOnAsUndisturbed) {
   Home calm;
-  const auto undisturbed = calm.train(kSmallId, small_job(kSteps) + kRepeatable);
+  const auto undisturbed = calm.train(kSmallId, small_job(kAttackedSteps) + kRepeatable);
 
   Home home;
   home.up();
   const Finished submitted =
-      home.run(Words{"submit"} + small_job(kSteps) + kRepeatable + held(home, kHeldAt));
+      home.run(Words{"submit"} + small_job(kAttackedSteps) + kRepeatable + held(home, kHeldAt));
   ASSERT_EQ(submitted.code, 0) << submitted.text();
   ASSERT_EQ(home.run({"wait", kSmallId, "--for", "Running", "--timeout", "90s"}).code, 0);
   const Finished attacked =
@@ -32,7 +32,7 @@ TEST(Attacks, AreHeldAndTheJobTrainsOnAsUndisturbed) {
   let_go(home);
   EXPECT_EQ(home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"}).code, 0);
   const auto result = home.result_of(kSmallId);
-  EXPECT_EQ(result["steps"], kSteps);
+  EXPECT_EQ(result["steps"], kAttackedSteps);
   EXPECT_EQ(result["weights_sha256"], undisturbed["weights_sha256"]);
   expect_ledger_balances(home.run_dir(kSmallId), result);
   home.down();

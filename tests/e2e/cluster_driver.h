@@ -102,6 +102,8 @@ Words operator+(Words left, const Words& right);
 // The quickstart's job in small: `run` or `submit` it with the settings on top. It learns to begin
 // its answers with a 0, which a short warm start does half of the time, so that every step has
 // something to learn from.
+inline constexpr int kForever = 1'000'000;  // steps: more than a test waits for
+
 Words small_job(int steps, const Words& settings = {});
 inline constexpr int kGroupsPerStep = 16;  // groups per step of a small job
 inline constexpr const char* kSmallId = "arithmetic-grpo-1";

@@ -15,8 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kForever = 1'000'000;
-
 class Cluster : public testing::Test {
  protected:
   std::string submit(const Words& job) {

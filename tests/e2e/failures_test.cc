@@ -16,8 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kForever = 1'000'000;
-
 // A memory cgroup below our own, which ends with the object. There is none where the test may not
 // make one: only root may, and in version 2 only where the groups beside it hold no process.
 class MemoryCgroup {

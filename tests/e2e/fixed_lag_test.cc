@@ -11,15 +11,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kSteps = 60;
+constexpr int kLagSteps = 60;
 
 Words job(const Words& settings) {
-  return small_job(kSteps, Words{"async.schedule=fixed_lag", "data.val_files=[]"} + settings);
+  return small_job(kLagSteps, Words{"async.schedule=fixed_lag", "data.val_files=[]"} + settings);
 }
 
 std::string sha_of(const json& result) {
   EXPECT_EQ(result["state"], "Succeeded");
-  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["ledger"]["trained"], kLagSteps * kGroupsPerStep);
   EXPECT_EQ(result["ledger"]["discarded"], json::object());
   return result["weights_sha256"];
 }
@@ -54,7 +54,7 @@ bool both_are_at(const Home& home, const Words& address, int step) {
 // Runs with two rollouts and kills `name` once while it trains; its weights.
 std::string sha_with_a_kill(const std::string& name) {
   const Home home;
-  Process run = home.start(Words{"run"} + job(kTwoRollouts) + held(home, kSteps - 20));
+  Process run = home.start(Words{"run"} + job(kTwoRollouts) + held(home, kLagSteps - 20));
   const Words address = address_of(run);
   EXPECT_TRUE(both_are_at(home, address, 5));
   kill_rank(actor(home, std::string(kSmallId) + "/" + name, address));

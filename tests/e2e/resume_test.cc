@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kSteps = 60;
+constexpr int kResumedSteps = 60;
 constexpr int kGroupSize = 8;
 
 Words resume(const Home& home, const Words& job) {
@@ -39,13 +39,13 @@ void expect_a_line_per_step(const Home& home, const json& result) {
     staleness_max = std::max<std::int64_t>(staleness_max, line["tandem/staleness/max"]);
     tokens += line["response_length/mean"].get<double>() * kGroupsPerStep * kGroupSize;
   }
-  EXPECT_EQ(steps, kSteps);
+  EXPECT_EQ(steps, kResumedSteps);
   const fs::path dir = home.run_dir(kSmallId);
   EXPECT_EQ(runs::shown_of(dir / "tensorboard"), runs::scalars_in(dir / "metrics.jsonl"));
   EXPECT_EQ(result["staleness"]["max"], staleness_max);
   EXPECT_EQ(result["tokens"]["trained"], std::llround(tokens));
   EXPECT_GE(result["tokens"]["generated"], result["tokens"]["trained"]);
-  EXPECT_GE(result["weight_publish"]["count"], kSteps);
+  EXPECT_GE(result["weight_publish"]["count"], kResumedSteps);
 }
 
 json resumed(const Home& home, const Words& job) {
@@ -54,8 +54,8 @@ json resumed(const Home& home, const Words& job) {
   home.expect_nothing_left();  // nor the shared memory of the killed process
   const json result = home.result_of(kSmallId);
   EXPECT_EQ(result["state"], "Succeeded");
-  EXPECT_EQ(result["steps"], kSteps);
-  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["steps"], kResumedSteps);
+  EXPECT_EQ(result["ledger"]["trained"], kResumedSteps * kGroupsPerStep);
   expect_ledger_balances(home.run_dir(kSmallId), result);
   expect_a_line_per_step(home, result);
   return result;
@@ -63,7 +63,7 @@ json resumed(const Home& home, const Words& job) {
 
 TEST(Resume, TakesUpARunThatWasKilled) {
   const Home home;
-  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  const Words job = small_job(kResumedSteps, {"learner.save_freq=10"});
   run_and_kill(home, job);
   const json result = resumed(home, job);
   EXPECT_EQ(result["ledger"]["discarded"], json::object());
@@ -76,7 +76,7 @@ TEST(Resume, TakesUpARunThatWasKilled) {
 
 TEST(Resume, TakesUpARunThatWasCancelled) {
   const Home home;
-  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  const Words job = small_job(kResumedSteps, {"learner.save_freq=10"});
   Process run = home.start(Words{"run"} + job + held(home, 25));
   ASSERT_TRUE(
       eventually([&] { return fs::exists(home.run_dir(kSmallId) / "checkpoints/step-10"); }));
@@ -88,7 +88,7 @@ TEST(Resume, TakesUpARunThatWasCancelled) {
 // A run that is cancelled between two checkpoints loses no step, and the hint says the way on.
 TEST(Resume, CtrlCSavesWhatIsTrainedAndSaysHowToGoOn) {
   const Home home;
-  const Words job = small_job(kSteps, {"learner.save_freq=0"});
+  const Words job = small_job(kResumedSteps, {"learner.save_freq=0"});
   Process run = home.start(Words{"run"} + job + held(home, 25));
   const fs::path dir = home.run_dir(kSmallId);
   ASSERT_TRUE(eventually([&] {
@@ -162,7 +162,7 @@ TEST(Resume, AClusterTakesUpARunOfItsOwn) {
 
 TEST(Resume, IsRefusedWhereTheJobSaysSoOrAnotherJobIsMeant) {
   const Home home;
-  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  const Words job = small_job(kResumedSteps, {"learner.save_freq=10"});
   run_and_kill(home, job);
   const json result = resumed(home, job);
   const std::string metrics = *read_file(home.run_dir(kSmallId) / "metrics.jsonl");
@@ -187,7 +187,7 @@ void expect_in_use(const Finished& refused, std::int64_t owner) {
 
 TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
   const Home home;
-  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  const Words job = small_job(kResumedSteps, {"learner.save_freq=10"});
   Process run = home.start(Words{"run"} + job + held(home, 20));
   const fs::path dir = home.run_dir(kSmallId);
   ASSERT_TRUE(eventually([&] { return fs::exists(dir / "checkpoints/step-0"); })) << run.err();
@@ -196,7 +196,7 @@ TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
   EXPECT_EQ(run.wait().code, 0) << run.err();
   home.expect_nothing_left();
   const json result = home.result_of(kSmallId);
-  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["ledger"]["trained"], kResumedSteps * kGroupsPerStep);
   expect_ledger_balances(dir, result);
   expect_a_line_per_step(home, result);
   EXPECT_EQ(journal_value(dir, "SELECT count(*) FROM journal WHERE kind = 'resumed'"), 0);
@@ -206,7 +206,7 @@ TEST(Resume, ARunThatIsAliveIsRefusedAndUnharmed) {
 
 TEST(Resume, OfTwoAtOnceOneIsRefused) {
   const Home home;
-  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  const Words job = small_job(kResumedSteps, {"learner.save_freq=10"});
   run_and_kill(home, job);
   const Words again = resume(home, job + held(home, 20));
   Process two[] = {home.start(again), home.start(again)};
@@ -219,7 +219,7 @@ TEST(Resume, OfTwoAtOnceOneIsRefused) {
   EXPECT_EQ(done.code, 0) << done.text();
   home.expect_nothing_left();
   const json result = home.result_of(kSmallId);
-  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["ledger"]["trained"], kResumedSteps * kGroupsPerStep);
   expect_ledger_balances(home.run_dir(kSmallId), result);
   expect_a_line_per_step(home, result);
 }
@@ -247,7 +247,7 @@ TEST(Resume, ARunOfAClusterIsRefusedUntilItIsOver) {
 
 TEST(Resume, ACheckpointOfAnotherJobIsRefusedAndKept) {
   const Home home;
-  const Words job = small_job(kSteps, {"learner.save_freq=10"});
+  const Words job = small_job(kResumedSteps, {"learner.save_freq=10"});
   run_and_kill(home, job);
   const Finished other = home.run(resume(home, job + sets({"seed=18"})));
   EXPECT_EQ(other.code, 1) << other.text();
@@ -266,13 +266,14 @@ TEST(Resume, ARunOfAnotherVersionIsRefusedBeforeAnythingBegins) {
   ASSERT_TRUE(fs::create_directories(home.run_dir(kSmallId)));
   ASSERT_TRUE(sqlite::Sqlite::open((home.run_dir(kSmallId) / "journal.sqlite").string(),
                                    "CREATE TABLE journal(seq INTEGER, kind TEXT)"));
-  const Finished old = home.run(resume(home, small_job(kSteps)));
+  const Finished old = home.run(resume(home, small_job(kResumedSteps)));
   EXPECT_EQ(old.code, 64) << old.text();
   EXPECT_NE(old.err.find("schema 1"), std::string::npos) << old.text();
   EXPECT_NE(old.err.find("begin a new run from its checkpoint"), std::string::npos) << old.text();
   EXPECT_FALSE(fs::exists(home.run_dir(kSmallId) / "logs")) << "no rank was started";
   home.up();
-  EXPECT_EQ(home.run(Words{"submit"} + small_job(kSteps) + Words{"--resume", kSmallId}).code, 64);
+  EXPECT_EQ(home.run(Words{"submit"} + small_job(kResumedSteps) + Words{"--resume", kSmallId}).code,
+            64);
   home.down();
   home.expect_nothing_left();
 }
@@ -280,7 +281,7 @@ TEST(Resume, ARunOfAnotherVersionIsRefusedBeforeAnythingBegins) {
 TEST(Resume, AFolderThatIsNoRunIsRefused) {
   const Home home;
   const Finished done =
-      home.run(Words{"run"} + small_job(kSteps) + Words{"--resume", home.path().string()});
+      home.run(Words{"run"} + small_job(kResumedSteps) + Words{"--resume", home.path().string()});
   EXPECT_EQ(done.code, 1);
   EXPECT_NE(done.err.find(home.path().string()), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("help:"), std::string::npos) << done.err;

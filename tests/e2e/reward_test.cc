@@ -12,8 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kForever = 1'000'000;
-
 // Scores so many completions, all its processes together, then meets its bug at each.
 constexpr const char* kBuggy = R"(import json, os, sys
 good, count = int(sys.argv[1]), sys.argv[2]

@@ -19,8 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kSteps = 20;
-constexpr int kForever = 1'000'000;
+constexpr int kRunSteps = 20;
 
 std::vector<json> lines_of(const fs::path& file) {
   std::vector<json> lines;
@@ -50,14 +49,14 @@ std::string parameters_sha256(const fs::path& checkpoint) {
 
 TEST(Run, LeavesEverythingThatTheContractNames) {
   const Home home;
-  const json result = home.train(kSmallId, small_job(kSteps));
+  const json result = home.train(kSmallId, small_job(kRunSteps));
   const fs::path run = home.run_dir(kSmallId);
 
   EXPECT_EQ(result["state"], "Succeeded");
   EXPECT_EQ(result["reason"], "Completed");
   EXPECT_EQ(result["message"], "all steps are trained");
-  EXPECT_EQ(result["steps"], kSteps);
-  EXPECT_EQ(result["policy_version"], kSteps);
+  EXPECT_EQ(result["steps"], kRunSteps);
+  EXPECT_EQ(result["policy_version"], kRunSteps);
   for (const char* kind : {"before", "after_warm_start", "final"}) {
     EXPECT_TRUE(result["eval"][kind].is_number()) << kind;
     EXPECT_GT(result["eval"]["counts"][kind]["scored"], 0) << kind;
@@ -66,12 +65,12 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   EXPECT_EQ(result["eval"]["failed"], 0);
   EXPECT_EQ(result["staleness"]["bound"], 2);
   EXPECT_TRUE(result["staleness"]["mean"].is_number());
-  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["ledger"]["trained"], kRunSteps * kGroupsPerStep);
   EXPECT_GE(result["tokens"]["generated"], result["tokens"]["trained"]);
   EXPECT_GT(result["tokens"]["trained"], 0);
   EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
   EXPECT_GT(result["logprob_diff"]["tokens_at_staleness_0"], 0);
-  EXPECT_EQ(result["weight_publish"]["count"], kSteps + 2) << "initial, warm-started, each step";
+  EXPECT_EQ(result["weight_publish"]["count"], kRunSteps + 2) << "initial, warm-started, each step";
   EXPECT_GT(result["weight_publish"]["bytes_mean"], 0);
   for (const char* figure : {"trainer_idle_fraction", "rollout_idle_fraction"}) {
     EXPECT_GE(result[figure], 0.0) << figure;
@@ -82,11 +81,11 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   expect_ledger_balances(run, result);
 
   const auto [steps, evaluations] = metrics_of(run);
-  EXPECT_EQ(steps.size(), std::size_t{kSteps});
-  EXPECT_EQ(steps.back()["step"], kSteps);
+  EXPECT_EQ(steps.size(), std::size_t{kRunSteps});
+  EXPECT_EQ(steps.back()["step"], kRunSteps);
   ASSERT_EQ(evaluations.size(), 3U);
   EXPECT_EQ(evaluations.back()["eval"], "final");
-  EXPECT_EQ(evaluations.back()["step"], kSteps);
+  EXPECT_EQ(evaluations.back()["step"], kRunSteps);
   EXPECT_EQ(evaluations.back()["val/reward/mean"], result["eval"]["final"]);
   EXPECT_EQ(result["eval"]["records"].size(), 3U);
   EXPECT_EQ(runs::shown_of(run / "tensorboard"), runs::scalars_in(run / "metrics.jsonl"));
@@ -98,7 +97,7 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
     if (sample.contains("eval")) continue;
     for (const char* field : {"step", "advantage", "versions", "finish_reason", "answer"})
       EXPECT_TRUE(sample.contains(field)) << sample;
-    EXPECT_TRUE(sample["step"] >= 1 && sample["step"] <= kSteps) << sample["step"];
+    EXPECT_TRUE(sample["step"] >= 1 && sample["step"] <= kRunSteps) << sample["step"];
   }
   EXPECT_TRUE(of_training && of_evaluation);
   for (const char* file : {"config.json", "tokenizer.json", "model.safetensors", "trainer"})
@@ -127,7 +126,7 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
 
 TEST(Run, StrictlyOnPolicyEveryTokenIsAtStalenessZero) {
   const Home home;
-  const json result = home.train(kSmallId, small_job(kSteps, {"async.max_staleness=0"}));
+  const json result = home.train(kSmallId, small_job(kRunSteps, {"async.max_staleness=0"}));
   EXPECT_EQ(result["staleness"]["max"], 0);
   EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
   EXPECT_GT(result["logprob_diff"]["tokens_at_staleness_0"], 0);
@@ -137,7 +136,7 @@ TEST(Run, StrictlyOnPolicyEveryTokenIsAtStalenessZero) {
 TEST(Run, WithoutALearningRateTheWeightsStayBitForBit) {
   const Home home;
   const json result =
-      home.train(kSmallId, small_job(kSteps, {"learner.optimizer.lr=0", "learner.save_freq=0"}));
+      home.train(kSmallId, small_job(kRunSteps, {"learner.optimizer.lr=0", "learner.save_freq=0"}));
   const fs::path checkpoints = home.run_dir(kSmallId) / "checkpoints";
   EXPECT_EQ(read_file(checkpoints / "step-0/model.safetensors").value(),
             read_file(checkpoints / "step-20/model.safetensors").value());
@@ -169,7 +168,7 @@ TEST(Run, TheLastLinesAndTheSummaryOffATerminalSayAll) {
 
 TEST(Run, ADryRunShowsAndStartsNothing) {
   const Home home;
-  const Finished done = home.run(Words{"run"} + small_job(kSteps) + Words{"--dry-run"});
+  const Finished done = home.run(Words{"run"} + small_job(kRunSteps) + Words{"--dry-run"});
   EXPECT_EQ(done.code, 0);
   EXPECT_NE(done.out.find("total_training_steps: 20"), std::string::npos) << done.out;
   EXPECT_NE(done.out.find("# placement"), std::string::npos) << done.out;
@@ -183,7 +182,7 @@ TEST(Run, AJobThatItsMemoryNeverHoldsIsRefused) {
   const Home home;
   for (const Words& how : {Words{"--dry-run"}, Words{}}) {
     const Finished done =
-        home.run(Words{"run"} + small_job(kSteps) + Words{"--memory", "128MiB"} + how);
+        home.run(Words{"run"} + small_job(kRunSteps) + Words{"--memory", "128MiB"} + how);
     EXPECT_EQ(done.code, 2) << done.text();
     EXPECT_NE(done.err.find("memory of each rank:"), std::string::npos) << done.text();
     EXPECT_NE(done.err.find("a node that offers "), std::string::npos) << done.text();
@@ -222,8 +221,8 @@ TEST(Run, TheSecondInterruptEndsItAtOnce) {
 
 TEST(Run, TwoRunsSideBySideDoNotMeet) {
   const Home home;
-  Process first = home.start(Words{"run"} + small_job(kSteps));
-  Process second = home.start(Words{"run"} + small_job(kSteps));
+  Process first = home.start(Words{"run"} + small_job(kRunSteps));
+  Process second = home.start(Words{"run"} + small_job(kRunSteps));
   EXPECT_EQ(first.wait().code, 0) << first.err();
   EXPECT_EQ(second.wait().code, 0) << second.err();
   home.expect_nothing_left();

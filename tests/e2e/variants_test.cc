@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kSteps = 5;
+constexpr int kVariantSteps = 5;
 
 struct Variant {
   std::string name;
@@ -25,10 +25,10 @@ class Variants : public testing::TestWithParam<Variant> {};
 TEST_P(Variants, Train) {
   const Home home;
   const Words settings = Words{"data.val_files=[]"} + GetParam().settings;
-  const json result = home.train(kSmallId, small_job(kSteps, settings));
+  const json result = home.train(kSmallId, small_job(kVariantSteps, settings));
   EXPECT_EQ(result["state"], "Succeeded");
   EXPECT_EQ(result["eval"], json()) << "there are no val_files";
-  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_EQ(result["ledger"]["trained"], kVariantSteps * kGroupsPerStep);
   EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
   EXPECT_NE(result["weights_sha256"], "");
   expect_ledger_balances(home.run_dir(kSmallId), result);
@@ -74,8 +74,9 @@ INSTANTIATE_TEST_SUITE_P(Each, Variants, testing::ValuesIn(kVariants),
 TEST(FilterGroups, GroupsWithoutVarianceAreReplaced) {
   const Home home;
   const json result = home.train(
-      kSmallId, small_job(kSteps, {"data.val_files=[]", "algorithm.filter_groups.enable=true"}));
-  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+      kSmallId,
+      small_job(kVariantSteps, {"data.val_files=[]", "algorithm.filter_groups.enable=true"}));
+  EXPECT_EQ(result["ledger"]["trained"], kVariantSteps * kGroupsPerStep);
   EXPECT_GT(result["ledger"]["discarded"]["zero_variance"], 0);
   expect_ledger_balances(home.run_dir(kSmallId), result);
 }
@@ -95,16 +96,16 @@ TEST_P(Evaluation, OfACheckpointRepeatsWhatItsRunSaid) {
                     {"data_source", i % 3 == 0 ? "thirds" : "others/all"}}
             << "\n";
   }
-  const Words job = small_job(kSteps, {"data.val_files=[" + file.string() + "]",
-                                       "eval={n: 5, temperature: 1.0, greedy: true}",
-                                       std::string("model.dtype=") + GetParam()});
+  const Words job = small_job(kVariantSteps, {"data.val_files=[" + file.string() + "]",
+                                              "eval={n: 5, temperature: 1.0, greedy: true}",
+                                              std::string("model.dtype=") + GetParam()});
   const json run = home.train(kSmallId, job)["eval"]["figures"]["final"];
   EXPECT_EQ(run["scored"], 60 * 6);
   EXPECT_GT(run["pass@5"], run["pass@1"]);
   EXPECT_EQ(run["sources"]["thirds"]["scored"], 20 * 6);
   EXPECT_EQ(run["sources"]["others_all"]["failed"], 0);
   const auto checkpoint =
-      home.run_dir(kSmallId) / "checkpoints" / ("step-" + std::to_string(kSteps));
+      home.run_dir(kSmallId) / "checkpoints" / ("step-" + std::to_string(kVariantSteps));
   json again = home.json(Words{"eval", checkpoint.string()} + job);
   EXPECT_EQ(again["prompts"], 60);
   for (const char* beside : {"prompts", "failure", "failure_reward"}) again.erase(beside);

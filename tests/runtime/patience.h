@@ -11,6 +11,8 @@
 
 namespace tandem {
 
+inline constexpr std::chrono::seconds kPatience(100);  // ends a hang; never measured
+
 // Runs `trial` with one patience after another, 60 ms to 15 s, each four times the last, until it
 // finds no fault. Returns the last fault, "" for none: a fault that shows with every patience is
 // one.

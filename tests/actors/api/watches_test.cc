@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-class Lines final : public http::HttpStream {
+class KeptLines final : public http::HttpStream {
  public:
   bool write(std::string line) override {
     lines.push_back(std::move(line));
@@ -30,7 +30,7 @@ json group(int number, const char* state, double age_s = 0) {
 
 TEST(Watch, TellsWhatChangesAndNotTheTimeAlone) {
   Watch watch;
-  Lines out;
+  KeptLines out;
   const auto told = [&](const json& items) {
     out.lines.clear();
     EXPECT_TRUE(watch.tell(watched_objects(items), out));
@@ -45,7 +45,7 @@ TEST(Watch, TellsWhatChangesAndNotTheTimeAlone) {
 
 TEST(Watch, ForgetsWhatIsGone) {
   Watch watch;
-  Lines out;
+  KeptLines out;
   for (int number = 0; number < 1000; ++number) {
     ASSERT_TRUE(
         watch.tell(watched_objects({group(number, "rolling"), group(number + 1, "rolling")}), out));

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
 #include <vector>
 
 #include "actors/cli/table.h"
 #include "actors/cli/views.h"
 #include "runtime/base/json.h"
+#include "tests/actors/cli/api_objects.h"
 
 namespace tandem::cli {
 namespace {
@@ -15,13 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr Screen kPipe{kUnlimitedWidth, 1'700'000'000'000};
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 TEST(EvaluationView, OneCompletionOfEachPromptIsALine) {
   json answer{

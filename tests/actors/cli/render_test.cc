@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Screen kPipe{kUnlimitedWidth, kNow};
+constexpr Screen kUnlimited{kUnlimitedWidth, kNow};
 
 json an_actor() {
   return {{"name", "arith-1/rollout/0"},
@@ -70,19 +70,19 @@ TEST(Table, ShortFormsOfNumbersAndTimes) {
 
 TEST(Views, JsonIsAlwaysValidAndEmptyListsAreLists) {
   const json jobs = json::array({a_job()});
-  EXPECT_EQ(parse_json(render_items(Kind::kJobs, jobs, OutputForm::kJson, kPipe)), jobs);
-  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kJson, kPipe), "[]\n");
-  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kYaml, kPipe), "[]\n");
-  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kTable, kPipe), "no jobs\n");
-  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kName, kPipe), "");
-  EXPECT_EQ(parse_json(render_item(Kind::kJobs, a_job(), OutputForm::kJson, kPipe)), a_job());
+  EXPECT_EQ(parse_json(render_items(Kind::kJobs, jobs, OutputForm::kJson, kUnlimited)), jobs);
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kJson, kUnlimited), "[]\n");
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kYaml, kUnlimited), "[]\n");
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kTable, kUnlimited), "no jobs\n");
+  EXPECT_EQ(render_items(Kind::kJobs, json::array(), OutputForm::kName, kUnlimited), "");
+  EXPECT_EQ(parse_json(render_item(Kind::kJobs, a_job(), OutputForm::kJson, kUnlimited)), a_job());
   EXPECT_TRUE(json::accept(
-      render_items(Kind::kJobs, json::array({{{"id", "\xff"}}}), OutputForm::kJson, kPipe)));
+      render_items(Kind::kJobs, json::array({{{"id", "\xff"}}}), OutputForm::kJson, kUnlimited)));
 }
 
 TEST(Views, TablesShowStateReasonAndAge) {
   const std::string jobs =
-      render_items(Kind::kJobs, json::array({a_job()}), OutputForm::kTable, kPipe);
+      render_items(Kind::kJobs, json::array({a_job()}), OutputForm::kTable, kUnlimited);
   EXPECT_EQ(jobs,
             "JOB      STATE        STEP  REWARD  STALE  GEN/S  TRAIN/S    AGE  REASON\n"
             "arith-1  Running  420/1500   0.812    2/2   120k    60.1k  3m12s  -\n")
@@ -93,10 +93,10 @@ TEST(Views, TheWideFormOfJobsHasTheRewardsThatFailed) {
   json job = a_job();
   job["rewards_failed"] = 37;
   const json jobs = json::array({job});
-  const std::string wide = render_items(Kind::kJobs, jobs, OutputForm::kWide, kPipe);
+  const std::string wide = render_items(Kind::kJobs, jobs, OutputForm::kWide, kUnlimited);
   EXPECT_NE(wide.find("REWARDS FAILED"), std::string::npos) << wide;
   EXPECT_NE(wide.find(" 37 "), std::string::npos) << wide;
-  EXPECT_EQ(render_items(Kind::kJobs, jobs, OutputForm::kTable, kPipe).find("FAILED"),
+  EXPECT_EQ(render_items(Kind::kJobs, jobs, OutputForm::kTable, kUnlimited).find("FAILED"),
             std::string::npos);
 }
 
@@ -134,7 +134,7 @@ TEST(Views, NamesStatesAndStepsAreWholeAt80Columns) {
 TEST(Views, DescriptionsShowTimesAsPeopleReadThem) {
   json job = a_job();
   job["created"] = kNow - 65'000;
-  const std::string text = render_description(Kind::kJobs, job, json::array(), kPipe);
+  const std::string text = render_description(Kind::kJobs, job, json::array(), kUnlimited);
   EXPECT_NE(text.find("(1m5s ago)"), std::string::npos) << text;
   EXPECT_EQ(text.find(std::to_string(kNow - 65'000)), std::string::npos) << text;
 }
@@ -143,17 +143,17 @@ TEST(Views, TheWideFormOfNodesHasTheirNccl) {
   const json nodes{{{"name", "a"}, {"nccl", {{"version", "2.28.9"}}}},
                    {{"name", "b"}, {"nccl", nullptr}, {"nccl_absent", "no NCCL library: none"}},
                    {{"name", "c"}, {"nccl", nullptr}, {"nccl_absent", nullptr}}};
-  const std::string wide = render_items(Kind::kNodes, nodes, OutputForm::kWide, kPipe);
+  const std::string wide = render_items(Kind::kNodes, nodes, OutputForm::kWide, kUnlimited);
   for (const char* shown : {"NCCL", "2.28.9", "no NCCL library: none"})
     EXPECT_NE(wide.find(shown), std::string::npos) << wide;
-  EXPECT_EQ(render_items(Kind::kNodes, nodes, OutputForm::kTable, kPipe).find("NCCL"),
+  EXPECT_EQ(render_items(Kind::kNodes, nodes, OutputForm::kTable, kUnlimited).find("NCCL"),
             std::string::npos);
 }
 
 TEST(Views, ANodeShowsWhatIsReservedOfItsMemoryAndByWhom) {
   json node{
       {"name", "a"}, {"memory_bytes", 12ll << 30}, {"leased", {{"memory_bytes", 1536ll << 20}}}};
-  EXPECT_NE(render_items(Kind::kNodes, json::array({node}), OutputForm::kWide, kPipe)
+  EXPECT_NE(render_items(Kind::kNodes, json::array({node}), OutputForm::kWide, kUnlimited)
                 .find("1.5 GiB/12.0 GiB"),
             std::string::npos);
   node["reserved"] = json::array({{{"actor", "arith-1/learner/0"},
@@ -161,7 +161,7 @@ TEST(Views, ANodeShowsWhatIsReservedOfItsMemoryAndByWhom) {
                                    {"cpus", 0.5},
                                    {"gpus", 0},
                                    {"memory_bytes", 1536ll << 20}}});
-  const std::string text = render_description(Kind::kNodes, node, json::array(), kPipe);
+  const std::string text = render_description(Kind::kNodes, node, json::array(), kUnlimited);
   const std::string table =
       "Reserved:\n"
       "ACTOR              RANK  CPUS  GPUS   MEMORY\n"
@@ -178,7 +178,7 @@ TEST(Views, AJobShowsTheMemoryOfEachRank) {
                      {"rows",
                       {{{"name", "weights"}, {"bytes", 2048ll << 20}, {"peak", false}},
                        {{"name", "restore"}, {"bytes", 1024ll << 20}, {"peak", true}}}}}}};
-  const std::string text = render_description(Kind::kJobs, job, json::array(), kPipe);
+  const std::string text = render_description(Kind::kJobs, job, json::array(), kUnlimited);
   const std::string table =
       "Memory:\n"
       "ROLE     OF EACH RANK           MEMORY  RANKS\n"
@@ -195,17 +195,18 @@ TEST(Views, AgesAreSinceCreationAndTimesAreClockTimes) {
   json job = a_job();
   job["created"] = kNow - 2 * 3600 * 1000;
   const std::string table =
-      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, kPipe);
+      render_items(Kind::kJobs, json::array({job}), OutputForm::kTable, kUnlimited);
   EXPECT_NE(table.find("  2h  -\n"), std::string::npos) << table;
-  EXPECT_NE(render_items(Kind::kJobs, json::array({job}), OutputForm::kWide, kPipe)
+  EXPECT_NE(render_items(Kind::kJobs, json::array({job}), OutputForm::kWide, kUnlimited)
                 .find("2023-11-14T21:13:20.000+01:00"),
             std::string::npos);
   const json events = json::array({{{"seq", 1}, {"time", kNow - 5500}, {"kind", "job"}},
                                    {{"seq", 2}, {"time", kNow - 86'400'000}, {"kind", "job"}}});
-  const std::string short_times = render_items(Kind::kEvents, events, OutputForm::kTable, kPipe);
+  const std::string short_times =
+      render_items(Kind::kEvents, events, OutputForm::kTable, kUnlimited);
   EXPECT_NE(short_times.find("\n2023-11-14 23:13:14 "), std::string::npos) << short_times;
   EXPECT_NE(short_times.find("\n2023-11-13 23:13:20 "), std::string::npos) << short_times;
-  EXPECT_NE(render_items(Kind::kEvents, events, OutputForm::kWide, kPipe)
+  EXPECT_NE(render_items(Kind::kEvents, events, OutputForm::kWide, kUnlimited)
                 .find("2023-11-14T23:13:14.500+01:00"),
             std::string::npos);
   ASSERT_EQ(::setenv("TZ", "UTC", 1), 0);
@@ -214,13 +215,13 @@ TEST(Views, AgesAreSinceCreationAndTimesAreClockTimes) {
 
 TEST(Views, ActorsShowWhyTheyAreNotReady) {
   const json actors = json::array({an_actor()});
-  const std::string table = render_items(Kind::kActors, actors, OutputForm::kTable, kPipe);
+  const std::string table = render_items(Kind::kActors, actors, OutputForm::kTable, kUnlimited);
   EXPECT_NE(table.find("Backoff: killed by signal 9"), std::string::npos) << table;
   EXPECT_NE(table.find("5s"), std::string::npos) << table;
   EXPECT_EQ(table.find("4711"), std::string::npos);
-  EXPECT_NE(render_items(Kind::kActors, actors, OutputForm::kWide, kPipe).find("4711"),
+  EXPECT_NE(render_items(Kind::kActors, actors, OutputForm::kWide, kUnlimited).find("4711"),
             std::string::npos);
-  EXPECT_EQ(render_items(Kind::kActors, actors, OutputForm::kName, kPipe),
+  EXPECT_EQ(render_items(Kind::kActors, actors, OutputForm::kName, kUnlimited),
             "actors/arith-1/rollout/0\n");
 }
 
@@ -240,14 +241,14 @@ TEST(Views, EveryKindStandsAnythingAndFits) {
 
 TEST(Views, WhyNamesWhoWaitsForWhat) {
   json job = a_job();
-  EXPECT_NE(render_why(job, kPipe).find("it waits for nothing"), std::string::npos);
+  EXPECT_NE(render_why(job, kUnlimited).find("it waits for nothing"), std::string::npos);
   job["why"] = json::array({a_wait()});
-  const std::string why = render_why(job, kPipe);
+  const std::string why = render_why(job, kUnlimited);
   EXPECT_TRUE(why.starts_with("arith-1 is Running\n")) << why;
   EXPECT_NE(why.find("arith-1/learner/0  64 scored groups     3s      none  31 of 64"),
             std::string::npos)
       << why;
-  EXPECT_TRUE(render_why(an_actor(), kPipe)
+  EXPECT_TRUE(render_why(an_actor(), kUnlimited)
                   .starts_with("arith-1/rollout/0 is Backoff: Backoff: killed by signal 9"));
 }
 
@@ -281,7 +282,7 @@ TEST(Views, DescriptionsHoldFieldsWaitsAndEvents) {
                                     {"kind", "Restarted"},
                                     {"subject", "s"},
                                     {"message", "m"}}});
-  const std::string text = render_description(Kind::kActors, actor, events, kPipe);
+  const std::string text = render_description(Kind::kActors, actor, events, kUnlimited);
   for (const char* part :
        {"actors/arith-1/rollout/0", "incarnation: 3", "64 scored groups", "Restarted"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
@@ -356,20 +357,22 @@ TEST(Views, SamplesShowWhatWasSaid) {
         {"finish_reason", "stop"},
         {"error", nullptr}},
        {{"step", 3}, {"prompt", "<|im_start|>system"}, {"user", "what is 7"}, {"answer", 7}}});
-  const std::string table = render_samples(samples, OutputForm::kTable, kPipe);
+  const std::string table = render_samples(samples, OutputForm::kTable, kUnlimited);
   for (const char* part : {"1+1=", "2\\n3", "1.000", "-0.500", "2,3", "stop", "what is 7"})
     EXPECT_NE(table.find(part), std::string::npos) << part << "\n" << table;
   EXPECT_EQ(table.find("ERROR"), std::string::npos);
   EXPECT_EQ(table.find("im_start"), std::string::npos);
-  EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("answer 7"), std::string::npos);
-  EXPECT_EQ(parse_json(render_samples(samples, OutputForm::kJson, kPipe)), samples);
-  std::istringstream lines(render_samples(samples, OutputForm::kJsonl, kPipe));
+  EXPECT_NE(render_samples(samples, OutputForm::kWide, kUnlimited).find("answer 7"),
+            std::string::npos);
+  EXPECT_EQ(parse_json(render_samples(samples, OutputForm::kJson, kUnlimited)), samples);
+  std::istringstream lines(render_samples(samples, OutputForm::kJsonl, kUnlimited));
   std::string line;
   for (const json& sample : samples) {
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_EQ(parse_json(line), sample);
   }
-  EXPECT_NE(render_samples(samples, OutputForm::kWide, kPipe).find("=> 2\n3"), std::string::npos);
+  EXPECT_NE(render_samples(samples, OutputForm::kWide, kUnlimited).find("=> 2\n3"),
+            std::string::npos);
 }
 
 // ESC, CR, C1 and the overrides of bidirectional text, wherever foreign text is shown.
@@ -381,27 +384,28 @@ TEST(Views, ForeignTextSteersNoTerminal) {
   wait["who"] = wait["detail"] = evil;
   job["why"] = actor["why"] = json::array({wait});
   const json event{{"seq", 1}, {"kind", "actor"}, {"subject", evil}, {"message", evil}};
-  std::string all = live_bar(job, 200) + live_line(job) + render_why(actor, kPipe) +
-                    render_description(Kind::kActors, actor, json::array({event}), kPipe);
+  std::string all = live_bar(job, 200) + live_line(job) + render_why(actor, kUnlimited) +
+                    render_description(Kind::kActors, actor, json::array({event}), kUnlimited);
   for (const OutputForm form : {OutputForm::kTable, OutputForm::kWide, OutputForm::kName,
                                 OutputForm::kYaml, OutputForm::kJson}) {
-    all += render_items(Kind::kActors, json::array({actor}), form, kPipe);
-    all += render_items(Kind::kEvents, json::array({event}), form, kPipe);
-    if (form != OutputForm::kName) all += render_samples(json::array({sample}), form, kPipe);
+    all += render_items(Kind::kActors, json::array({actor}), form, kUnlimited);
+    all += render_items(Kind::kEvents, json::array({event}), form, kUnlimited);
+    if (form != OutputForm::kName) all += render_samples(json::array({sample}), form, kUnlimited);
   }
   all += render(Error{.message = evil, .where = evil, .help = evil});
   for (const char* part : {"\x1b", "\r", "\u009b", "\u202e", "\xff"})
     EXPECT_EQ(all.find(part), std::string::npos) << visible(part, Lines::kOne);
-  EXPECT_NE(render_samples(json::array({sample}), OutputForm::kWide, kPipe).find("b\n\tc"),
+  EXPECT_NE(render_samples(json::array({sample}), OutputForm::kWide, kUnlimited).find("b\n\tc"),
             std::string::npos)
       << "text of several lines stays so";
-  EXPECT_EQ(parse_json(render_items(Kind::kActors, json::array({wait}), OutputForm::kJson, kPipe)),
-            parse_json(dump_json(json::array({wait}))));
+  EXPECT_EQ(
+      parse_json(render_items(Kind::kActors, json::array({wait}), OutputForm::kJson, kUnlimited)),
+      parse_json(dump_json(json::array({wait}))));
 }
 
 std::string printed(const MetricsTable& table, MetricsForm form) {
   std::ostringstream out;
-  table.print(form, kPipe, out);
+  table.print(form, kUnlimited, out);
   return out.str();
 }
 

@@ -58,7 +58,7 @@ struct Work {
   std::optional<std::int64_t> memory_bytes;
 };
 
-std::vector<Verb> table() { return {make_verb<Show>(), make_verb<Work>()}; }
+std::vector<Verb> both_verbs() { return {make_verb<Show>(), make_verb<Work>()}; }
 
 TEST(SharedOptions, ObjectsAreTakenInBothForms) {
   for (const auto& words : {Words{"show", "actors", "a-1/rollout/0"},
@@ -81,19 +81,19 @@ TEST(SharedOptions, ObjectsAreTakenInBothForms) {
 }
 
 TEST(SharedOptions, MistakesAreUsageErrors) {
-  expect_refused({"show", "actos"}, table, "unknown kind `actos`", "`actors`");
-  expect_refused({"show", "jobs/a", "b"}, table, "two names: `a` and `b`", "jobs/NAME");
-  expect_refused({"show", "jobs", "--timeout", "soon"}, table, "`--timeout soon` is not a time",
-                 "90s");
-  expect_refused({"show", "jobs", "-o", "yaml"}, table, "yaml not in {table,json}", "--help");
-  expect_refused({"work"}, table, "JOB.yaml is required", "--resume RUN_DIR");
-  expect_refused({"work", "--memory", "many"}, table, "JOB.yaml is required", "");
-  expect_refused({"work", "j", "--memory", "many"}, table, "not a size", "GiB");
-  expect_refused({"work", "j", "--memory", "12GB"}, table, "not a size", "GiB");
-  expect_refused({"work", "j", "--memory", "12"}, table,
+  expect_refused({"show", "actos"}, both_verbs, "unknown kind `actos`", "`actors`");
+  expect_refused({"show", "jobs/a", "b"}, both_verbs, "two names: `a` and `b`", "jobs/NAME");
+  expect_refused({"show", "jobs", "--timeout", "soon"}, both_verbs,
+                 "`--timeout soon` is not a time", "90s");
+  expect_refused({"show", "jobs", "-o", "yaml"}, both_verbs, "yaml not in {table,json}", "--help");
+  expect_refused({"work"}, both_verbs, "JOB.yaml is required", "--resume RUN_DIR");
+  expect_refused({"work", "--memory", "many"}, both_verbs, "JOB.yaml is required", "");
+  expect_refused({"work", "j", "--memory", "many"}, both_verbs, "not a size", "GiB");
+  expect_refused({"work", "j", "--memory", "12GB"}, both_verbs, "not a size", "GiB");
+  expect_refused({"work", "j", "--memory", "12"}, both_verbs,
                  "is 12 bytes, and a node offers at least 64 MiB", "GiB");
-  expect_refused({"work", "j", "--port", "65534"}, table, "not in range 0 to 65533", "--help");
-  expect_refused({"work", "j", "--bind", "here"}, table, "--bind", "tandem work --help");
+  expect_refused({"work", "j", "--port", "65534"}, both_verbs, "not in range 0 to 65533", "--help");
+  expect_refused({"work", "j", "--bind", "here"}, both_verbs, "--bind", "tandem work --help");
 }
 
 TEST(SharedOptions, AResumedRunNeedsNoJobFile) {

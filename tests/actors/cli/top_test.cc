@@ -8,13 +8,12 @@
 
 #include "actors/cli/cells.h"
 #include "actors/cli/table.h"
+#include "tests/actors/cli/api_objects.h"
 
 namespace tandem::cli {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::int64_t kNow = 1'700'000'000'000;  // 22:13:20 UTC
 
 json job(const std::string& id, const std::string& state, int step, json eta) {
   return {{"id", id},

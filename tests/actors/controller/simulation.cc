@@ -173,8 +173,8 @@ ControllerActions SimulatedCluster::actions() {
         {rank::kRankInboxPort, {}},
         [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
   };
-  actions.write_result = [this](const JobRecord& job, const std::string& json) -> Result<void> {
-    trace_.push_back(now_text() + " result of " + job.id + ": " + json);
+  actions.write_result = [this](const JobRecord& job, const std::string& text) -> Result<void> {
+    trace_.push_back(now_text() + " result of " + job.id + ": " + text);
     return {};
   };
   actions.expect = [this](const std::string& node, const node::RankId& rank) {

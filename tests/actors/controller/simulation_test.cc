@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Thousands of deaths would fill the screen.
-const bool kQuiet = (log::mute(), true);
+const bool kSilent = (log::mute(), true);
 
 nlohmann::json result_of(SimulatedCluster& cluster, const std::string& job) {
   return parse_json(*cluster.run_of(job)->record.result_json);

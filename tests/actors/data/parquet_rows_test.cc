@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kGoldens = TANDEM_SOURCE_DIR "/tests/golden/parquet";
-constexpr std::size_t kRecordBytes = 1 << 16;
+constexpr std::size_t kRowBytes = 1 << 16;
 
 std::vector<std::string> lines_of(const fs::path& path) {
   std::vector<std::string> lines;
@@ -37,7 +37,7 @@ class ParquetRowsTest : public testing::Test {
  protected:
   Given read(const fs::path& path) const {
     auto file = open_regular(path);
-    return all_of(parquet_rows(std::move(file.value()), path, kRecordBytes, reading_));
+    return all_of(parquet_rows(std::move(file.value()), path, kRowBytes, reading_));
   }
 
   // A script in the place of DuckDB.
@@ -87,7 +87,7 @@ TEST_F(ParquetRowsTest, ReadingTellsHowFarItIs) {
   knows("many_groups");
   const fs::path path = kGoldens / "many_groups.parquet";
   for (int pass = 0; pass < 2; ++pass) {  // from the program, then from the cache
-    auto source = parquet_rows(std::move(open_regular(path).value()), path, kRecordBytes, reading_);
+    auto source = parquet_rows(std::move(open_regular(path).value()), path, kRowBytes, reading_);
     for (int i = 0; i < 500; ++i) ASSERT_TRUE((*source)->next());
     EXPECT_EQ((*source)->bytes_read(), fs::file_size(path) / 2);
     while (const auto more = *(*source)->next()) {
@@ -133,7 +133,7 @@ TEST_F(ParquetRowsTest, AProgramThatFailsIsNamedAndNothingIsKeptPR1KE1) {
 TEST_F(ParquetRowsTest, AReaderThatStopsLeavesNothingBehind) {
   knows("many_groups");
   const fs::path path = kGoldens / "many_groups.parquet";
-  auto source = parquet_rows(std::move(open_regular(path).value()), path, kRecordBytes, reading_);
+  auto source = parquet_rows(std::move(open_regular(path).value()), path, kRowBytes, reading_);
   ASSERT_TRUE((*source)->next());
   EXPECT_EQ(kept().size(), 1u) << "unfinished";
   source->reset();

@@ -13,9 +13,9 @@
 namespace tandem::exchange {
 namespace {
 
-const ActorId kLearner{"job-1/learner/0", Incarnation{1}};
-const ActorId kRollout{"job-1/rollout/0", Incarnation{2}};
-const ActorId kReward{"job-1/reward/0", Incarnation{3}};
+const ActorId kFirstLearner{"job-1/learner/0", Incarnation{1}};
+const ActorId kFirstRollout{"job-1/rollout/0", Incarnation{2}};
+const ActorId kFirstReward{"job-1/reward/0", Incarnation{3}};
 
 template <class Kind>
 std::vector<Kind> only(const std::vector<ExchangeEffect>& effects) {
@@ -56,14 +56,14 @@ class Core {
   // Brings the run up to the first leases, which are the effects of the last input.
   std::vector<ExchangeEffect> begin() {
     const ExchangeInput inputs[] = {
-        messages::LearnerUp{kLearner, {}},
-        messages::Published{kLearner,
+        messages::LearnerUp{kFirstLearner, {}},
+        messages::Published{kFirstLearner,
                             {.version = kInitialWeights, .oldest_retained = kInitialWeights}},
-        messages::WarmStarted{.from = kLearner,
+        messages::WarmStarted{.from = kFirstLearner,
                               .publication = {PolicyVersion{0}, kInitialWeights, 100}},
-        messages::RolloutUp{kRollout, 100},
-        messages::RewardUp{kReward, 100},
-        messages::Installed{.from = kRollout, .version = PolicyVersion{0}, .checksum = 100}};
+        messages::RolloutUp{kFirstRollout, 100},
+        messages::RewardUp{kFirstReward, 100},
+        messages::Installed{.from = kFirstRollout, .version = PolicyVersion{0}, .checksum = 100}};
     std::vector<ExchangeEffect> last;
     for (const ExchangeInput& input : inputs) {
       last = take(input);
@@ -114,7 +114,7 @@ TEST(ExchangeCore, AWaitForAnActorBeginsWithTheEndOfTheLastOne) {
   Core core;
   core.begin();
   core.now_ = core.now_ + std::chrono::hours(1);
-  for (const ActorId& actor : {kRollout, kReward, kLearner})
+  for (const ActorId& actor : {kFirstRollout, kFirstReward, kFirstLearner})
     core.take(messages::ActorDown{actor, "killed"});
   int found = 0;
   for (const messages::Wait& wait :
@@ -156,7 +156,7 @@ TEST(ExchangeCore, APayloadThatIsNotInTheStoreIsRefusedAndTheRestOfItsMessageRel
   const auto assigned = only<To<messages::RolloutPeer>>(core.begin());
   ASSERT_EQ(assigned.size(), 1u);
   const auto& works = std::get<messages::Assign>(assigned[0].message).groups;
-  messages::Generated generated{kRollout, {}};
+  messages::Generated generated{kFirstRollout, {}};
   for (std::uint64_t i = 0; i < 2; ++i) {
     messages::GroupHeader header{
         .group = works[i].group, .attempt = works[i].attempt, .payload = {}};
@@ -168,7 +168,7 @@ TEST(ExchangeCore, APayloadThatIsNotInTheStoreIsRefusedAndTheRestOfItsMessageRel
   const auto effects = core.take(GroupsGenerated{.message = generated, .payloads = {stored}});
   const auto refusals = only<Refuse>(effects);
   ASSERT_EQ(refusals.size(), 1u);
-  EXPECT_EQ(refusals[0].who.name, kRollout.name);
+  EXPECT_EQ(refusals[0].who.name, kFirstRollout.name);
   EXPECT_EQ(refusals[0].why, "Generated: a payload that is not its own");
   const auto released = only<ReleaseWritten>(effects);
   ASSERT_EQ(released.size(), 1u);

@@ -13,7 +13,7 @@ namespace {
 
 const messages::ScoreFailed kLate{"the program hung for 10 s"};
 
-controller::SimulatedJob job_of(std::optional<double> on_failure) {
+controller::SimulatedJob failing_job(std::optional<double> on_failure) {
   controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.on_failure = on_failure;
   return job;
@@ -53,12 +53,12 @@ std::int64_t discarded(const Stage& stage) {
 }
 
 TEST(OnFailure, AFailureIsDiscardedUnlessTheJobGivesItAReward) {
-  Stage discards(job_of({}));
+  Stage discards(failing_job({}));
   discards.begin();
   score_all(discards, {messages::Scored{1}, kLate});
   EXPECT_GT(discarded(discards), 0);
 
-  Stage stage(job_of(-1.0));
+  Stage stage(failing_job(-1.0));
   stage.begin();
   score_all(stage, {messages::Scored{1}, kLate});
   EXPECT_EQ(discarded(stage), 0);
@@ -79,7 +79,7 @@ TEST(OnFailure, AFailureIsDiscardedUnlessTheJobGivesItAReward) {
 }
 
 TEST(OnFailure, ARewardThatHasNeverWorkedEndsTheJobAllTheSame) {
-  controller::SimulatedJob job = job_of(0.0);
+  controller::SimulatedJob job = failing_job(0.0);
   job.exchange.budget.groups_per_step = 16;
   Stage stage(job);
   stage.begin();
@@ -91,7 +91,7 @@ TEST(OnFailure, ARewardThatHasNeverWorkedEndsTheJobAllTheSame) {
 
 TEST(OnFailure, GroupsOfNothingButFailuresEndTheJobAfterEightBatches) {
   for (const bool filters : {false, true}) {
-    controller::SimulatedJob job = job_of(0.0);
+    controller::SimulatedJob job = failing_job(0.0);
     job.exchange.filter_groups.enable = filters;
     job.exchange.budget.steps_total = 100;
     Stage stage(job);
@@ -111,7 +111,7 @@ TEST(OnFailure, GroupsOfNothingButFailuresEndTheJobAfterEightBatches) {
 }
 
 TEST(RewardExtra, IsInTheRowsOfItsStepAndItsNumbersAreMetrics) {
-  controller::SimulatedJob job = job_of({});
+  controller::SimulatedJob job = failing_job({});
   job.exchange.samples.per_step = 3;
   Stage stage(job);
   stage.begin();

@@ -97,8 +97,8 @@ struct WrongValues {
 };
 
 // The path of a key in the job of JobFolder::full().
-const TablePath kCounter{"", "counter", ""};
-std::string own_path(const Key& key) { return users_path(key.path, kCounter); }
+const TablePath kCounterPath{"", "counter", ""};
+std::string own_path(const Key& key) { return users_path(key.path, kCounterPath); }
 
 bool is_integer(const FieldRef& field) {
   return std::holds_alternative<std::int64_t*>(field) ||
@@ -443,7 +443,7 @@ TEST(JobTable, PrintedJobsReadBackAsTheSameJobPJ1) {
     JobSpec job = folder.full();
     for (const Key& key : job_keys())
       if (!is_tied(key)) {
-        NamedField field(job, own_path(key) == key.path ? TablePath{} : kCounter);
+        NamedField field(job, own_path(key) == key.path ? TablePath{} : kCounterPath);
         std::visit(Randomise{rng, key}, field.field(key));
         field.keep();
       }

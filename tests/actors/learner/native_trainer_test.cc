@@ -27,7 +27,7 @@ std::string fingerprint(const TrainedStep& step) {
   return wire::encode(step.report) + std::to_string(step.checksum);
 }
 
-std::string train_to(NativeTrainer& trainer, std::int64_t end) {
+std::string train_until(NativeTrainer& trainer, std::int64_t end) {
   std::string prints;
   while (trainer.step().value < end) {
     const auto trained = trainer.train(
@@ -113,7 +113,7 @@ TEST(NativeTrainer, EntropyBonusAndKlActOnGroupsWithoutVariance_NT1) {
   config.algorithm.use_kl_loss = true;
   config.algorithm.kl_loss_coef = 0.1;
   const auto trainer = make_trainer(folder, config);
-  train_to(*trainer, 1);
+  train_until(*trainer, 1);
   const auto trained = trainer->train(random_batch(1, StepId{1}, {.groups = 1}));
   ASSERT_TRUE(trained);
   EXPECT_GT(trained->report.grad_norm, 0);
@@ -158,14 +158,15 @@ TEST_P(NativeTrainerIn, LearningRateZeroLeavesTheWeights_NT3) {
   config.optimizer.weight_decay = 0.1;
   const auto trainer = trainer_of(folder, config);
   const std::uint64_t before = checksum64(trainer->weights());
-  train_to(*trainer, 4);
+  train_until(*trainer, 4);
   EXPECT_EQ(checksum64(trainer->weights()), before);
 }
 
 TEST_P(NativeTrainerIn, RepeatsToTheBit_TR1) {
   const auto folder = scratch_folder("repeat");
   const TrainerConfig config = trainer_config(folder);
-  EXPECT_EQ(train_to(*trainer_of(folder, config), 5), train_to(*trainer_of(folder, config), 5));
+  EXPECT_EQ(train_until(*trainer_of(folder, config), 5),
+            train_until(*trainer_of(folder, config), 5));
 }
 
 TEST(NativeTrainer, TwoRanksRepeatAndAgreeWithOne_TR1) {
@@ -183,7 +184,7 @@ TEST(NativeTrainer, TwoRanksRepeatAndAgreeWithOne_TR1) {
                   1e-5 * single->report.grad_norm);
       EXPECT_EQ(first->report.tokens_at_staleness_0, single->report.tokens_at_staleness_0);
       EXPECT_EQ(first->report.advantages, single->report.advantages);
-      runs.push_back(fingerprint(*first) + train_to(trainer, 5));
+      runs.push_back(fingerprint(*first) + train_until(trainer, 5));
     });
   EXPECT_EQ(runs[0], runs[1]);
 }
@@ -215,7 +216,7 @@ TEST(NativeTrainer, RanksThatStartFromDifferentWeightsAreRefused) {
   const auto folder = scratch_folder("differ");
   const TrainerConfig config = trainer_config(folder);
   const auto saved = make_trainer(folder, config);
-  train_to(*saved, 1);
+  train_until(*saved, 1);
   ASSERT_TRUE(saved->save());
   TrainerConfig fresh = config;
   fresh.checkpoints.resume = ResumeMode::kDisable;
@@ -248,7 +249,7 @@ TEST_P(NativeTrainerIn, PublishesItsMasterWeights) {
   const auto folder = scratch_folder("published");
   const auto trainer = trainer_of(folder, trainer_config(folder));
   for (const std::int64_t end : {0, 2}) {
-    train_to(*trainer, end);
+    train_until(*trainer, end);
     testing::expect_publishes_its_checkpoint(*trainer, GetParam());
   }
 }
@@ -270,7 +271,7 @@ TEST_P(NativeTrainerIn, PublishedWeightsOfAnotherDtypeAreRefused) {
     config.algorithm.use_kl_loss = held.reference;
     config.older_versions = held.older_versions;
     const auto trained = trainer_of(folder, config);
-    train_to(*trained, 1);
+    train_until(*trained, 1);
     ASSERT_TRUE(trained->save());
     const auto restored =
         make_trainer(folder, config, nullptr, {}, device::DeviceKind::kCpu, other)->restore();
@@ -288,18 +289,18 @@ TEST_P(NativeTrainerIn, ResumesToTheBit_TR2) {
   config.algorithm.use_kl_loss = true;
   config.algorithm.kl_loss_coef = 0.1;
   const auto whole = trainer_of(folder, config);
-  train_to(*whole, 3);
+  train_until(*whole, 3);
   const auto saved = whole->save();
   ASSERT_TRUE(saved) << saved.error().message;
-  const std::string rest = train_to(*whole, 7);
+  const std::string rest = train_until(*whole, 7);
   const auto resumed = trainer_of(folder, config);
   const auto restored = resumed->restore();
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(*restored, StepId{3});
-  EXPECT_EQ(train_to(*resumed, 7), rest);
+  EXPECT_EQ(train_until(*resumed, 7), rest);
   // The trainer that ran on can go back as well.
   ASSERT_TRUE(whole->restore());
-  EXPECT_EQ(train_to(*whole, 7), rest);
+  EXPECT_EQ(train_until(*whole, 7), rest);
 }
 
 // The checksums of the versions that a trainer says it holds, by version.
@@ -319,7 +320,7 @@ TEST(NativeTrainer, OlderVersionsOutliveTheProcess_TR4) {
   with_gang(folder, config, 2, {}, [&](NativeTrainer& trainer) {
     for (std::int64_t step = 0; step < 6; ++step) {
       version[step] = checksum64(trainer.weights());
-      train_to(trainer, step + 1);
+      train_until(trainer, step + 1);
       if (step == 0) {
         EXPECT_EQ(older_of(trainer).size(), 1u);
         ASSERT_TRUE(trainer.save());
@@ -336,7 +337,7 @@ TEST(NativeTrainer, OlderVersionsOutliveTheProcess_TR4) {
   const auto resumed = make_trainer(folder, config);
   ASSERT_TRUE(resumed->restore());
   EXPECT_EQ(older_of(*resumed), (decltype(version){{2, version[2]}, {3, version[3]}}));
-  train_to(*resumed, 5);
+  train_until(*resumed, 5);
   EXPECT_EQ(older_of(*resumed), (decltype(version){{3, version[3]}, {4, version[4]}}));
 
   // A damaged one damages its checkpoint (CP-2); the one before has the single version there was.
@@ -353,7 +354,7 @@ TEST(NativeTrainer, ACheckpointOfAnotherJobIsNeverPassedOver) {
   const auto folder = scratch_folder("stranger");
   const TrainerConfig config = trainer_config(folder);
   const auto trainer = make_trainer(folder, config);
-  train_to(*trainer, 3);
+  train_until(*trainer, 3);
   ASSERT_TRUE(trainer->save());
   TrainerConfig seed = config, kl = config, lag = config;
   seed.seed = 6;
@@ -376,9 +377,9 @@ TEST(NativeTrainer, ADamagedCheckpointGivesWayToTheOlderOne_CP2) {
     SCOPED_TRACE(part);
     std::filesystem::remove_all(config.checkpoints.directory);
     const auto trainer = make_trainer(folder, config);
-    train_to(*trainer, 1);
+    train_until(*trainer, 1);
     ASSERT_TRUE(trainer->save());
-    train_to(*trainer, 2);
+    train_until(*trainer, 2);
     const auto saved = trainer->save();
     ASSERT_TRUE(saved);
     const std::filesystem::path file = std::filesystem::path(saved->directory) / part;

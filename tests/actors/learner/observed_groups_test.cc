@@ -30,7 +30,7 @@ TrainBatch easy_batch(std::uint64_t seed, StepId step) {
   return batch;
 }
 
-TrainerConfig config_of(const std::filesystem::path& folder, double fraction) {
+TrainerConfig observing_config(const std::filesystem::path& folder, double fraction) {
   TrainerConfig config = trainer_config(folder);
   config.observe_fraction = fraction;
   return config;
@@ -88,7 +88,7 @@ TEST(ObservedGroups, ChangeNoWeight_OG1) {
   const auto weights_after = [](const AlgorithmConfig& algorithm, double fraction, int ranks,
                                 bool shares) {
     const auto folder = scratch_folder("observed");
-    TrainerConfig config = config_of(folder, fraction);
+    TrainerConfig config = observing_config(folder, fraction);
     config.algorithm = algorithm;
     config.batch.mini_batch_groups = 6;
     testing::GangShape shape{.ranks = ranks};
@@ -120,7 +120,7 @@ TEST(ObservedGroups, ChangeNoWeight_OG1) {
 // The mean over many samples is the figure of all tokens.
 TEST(ObservedGroups, MeansAreEstimatesForAllTokens) {
   const auto folder = scratch_folder("estimates");
-  TrainerConfig config = config_of(folder, 1);
+  TrainerConfig config = observing_config(folder, 1);
   config.optimizer.lr = 0;
   const auto whole = make_trainer(folder, config)->train(easy_batch(9, StepId{0}));
   ASSERT_TRUE(whole);

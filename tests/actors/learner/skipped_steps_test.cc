@@ -12,18 +12,21 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
 #include "tests/actors/learner/learner_builder.h"
+#include "tests/actors/learner/sharded_gang.h"
 #include "tests/actors/model/tiny_model.h"
-#include "tests/runtime/collective/local_shards.h"
 
 namespace tandem::learner {
 namespace {
 
 using model::testing::scratch_folder;
+using testing::expect_one_end;
 using testing::GangShape;
 using testing::make_trainer;
 using testing::random_batch;
 using testing::RankEnd;
+using testing::replicated;
 using testing::run_gang;
+using testing::sharing;
 using testing::trainer_config;
 
 TrainBatch sound_batch(std::uint64_t seed, const Trainer& trainer) {
@@ -38,21 +41,13 @@ TrainBatch overflowing_batch(const Trainer& trainer) {
 }
 
 // A rate that does not depend on the step, so that a skipped step leaves no trace.
-TrainerConfig config_of(const std::filesystem::path& folder, std::int64_t in_row_max = 5) {
+TrainerConfig steady_config(const std::filesystem::path& folder, std::int64_t in_row_max = 5) {
   TrainerConfig config = trainer_config(folder);
   config.optimizer.lr_scheduler_type = LrSchedule::kConstant;
   config.optimizer.lr_warmup_steps = 0;
   config.algorithm.norm_adv_by_std_in_grpo = false;
   config.nonfinite_steps_max = in_row_max;
   return config;
-}
-
-GangShape replicated(int ranks) { return {.ranks = ranks}; }
-
-GangShape sharing(int ranks) {
-  return {.ranks = ranks,
-          .shards = collective::make_local_shards(ranks),
-          .buckets = {.floats_min = 1000, .floats_max = 2500}};
 }
 
 std::vector<std::pair<std::string, GangShape>> shapes() {
@@ -86,18 +81,11 @@ Saved save(NativeTrainer& trainer, const CheckpointConfig& config) {
   return kept;
 }
 
-void expect_one_end(const std::vector<RankEnd>& ends) {
-  for (const RankEnd& end : ends) {
-    EXPECT_EQ(end.error, "");
-    EXPECT_EQ(end.weights, ends.front().weights) << "ranks have different weights";
-  }
-}
-
 TEST(SkippedSteps, AGradientThatIsNotFiniteChangesNothing_NT4_SK1) {
   for (auto& [name, shape] : shapes()) {
     SCOPED_TRACE(name);
     const auto folder = scratch_folder("skip");
-    const TrainerConfig config = config_of(folder);
+    const TrainerConfig config = steady_config(folder);
     const auto drive = [&](NativeTrainer& trainer) {
       for (const std::uint64_t seed : {1, 2})
         ASSERT_TRUE(trainer.train(sound_batch(seed, trainer)));
@@ -131,7 +119,7 @@ TEST(SkippedSteps, AGradientThatIsNotFiniteChangesNothing_NT4_SK1) {
     // The same run without the batch.
     const auto other = scratch_folder("no-skip");
     const auto clean =
-        run_gang(other, config_of(other), shares ? sharing(ranks) : replicated(ranks),
+        run_gang(other, steady_config(other), shares ? sharing(ranks) : replicated(ranks),
                  [&](NativeTrainer& trainer) {
                    for (const std::uint64_t seed : {1, 2, 3})
                      ASSERT_TRUE(trainer.train(sound_batch(seed, trainer)));
@@ -153,7 +141,7 @@ TEST(SkippedSteps, ABatchThatTeachesNothingChangesNothing_NT6) {
   for (auto& [name, shape] : shapes()) {
     SCOPED_TRACE(name);
     const auto folder = scratch_folder("nothing");
-    TrainerConfig config = config_of(folder);
+    TrainerConfig config = steady_config(folder);
     config.optimizer.weight_decay = 0.1;
     const auto drive = [&](NativeTrainer& trainer) {
       for (const std::uint64_t seed : {1, 2})
@@ -185,7 +173,7 @@ TEST(SkippedSteps, ABatchThatTeachesNothingChangesNothing_NT6) {
 // A term that acts on every token makes it an ordinary step.
 TEST(SkippedSteps, AnEntropyBonusTeachesEvenThere_NT6) {
   const auto folder = scratch_folder("bonus");
-  TrainerConfig config = config_of(folder);
+  TrainerConfig config = steady_config(folder);
   config.algorithm.entropy_coeff = 0.1;
   const auto trainer = make_trainer(folder, config);
   const std::uint64_t weights = checksum64(trainer->weights());
@@ -214,7 +202,7 @@ TEST(SkippedSteps, OneTooManyInARowIsAnErrorOnEveryRank_SK1) {
     const auto folder = scratch_folder("row");
     std::string error;
     const auto ends =
-        run_gang(folder, config_of(folder, 2), std::move(shape), [&](NativeTrainer& trainer) {
+        run_gang(folder, steady_config(folder, 2), std::move(shape), [&](NativeTrainer& trainer) {
           for (const bool overflows : {true, true, false, true, true})
             ASSERT_TRUE(
                 trainer.train(overflows ? overflowing_batch(trainer) : sound_batch(1, trainer)));
@@ -233,7 +221,7 @@ TEST(SkippedSteps, OneTooManyInARowIsAnErrorOnEveryRank_SK1) {
 
 TEST(SkippedSteps, NoneIsAllowedWhereTheKeyIsZero) {
   const auto folder = scratch_folder("none");
-  const auto trainer = make_trainer(folder, config_of(folder, 0));
+  const auto trainer = make_trainer(folder, steady_config(folder, 0));
   EXPECT_TRUE(trainer->train(sound_batch(1, *trainer)));
   const auto ended = trainer->train(overflowing_batch(*trainer));
   ASSERT_FALSE(ended);
@@ -244,7 +232,7 @@ TEST(SkippedSteps, AResumedRunGoesOnCounting_TR2) {
   for (auto& [name, shape] : shapes()) {
     SCOPED_TRACE(name);
     const auto folder = scratch_folder("resume-count");
-    const TrainerConfig config = config_of(folder, 3);
+    const TrainerConfig config = steady_config(folder, 3);
     const auto first = make_trainer(folder, config);
     ASSERT_TRUE(first->train(sound_batch(1, *first)));
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(first->train(overflowing_batch(*first)));
@@ -271,7 +259,7 @@ TEST(SkippedSteps, AResumedRunGoesOnCounting_TR2) {
 // "a b" -> "a". Under this rate the first step moves the weights so far that their squares overflow
 // a float.
 TrainerConfig exploding_warm_start(const std::filesystem::path& folder, std::int64_t in_row_max) {
-  TrainerConfig config = config_of(folder, in_row_max);
+  TrainerConfig config = steady_config(folder, in_row_max);
   config.warm_start = WarmStartConfig{.lr = 1e38, .batch_size = 8, .max_steps = 7, .until = {}};
   return config;
 }
@@ -325,7 +313,7 @@ TEST(SkippedSteps, ALogProbabilityThatIsNoNumberIsReportedAsSuch) {
     for (const std::size_t group : {1u, 2u, 3u}) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks, group " + std::to_string(group));
       const auto folder = scratch_folder("nan");
-      expect_one_end(run_gang(folder, config_of(folder), replicated(ranks), [&](auto& trainer) {
+      expect_one_end(run_gang(folder, steady_config(folder), replicated(ranks), [&](auto& trainer) {
         TrainBatch batch = sound_batch(77, trainer);
         batch.groups[group].trajectories[1].logprobs[0] = kNan;
         batch.groups[group].trajectories[1].oldest = PolicyVersion{trainer.step().value};

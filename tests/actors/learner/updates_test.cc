@@ -22,8 +22,8 @@ using testing::make_trainer;
 using testing::random_batch;
 using testing::trainer_config;
 
-TrainerConfig config_of(const std::filesystem::path& folder, std::int64_t mini_batch_groups,
-                        std::int64_t epochs) {
+TrainerConfig updates_config(const std::filesystem::path& folder, std::int64_t mini_batch_groups,
+                             std::int64_t epochs) {
   TrainerConfig config = trainer_config(folder);
   config.algorithm.bypass_mode = false;
   config.batch.mini_batch_groups = mini_batch_groups;
@@ -119,13 +119,13 @@ TEST(TokenStore, GivesEachMicroBatchItsOwnValues) {
 // The proximal policy stays where the batch found it, so the second update has ratios beside 1.
 TEST(Updates, TheProximalPolicyIsTheOneBeforeTheFirst_NT5) {
   const auto folder = scratch_folder("proximal");
-  const messages::StepReport one = train_step(*make_trainer(folder, config_of(folder, 0, 1)));
+  const messages::StepReport one = train_step(*make_trainer(folder, updates_config(folder, 0, 1)));
   EXPECT_EQ(one.ratio_max, 1);
   EXPECT_EQ(one.ppo_kl, 0);
-  const messages::StepReport two = train_step(*make_trainer(folder, config_of(folder, 0, 2)));
+  const messages::StepReport two = train_step(*make_trainer(folder, updates_config(folder, 0, 2)));
   EXPECT_GT(two.ratio_max, 1.001);
   EXPECT_NE(two.ppo_kl, 0);
-  TrainerConfig still = config_of(folder, 2, 2);
+  TrainerConfig still = updates_config(folder, 2, 2);
   still.optimizer.lr = 0;
   EXPECT_EQ(train_step(*make_trainer(folder, still)).ratio_max, 1) << "no weight has moved";
 }
@@ -133,12 +133,12 @@ TEST(Updates, TheProximalPolicyIsTheOneBeforeTheFirst_NT5) {
 // The comparison with the engine is of the weights before the first update, all tokens of them.
 TEST(Updates, LogProbabilitiesAreComparedBeforeTheFirst) {
   const auto folder = scratch_folder("compared");
-  const messages::StepReport one = train_step(*make_trainer(folder, config_of(folder, 0, 1)));
-  const messages::StepReport many = train_step(*make_trainer(folder, config_of(folder, 2, 3)));
+  const messages::StepReport one = train_step(*make_trainer(folder, updates_config(folder, 0, 1)));
+  const messages::StepReport many = train_step(*make_trainer(folder, updates_config(folder, 2, 3)));
   EXPECT_EQ(many.tokens_at_staleness_0, one.tokens_at_staleness_0);
   EXPECT_NEAR(many.logprob_diff_mean, one.logprob_diff_mean, 1e-12);
   EXPECT_EQ(many.logprob_diff_max_at_staleness_0, one.logprob_diff_max_at_staleness_0);
-  TrainerConfig bypass = config_of(folder, 2, 3);
+  TrainerConfig bypass = updates_config(folder, 2, 3);
   bypass.algorithm.bypass_mode = true;  // nothing is kept: of the first mini-batch alone
   const messages::StepReport first = train_step(*make_trainer(folder, bypass));
   EXPECT_LT(first.tokens_at_staleness_0, one.tokens_at_staleness_0);
@@ -147,8 +147,8 @@ TEST(Updates, LogProbabilitiesAreComparedBeforeTheFirst) {
 
 TEST(Updates, OneRateForAllOfABatchAndAStepForEach) {
   const auto folder = scratch_folder("rate");
-  const auto trainer = make_trainer(folder, config_of(folder, 2, 2));
-  const auto whole = make_trainer(folder, config_of(folder, 0, 1));
+  const auto trainer = make_trainer(folder, updates_config(folder, 2, 2));
+  const auto whole = make_trainer(folder, updates_config(folder, 0, 1));
   for (int step = 0; step < 5; ++step)
     EXPECT_EQ(train_step(*trainer).lr, train_step(*whole).lr) << step;
   EXPECT_EQ(trainer->step(), StepId{5});
@@ -156,7 +156,7 @@ TEST(Updates, OneRateForAllOfABatchAndAStepForEach) {
 
 // Everything at once: kept log-probabilities, both kinds of KL, weights, masks.
 TrainerConfig full_config(const std::filesystem::path& folder) {
-  TrainerConfig config = config_of(folder, 3, 2);
+  TrainerConfig config = updates_config(folder, 3, 2);
   AlgorithmConfig& a = config.algorithm;
   a.rollout_is = kernels::ImportanceLevel::kToken;
   a.use_kl_loss = a.use_kl_in_reward = true;
@@ -211,7 +211,7 @@ TEST(Updates, RanksAgreeAndDifferFromOneByRoundingAlone) {
 // A completion that was cut off moves nothing: its log-probabilities may be anything.
 TEST(Updates, TruncatedCompletionsAreLeftOutWhereAsked_AD3) {
   const auto folder = scratch_folder("masked");
-  TrainerConfig config = config_of(folder, 0, 1);
+  TrainerConfig config = updates_config(folder, 0, 1);
   const auto train_with = [&](bool masked, float shift) {
     config.algorithm.bypass_mode = true;
     config.algorithm.mask_truncated_completions = masked;

@@ -25,11 +25,11 @@ using messages::Role;
 using scheduler::MemoryDemand;
 using scheduler::MemoryUse;
 
-const fs::path kConfigs = fs::path(TANDEM_SOURCE_DIR) / "configs";
+const fs::path kJobs = fs::path(TANDEM_SOURCE_DIR) / "configs";
 constexpr std::int64_t kGib = std::int64_t{1} << 30;
 
 job::JobSpec job_with(const std::vector<std::string>& sets = {}) {
-  auto job = job::load_job(kConfigs / "arithmetic.yaml", sets);
+  auto job = job::load_job(kJobs / "arithmetic.yaml", sets);
   EXPECT_TRUE(job) << render(job.error());
   return job->spec;
 }
@@ -48,7 +48,7 @@ MemoryDemand plan_of(const job::JobSpec& job, Role role) {
 job::JobSpec job_of_0_6b() {
   const std::vector<std::string> sets{"model.dtype=float32", "pools.rollout.gpus_per_actor=0",
                                       "pools.learner.gpus_per_actor=0"};
-  auto job = job::load_job(kConfigs / "gpu/qwen3_0.6b.yaml", sets);
+  auto job = job::load_job(kJobs / "gpu/qwen3_0.6b.yaml", sets);
   EXPECT_TRUE(job) << render(job.error());
   return job->spec;
 }
@@ -162,7 +162,7 @@ TEST(MemoryPlan, VersionsAreWhereTheJobPutsThem) {
 }
 
 TEST(MemoryPlan, OfARankOnAGpuWhatItKeepsOnTheHost) {
-  auto job = job::load_job(kConfigs / "gpu/qwen3_0.6b.yaml", {});
+  auto job = job::load_job(kJobs / "gpu/qwen3_0.6b.yaml", {});
   ASSERT_TRUE(job) << render(job.error());
   const PlannedModel model = model_of(job->spec);
   const auto plan = plan_memory(job->spec, model, Hosts::kSeveral);

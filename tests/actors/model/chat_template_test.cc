@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-const json& goldens() {
+const json& template_goldens() {
   static const json read = [] {
     std::ifstream file(TANDEM_SOURCE_DIR "/tests/golden/chat/conversations.json");
     return json::parse(file);
@@ -29,7 +29,7 @@ constexpr ChatTemplate kAll[] = {ChatTemplate::kSmolLm2, ChatTemplate::kQwen25,
 
 TEST(ChatTemplate, RendersAsTransformersDoes) {
   int compared = 0;
-  for (const json& one : goldens()["cases"]) {
+  for (const json& one : template_goldens()["cases"]) {
     std::vector<ChatMessage> messages;
     for (const json& message : one["messages"])
       messages.push_back({message["role"], message["content"]});

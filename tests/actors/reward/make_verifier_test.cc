@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Judge {
+struct OneJudge {
   using Inbox = std::variant<ScoreItem>;
   std::unique_ptr<Verifier> verifier;
   std::vector<messages::TrajectoryScore>* scores;
@@ -27,10 +27,10 @@ std::optional<messages::Scored> judged(const VerifierConfig& config, json answer
   actor::SimulatedExecutor executor(1);
   actor::System system(executor, nullptr);
   std::vector<messages::TrajectoryScore> scores;
-  const auto ref = system.spawn<Judge>("judge", [&] {
+  const auto ref = system.spawn<OneJudge>("judge", [&] {
     auto verifier = make_verifier(config, nullptr);
     CHECK(verifier.has_value());
-    return std::make_unique<Judge>(Judge{*std::move(verifier), &scores});
+    return std::make_unique<OneJudge>(OneJudge{*std::move(verifier), &scores});
   });
   EXPECT_EQ(ref.tell(ScoreItem{.completion = std::move(completion), .answer = std::move(answer)}),
             actor::Delivery::kAccepted);

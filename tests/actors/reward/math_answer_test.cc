@@ -15,14 +15,14 @@
 namespace tandem::reward {
 namespace {
 
-struct Case {
+struct AnswerCase {
   const char* reference;
   const char* completion;
   bool equal;
 };
 
 // Numbers as people and models write them.
-const Case kNumbers[] = {
+const AnswerCase kNumbers[] = {
     {"5", "5", true},
     {"5", "6", false},
     {"5", "5.0", true},
@@ -79,7 +79,7 @@ const Case kNumbers[] = {
 };
 
 // Texts that hold the digits of the reference and are another number, or no number.
-const Case kOthers[] = {
+const AnswerCase kOthers[] = {
     {"5", "\\boxed{\\sqrt{5}}", false},
     {"5", "\\boxed{10^{5}}", false},
     {"100000", "\\boxed{10^{5}}", true},
@@ -136,7 +136,7 @@ const Case kOthers[] = {
 };
 
 // Where the answer stands.
-const Case kSolutions[] = {
+const AnswerCase kSolutions[] = {
     {"5", "The answer is 5.", true},
     {"5", "The answer is 5 apples, not 6.", false},
     {"5", "2+3=5", true},
@@ -166,15 +166,15 @@ const Case kSolutions[] = {
 };
 
 // Answers that are no numbers.
-const Case kTexts[] = {
+const AnswerCase kTexts[] = {
     {"x+1", "\\boxed{x + 1}", true},      {"x+1", "x+1", true},
     {"x+1", "\\boxed{x+2}", false},       {"(1,2)", "\\boxed{\\left(1,\\,2\\right)}", true},
     {"\\text{Monday}", "Tuesday", false}, {"Monday", "Monday.", true},
     {"Monday", "It is Monday", false},
 };
 
-void check(std::span<const Case> cases) {
-  for (const Case& c : cases)
+void check(std::span<const AnswerCase> cases) {
+  for (const AnswerCase& c : cases)
     EXPECT_EQ(math_equal(c.reference, c.completion), c.equal)
         << "'" << c.reference << "' and '" << c.completion << "'";
 }

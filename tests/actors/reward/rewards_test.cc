@@ -27,15 +27,15 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 // Judges items by a reward, and answers when all have their score.
-struct Judge {
+struct JudgeItems {
   using Reply = std::vector<TrajectoryScore>;
   std::vector<ScoreItem> items;
 };
 struct Judges {
-  using Inbox = std::variant<actor::Ask<Judge>>;
+  using Inbox = std::variant<actor::Ask<JudgeItems>>;
   std::unique_ptr<Verifier> verifier;
-  void handle(actor::Context& cx, actor::Ask<Judge> ask) {
-    auto scores = std::make_shared<Judge::Reply>(ask.question.items.size());
+  void handle(actor::Context& cx, actor::Ask<JudgeItems> ask) {
+    auto scores = std::make_shared<JudgeItems::Reply>(ask.question.items.size());
     auto left = std::make_shared<std::size_t>(scores->size());
     for (std::size_t i = 0; i < scores->size(); ++i)
       verifier->score(cx, ask.question.items[i],
@@ -47,7 +47,7 @@ struct Judges {
 };
 
 // The scores, or the error with which the verifier gave up.
-Result<Judge::Reply> judge(const RewardParts& reward, std::vector<ScoreItem> items) {
+Result<JudgeItems::Reply> judge(const RewardParts& reward, std::vector<ScoreItem> items) {
   link::IoThread io("test");
   Guarded<std::optional<Error>> gave_up;
   actor::ThreadedExecutor executor(1, 1);
@@ -58,7 +58,7 @@ Result<Judge::Reply> judge(const RewardParts& reward, std::vector<ScoreItem> ite
   auto kept = std::make_shared<std::unique_ptr<Verifier>>(*std::move(made));
   const auto ref = system.spawn<Judges>(
       "judge", [kept] { return std::make_unique<Judges>(Judges{std::move(*kept)}); });
-  auto judged = ask_and_wait(ref, Judge{std::move(items)}, 60s);
+  auto judged = ask_and_wait(ref, JudgeItems{std::move(items)}, 60s);
   executor.stop();
   if (const auto why = gave_up.with([](auto& error) { return error; })) return *why;
   return judged;

@@ -10,8 +10,12 @@
 
 #include "actors/model/checkpoint.h"
 #include "actors/rollout/native_engine.h"
+#include "tests/actors/rollout/versions.h"
 
 namespace tandem::rollout {
+
+inline const std::vector<std::string> kPrompts{"36+01=", "1+2=3;", "857+164=7+4+0=11;5+6+1=12;",
+                                               "9", "123+456=3+6+0=09;2+5+0=07;1+4+0=05;05"};
 
 // The weights of several versions over one configuration.
 class TinyModel {

@@ -15,11 +15,6 @@
 namespace tandem::rollout {
 namespace {
 
-constexpr PolicyVersion kV0{0}, kV1{1};
-
-const std::vector<std::string> kPrompts{"36+01=", "1+2=3;", "857+164=7+4+0=11;5+6+1=12;", "9",
-                                        "123+456=3+6+0=09;2+5+0=07;1+4+0=05;05"};
-
 // Runs the engine as a CPU does, and as a GPU does: with a step under way while the next is
 // planned.
 class EngineEvaluation : public ::testing::TestWithParam<bool> {

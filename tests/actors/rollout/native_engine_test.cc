@@ -19,11 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr PolicyVersion kV0{0}, kV1{1};
-
-const std::vector<std::string> kPrompts{"36+01=", "1+2=3;", "857+164=7+4+0=11;5+6+1=12;", "9",
-                                        "123+456=3+6+0=09;2+5+0=07;1+4+0=05;05"};
-
 std::vector<messages::GroupWork> all_groups() {
   std::vector<messages::GroupWork> groups;
   for (std::size_t i = 0; i < kPrompts.size(); ++i) groups.push_back(group_work(i, kPrompts[i]));

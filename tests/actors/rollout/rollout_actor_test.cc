@@ -13,14 +13,13 @@
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
 #include "tests/actors/messages/latency_counts.h"
+#include "tests/actors/rollout/versions.h"
 
 namespace tandem::rollout {
 namespace {
 
 using namespace std::chrono_literals;
 using actor::Delivery;
-
-constexpr PolicyVersion kV0{0}, kV1{1}, kV2{2};
 
 // Keeps the messages of a rollout; a test can make it refuse them as a full mailbox does.
 struct Heard final : actor::Target<messages::RolloutEvents> {

@@ -8,11 +8,10 @@
 #include <deque>
 
 #include "runtime/base/rng.h"
+#include "tests/actors/rollout/versions.h"
 
 namespace tandem::rollout {
 namespace {
-
-constexpr PolicyVersion kV0{0}, kV1{1}, kV2{2};
 
 Request group(std::uint64_t id, std::int64_t due,
               std::optional<PolicyVersion> pinned = std::nullopt) {

@@ -10,7 +10,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::uint64_t kMarks = 8 * kMarkBytes;
+constexpr std::uint64_t kSampleMarks = 8 * kMarkBytes;
 
 class SampleIndexTest : public testing::Test {
  protected:
@@ -41,16 +41,16 @@ TEST_F(SampleIndexTest, APageReadsItsOwnLines) {  // SX-1
             "\"}\n";
   append(text);
   EXPECT_EQ(page({.limit = 2}).size(), 2U);
-  EXPECT_LE(index_.bytes_read(), text.size() + 1000 + kMarks);
+  EXPECT_LE(index_.bytes_read(), text.size() + 1000 + kSampleMarks);
   const std::uint64_t before = index_.bytes_read();
   EXPECT_EQ(numbers(page({.step = 10, .limit = 3})), (Numbers{87, 86, 85}));
-  EXPECT_LE(index_.bytes_read() - before, 1000 + kMarks);
+  EXPECT_LE(index_.bytes_read() - before, 1000 + kSampleMarks);
 
   index_.keep(run_, true);
   SampleIndex next;
   ASSERT_TRUE(next.refresh(run_));
   EXPECT_EQ(next.size(), 20'000U);
-  EXPECT_LE(next.bytes_read(), kMarks);
+  EXPECT_LE(next.bytes_read(), kSampleMarks);
 }
 
 TEST_F(SampleIndexTest, PagesGoBackFromTheNewest) {  // SX-2

@@ -11,24 +11,13 @@
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "tests/actors/runs/event_file_reader.h"
+#include "tests/actors/runs/metrics_lines.h"
 #include "tests/actors/runs/run_folder.h"
 
 namespace tandem::runs {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kNow = 1'800'000'000;  // seconds; ten digits
-
-// A line of a step that is trained for the `nth` time: no two are alike.
-std::string line_of(std::int64_t step, int nth = 1) {
-  const double seconds = static_cast<double>(step) * 2 + nth * 1000.0;
-  return dump_json({{"step", step},
-                    {"critic/rewards/mean", 0.1 * static_cast<double>(step)},
-                    {"actor/loss", nullptr},
-                    {"tandem/ledger/issued", 16 * step},
-                    {"tandem/wall_seconds", seconds}});
-}
 
 class TensorboardTest : public testing::Test {
  protected:

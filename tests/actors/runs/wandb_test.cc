@@ -14,6 +14,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/log.h"
 #include "runtime/base/rng.h"
+#include "tests/actors/runs/metrics_lines.h"
 #include "tests/actors/runs/run_folder.h"
 #include "tests/actors/runs/wandb_file_reader.h"
 
@@ -22,18 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr std::int64_t kNow = 1'800'000'000;  // seconds
-
-// A line of a step that is trained for the `nth` time: no two are alike.
-std::string line_of(std::int64_t step, int nth = 1) {
-  const double seconds = static_cast<double>(step) * 2 + nth * 1000.0;
-  return dump_json({{"step", step},
-                    {"critic/rewards/mean", 0.1 * static_cast<double>(step)},
-                    {"actor/loss", nullptr},
-                    {"tandem/ledger/issued", 16 * step},
-                    {"tandem/wall_seconds", seconds}});
-}
 
 std::string evaluation_of(std::int64_t version) {
   return R"({"eval":"periodic","step":)" + std::to_string(version) + R"(,"val/reward/mean":0.5})";

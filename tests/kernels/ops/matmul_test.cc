@@ -16,7 +16,7 @@ namespace {
 using device::rows;
 using device::tensor;
 
-struct Shape {
+struct ProductShape {
   std::int64_t m, k, n;
 };
 
@@ -24,11 +24,11 @@ struct Shape {
 // parts; rows 4 KiB apart (copied) and not; operands read in place and packed. The last shape has a
 // part of 192 rows with several blocks of terms, and several groups of columns that are packed one
 // after another.
-std::vector<Shape> shapes(std::uint64_t seed) {
-  std::vector<Shape> all = {{1, 1, 1},      {1, 64, 32},    {12, 64, 128}, {13, 65, 33},
-                            {2, 600, 50},   {25, 300, 7},   {64, 64, 384}, {100, 520, 40},
-                            {9, 1024, 40},  {200, 1024, 6}, {30, 40, 600}, {700, 30, 40},
-                            {300, 5, 1024}, {200, 300, 530}};
+std::vector<ProductShape> shapes(std::uint64_t seed) {
+  std::vector<ProductShape> all = {{1, 1, 1},      {1, 64, 32},    {12, 64, 128}, {13, 65, 33},
+                                   {2, 600, 50},   {25, 300, 7},   {64, 64, 384}, {100, 520, 40},
+                                   {9, 1024, 40},  {200, 1024, 6}, {30, 40, 600}, {700, 30, 40},
+                                   {300, 5, 1024}, {200, 300, 530}};
   Rng rng(seed);
   for (int i = 0; i < 12; ++i) {
     all.push_back({static_cast<std::int64_t>(rng.below(40)) + 1,
@@ -38,9 +38,9 @@ std::vector<Shape> shapes(std::uint64_t seed) {
   return all;
 }
 
-class Packed {
+class PackedMatrix {
  public:
-  Packed(const Backend& backend, const TensorView& weight)
+  PackedMatrix(const Backend& backend, const TensorView& weight)
       : memory_(*device::Buffer::allocate(
             static_cast<std::size_t>(packed_elements(weight.dtype, weight.dim(0), weight.dim(1))) *
                 device::size_bytes(weight.dtype),
@@ -58,13 +58,13 @@ class Packed {
 };
 
 TEST(Matmul, ForwardIsTheProductWhateverElseIsComputed) {  // MM-1
-  for (const Shape& s : shapes(1)) {
+  for (const ProductShape& s : shapes(1)) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     Rng rng(2);
     const Floats x = normals(rng, s.m * s.k), w = normals(rng, s.n * s.k);
     const TensorView xs = tensor(x.data(), {s.m, s.k}), ws = tensor(w.data(), {s.n, s.k});
     const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
-      const Packed packed(backend, ws);
+      const PackedMatrix packed(backend, ws);
       Floats all = poison(s.m * s.n), plain = all, alone = all;
       backend.matmul(stream,
                      {.x = xs, .weight = packed.weight(), .y = tensor(all.data(), {s.m, s.n})});
@@ -155,7 +155,7 @@ void expect_sums_of_chains(const Sums& s) {
   const Stored as(operand, {m, terms}, a), ws(operand, {columns, terms}, w);
   const Stored back_ws(operand, {terms, columns}, turned);
   const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
-    const Packed packed(backend, ws);
+    const PackedMatrix packed(backend, ws);
     const auto before = [&] { return Stored(output, {m, columns}, base); };
     const Stored by_packed = before(), by_plain = before(), alone = before();
     backend.matmul(stream,
@@ -211,14 +211,14 @@ TEST_P(MatmulTypes, OutputsAreSumsOfChains) {  // MM-1
 // The sizes of shapes() make tiles and parts with many rows, few rows and ragged ones.
 TEST_P(MatmulTypes, ARowDoesNotDependOnTheOthers) {  // MM-1
   const auto [operand, output] = GetParam();
-  for (const Shape& s : shapes(11)) {
+  for (const ProductShape& s : shapes(11)) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     Rng rng(12);
     const Floats x = rounded(normals(rng, s.m * s.k), operand);
     const Floats w = rounded(normals(rng, s.n * s.k), operand);
     const Stored xs(operand, {s.m, s.k}, x), ws(operand, {s.n, s.k}, w);
     const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
-      const Packed packed(backend, ws);
+      const PackedMatrix packed(backend, ws);
       const Stored all = Stored::poisoned(output, {s.m, s.n}),
                    plain = Stored::poisoned(output, {s.m, s.n});
       const Stored some = Stored::poisoned(output, {s.m, s.n});
@@ -249,8 +249,8 @@ INSTANTIATE_TEST_SUITE_P(Types, MatmulIn, testing::ValuesIn(kFloatTypes), dtype_
 // Every way that the operands of dw can lie, in calls that cut its rows.
 TEST_P(MatmulIn, AWeightsGradientIsOneChainFromItsOwnValue) {  // MM-1
   const DType operand = GetParam();
-  for (const Shape s :
-       {Shape{600, 33, 20}, Shape{41, 64, 700}, Shape{1, 7, 5}, Shape{257, 300, 530}}) {
+  for (const ProductShape s : {ProductShape{600, 33, 20}, ProductShape{41, 64, 700},
+                               ProductShape{1, 7, 5}, ProductShape{257, 300, 530}}) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     Rng rng(9);
     const Floats dy = rounded(normals(rng, s.m * s.n), operand);
@@ -341,7 +341,7 @@ TEST(Matmul, InfinitiesAndNansOfBf16OperandsStayWhatTheyAre) {
     ws[at] = b;
     const Stored x(DType::kBF16, {1, k}, xs), w(DType::kBF16, {1, k}, ws);
     return same_everywhere([&](const Backend& backend, const Stream& stream) {
-      const Packed packed(backend, w);
+      const PackedMatrix packed(backend, w);
       const Stored y = Stored::poisoned(DType::kBF16, {1, 1});
       backend.matmul(stream, {.x = x, .weight = packed.weight(), .y = y});
       return y.values();
@@ -384,13 +384,13 @@ TEST(Matmul, AnOddNumberOfBf16TermsIsFilledWithZeros) {
 
 // Every term is less than half a unit in the last place of 1024, and a chain of them is not.
 TEST(Matmul, SmallTermsDoNotDrownInALargeOutput) {
-  const Shape s{3, 512, 40};
+  const ProductShape s{3, 512, 40};
   const float term = 0x1p-15f;  // 1024 has a unit of 2^-13
   const Floats x(static_cast<std::size_t>(s.m * s.k), 1.0f);
   const Floats w(static_cast<std::size_t>(s.n * s.k), term);
   const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
     const TensorView ws = tensor(w.data(), {s.n, s.k});
-    const Packed packed(backend, ws);
+    const PackedMatrix packed(backend, ws);
     Floats out(static_cast<std::size_t>(s.m * s.n), 1024.0f);
     backend.matmul(stream, {.x = tensor(x.data(), {s.m, s.k}),
                             .weight = packed.weight(),
@@ -402,7 +402,7 @@ TEST(Matmul, SmallTermsDoNotDrownInALargeOutput) {
 }
 
 TEST(Matmul, StridedOperandsLeaveTheirNeighboursAlone) {
-  const Shape s{9, 33, 20};
+  const ProductShape s{9, 33, 20};
   Rng rng(4);
   const Floats wide = normals(rng, s.m * (s.k + 5)), w = normals(rng, s.n * s.k);
   Floats dense;
@@ -412,7 +412,7 @@ TEST(Matmul, StridedOperandsLeaveTheirNeighboursAlone) {
   }
   same_everywhere([&](const Backend& backend, const Stream& stream) {
     const TensorView ws = tensor(w.data(), {s.n, s.k});
-    const Packed packed(backend, ws);
+    const PackedMatrix packed(backend, ws);
     Floats y = poison(s.m * s.n), out(static_cast<std::size_t>(s.m * (s.n + 4)), 7.0f);
     backend.matmul(stream, {.x = tensor(dense.data(), {s.m, s.k}),
                             .weight = packed.weight(),
@@ -432,7 +432,7 @@ TEST(Matmul, StridedOperandsLeaveTheirNeighboursAlone) {
 }
 
 TEST(Matmul, BackwardIsTheTransposedProductsHoweverCut) {  // MM-1
-  for (const Shape& s : shapes(5)) {
+  for (const ProductShape& s : shapes(5)) {
     SCOPED_TRACE(testing::Message() << s.m << " x " << s.k << " x " << s.n);
     Rng rng(6);
     const Floats x = normals(rng, s.m * s.k), w = normals(rng, s.n * s.k);
@@ -484,13 +484,13 @@ TEST(Matmul, BackwardIsTheTransposedProductsHoweverCut) {  // MM-1
 // Large enough to be cut in both directions.
 TEST_P(MatmulTypes, ManyThreadedPartsCoverEveryOutput) {
   const auto [operand, output] = GetParam();
-  const Shape s{300, 256, 200};
+  const ProductShape s{300, 256, 200};
   Rng rng(7);
   const Stored xs(operand, {s.m, s.k}, normals(rng, s.m * s.k));
   const Stored ws(operand, {s.n, s.k}, normals(rng, s.n * s.k));
   const Stored dys(operand, {s.m, s.n}, normals(rng, s.m * s.n));
   const Floats y = same_everywhere([&](const Backend& backend, const Stream& stream) {
-    const Packed packed(backend, ws);
+    const PackedMatrix packed(backend, ws);
     const Stored out = Stored::poisoned(output, {s.m, s.n});
     const Stored dx = Stored::poisoned(operand, {s.m, s.k});
     Floats dw(static_cast<std::size_t>(s.n * s.k));

@@ -16,17 +16,17 @@ namespace tandem::kernels {
 namespace {
 
 using device::tensor;
-using Tokens = std::vector<std::int32_t>;
+using TokenIds = std::vector<std::int32_t>;
 
 struct Draws {
-  Tokens tokens;
+  TokenIds tokens;
   Floats log_probs;
 };
 
 Draws run(const Backend& backend, const Stream& stream, const Floats& logits,
           const std::vector<RowSampling>& rows) {
   const std::int64_t r = std::ssize(rows), v = std::ssize(logits) / r;
-  Draws draws{Tokens(rows.size(), -1), poison(r)};
+  Draws draws{TokenIds(rows.size(), -1), poison(r)};
   backend.sample(stream, {.logits = tensor(logits.data(), {r, v}),
                           .rows = rows,
                           .tokens = tensor(draws.tokens.data(), {r}),
@@ -94,7 +94,7 @@ TEST(Sample, SeveralDrawsOfOneRowAreThoseOfItsCopies) {
   std::vector<RowSampling> own = rows;
   for (RowSampling& row : own) row.logits_row = kOwnRow;
   same_everywhere([&](const Backend& backend, const Stream& stream) {
-    Draws draws{Tokens(rows.size(), -1), poison(std::ssize(rows))};
+    Draws draws{TokenIds(rows.size(), -1), poison(std::ssize(rows))};
     backend.sample(stream, {.logits = tensor(logits.data(), {2, v}),
                             .rows = rows,
                             .tokens = tensor(draws.tokens.data(), {std::ssize(rows)}),
@@ -228,7 +228,7 @@ TEST(Sample, LogitsMayBeBf16) {
   expect_rounded_once({DType::kF32, DType::kF32},
                       [&](DType dtype, const Backend& backend, const Stream& stream) {
                         const Stored stored_logits(dtype, {r, v}, logits);
-                        Tokens tokens(rows.size(), -1);
+                        TokenIds tokens(rows.size(), -1);
                         Floats log_probs = poison(r);
                         backend.sample(stream, {.logits = stored_logits,
                                                 .rows = rows,

@@ -47,18 +47,18 @@ class LineFileTest : public testing::Test {
   std::uint64_t bytes_read_ = 0;
 };
 
-using Lines = std::vector<std::string>;
+using Strings = std::vector<std::string>;
 
 TEST_F(LineFileTest, OnlyWhatIsNewIsReadAndATornLineWaits) {
   append("one\ntwo\nthr");
-  EXPECT_EQ(lines(), (Lines{"one", "two"}));
-  EXPECT_EQ(lines(), Lines{});
+  EXPECT_EQ(lines(), (Strings{"one", "two"}));
+  EXPECT_EQ(lines(), Strings{});
   append("ee\nfour\n");
-  EXPECT_EQ(lines(), (Lines{"three", "four"}));
+  EXPECT_EQ(lines(), (Strings{"three", "four"}));
   for (int i = 0; i < 20'000; ++i) append(i % 1000 == 0 ? std::string(5000, 'x') + "\n" : "\n");
   (void)lines();
   append("last\n");
-  EXPECT_EQ(lines(), Lines{"last"});
+  EXPECT_EQ(lines(), Strings{"last"});
   EXPECT_LE(bytes_read_, 5 * kMarkBytes);
 }
 
@@ -66,20 +66,20 @@ TEST_F(LineFileTest, AFileThatIsAnotherIsReadAnew) {
   append("one\ntwo\n");
   (void)lines();
   replace("1\n");  // shorter
-  EXPECT_EQ(lines(), Lines{"1"});
+  EXPECT_EQ(lines(), Strings{"1"});
   replace("2\n");  // as long, with another content
-  EXPECT_EQ(lines(), Lines{"2"});
+  EXPECT_EQ(lines(), Strings{"2"});
   std::ofstream(folder_ / "other") << "2\n3\n";  // another file with the same beginning
   fs::rename(folder_ / "other", path_);
-  EXPECT_EQ(lines(), (Lines{"2", "3"}));
+  EXPECT_EQ(lines(), (Strings{"2", "3"}));
 }
 
 TEST_F(LineFileTest, ALineOverTheLimitIsLeftOut) {
   append(std::string(3 * kLineBytesMax, 'x'));
-  EXPECT_EQ(lines(), Lines{});
-  EXPECT_EQ(lines(), Lines{});
+  EXPECT_EQ(lines(), Strings{});
+  EXPECT_EQ(lines(), Strings{});
   append("x\nshort\n");
-  EXPECT_EQ(lines(), Lines{"short"});
+  EXPECT_EQ(lines(), Strings{"short"});
 }
 
 TEST_F(LineFileTest, ARequestReadsNoMoreThanItMay) {

@@ -43,11 +43,11 @@ class LineReaderTest : public testing::Test {
 };
 
 TEST_F(LineReaderTest, GivesEachLineOnceWithoutItsNewline) {
-  using Lines = std::vector<std::string>;
-  EXPECT_EQ(lines_of("", 10), Lines{});
-  EXPECT_EQ(lines_of("a", 10), Lines{"a"});
-  EXPECT_EQ(lines_of("a\n", 10), Lines{"a"});
-  EXPECT_EQ(lines_of("\n\na\r\n b", 10), (Lines{"", "", "a\r", " b"}));
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(lines_of("", 10), Texts{});
+  EXPECT_EQ(lines_of("a", 10), Texts{"a"});
+  EXPECT_EQ(lines_of("a\n", 10), Texts{"a"});
+  EXPECT_EQ(lines_of("\n\na\r\n b", 10), (Texts{"", "", "a\r", " b"}));
 }
 
 TEST_F(LineReaderTest, AFileIsAlwaysReady) {

@@ -24,8 +24,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kPatience = seconds(100);  // ends a hang; never measured
-
 LinkOptions quick() {
   LinkOptions options;
   options.heartbeat_interval = milliseconds(20);

@@ -31,7 +31,7 @@ struct Receiver final : actor::Target<Inbox> {
   std::vector<std::string> taken;
 };
 
-struct Peer {
+struct Addressee {
   ActorId id;
   std::shared_ptr<Receiver> receiver = std::make_shared<Receiver>();
   actor::Ref<Inbox> ref() const { return {id, receiver}; }
@@ -40,9 +40,9 @@ struct Peer {
 using Texts = std::vector<std::string>;
 
 TEST(Outbox, KeepsTheOrderForAReceiverAndLetsOthersPass) {
-  const Peer a{{"a", {1}}}, b{{"b", {1}}};
+  const Addressee a{{"a", {1}}}, b{{"b", {1}}};
   Outbox outbox;
-  const auto add = [&](const Peer& to, const char* text) {
+  const auto add = [&](const Addressee& to, const char* text) {
     outbox.add(to.id, to.ref(), std::string(text));
   };
   add(a, "1");
@@ -61,7 +61,7 @@ TEST(Outbox, KeepsTheOrderForAReceiverAndLetsOthersPass) {
 
 TEST(Outbox, DropsWhatIsForAReceiverThatIsGoneOrWaitsForIt) {
   for (const WhenGone when_gone : {WhenGone::kDrop, WhenGone::kWait}) {
-    const Peer a{{"a", {1}}};
+    const Addressee a{{"a", {1}}};
     Outbox outbox(when_gone);
     outbox.add(a.id, a.ref(), std::string("1"));
     a.receiver->says = Delivery::kGone;
@@ -73,7 +73,7 @@ TEST(Outbox, DropsWhatIsForAReceiverThatIsGoneOrWaitsForIt) {
 }
 
 TEST(Outbox, AMessageThatNoLinkCarriesIsAnErrorAndTheOthersStay) {
-  const Peer a{{"a", {1}}};
+  const Addressee a{{"a", {1}}};
   Outbox outbox;
   outbox.add(a.id, a.ref(), std::string("long"));
   outbox.add(a.id, a.ref(), std::string("2"));
@@ -90,7 +90,7 @@ TEST(Outbox, AMessageThatNoLinkCarriesIsAnErrorAndTheOthersStay) {
 class Sending {
  public:
   using Inbox = std::variant<Texts>;
-  explicit Sending(const Peer& to) : outbox_(to.ref(), 10ms) {}
+  explicit Sending(const Addressee& to) : outbox_(to.ref(), 10ms) {}
   void handle(actor::Context& cx, const Texts& texts) {
     for (const std::string& text : texts) outbox_.send(cx, text);
   }
@@ -106,7 +106,7 @@ class OutboxTo_ : public testing::Test {
   }
   void send(Texts texts) { ASSERT_EQ(ref_.tell(std::move(texts)), Delivery::kAccepted); }
 
-  const Peer to_{{"a", {1}}};
+  const Addressee to_{{"a", {1}}};
   actor::SimulatedExecutor executor_{1};
   actor::System system_{executor_, nullptr};
   actor::Ref<Sending::Inbox> ref_ =

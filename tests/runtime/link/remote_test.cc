@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "tests/runtime/link/bindings.h"
+#include "tests/runtime/patience.h"
 
 namespace remote_example {
 
@@ -42,8 +43,6 @@ namespace {
 
 using namespace remote_example;
 using std::chrono::seconds;
-
-constexpr auto kPatience = seconds(100);  // ends a hang; never measured
 
 // A mailbox without an actor: the test handles its messages.
 class Mailbox final : public actor::Target<Inbox> {

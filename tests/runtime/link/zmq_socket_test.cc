@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "tests/runtime/link/bindings.h"
+#include "tests/runtime/patience.h"
 
 namespace tandem::link {
 namespace {
 
 constexpr int kMessages = 20'000;  // many times the queue, and many turns of the loop
-constexpr auto kPatience = std::chrono::seconds(30);  // ends a hang; never measured
 const ZmqOptions kOptions{.message_bytes_max = 1 << 20, .queue_messages = 50};
 
 // Sends every message back. Only its own thread uses its fields.

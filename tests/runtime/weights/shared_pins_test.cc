@@ -8,8 +8,6 @@
 namespace tandem::weights {
 namespace {
 
-constexpr Duration kSoon = std::chrono::milliseconds(50);
-
 class SharedPinsOfWeights : public TcpWeights {
  protected:
   SharedPinsOfWeights() {

@@ -19,8 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kSoon = milliseconds(50);
-
 wire::WeightSource through(const Relay& relay, wire::WeightSource source) {
   source.endpoint = to_string(relay.at());
   return source;

@@ -21,6 +21,7 @@ namespace tandem::weights {
 inline constexpr std::uint64_t kArenaBytes = (1 << 20) + 12'345;
 inline constexpr Duration kPatience = std::chrono::seconds(100);  // ends a hang; never measured
 inline constexpr Duration kForever = std::chrono::hours(1);
+inline constexpr Duration kSoon = std::chrono::milliseconds(50);
 
 inline PolicyVersion v(std::int64_t number) { return {number}; }
 

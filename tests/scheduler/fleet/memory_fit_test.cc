@@ -8,15 +8,15 @@
 namespace tandem::scheduler {
 namespace {
 
-constexpr std::int64_t kMib = std::int64_t{1} << 20;
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 NodeCapacity node_of(std::string name, std::int64_t mebibytes, double cpus = 8) {
-  const Resources all = resources({.cpus = cpus, .memory_bytes = mebibytes * kMib});
+  const Resources all = resources({.cpus = cpus, .memory_bytes = mebibytes * kMiB});
   return {std::move(name), all, all};
 }
 
 MemoryDemand demand_of(std::int64_t mebibytes) {
-  return {.rows = {{"weights", mebibytes * kMib}}, .paged = {}};
+  return {.rows = {{"weights", mebibytes * kMiB}}, .paged = {}};
 }
 
 // A rollout of 10 MiB, and up to 100 pages of 1 MiB of which it needs 2; a learner of 40 MiB.
@@ -30,7 +30,7 @@ std::vector<RoleDemand> job_of(std::int32_t rollouts, double share = 1) {
                      .gpus_key = "",
                      .memory = demand_of(10)};
   rollout.memory.paged = PagedMemory{.name = "KV pages",
-                                     .page_bytes = kMib,
+                                     .page_bytes = kMiB,
                                      .pages_min = 2,
                                      .pages_max = 100,
                                      .share = share,
@@ -63,8 +63,8 @@ TEST(MemoryFit, AJobThatFitsIsPlacedByItsMemory) {
   EXPECT_TRUE(fits({node_of("a", 160)}, job_of(1)).has_value()) << "10 + 100 + 40 of 160";
   std::vector<RoleDemand> roles = job_of(1);
   settle_memory(roles, std::vector{node_of("a", 160)});
-  EXPECT_EQ(roles[0].per_rank.memory_bytes, 110 * kMib);
-  EXPECT_EQ(roles[1].per_rank.memory_bytes, 40 * kMib);
+  EXPECT_EQ(roles[0].per_rank.memory_bytes, 110 * kMiB);
+  EXPECT_EQ(roles[1].per_rank.memory_bytes, 40 * kMiB);
 }
 
 TEST(MemoryFit, ANodeThatAnnouncesNoMemoryTakesAnyAmount) {
@@ -125,9 +125,9 @@ TEST(MemoryFit, AShareTooSmallForOneSequenceIsRefusedWithTheOneThatIsEnough) {
 
 TEST(MemoryFit, WhatDoesNotFitNowWaits) {
   std::vector nodes{node_of("a", 100)};
-  nodes[0].free.memory_bytes = 30 * kMib;
+  nodes[0].free.memory_bytes = 30 * kMiB;
   const Gang gang{.actor = "j/learner/0",
-                  .per_rank = resources({.cpus = 0.5, .memory_bytes = 40 * kMib})};
+                  .per_rank = resources({.cpus = 0.5, .memory_bytes = 40 * kMiB})};
   const auto placed = place(nodes, std::span(&gang, 1));
   ASSERT_EQ(placed.index(), 1u);
   const Reason& why = std::get<Reason>(placed);

@@ -18,16 +18,16 @@ constexpr RestartPolicy kPolicy{.intensity = 3,
                                 .jitter = 0,
                                 .healthy_after = seconds(60)};
 
-Time at(std::int64_t s) { return Time{} + Duration(seconds(s)); }
+Time death_at(std::int64_t s) { return Time{} + Duration(seconds(s)); }
 
 TEST(RestartBudget, BacksOffExponentiallyThenGivesUp) {
   Rng rng(1);
   RestartBudget budget(kPolicy);
   for (const std::int64_t ms : {500, 1000, 2000}) {
-    const auto next = budget.died({at(0), at(10)}, rng);
-    EXPECT_EQ(std::get<Restart>(next).until, at(10) + std::chrono::milliseconds(ms));
+    const auto next = budget.died({death_at(0), death_at(10)}, rng);
+    EXPECT_EQ(std::get<Restart>(next).until, death_at(10) + std::chrono::milliseconds(ms));
   }
-  EXPECT_EQ(std::get<Exhausted>(budget.died({at(0), at(10)}, rng)).restarts, 3);
+  EXPECT_EQ(std::get<Exhausted>(budget.died({death_at(0), death_at(10)}, rng)).restarts, 3);
   EXPECT_EQ(budget.restarts_total(), 3);
 }
 
@@ -36,17 +36,17 @@ TEST(RestartBudget, TheBackoffIsCapped) {
   RestartPolicy policy = kPolicy;
   policy.intensity = 100;
   RestartBudget budget(policy);
-  for (int i = 0; i < 20; ++i) budget.died({at(0), at(1)}, rng);
-  EXPECT_EQ(std::get<Restart>(budget.died({at(0), at(1)}, rng)).until, at(5));
+  for (int i = 0; i < 20; ++i) budget.died({death_at(0), death_at(1)}, rng);
+  EXPECT_EQ(std::get<Restart>(budget.died({death_at(0), death_at(1)}, rng)).until, death_at(5));
 }
 
 TEST(RestartBudget, AHealthyLifeStartsTheBackoffAnew) {  // RB-2
   Rng rng(1);
   RestartBudget budget(kPolicy);
-  budget.died({at(0), at(1)}, rng);
-  budget.died({at(2), at(3)}, rng);
-  const auto next = budget.died({at(4), at(64)}, rng);
-  EXPECT_EQ(std::get<Restart>(next).until, at(64) + std::chrono::milliseconds(500));
+  budget.died({death_at(0), death_at(1)}, rng);
+  budget.died({death_at(2), death_at(3)}, rng);
+  const auto next = budget.died({death_at(4), death_at(64)}, rng);
+  EXPECT_EQ(std::get<Restart>(next).until, death_at(64) + std::chrono::milliseconds(500));
   EXPECT_EQ(std::get<Restart>(next).n, 3);
 }
 
@@ -57,11 +57,11 @@ TEST(RestartBudget, StartsThatNeverGetReadyEndHoweverSlowTheyAre) {  // RB-5
   std::int64_t now = 0;
   const auto never_ready = [&] {
     now += 1000;
-    return budget.died({at(now), at(now)}, rng);
+    return budget.died({death_at(now), death_at(now)}, rng);
   };
   const auto ready_for_a_second = [&] {
     now += 1000;
-    return budget.died({at(now), at(now + 1)}, rng);
+    return budget.died({death_at(now), death_at(now + 1)}, rng);
   };
   for (int i = 0; i < kPolicy.intensity; ++i)
     EXPECT_TRUE(std::holds_alternative<Restart>(never_ready())) << i;
@@ -83,7 +83,7 @@ TEST(RestartBudget, JitterStaysWithinItsShareAndDiffers) {
   std::int64_t least = INT64_MAX, most = 0;
   for (int i = 0; i < 1000; ++i) {
     RestartBudget budget(policy);
-    const auto ns = std::get<Restart>(budget.died({at(0), at(0)}, rng)).until.ns;
+    const auto ns = std::get<Restart>(budget.died({death_at(0), death_at(0)}, rng)).until.ns;
     least = std::min(least, ns);
     most = std::max(most, ns);
   }
@@ -115,7 +115,8 @@ TEST(RestartLadder, EscalatesFromActorToRoleToJobWithTheRootCause) {  // RB-3
   once.intensity = 1;
   RestartLadder ladder({.actor = once, .role = once});
   const auto dies = [&](const char* actor) {
-    return ladder.died({actor, "rollout", "killed by SIGSEGV (11)", {at(0), at(1)}}, rng);
+    return ladder.died({actor, "rollout", "killed by SIGSEGV (11)", {death_at(0), death_at(1)}},
+                       rng);
   };
   using L = RestartLadder;
   EXPECT_TRUE(std::holds_alternative<L::RestartActor>(dies("j/rollout/0")));
@@ -138,8 +139,8 @@ TEST(RestartLadder, AnActorThatNeverGetsReadyEndsItsJobHoweverSlowlyItFails) {  
   int starts = 1;
   for (std::int64_t now = 0;; now += 1000, ++starts) {
     ASSERT_LE(starts, starts_max);
-    const auto decision =
-        ladder.died({"j/learner/0", "learner", "out of memory", {at(now), at(now)}}, rng);
+    const auto decision = ladder.died(
+        {"j/learner/0", "learner", "out of memory", {death_at(now), death_at(now)}}, rng);
     if (std::holds_alternative<RestartLadder::FailJob>(decision)) break;
   }
   EXPECT_EQ(starts, starts_max);
@@ -151,7 +152,7 @@ L::Decision dies(RestartLadder& ladder, Rng& rng, std::int64_t s, bool memory_ki
   return ladder.died({.actor = "j/learner/0",
                       .role = "learner",
                       .cause = memory_kill ? "no memory" : "killed",
-                      .uptime = {at(s - 1), at(s)},
+                      .uptime = {death_at(s - 1), death_at(s)},
                       .memory_kill = memory_kill},
                      rng);
 }
@@ -182,9 +183,11 @@ TEST(RestartLadder, KeepsTheDeathsThatFollowEachOther) {  // CL-1
   for (const std::int64_t s : {100, 110, 120}) dies(ladder, rng, s, false);
   const CrashLoop loop = ladder.loop_of("j/learner/0");
   EXPECT_EQ(loop.deaths, 3);
-  EXPECT_EQ(loop.since, at(100));
+  EXPECT_EQ(loop.since, death_at(100));
   EXPECT_EQ(loop.cause, "killed");
-  ladder.died({"j/learner/0", "learner", "late", {at(130), at(130) + kPolicy.healthy_after}}, rng);
+  ladder.died(
+      {"j/learner/0", "learner", "late", {death_at(130), death_at(130) + kPolicy.healthy_after}},
+      rng);
   EXPECT_EQ(ladder.loop_of("j/learner/0").deaths, 1);
   EXPECT_EQ(ladder.loop_of("j/learner/0").cause, "late");
 }
