@@ -21,13 +21,16 @@ LA-11 a file opens the namespace of its folder (NAMESPACES), or one within it. A
 LA-12 no two types have one qualified name, not even in files that never meet: the linker would
       take one for the other;
 LA-13 a test mirrors what it tests: tests/x/a_test.cc tests x/a.h, x/a.cc or x/a.cu. Any other says
-      so in its first comment ("Tests x/b.h, x/c.h."). Tests of the whole are in WHOLE.
+      so in its first comment ("Tests x/b.h, x/c.h."). Tests of the whole are in WHOLE;
+LA-14 a constant or type that a test names is not used by a test that is compiled with it
+      (test_groups.py): that one means another thing of the name.
 """
 import pathlib
 import re
 import sys
 
 import class_sizes
+import test_groups
 
 BASE = ["runtime/base"]
 DEVICE = BASE + ["runtime/device"]
@@ -392,13 +395,20 @@ def check_mirrors(root, files):
             yield f"{name}: LA-13: it mirrors no file, and does not say which it tests"
 
 
+def check_test_groups(root):
+    for group in test_groups.groups(root):
+        for path, name, other in test_groups.captured(group):
+            yield (f"{path.relative_to(root).as_posix()}: LA-14: {other.name} is compiled with it "
+                   f"and uses {name}: give it another name here")
+
+
 def check(root):
     """All errors of the tree at root, as lines of text."""
     files = sources(root)
     errors = [error for path in files for error in check_file(root, path)]
     return (errors + list(check_operators(root)) + list(check_invariants(root, files))
             + list(check_circles(root, files)) + list(check_names(root, files))
-            + list(check_mirrors(root, files)))
+            + list(check_mirrors(root, files)) + list(check_test_groups(root)))
 
 
 def main():

@@ -251,6 +251,24 @@ class A final : public B<int, 2>, C {
         self.assertEqual(sizes["A"], ("A", 3, 7, True))
         self.assertEqual(sizes["Inner"], ("Inner", 8, 2, False))
 
+    def test_la14_tests_that_are_compiled_together_take_no_name_from_each_other(self):
+        tree = {
+            "tests/runtime/base/CMakeLists.txt":
+                "tandem_tests(base_tests LABELS fast FILES a_test b_test DEPS x)\n",
+            "tests/runtime/base/a_test.cc":
+                "// Tests runtime/base/a.h.\nnamespace tandem {\nnamespace {\n"
+                "const ActorId kPeer{1};\nstruct Note {};\n}\n}\n",
+            "tests/runtime/base/b_test.cc":
+                "// Tests runtime/base/a.h.\nnamespace tandem {\nnamespace {\n"
+                "TEST(Note, A) { use(kPeer); }\n}\n}\n",
+            "runtime/base/a.h": "#pragma once\n"}
+        errors = errors_of(tree)
+        self.assertEqual(len(errors), 1, errors)
+        self.assertIn("a_test.cc: LA-14: b_test.cc is compiled with it and uses kPeer", errors[0])
+        tree["tests/runtime/base/b_test.cc"] = tree["tests/runtime/base/b_test.cc"].replace(
+            "use(kPeer)", "const int kPeer = 1; use(kPeer)")
+        self.assertEqual(errors_of(tree), [])
+
 
 if __name__ == "__main__":
     unittest.main()
