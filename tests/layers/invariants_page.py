@@ -17,7 +17,7 @@ HEAD = """# Invariants
 Made by `tests/layers/invariants_page.py` from the headers that declare them; not for editing.
 
 An invariant has a name, is declared by the header that keeps it, and is cited by at least one test.
-The rules of the tree itself, LA-1 to LA-13, are in
+The rules of the tree itself, LA-1 to LA-14, are in
 [`check_layers.py`](../tests/layers/check_layers.py).
 """
 
