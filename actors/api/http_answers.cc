@@ -1,10 +1,10 @@
 #include "actors/api/http_answers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
@@ -67,36 +67,6 @@ http::HttpResponse ok(const json& body) {
 Error no_such(const std::string& kind, const std::string& name) {
   return {ErrorCode::kNotFound, "there is no " + kind + " " + name, "",
           "tandem get " + kind + "s lists them"};
-}
-
-std::string joined(const std::vector<std::string>& parts, std::size_t from, std::size_t to) {
-  std::string text;
-  for (std::size_t i = from; i < to; ++i) text += (i > from ? "/" : "") + parts[i];
-  return text;
-}
-
-std::string query_text(const http::HttpRequest& request, const std::string& key) {
-  const auto it = request.query.find(key);
-  return it == request.query.end() ? "" : it->second;
-}
-
-bool query_flag(const http::HttpRequest& request, const std::string& key) {
-  const std::string value = query_text(request, key);
-  return request.query.contains(key) && value != "0" && value != "false";
-}
-
-Result<std::optional<std::int64_t>> query_number(const http::HttpRequest& request,
-                                                 const std::string& key, Bounds bounds) {
-  const std::string text = query_text(request, key);
-  if (text.empty()) return std::optional<std::int64_t>();
-  std::int64_t value = 0;
-  // The whole text must be the number: "5x" and "5.0" are none.
-  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = failure == std::errc{} && stop == text.data() + text.size();
-  if (whole && value >= bounds.least && value <= bounds.most) return std::optional(value);
-  return Error{ErrorCode::kInvalid, key + "=" + text + " is no whole number from " +
-                                        std::to_string(bounds.least) + " to " +
-                                        std::to_string(bounds.most)};
 }
 
 HttpStreams::HttpStreams(actor::System& system)

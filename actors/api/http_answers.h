@@ -1,13 +1,13 @@
-// The parts that the HTTP API's routes share: whole answers, the values of a query, and streams of
-// lines. One actor feeds all streams, so that no server thread waits for a slow client.
+// The parts that the HTTP API's routes share: whole answers, and streams of lines. One actor feeds
+// all streams, so that no server thread waits for a slow client.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
-#include <vector>
+#include <variant>
 
 #include "runtime/actor/system.h"
 #include "runtime/http/http_server.h"
@@ -20,19 +20,6 @@ inline constexpr Duration kWatchInterval = std::chrono::milliseconds(250);
 // A response with status 200, and an Error for the one with 404.
 http::HttpResponse ok(const nlohmann::json& body);
 Error no_such(const std::string& kind, const std::string& name);
-// The parts [from, to) with a slash between them.
-std::string joined(const std::vector<std::string>& parts, std::size_t from, std::size_t to);
-
-std::string query_text(const http::HttpRequest& request, const std::string& key);  // "": absent
-// True for `key`, `key=1` and any other value but 0 and false.
-bool query_flag(const http::HttpRequest& request, const std::string& key);
-// Both are included.
-struct Bounds {
-  std::int64_t least = 0, most = 0;
-};
-// nullopt where the key is absent. kInvalid where the value is no whole number within the bounds.
-Result<std::optional<std::int64_t>> query_number(const http::HttpRequest& request,
-                                                 const std::string& key, Bounds bounds);
 
 inline constexpr std::size_t kUnsentBytesMax = 16 << 20;  // and what one feed writes more
 

@@ -1,18 +1,24 @@
-// Routes by path segments: {"api", "v1", KIND, NAME…}. An answer about jobs, actors, nodes or
-// groups is made from one picture of the cluster, taken for it, so that its parts agree. A watch is
-// a stream that looks every kWatchInterval and writes the objects that have changed; all watches
-// share one picture (watches.h).
+// The routes of the cluster, and their handlers. An answer about jobs, actors, nodes or groups is
+// made from one picture of the cluster, taken for it, so that its parts agree. A watch is a stream
+// that looks every kWatchInterval and writes the objects that have changed; all watches share one
+// picture (watches.h).
 #include "actors/api/http_api.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <utility>
 
 #include "actors/api/cluster_picture.h"
 #include "actors/api/http_answers.h"
+#include "actors/api/http_auth.h"
+#include "actors/api/openapi.h"
 #include "actors/api/prometheus.h"
+#include "actors/api/route.h"
+#include "actors/api/run_queries.h"
 #include "actors/api/runs_api.h"
+#include "actors/api/schema.h"
 #include "actors/api/wait_graph.h"
 #include "actors/api/watches.h"
 #include "actors/api/web_page.h"
@@ -24,9 +30,20 @@ namespace tandem::api {
 namespace {
 
 constexpr std::size_t kQuotedBytesMax = 100;  // how much of a foreign word an error quotes
-// How long a question to an actor may wait: at least, at most and by default, in seconds.
-constexpr Bounds kAskSeconds{1, 600};
-constexpr std::int64_t kAskSecondsUsual = 10;
+
+constexpr QueryParameter kResume{.name = "resume",
+                                 .about = "The run to resume, by its id or directory."};
+constexpr QueryParameter kFolder{
+    .name = "folder",
+    .about =
+        "An absolute path, at which the relative paths of the job file start; without it, they "
+        "start where the controller was started."};
+constexpr QueryParameter kAskSeconds{.name = "timeout_s",
+                                     .kind = QueryKind::kNumber,
+                                     .about = "How many seconds the answer may take.",
+                                     .bounds = {1, 600},
+                                     .usual = 10};
+constexpr QueryParameter kGraphJob{.name = "job", .about = "The graph of this job alone."};
 
 using http::HttpAnswer;
 using http::HttpRequest;
@@ -34,139 +51,298 @@ using http::HttpResponse;
 using http::HttpStream;
 using nlohmann::json;
 
-// Shared by all copies of the handler: both exist as long as the server that holds it.
-struct HandlerState {
-  explicit HandlerState(const HttpApi& api)
-      : streams(api.system),
-        runs(ServingController{api.controller, streams}, api.home, api.read_job),
-        watched([controller = api.controller] { return take_picture(controller); }) {}
-  HttpStreams streams;
-  RunsApi runs;
-  WatchedRound watched;  // used by feeds of streams alone
-};
+// The routes refer to this object, so it stays where it is.
+class ClusterApi {
+ public:
+  explicit ClusterApi(const HttpApi& api);
+  ClusterApi(const ClusterApi&) = delete;
+  ClusterApi& operator=(const ClusterApi&) = delete;
 
-struct Handler {
-  HttpApi api;
-  std::shared_ptr<HandlerState> state;
+  HttpAnswer answer(const HttpRequest& request) const;  // any thread
 
-  HttpAnswer operator()(const HttpRequest& request) const;
-  HttpAnswer get(const HttpRequest& request) const;
-  HttpAnswer get_object(const HttpRequest& request) const;
-  HttpAnswer post(const HttpRequest& request) const;
-  HttpAnswer scale(const controller::JobRecord& job, const std::string& body) const;
-  HttpAnswer ask(const HttpRequest& request) const;
+ private:
+  using Member = HttpAnswer (ClusterApi::*)(const Call&) const;
+  RouteHandler by(Member handler) const;
+  std::vector<Route> routes();
+  std::vector<Route> process_routes() const;
+  std::vector<Route> object_routes() const;
+  std::vector<Route> action_routes() const;
+
+  HttpAnswer ready(const Call& call) const;
+  HttpAnswer prometheus(const Call& call) const;
+  HttpAnswer document(const Call& call) const;
+  HttpAnswer status(const Call& call) const;
+  HttpAnswer waits(const Call& call) const;
+  HttpAnswer open_page(const Call& call) const;
+  HttpAnswer submit(const Call& call) const;
+  HttpAnswer cancel(const Call& call) const;
+  HttpAnswer scale(const Call& call) const;
+  HttpAnswer scaled(const controller::JobRecord& job, const std::string& body) const;
+  HttpAnswer ask(const Call& call) const;
+  // The objects of `kind`, or the one of this name.
+  HttpAnswer objects(const HttpRequest& request, const std::string& kind,
+                     const std::string& name) const;
   HttpAnswer watch(const std::string& kind, const std::string& name) const;
-  HttpAnswer status() const;
-  HttpAnswer waits(const HttpRequest& request) const;
+
+  const HttpApi api_;
+  const HttpStreams streams_;
+  RunsApi runs_;
+  // Used by feeds of streams alone, which may outlive this object.
+  const std::shared_ptr<WatchedRound> watched_;
+  const RouteTable table_;
 };
+
+ClusterApi::ClusterApi(const HttpApi& api)
+    : api_(api),
+      streams_(api.system),
+      runs_(ServingController{api.controller, streams_}, api.home, api.read_job),
+      watched_(std::make_shared<WatchedRound>(
+          [controller = api.controller] { return take_picture(controller); })),
+      table_(routes()) {}
+
+RouteHandler ClusterApi::by(Member handler) const {
+  return [this, handler](const Call& call) { return (this->*handler)(call); };
+}
+
+// Those of objects come last, since {actor...} takes any parts that follow.
+std::vector<Route> ClusterApi::routes() {
+  std::vector<Route> routes = process_routes();
+  std::ranges::move(runs_.routes(), std::back_inserter(routes));
+  std::ranges::move(action_routes(), std::back_inserter(routes));
+  std::ranges::move(object_routes(), std::back_inserter(routes));
+  return routes;
+}
+
+std::vector<Route> ClusterApi::process_routes() const {
+  return {
+      {.method = "GET",
+       .path = "/healthz",
+       .id = "health",
+       .summary = "Whether the process lives",
+       .answers = {text_body("It does: `ok`.")},
+       .open = true,
+       .handler =
+           [](const Call&) { return HttpResponse{.content_type = "text/plain", .body = "ok\n"}; }},
+      {.method = "GET",
+       .path = "/readyz",
+       .id = "readiness",
+       .summary = "Whether the controller answers",
+       .answers = {text_body("It does: `ready`.")},
+       .open = true,
+       .handler = by(&ClusterApi::ready)},
+      {.method = "GET",
+       .path = "/metrics",
+       .id = "prometheus_metrics",
+       .summary = "Metrics for Prometheus",
+       .about = "Needs no token where the controller was started with --metrics-without-token.",
+       .answers = {text_body("Prometheus' text format, version 0.0.4 (docs/metrics.md).")},
+       .handler = by(&ClusterApi::prometheus)},
+      {.method = "GET",
+       .path = "/api/v1/openapi.json",
+       .id = "openapi",
+       .summary = "This document",
+       .answers = {json_body(schema::map_of(schema::any()), "A document of OpenAPI 3.1.")},
+       .handler = by(&ClusterApi::document)},
+      {.method = "GET",
+       .path = "/api/v1/status",
+       .id = "status",
+       .summary = "The controller",
+       .answers = {json_body(schema::ref("Status"), "The controller.")},
+       .handler = by(&ClusterApi::status)},
+      {.method = "GET",
+       .path = "/api/v1/wait_graph",
+       .id = "wait_graph",
+       .summary = "Who waits for whom",
+       .query = {kGraphJob},
+       .answers = {json_body(schema::ref("WaitGraph"), "Of the jobs that are not over.")},
+       .errors = {{404, "There is no such job."}},
+       .handler = by(&ClusterApi::waits)},
+      {.method = "POST",
+       .path = "/api/v1/dashboard",
+       .id = "open_dashboard",
+       .summary = "An address that opens the web page once",
+       .answers = {json_body(schema::ref("PageKey"), "The address.")},
+       .handler = by(&ClusterApi::open_page)},
+  };
+}
+
+std::vector<Route> ClusterApi::object_routes() const {
+  struct Kind {
+    std::string all, one;   // "jobs", "job"
+    const char* parameter;  // in the path of one
+    const char* schema;
+    std::vector<RouteError> errors;  // of one
+  };
+  const RouteError none{404, "There is none of this name."};
+  const Kind kinds[] = {
+      {"jobs", "job", "{job}", "Job", {none}},
+      {"actors", "actor", "{actor...}", "Actor", {none, {400, "Several jobs have the name."}}},
+      {"nodes", "node", "{node}", "Node", {none}},
+      {"groups", "group", "{group}", "Group", {none}}};
+  std::vector<Route> routes;
+  for (const Kind& kind : kinds) {
+    const json schema = schema::ref(kind.schema);
+    const Body lines = json_lines_body(schema, "With `watch`, one for each line.");
+    routes.push_back({.method = "GET",
+                      .path = "/api/v1/" + kind.all,
+                      .id = "list_" + kind.all,
+                      .summary = "All " + kind.all,
+                      .query = {kWatch},
+                      .answers = {json_body(schema::list_of(schema), "All of them."), lines},
+                      .handler = [this, all = kind.all](const Call& call) {
+                        return objects(call.request, all, "");
+                      }});
+    routes.push_back({.method = "GET",
+                      .path = "/api/v1/" + kind.all + "/" + kind.parameter,
+                      .id = "get_" + kind.one,
+                      .summary = "One " + kind.one,
+                      .query = {kWatch},
+                      .answers = {json_body(schema, "The " + kind.one + "."), lines},
+                      .errors = kind.errors,
+                      .handler = [this, all = kind.all, one = kind.one](const Call& call) {
+                        return objects(call.request, all, call.at(one));
+                      }});
+  }
+  return routes;
+}
+
+std::vector<Route> ClusterApi::action_routes() const {
+  const RouteError no_job{404, "There is no such job."};
+  return {
+      {.method = "POST",
+       .path = "/api/v1/jobs",
+       .id = "submit_job",
+       .summary = "Submits a job",
+       .query = {kResume, kFolder},
+       .body = Body{"application/yaml", schema::text(), "A job file (docs/job-file.md)."},
+       .answers = {json_body(
+           schema::any_of({schema::ref("Job"), schema::ref("Id")}),
+           "The job, with `warnings`; its `id` alone where the controller did not "
+           "answer again.")},
+       .errors = {{400, "The job file, or the query, is wrong."},
+                  {404, "There is no such run to resume."},
+                  {409, "It can never be placed on this cluster."}},
+       .handler = by(&ClusterApi::submit)},
+      {.method = "POST",
+       .path = "/api/v1/jobs/{job}/scale",
+       .id = "scale_job",
+       .summary = "Changes how many actors roles have",
+       .body = json_body(schema::map_of(schema::integer()), "As {\"rollout\": 2}."),
+       .answers = {json_body(schema::ref("Id"), "All roles of the body are scaled.")},
+       .errors = {{400, "A role or a number is wrong; nothing is scaled."},
+                  no_job,
+                  {409, "So many never fit the cluster."}},
+       .handler = by(&ClusterApi::scale)},
+      {.method = "POST",
+       .path = "/api/v1/jobs/{job}/cancel",
+       .id = "cancel_job",
+       .summary = "Ends a job",
+       .answers = {json_body(schema::ref("Id"), "It begins to end, or has ended before.")},
+       .errors = {no_job},
+       .handler = by(&ClusterApi::cancel)},
+      {.method = "POST",
+       .path = "/api/v1/actors/{actor...}/ask",
+       .id = "ask_actor",
+       .summary = "Asks an actor of the job's section `actors`, at most once",
+       .query = {kAskSeconds},
+       .body = json_body(schema::map_of(schema::any()), "The question."),
+       .answers = {json_body(schema::any(), "The actor's answer.")},
+       .errors = {{400, "The question is no JSON object, or the actor refuses it."},
+                  {404, "There is no such actor."}},
+       .handler = by(&ClusterApi::ask)},
+  };
+}
 
 // Streams one line per object that has changed since the last round.
-HttpAnswer Handler::watch(const std::string& kind, const std::string& name) const {
+HttpAnswer ClusterApi::watch(const std::string& kind, const std::string& name) const {
   // The feeding actor runs on the executor that also runs the controller, and blocks one of its
   // threads while it asks. The executor has at least one more, for the controller.
   const auto watch = std::make_shared<Watch>();
-  return state->streams.stream([shared = state, watch, kind, name](HttpStream& out, Time round) {
-    const auto* objects = shared->watched.objects(round, kind, name);
+  return streams_.stream([watched = watched_, watch, kind, name](HttpStream& out, Time round) {
+    const auto* objects = watched->objects(round, kind, name);
     return objects && watch->tell(*objects, out);
   });
 }
 
-HttpAnswer Handler::status() const {
-  const auto cluster = ask_and_wait(api.controller, controller::GetCluster{}, kApiAskTimeout);
+HttpAnswer ClusterApi::status(const Call&) const {
+  const auto cluster = ask_and_wait(api_.controller, controller::GetCluster{}, kApiAskTimeout);
   if (!cluster) return http::error_response(cluster.error());
   json body = status_json(*cluster);
-  const ClusterIdentity self = api.identity();
+  const ClusterIdentity self = api_.identity();
   body["version"] = self.version;
   body["epoch"] = self.epoch;
   body["pid"] = self.pid;
-  body["home"] = api.home.string();
+  body["home"] = api_.home.string();
   body["http"] = self.http;
   body["started"] = self.started_ms;
-  body["runs"] = state->runs.count();
+  body["runs"] = runs_.count();
   return ok(body);
 }
 
-HttpAnswer Handler::waits(const HttpRequest& request) const {
-  const auto picture = take_picture(api.controller);
+HttpAnswer ClusterApi::waits(const Call& call) const {
+  const auto picture = take_picture(api_.controller);
   if (!picture) return http::error_response(picture.error());
-  const std::string wanted = query_text(request, "job");
+  const std::string wanted = query_text(call.request, kGraphJob);
   const controller::JobRecord* job = wanted.empty() ? nullptr : picture->job(wanted);
   if (!wanted.empty() && !job) return http::error_response(no_such("job", wanted));
   return ok(wait_graph(*picture, job ? job->id : "", unix_ms()));
 }
 
-HttpAnswer Handler::get(const HttpRequest& request) const {
-  const auto& path = request.segments;  // {"api", "v1", KIND, NAME…}
-  const std::string& kind = path[2];
-  if (auto answer = state->runs.get(request)) return std::move(*answer);
-  if (kind == "status" && path.size() == 3) return status();
-  if (kind == "wait_graph" && path.size() == 3) return waits(request);
-  if (kind == "jobs" || kind == "actors" || kind == "nodes" || kind == "groups")
-    return get_object(request);
-  return http::error_response(
-      Error{ErrorCode::kNotFound, "there is no " + request.target, "",
-            "jobs, runs, actors, nodes, groups, events, status and wait_graph are served"});
-}
-
-HttpAnswer Handler::get_object(const HttpRequest& request) const {
-  const auto& path = request.segments;
-  const std::string& kind = path[2];
-  const std::string name = joined(path, 3, path.size());
-  if (request.query.contains("watch")) return watch(kind, name);
-  const auto picture = take_picture(api.controller);
+HttpAnswer ClusterApi::objects(const HttpRequest& request, const std::string& kind,
+                               const std::string& name) const {
+  if (query_flag(request, kWatch)) return watch(kind, name);
+  const auto picture = take_picture(api_.controller);
   if (!picture) return http::error_response(picture.error());
   if (name.empty()) return ok(list(*picture, kind));
   const auto one = find_one(*picture, kind, name);
   return one ? ok(*one) : http::error_response(one.error());
 }
 
-HttpAnswer Handler::post(const HttpRequest& request) const {
-  const auto& path = request.segments;
-  if (path.size() == 3 && path[2] == "jobs") {
-    const std::string folder = query_text(request, "folder");
-    if (!folder.empty() && folder.front() != '/')
-      return http::error_response(
-          Error{ErrorCode::kInvalid, "`folder` must be an absolute path, found " + folder});
-    auto shape = api.shape_of({request.body, query_text(request, "resume"), folder});
-    if (!shape) return http::error_response(shape.error());
-    const auto id =
-        ask_and_wait(api.controller, controller::Submit{std::move(*shape)}, kApiAskTimeout);
-    if (!id) return http::error_response(id.error());
-    const auto picture = take_picture(api.controller);
-    const controller::JobRecord* job = picture ? picture->job(*id) : nullptr;
-    json answer = job ? picture->shown(*job) : json{{"id", *id}};
-    if (job) answer["warnings"] = job->shape.warnings;
-    return ok(answer);
-  }
-  if (path.size() == 5 && path[2] == "runs" && path[4] == "delete")
-    return state->runs.remove(path[3]);
-  if (path.size() > 4 && path[2] == "actors" && path.back() == "ask") return ask(request);
-  if (path.size() != 5 || path[2] != "jobs" || (path[4] != "scale" && path[4] != "cancel"))
-    return http::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target});
-  const auto picture = take_picture(api.controller);
+HttpAnswer ClusterApi::submit(const Call& call) const {
+  const std::string folder = query_text(call.request, kFolder);
+  if (!folder.empty() && folder.front() != '/')
+    return http::error_response(
+        Error{ErrorCode::kInvalid, "`folder` must be an absolute path, found " + folder});
+  auto shape = api_.shape_of({call.request.body, query_text(call.request, kResume), folder});
+  if (!shape) return http::error_response(shape.error());
+  const auto id =
+      ask_and_wait(api_.controller, controller::Submit{std::move(*shape)}, kApiAskTimeout);
+  if (!id) return http::error_response(id.error());
+  const auto picture = take_picture(api_.controller);
+  const controller::JobRecord* job = picture ? picture->job(*id) : nullptr;
+  json answer = job ? picture->shown(*job) : json{{"id", *id}};
+  if (job) answer["warnings"] = job->shape.warnings;
+  return ok(answer);
+}
+
+HttpAnswer ClusterApi::cancel(const Call& call) const {
+  const auto picture = take_picture(api_.controller);
   if (!picture) return http::error_response(picture.error());
-  const controller::JobRecord* job = picture->job(path[3]);
-  if (!job) return http::error_response(no_such("job", path[3]));
-  if (path[4] == "cancel") {
-    const auto done = ask_and_wait(api.controller, controller::Cancel{job->id}, kApiAskTimeout);
-    return done ? ok(json{{"id", job->id}}) : http::error_response(done.error());
-  }
-  return scale(*job, request.body);
+  const controller::JobRecord* job = picture->job(call.at("job"));
+  if (!job) return http::error_response(no_such("job", call.at("job")));
+  const auto done = ask_and_wait(api_.controller, controller::Cancel{job->id}, kApiAskTimeout);
+  return done ? ok(json{{"id", job->id}}) : http::error_response(done.error());
+}
+
+HttpAnswer ClusterApi::scale(const Call& call) const {
+  const auto picture = take_picture(api_.controller);
+  if (!picture) return http::error_response(picture.error());
+  const controller::JobRecord* job = picture->job(call.at("job"));
+  if (!job) return http::error_response(no_such("job", call.at("job")));
+  return scaled(*job, call.request.body);
 }
 
 // The answer comes later, and no thread of the server waits for it.
-HttpAnswer Handler::ask(const HttpRequest& request) const {
-  const auto timeout = query_number(request, "timeout_s", kAskSeconds);
+HttpAnswer ClusterApi::ask(const Call& call) const {
+  const auto timeout = query_number(call.request, kAskSeconds);
   if (!timeout) return http::error_response(timeout.error());
-  if (!parse_json(request.body).is_object())
+  if (!parse_json(call.request.body).is_object())
     return http::error_response(
         Error{ErrorCode::kInvalid, "a question is one JSON object, as in {\"add\": 2}"});
-  const auto& path = request.segments;
-  controller::AskProgram question{
-      .actor = joined(path, 3, path.size() - 1),
-      .body = request.body,
-      .timeout = std::chrono::seconds(timeout->value_or(kAskSecondsUsual))};
-  return http::HttpLater{[controller = api.controller, question](auto respond) {
+  controller::AskProgram question{.actor = call.at("actor"),
+                                  .body = call.request.body,
+                                  .timeout = std::chrono::seconds(timeout->value())};
+  return http::HttpLater{[controller = api_.controller, question](auto respond) {
     const actor::ReplyTo<messages::AskedJson> reply(
         [respond](const Result<messages::AskedJson>& answer) {
           respond(answer ? HttpResponse{.body = answer->body + "\n"}
@@ -177,7 +353,7 @@ HttpAnswer Handler::ask(const HttpRequest& request) const {
   }};
 }
 
-HttpAnswer Handler::scale(const controller::JobRecord& job, const std::string& text) const {
+HttpAnswer ClusterApi::scaled(const controller::JobRecord& job, const std::string& text) const {
   // A body beyond the parser's limits parses to nothing; the answer then says so.
   const auto over = json_over_limit(text);
   const json body = parse_json(text);
@@ -195,48 +371,52 @@ HttpAnswer Handler::scale(const controller::JobRecord& job, const std::string& t
     wanted.push_back({job.id, role, *replicas});
   }
   for (const controller::ScaleRole& scale : wanted)
-    if (const auto done = ask_and_wait(api.controller, controller::Scale{scale}, kApiAskTimeout);
+    if (const auto done = ask_and_wait(api_.controller, controller::Scale{scale}, kApiAskTimeout);
         !done)
       return http::error_response(done.error());
   return ok(json{{"id", job.id}});
 }
 
-HttpAnswer Handler::operator()(const HttpRequest& request) const {
-  const auto& path = request.segments;
-  const auto asked_for = [&](const char* name) {
-    return request.method == "GET" && path == std::vector<std::string>{name};
-  };
-  if (asked_for("healthz")) return HttpResponse{.content_type = "text/plain", .body = "ok\n"};
-  if (asked_for("readyz")) {  // the controller's actor answers
-    const controller::GetEvents none{
-        std::numeric_limits<std::int64_t>::max()};  // the cheapest question
-    const auto answer = ask_and_wait(api.controller, none, kApiAskTimeout);
-    if (!answer) return http::error_response(503, answer.error());
-    return HttpResponse{.content_type = "text/plain", .body = "ready\n"};
-  }
-  if (asked_for("metrics")) {
-    const auto picture = take_picture(api.controller);
-    if (!picture) return http::error_response(picture.error());
-    return HttpResponse{.content_type = kPrometheusContentType,
-                        .body = prometheus_text(picture->cluster, picture->reports)};
-  }
+HttpAnswer ClusterApi::ready(const Call&) const {
+  const controller::GetEvents none{
+      std::numeric_limits<std::int64_t>::max()};  // the cheapest question
+  const auto answer = ask_and_wait(api_.controller, none, kApiAskTimeout);
+  if (!answer) return http::error_response(503, answer.error());
+  return HttpResponse{.content_type = "text/plain", .body = "ready\n"};
+}
+
+HttpAnswer ClusterApi::prometheus(const Call&) const {
+  const auto picture = take_picture(api_.controller);
+  if (!picture) return http::error_response(picture.error());
+  return HttpResponse{.content_type = kPrometheusContentType,
+                      .body = prometheus_text(picture->cluster, picture->reports)};
+}
+
+HttpAnswer ClusterApi::document(const Call&) const {
+  return ok(openapi_document(table_.routes(), api_.identity().version));
+}
+
+HttpAnswer ClusterApi::open_page(const Call&) const {
+  return ok(
+      json{{"path", "/?key=" + api_.make_page_key()}, {"expires_s", seconds(kPageKeyLifetime)}});
+}
+
+HttpAnswer ClusterApi::answer(const HttpRequest& request) const {
+  if (auto answer = table_.answer(request)) return *std::move(answer);
   // The page's paths and the API's do not meet.
   if (auto file = web_file(request)) return std::move(*file);
-  if (path.size() < 3 || path[0] != "api" || path[1] != "v1")
-    return http::error_response(Error{ErrorCode::kNotFound, "there is no " + request.target, "",
-                                      "the API is below /api/v1; metrics are at /metrics"});
-  if (request.method == "GET") return get(request);
-  if (request.method == "POST") return post(request);
-  if (request.method == "DELETE" && path.size() == 4 && path[2] == "runs")
-    return state->runs.remove(path[3]);
-  return http::error_response(405,
-                              Error{ErrorCode::kInvalid, request.method + " is not possible here"});
+  const auto& path = request.segments;
+  const bool of_api = path.size() > 1 && path[0] == "api" && path[1] == "v1";
+  return http::error_response(
+      Error{ErrorCode::kNotFound, "there is no " + request.target, "",
+            of_api ? table_.near(request) : "the API is below /api/v1; metrics are at /metrics"});
 }
 
 }  // namespace
 
 http::HttpHandler make_http_handler(const HttpApi& api) {
-  return Handler{api, std::make_shared<HandlerState>(api)};
+  const auto served = std::make_shared<const ClusterApi>(api);
+  return [served](const HttpRequest& request) { return served->answer(request); };
 }
 
 }  // namespace tandem::api

@@ -1,7 +1,8 @@
-// The HTTP API (docs/design/contract.md) on the controller's actors: /api/v1 and /metrics. Handlers
-// run on the HTTP server's threads, ask the controller and the exchanges, and wait for their
-// answers for at most kApiAskTimeout. Streams (watch, follow) are fed by an actor of their own, so
-// that no server thread waits. Runs, samples, logs and events are in runs_api.h; who may call is in
+// The HTTP API (docs/design/contract.md) on the controller's actors: /api/v1 and /metrics. One
+// table of routes (route.h) both serves requests and describes the API (openapi.h). Handlers run on
+// the HTTP server's threads, ask the controller and the exchanges, and wait for their answers for
+// at most kApiAskTimeout. Streams (watch, follow) are fed by an actor of their own, so that no
+// server thread waits. Runs, samples, logs and events are in runs_api.h; who may call is in
 // http_auth.h.
 #pragma once
 
@@ -36,7 +37,8 @@ struct HttpApi {
   std::function<Result<controller::JobShape>(const SubmittedJob& job)> shape_of;  // checks it
   std::filesystem::path home;  // TANDEM_HOME, with the runs and the controller's journal
   runs::JobReaders read_job;
-  std::function<ClusterIdentity()> identity;  // any thread
+  std::function<ClusterIdentity()> identity;   // any thread
+  std::function<std::string()> make_page_key;  // of HttpAuth; any thread
   actor::System& system;  // for the feeding actor, "http_streams"; outlives the server
 };
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "actors/api/web_page.h"
-#include "runtime/base/json.h"
 #include "runtime/base/secret.h"
 
 namespace tandem::api {
@@ -158,11 +157,6 @@ http::HttpHandler guarded_by(HttpAuth& auth, http::HttpHandler handler) {
     if (auto refused = auth.refuse(request)) return std::move(*refused);
     if (is_page(request) && request.query.contains("key"))
       return auth.open_page(request.query.at("key"), steady_now());
-    if (request.method == "POST" && path_of(request) == "/api/v1/dashboard") {
-      const nlohmann::json body{{"path", "/?key=" + auth.make_page_key(steady_now())},
-                                {"expires_s", seconds(kPageKeyLifetime)}};
-      return HttpResponse{.body = body.dump() + "\n"};
-    }
     return handler(request);
   };
   return [answer](const HttpRequest& request) {

@@ -69,9 +69,7 @@ class HttpAuth {
 // no cache.
 void add_safety_headers(http::HttpHeaders& headers);
 
-// `handler` behind the checks of `auth`, which must outlive the result. Adds two routes:
-// `POST /api/v1/dashboard`, which makes a page key and answers {"path", "expires_s"}, and
-// "/?key=KEY".
+// `handler` behind the checks of `auth`, which must outlive the result. Adds the route "/?key=KEY".
 http::HttpHandler guarded_by(HttpAuth& auth, http::HttpHandler handler);
 
 }  // namespace tandem::api

@@ -18,7 +18,6 @@ using http::HttpStream;
 namespace {
 
 constexpr const char* kText = "text/plain; charset=utf-8";
-constexpr std::int64_t kSinceMax = std::int64_t{100} * 365 * 24 * 3600;
 
 // The part of a log that a query asks for. If the beginning was left out for its size, a first line
 // says how much.
@@ -51,14 +50,14 @@ Result<node::LogChunk> part_of(const fs::path& path, const LogQuery& query, std:
 }  // namespace
 
 Result<LogQuery> log_query(const http::HttpRequest& request) {
-  const auto tail = query_number(request, "tail", {0, kLogLinesMax});
+  const auto tail = query_number(request, kLogTail);
   if (!tail) return tail.error();
-  const auto since = query_number(request, "since", {0, kSinceMax});
+  const auto since = query_number(request, kLogSince);
   if (!since) return since.error();
   return LogQuery{.tail = *tail,
                   .since_s = *since,
-                  .follow = query_flag(request, "follow"),
-                  .previous = query_flag(request, "previous")};
+                  .follow = query_flag(request, kLogFollow),
+                  .previous = query_flag(request, kLogPrevious)};
 }
 
 Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool previous) {

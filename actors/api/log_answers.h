@@ -9,6 +9,7 @@
 #include <string>
 
 #include "actors/api/http_answers.h"
+#include "actors/api/query.h"
 #include "runtime/node/log_files.h"
 
 namespace tandem::api {
@@ -17,6 +18,23 @@ inline constexpr std::size_t kLogAnswerBytesMax = std::size_t{4} << 20;
 // The most of an existing log that a stream begins with; the client's buffer holds twice as much.
 inline constexpr std::size_t kLogFollowBytesMax = std::size_t{2} << 20;
 inline constexpr std::int64_t kLogLinesMax = 1'000'000;
+
+// The parameters of a query about a log.
+inline constexpr std::int64_t kLogSinceMax = std::int64_t{100} * 365 * 24 * 3600;  // seconds
+inline constexpr QueryParameter kLogTail{.name = "tail",
+                                         .kind = QueryKind::kNumber,
+                                         .about = "So many last lines.",
+                                         .bounds = {0, kLogLinesMax}};
+inline constexpr QueryParameter kLogSince{.name = "since",
+                                          .kind = QueryKind::kNumber,
+                                          .about = "Lines that are not older than so many seconds.",
+                                          .bounds = {0, kLogSinceMax}};
+inline constexpr QueryParameter kLogFollow{
+    .name = "follow",
+    .kind = QueryKind::kFlag,
+    .about = "Goes on with new lines until the incarnation has ended."};
+inline constexpr QueryParameter kLogPrevious{
+    .name = "previous", .kind = QueryKind::kFlag, .about = "The log of the incarnation before."};
 
 struct LogQuery {
   std::optional<std::int64_t> tail;     // so many last lines

@@ -1,6 +1,6 @@
-// Routes and their queries; the work is done by the catalogue, the indexes, and the readers of
-// events and logs. Nothing here holds a lock, or waits for anything but the controller's answer and
-// the disk.
+// The work is done by the catalogue, the indexes, and the readers of events and logs; the routes
+// are in runs_routes.cc, their queries in run_queries.cc. Nothing here holds a lock, or waits for
+// anything but the controller's answer and the disk.
 //
 // A run has two sources, the files of its directory and the controller's record, and they may
 // disagree: another process may have resumed a run that is over here. A live lock with a final
@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "actors/api/run_queries.h"
 #include "actors/runs/cluster_journal.h"
 #include "actors/runs/metrics_page.h"
 #include "actors/runs/run_events.h"
@@ -22,56 +23,14 @@ namespace tandem::api {
 
 namespace fs = std::filesystem;
 using http::HttpAnswer;
-using http::HttpRequest;
 using http::HttpStream;
 using nlohmann::json;
 
 namespace {
 
-constexpr std::int64_t kNumberMax = runs::kStepMax;
-
 HttpAnswer refuse(const Error& error) { return http::error_response(error); }
 
 HttpAnswer answer_of(const Result<json>& body) { return body ? ok(*body) : refuse(body.error()); }
-
-std::vector<std::string> words_of(const std::string& list) {  // "a,b"
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    if (end > begin) words.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
-struct MetricsQuery {
-  std::vector<std::string> keys;
-  runs::StepRange range{runs::kVersionMin, kNumberMax};
-  std::size_t points = runs::kPointsDefault;
-};
-
-Result<MetricsQuery> metrics_query(const HttpRequest& request) {
-  MetricsQuery query{.keys = words_of(query_text(request, "keys"))};
-  if (query.keys.size() > runs::kMetricKeysMax)
-    return Error{ErrorCode::kInvalid,
-                 "keys= names more than " + std::to_string(runs::kMetricKeysMax)};
-  const auto from = query_number(request, "from", {runs::kVersionMin, kNumberMax});
-  const auto to = query_number(request, "to", {runs::kVersionMin, kNumberMax});
-  const auto points =
-      query_number(request, "points", {1, static_cast<std::int64_t>(runs::kPointsMax)});
-  // The first wrong number is the answer.
-  for (const auto* number : {&from, &to, &points})
-    if (!*number) return number->error();
-  query.range = {from->value_or(runs::kVersionMin), to->value_or(kNumberMax)};
-  query.points = static_cast<std::size_t>(points->value_or(runs::kPointsDefault));
-  return query;
-}
-
-Result<runs::MetricsPageQuery> page_query(const HttpRequest& request) {
-  const auto query = metrics_query(request);  // the same keys and range, without points
-  if (!query) return query.error();
-  return runs::MetricsPageQuery{query->keys, query->range, query_text(request, "after")};
-}
 
 json series_json(const runs::MetricsIndex& index, const MetricsQuery& query) {
   const auto range = index.steps();
@@ -90,36 +49,16 @@ json series_json(const runs::MetricsIndex& index, const MetricsQuery& query) {
           {"complete", index.complete()}};
 }
 
-// eval=1: samples of evaluations alone; eval=any: both kinds; otherwise those of training alone.
-Result<runs::SampleQuery> sample_query(const HttpRequest& request) {
-  const auto step = query_number(request, "step", {-1, kNumberMax});
-  const auto limit =
-      query_number(request, "limit", {1, static_cast<std::int64_t>(runs::kSamplePageMax)});
-  const auto before = query_number(request, "before", {0, kNumberMax});
-  for (const auto* number : {&step, &limit, &before})
-    if (!*number) return number->error();
-  runs::SampleQuery query{
-      .step = *step, .failed = query_flag(request, "failed"), .before = *before};
-  if (query_text(request, "eval") != "any") query.evaluation = query_flag(request, "eval");
-  query.limit = static_cast<std::size_t>(limit->value_or(runs::kSamplePageDefault));
-  return query;
-}
-
-Result<runs::EventQuery> event_query(const HttpRequest& request) {
-  const auto since = query_number(request, "since", {0, kNumberMax});
-  const auto limit =
-      query_number(request, "limit", {1, static_cast<std::int64_t>(runs::kEventsMax)});
-  for (const auto* number : {&since, &limit})
-    if (!*number) return number->error();
-  return runs::EventQuery{
-      .since = *since,
-      .limit = static_cast<std::size_t>(limit->value_or(std::int64_t{runs::kEventsDefault}))};
-}
-
 json events_json(const std::vector<runs::ClusterEvent>& events) {
   json array = json::array();
   for (const runs::ClusterEvent& event : events) array.push_back(event_json(event));
   return array;
+}
+
+// A watch would read the files of every run several times a second.
+HttpAnswer not_watched() {
+  return refuse({ErrorCode::kInvalid, "runs cannot be watched", "",
+                 "/api/v1/jobs?watch=1 follows those that live"});
 }
 
 Error no_controller() {
@@ -187,7 +126,8 @@ json RunsApi::shown(const runs::Run& run, const Picture* picture) const {
   return object;
 }
 
-HttpAnswer RunsApi::list() {
+HttpAnswer RunsApi::list(const Call& call) {
+  if (query_flag(call.request, kWatch)) return not_watched();
   const auto picture = this->picture();
   json array = json::array();
   for (const runs::Run& run : catalogue_.list())
@@ -195,7 +135,8 @@ HttpAnswer RunsApi::list() {
   return ok(array);
 }
 
-HttpAnswer RunsApi::one(const runs::Run& run) {
+HttpAnswer RunsApi::one(const runs::Run& run, const Call& call) {
+  if (query_flag(call.request, kWatch)) return not_watched();
   const auto picture = this->picture();
   json object = shown(run, picture ? &*picture : nullptr);
   // Logs may have been deleted, and an actor without groups is in no journal: both are asked.
@@ -216,7 +157,7 @@ HttpAnswer RunsApi::one(const runs::Run& run) {
   return ok(object);
 }
 
-HttpAnswer RunsApi::config(const runs::Run& run) {
+HttpAnswer RunsApi::config(const runs::Run& run, const Call&) {
   const auto keys = catalogue_.keys_of(run);
   if (!keys) return refuse(keys.error());
   json config = json::array();
@@ -224,8 +165,8 @@ HttpAnswer RunsApi::config(const runs::Run& run) {
   return ok(json{{"id", run.id}, {"config", std::move(config)}});
 }
 
-HttpAnswer RunsApi::metrics(const runs::Run& run, const HttpRequest& request) {
-  const auto query = metrics_query(request);
+HttpAnswer RunsApi::metrics(const runs::Run& run, const Call& call) {
+  const auto query = metrics_query(call.request);
   if (!query) return refuse(query.error());
   return answer_of(indexes_.metrics({run.run_dir, run.live}, [&](const runs::MetricsIndex& index) {
     json body = series_json(index, *query);
@@ -235,8 +176,8 @@ HttpAnswer RunsApi::metrics(const runs::Run& run, const HttpRequest& request) {
   }));
 }
 
-HttpAnswer RunsApi::samples(const runs::Run& run, const HttpRequest& request) {
-  const auto query = sample_query(request);
+HttpAnswer RunsApi::samples(const runs::Run& run, const Call& call) {
+  const auto query = sample_query(call.request);
   if (!query) return refuse(query.error());
   return answer_of(indexes_.samples({run.run_dir, run.live}, *query));
 }
@@ -253,22 +194,22 @@ Result<runs::IndexedRun> RunsApi::files_of(const std::string& job) {
   return found.error().code == ErrorCode::kNotFound ? no_such("job", job) : found.error();
 }
 
-HttpAnswer RunsApi::job_samples(const HttpRequest& request, const std::string& job) {
-  const auto query = sample_query(request);
+HttpAnswer RunsApi::job_samples(const Call& call) {
+  const auto query = sample_query(call.request);
   if (!query) return refuse(query.error());
-  const auto run = files_of(job);
+  const auto run = files_of(call.at("job"));
   if (!run) return refuse(run.error());
-  if (query_flag(request, "steps")) return answer_of(indexes_.sample_steps(*run, *query));
+  if (query_flag(call.request, kSampleSteps)) return answer_of(indexes_.sample_steps(*run, *query));
   auto page = indexes_.samples(*run, *query);
   // A page is newest first; this target answers oldest first.
   if (page) std::reverse(page->begin(), page->end());
   return answer_of(page);
 }
 
-HttpAnswer RunsApi::job_metrics(const HttpRequest& request, const std::string& job) {
-  const auto query = page_query(request);
+HttpAnswer RunsApi::job_metrics(const Call& call) {
+  const auto query = page_query(call.request);
   if (!query) return refuse(query.error());
-  const auto run = files_of(job);
+  const auto run = files_of(call.at("job"));
   if (!run) return refuse(run.error());
   return answer_of(runs::metrics_page(run->run_dir, *query));
 }
@@ -298,15 +239,15 @@ Result<std::vector<runs::ClusterEvent>> RunsApi::events_of(const std::string& jo
   }
   auto told = journal_events(run->run_dir, run->id, query);
   if (!told) return told.error();
-  const std::int64_t first = events->empty() ? kNumberMax : events->front().time_ms;
+  const std::int64_t first = events->empty() ? runs::kStepMax : events->front().time_ms;
   std::erase_if(*told, [&](const runs::ClusterEvent& event) { return event.time_ms >= first; });
   return merged(std::move(*told), std::move(*events), query);
 }
 
-HttpAnswer RunsApi::run_events(const runs::Run& run, const HttpRequest& request) {
-  const auto query = event_query(request);
+HttpAnswer RunsApi::run_events(const runs::Run& run, const Call& call) {
+  const auto query = event_query(call.request);
   if (!query) return refuse(query.error());
-  if (query_flag(request, "watch")) return watch_events(query->since.value_or(0), run.id);
+  if (query_flag(call.request, kWatch)) return watch_events(query->since.value_or(0), run.id);
   const auto events = events_of(run.id, *query);
   return events ? ok(events_json(*events)) : refuse(events.error());
 }
@@ -328,10 +269,10 @@ HttpAnswer RunsApi::watch_events(std::int64_t after, const std::string& job) {
       });
 }
 
-HttpAnswer RunsApi::events(const HttpRequest& request) {
-  const auto query = event_query(request);
+HttpAnswer RunsApi::events(const Call& call) {
+  const auto query = event_query(call.request);
   if (!query) return refuse(query.error());
-  std::string job = query_text(request, "job");
+  std::string job = query_text(call.request, kEventsJob);
   if (!job.empty()) {
     const auto picture = this->picture();
     if (const controller::JobRecord* record = picture ? picture->job(job) : nullptr)
@@ -339,7 +280,7 @@ HttpAnswer RunsApi::events(const HttpRequest& request) {
     else if (const auto run = catalogue_.find(job))
       job = run->id;
   }
-  if (query_flag(request, "watch")) return watch_events(query->since.value_or(0), job);
+  if (query_flag(call.request, kWatch)) return watch_events(query->since.value_or(0), job);
   auto events = job.empty() ? held_events(query->since.value_or(0)) : events_of(job, *query);
   if (!events) return refuse(events.error());
   return ok(events_json(merged(std::move(*events), {}, *query)));
@@ -362,8 +303,9 @@ HttpAnswer RunsApi::logs(const std::string& id, const std::string& run_dir, cons
   });
 }
 
-HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wanted) {
-  const auto query = log_query(request);
+HttpAnswer RunsApi::actor_logs(const Call& call) {
+  const std::string& wanted = call.at("actor");
+  const auto query = log_query(call.request);
   if (!query) return refuse(query.error());
   const auto picture = this->picture();
   if (!picture) return refuse(picture.error());
@@ -388,66 +330,32 @@ HttpAnswer RunsApi::actor_logs(const HttpRequest& request, const std::string& wa
   return logs(run->id, run->run_dir.string(), *log, *query);
 }
 
-std::optional<HttpAnswer> RunsApi::get(const HttpRequest& request) {
-  const auto& path = request.segments;  // {"api", "v1", KIND, NAME…}
-  if (path.size() < 3) return std::nullopt;
-  const std::string& kind = path[2];
-  if (kind == "events" && path.size() == 3) return events(request);
-  if (kind == "runs") return get_runs(request);
-  if (kind == "actors" && path.size() > 4 && path.back() == "logs")
-    return actor_logs(request, joined(path, 3, path.size() - 1));
-  if (kind == "jobs" && path.size() == 5 && path[4] == "samples")
-    return job_samples(request, path[3]);
-  if (kind == "jobs" && path.size() == 5 && path[4] == "metrics")
-    return job_metrics(request, path[3]);
-  return std::nullopt;
+HttpAnswer RunsApi::run_logs(const runs::Run& run, const Call& call) {
+  const auto query = log_query(call.request);
+  if (!query) return refuse(query.error());
+  const auto log = find_log(run.run_dir / "logs", call.at("log"), query->previous);
+  return log ? logs(run.id, run.run_dir.string(), *log, *query) : refuse(log.error());
 }
 
-HttpAnswer RunsApi::get_runs(const HttpRequest& request) {
-  const auto& path = request.segments;  // {"api", "v1", "runs", ID, WHAT, …}
-  // A watch would read the files of every run several times a second.
-  if (path.size() <= 4 && query_flag(request, "watch"))
-    return refuse({ErrorCode::kInvalid, "runs cannot be watched", "",
-                   "/api/v1/jobs?watch=1 follows those that live"});
-  if (path.size() == 3) return list();
-  const auto run = catalogue_.find(path[3]);
-  if (!run) return refuse(run.error());
-  if (path.size() == 4) return one(*run);
-  if (path.size() == 5 && path[4] == "config") return config(*run);
-  if (path.size() == 5 && path[4] == "metrics") return metrics(*run, request);
-  if (path.size() == 5 && path[4] == "samples") return samples(*run, request);
-  if (path.size() == 5 && path[4] == "events") return run_events(*run, request);
-  if (path.size() > 5 && path[4] == "logs") {
-    const auto query = log_query(request);
-    if (!query) return refuse(query.error());
-    const auto log = find_log(run->run_dir / "logs", joined(path, 5, path.size()), query->previous);
-    return log ? logs(run->id, run->run_dir.string(), *log, *query) : refuse(log.error());
-  }
-  return refuse({ErrorCode::kNotFound, "there is no " + request.target, "",
-                 "a run has config, metrics, samples, events and logs/ACTOR"});
-}
-
-HttpAnswer RunsApi::remove(const std::string& wanted) {
-  const auto run = catalogue_.find(wanted);
-  if (!run) return refuse(run.error());
+HttpAnswer RunsApi::remove(const runs::Run& run, const Call&) {
   const auto cluster = this->cluster();
   if (!cluster) return refuse(cluster.error());
   for (const controller::JobRecord& job : cluster->jobs)  // a queued job may hold no lock yet
-    if (job.id == run->id && !scheduler::is_final(job.status.state))
+    if (job.id == run.id && !scheduler::is_final(job.status.state))
       return http::error_response(
           409, {ErrorCode::kInvalid,
-                run->id + " is " + scheduler::name(job.status.state) + " and cannot be deleted",
-                run->run_dir.string(), "cancel it first: tandem cancel " + run->id});
+                run.id + " is " + scheduler::name(job.status.state) + " and cannot be deleted",
+                run.run_dir.string(), "cancel it first: tandem cancel " + run.id});
   // The lock decides in the end: the job may have begun since the look above.
-  if (const auto removed = catalogue_.remove(run->id); !removed)
+  if (const auto removed = catalogue_.remove(run.id); !removed)
     return removed.error().code == ErrorCode::kInvalid ? http::error_response(409, removed.error())
                                                        : refuse(removed.error());
-  indexes_.forget(run->run_dir);
+  indexes_.forget(run.run_dir);
   if (const auto gone =
-          ask_and_wait(serving_->controller, controller::Forget{run->id}, kApiAskTimeout);
+          ask_and_wait(serving_->controller, controller::Forget{run.id}, kApiAskTimeout);
       !gone)
     return refuse(gone.error());
-  return ok(json{{"id", run->id}});
+  return ok(json{{"id", run.id}});
 }
 
 }  // namespace tandem::api

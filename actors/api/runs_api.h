@@ -7,10 +7,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/api/cluster_picture.h"
 #include "actors/api/http_answers.h"
 #include "actors/api/log_answers.h"
+#include "actors/api/route.h"
 #include "actors/runs/cluster_event.h"
 #include "actors/runs/run_catalogue.h"
 #include "actors/runs/run_indexes.h"
@@ -31,38 +33,46 @@ class RunsApi {
   RunsApi(std::optional<ServingController> controller, std::filesystem::path home,
           runs::JobReaders read_job);
 
-  // Both may be called on any thread. get() answers a GET below /api/v1 of runs, events, samples
-  // and metrics of jobs, and logs of actors; nullopt for other targets.
-  std::optional<http::HttpAnswer> get(const http::HttpRequest& request);
-  http::HttpAnswer remove(const std::string& wanted);
+  // The routes of runs, events, samples and metrics of jobs, and logs of actors. Handlers may be
+  // called on any thread, and refer to this object.
+  std::vector<Route> routes();
+  // How many runs there are. Any thread.
   std::size_t count() const { return catalogue_.count(); }
 
  private:
-  // The targets below /api/v1/runs.
-  http::HttpAnswer get_runs(const http::HttpRequest& request);
-  // /api/v1/jobs/JOB/samples: the newest ones, the oldest of them first.
-  http::HttpAnswer job_samples(const http::HttpRequest& request, const std::string& job);
-  // /api/v1/jobs/JOB/metrics: a page of its lines (metrics_page.h).
-  http::HttpAnswer job_metrics(const http::HttpRequest& request, const std::string& job);
+  using RunHandler = http::HttpAnswer (RunsApi::*)(const runs::Run&, const Call&);
+  // Calls the handler with the run that the path names, and answers the error where none is found.
+  RouteHandler of_run(RunHandler handler);
+  RouteHandler by(http::HttpAnswer (RunsApi::*handler)(const Call&));
+  // Those of /api/v1/runs; the second ones read the files of one run.
+  std::vector<Route> run_routes();
+  std::vector<Route> run_file_routes();
+
+  // The newest samples, the oldest of them first.
+  http::HttpAnswer job_samples(const Call& call);
+  // A page of the lines of metrics.jsonl (metrics_page.h).
+  http::HttpAnswer job_metrics(const Call& call);
   // The files of the job or run; without a controller also of a run directory.
   Result<runs::IndexedRun> files_of(const std::string& job);
-  // /api/v1/events: of the cluster, or with `job` of one job or run.
-  http::HttpAnswer events(const http::HttpRequest& request);
-  // /api/v1/actors/NAME/logs: of an actor of this controller, or of a run that ended before.
-  http::HttpAnswer actor_logs(const http::HttpRequest& request, const std::string& actor);
+  // Of the cluster, or with `job` of one job or run.
+  http::HttpAnswer events(const Call& call);
+  // Of an actor of this controller, or of a run that ended before.
+  http::HttpAnswer actor_logs(const Call& call);
   // Errors of these: kUnreachable without a controller.
   Result<Picture> picture() const;
   Result<controller::ClusterView> cluster() const;
   Result<std::vector<runs::ClusterEvent>> held_events(std::int64_t after) const;
   // The run by its files, and by the controller's record where it has one; `picture` may be null.
   nlohmann::json shown(const runs::Run& run, const Picture* picture) const;
-  http::HttpAnswer list();
-  http::HttpAnswer one(const runs::Run& run);
+  http::HttpAnswer list(const Call& call);
+  http::HttpAnswer one(const runs::Run& run, const Call& call);
   // The keys of the run's job file, with defaults as they were when it began.
-  http::HttpAnswer config(const runs::Run& run);
-  http::HttpAnswer metrics(const runs::Run& run, const http::HttpRequest& request);
-  http::HttpAnswer samples(const runs::Run& run, const http::HttpRequest& request);
-  http::HttpAnswer run_events(const runs::Run& run, const http::HttpRequest& request);
+  http::HttpAnswer config(const runs::Run& run, const Call& call);
+  http::HttpAnswer metrics(const runs::Run& run, const Call& call);
+  http::HttpAnswer samples(const runs::Run& run, const Call& call);
+  http::HttpAnswer run_events(const runs::Run& run, const Call& call);
+  http::HttpAnswer run_logs(const runs::Run& run, const Call& call);
+  http::HttpAnswer remove(const runs::Run& run, const Call& call);
   // A stream of the controller's events with a number above `after`, of `job` or, if it is empty,
   // of all.
   http::HttpAnswer watch_events(std::int64_t after, const std::string& job);

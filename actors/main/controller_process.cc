@@ -141,7 +141,11 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
   shape.warnings = std::move(checked->warnings);
   if (resume.empty()) return shape;
   const auto run = job::find_run(runs / resume, runs);
-  if (!run) return run.error();
+  if (!run) {
+    Error unknown = run.error();
+    unknown.code = ErrorCode::kNotFound;  // over HTTP a name of nothing is 404
+    return unknown;
+  }
   std::error_code failure;
   if (run->parent_path() != fs::canonical(runs, failure))
     return Error{
@@ -446,6 +450,7 @@ Result<void> ControllerProcess::Parts::listen() {
                    .home = options.home,
                    .read_job = job_readers(),
                    .identity = [this] { return identity(); },
+                   .make_page_key = [this] { return web.auth->make_page_key(steady_now()); },
                    .system = system};
   web.auth = std::make_unique<api::HttpAuth>(
       api::HttpAuthRules{.token = web.token,

@@ -12,8 +12,10 @@ namespace tandem::app {
 
 http::HttpHandler offline_answers() {
   const auto runs = std::make_shared<api::RunsApi>(std::nullopt, cli::tandem_home(), job_readers());
-  return [runs](const http::HttpRequest& request) -> http::HttpAnswer {
-    if (auto answer = runs->get(request)) return std::move(*answer);
+  const auto table = std::make_shared<const api::RouteTable>(runs->routes());
+  // The routes refer to `runs`, so the handler keeps both.
+  return [runs, table](const http::HttpRequest& request) -> http::HttpAnswer {
+    if (auto answer = table->answer(request)) return *std::move(answer);
     static constexpr std::string_view kLists[] = {"jobs", "actors", "nodes", "groups"};
     const auto& path = request.segments;
     if (path.size() == 3 && std::ranges::find(kLists, path[2]) != std::end(kLists))

@@ -15,11 +15,6 @@
 namespace tandem::http {
 namespace {
 
-constexpr ErrorCode kCodes[] = {ErrorCode::kInvalid,     ErrorCode::kFailed,
-                                ErrorCode::kOutOfMemory, ErrorCode::kInfeasible,
-                                ErrorCode::kNotFound,    ErrorCode::kUnauthorised,
-                                ErrorCode::kTimedOut,    ErrorCode::kUnreachable};
-
 int status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalid:
@@ -157,14 +152,14 @@ Error error_of(const HttpResponse& response) {
   const auto body = parse_json(response.body);
   Error error{ErrorCode::kFailed,
               "the server answered with status " + std::to_string(response.status)};
-  // Where two codes have one status, the last in kCodes wins; the body's own code, below, is exact.
-  for (const ErrorCode code : kCodes) {
+  // Where two codes have one status, the last one wins; the body's own code, below, is exact.
+  for (const ErrorCode code : kErrorCodes) {
     if (status_of(code) == response.status) error.code = code;
   }
   if (!body.is_object() || !body.contains("error") || !body["error"].is_object()) return error;
   const auto& said = body["error"];
   const std::string code_said = text_of(said, "code");
-  for (const ErrorCode code : kCodes) {
+  for (const ErrorCode code : kErrorCodes) {
     if (code_said == name(code)) error.code = code;
   }
   FurtherError first = heard(said);

@@ -40,6 +40,12 @@ struct HttpResponse {
 Result<void> split_target(std::string_view target, HttpRequest& request);
 // The inverse for building targets: escapes all but letters, digits and -._~
 
+// The codes that an error's body may have.
+inline constexpr ErrorCode kErrorCodes[] = {ErrorCode::kInvalid,     ErrorCode::kFailed,
+                                            ErrorCode::kOutOfMemory, ErrorCode::kInfeasible,
+                                            ErrorCode::kNotFound,    ErrorCode::kUnauthorised,
+                                            ErrorCode::kTimedOut,    ErrorCode::kUnreachable};
+
 // {"error": {"code", "message", "help", "where"}} with the status that the code maps to, or the one
 // given; where the error has further ones, also "errors", a list of {"message", "help", "where"},
 // and "errors_left_out". error_of() is the way back: it takes the code from the body, and from the

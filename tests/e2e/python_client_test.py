@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """scripts/python/tandem_client.py against a real cluster: usage: python_client_test.py BUILD SOURCE."""
+import ast
+import http.client
+import inspect
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,13 +16,55 @@ import zipfile
 BUILD, SOURCE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "scripts/python"))
-from tandem_client import Tandem, TandemError  # noqa: E402
+import tandem_client  # noqa: E402
+from tandem_client import Job, Run, Tandem, TandemError  # noqa: E402
 
 STEPS = 6
 FEW_STEPS = {"learner": {"total_training_steps": STEPS, "save_freq": 0},
              "data": {"train_batch_size": 8, "train_files": ["data/train.jsonl"]},
              "model": {"path": "models/arithmetic", "init": "random"},
              "name": "small", "rollout": {"n": 4}}
+
+
+def lines_of_calls():
+    """The lines of each place in the client that calls the API, as (first, last)."""
+    tree = ast.parse(inspect.getsource(tandem_client))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "_get"]
+    return {(call.lineno, call.end_lineno) for function in functions for call in ast.walk(function)
+            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("_get", "_call")}
+
+
+class RecordingTandem(Tandem):
+    """Keeps each call: (line of the client, method, path, names of the query)."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def _call(self, method, path, query=None, *rest, **options):
+        frame = sys._getframe(1)
+        if frame.f_code.co_name == "_get":
+            frame = frame.f_back
+        names = {key for key, value in (query or {}).items() if value is not None}
+        self.calls.append((frame.f_lineno, method, "/api/v1/" + "/".join(path), names))
+        return super()._call(method, path, query, *rest, **options)
+
+
+def called(call):
+    """Calls it; the API may refuse it, since there is no such job, run or actor."""
+    try:
+        call()
+    except TandemError as error:
+        assert error.status in (400, 404), error
+
+
+def operation_of(document, method, path):
+    """The operation of a document for a call: of the path that has the most text in common with it."""
+    fitting = [known for known in document["paths"]
+               if re.fullmatch("/".join(".+" if part.startswith("{") else re.escape(part)
+                                        for part in known.split("/")), path)]
+    best = max(fitting, key=lambda known: len(re.sub(r"{.*?}", "", known)), default=None)
+    return document["paths"].get(best, {}).get(method.lower())
 
 
 class PythonClient(unittest.TestCase):
@@ -67,6 +113,41 @@ class PythonClient(unittest.TestCase):
             job.scale(rollout=0)
         self.assertEqual(refused.exception.code, "invalid")
         self.assertEqual(job.cancel().wait(timeout=60).state, "Cancelled")
+
+    def document(self):
+        connection = http.client.HTTPConnection(self.tandem.address, timeout=30)
+        connection.request("GET", "/api/v1/openapi.json",
+                           headers={"Authorization": "Bearer " + self.tandem._token})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200)
+        document = json.load(answer)
+        connection.close()
+        return document
+
+    def test_each_call_of_the_client_is_in_the_document_of_the_api(self):
+        tandem = RecordingTandem()
+        job, run = Job(tandem, {"id": "none-1", "state": "Running"}), Run(tandem, {"id": "none-1"})
+        for call in (tandem.status, tandem.nodes, tandem.actors, tandem.groups, tandem.jobs, tandem.runs,
+                     lambda: tandem.events(since=1, limit=2), lambda: tandem.events(job="none-1"),
+                     lambda: tandem.wait_graph(job="none-1"), lambda: tandem.actor("none-1/rollout/0"),
+                     lambda: tandem.logs("none-1/rollout/0", tail=1, previous=True),
+                     lambda: tandem.ask("none-1/counter/0", {}), lambda: tandem.job("none-1"),
+                     lambda: tandem.run("none-1"), lambda: tandem.submit(FEW_STEPS, resume="none-1"), job.refresh,
+                     lambda: job.scale(rollout=1), job.cancel, run.refresh, run.config, run.metric_keys,
+                     lambda: list(run._steps(["a"], 1, 2)), run.events, run.delete,
+                     lambda: run.samples(step=1, evaluation=True, failed=True, before=1)):
+            called(call)
+        lines = [line for line, *_ in tandem.calls]
+        self.assertEqual({place for place in lines_of_calls()
+                          if not any(place[0] <= line <= place[1] for line in lines)}, set(), "calls not made here")
+        document = self.document()
+        self.assertEqual(document["openapi"], "3.1.0")
+        for _, method, path, names in tandem.calls:
+            operation = operation_of(document, method, path)
+            self.assertIsNotNone(operation, f"{method} {path}")
+            known = {one["name"] for one in operation["parameters"] if one["in"] == "query"}
+            self.assertLessEqual(names, known, f"{method} {path}")
+        self.assertIsNone(operation_of(document, "GET", "/api/v1/nonsense"))
 
     def test_errors_say_what_and_how_to_mend(self):
         with self.assertRaises(TandemError) as refused:

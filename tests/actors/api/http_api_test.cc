@@ -4,13 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 
 #include "actors/api/http_answers.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "tests/actors/api/described_api.h"
 #include "tests/actors/controller/controller_world.h"
 
 namespace tandem::api {
@@ -96,7 +100,7 @@ struct Api {
     };
     controller = system.spawn<controller::Controller>(
         "controller", [actions] { return std::make_unique<controller::Controller>(1, actions()); });
-    handler = make_http_handler(
+    handler = described(make_http_handler(
         {.controller = controller,
          .shape_of = [this](const SubmittedJob& job) -> Result<controller::JobShape> {
            submitted = job;
@@ -110,9 +114,16 @@ struct Api {
                         return Result<runs::JobKeys>(runs::JobKeys{});
                       }},
          .identity = [] { return ClusterIdentity{}; },
-         .system = system});
+         .make_page_key = [] { return std::string("key"); },
+         .system = system}));
   }
   ~Api() { executor.stop(); }
+
+  HttpResponse ask(const std::string& method, const std::string& target) const {
+    http::HttpRequest request{.method = method};
+    EXPECT_TRUE(http::split_target(target, request)) << target;
+    return std::get<HttpResponse>(handler(request));
+  }
 
   HttpResponse post(const std::string& verb, const std::string& body) const {
     return std::get<HttpResponse>(handler({.method = "POST",
@@ -172,6 +183,88 @@ TEST(HttpApi, ASubmittedJobMayNameTheFolderOfItsPathsAndTheRunToResume) {
   EXPECT_EQ(second.post_job({{"folder", "/data"}, {"resume", "job-7"}}).status, 200);
   EXPECT_EQ(second.submitted.folder, "/data");
   EXPECT_EQ(second.submitted.resume, "job-7");
+}
+
+TEST(HttpApi, APathThatTakesAnotherMethodSaysWhich) {
+  const Api api;
+  const auto allowed = [&](const std::string& method, const std::string& path) {
+    const HttpResponse answer = api.ask(method, path);
+    EXPECT_EQ(answer.status, 405) << method << " " << path;
+    const auto allow = answer.headers.find("allow");
+    return allow == answer.headers.end() ? "" : allow->second;
+  };
+  EXPECT_EQ(allowed("POST", "/api/v1/status"), "GET");
+  EXPECT_EQ(allowed("PUT", "/api/v1/jobs"), "GET, POST");
+  EXPECT_EQ(allowed("POST", "/api/v1/runs/a-1"), "DELETE, GET");
+  EXPECT_EQ(allowed("GET", "/api/v1/actors/a-1/rollout/0/ask"), "POST");
+  EXPECT_EQ(allowed("DELETE", "/healthz"), "GET");
+  for (const char* const method : {"GET", "PUT"}) {
+    const HttpResponse none = api.ask(method, "/api/v1/runs/a-1/nonsense");
+    EXPECT_EQ(none.status, 404);
+    EXPECT_EQ(parse_json(none.body)["error"]["help"],
+              "below /api/v1/runs/a-1 there are config, delete, events, logs, metrics and samples");
+  }
+  EXPECT_EQ(parse_json(api.ask("GET", "/nonsense").body)["error"]["help"],
+            "the API is below /api/v1; metrics are at /metrics");
+}
+
+// Each schema that `value` refers to, at any depth.
+void gather_references(const json& value, std::set<std::string>& names) {
+  for (const auto& [key, one] : value.items()) {
+    if (key == "$ref") names.insert(one.get<std::string>());
+    if (one.is_structured()) gather_references(one, names);
+  }
+}
+
+TEST(HttpApi, TheDocumentIsWholeAndUsesAllThatItHas) {
+  const Api api;
+  const json document = parse_json(api.ask("GET", "/api/v1/openapi.json").body);
+  std::set<std::string> wanted, had, ids;
+  gather_references(document, wanted);
+  for (const auto& [name, schema] : document["components"]["schemas"].items())
+    had.insert("#/components/schemas/" + name);
+  EXPECT_EQ(wanted, had);
+  std::size_t operations = 0;
+  for (const auto& [path, methods] : document["paths"].items())
+    for (const auto& [method, operation] : methods.items()) {
+      ++operations;
+      ids.insert(operation["operationId"].get<std::string>());
+      EXPECT_TRUE(operation["responses"].contains("200")) << path;
+      std::size_t in_path = 0;
+      for (const json& parameter : operation["parameters"]) {
+        EXPECT_FALSE(parameter["description"].get<std::string>().empty()) << path << parameter;
+        if (parameter["in"] != "path") continue;
+        ++in_path;
+        const std::string name = "{" + parameter["name"].get<std::string>() + "}";
+        EXPECT_NE(path.find(name), std::string::npos) << path << " " << name;
+      }
+      EXPECT_EQ(in_path, static_cast<std::size_t>(std::ranges::count(path, '{'))) << path;
+    }
+  EXPECT_EQ(ids.size(), operations) << "each has an id of its own";
+}
+
+TEST(HttpApi, TheContractNamesEachPathOfTheDocument) {
+  const Api api;
+  const json document = parse_json(api.ask("GET", "/api/v1/openapi.json").body);
+  const std::string page =
+      read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/design/contract.md").value();
+  for (const auto& [path, methods] : document["paths"].items()) {
+    const std::string last = path.substr(path.rfind('/') + 1);
+    if (last.starts_with("{")) continue;
+    EXPECT_NE(page.find(last), std::string::npos) << "the contract has no " << path;
+  }
+}
+
+TEST(HttpApi, AWatchIsAskedForByItsValue) {
+  const Api api;
+  EXPECT_EQ(api.ask("GET", "/api/v1/jobs?watch=0").body, "[]\n") << "a whole answer";
+}
+
+TEST(HttpApi, AKeyOpensThePage) {
+  const Api api;
+  const json opened = parse_json(api.ask("POST", "/api/v1/dashboard").body);
+  EXPECT_EQ(opened["path"], "/?key=key");
+  EXPECT_DOUBLE_EQ(opened["expires_s"].get<double>(), 120);
 }
 
 TEST(HttpApi, ScaleTakesWhatTheJobFileTakesAndNothingElse) {

@@ -11,6 +11,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/sqlite/sqlite.h"
+#include "tests/actors/api/described_api.h"
 #include "tests/actors/runs/run_folder.h"
 
 namespace tandem::api {
@@ -81,7 +82,7 @@ class RunsApiTest : public testing::Test {
     actions.events_before = 41;
     controller_ = system_.spawn<controller::Controller>(
         "controller", [actions] { return std::make_unique<controller::Controller>(1, actions); });
-    handler_ = make_http_handler(
+    handler_ = described(make_http_handler(
         {.controller = controller_,
          .shape_of = [](const SubmittedJob& job) -> Result<controller::JobShape> {
            return shape_of(job.yaml);
@@ -98,7 +99,8 @@ class RunsApiTest : public testing::Test {
              [] {
                return ClusterIdentity{"0.1.0", 3, 99, "127.0.0.1:7422", 5};
              },
-         .system = system_});
+         .make_page_key = [] { return std::string("key"); },
+         .system = system_}));
   }
   ~RunsApiTest() override { executor_.stop(); }
 
