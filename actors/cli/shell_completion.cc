@@ -52,7 +52,8 @@ std::vector<std::pair<std::string, std::string>> names_behind_kinds(const Comman
 // Whether file names are offered as well.
 bool takes_file(const CommandDoc& command) {
   return std::ranges::any_of(command.arguments, [](const OptionDoc& argument) {
-    return argument.names.front() == "JOB.yaml" || argument.names.front() == "MODEL_DIR";
+    const std::string& name = argument.names.front();
+    return name == "JOB.yaml" || name == "MODEL_DIR" || name == "FILE";
   });
 }
 

@@ -9,19 +9,15 @@
 // missing files. A later one of these checks is made only where the earlier ones found nothing: it
 // would otherwise judge values that were refused, and tell a mistake a second time.
 //
-// A job file is input that nobody has checked, from the network too (a submitted job). Its length
-// and the number of --set options are bounded before yaml-cpp sees it, and its nesting in a first
-// pass: that library parses, copies and destroys nodes by recursion. It reports by exceptions,
-// which are caught in one function.
+// A job file is input that nobody has checked, from the network too (a submitted job): its length
+// and nesting (yaml_document.h) and the number of --set options are bounded.
 #include "actors/job/load_job.h"
 
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
-#include <sstream>
 
 #include "actors/job/data_files.h"
 #include "actors/job/job_faults.h"
@@ -29,7 +25,7 @@
 #include "actors/job/job_rules.h"
 #include "actors/job/job_table.h"
 #include "actors/job/key_hints.h"
-#include "actors/job/yaml_fault.h"
+#include "actors/job/yaml_document.h"
 #include "actors/job/yaml_merge.h"
 #include "actors/job/yaml_value.h"
 #include "actors/messages/roles.h"
@@ -41,6 +37,8 @@ namespace tandem::job {
 namespace {
 
 namespace fs = std::filesystem;
+
+static_assert(kJobFileBytesMax == kYamlBytesMax);
 
 // Where values come from: the job file, or one --set.
 struct Source {
@@ -79,90 +77,6 @@ Result<void> check_part_name(std::string_view name) {
                      "; `pred` and `raw` have meanings of their own");
 }
 
-// Refuses input that yaml-cpp would take silently or explain badly: bytes that are not UTF-8, zero
-// bytes, and tabs in the indentation.
-Result<void> check_text(std::string_view text, const Source& source) {
-  if (text.size() > kJobFileBytesMax)
-    return invalid("the job file is longer than " + std::to_string(kJobFileBytesMax) + " bytes",
-                   source.name, "data belongs in the files that it names");
-  int line = 0, column = 0;
-  bool indentation = true;
-  for (std::size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    const CodePoint point = first_code_point(text.substr(i));
-    const auto here = [&] { return position_in(source, {line, column}).text; };
-    if (!point.valid || c == '\0')
-      return invalid("the job file is not UTF-8 text", here(), "save it as UTF-8");
-    if (c == '\t' && indentation)
-      return invalid("a tab in the indentation", here(), "YAML wants spaces");
-    // `indentation` stays true while only spaces have followed the last newline.
-    indentation = c == '\n' || (indentation && c == ' ');
-    line += c == '\n';
-    column = c == '\n' ? 0 : column + 1;
-    i += point.bytes;
-  }
-  return {};
-}
-
-// Sees a document as it is parsed, and ends the parse where the document nests too deep: yaml-cpp
-// parses, copies and destroys by recursion, and would overflow the stack.
-struct TooDeep : YAML::ParserException {
-  using YAML::ParserException::ParserException;
-};
-
-class NestingLimit final : public YAML::EventHandler {
- public:
-  void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {
-    enter(mark);
-  }
-  void OnSequenceEnd() override { --depth_; }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {
-    enter(mark);
-  }
-  void OnMapEnd() override { --depth_; }
-
- private:
-  void enter(const YAML::Mark& mark) {
-    if (++depth_ > kNestingMax)
-      throw TooDeep(mark, "nested more than " + std::to_string(kNestingMax) + " deep");
-  }
-  std::size_t depth_ = 0;
-};
-
-// The one place where yaml-cpp may throw: its parser has no other way to report.
-Result<YAML::Node> parse_yaml(std::string_view text, const Source& source) {
-  if (auto checked = check_text(text, source); !checked) return checked.error();
-  try {
-    std::istringstream stream{std::string(text)};
-    // Parsed twice: first for the depth alone, which builds no nodes, then into nodes.
-    YAML::Parser parser(stream);
-    for (NestingLimit limit; parser.HandleNextDocument(limit);) {
-    }
-    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1)
-      return invalid("more than one YAML document", position_in(source, documents[1].Mark()).text,
-                     "a job is one document; remove the `---`");
-    return documents.empty() ? YAML::Node() : documents[0];
-  } catch (const TooDeep& error) {  // no mistake of one line, which an excerpt would show
-    return invalid(
-        "not valid YAML: " + error.msg, position_in(source, error.mark).text,
-        "keep lists and maps in each other to " + std::to_string(kNestingMax) + " levels");
-  } catch (const YAML::Exception& error) {
-    const YamlFault fault = find_yaml_fault(text, error.mark.line, error.mark.column, error.msg);
-    const std::string where = position_in(source, {fault.line, fault.column}).text;
-    return invalid("not valid YAML: " + error.msg,
-                   source.number > 0 ? where : where + yaml_excerpt(text, fault), fault.help);
-  }
-}
-
 // Reads the sources one after the other into one JobSpec; a later source replaces values of an
 // earlier one, and within one source a key may be given once.
 class JobReader {
@@ -187,7 +101,8 @@ class JobReader {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
       return faults_.add(whole, "`" + text + "` is not KEY=VALUE", "as in --set rollout.n=8");
-    auto node = parse_yaml(std::string_view(text).substr(equals + 1), source);
+    auto node = parse_yaml(std::string_view(text).substr(equals + 1),
+                           {.name = source.name, .has_lines = false});
     if (!node) return faults_.add(whole, node.error().message, node.error().help);
     given_now_.clear();
     read_name(text.substr(0, equals), *node, YAML::Mark::null_mark(), source);
@@ -426,7 +341,7 @@ Result<LoadedJob> parse_job(const JobText& text) {
   if (text.sets.size() > kSetsMax)
     return invalid("more than " + std::to_string(kSetsMax) + " --set options", "", "");
   const Source source{text.origin, 0, text.base};
-  auto root = parse_yaml(text.yaml, source);
+  auto root = parse_yaml(text.yaml, {.name = text.origin});
   if (!root) return root.error();
   JobReader reader(text.origin);
   reader.read_file(*root, source);

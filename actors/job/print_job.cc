@@ -14,6 +14,8 @@
 namespace tandem::job {
 namespace {
 
+constexpr std::size_t kColumnsMax = 100;  // of a line with a comment
+
 std::string print_double(double value) {
   std::array<char, 64> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
@@ -118,8 +120,14 @@ struct Printer {
     const std::string section(section_of(path));
     text += open_section(section, open);
     open = section;
-    text +=
-        std::string(2 * depth(path), ' ') + std::string(last_part(path)) + ": " + key.value + "\n";
+    const std::string indent(2 * depth(path), ' ');
+    const std::string line = indent + std::string(last_part(path)) + ": " + key.value;
+    if (key.comment.empty())
+      text += line + "\n";
+    else if (line.size() + 4 + key.comment.size() <= kColumnsMax)
+      text += line + "  # " + key.comment + "\n";
+    else
+      text += indent + "# " + key.comment + "\n" + line + "\n";
   }
   std::string text, open;
 };
@@ -166,10 +174,12 @@ std::vector<PrintedKey> printed_keys(const JobSpec& job) {
   return keys;
 }
 
-std::string print_job(const JobSpec& job) {
+std::string print_keys(const std::vector<PrintedKey>& keys) {
   Printer printer;
-  for (const PrintedKey& key : printed_keys(job)) printer.print(key);
+  for (const PrintedKey& key : keys) printer.print(key);
   return std::move(printer.text);
 }
+
+std::string print_job(const JobSpec& job) { return print_keys(printed_keys(job)); }
 
 }  // namespace tandem::job

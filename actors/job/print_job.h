@@ -19,8 +19,12 @@ std::string print_job(const JobSpec& job);
 // The same keys by their full paths, each with its value: {"rollout.n", "8"}.
 struct PrintedKey {
   std::string path, value;
+  std::string comment = {};  // stands above the key, or behind it where the line has room
 };
 std::vector<PrintedKey> printed_keys(const JobSpec& job);
+
+// Keys, which are in the order of the table, as YAML under the headers of their sections.
+std::string print_keys(const std::vector<PrintedKey>& keys);
 
 // Calls `take` with those keys, in that order. A field is valid during its call.
 using TakeField = std::function<void(const std::string& path, const FieldRef& field)>;

@@ -6,6 +6,7 @@
 
 #include "actors/cli/verbs.h"
 #include "actors/main/cluster.h"
+#include "actors/main/import_command.h"
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
 #include "actors/main/score_command.h"
@@ -32,11 +33,11 @@ struct Row {
   std::string_view before;  // the verb of the client that comes next in the help
 };
 constexpr Row kRows[] = {
-    {make_computing<RunCommand>, "submit"},       {make_computing<UpCommand>, "status"},
-    {cli::make_verb<DownCommand>, "status"},      {cli::make_verb<ControllerCommand>, "explain"},
-    {make_computing<NodeCommand>, "explain"},     {make_computing<GenerateCommand>, "explain"},
-    {make_computing<EvalCommand>, "explain"},     {cli::make_verb<ScoreCommand>, "explain"},
-    {cli::make_verb<TokenizeCommand>, "explain"},
+    {make_computing<RunCommand>, "submit"},         {cli::make_verb<ImportCommand>, "wait"},
+    {make_computing<UpCommand>, "status"},          {cli::make_verb<DownCommand>, "status"},
+    {cli::make_verb<ControllerCommand>, "explain"}, {make_computing<NodeCommand>, "explain"},
+    {make_computing<GenerateCommand>, "explain"},   {make_computing<EvalCommand>, "explain"},
+    {cli::make_verb<ScoreCommand>, "explain"},      {cli::make_verb<TokenizeCommand>, "explain"},
 };
 
 }  // namespace

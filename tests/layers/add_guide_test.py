@@ -14,6 +14,9 @@ MOST = {"A transport of weights": 4, "A type of reward": 4, "A loss": 5,
         "An estimator of advantages": 2, "A family of models": 2, "A verb of the command line": 2,
         "A role": 10}
 OWN_MOST = 10  # files of its own
+# These speak of other frameworks in their words, which may be ours: they count for the kinds that
+# list one of them.
+TRANSLATED = "actors/translate/"
 
 
 def code():
@@ -48,7 +51,9 @@ class AddGuide(unittest.TestCase):
     def test_no_file_is_missing(self):
         texts = code()
         for kind, pattern, files, *_ in kinds():
-            found = {file for file, text in texts.items() if re.search(pattern, text)}
+            translates = any(file.startswith(TRANSLATED) for file in files)
+            found = {file for file, text in texts.items() if re.search(pattern, text)
+                     and (translates or not file.startswith(TRANSLATED))}
             self.assertTrue(found, kind)
             self.assertEqual(found - files.keys(), set(), kind)
 

@@ -71,6 +71,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/job": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
                    "actors/jinja", "actors/learner", "actors/reward", "actors/rollout",
                    "actors/data"],
+    "actors/translate": ["runtime", "actors/model", "actors/job"],
     "actors/cli": ["runtime", "scheduler", "kernels", "actors/messages", "actors/job"],
     "actors/main/roles": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
                           "actors/rank", "actors/broadcast", "actors/learner", "actors/reward",
@@ -108,6 +109,7 @@ NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those 
     "actors/doors": ["tandem::doors"],
     "actors/data": ["tandem::data"],
     "actors/job": ["tandem::job"],
+    "actors/translate": ["tandem::translate"],
     "actors/cli": ["tandem::cli"],
     "actors/main": ["tandem::app"],
     "actors/main/roles": ["tandem::app", "tandem::job"],  # rows of the table of keys
@@ -118,6 +120,7 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
     "boost": ["runtime"],
     "CLI": ["actors/cli"],
     "yaml-cpp": ["actors/job"],
+    "toml++": ["actors/translate"],
     "sqlite3": ["runtime/sqlite"],
     "openssl": ["runtime"],
     "xxhash": ["runtime"],

@@ -212,6 +212,8 @@ submit JOB.yaml: files
 submit --resume: runs
 submit --set: sets
 submit --sweep: -
+import FILE: -
+import --from: choices
 wait JOB: live
 wait --for: choices
 wait --timeout: -

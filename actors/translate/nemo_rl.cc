@@ -1,0 +1,518 @@
+// NeMo-RL's YAML, whose files build on each other by `defaults`. Its own values of what is left out
+// are those of grpo_math_1B.yaml, on which its recipes build.
+//
+//   num_prompts_per_step     prompts of a step
+//   train_global_batch_size  completions of an update: prompts times num_generations_per_prompt
+//   max_total_sequence_length bounds prompt and completion together; here each has its own bound
+#include <algorithm>
+
+#include "actors/translate/draft.h"
+#include "actors/translate/frameworks.h"
+#include "actors/translate/shared_keys.h"
+
+namespace tandem::translate {
+namespace nemo_rl {
+namespace {
+
+using nlohmann::json;
+using enum Severity;
+
+constexpr std::string_view kLayout = "how models are laid out on GPUs and machines";
+constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
+constexpr std::string_view kEngine = "Tandem's own engine generates";
+constexpr std::string_view kMicro =
+    "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
+constexpr std::string_view kAdapters =
+    "adapters (LoRA) are not in this version: all parameters are trained";
+constexpr std::string_view kTurns =
+    "turns and tools are not in this version: a prompt has one completion";
+constexpr std::string_view kExperts = "mixtures of experts are not in this version";
+
+Converted zero_is_none(const json& value) {
+  const auto number = whole_of(value);
+  if (number && *number <= 0) return {};
+  return {value};
+}
+Converted negative_is_zero(const json& value) {
+  const auto number = whole_of(value);
+  return {number && *number < 0 ? json(0) : value};
+}
+
+constexpr Rule kRules[] = {
+    // Steps
+    derived("grpo.num_prompts_per_step", "data.train_batch_size"),
+    derived("grpo.num_generations_per_prompt", "rollout.n"),
+    derived("grpo.max_num_steps", "learner.total_training_steps"),
+    derived("grpo.max_num_epochs", "data.total_epochs"),
+    none("grpo.max_rollout_turns", kDiffers, kTurns, "1"),
+    derived("grpo.normalize_rewards", "algorithm.scale_rewards"),
+    derived("grpo.use_leave_one_out_baseline", "algorithm.adv_estimator"),
+    derived("grpo.adv_estimator.*", "algorithm.adv_estimator"),
+    same("grpo.val_period", "learner.test_freq", negative_is_zero),
+    same("grpo.val_at_start", "learner.val_before_train"),
+    none("grpo.val_at_end", kSame, "there is always an evaluation at the end"),
+    same("grpo.max_val_samples", "data.max_val_samples", zero_is_none),
+    none("grpo.val_batch_size", kSame, "an evaluation is of all prompts at once"),
+    same("grpo.seed", "seed"),
+    same("grpo.overlong_filtering", "algorithm.mask_truncated_completions"),
+    same("grpo.use_dynamic_sampling", "algorithm.filter_groups.enable"),
+    derived("grpo.dynamic_sampling_max_gen_batches", "algorithm.filter_groups.max_num_gen_batches"),
+    none("grpo.batch_multiplier", kSame, "prompts are admitted one by one, as there is room"),
+    derived("grpo.reward_shaping.*", "algorithm.overlong_buffer"),
+    derived("grpo.reward_scaling.*", "reward.scale"),
+    derived("grpo.async_grpo.enabled", "async.max_staleness"),
+    derived("grpo.async_grpo.max_trajectory_age_steps", "async.max_staleness"),
+    derived("grpo.async_grpo.in_flight_weight_updates", "async.partial_rollout"),
+    derived("grpo.async_grpo.recompute_kv_cache_after_weight_updates", "async.kv_on_update"),
+    none("grpo.async_grpo.*", kSame, kEngine),
+    none("grpo.calculate_advantages_on_gpu", kSame, kLayout),
+    none("grpo.seq_logprob_error_threshold", kDiffers,
+         "`algorithm.rollout_rs` rejects completions by the ratio of their probabilities"),
+    none("grpo.skip_reference_policy_logprobs_calculation", kSame, kLayout),
+    none("async_rl.*", kDiffers, "`async.max_staleness` bounds the age of what is trained"),
+    // The loss
+    derived("loss_fn.reference_policy_kl_penalty", "algorithm.kl_loss_coef"),
+    derived("loss_fn.reference_policy_kl_type", "algorithm.kl_loss_type"),
+    none("loss_fn.kl_input_clamp_value", kSame, "the estimate has a bound of its own"),
+    none("loss_fn.kl_output_clamp_value", kSame, "the estimate has a bound of its own"),
+    derived("loss_fn.ratio_clip_min", "algorithm.clip_ratio_low"),
+    derived("loss_fn.ratio_clip_max", "algorithm.clip_ratio_high"),
+    derived("loss_fn.ratio_clip_c", "algorithm.clip_ratio_c"),
+    none("loss_fn.use_on_policy_kl_approximation", kSame, "the divergence is that of the policy",
+         "false"),
+    derived("loss_fn.use_importance_sampling_correction", "algorithm.rollout_is"),
+    derived("loss_fn.truncated_importance_sampling_ratio", "algorithm.rollout_is_threshold"),
+    derived("loss_fn.truncated_importance_sampling_ratio_min",
+            "algorithm.rollout_rs_threshold_lower"),
+    derived("loss_fn.truncated_importance_sampling_type", "algorithm.rollout_rs"),
+    derived("loss_fn.sequence_level_importance_ratios", "algorithm.loss_mode"),
+    derived("loss_fn.use_cispo", "algorithm.loss_mode"),
+    derived("loss_fn.token_level_loss", "algorithm.loss_agg_mode"),
+    none("loss_fn.force_on_policy_ratio", kSame,
+         "with one update for a batch every ratio is 1 anyway", "false"),
+    none("loss_fn.disable_ppo_ratio", kDiffers, "the loss has a ratio of probabilities", "false"),
+    // Checkpoints
+    derived("checkpointing.enabled", "learner.save_freq"),
+    derived("checkpointing.save_period", "learner.save_freq"),
+    same("checkpointing.keep_top_k", "learner.max_ckpt_to_keep"),
+    none("checkpointing.*", kSame,
+         "`learner.keep_best` keeps the checkpoint of the best evaluation"),
+    // The policy
+    derived("policy.model_name", "model.path"),
+    none("policy.tokenizer.name", kSame, "the tokenizer is that of the model's directory"),
+    none("policy.tokenizer.chat_template", kDiffers,
+         "write the template into a .jinja file, and name it in `data.chat_template`", "default"),
+    none("policy.tokenizer.chat_template_kwargs*", kDiffers,
+         "give it in `data.chat_template_kwargs`"),
+    none("policy.hf_config_overrides*", kDiffers, "the model is as its directory says"),
+    derived("policy.train_global_batch_size", "learner.ppo_mini_batch_size"),
+    derived("policy.max_total_sequence_length", "data.max_prompt_length"),
+    derived("policy.precision", "model.dtype"),
+    none("policy.train_micro_batch_size", kSame, kMicro),
+    none("policy.logprob_*", kSame, kMicro),
+    none("policy.generation_batch_size", kSame, kEngine),
+    none("policy.dynamic_batching.*", kSame, kMicro),
+    none("policy.sequence_packing.*", kSame, kMicro),
+    none("policy.make_sequence_length_divisible_by", kSame, kMicro),
+    none("policy.offload_optimizer_for_logprob", kSame, kLayout),
+    same("policy.max_grad_norm", "learner.optimizer.grad_clip"),
+    none("policy.dtensor_cfg.*", kSame, kLayout),
+    derived("policy.dtensor_cfg.activation_checkpointing", "learner.enable_gradient_checkpointing"),
+    none("policy.dtensor_cfg.lora_cfg.*", kSame, kAdapters),
+    none("policy.dtensor_cfg.lora_cfg.enabled", kDiffers, kAdapters, "false"),
+    none("policy.megatron_cfg.*", kSame, kLayout),
+    derived("policy.megatron_cfg.enabled", "learner.optimizer"),
+    none("policy.megatron_cfg.peft.enabled", kDiffers, kAdapters, "false"),
+    none("policy.megatron_cfg.expert_model_parallel_size", kDiffers, kExperts, "1"),
+    derived("policy.megatron_cfg.optimizer.*", "learner.optimizer"),
+    derived("policy.megatron_cfg.scheduler.*", "learner.optimizer"),
+    derived("policy.optimizer.kwargs.*", "learner.optimizer"),
+    none("policy.optimizer.kwargs.foreach", kSame, kLayout),
+    none("policy.optimizer.kwargs.fused", kSame, kLayout),
+    none("policy.optimizer.name", kDiffers, "AdamW is the only optimizer",
+         "torch.optim.AdamW|torch.optim.Adam"),
+    none("policy.optimizer", kSame, kLayout),
+    derived("policy.scheduler", "learner.optimizer.lr_scheduler_type"),
+    // Sampling
+    none("policy.generation.backend", kSame, kEngine),
+    derived("policy.generation.max_new_tokens", "data.max_response_length"),
+    derived("policy.generation.temperature", "rollout.temperature"),
+    same("policy.generation.top_p", "rollout.top_p"),
+    same("policy.generation.top_k", "rollout.top_k"),
+    same("policy.generation.stop_token_ids", "rollout.stop_token_ids"),
+    same("policy.generation.stop_strings", "rollout.stop"),
+    none("policy.generation.vllm_cfg.*", kSame, kEngine),
+    none("policy.generation.vllm_kwargs*", kSame, kEngine),
+    none("policy.generation.colocated.*", kSame, kEngine),
+    none("policy.generation.sglang*", kSame, kEngine),
+    none("policy.generation.mcore_generation_config.*", kSame, kEngine),
+    none("policy.generation.quant_cfg", kSame, kEngine),
+    none("policy.draft.*", kSame, kEngine),
+    none("policy.router_replay.*", kDiffers, kExperts),
+    // The data
+    derived("data.dataset_name", "data.train_files"),
+    derived("data.train_data_path", "data.train_files"),
+    derived("data.val_data_path", "data.val_files"),
+    derived("data.train.*", "data.train_files"),
+    derived("data.train", "data.train_files"),
+    derived("data.validation.*", "data.val_files"),
+    derived("data.validation", "data.val_files"),
+    derived("data.default.*", "data.prompt_key"),
+    derived("data.input_key", "data.prompt_key"),
+    derived("data.output_key", "data.answer_key"),
+    derived("data.prompt_file", "data.system_prompt_file"),
+    derived("data.system_prompt_file", "data.system_prompt_file"),
+    derived("data.max_input_seq_length", "data.max_prompt_length"),
+    same("data.shuffle", "data.shuffle"),
+    none("data.num_workers", kSame, "how the data are read"),
+    none("data.env_name", kSame, "how the data are read"),
+    none("data.processor", kSame, "how the data are read"),
+    none("data.use_multiple_dataloader", kSame, "how the data are read"),
+    // The environment
+    derived("env.*", "reward.type"),
+    // The run
+    derived("logger.wandb_enabled", "trackers"),
+    derived("logger.tensorboard_enabled", "trackers"),
+    same("logger.wandb.project", "tracking.project"),
+    same("logger.wandb.name", "name"),
+    none("logger.*", kSame, kLogs),
+    none("cluster.*", kSame, kLayout),
+    none("teacher.*", kDiffers, "distillation is not in this version"),
+    none("launcher.*", kSame, kLayout),
+    none("defaults", kUnknown, "the file that it builds on is not read"),
+};
+
+constexpr ForeignDefault kDefaults[] = {
+    {"grpo.num_prompts_per_step", "32"},
+    {"grpo.num_generations_per_prompt", "16"},
+    {"grpo.max_num_steps", "1000000"},
+    {"grpo.max_num_epochs", "1"},
+    {"grpo.normalize_rewards", "true"},
+    {"grpo.use_leave_one_out_baseline", "true"},
+    {"grpo.val_period", "10"},
+    {"grpo.val_at_start", "false"},
+    {"grpo.max_val_samples", "256"},
+    {"loss_fn.reference_policy_kl_penalty", "0.01"},
+    {"loss_fn.reference_policy_kl_type", R"("k3")"},
+    {"loss_fn.ratio_clip_min", "0.2"},
+    {"loss_fn.ratio_clip_max", "0.2"},
+    {"loss_fn.use_importance_sampling_correction", "false"},
+    {"loss_fn.sequence_level_importance_ratios", "false"},
+    {"loss_fn.token_level_loss", "true"},
+    {"checkpointing.enabled", "true"},
+    {"checkpointing.save_period", "10"},
+    {"policy.train_global_batch_size", "512"},
+    {"policy.max_total_sequence_length", "512"},
+    {"policy.precision", R"("bfloat16")"},
+    {"policy.optimizer.kwargs.lr", "5e-6"},
+    {"policy.optimizer.kwargs.weight_decay", "0.01"},
+    {"policy.optimizer.kwargs.betas", "[0.9, 0.999]"},
+    {"policy.optimizer.kwargs.eps", "1e-8"},
+    {"policy.generation.temperature", "1.0"},
+    {"policy.generation.max_new_tokens", R"("${policy.max_total_sequence_length}")"},
+    {"data.max_input_seq_length", R"("${policy.max_total_sequence_length}")"},
+};
+
+constexpr std::string_view kMarks[] = {"grpo.", "loss_fn.", "policy.model_name",
+                                       "policy.train_global_batch_size"};
+constexpr std::string_view kPrograms[] = {"run_grpo", "nemo_rl"};
+
+std::int64_t whole(const Draft& draft, std::string_view key, std::int64_t fallback) {
+  return draft.whole(key).value_or(fallback);
+}
+
+void set_lengths(Draft& draft) {
+  draft.set("data.max_prompt_length", whole(draft, "data.max_input_seq_length", 512),
+            {"data.max_input_seq_length", "policy.max_total_sequence_length"});
+  draft.set("data.max_response_length", whole(draft, "policy.generation.max_new_tokens", 512),
+            {"policy.generation.max_new_tokens", "policy.max_total_sequence_length"});
+  draft.tell(kDiffers, {"policy.max_total_sequence_length"},
+             "it bounds prompt and completion together, and here each has a bound of its own: "
+             "completions may be longer");
+}
+
+// The first key of these that the file gives; of a list of data sets the first one counts.
+std::string first_text(Draft& draft, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
+    if (draft.given(key)) return draft.text(key);
+  return "";
+}
+
+void set_data(Draft& draft) {
+  set_model(draft, "policy.model_name");
+  const std::string precision = draft.text("policy.precision");
+  draft.set("model.dtype", precision == "float32" ? "float32" : "bfloat16", {"policy.precision"});
+  if (precision == "float16")
+    draft.tell(kDiffers, {"policy.precision"}, "float16 is not in this version");
+  const json* const sets = draft.value("data.train");
+  if (sets && sets->is_array())
+    draft.tell(kDiffers, {"data.train"},
+               "several data sets: name their files in `data.train_files`, and their weights in "
+               "`data.mixture`");
+  const std::string train = first_text(draft, {"data.train.data_path", "data.train_data_path",
+                                               "data.train.dataset_name", "data.dataset_name"});
+  if (!train.empty() && train != "ResponseDataset")
+    set_data_files(draft, "data.train_files", {train},
+                   {"data.train.data_path", "data.train_data_path", "data.train.dataset_name",
+                    "data.dataset_name"});
+  const std::string validation = first_text(
+      draft, {"data.validation.data_path", "data.val_data_path", "data.validation.dataset_name"});
+  if (!validation.empty())
+    set_data_files(
+        draft, "data.val_files", {validation},
+        {"data.validation.data_path", "data.val_data_path", "data.validation.dataset_name"});
+  else
+    draft.tell(
+        kToDo, {"grpo.val_period"},
+        "the configuration names no file of held-out prompts: without `data.val_files` nothing "
+        "is evaluated");
+  const std::string input =
+      first_text(draft, {"data.train.input_key", "data.default.input_key", "data.input_key"});
+  const std::string output =
+      first_text(draft, {"data.train.output_key", "data.default.output_key", "data.output_key"});
+  draft.set("data.prompt_key", input.empty() ? "input" : input,
+            {"data.train.input_key", "data.default.input_key", "data.input_key"});
+  draft.set("data.answer_key", output.empty() ? "output" : output,
+            {"data.train.output_key", "data.default.output_key", "data.output_key"});
+  draft.set("data.prompt_is", "chat", {}, "NeMo-RL makes a conversation of a prompt");
+  for (const std::string_view key :
+       {"data.default.prompt_file", "data.train.prompt_file", "data.prompt_file"})
+    if (draft.given(key))
+      draft.tell(
+          kDiffers, {key},
+          "the text of this file is put around each problem: write it into the data, or into "
+          "`data.system_prompt`");
+  for (const std::string_view key : {"data.default.system_prompt_file", "data.system_prompt_file"})
+    if (draft.given(key)) draft.set("data.system_prompt_file", draft.text(key), {key});
+}
+
+void set_steps(Draft& draft) {
+  const auto prompts = whole(draft, "grpo.num_prompts_per_step", 32);
+  const auto n = std::max<std::int64_t>(whole(draft, "grpo.num_generations_per_prompt", 16), 1);
+  const auto update = whole(draft, "policy.train_global_batch_size", 512);
+  draft.set("rollout.n", n, {"grpo.num_generations_per_prompt"});
+  set_batch(draft, prompts, std::max<std::int64_t>(update / n, 1), {"grpo.num_prompts_per_step"},
+            {"policy.train_global_batch_size", "grpo.num_generations_per_prompt"});
+  const auto steps = whole(draft, "grpo.max_num_steps", 1000000);
+  const auto epochs = whole(draft, "grpo.max_num_epochs", 1);
+  if (steps < 1000000) {
+    draft.set("learner.total_training_steps", steps, {"grpo.max_num_steps"});
+    draft.tell(kSame, {"grpo.max_num_epochs"},
+               "`learner.total_training_steps` decides; NeMo-RL ends with whichever comes first");
+  } else {
+    draft.set("data.total_epochs", epochs, {"grpo.max_num_epochs"});
+  }
+  const bool saves = draft.truth("checkpointing.enabled");
+  draft.set("learner.save_freq", saves ? whole(draft, "checkpointing.save_period", 10) : 0,
+            {"checkpointing.save_period", "checkpointing.enabled"});
+  draft.set("eval.temperature", draft.number("policy.generation.temperature").value_or(1),
+            {"policy.generation.temperature"}, "evaluations sample as training does");
+  draft.set("rollout.temperature", draft.number("policy.generation.temperature").value_or(1),
+            {"policy.generation.temperature"});
+  json trackers = json::array();
+  if (draft.truth("logger.tensorboard_enabled")) trackers.push_back("tensorboard");
+  if (draft.truth("logger.wandb_enabled")) trackers.push_back("wandb");
+  if (!trackers.empty())
+    draft.set("trackers", trackers, {"logger.tensorboard_enabled", "logger.wandb_enabled"});
+}
+
+void set_estimator(Draft& draft) {
+  const std::string at = "grpo.adv_estimator.";
+  const bool nested = draft.config().has_section("grpo.adv_estimator");
+  const auto key = [&](const std::string& name) {
+    return nested && draft.given(at + name) ? at + name : "grpo." + name;
+  };
+  const std::string scale = key("normalize_rewards"), leave = key("use_leave_one_out_baseline");
+  const std::string name = draft.text(at + "name");
+  if (name == "reinforce_plus_plus") {
+    const bool baseline = draft.truth(at + "minus_baseline");
+    draft.set("algorithm.adv_estimator", baseline ? "grpo" : "reinforce_plus_plus", {at + "name"});
+    if (!baseline) return;
+    draft.set("algorithm.scale_rewards", "none", {at + "minus_baseline"});
+    draft.set("algorithm.advantage_batch_normalize", true, {at + "minus_baseline"});
+    return;
+  }
+  if (!name.empty() && name != "grpo")
+    draft.tell(kDiffers, {at + "name"},
+               "the estimator `" + name +
+                   "` is not in this version: grpo "
+                   "stands in its place");
+  const bool scaled = draft.truth(scale), one_out = draft.truth(leave);
+  draft.set("algorithm.adv_estimator", one_out ? "rloo" : "grpo", {leave});
+  draft.set("algorithm.scale_rewards", scaled ? "group" : "none", {scale});
+  if (scaled && one_out)
+    draft.tell(
+        kDiffers, {scale, leave},
+        "NeMo-RL's standard deviation leaves the completion itself out, and the group's does "
+        "not");
+}
+
+void set_loss(Draft& draft) {
+  const bool sequence = draft.truth("loss_fn.sequence_level_importance_ratios");
+  const bool cispo = draft.truth("loss_fn.use_cispo");
+  draft.set("algorithm.loss_mode",
+            cispo      ? "cispo"
+            : sequence ? "gspo"
+                       : "vanilla",
+            {"loss_fn.sequence_level_importance_ratios", "loss_fn.use_cispo"});
+  if (!sequence)
+    draft.set("algorithm.loss_agg_mode",
+              draft.truth("loss_fn.token_level_loss") ? "token-mean" : "seq-mean-token-mean",
+              {"loss_fn.token_level_loss"});
+  set_clip(
+      draft,
+      {draft.number("loss_fn.ratio_clip_min").value_or(0.2),
+       draft.number("loss_fn.ratio_clip_max").value_or(0.2), draft.number("loss_fn.ratio_clip_c")},
+      {"loss_fn.ratio_clip_min"}, {"loss_fn.ratio_clip_max"}, {"loss_fn.ratio_clip_c"});
+  set_kl_loss(draft, draft.number("loss_fn.reference_policy_kl_penalty").value_or(0.01),
+              draft.text("loss_fn.reference_policy_kl_type"),
+              {"loss_fn.reference_policy_kl_penalty"}, {"loss_fn.reference_policy_kl_type"});
+  if (!draft.truth("loss_fn.use_importance_sampling_correction")) return;
+  const std::string cap = "loss_fn.truncated_importance_sampling_ratio";
+  draft.set("algorithm.bypass_mode", false, {"loss_fn.use_importance_sampling_correction"});
+  draft.set("algorithm.rollout_is", "token", {"loss_fn.use_importance_sampling_correction"});
+  draft.set("algorithm.rollout_is_threshold", draft.number(cap).value_or(1000000), {cap},
+            draft.given(cap) ? "" : "no bound");
+  const std::string type = draft.text("loss_fn.truncated_importance_sampling_type");
+  if (type != "icepop" && type != "seq-mask-tis") return;
+  draft.set("algorithm.rollout_rs", type == "icepop" ? "token" : "geometric",
+            {"loss_fn.truncated_importance_sampling_type"});
+  draft.set("algorithm.rollout_rs_threshold", draft.number(cap).value_or(5), {cap});
+  draft.set("algorithm.rollout_rs_threshold_lower", draft.number(cap + "_min").value_or(0.5),
+            {cap + "_min"});
+}
+
+void set_filters(Draft& draft) {
+  if (draft.truth("grpo.use_dynamic_sampling"))
+    draft.set("algorithm.filter_groups.max_num_gen_batches",
+              whole(draft, "grpo.dynamic_sampling_max_gen_batches", 10),
+              {"grpo.dynamic_sampling_max_gen_batches"});
+  std::string at = "grpo.reward_shaping.";
+  if (draft.truth(at + "enabled")) {
+    draft.set("algorithm.overlong_buffer.len", whole(draft, at + "overlong_buffer_length", 128),
+              {at + "overlong_buffer_length"});
+    draft.set("algorithm.overlong_buffer.penalty_factor",
+              draft.number(at + "overlong_buffer_penalty").value_or(1),
+              {at + "overlong_buffer_penalty"});
+  }
+  at = "grpo.reward_scaling.";
+  if (!draft.truth(at + "enabled")) return;
+  const double from = draft.number(at + "source_min").value_or(0),
+               to = draft.number(at + "source_max").value_or(1),
+               least = draft.number(at + "target_min").value_or(0),
+               most = draft.number(at + "target_max").value_or(1);
+  if (to == from) return;
+  const double scale = (most - least) / (to - from);
+  draft.set("reward.scale", scale, {at + "source_max", at + "target_max"});
+  draft.set("reward.bias", least - from * scale, {at + "source_min", at + "target_min"});
+  draft.set("reward.clip", json::array({std::min(least, most), std::max(least, most)}),
+            {at + "target_min", at + "target_max"});
+}
+
+// PyTorch's schedulers in a row, or Megatron's.
+void set_optimizer(Draft& draft) {
+  const bool megatron = draft.truth("policy.megatron_cfg.enabled");
+  const std::string at = megatron ? "policy.megatron_cfg.optimizer." : "policy.optimizer.kwargs.";
+  const double lr = draft.number(at + "lr").value_or(5e-6);
+  draft.set("learner.optimizer.lr", lr, {at + "lr"});
+  draft.set("learner.optimizer.weight_decay", draft.number(at + "weight_decay").value_or(0.01),
+            {at + "weight_decay"});
+  if (megatron) {
+    draft.set("learner.optimizer.betas",
+              json::array({draft.number(at + "adam_beta1").value_or(0.9),
+                           draft.number(at + "adam_beta2").value_or(0.999)}),
+              {at + "adam_beta1", at + "adam_beta2"});
+    const std::string schedule = "policy.megatron_cfg.scheduler.";
+    const std::string style = draft.text(schedule + "lr_decay_style");
+    draft.set("learner.optimizer.lr_scheduler_type", style.empty() ? "constant" : style,
+              {schedule + "lr_decay_style"});
+    draft.set("learner.optimizer.lr_warmup_steps", whole(draft, schedule + "lr_warmup_iters", 13),
+              {schedule + "lr_warmup_iters"});
+    if (const auto least = draft.number(at + "min_lr"); least && lr > 0 && style != "constant")
+      draft.set("learner.optimizer.min_lr_ratio", *least / lr, {at + "min_lr"});
+    if (draft.truth("policy.megatron_cfg.activation_checkpointing"))
+      draft.set("learner.enable_gradient_checkpointing", true,
+                {"policy.megatron_cfg.activation_checkpointing"});
+    return;
+  }
+  draft.set("learner.optimizer.betas",
+            draft.value(at + "betas") ? *draft.value(at + "betas") : json::array({0.9, 0.999}),
+            {at + "betas"});
+  draft.set("learner.optimizer.eps", draft.number(at + "eps").value_or(1e-8), {at + "eps"});
+  if (draft.truth("policy.dtensor_cfg.activation_checkpointing"))
+    draft.set("learner.enable_gradient_checkpointing", true,
+              {"policy.dtensor_cfg.activation_checkpointing"});
+  std::int64_t warmup = draft.given("policy.scheduler") ? 0 : 50;
+  std::string type = "constant";
+  if (const json* const list = draft.value("policy.scheduler"); list && list->is_array())
+    for (const json& one : *list) {
+      if (!one.is_object() || !one.contains("name")) continue;
+      const std::string name = text_of(one["name"]);
+      const json* const steps = one.contains("kwargs") && one["kwargs"].contains("total_iters")
+                                    ? &one["kwargs"]["total_iters"]
+                                    : nullptr;
+      if (name.ends_with("LinearLR") && steps) warmup = whole_of(*steps).value_or(0);
+      if (name.ends_with("CosineAnnealingLR")) type = "cosine";
+      if (!name.ends_with("LinearLR") && !name.ends_with("ConstantLR") && type != "cosine")
+        draft.tell(kDiffers, {"policy.scheduler"},
+                   "the schedule `" + name +
+                       "` is not in this "
+                       "version: the rate stays the same");
+    }
+  draft.set("learner.optimizer.lr_scheduler_type", type, {"policy.scheduler"});
+  draft.set("learner.optimizer.lr_warmup_steps", warmup, {"policy.scheduler"});
+  if (warmup > 0)
+    draft.tell(kDiffers, {"policy.scheduler"},
+               "the warm-up begins at 0, and NeMo-RL's at a tenth of the rate");
+}
+
+void set_environment(Draft& draft) {
+  bool math = false;
+  std::string other;
+  for (const ForeignValue& value : draft.config().values()) {
+    if (!value.key.starts_with("env.")) continue;
+    const std::string name = value.key.substr(4, value.key.find('.', 4) - 4);
+    if (name == "math" || name == "dapo")
+      math = true;
+    else if (other.empty())
+      other = value.key;
+  }
+  draft.set("reward.type", "math", {}, "in place of NeMo-RL's environment `math`");
+  if (!other.empty() || !math)
+    draft.tell(kDiffers, {other.empty() ? std::string_view("env") : std::string_view(other)},
+               "environments other than `math` have no counterpart: write the reward as a function "
+               "(`reward.type: python`)");
+}
+
+void set_async(Draft& draft) {
+  const std::string at = "grpo.async_grpo.";
+  if (!draft.truth(at + "enabled")) return set_synchronous(draft);
+  draft.set("async.max_staleness", whole(draft, at + "max_trajectory_age_steps", 1),
+            {at + "max_trajectory_age_steps"});
+  draft.set("async.partial_rollout", draft.truth(at + "in_flight_weight_updates"),
+            {at + "in_flight_weight_updates", at + "enabled"});
+  if (draft.truth(at + "recompute_kv_cache_after_weight_updates"))
+    draft.set("async.kv_on_update", "recompute", {at + "recompute_kv_cache_after_weight_updates"});
+}
+
+void derive(Draft& draft) {
+  set_lengths(draft);
+  set_data(draft);
+  set_steps(draft);
+  set_estimator(draft);
+  set_loss(draft);
+  set_filters(draft);
+  set_optimizer(draft);
+  set_environment(draft);
+  set_async(draft);
+}
+
+}  // namespace
+}  // namespace nemo_rl
+
+Dialect nemo_rl_dialect() {
+  return {"nemo-rl",       "NeMo-RL",          nemo_rl::kMarks, nemo_rl::kPrograms,
+          nemo_rl::kRules, nemo_rl::kDefaults, nemo_rl::derive};
+}
+
+}  // namespace tandem::translate
