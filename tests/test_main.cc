@@ -1,43 +1,36 @@
+// main() of the tests of a folder. `--file=folder/a_test.cc` runs the tests of that file alone, so
+// that ctest has an entry for each file; without it all run, as by gtest's own main().
+#include <gtest/gtest.h>
+
+#include <functional>
 #include <iostream>
 #include <string>
 #include <string_view>
 
-#include <gtest/gtest.h>
-
 namespace tandem {
 namespace {
 
-// Picks the tests of `file`, the end of a path as folder/a_test.cc. False: it has none.
-bool run_only(std::string_view file) {
-  std::string filter;
+void for_each_test(const std::function<void(const testing::TestInfo&)>& take) {
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int s = 0; s < all.total_test_suite_count(); ++s) {
     const testing::TestSuite& suite = *all.GetTestSuite(s);
-    for (int t = 0; t < suite.total_test_count(); ++t) {
-      const testing::TestInfo& test = *suite.GetTestInfo(t);
-      if (std::string_view(test.file()).ends_with(file)) {
-        filter.append(suite.name()).append(".").append(test.name()).append(":");
-      }
-    }
+    for (int t = 0; t < suite.total_test_count(); ++t) take(*suite.GetTestInfo(t));
   }
-  GTEST_FLAG_SET(filter, filter);
-  return !filter.empty();
 }
 
-// A test in a header would belong to no file, and no ctest entry would run it.
-bool each_has_its_file() {
-  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
-  for (int s = 0; s < all.total_test_suite_count(); ++s) {
-    const testing::TestSuite& suite = *all.GetTestSuite(s);
-    for (int t = 0; t < suite.total_test_count(); ++t) {
-      const std::string_view file = suite.GetTestInfo(t)->file();
-      if (!file.ends_with(".cc")) {
-        std::cerr << "error: " << suite.name() << " is in " << file << "; a test belongs into a .cc\n";
-        return false;
-      }
-    }
-  }
-  return true;
+// Picks the tests of `file`, the end of a path. The error; empty: there is none.
+std::string pick(std::string_view file) {
+  std::string filter, error;
+  for_each_test([&](const testing::TestInfo& test) {
+    const std::string name = std::string(test.test_suite_name()) + "." + test.name();
+    const std::string_view its_file = test.file();
+    // It would belong to no entry of ctest, and so would not run.
+    if (!its_file.ends_with(".cc")) error = name + " is in a header, " + std::string(its_file);
+    if (its_file.ends_with(file)) filter += name + ":";
+  });
+  if (filter.empty()) error = "no test of " + std::string(file) + " is in this executable";
+  GTEST_FLAG_SET(filter, filter);
+  return error;
 }
 
 int run(int argc, char** argv) {
@@ -45,16 +38,11 @@ int run(int argc, char** argv) {
   constexpr std::string_view kFile = "--file=";
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (!argument.starts_with(kFile)) {
-      continue;
-    }
-    if (!each_has_its_file()) {
-      return 1;
-    }
-    if (!run_only(argument.substr(kFile.size()))) {
-      std::cerr << "error: no test of " << argument.substr(kFile.size()) << " is in here\n";
-      return 1;
-    }
+    if (!argument.starts_with(kFile)) continue;
+    const std::string error = pick(argument.substr(kFile.size()));
+    if (error.empty()) continue;
+    std::cerr << "error: " << error << "\n";
+    return 1;
   }
   return RUN_ALL_TESTS();
 }

@@ -14,7 +14,7 @@ namespace tandem::job {
 
 inline constexpr std::size_t kYamlBytesMax = 1 << 20;
 
-// What the text is, for errors.
+// How errors name the text.
 struct YamlText {
   std::string name;                   // "job.yaml", or "--set rollout.n=8"
   bool has_lines = true;              // false: errors name the text without line and column

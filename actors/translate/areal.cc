@@ -13,6 +13,7 @@
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
 #include "actors/translate/shared_keys.h"
+#include "actors/translate/shared_rules.h"
 
 namespace tandem::translate {
 namespace areal {
@@ -21,25 +22,12 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
-constexpr std::string_view kLayout = "how models are laid out on GPUs and machines";
-constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
-constexpr std::string_view kEngine = "Tandem's own engine generates";
-constexpr std::string_view kMicro =
-    "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
-constexpr std::string_view kAdapters =
-    "adapters (LoRA) are not in this version: all parameters are trained";
 constexpr std::string_view kCritic =
     "PPO with a critic is not in this version: the baseline is the group's or the batch's mean";
 
 Converted above_a_million_is_off(const json& value) {
   const auto tokens = number_of(value);
   return {tokens && (*tokens > 1e6 || *tokens < 0) ? json(0) : value};
-}
-Converted dtype(const json& value) {
-  const std::string name = text_of(value);
-  if (name == "bfloat16" || name == "bf16") return {"bfloat16"};
-  if (name == "float32" || name == "fp32") return {"float32"};
-  return {{}, "`" + name + "` is not in this version: the model computes in float32 or bfloat16"};
 }
 Converted seconds_as_minutes(const json& value) {
   const auto seconds = number_of(value);
@@ -402,6 +390,13 @@ void set_data(Draft& draft) {
   set_model(draft, draft.given("actor.path") ? "actor.path" : "tokenizer_path");
   set_data_files(draft, "data.train_files", "train_dataset.path");
   set_data_files(draft, "data.val_files", "valid_dataset.path");
+  draft.set("data.prompt_is", "chat", {}, "AReaL makes a conversation of a prompt");
+  if (draft.text("train_dataset.path").find("gsm8k") != std::string::npos) {
+    draft.set("data.prompt_key", "question", {"train_dataset.path"});
+    draft.tell(kDiffers, {"train_dataset.path"},
+               "of these data AReaL asks in each prompt for an answer within \\boxed{}: write that "
+               "into the data, or into `data.system_prompt`");
+  }
   if (draft.given("train_dataset.max_length")) {
     draft.set("data.max_prompt_length", *draft.value("train_dataset.max_length"),
               {"train_dataset.max_length"});

@@ -14,7 +14,8 @@ const std::array kDialects = {verl_dialect(),    trl_dialect(),     openrlhf_dia
                               areal_dialect(),   nemo_rl_dialect(), skyrl_dialect(),
                               prime_rl_dialect()};
 
-// What of the configuration only this dialect has; empty: nothing.
+// The program or the key by which the configuration is known to be of this dialect; empty: it has
+// none.
 std::string evidence(const Dialect& dialect, const ForeignConfig& config) {
   for (const std::string_view part : dialect.programs)
     if (config.program.find(part) != std::string::npos) return "the program " + config.program;

@@ -133,6 +133,10 @@ std::optional<std::int64_t> Draft::whole(std::string_view key) const {
   return found ? whole_of(*found) : std::nullopt;
 }
 
+std::int64_t Draft::whole(std::string_view key, std::int64_t fallback) const {
+  return whole(key).value_or(fallback);
+}
+
 bool Draft::truth(std::string_view key) const {
   const json* const found = value(key);
   return found && truth_of(*found).value_or(false);

@@ -41,6 +41,7 @@ class Draft {
   const nlohmann::json* value(std::string_view key) const;
   std::optional<double> number(std::string_view key) const;
   std::optional<std::int64_t> whole(std::string_view key) const;
+  std::int64_t whole(std::string_view key, std::int64_t fallback) const;
   bool truth(std::string_view key) const;                      // false where there is none
   std::string text(std::string_view key) const;                // "" where there is none
   std::vector<std::string> texts(std::string_view key) const;  // of a list, or of one value

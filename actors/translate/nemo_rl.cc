@@ -9,6 +9,7 @@
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
 #include "actors/translate/shared_keys.h"
+#include "actors/translate/shared_rules.h"
 
 namespace tandem::translate {
 namespace nemo_rl {
@@ -17,25 +18,12 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
-constexpr std::string_view kLayout = "how models are laid out on GPUs and machines";
-constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
-constexpr std::string_view kEngine = "Tandem's own engine generates";
-constexpr std::string_view kMicro =
-    "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
-constexpr std::string_view kAdapters =
-    "adapters (LoRA) are not in this version: all parameters are trained";
-constexpr std::string_view kTurns =
-    "turns and tools are not in this version: a prompt has one completion";
 constexpr std::string_view kExperts = "mixtures of experts are not in this version";
 
 Converted zero_is_none(const json& value) {
   const auto number = whole_of(value);
   if (number && *number <= 0) return {};
   return {value};
-}
-Converted negative_is_zero(const json& value) {
-  const auto number = whole_of(value);
-  return {number && *number < 0 ? json(0) : value};
 }
 
 constexpr Rule kRules[] = {
@@ -217,14 +205,10 @@ constexpr std::string_view kMarks[] = {"grpo.", "loss_fn.", "policy.model_name",
                                        "policy.train_global_batch_size"};
 constexpr std::string_view kPrograms[] = {"run_grpo", "nemo_rl"};
 
-std::int64_t whole(const Draft& draft, std::string_view key, std::int64_t fallback) {
-  return draft.whole(key).value_or(fallback);
-}
-
 void set_lengths(Draft& draft) {
-  draft.set("data.max_prompt_length", whole(draft, "data.max_input_seq_length", 512),
+  draft.set("data.max_prompt_length", draft.whole("data.max_input_seq_length", 512),
             {"data.max_input_seq_length", "policy.max_total_sequence_length"});
-  draft.set("data.max_response_length", whole(draft, "policy.generation.max_new_tokens", 512),
+  draft.set("data.max_response_length", draft.whole("policy.generation.max_new_tokens", 512),
             {"policy.generation.max_new_tokens", "policy.max_total_sequence_length"});
   draft.tell(kDiffers, {"policy.max_total_sequence_length"},
              "it bounds prompt and completion together, and here each has a bound of its own: "
@@ -236,6 +220,41 @@ std::string first_text(Draft& draft, std::initializer_list<std::string_view> key
   for (const std::string_view key : keys)
     if (draft.given(key)) return draft.text(key);
   return "";
+}
+
+// The data sets that NeMo-RL loads by a name of its own, and the columns that it takes of each.
+struct NamedData {
+  std::string_view name, hub, prompt, answer;
+};
+constexpr NamedData kNamedData[] = {
+    {"OpenMathInstruct-2", "nvidia/OpenMathInstruct-2", "problem", "expected_answer"},
+    {"DeepScaler", "agentica-org/DeepScaleR-Preview-Dataset", "problem", "answer"},
+    {"gsm8k", "openai/gsm8k", "question", "answer"},
+    {"DAPOMath17K", "BytedTsinghua-SIA/DAPO-Math-17k", "prompt", "reward_model.ground_truth"},
+    {"DAPOMathAIME2024", "BytedTsinghua-SIA/AIME-2024", "prompt", "reward_model.ground_truth"},
+};
+const NamedData* named_data(std::string_view name) {
+  const auto* const found = std::ranges::find(kNamedData, name, &NamedData::name);
+  return found == std::end(kNamedData) ? nullptr : found;
+}
+std::string hub_or_file(const std::string& name) {
+  const NamedData* const named = named_data(name);
+  return named ? std::string(named->hub) : name;
+}
+
+void set_columns(Draft& draft, const NamedData* named) {
+  const std::string input =
+      first_text(draft, {"data.train.input_key", "data.default.input_key", "data.input_key"});
+  const std::string output =
+      first_text(draft, {"data.train.output_key", "data.default.output_key", "data.output_key"});
+  const auto column = [](const std::string& given, std::string_view own, std::string_view usual) {
+    return !given.empty() ? given : std::string(own.empty() ? usual : own);
+  };
+  draft.set("data.prompt_key", column(input, named ? named->prompt : "", "input"),
+            {"data.train.input_key", "data.default.input_key", "data.input_key"});
+  draft.set("data.answer_key", column(output, named ? named->answer : "", "output"),
+            {"data.train.output_key", "data.default.output_key", "data.output_key"});
+  draft.set("data.prompt_is", "chat", {}, "NeMo-RL makes a conversation of a prompt");
 }
 
 void set_data(Draft& draft) {
@@ -252,29 +271,21 @@ void set_data(Draft& draft) {
   const std::string train = first_text(draft, {"data.train.data_path", "data.train_data_path",
                                                "data.train.dataset_name", "data.dataset_name"});
   if (!train.empty() && train != "ResponseDataset")
-    set_data_files(draft, "data.train_files", {train},
+    set_data_files(draft, "data.train_files", {hub_or_file(train)},
                    {"data.train.data_path", "data.train_data_path", "data.train.dataset_name",
                     "data.dataset_name"});
   const std::string validation = first_text(
       draft, {"data.validation.data_path", "data.val_data_path", "data.validation.dataset_name"});
   if (!validation.empty())
     set_data_files(
-        draft, "data.val_files", {validation},
+        draft, "data.val_files", {hub_or_file(validation)},
         {"data.validation.data_path", "data.val_data_path", "data.validation.dataset_name"});
   else
     draft.tell(
         kToDo, {"grpo.val_period"},
         "the configuration names no file of held-out prompts: without `data.val_files` nothing "
         "is evaluated");
-  const std::string input =
-      first_text(draft, {"data.train.input_key", "data.default.input_key", "data.input_key"});
-  const std::string output =
-      first_text(draft, {"data.train.output_key", "data.default.output_key", "data.output_key"});
-  draft.set("data.prompt_key", input.empty() ? "input" : input,
-            {"data.train.input_key", "data.default.input_key", "data.input_key"});
-  draft.set("data.answer_key", output.empty() ? "output" : output,
-            {"data.train.output_key", "data.default.output_key", "data.output_key"});
-  draft.set("data.prompt_is", "chat", {}, "NeMo-RL makes a conversation of a prompt");
+  set_columns(draft, named_data(train));
   for (const std::string_view key :
        {"data.default.prompt_file", "data.train.prompt_file", "data.prompt_file"})
     if (draft.given(key))
@@ -287,14 +298,14 @@ void set_data(Draft& draft) {
 }
 
 void set_steps(Draft& draft) {
-  const auto prompts = whole(draft, "grpo.num_prompts_per_step", 32);
-  const auto n = std::max<std::int64_t>(whole(draft, "grpo.num_generations_per_prompt", 16), 1);
-  const auto update = whole(draft, "policy.train_global_batch_size", 512);
+  const auto prompts = draft.whole("grpo.num_prompts_per_step", 32);
+  const auto n = std::max<std::int64_t>(draft.whole("grpo.num_generations_per_prompt", 16), 1);
+  const auto update = draft.whole("policy.train_global_batch_size", 512);
   draft.set("rollout.n", n, {"grpo.num_generations_per_prompt"});
   set_batch(draft, prompts, std::max<std::int64_t>(update / n, 1), {"grpo.num_prompts_per_step"},
             {"policy.train_global_batch_size", "grpo.num_generations_per_prompt"});
-  const auto steps = whole(draft, "grpo.max_num_steps", 1000000);
-  const auto epochs = whole(draft, "grpo.max_num_epochs", 1);
+  const auto steps = draft.whole("grpo.max_num_steps", 1000000);
+  const auto epochs = draft.whole("grpo.max_num_epochs", 1);
   if (steps < 1000000) {
     draft.set("learner.total_training_steps", steps, {"grpo.max_num_steps"});
     draft.tell(kSame, {"grpo.max_num_epochs"},
@@ -303,7 +314,7 @@ void set_steps(Draft& draft) {
     draft.set("data.total_epochs", epochs, {"grpo.max_num_epochs"});
   }
   const bool saves = draft.truth("checkpointing.enabled");
-  draft.set("learner.save_freq", saves ? whole(draft, "checkpointing.save_period", 10) : 0,
+  draft.set("learner.save_freq", saves ? draft.whole("checkpointing.save_period", 10) : 0,
             {"checkpointing.save_period", "checkpointing.enabled"});
   draft.set("eval.temperature", draft.number("policy.generation.temperature").value_or(1),
             {"policy.generation.temperature"}, "evaluations sample as training does");
@@ -385,11 +396,11 @@ void set_loss(Draft& draft) {
 void set_filters(Draft& draft) {
   if (draft.truth("grpo.use_dynamic_sampling"))
     draft.set("algorithm.filter_groups.max_num_gen_batches",
-              whole(draft, "grpo.dynamic_sampling_max_gen_batches", 10),
+              draft.whole("grpo.dynamic_sampling_max_gen_batches", 10),
               {"grpo.dynamic_sampling_max_gen_batches"});
   std::string at = "grpo.reward_shaping.";
   if (draft.truth(at + "enabled")) {
-    draft.set("algorithm.overlong_buffer.len", whole(draft, at + "overlong_buffer_length", 128),
+    draft.set("algorithm.overlong_buffer.len", draft.whole(at + "overlong_buffer_length", 128),
               {at + "overlong_buffer_length"});
     draft.set("algorithm.overlong_buffer.penalty_factor",
               draft.number(at + "overlong_buffer_penalty").value_or(1),
@@ -426,7 +437,7 @@ void set_optimizer(Draft& draft) {
     const std::string style = draft.text(schedule + "lr_decay_style");
     draft.set("learner.optimizer.lr_scheduler_type", style.empty() ? "constant" : style,
               {schedule + "lr_decay_style"});
-    draft.set("learner.optimizer.lr_warmup_steps", whole(draft, schedule + "lr_warmup_iters", 13),
+    draft.set("learner.optimizer.lr_warmup_steps", draft.whole(schedule + "lr_warmup_iters", 13),
               {schedule + "lr_warmup_iters"});
     if (const auto least = draft.number(at + "min_lr"); least && lr > 0 && style != "constant")
       draft.set("learner.optimizer.min_lr_ratio", *least / lr, {at + "min_lr"});
@@ -487,7 +498,7 @@ void set_environment(Draft& draft) {
 void set_async(Draft& draft) {
   const std::string at = "grpo.async_grpo.";
   if (!draft.truth(at + "enabled")) return set_synchronous(draft);
-  draft.set("async.max_staleness", whole(draft, at + "max_trajectory_age_steps", 1),
+  draft.set("async.max_staleness", draft.whole(at + "max_trajectory_age_steps", 1),
             {at + "max_trajectory_age_steps"});
   draft.set("async.partial_rollout", draft.truth(at + "in_flight_weight_updates"),
             {at + "in_flight_weight_updates", at + "enabled"});

@@ -11,6 +11,7 @@
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
 #include "actors/translate/shared_keys.h"
+#include "actors/translate/shared_rules.h"
 
 namespace tandem::translate {
 namespace openrlhf {
@@ -19,18 +20,7 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
-constexpr std::string_view kLayout = "how models are laid out on GPUs and how memory is used";
-constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
-constexpr std::string_view kEngine = "Tandem's own engine generates";
-constexpr std::string_view kMicro =
-    "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
 constexpr std::string_view kCritic = "a critic is not in this version";
-constexpr std::string_view kRewardModel =
-    "reward models are not in this version: the reward would have to be a function or a server";
-constexpr std::string_view kAdapters =
-    "adapters (LoRA) and quantised weights are not in this version: all parameters are trained";
-constexpr std::string_view kTurns =
-    "agents, turns and tools are not in this version: a prompt has one completion";
 
 constexpr Rule kRules[] = {
     // The model
@@ -292,10 +282,6 @@ std::string_view named(const Draft& draft, std::string_view older, std::string_v
   return draft.given(newer) ? newer : older;
 }
 
-std::int64_t whole(const Draft& draft, std::string_view key, std::int64_t fallback) {
-  return draft.whole(key).value_or(fallback);
-}
-
 void set_data(Draft& draft) {
   set_model(draft, named(draft, "pretrain", "actor.model_name_or_path"));
   const std::string_view type = named(draft, "param_dtype", "ds.param_dtype");
@@ -305,19 +291,19 @@ void set_data(Draft& draft) {
   const std::string_view chat = named(draft, "apply_chat_template", "data.apply_chat_template");
   if (draft.truth(chat)) draft.set("data.prompt_is", "chat", {chat});
   const std::string_view response = named(draft, "generate_max_len", "rollout.max_new_tokens");
-  const auto response_tokens = whole(draft, response, 1024);
+  const auto response_tokens = draft.whole(response, 1024);
   draft.set("data.max_response_length", response_tokens, {response});
   const std::string_view total = named(draft, "max_len", "data.max_len");
   if (draft.given(total) && !draft.given("prompt_max_len")) {
     // One length for both: the prompt has what the completion leaves.
-    const auto tokens = whole(draft, total, 2048);
+    const auto tokens = draft.whole(total, 2048);
     if (!draft.given(response)) draft.set("data.max_response_length", tokens, {total});
     draft.set("data.max_prompt_length", tokens, {total});
     draft.tell(kDiffers, {total},
                "it bounds prompt and completion together, and here each has a bound of its own: "
                "completions may be longer");
   } else {
-    draft.set("data.max_prompt_length", whole(draft, "prompt_max_len", 1024), {"prompt_max_len"});
+    draft.set("data.max_prompt_length", draft.whole("prompt_max_len", 1024), {"prompt_max_len"});
   }
   draft.set("data.truncation", "right", {}, "OpenRLHF cuts a longer prompt at its end");
   const std::string_view samples = named(draft, "max_samples", "data.max_samples");
@@ -330,16 +316,16 @@ void set_batches(Draft& draft) {
       named(draft, "n_samples_per_prompt", "rollout.n_samples_per_prompt");
   const std::string_view batch = named(draft, "rollout_batch_size", "rollout.batch_size");
   const std::string_view update = named(draft, "train_batch_size", "train.batch_size");
-  const auto n = std::max<std::int64_t>(whole(draft, samples, 1), 1);
+  const auto n = std::max<std::int64_t>(draft.whole(samples, 1), 1);
   draft.set("rollout.n", n, {samples});
-  const auto completions = whole(draft, update, 128);
+  const auto completions = draft.whole(update, 128);
   if (completions % n != 0)
     draft.tell(kDiffers, {update},
                "an update of " + std::to_string(completions) +
                    " completions is no whole number of "
                    "prompts with " +
                    std::to_string(n) + " each: it is rounded down");
-  set_batch(draft, whole(draft, batch, 1024), std::max<std::int64_t>(completions / n, 1), {batch},
+  set_batch(draft, draft.whole(batch, 1024), std::max<std::int64_t>(completions / n, 1), {batch},
             {update, samples});
 }
 
@@ -505,17 +491,17 @@ void set_reward(Draft& draft) {
 
 void set_run(Draft& draft) {
   const std::string_view saves = named(draft, "save_steps", "ckpt.save_steps");
-  draft.set("learner.save_freq", std::max<std::int64_t>(whole(draft, saves, -1), 0), {saves});
+  draft.set("learner.save_freq", std::max<std::int64_t>(draft.whole(saves, -1), 0), {saves});
   const std::string_view files = named(draft, "eval_dataset", "eval.dataset");
   const std::string_view steps = named(draft, "eval_steps", "eval.steps");
-  draft.set("learner.test_freq", std::max<std::int64_t>(whole(draft, steps, -1), 0), {steps});
+  draft.set("learner.test_freq", std::max<std::int64_t>(draft.whole(steps, -1), 0), {steps});
   if (draft.given(files)) {
     set_data_files(draft, "data.val_files", files);
     const std::string_view n =
         named(draft, "eval_n_samples_per_prompt", "eval.n_samples_per_prompt");
     const std::string_view temperature = named(draft, "eval_temperature", "eval.temperature");
     draft.set("eval.temperature", draft.number(temperature).value_or(0.6), {temperature});
-    draft.set("eval.n", whole(draft, n, 4), {n});
+    draft.set("eval.n", draft.whole(n, 4), {n});
   }
   json trackers = json::array();
   if (draft.given("use_tensorboard") || draft.given("logger.tensorboard_dir"))
@@ -534,7 +520,7 @@ void set_async(Draft& draft) {
   const std::string_view on = named(draft, "async_train", "train.async_enable");
   if (!draft.truth(on)) return set_synchronous(draft);
   const std::string_view queue = named(draft, "async_queue_size", "train.async_queue_size");
-  draft.set("async.max_staleness", whole(draft, queue, 1) + 1, {queue, on},
+  draft.set("async.max_staleness", draft.whole(queue, 1) + 1, {queue, on},
             "a batch in each place of the queue, and one that is generated");
   const std::string_view partial = named(draft, "partial_rollout", "train.partial_rollout_enable");
   draft.set("async.partial_rollout", draft.truth(partial), {partial, on});

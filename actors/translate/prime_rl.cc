@@ -7,6 +7,7 @@
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
 #include "actors/translate/shared_keys.h"
+#include "actors/translate/shared_rules.h"
 
 namespace tandem::translate {
 namespace prime_rl {
@@ -15,11 +16,6 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
-constexpr std::string_view kLayout = "how models are laid out on GPUs and machines";
-constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
-constexpr std::string_view kEngine = "Tandem's own engine generates";
-constexpr std::string_view kAdapters =
-    "adapters (LoRA) are not in this version: all parameters are trained";
 constexpr std::string_view kEnvironment =
     "environments are packages of Python: write the prompts into data files, and the rubric as a "
     "reward function (`reward.type: python`)";

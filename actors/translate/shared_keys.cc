@@ -78,7 +78,8 @@ void set_data_files(Draft& draft, std::string_view ours, const std::vector<std::
       continue;
     }
     const std::string folder = "data/" + last_of(file);
-    list.push_back(folder);
+    // GSM8K has two configurations, of which the frameworks load `main`.
+    list.push_back(last_of(file) == "gsm8k" ? folder + "/main" : folder);
     draft.tell(Severity::kToDo, keys,
                "`" + file +
                    "` is a data set on the Hugging Face Hub, and Tandem downloads nothing: "

@@ -6,6 +6,7 @@
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
 #include "actors/translate/shared_keys.h"
+#include "actors/translate/shared_rules.h"
 
 namespace tandem::translate {
 namespace skyrl {
@@ -14,26 +15,8 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
-constexpr std::string_view kLayout = "how models are laid out on GPUs and machines";
-constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
-constexpr std::string_view kEngine = "Tandem's own engine generates";
-constexpr std::string_view kMicro =
-    "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
-constexpr std::string_view kAdapters =
-    "adapters (LoRA) are not in this version: all parameters are trained";
 constexpr std::string_view kCritic = "PPO with a critic is not in this version";
-constexpr std::string_view kTurns =
-    "turns and tools are not in this version: a prompt has one completion";
 
-Converted negative_is_zero(const json& value) {
-  const auto number = whole_of(value);
-  return {number && *number < 0 ? json(0) : value};
-}
-Converted unless_negative(const json& value) {
-  const auto number = whole_of(value);
-  if (number && *number < 0) return {};
-  return {value};
-}
 Converted half(const json& value) {
   return {truth_of(value).value_or(true) ? "bfloat16" : "float32"};
 }
@@ -265,10 +248,6 @@ constexpr std::string_view kMarks[] = {"trainer.policy.", "trainer.placement.",
                                        "generator.sampling_params.", "environment.env_class"};
 constexpr std::string_view kPrograms[] = {"skyrl"};
 
-std::int64_t whole(const Draft& draft, std::string_view key, std::int64_t fallback) {
-  return draft.whole(key).value_or(fallback);
-}
-
 void set_data(Draft& draft) {
   set_model(draft, "trainer.policy.model.path");
   set_data_files(draft, "data.train_files", "data.train_data");
@@ -276,17 +255,16 @@ void set_data(Draft& draft) {
   draft.set("data.answer_key", "reward_spec.ground_truth", {}, "where SkyRL's data files have it");
   draft.set("data.filter_overlong_prompts", true, {}, "SkyRL leaves longer prompts out");
   set_trackers(draft, "trainer.logger");
-  const auto batch = whole(draft, "trainer.train_batch_size", 1024);
-  const auto mini = whole(draft, "trainer.policy_mini_batch_size", 256);
+  const auto batch = draft.whole("trainer.train_batch_size", 1024);
+  const auto mini = draft.whole("trainer.policy_mini_batch_size", 256);
   set_batch(draft, batch, mini, {"trainer.train_batch_size"}, {"trainer.policy_mini_batch_size"});
-  draft.set("rollout.n", whole(draft, "generator.n_samples_per_prompt", 5),
+  draft.set("rollout.n", draft.whole("generator.n_samples_per_prompt", 5),
             {"generator.n_samples_per_prompt"});
   // Warm-up steps count updates, and the job's steps count batches.
   const std::string at = "trainer.policy.optimizer_config.";
-  const auto warmup = whole(draft, at + "num_warmup_steps", 0);
-  const auto updates =
-      std::max<std::int64_t>(batch / std::max<std::int64_t>(mini, 1), 1) *
-      std::max<std::int64_t>(whole(draft, "trainer.update_epochs_per_batch", 1), 1);
+  const auto warmup = draft.whole(at + "num_warmup_steps", 0);
+  const auto updates = std::max<std::int64_t>(batch / std::max<std::int64_t>(mini, 1), 1) *
+                       std::max<std::int64_t>(draft.whole("trainer.update_epochs_per_batch", 1), 1);
   draft.set("learner.optimizer.lr_warmup_steps", (warmup + updates - 1) / updates,
             {at + "num_warmup_steps"}, warmup > 0 && updates > 1 ? "in batches" : "");
   const std::string type = draft.text(at + "scheduler");
@@ -396,7 +374,7 @@ void set_filter(Draft& draft) {
   const std::string at = "trainer.algorithm.dynamic_sampling.";
   const std::string type = draft.text(at + "type");
   if (type != "filter" && type != "replace") return;
-  const auto most = whole(draft, at + "max_sample_batches", 30);
+  const auto most = draft.whole(at + "max_sample_batches", 30);
   draft.set("algorithm.filter_groups.enable", true, {at + "type"});
   draft.set("algorithm.filter_groups.max_num_gen_batches", most > 0 ? most : 1000000,
             {at + "max_sample_batches"}, most > 0 ? "" : "no limit");
@@ -420,17 +398,17 @@ void set_run(Draft& draft) {
   const double temperature = draft.number(at + "temperature").value_or(0);
   draft.set("eval.temperature", temperature, {at + "temperature"});
   if (temperature > 0) {
-    draft.set("eval.n", whole(draft, "generator.eval_n_samples_per_prompt", 1),
+    draft.set("eval.n", draft.whole("generator.eval_n_samples_per_prompt", 1),
               {"generator.eval_n_samples_per_prompt"});
     draft.set("eval.top_p", draft.number(at + "top_p").value_or(1), {at + "top_p"});
-    draft.set("eval.top_k", std::max<std::int64_t>(whole(draft, at + "top_k", 0), 0),
+    draft.set("eval.top_k", std::max<std::int64_t>(draft.whole(at + "top_k", 0), 0),
               {at + "top_k"});
   }
   const std::string stale = "trainer.fully_async.max_staleness_steps";
   const bool ahead = draft.truth("trainer.fully_async.enabled") || draft.given(stale) ||
                      draft.config().program.find("async") != std::string::npos;
   if (!ahead) return set_synchronous(draft);
-  draft.set("async.max_staleness", whole(draft, stale, 4), {stale, "trainer.fully_async.enabled"});
+  draft.set("async.max_staleness", draft.whole(stale, 4), {stale, "trainer.fully_async.enabled"});
 }
 
 void derive(Draft& draft) {

@@ -13,6 +13,7 @@
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
 #include "actors/translate/shared_keys.h"
+#include "actors/translate/shared_rules.h"
 #include "runtime/base/json.h"
 
 namespace tandem::translate {
@@ -22,11 +23,6 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
-constexpr std::string_view kLayout = "how the model is laid out on GPUs and how memory is used";
-constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
-constexpr std::string_view kEngine = "Tandem's own engine generates";
-constexpr std::string_view kAdapters =
-    "adapters (LoRA) and quantised weights are not in this version: all parameters are trained";
 constexpr std::string_view kReference =
     "the divergence is from the weights at the start, which stay the same";
 constexpr std::string_view kReward = "a setting of reward functions: write it into the function";

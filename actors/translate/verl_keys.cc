@@ -1,6 +1,7 @@
 #include "actors/translate/verl_keys.h"
 
 #include "actors/translate/draft.h"
+#include "actors/translate/shared_rules.h"
 
 namespace tandem::translate {
 namespace verl {
@@ -9,37 +10,11 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
-constexpr std::string_view kLayout = "how models are laid out on GPUs and how memory is used";
-constexpr std::string_view kLogs = "what is logged and where files are written";
-constexpr std::string_view kEngine = "Tandem's own engine generates";
-constexpr std::string_view kMicro =
-    "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
 constexpr std::string_view kCritic =
     "a critic is not in this version; without adv_estimator gae verl has none either";
-constexpr std::string_view kRewardModel =
-    "reward models are not in this version: the reward would have to be a function or a server";
-constexpr std::string_view kAdapters =
-    "adapters (LoRA) are not in this version: all parameters are trained";
-constexpr std::string_view kTurns =
-    "turns and tools are not in this version: a prompt has one completion";
 constexpr std::string_view kOwnCode = "code of the user's own within verl has no counterpart";
 constexpr std::string_view kImages = "models of this version get text alone";
 
-Converted unless_negative(const json& value) {
-  const auto number = whole_of(value);
-  if (number && *number < 0) return {};
-  return {value};
-}
-Converted negative_is_zero(const json& value) {
-  const auto number = whole_of(value);
-  return {number && *number < 0 ? json(0) : value};
-}
-Converted dtype(const json& value) {
-  const std::string name = text_of(value);
-  if (name == "bfloat16" || name == "bf16") return {"bfloat16"};
-  if (name == "float32" || name == "fp32") return {"float32"};
-  return {{}, "`" + name + "` is not in this version: the model computes in float32 or bfloat16"};
-}
 Converted resume_mode(const json& value) {
   const std::string mode = text_of(value);
   if (mode == "auto" || mode == "disable") return {mode};

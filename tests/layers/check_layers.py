@@ -22,8 +22,8 @@ LA-12 no two types have one qualified name, not even in files that never meet: t
       take one for the other;
 LA-13 a test mirrors what it tests: tests/x/a_test.cc tests x/a.h, x/a.cc or x/a.cu. Any other says
       so in its first comment ("Tests x/b.h, x/c.h."). Tests of the whole are in WHOLE;
-LA-14 a constant or type that a test names is not used by a test that is compiled with it
-      (test_groups.py): that one means another thing of the name.
+LA-14 a test uses no constant or type that another test of its executable defines: where it means
+      one of a header with the same name, it would silently get the other (test_groups.py).
 """
 import pathlib
 import re

@@ -33,7 +33,7 @@ class ImportCommandTest : public testing::Test {
   const std::filesystem::path folder_ = model::testing::scratch_folder("import_command");
 };
 
-// What a run of verl has when nothing of it is lost.
+// A configuration of verl of which everything comes over.
 constexpr const char* kSound =
     "actor_rollout_ref: {model: {path: /m}, rollout: {n: 4, name: vllm}}\n"
     "algorithm: {adv_estimator: grpo}\n"
