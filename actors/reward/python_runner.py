@@ -55,6 +55,8 @@ class Lines:
 
 def load(function):
     """The function that "FILE.py:NAME", "FOLDER/MODULE:NAME" or "MODULE:NAME" names."""
+    # Python's cache takes a file of equal size, edited within the same second, for the old one.
+    sys.dont_write_bytecode = True
     place, _, name = function.rpartition(":")
     folder, module = os.path.split(place)
     if folder:

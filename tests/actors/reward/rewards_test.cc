@@ -444,6 +444,14 @@ TEST_F(PythonFunction, AModuleThatCannotBeLoadedEndsTheActorWithItsError) {
   expect_part(error_of("def (", "f"), "SyntaxError");
 }
 
+TEST_F(PythonFunction, AnEditOfTheSameSecondAndSizeCounts) {
+  EXPECT_EQ(value(judge(reward("def f(completion): return 1", "f"), {item("x")}).value()[0]), 1);
+  const auto written = std::filesystem::last_write_time(folder_ / "mine.py");
+  const RewardParts edited = reward("def f(completion): return 2", "f");
+  std::filesystem::last_write_time(folder_ / "mine.py", written);
+  EXPECT_EQ(value(judge(edited, {item("x")}).value()[0]), 2);
+}
+
 // An import may take longer than a completion may.
 TEST_F(PythonFunction, TheTimeOfACompletionBeginsWhenTheModuleIsLoaded) {
   RewardParts parts = reward("import time\ntime.sleep(1.2)\ndef f(completion): return 1", "f", 1s);
