@@ -18,7 +18,6 @@
 #include <array>
 
 #include "actors/data/open_records.h"
-#include "actors/jinja/json_value.h"
 #include "actors/job/conversation.h"
 #include "actors/reward/make_verifier.h"
 #include "runtime/base/file.h"
@@ -74,7 +73,9 @@ constexpr const char* kOneObject = "a record is one JSON object";
 constexpr const char* kMessages = "messages";
 
 // Columns by which data sets give a model more than text. A record without a value in them is text.
-constexpr std::array<std::string_view, 7> kBeyondText{"tools", "images", "image", "videos",
+// The first one goes to the chat template of a conversation.
+constexpr std::string_view kTools = "tools";
+constexpr std::array<std::string_view, 7> kBeyondText{kTools,  "images", "image", "videos",
                                                       "video", "audios", "audio"};
 
 // Whether the value of such a column is more than an empty list, object or text.
@@ -96,79 +97,6 @@ void copy_path(const json& from, std::string_view path, json& to) {
   if (inner.is_null()) inner = json::object();
   copy_path(from[outer], path.substr(dot + 1), inner);
 }
-
-// A message as the template gets it. A Jinja template may read further fields, which are texts.
-Result<jinja::Value> parse_message(const json& message, std::size_t number,
-                                   const std::string& where) {
-  const std::string at = "message " + std::to_string(number);
-  if (!message.is_object())
-    return bad_line(where, at + " must be an object, found " + type_help(message),
-                    R"(as in {"role": "user", "content": "Hello"})");
-  for (const auto& [key, value] : message.items()) {
-    const bool known = key == "role" || key == "content";
-    if (value.is_string() || (value.is_null() && !known)) continue;
-    constexpr const char* kHelp =
-        "messages of this version have a role and a text: no tools, no images";
-    if (!known) return bad_line(where, at + " has `" + key + "`", kHelp);
-    return bad_line(
-        where, "the " + key + " of " + at + " must be a string, found " + type_help(value), kHelp);
-  }
-  if (!message.contains("role") || !message.contains("content"))
-    return bad_line(where, at + " has no " + (message.contains("role") ? "content" : "role"), "");
-  return jinja::value_of(message);
-}
-
-// Renders the conversations of one data set. The model's template is read when the first
-// conversation needs it: a model without a template is then no error for data sets of plain
-// prompts.
-class ChatRenderer {
- public:
-  explicit ChatRenderer(const ChatSource& source) : source_(source), options_(source.options) {}
-
-  Result<std::string> text_of(const json& messages, const std::string& where) {
-    if (auto ready = read_format(where); !ready) return ready.error();
-    jinja::Values parsed;
-    for (const json& message : messages) {
-      auto one = parse_message(message, parsed.size() + 1, where);
-      if (!one) return one.error();
-      parsed.push_back(*std::move(one));
-    }
-    auto text = format_->render({.messages = jinja::make_list(std::move(parsed))}, options_);
-    if (text) return text;
-    const Error& error = text.error();
-    return bad_line(where, error.message,
-                    error.where.empty() ? "" : "the template says so at " + error.where);
-  }
-
-  // Null before text_of() has succeeded.
-  const std::shared_ptr<const model::ChatFormat>& format() const { return format_; }
-
- private:
-  Result<void> read_format(const std::string& where) {
-    if (format_) return {};
-    const auto kwargs = jinja::parse_json_value(source_.kwargs);
-    if (!kwargs)
-      return Error{ErrorCode::kInvalid, "`data.chat_template_kwargs`: " + kwargs.error().message,
-                   where, ""};
-    for (const auto& [key, value] : kwargs->as_dict().items())
-      options_.kwargs.emplace_back(key.text(), value);
-    auto format = model::ChatFormat::read(source_.model, source_.chosen);
-    if (!format)
-      return Error{
-          ErrorCode::kInvalid,
-          "a conversation at " + where + " needs a chat template: " + format.error().message,
-          format.error().where,
-          (format.error().help.empty() ? "" : format.error().help + "; ") +
-              "data.chat_template names another one: the path of a .jinja file, or one of " +
-              join(spellings<model::ChatTemplate>())};
-    format_ = std::make_shared<const model::ChatFormat>(*std::move(format));
-    return {};
-  }
-
-  const ChatSource& source_;
-  model::ChatFormatOptions options_;
-  std::shared_ptr<const model::ChatFormat> format_;
-};
 
 // The name of a file up to its first dot, without the number of a shard: "train" of
 // "train-00000-of-00002.parquet".
@@ -210,6 +138,8 @@ class DatasetReader {
   // Parses record_.json into the other members of record_.
   Result<void> parse();
   Result<void> refuse_beyond_text() const;
+  bool is_conversation() const;
+  bool reward_reads(std::string_view key) const;
   Result<void> parse_prompt();
   Result<void> parse_conversation();
   void keep_named_fields();
@@ -221,12 +151,12 @@ class DatasetReader {
   const RecordNeeds needs_;
   const TakeRecord& take_;
   const TellReading& tell_;
-  ChatRenderer chat_;
+  RecordChat chat_;
   static constexpr std::size_t kOwnFields = 5;
   // Those of the constructor's list, then those of kBeyondText.
   std::array<JsonField, kOwnFields + kBeyondText.size()> fields_;
   const JsonField &prompt_ = fields_[0], &messages_ = fields_[1], &completion_ = fields_[2],
-                  &data_source_ = fields_[3], &answer_ = fields_[4];
+                  &data_source_ = fields_[3], &answer_ = fields_[4], &tools_ = fields_[kOwnFields];
   Record record_;  // the record of the present line
   ReadingProgress progress_;
   std::size_t bytes_ = 0;  // the bytes of all lines
@@ -254,7 +184,13 @@ Result<void> DatasetReader::parse_conversation() {
   auto messages = plain_messages(is_text ? conversation_of(prompt_.text) : *given,
                                  keys_.system_prompt, record_.where);
   if (!messages) return messages.error();
-  auto text = chat_.text_of(*messages, record_.where);
+  const bool has_tools = tools_.type != Type::discarded && has_value(object.at(kTools));
+  auto text = chat_.text_of({.messages = *messages,
+                             .list_key = is_prompt && !is_text ? keys_.prompt : kMessages,
+                             .line = record_.json,
+                             .has_tools = has_tools,
+                             .tools_are_optional = reward_reads(kTools)},
+                            record_.where);
   if (!text) return text.error();
   // A line that has a prompt and a list of messages beside it keeps that list.
   if (!is_prompt || messages_.type == Type::discarded) object[kMessages] = *std::move(messages);
@@ -265,13 +201,20 @@ Result<void> DatasetReader::parse_conversation() {
   return {};
 }
 
+bool DatasetReader::is_conversation() const {
+  if (prompt_.type == Type::string) return keys_.prompt_is == PromptIs::kChat;
+  return (prompt_.type == Type::discarded ? messages_ : prompt_).type == Type::array;
+}
+
+bool DatasetReader::reward_reads(std::string_view key) const {
+  return keys_.extra && std::ranges::count(*keys_.extra, key) > 0;
+}
+
 Result<void> DatasetReader::parse_prompt() {
   record_.chat.reset();
-  const bool absent = prompt_.type == Type::discarded;
-  if ((absent ? messages_ : prompt_).type == Type::array) return parse_conversation();
-  if (absent) return missing_field(keys_.prompt, record_.where, record_.json);
-  if (prompt_.type == Type::string && keys_.prompt_is == PromptIs::kChat)
-    return parse_conversation();
+  if (is_conversation()) return parse_conversation();
+  if (prompt_.type == Type::discarded)
+    return missing_field(keys_.prompt, record_.where, record_.json);
   std::optional<std::string> text;
   if (auto parsed = parse_text(prompt_, text); !parsed) return parsed;
   if (keys_.system_prompt)
@@ -287,14 +230,18 @@ Result<void> DatasetReader::parse_prompt() {
 Result<void> DatasetReader::refuse_beyond_text() const {
   for (std::size_t i = kOwnFields; i < fields_.size(); ++i) {
     const std::string_view key = fields_[i].key;
-    if (fields_[i].type == Type::discarded) continue;
-    if (keys_.extra && std::ranges::count(*keys_.extra, key) > 0) continue;
+    if (fields_[i].type == Type::discarded || reward_reads(key)) continue;
+    if (key == kTools && is_conversation()) continue;
     if (const json object = parse_json(record_.json); has_value(object.at(key)))
       return bad_line(
           record_.where,
-          "the line has `" + std::string(key) + "`, and models of this version get text alone",
-          "leave the field out; or, where it is for the reward, name it in "
-          "data.extra_keys with all others that the reward reads");
+          "the line has `" + std::string(key) + "`, and " +
+              (key == kTools ? "its prompt is a text, into which no chat template puts them"
+                             : "models of this version get text alone"),
+          std::string(key == kTools ? "data.prompt_is: chat makes a conversation of the text; or "
+                                    : "") +
+              "leave the field out; or, where it is for the reward, name it in "
+              "data.extra_keys with all others that the reward reads");
   }
   return {};
 }

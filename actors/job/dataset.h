@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "actors/job/job_spec.h"
-#include "actors/model/chat_format.h"
+#include "actors/job/record_chat.h"
 #include "runtime/base/result.h"
 
 namespace tandem::job {
@@ -40,14 +40,6 @@ struct Record {
 
 // The field that a line must have beside its prompt; a line without it is an error.
 enum class RecordNeeds { kPrompt, kAnswer, kCompletion };
-
-// Where the chat template of a data set comes from. It is read when the first conversation is met.
-struct ChatSource {
-  std::filesystem::path model;
-  std::string chosen = "auto";  // as model::ChatFormat::read() takes it
-  model::ChatFormatOptions options;
-  std::string kwargs = "{}";  // a JSON object, added to those of `options`
-};
 
 // The names of the fields in a line, each a member or a path by dots, and what becomes of them.
 struct DatasetKeys {

@@ -166,8 +166,10 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.data.total_epochs); },
      .description = "How often training visits each prompt, in place of "
                     "`learner.total_training_steps`, which the size of the data decides then; the "
-                    "run's job.yaml has the steps. A batch that is not full is left out. With "
-                    "`mixture` an epoch is as many prompts as its data sets have together.",
+                    "run's job.yaml has the steps. Where one file has both, the steps count, as "
+                    "with verl and TRL; else the one that was given later, by `--set`. A batch "
+                    "that is not full is left out. With `mixture` an epoch is as many prompts as "
+                    "its data sets have together.",
      .range = between(1, 1e6),
      .unit = "epochs"},
     {.path = "data.filter_overlong_prompts",

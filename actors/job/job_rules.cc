@@ -412,6 +412,18 @@ constexpr double kCispoClipLow = 1, kCispoClipHigh = 4;
 constexpr double kLrOfRandomWeights = 1e-3;
 constexpr double kPretrainedLrAdvised = 1e-4;
 
+void settle_length(JobSpec& job, const Given& given, std::vector<std::string>& changes) {
+  constexpr const char *kSteps = "learner.total_training_steps", *kEpochs = "data.total_epochs";
+  if (!job.data.total_epochs || given(kSteps) == 0) return;
+  const bool epochs_count = given(kEpochs) > given(kSteps);
+  if (epochs_count)
+    job.learner.total_training_steps = LearnerSpec{}.total_training_steps;
+  else
+    job.data.total_epochs.reset();
+  changes.push_back(std::string(epochs_count ? kSteps : kEpochs) +
+                    " is not used: " + (epochs_count ? kEpochs : kSteps) + " decides");
+}
+
 // Only changes of values that the user gave are reported; a default that is replaced is no news.
 void settle_loss(learner::AlgorithmConfig& a, const Given& given,
                  std::vector<std::string>& changes) {
@@ -473,6 +485,7 @@ std::vector<std::string> settle(JobSpec& job, const Given& given) {
   }
   if (job.model.init == ModelInit::kRandom && !given("learner.optimizer.lr"))
     job.learner.optimizer.lr = kLrOfRandomWeights;
+  settle_length(job, given, changes);
   settle_loss(job.algorithm, given, changes);
   settle_scale(job.algorithm, given, changes);
   learner::OptimizerConfig& optimizer = job.learner.optimizer;

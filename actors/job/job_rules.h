@@ -18,14 +18,15 @@ namespace tandem::job {
 // values that settle() replaces.
 std::vector<Violation> broken_rules(const JobSpec& job);
 
-// Whether the user gave this key a value.
-using Given = std::function<bool(std::string_view key)>;
+// Where the user gave this key a value: 0, nowhere; 1, in the file; N + 1, in the Nth --set.
+using Given = std::function<std::size_t(std::string_view key)>;
 
 // Changes the keys that another choice decides, instead of refusing the job: fixed_lag turns
 // partial_rollout off; dr_grpo and gspo have a loss aggregation of their own, gspo and cispo have
 // no dual clip, and a clip range of their own where none is given; random weights have a
-// higher learning rate where none is given. Returns a sentence per change of a value that the user
-// gave.
+// higher learning rate where none is given; of steps and epochs the one that was given later
+// counts, and the steps where one file has both. Returns a sentence per change of a value that the
+// user gave.
 std::vector<std::string> settle(JobSpec& job, const Given& given);
 
 // Settings that are allowed and seldom meant: one sentence each, for stderr.

@@ -114,8 +114,10 @@ class JobReader {
     LoadedJob job{std::move(spec_), {}, {{"", origin_.text}}};
     for (const auto& [key, at] : positions_) job.places.emplace(key, at.text);
     if (trains(job.spec))
-      job.warnings = settle(
-          job.spec, [this](std::string_view key) { return positions_.contains(std::string(key)); });
+      job.warnings = settle(job.spec, [this](std::string_view key) -> std::size_t {
+        const auto at = positions_.find(std::string(key));
+        return at == positions_.end() ? 0 : at->second.source + 1;
+      });
     for (Violation& broken : broken_rules(job.spec))
       faults_.add(position_of(broken.key), std::move(broken.message), std::move(broken.help));
     if (!faults_.empty()) return faults_.error(ErrorCode::kInvalid);

@@ -168,7 +168,9 @@ void for_each_field(const JobSpec& job, const TakeField& take) {
 
 std::vector<PrintedKey> printed_keys(const JobSpec& job) {
   std::vector<PrintedKey> keys;
-  for_each_field(job, [&keys](const std::string& path, const FieldRef& field) {
+  for_each_field(job, [&](const std::string& path, const FieldRef& field) {
+    // Epochs decide the steps; a file with both would have the steps decide.
+    if (job.data.total_epochs && path == "learner.total_training_steps") return;
     keys.push_back({path, print_value(field)});
   });
   return keys;

@@ -51,6 +51,8 @@ class ChatFormat {
   // text alone, with the roles system, user and assistant.
   Result<std::string> render(const ChatInput& input, const ChatFormatOptions& options) const;
 
+  // A family takes no tools; what a Jinja template does with them is its own.
+  bool takes_tools() const { return !family_; }
   // The text that the template prints behind an assistant's message: "<|im_end|>\n". Empty where it
   // prints nothing there, or refuses a conversation of one question and its answer.
   const std::string& end_of_turn() const { return end_of_turn_; }

@@ -119,8 +119,8 @@ TEST(Dataset, NamesTheMessageThatIsWrong) {
   EXPECT_EQ(
       refused(R"([{"role": "user", "content": "a"}, {"role": "tool", "content": "b"}])").message,
       "message 2 has the role `tool`; those known are system, user and assistant");
-  EXPECT_EQ(refused(R"([{"role": "user", "content": "a", "tool_calls": []}])").message,
-            "message 1 has `tool_calls`");
+  EXPECT_EQ(refused(R"([{"role": "user", "content": "a", "audio": []}])").message,
+            "message 1 has `audio`");
   EXPECT_TRUE(refused("[]").where.ends_with("d.jsonl:1"));
   const Error unknown =
       refused(R"([{"role": "user", "content": "a"}])", {.chat = {.model = folder.root()}});

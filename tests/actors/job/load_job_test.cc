@@ -488,6 +488,33 @@ TEST(LoadJob, AWarmUpIsStepsOrAShareOfThem) {
   EXPECT_TRUE(folder.parse(print_job(both->spec))->warnings.empty()) << "settled values stay";
 }
 
+TEST(LoadJob, OfStepsAndEpochsTheLaterOneCounts) {
+  const JobFolder folder;
+  const std::string steps = "learner.total_training_steps=7", epochs = "data.total_epochs=2";
+  const auto length = [&](const std::string& file, std::vector<std::string> sets) {
+    const auto job = folder.parse(folder.minimal() + file, std::move(sets));
+    EXPECT_TRUE(job) << render(job.error());
+    const auto printed = folder.parse(print_job(job->spec));
+    EXPECT_EQ(print_job(printed->spec), print_job(job->spec));
+    EXPECT_TRUE(printed->warnings.empty()) << "settled values stay";
+    const auto number = job->spec.data.total_epochs;
+    return (number ? std::to_string(*number) + " epochs"
+                   : std::to_string(job->spec.learner.total_training_steps) + " steps") +
+           (job->warnings.empty() ? "" : ", " + job->warnings[0]);
+  };
+  const std::string by_steps =
+      "7 steps, data.total_epochs is not used: "
+      "learner.total_training_steps decides";
+  const std::string by_epochs =
+      "2 epochs, learner.total_training_steps is not used: "
+      "data.total_epochs decides";
+  EXPECT_EQ(length("", {steps}), "7 steps");
+  EXPECT_EQ(length("", {epochs}), "2 epochs");
+  EXPECT_EQ(length("learner: { total_training_steps: 7 }\n", {epochs}), by_epochs);
+  EXPECT_EQ(length("learner: { total_training_steps: 7 }\n", {epochs, steps}), by_steps);
+  EXPECT_EQ(length("", {steps, epochs}), by_epochs);
+}
+
 TEST(LoadJob, ScaleRewardsIsTheSameSettingAsVerlsUnderGrpo) {
   const JobFolder folder;
   const auto job = [&](std::vector<std::string> sets) {

@@ -18,7 +18,7 @@ python3 -m openrlhf.cli.train_ppo_ray \
    --dynamic_filtering_reward_range 0 1 \
    --eps_clip_low_high 0.2 0.27 \
    --pretrain OpenRLHF/Llama-3-8b-sft-mixture \
-   --remote_rm_url /openrlhf/examples/python/reward_func.py \
+   --remote_rm_url examples/python/reward_func.py \
    --save_path /data/final/llama3-8b-dapo \
    --ckpt_path /data/ckpt/llama3-8b-dapo \
    --save_steps 20 \

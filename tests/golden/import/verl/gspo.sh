@@ -14,8 +14,8 @@ response_len=$((1024 * 8))
 overlong=$((1024 * 4))
 MODEL=Qwen/Qwen2.5-3B-Instruct
 exp_name="${loss_mode}-${clip_low}-$(basename $MODEL)"
-train_files="['/data/gsm8k/train.parquet']"
-test_files="['/data/gsm8k/test.parquet']"
+train_files="['$HOME/data/gsm8k/train.parquet']"
+test_files="['$HOME/data/gsm8k/test.parquet']"
 offload=true
 
 if [ "$PREPARE" = true ]; then
