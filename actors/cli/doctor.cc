@@ -18,6 +18,7 @@
 
 #include "actors/cli/table.h"
 #include "actors/cli/views.h"
+#include "actors/data/parquet_program.h"
 #include "kernels/backend.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
@@ -167,6 +168,18 @@ Finding examine_libraries() {
   return {"libraries", Health::kOk, std::string("libc ") + ::gnu_get_libc_version(), ""};
 }
 
+// Whether Python has pyarrow only a run of it would tell, which may take seconds.
+Finding examine_parquet() {
+  constexpr const char* kSubject = "parquet";
+  const data::ParquetPrograms programs = data::find_parquet_programs();
+  if (programs.duckdb) return {kSubject, Health::kOk, "read by " + programs.duckdb->string(), ""};
+  if (programs.python)
+    return {kSubject, Health::kOk,
+            "read by " + programs.python->string() + " if it has pyarrow; no duckdb in PATH", ""};
+  const Error none = data::no_parquet_program({});
+  return {kSubject, Health::kWarning, "no duckdb and no python3 in PATH", none.help};
+}
+
 // NCCL is useful only to groups of GPUs: without several of them its absence is no warning.
 Finding examine_nccl(bool is_useful) {
   const Result<collective::NcclApi> nccl = collective::open_nccl();
@@ -230,6 +243,7 @@ std::vector<Finding> examine_machine(const fs::path& home, int port) {
   findings.push_back(examine_ports(port));
   findings.push_back(examine_limits());
   findings.push_back(examine_libraries());
+  findings.push_back(examine_parquet());
   for (Finding& finding : examine_gpus()) findings.push_back(std::move(finding));
   return findings;
 }

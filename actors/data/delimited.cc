@@ -26,15 +26,20 @@ bool is_utf8(const std::string& text) {
 }
 
 void append_json(std::string& json, std::string_view text) {
+  const auto stands_for_itself = [](char c) {
+    return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+  };
   json += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      (json += '\\') += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      (json += c >= 0x10 ? "\\u001" : "\\u000") += kDigits[c & 15];
+  for (auto at = text.begin(); at != text.end(); ++at) {
+    const auto run = std::find_if_not(at, text.end(), stands_for_itself);
+    json.append(at, run);
+    at = run;
+    if (at == text.end()) break;
+    if (*at == '"' || *at == '\\') {
+      (json += '\\') += *at;
     } else {
-      json += c;
+      constexpr char kDigits[] = "0123456789abcdef";
+      (json += *at >= 0x10 ? "\\u001" : "\\u000") += kDigits[*at & 15];
     }
   }
   json += '"';
@@ -112,6 +117,8 @@ class Delimited final : public RecordSource {
       }
       begun = true;
       for (std::size_t i = 0; i < held->size(); ++i) {
+        i += take_run(held->substr(i), state);
+        if (i == held->size()) break;
         const char c = (*held)[i];
         if (c == '\n' && state != State::kQuoted) {
           text_.pass(i + 1);
@@ -125,6 +132,21 @@ class Delimited final : public RecordSource {
         return fault("the record has more than " + std::to_string(record_bytes_max_) + " bytes",
                      "is a double quote missing its partner?");
     }
+  }
+
+  // Takes characters that belong to the field whatever follows; returns how many.
+  std::size_t take_run(std::string_view text, State& state) {
+    std::size_t run = 0;
+    if (state == State::kQuoted) {
+      run = run_before<'"'>(text);
+    } else if (state == State::kPlain || state == State::kFieldBegins) {
+      while (run < text.size() && text[run] != separator_ && text[run] != '"' &&
+             text[run] != '\r' && text[run] != '\n')
+        ++run;
+      if (run > 0) state = State::kPlain;
+    }
+    field().text += text.substr(0, run);
+    return run;
   }
 
   // Any character but the line feed that ends the record.

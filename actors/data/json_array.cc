@@ -1,6 +1,8 @@
 // Finds where elements begin and end by counting brackets outside strings, which is exact for valid
 // JSON; an element that is not JSON is refused by whoever parses it. An array of any length takes
 // the memory of its largest element.
+#include <algorithm>
+
 #include "actors/data/record_source.h"
 #include "actors/data/text_cursor.h"
 
@@ -105,13 +107,17 @@ class JsonArray final : public RecordSource {
     for (std::size_t i = 0; i < held.size(); ++i) {
       const char c = held[i];
       if (state.quoted) {
-        element_ += c;
-        if (state.escaped)
+        if (const auto rest = held.substr(i); !state.escaped) {
+          const std::size_t run = run_before<'"', '\\'>(rest);
+          element_ += rest.substr(0, std::min(run + 1, rest.size()));
+          i += run;
+          if (run == rest.size()) break;
+          state.escaped = rest[run] == '\\';
+          state.quoted = state.escaped;
+        } else {
+          element_ += c;
           state.escaped = false;
-        else if (c == '\\')
-          state.escaped = true;
-        else
-          state.quoted = c != '"';
+        }
         continue;
       }
       if (is_space(c)) continue;

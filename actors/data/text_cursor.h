@@ -14,6 +14,14 @@
 
 namespace tandem::data {
 
+// How many characters of `text` come before the first of `Stops`; all where it has none of them.
+template <char... Stops>
+std::size_t run_before(std::string_view text) {
+  std::size_t run = 0;
+  while (run < text.size() && ((text[run] != Stops) && ...)) ++run;
+  return run;
+}
+
 class TextCursor {
  public:
   explicit TextCursor(std::unique_ptr<ByteSource> bytes) : bytes_(std::move(bytes)) {}

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 
+#include "actors/data/json_fields.h"
 #include "actors/data/open_records.h"
 #include "actors/job/conversation.h"
 #include "actors/reward/make_verifier.h"
@@ -26,6 +27,7 @@
 namespace tandem::job {
 namespace {
 
+using data::JsonField;
 using nlohmann::json;
 
 Error bad_line(const std::string& where, std::string message, std::string help) {
@@ -257,7 +259,7 @@ void DatasetReader::keep_named_fields() {
 }
 
 Result<void> DatasetReader::parse() {
-  const Type type = scan_object(record_.json, fields_);
+  const Type type = data::scan_object(record_.json, fields_);
   if (type == Type::discarded)
     return bad_line(record_.where, "not a line of JSON" + over_limit(record_.json), kOneObject);
   if (type != Type::object)

@@ -142,6 +142,14 @@ struct Assign {
     return {};
   }
 
+  // A text stands for a list of it alone.
+  template <class T>
+  Failure read_texts(std::vector<T>& list) const {
+    if (!node.IsScalar()) return read_list(list);
+    list.clear();
+    return read(list.emplace_back(), node);
+  }
+
   template <class T>
   Failure read_list(T& list) const {
     if (!node.IsSequence())
@@ -165,8 +173,8 @@ struct Assign {
   Failure operator()(std::string* value) const { return read(*value, node); }
   Failure operator()(fs::path* value) const { return read(*value, node); }
   Failure operator()(std::vector<std::int64_t>* value) const { return read_list(*value); }
-  Failure operator()(std::vector<std::string>* value) const { return read_list(*value); }
-  Failure operator()(std::vector<fs::path>* value) const { return read_list(*value); }
+  Failure operator()(std::vector<std::string>* value) const { return read_texts(*value); }
+  Failure operator()(std::vector<fs::path>* value) const { return read_texts(*value); }
 
   Failure operator()(std::array<double, 2>* value) const {
     std::vector<double> list;
@@ -185,11 +193,12 @@ struct Assign {
     return (*this)(&value->emplace());
   }
 
-  // An argv. A program with a slash, and an argument that is a regular file below `base`, become
-  // absolute paths; other words stay as written.
+  // Of the key `command` this is an argv: a program with a slash, and an argument that is a regular
+  // file below `base`, become absolute paths; other words stay as written.
   Failure operator()(std::optional<std::vector<std::string>>* value) const {
     value->reset();
     if (node.IsNull()) return {};
+    if (last_part(key.path) != "command") return read_texts(value->emplace());
     if (node.IsScalar())
       return wrong_type(node, "a " + type_text(key),
                         std::string(last_part(section_of(key.path))) + "." +

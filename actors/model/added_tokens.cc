@@ -3,7 +3,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
+#include <numeric>
+#include <utility>
 
 #include "actors/model/utf8.h"
 
@@ -77,26 +78,44 @@ std::size_t space_at_start(std::string_view text) {
 
 }  // namespace
 
-std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<AddedToken>& added,
-                                  bool normalized) {
-  // Candidates by their first byte: most bytes of a text begin no token, and are then passed over
-  // at the cost of one look. The order within a list stays "longest first".
-  std::array<std::vector<const AddedToken*>, 256> by_lead;
-  for (const AddedToken& token : added)
-    if (token.normalized == normalized)
-      by_lead[static_cast<unsigned char>(token.pattern[0])].push_back(&token);
+AddedTokens::ByLead AddedTokens::by_lead(const std::vector<AddedToken>& tokens, bool normalized) {
+  ByLead made;
+  const auto lead = [&](std::uint32_t i) {
+    return static_cast<unsigned char>(tokens[i].pattern[0]);
+  };
+  // A normalizer may leave nothing of a token, which then stands nowhere.
+  for (std::uint32_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i].normalized == normalized && !tokens[i].pattern.empty()) made.order.push_back(i);
+  // Of equal lengths the file's order is kept.
+  std::ranges::stable_sort(made.order, [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair(lead(a), tokens[b].pattern.size()) <
+           std::pair(lead(b), tokens[a].pattern.size());
+  });
+  for (const std::uint32_t i : made.order) ++made.begin[lead(i) + 1];
+  std::partial_sum(made.begin.begin(), made.begin.end(), made.begin.begin());
+  return made;
+}
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens)
+    : tokens_(std::move(tokens)),
+      raw_(by_lead(tokens_, false)),
+      normalized_(by_lead(tokens_, true)) {}
+
+std::vector<Stretch> AddedTokens::cut(std::string_view text, bool normalized) const {
+  const ByLead& by_lead = normalized ? normalized_ : raw_;
   std::vector<Stretch> out;
   std::size_t plain = 0;  // the text from here on is in no stretch yet
   for (std::size_t at = 0; at < text.size();) {
-    const auto& candidates = by_lead[static_cast<unsigned char>(text[at])];
-    const auto found = std::find_if(candidates.begin(), candidates.end(), [&](const auto* t) {
-      return text.substr(at).starts_with(t->pattern);
-    });
-    if (found == candidates.end()) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const auto last = by_lead.order.begin() + by_lead.begin[lead + 1u];
+    const auto found = std::find_if(
+        by_lead.order.begin() + by_lead.begin[lead], last,
+        [&](std::uint32_t i) { return text.substr(at).starts_with(tokens_[i].pattern); });
+    if (found == last) {
       ++at;
       continue;
     }
-    const AddedToken& token = **found;
+    const AddedToken& token = tokens_[*found];
     std::size_t begin = at, end = at + token.pattern.size();
     // The scan goes on behind the token even if single_word rules it out, as the reference does.
     at = end;

@@ -5,6 +5,7 @@
 // (normalized, lstrip, rstrip, single_word); tests/golden/tokenizers has its results.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,11 +33,29 @@ struct Stretch {
   const AddedToken* token;  // borrowed; null for plain text
 };
 
-// Cuts `text` (valid UTF-8) at those tokens of `added` (longest first) whose `normalized` is as
-// given. The stretches returned cover the text in order. Where tokens overlap, the leftmost one
-// wins, and of several that begin at one place the longest. A token that its neighbours rule out
-// (single_word) becomes plain text, in which no other token is looked for, as in the reference.
-std::vector<Stretch> cut_at_added(std::string_view text, const std::vector<AddedToken>& added,
-                                  bool normalized);
+// Immutable; any thread.
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  explicit AddedTokens(std::vector<AddedToken> tokens);
+
+  // Cuts `text` (valid UTF-8) at those tokens whose `normalized` is as given. The stretches
+  // returned cover the text in order. Where tokens overlap, the leftmost one wins, and of several
+  // that begin at one place the longest. A token that its neighbours rule out (single_word) becomes
+  // plain text, in which no other token is looked for, as in the reference.
+  std::vector<Stretch> cut(std::string_view text, bool normalized) const;
+
+ private:
+  // Tokens by the first byte of their patterns, the longest first: those of the byte B are
+  // order[begin[B]] to order[begin[B + 1]]. Most bytes of a text begin no token.
+  struct ByLead {
+    std::array<std::uint32_t, 257> begin{};
+    std::vector<std::uint32_t> order;  // indices of tokens_
+  };
+  static ByLead by_lead(const std::vector<AddedToken>& tokens, bool normalized);
+
+  std::vector<AddedToken> tokens_;
+  ByLead raw_, normalized_;
+};
 
 }  // namespace tandem::model

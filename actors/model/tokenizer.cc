@@ -81,7 +81,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text) const
                      static_cast<std::size_t>(at - text.begin()));
   }
   std::vector<std::int32_t> ids;
-  for (const Stretch& stretch : cut_at_added(text, parts_->added, /*normalized=*/false)) {
+  for (const Stretch& stretch : parts_->added.cut(text, /*normalized=*/false)) {
     if (stretch.token != nullptr) {
       ids.push_back(stretch.token->id);
       continue;
@@ -108,7 +108,7 @@ Result<void> TokenizerParts::encode_stretch(std::string_view text, std::size_t o
                                             std::vector<std::int32_t>& ids) const {
   const std::optional<std::string> changed = normalize(text, normalizer);
   if (changed) text = *changed;
-  for (const Stretch& stretch : cut_at_added(text, added, /*normalized=*/true)) {
+  for (const Stretch& stretch : added.cut(text, /*normalized=*/true)) {
     if (stretch.token != nullptr) {
       ids.push_back(stretch.token->id);
       continue;
@@ -146,7 +146,7 @@ std::vector<std::string_view> cut_before(std::string_view text, std::string_view
 
 Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t offset,
                                           std::vector<std::int32_t>& ids) const {
-  // `text` is not empty: cut_at_added() gives no empty stretch.
+  // `text` is not empty: AddedTokens::cut() gives no empty stretch.
   std::string changed;
   if (metaspace) {
     changed = marked(text, offset, *metaspace);

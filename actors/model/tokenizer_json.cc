@@ -61,7 +61,7 @@ class Reader {
   Result<void> read_unknown(const json& model);
   Result<void> read_byte_fallback();
   Result<void> read_added_tokens(const json& document);
-  Result<void> read_added_token(const json& token);
+  Result<void> read_added_token(const json& token, std::vector<AddedToken>& tokens);
 
   void read_symbols();
   std::string bytes_of_symbols(const std::string& token) const;
@@ -317,16 +317,14 @@ Result<void> Reader::read_added_tokens(const json& document) {
   const json* added = member(document, "added_tokens");
   if (added == nullptr) return {};
   if (!added->is_array()) return file_.fail("key 'added_tokens' must be a list");
+  std::vector<AddedToken> tokens;
   for (const json& token : *added)
-    if (Result<void> done = read_added_token(token); !done) return done;
-  // cut_at_added() wants the longest first; equal lengths keep the file's order.
-  std::stable_sort(parts_.added.begin(), parts_.added.end(), [](const auto& a, const auto& b) {
-    return a.pattern.size() > b.pattern.size();
-  });
+    if (Result<void> done = read_added_token(token, tokens); !done) return done;
+  parts_.added = AddedTokens(std::move(tokens));
   return {};
 }
 
-Result<void> Reader::read_added_token(const json& token) {
+Result<void> Reader::read_added_token(const json& token, std::vector<AddedToken>& tokens) {
   const json* id = token.is_object() ? member(token, "id") : nullptr;
   const json* content = token.is_object() ? member(token, "content") : nullptr;
   if (id == nullptr || content == nullptr || !id->is_number_integer() || !content->is_string() ||
@@ -345,7 +343,7 @@ Result<void> Reader::read_added_token(const json& token) {
     return placed;
   entry.id = id->get<std::int32_t>();
   parts_.special[static_cast<std::size_t>(entry.id)] = entry.special;
-  parts_.added.push_back(std::move(entry));
+  tokens.push_back(std::move(entry));
   return {};
 }
 

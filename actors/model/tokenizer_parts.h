@@ -60,7 +60,7 @@ struct TokenizerParts {
   MergeTable merges;
   std::optional<Unigram> unigram;                             // in place of symbols and merges
   std::unordered_map<std::string, std::int32_t> whole_words;  // only with ignore_merges
-  std::vector<AddedToken> added;                              // longest first
+  AddedTokens added;
 
   std::vector<NormalizerStep> normalizer;
   std::optional<Metaspace> metaspace;

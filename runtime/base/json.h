@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -36,20 +35,6 @@ const nlohmann::json* find_path(const nlohmann::json& object, std::string_view p
 // Gives the value that find_path() finds the value `value`; where there is none, adds the member
 // whose name is the whole path, which find_path() finds first. `object` must be an object.
 void set_path(nlohmann::json& object, std::string_view path, nlohmann::json value);
-
-// A value within an object, which scan_object() looks for.
-struct JsonField {
-  using Type = nlohmann::json::value_t;
-  std::string_view key = {};    // its path, as find_path() takes it
-  Type type = Type::discarded;  // of the value; discarded: the object has none
-  std::string text = {};        // the value, where it is a string
-};
-
-// Finds `fields` in the JSON object `text` without building a value, in about half of the time and
-// without its memory. Returns the type of the whole text, discarded where parse_json() refuses it;
-// the fields of a text that is no object are undefined. Finds what find_path() finds in the value
-// of parse_json(), where the last of several members with one name counts.
-JsonField::Type scan_object(std::string_view text, std::span<JsonField> fields);
 
 // The limit that `text` exceeds, in words for a message: "nested more than 64 deep". nullopt where
 // `text` keeps both limits, whether or not it is JSON.

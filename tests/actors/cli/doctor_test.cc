@@ -39,6 +39,23 @@ const Finding& about(const std::vector<Finding>& findings, const std::string& su
   return *found;
 }
 
+TEST(Doctor, NamesTheProgramThatReadsParquet) {
+  const job::JobFolder folder;
+  const std::string path = ::getenv("PATH");
+  const auto found = [&] { return about(examine_machine(folder.root(), kPortDefault), "parquet"); };
+  ::unsetenv("TANDEM_PYTHON");
+  ::setenv("PATH", folder.root().c_str(), 1);
+  EXPECT_EQ(found().health, Health::kWarning);
+  EXPECT_NE(found().help.find("pip install pyarrow"), std::string::npos) << found().help;
+  for (const char* program : {"python3", "duckdb"}) {
+    folder.write(program, "#!/bin/sh\n");
+    std::filesystem::permissions(folder.root() / program, std::filesystem::perms::owner_all);
+    EXPECT_EQ(found().health, Health::kOk);
+    EXPECT_EQ(found().detail.find("read by " + (folder.root() / program).string()), 0u);
+  }
+  ::setenv("PATH", path.c_str(), 1);
+}
+
 TEST(Doctor, NamesTheInstructionSetAndWhatItCosts) {
   const job::JobFolder folder;
   const std::string best = kernels::name(*kernels::detect_isa());

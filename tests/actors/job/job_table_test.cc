@@ -74,10 +74,10 @@ struct WrongValues {
   List operator()(std::optional<double>*) const { return {"many", "[1.5]", "true"}; }
   List operator()(std::optional<std::string>*) const { return {"5", "[a]", "false"}; }
   List operator()(std::vector<std::int64_t>*) const { return {"5", "[a]", "[1.5]"}; }
-  List operator()(std::vector<std::string>*) const { return {"a", "[5]", "[[a]]"}; }
-  List operator()(std::vector<std::filesystem::path>*) const { return {"a", "[5]"}; }
+  List operator()(std::vector<std::string>*) const { return {"5", "[5]", "[[a]]", "{ a: b }"}; }
+  List operator()(std::vector<std::filesystem::path>*) const { return {"5", "[5]", "\"\""}; }
   List operator()(std::array<double, 2>*) const { return {"0.9", "[0.9]", "[0.9, a]"}; }
-  List operator()(std::optional<std::vector<std::string>>*) const { return {"a", "[5]"}; }
+  List operator()(std::optional<std::vector<std::string>>*) const { return {"5", "[5]"}; }
   List operator()(std::optional<std::array<double, 2>>*) const {
     return {"0.9", "[0.9]", "[a, 1]"};
   }

@@ -174,6 +174,21 @@ TEST(LoadJob, PathsMayBeginWithTheHomeFolder) {
                                                                 folder.root() / "data/val.jsonl"}));
 }
 
+TEST(LoadJob, ATextStandsForAListOfItAlone) {
+  const JobFolder folder;
+  folder.write("level", "");
+  const auto job = folder.parse(
+      "name: a\nmodel: { path: models/tiny }\ntrackers: wandb\n"
+      "data: { train_files: data/train.jsonl, extra_keys: level }\n");
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(job->spec.trackers, std::vector<std::string>{"wandb"});
+  EXPECT_EQ(job->spec.data.train_files.at(0), folder.root() / "data/train.jsonl");
+  EXPECT_EQ(job->spec.data.extra_keys, std::vector<std::string>{"level"})
+      << "a name, and not the path of a file that is called so";
+  const auto several = folder.parse(folder.minimal(), {"data.extra_keys=[a, level]"});
+  EXPECT_EQ(several->spec.data.extra_keys, (std::vector<std::string>{"a", "level"}));
+}
+
 TEST(LoadJob, RecognisesTheNamesOfOtherSystems) {
   const JobFolder folder;
   const auto help = [&](const std::string& more) {

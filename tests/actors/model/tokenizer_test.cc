@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/model/added_tokens.h"
 #include "actors/model/nfc.h"
 #include "actors/model/utf8.h"
 #include "runtime/base/file.h"
@@ -40,6 +41,12 @@ std::string random_text(Rng& rng) {
   std::string text;
   for (std::uint64_t n = rng.below(12); n > 0; --n) text += kPieces[rng.below(std::size(kPieces))];
   return text;
+}
+
+// A normalizer that strips may leave nothing of a token.
+TEST(AddedTokens, OneWithoutTextStandsNowhere) {
+  const AddedTokens added({{.content = " ", .pattern = "", .id = 3, .normalized = true}});
+  EXPECT_EQ(added.cut(std::string_view("a\0b", 3), true).size(), 1u);
 }
 
 TEST(Tokenizer, AgreesWithTheReferenceImplementation) {
