@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/jinja/json_value.h"
+#include "actors/job/job_values.h"
 #include "runtime/base/json.h"
 
 namespace tandem::job {

@@ -118,7 +118,7 @@ Result<void> Reader::read_model(const json& model) {
 
 Result<void> Reader::read_bpe(const json& model) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (const json* affix = member(model, key); affix != nullptr && *affix != "")
+    if (const json* affix = member(model, key); affix != nullptr && *affix != json(""))
       return file_.refuse(std::string("model.") + key + " " + affix->dump());
   // Random merges would make encoding depend on a seed.
   if (const json* dropout = member(model, "dropout"); dropout != nullptr && *dropout != 0)
@@ -241,7 +241,7 @@ Result<void> Reader::read_pieces(const json& model) {
   Unigram::Vocabulary vocabulary;
   for (const json& entry : *vocab) {
     const bool good = entry.is_array() && entry.size() == 2 && entry[0].is_string() &&
-                      entry[0] != "" && entry[1].is_number();
+                      entry[0] != json("") && entry[1].is_number();
     if (!good)
       return file_.fail("entry " + std::to_string(vocabulary.pieces.size()) +
                         " of model.vocab is not a piece with a score: " + entry.dump());
@@ -328,7 +328,7 @@ Result<void> Reader::read_added_token(const json& token, std::vector<AddedToken>
   const json* id = token.is_object() ? member(token, "id") : nullptr;
   const json* content = token.is_object() ? member(token, "content") : nullptr;
   if (id == nullptr || content == nullptr || !id->is_number_integer() || !content->is_string() ||
-      *content == "")
+      *content == json(""))
     return file_.fail("an entry of added_tokens has no id and content: " + token.dump());
   AddedToken entry{.content = content->get<std::string>()};
   entry.special = flag(token, "special", false);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/job/dataset.h"
 #include "runtime/base/json.h"
 #include "tests/actors/job/job_folder.h"
 
