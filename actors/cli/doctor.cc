@@ -168,7 +168,7 @@ Finding examine_libraries() {
   return {"libraries", Health::kOk, std::string("libc ") + ::gnu_get_libc_version(), ""};
 }
 
-// Whether Python has pyarrow only a run of it would tell, which may take seconds.
+// Only a run of Python would tell whether it has pyarrow, which may take seconds.
 Finding examine_parquet() {
   constexpr const char* kSubject = "parquet";
   const data::ParquetPrograms programs = data::find_parquet_programs();

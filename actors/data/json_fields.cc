@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime/base/check.h"
+
 namespace tandem::data {
 namespace {
 
@@ -40,7 +42,7 @@ Type type_of(const element& value) {
   return Type::null;
 }
 
-// The last member of a name; nullopt where there is none.
+// The last member that is called `name`; nullopt where there is none.
 std::optional<element> member(const element& object, std::string_view name) {
   std::optional<element> found;
   for (const auto& [key, value] : simdjson::dom::object(object))
@@ -48,7 +50,7 @@ std::optional<element> member(const element& object, std::string_view name) {
   return found;
 }
 
-// As the one of nlohmann::json (json.h).
+// Finds what find_path() of json.h finds.
 std::optional<element> find_path(const element& object, std::string_view path) {
   if (!object.is_object()) return {};
   const auto whole = member(object, path);
@@ -75,9 +77,10 @@ Type scan_slowly(std::string_view text, std::span<JsonField> fields) {
 JsonField::Type scan_object(std::string_view text, std::span<JsonField> fields) {
   thread_local simdjson::dom::parser parser(kFastBytesMax);
   // A parser keeps the depth that it was made with.
-  thread_local const auto made = parser.allocate(kFastBytesMax / 16, kNestingMax);
+  thread_local const auto failure = parser.allocate(kFastBytesMax / 16, kNestingMax);
+  CHECK(!failure);
   element whole;
-  if (made || parser.parse(text.data(), text.size()).get(whole)) return scan_slowly(text, fields);
+  if (parser.parse(text.data(), text.size()).get(whole)) return scan_slowly(text, fields);
   for (JsonField& field : fields) {
     field.type = Type::discarded;
     field.text.clear();

@@ -20,7 +20,8 @@ struct JsonField {
 };
 
 // Finds `fields` in the JSON object `text` in a small part of the time that parse_json() takes, and
-// without the memory of a value. Returns the type of the whole text, discarded where parse_json()
+// without the memory of a value; a text above 1 MiB, or one that simdjson refuses, is read by
+// parse_json(). Returns the type of the whole text, discarded where parse_json()
 // refuses it; the fields of a text that is no object are undefined. Finds what find_path() finds in
 // the value of parse_json(), where the last of several members with one name counts; -0 is
 // number_unsigned. Any thread.

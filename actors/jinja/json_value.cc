@@ -1,7 +1,10 @@
 #include "actors/jinja/json_value.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/json.h"
 
@@ -15,6 +18,9 @@ Error not_json(std::string message) {
 // Takes the parser's events, and builds the value that is open.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
+  // Without names the whole value is built, else the members of those names of an object.
+  explicit Builder(std::optional<std::span<const std::string_view>> names = {}) : names_(names) {}
+
   bool null() override { return add(Value()); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(std::int64_t{value}); }
@@ -33,7 +39,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
-    open_.back().key = std::move(key);
+    if (passed_over_ == 0) open_.back().key = std::move(key);
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
@@ -51,21 +57,33 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     Values items = {};
   };
 
+  // Whether the next value belongs to a member that is not built.
+  bool passes_over() const {
+    return passed_over_ > 0 || (names_ && open_.size() == 1 && open_[0].object &&
+                                std::ranges::count(*names_, open_[0].key) == 0);
+  }
   bool refuse_integer() {
+    if (passes_over()) return true;
     integer_refused_ = true;
     return false;
   }
   bool open(bool object) {
+    if (passes_over()) return ++passed_over_ <= kNestingMax;
     open_.push_back(Open{.object = object});
     return open_.size() <= kNestingMax;
   }
   bool close() {
+    if (passed_over_ > 0) {
+      --passed_over_;
+      return true;
+    }
     Open closed = std::move(open_.back());
     open_.pop_back();
     return add(closed.object ? make_dict(std::move(closed.dict))
                              : make_list(std::move(closed.items)));
   }
   bool add(Value value) {
+    if (passes_over()) return true;
     if (open_.empty())
       whole_ = std::move(value);
     else if (open_.back().object)
@@ -75,7 +93,9 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  const std::optional<std::span<const std::string_view>> names_;
   std::vector<Open> open_;
+  std::size_t passed_over_ = 0;  // lists and objects that are open within a member not built
   Value whole_;
   bool integer_refused_ = false;
 };
@@ -122,12 +142,21 @@ Value value_of(const nlohmann::json& json) {
   return {};
 }
 
-Result<Value> parse_json_value(std::string_view text) {
+namespace {
+
+Result<Value> parse_by(std::string_view text, Builder builder) {
   if (const auto over = json_over_limit(text)) return not_json("the JSON is " + *over);
-  Builder builder;
   if (nlohmann::json::sax_parse(text, &builder)) return builder.take();
   return not_json(builder.integer_refused() ? "an integer of the JSON has more than 64 bits"
                                             : "this is not JSON");
+}
+
+}  // namespace
+
+Result<Value> parse_json_value(std::string_view text) { return parse_by(text, Builder()); }
+
+Result<Value> parse_json_members(std::string_view text, std::span<const std::string_view> names) {
+  return parse_by(text, Builder(names));
 }
 
 }  // namespace tandem::jinja

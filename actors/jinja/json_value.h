@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string_view>
 
 #include "actors/jinja/value.h"
@@ -14,7 +15,11 @@ namespace tandem::jinja {
 // runtime/base/json.h, and an integer that 64 bits do not hold.
 Result<Value> parse_json_value(std::string_view text);
 
-// The same of a value that was read already, with members in nlohmann::json's order: by name. An
+// The members of a JSON object that are called `names`, as a dict. The other members are not read:
+// an integer that 64 bits do not hold is no error there.
+Result<Value> parse_json_members(std::string_view text, std::span<const std::string_view> names);
+
+// A Value of one that was read already, with members in nlohmann::json's order: by name. An
 // unsigned integer beyond 63 bits becomes a float.
 Value value_of(const nlohmann::json& json);
 

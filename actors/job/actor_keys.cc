@@ -17,7 +17,8 @@ const Key kActorKeys[] = {
      .description = "The argv of the program, which holds one actor. A program with a `/`, and an "
                     "argument that names a file, are relative paths; a bare word is looked up in "
                     "PATH. It runs in the run directory.",
-     .presence = Presence::kRequired},
+     .presence = Presence::kRequired,
+     .argv = true},
     {.path = "actors.NAME.replicas",
      .field = [](J& j) { return slot(any(j).replicas); },
      .description = "Actors at the start; `tandem scale` changes it while the job runs.",

@@ -80,9 +80,13 @@ constexpr std::string_view kTools = "tools";
 constexpr std::array<std::string_view, 7> kBeyondText{kTools,  "images", "image", "videos",
                                                       "video", "audios", "audio"};
 
-// Whether the value of such a column is more than an empty list, object or text.
+// Whether the value of such a column is more than an empty list, object or text. Tables often have
+// lists and objects as texts.
 bool has_value(const json& column) {
-  return column.is_string() ? !column.get_ref<const std::string&>().empty() : !column.empty();
+  if (!column.is_string()) return !column.empty();
+  const std::string& text = column.get_ref<const std::string&>();
+  constexpr std::array<std::string_view, 4> kNothing{"", "[]", "{}", "null"};
+  return std::ranges::count(kNothing, text) == 0;
 }
 
 // Copies the value that `path` names from one object to another, within the same objects.
@@ -233,15 +237,17 @@ Result<void> DatasetReader::refuse_beyond_text() const {
   for (std::size_t i = kOwnFields; i < fields_.size(); ++i) {
     const std::string_view key = fields_[i].key;
     if (fields_[i].type == Type::discarded || reward_reads(key)) continue;
-    if (key == kTools && is_conversation()) continue;
+    const bool is_tools = key == kTools;
+    // Of a record that is neither a conversation nor a text parse_prompt() tells.
+    if (is_tools && (is_conversation() || prompt_.type != Type::string)) continue;
     if (const json object = parse_json(record_.json); has_value(object.at(key)))
       return bad_line(
           record_.where,
           "the line has `" + std::string(key) + "`, and " +
-              (key == kTools ? "its prompt is a text, into which no chat template puts them"
-                             : "models of this version get text alone"),
-          std::string(key == kTools ? "data.prompt_is: chat makes a conversation of the text; or "
-                                    : "") +
+              (is_tools ? "its prompt is a text: only conversations show tools"
+                        : "models of this version get text alone"),
+          std::string(is_tools ? "data.prompt_is: chat makes a conversation of the text; or "
+                               : "") +
               "leave the field out; or, where it is for the reward, name it in "
               "data.extra_keys with all others that the reward reads");
   }

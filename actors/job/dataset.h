@@ -74,9 +74,10 @@ inline constexpr std::uint64_t kLinesPerNotice = 1 << 14;
 // Gives the records of `files` to `take` in file order, at least one per file, and holds one at a
 // time; `take` must not keep the reference. Stops at the first error, of reading or of `take`:
 // kInvalid with "file:line" for a line that is not an object with the needed fields, for one with
-// tools, images, videos or audio, which no model here can use (unless DatasetKeys::extra names
-// them), for a line above kRecordBytesMax, and where a bound of the data set is passed; kFailed for
-// a file that cannot be read or is no regular one.
+// images, videos or audio, which no model here can use, or with tools beside a prompt that is a
+// text (unless DatasetKeys::extra names them), for what RecordChat refuses, for a line above
+// kRecordBytesMax, and where a bound of the data set is passed; kFailed for a file that cannot be
+// read or is no regular one.
 using TakeRecord = std::function<Result<void>(const Record&)>;
 Result<void> read_dataset(const std::vector<std::filesystem::path>& files, const DatasetKeys& keys,
                           RecordNeeds needs, const TakeRecord& take, const TellReading& tell = {});

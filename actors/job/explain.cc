@@ -84,7 +84,7 @@ shows one entry of it, and `tandem run JOB.yaml --dry-run` the effective job wit
 - `--set a.b=VALUE` replaces one key after the file is read; VALUE is YAML, lists in brackets
   included, and the last one wins. `--set warm_start=null` leaves the section out.
 - A string that looks like a number needs quotes, and a number must not have any.
-- For a list of strings or paths one of them may stand without brackets.
+- A list of one string or path may be written without brackets, but for `command`.
 )";
 
 }  // namespace

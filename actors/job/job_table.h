@@ -82,6 +82,7 @@ struct Key {
   Names later_values{};                 // refused by name: "not in this version"
   std::optional<double> later_above{};  // greater values are refused the same way
   bool of_part = false;                 // a key of `reward` that a part of it has as well
+  bool argv = false;                    // a program and its arguments, some of them paths
 };
 
 // A section of the file. Optional sections are present once one of their keys is given.

@@ -1,10 +1,13 @@
 #include "actors/job/record_chat.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/jinja/json_value.h"
 #include "actors/job/job_values.h"
+#include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
 namespace tandem::job {
@@ -20,24 +23,25 @@ Error bad_line(const std::string& where, std::string message, std::string help =
   return {ErrorCode::kInvalid, std::move(message), where, std::move(help)};
 }
 
-// An empty list is as absent.
+// A message with an empty list of calls counts as one without calls.
 bool has_calls(const json& message) {
   const auto calls = message.is_object() ? message.find(kCalls) : message.end();
   return calls != message.end() && !(calls->is_array() && calls->empty());
 }
 
-// What find_path() of runtime/base/json.h finds.
+// Finds what find_path() of runtime/base/json.h finds.
 const Value* value_at(const Value& object, std::string_view path) {
   if (!object.is(jinja::Type::kDict)) return nullptr;
   const Value* const whole = object.as_dict().find_text(path);
   if (whole != nullptr && !whole->is_none()) return whole;
   const std::size_t dot = path.find('.');
-  if (dot == path.npos) return whole;
-  const Value* const outer = object.as_dict().find_text(path.substr(0, dot));
-  return outer == nullptr ? nullptr : value_at(*outer, path.substr(dot + 1));
+  const Value* const outer =
+      dot == path.npos ? nullptr : object.as_dict().find_text(path.substr(0, dot));
+  const Value* const inner = outer ? value_at(*outer, path.substr(dot + 1)) : nullptr;
+  return inner ? inner : whole;
 }
 
-// Tables give each of several objects the members of all, with nulls.
+// A column of a table gives every object the members of all; those that an object lacks are null.
 Value without_nulls(const Value& value) {
   if (value.is(jinja::Type::kDict)) {
     jinja::Dict kept;
@@ -115,7 +119,8 @@ Value without_calls(const Value& messages) {
 
 Error not_shown(std::string what, const std::string& where) {
   return bad_line(where, "the line has `" + what + "`, and the chat template shows nothing of them",
-                  "data.chat_template chooses another template; or leave the field out");
+                  "data.chat_template chooses another template; or leave the field out; or, where "
+                  "the reward alone reads it, name it in data.extra_keys");
 }
 
 }  // namespace
@@ -159,20 +164,27 @@ Result<std::string> RecordChat::text_of(const RecordConversation& conversation,
 
   Value line;
   if (any_calls || has_tools) {
-    auto parsed = jinja::parse_json_value(conversation.line);
+    const std::string_view list = conversation.list_key;
+    auto parsed = jinja::parse_json_members(
+        conversation.line,
+        std::vector<std::string_view>{kTools, list, list.substr(0, list.find('.'))});
     if (!parsed) return bad_line(where, parsed.error().message);
     line = *std::move(parsed);
   }
   model::ChatInput input;
   if (has_tools) {
     auto tools = parse_tools(line, where);
-    if (!tools) return tools.error();
-    input.tools = *std::move(tools);
+    if (tools)
+      input.tools = *std::move(tools);
+    else if (!conversation.tools_are_optional)
+      return tools.error();
   }
   jinja::Values parsed;
   const auto calls_of = [&](std::size_t i) -> const Value* {
     if (!has_calls(messages[i])) return nullptr;
-    const jinja::Values& read = value_at(line, conversation.list_key)->as_sequence().items;
+    const Value* const list = value_at(line, conversation.list_key);
+    CHECK(list != nullptr && list->as_sequence().items.size() <= messages.size());
+    const jinja::Values& read = list->as_sequence().items;
     // A system prompt may have been put in front.
     return value_at(read[i - (messages.size() - read.size())], kCalls);
   };
@@ -190,7 +202,8 @@ Result<std::string> RecordChat::text_of(const RecordConversation& conversation,
         render({.messages = without_calls(input.messages), .tools = input.tools}, where);
     if (without && *without == *text) return not_shown(kCalls, where);
   }
-  if (has_tools && !conversation.tools_are_optional) {
+  const bool gives_tools = !input.tools.is_none() && !input.tools.as_sequence().items.empty();
+  if (gives_tools && !conversation.tools_are_optional) {
     const auto without = render({.messages = input.messages}, where);
     if (without && *without == *text) return not_shown(kTools, where);
   }

@@ -1,6 +1,6 @@
 // Renders the conversations of one data set by the model's chat template. The template gets a
-// record's messages, and its tools. What a template shows nothing of is an error: a model that
-// never sees a tool would be trained to answer without it.
+// record's messages, and its tools. Tools or calls that the template does not show are an error: a
+// model that never sees a tool would be trained to answer without it.
 #pragma once
 
 #include <filesystem>
@@ -35,7 +35,8 @@ struct RecordConversation {
   // Whether the member `tools` has a value: a list of objects, or its JSON as a text. Members of
   // tools and calls that are null are left out.
   bool has_tools = false;
-  // The reward reads the tools: a template need not show them.
+  // The reward reads the tools: they go to a template that shows them, and need have neither such a
+  // template nor the form that one takes.
   bool tools_are_optional = false;
 };
 

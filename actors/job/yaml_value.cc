@@ -142,10 +142,11 @@ struct Assign {
     return {};
   }
 
-  // A text stands for a list of it alone.
+  // A single text is read as a list with that one text.
   template <class T>
   Failure read_texts(std::vector<T>& list) const {
-    if (!node.IsScalar()) return read_list(list);
+    const bool looks_like_several = is_plain(node) && node.Scalar().find(',') != std::string::npos;
+    if (!node.IsScalar() || looks_like_several) return read_list(list);
     list.clear();
     return read(list.emplace_back(), node);
   }
@@ -193,12 +194,12 @@ struct Assign {
     return (*this)(&value->emplace());
   }
 
-  // Of the key `command` this is an argv: a program with a slash, and an argument that is a regular
-  // file below `base`, become absolute paths; other words stay as written.
+  // Of an argv, a program with a slash and an argument that is a regular file below `base` become
+  // absolute paths; other words stay as written.
   Failure operator()(std::optional<std::vector<std::string>>* value) const {
     value->reset();
     if (node.IsNull()) return {};
-    if (last_part(key.path) != "command") return read_texts(value->emplace());
+    if (!key.argv) return read_texts(value->emplace());
     if (node.IsScalar())
       return wrong_type(node, "a " + type_text(key),
                         std::string(last_part(section_of(key.path))) + "." +

@@ -104,7 +104,12 @@ constexpr Rule kRules[] = {
     derived("actor.overlong_reward_penalty", "algorithm.overlong_buffer"),
     derived("actor.overlong_tokens", "algorithm.overlong_buffer.len"),
     derived("actor.overlong_penalty_factor", "algorithm.overlong_buffer.penalty_factor"),
-    same("actor.mask_no_eos_with_zero", "algorithm.mask_truncated_completions"),
+    none(
+        "actor.mask_no_eos_with_zero", kDiffers,
+        "a truncated completion keeps its reward; `algorithm.mask_truncated_completions` leaves it "
+        "out of the loss",
+        "false"),
+    none("dynamic_bs", kDiffers, "a batch has the same number of prompts", "false"),
     none("actor.temperature", kSame, "`rollout.temperature` is that of engine and learner"),
     none("actor.max_new_tokens", kSame, "`data.max_response_length` is that of the sampling"),
     none("actor.group_size", kSame, "`rollout.n` is the size of a group"),
@@ -157,6 +162,8 @@ constexpr Rule kRules[] = {
     none("gconfig.skip_special_tokens", kSame, kEngine),
     none("gconfig.lora_name", kSame, kEngine),
     none("gconfig.use_beam_search", kDiffers, "completions are always sampled", "false"),
+    derived("eval_gconfig.temperature", "eval.temperature"),
+    derived("eval_gconfig.n_samples", "eval.n"),
     none("eval_gconfig.*", kSame, "section `eval` says how an evaluation samples"),
     // Asynchrony
     same("rollout.max_head_offpolicyness", "async.max_staleness"),
@@ -220,6 +227,7 @@ constexpr Rule kRules[] = {
 
 // Of AReaL's dataclasses, where Tandem's default is another.
 constexpr ForeignDefault kDefaults[] = {
+    {"total_train_epochs", "1"},
     {"actor.dtype", R"("bfloat16")"},
     {"actor.optimizer.lr", "0.001"},
     {"actor.optimizer.weight_decay", "0.01"},
@@ -300,6 +308,11 @@ void set_loss(Draft& draft) {
             : sequence ? "gspo"
                        : "vanilla",
             {"actor.use_cispo_loss", "actor.importance_sampling_level"});
+  if (sequence && !cispo)
+    draft.tell(
+        kDiffers, {"actor.importance_sampling_level"},
+        "gspo averages over the tokens of a sequence and then over sequences, and AReaL over "
+        "all tokens");
   const double low = draft.number("actor.eps_clip").value_or(0.2);
   set_clip(draft,
            {low, draft.number("actor.eps_clip_higher").value_or(low), draft.number("actor.c_clip")},
@@ -307,10 +320,9 @@ void set_loss(Draft& draft) {
   const double weight = draft.number("actor.kl_ctl").value_or(0.1);
   if (weight == 0) return;
   if (!draft.config().has_section("ref"))
-    return draft.given("actor.kl_ctl")
-               ? draft.tell(kSame, {"actor.kl_ctl"},
-                            "without a section `ref` AReaL takes none either")
-               : void();
+    return draft.tell(kDiffers, {"actor.kl_ctl"},
+                      "without a section `ref` AReaL takes the log-probabilities themselves from "
+                      "the reward: that is left out");
   draft.set("algorithm.use_kl_in_reward", true, {"actor.kl_ctl"});
   draft.set("algorithm.kl_ctrl.kl_coef", weight, {"actor.kl_ctl"});
   draft.set("algorithm.kl_penalty", draft.text("actor.kl_estimator"), {"actor.kl_estimator"});
@@ -335,6 +347,7 @@ void set_decoupled(Draft& draft) {
   std::string_view cap = "actor.behav_imp_weight_cap";
   if (!draft.given(cap)) cap = "actor.behave_imp_weight_cap";
   const bool filters = draft.config().has_section("actor.rejection_sampling");
+  if (!filters && !draft.given(cap)) return;  // nothing is weighed either
   const double upper =
       filters ? draft.number(at + "upper").value_or(5) : draft.number(cap).value_or(1000000);
   draft.set("algorithm.rollout_is", "token", {"actor.use_decoupled_loss"});
@@ -349,13 +362,21 @@ void set_decoupled(Draft& draft) {
                       "the criterion `" + metric +
                           "` is not in this "
                           "version: nothing is rejected");
+  const std::string agg = draft.text(at + "agg");
   if (sequence)
     draft.tell(kDiffers, {at + "level"},
-               "weights are of tokens, and what is rejected is a sequence "
-               "by its geometric mean");
-  if ((!filters && !draft.given(cap)) || action == "clamp") return;
-  draft.set("algorithm.rollout_rs", sequence ? "geometric" : "token", {at + "level", cap},
-            "weights beyond the bound are masked");
+               "weights are of tokens, and what is rejected is a sequence by its " +
+                   std::string(agg == "sum" ? "ratio" : "geometric mean"));
+  if (action == "clamp" && draft.number(at + "lower"))
+    draft.tell(kDiffers, {at + "lower"}, "weights below it stay as they are");
+  if (action == "clamp") return;
+  if (sequence && agg == "max")
+    return draft.tell(kDiffers, {at + "agg"}, "nothing is rejected by its greatest ratio");
+  draft.set("algorithm.rollout_rs",
+            !sequence      ? "token"
+            : agg == "sum" ? "sequence"
+                           : "geometric",
+            {at + "level", at + "agg", cap}, "weights beyond the bound are masked");
   draft.set("algorithm.rollout_rs_threshold", upper, {at + "upper", cap});
   draft.set("algorithm.rollout_rs_threshold_lower", draft.number(at + "lower").value_or(0),
             {at + "lower", cap});
@@ -429,6 +450,15 @@ void derive(Draft& draft) {
     draft.drop("data.total_epochs");
     if (draft.given("total_train_epochs"))
       draft.tell(kSame, {"total_train_epochs"}, "`learner.total_training_steps` decides");
+  }
+  if (draft.given("valid_dataset.path")) {
+    const auto own = [&](std::string_view name) {
+      const std::string key = "eval_gconfig." + std::string(name);
+      return draft.given(key) ? key : "gconfig." + std::string(name);
+    };
+    const std::string temperature = own("temperature"), n = own("n_samples");
+    draft.set("eval.temperature", draft.number(temperature).value_or(1), {temperature});
+    draft.set("eval.n", draft.whole(n).value_or(1), {n});
   }
   const std::string mode = draft.text("stats_logger.wandb.mode");
   if (mode == "online" || mode == "offline" || mode == "shared")

@@ -336,7 +336,7 @@ void set_estimator(Draft& draft) {
   const std::string scale = key("normalize_rewards"), leave = key("use_leave_one_out_baseline");
   const std::string name = draft.text(at + "name");
   if (name == "reinforce_plus_plus") {
-    const bool baseline = draft.truth(at + "minus_baseline");
+    const bool baseline = !draft.given(at + "minus_baseline") || draft.truth(at + "minus_baseline");
     draft.set("algorithm.adv_estimator", baseline ? "grpo" : "reinforce_plus_plus", {at + "name"});
     if (!baseline) return;
     draft.set("algorithm.scale_rewards", "none", {at + "minus_baseline"});
@@ -382,9 +382,13 @@ void set_loss(Draft& draft) {
   const std::string cap = "loss_fn.truncated_importance_sampling_ratio";
   draft.set("algorithm.bypass_mode", false, {"loss_fn.use_importance_sampling_correction"});
   draft.set("algorithm.rollout_is", "token", {"loss_fn.use_importance_sampling_correction"});
-  draft.set("algorithm.rollout_is_threshold", draft.number(cap).value_or(1000000), {cap},
-            draft.given(cap) ? "" : "no bound");
   const std::string type = draft.text("loss_fn.truncated_importance_sampling_type");
+  const bool of_sequences = type == "seq-mask-tis";
+  draft.set("algorithm.rollout_is_threshold",
+            of_sequences ? 1000000 : draft.number(cap).value_or(1000000), {cap},
+            of_sequences       ? "the bounds are those of sequences"
+            : draft.given(cap) ? ""
+                               : "no bound");
   if (type != "icepop" && type != "seq-mask-tis") return;
   draft.set("algorithm.rollout_rs", type == "icepop" ? "token" : "geometric",
             {"loss_fn.truncated_importance_sampling_type"});
@@ -399,7 +403,12 @@ void set_filters(Draft& draft) {
               draft.whole("grpo.dynamic_sampling_max_gen_batches", 10),
               {"grpo.dynamic_sampling_max_gen_batches"});
   std::string at = "grpo.reward_shaping.";
-  if (draft.truth(at + "enabled")) {
+  const std::string stop = at + "stop_properly_penalty_coef", most = at + "max_response_length";
+  if (draft.truth(at + "enabled") && draft.number(stop)) {
+    draft.tell(kDiffers, {stop}, "a truncated completion keeps its reward");
+  } else if (draft.truth(at + "enabled")) {
+    if (draft.whole(most) && draft.whole(most) != draft.whole("policy.generation.max_new_tokens"))
+      draft.tell(kDiffers, {most}, "the penalty rises towards `data.max_response_length`");
     draft.set("algorithm.overlong_buffer.len", draft.whole(at + "overlong_buffer_length", 128),
               {at + "overlong_buffer_length"});
     draft.set("algorithm.overlong_buffer.penalty_factor",
@@ -411,12 +420,12 @@ void set_filters(Draft& draft) {
   const double from = draft.number(at + "source_min").value_or(0),
                to = draft.number(at + "source_max").value_or(1),
                least = draft.number(at + "target_min").value_or(0),
-               most = draft.number(at + "target_max").value_or(1);
+               greatest = draft.number(at + "target_max").value_or(1);
   if (to == from) return;
-  const double scale = (most - least) / (to - from);
+  const double scale = (greatest - least) / (to - from);
   draft.set("reward.scale", scale, {at + "source_max", at + "target_max"});
   draft.set("reward.bias", least - from * scale, {at + "source_min", at + "target_min"});
-  draft.set("reward.clip", json::array({std::min(least, most), std::max(least, most)}),
+  draft.set("reward.clip", json::array({std::min(least, greatest), std::max(least, greatest)}),
             {at + "target_min", at + "target_max"});
 }
 

@@ -61,11 +61,21 @@ constexpr Rule kRules[] = {
     same("orchestrator.sampling.min_tokens", "rollout.min_tokens"),
     none("orchestrator.sampling.repetition_penalty", kDiffers,
          "a penalty on repetition is not in this version", "1"),
+    same("orchestrator.train.sampling.min_tokens", "rollout.min_tokens"),
+    none("orchestrator.train.sampling.repetition_penalty", kDiffers,
+         "a penalty on repetition is not in this version", "1"),
+    none("orchestrator.sampling.extra_body*", kDiffers, "give the sampling in section `rollout`"),
+    none("orchestrator.train.sampling.extra_body*", kDiffers,
+         "give the sampling in section `rollout`"),
     none("orchestrator.sampling.*", kSame, kEngine),
     none("orchestrator.train.sampling.*", kSame, kEngine),
     // The environment
     derived("orchestrator.env", "reward.type"),
     derived("orchestrator.train.env", "reward.type"),
+    derived("orchestrator.train.source", "reward.type"),
+    none("orchestrator.algo.type", kDiffers, "distillation and other aims are not in this version",
+         "grpo"),
+    none("orchestrator.training_mode", kDiffers, "distillation is not in this version", "rl"),
     derived("orchestrator.environment.*", "reward.type"),
     derived("environment.*", "reward.type"),
     none("orchestrator.verification.enabled", kDiffers, "completions are always scored", "true"),
@@ -75,10 +85,10 @@ constexpr Rule kRules[] = {
     none("orchestrator.buffer.hard_*", kDiffers, "prompts come as often as each other"),
     none("orchestrator.buffer.env_ratios", kDiffers, "`data.mixture` has the weights of data sets"),
     derived("orchestrator.buffer.online_difficulty_filtering", "algorithm.filter_groups.enable"),
-    derived("orchestrator.train.filter_zero_advantages", "algorithm.filter_groups.enable"),
+    none("orchestrator.train.filter_zero_advantages", kSame,
+         "a group whose rewards are all the same has no gradient"),
     none("orchestrator.buffer.*", kSame, kEngine),
-    none("orchestrator.filters*", kSame,
-         "completions of gibberish and repetition are not looked for"),
+    derived("orchestrator.filters*", "algorithm.filter_groups.enable"),
     none("orchestrator.advantage.type", kDiffers,
          "an estimator of one's own is not in this version", "default"),
     none("orchestrator.advantage.length_weighted_mean", kDiffers,
@@ -230,9 +240,17 @@ void set_estimator(Draft& draft) {
   else
     draft.set("algorithm.scale_rewards", "none", {}, "prime-rl divides by no deviation");
   const std::string_view easy = "orchestrator.buffer.online_difficulty_filtering";
-  const std::string_view zero = "orchestrator.train.filter_zero_advantages";
-  if (draft.truth(easy) || draft.truth(zero))
-    draft.set("algorithm.filter_groups.enable", true, {easy, zero});
+  if (draft.truth(easy)) draft.set("algorithm.filter_groups.enable", true, {easy});
+  constexpr std::string_view kFilters = "orchestrator.filters";
+  const json* const filters = draft.value(kFilters);
+  const bool enforced =
+      filters && filters->is_array() && std::ranges::any_of(*filters, [](const json& one) {
+        return one.is_object() && one.contains("enforce") &&
+               truth_of(one["enforce"]).value_or(false);
+      });
+  if (filters)
+    draft.tell(enforced ? kDiffers : kSame, {kFilters},
+               "completions of gibberish and repetition are not looked for");
 }
 
 void set_loss(Draft& draft) {
@@ -270,8 +288,9 @@ void set_schedule(Draft& draft) {
 }
 
 void set_environment(Draft& draft) {
-  const std::string_view key = first(draft, {"orchestrator.train.env", "orchestrator.env",
-                                             "orchestrator.environment.id", "environment.id"});
+  const std::string_view key =
+      first(draft, {"orchestrator.train.env", "orchestrator.train.source", "orchestrator.env",
+                    "orchestrator.environment.id", "environment.id"});
   std::string names;
   if (const json* const list = draft.value(key); list && list->is_array())
     for (const json& one : *list)

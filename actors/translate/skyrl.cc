@@ -65,6 +65,7 @@ constexpr Rule kRules[] = {
     derived("trainer.policy_mini_batch_size", "learner.ppo_mini_batch_size"),
     same("trainer.update_epochs_per_batch", "learner.ppo_epochs"),
     same("trainer.epochs", "data.total_epochs"),
+    derived("trainer.max_training_steps", "learner.total_training_steps"),
     same("trainer.max_prompt_length", "data.max_prompt_length"),
     same("trainer.seed", "seed"),
     same("trainer.ckpt_interval", "learner.save_freq", negative_is_zero),
@@ -113,6 +114,10 @@ constexpr Rule kRules[] = {
     derived("trainer.algorithm.use_tis", "algorithm.rollout_is"),
     derived("trainer.algorithm.tis_imp_ratio_cap", "algorithm.rollout_is_threshold"),
     derived("trainer.algorithm.off_policy_correction.*", "algorithm.rollout_is"),
+    none("trainer.algorithm.off_policy_correction.outlier_token_is_threshold_low", kDiffers,
+         "a sequence is not left out for one token"),
+    none("trainer.algorithm.off_policy_correction.outlier_token_is_threshold_high", kDiffers,
+         "a sequence is not left out for one token"),
     derived("trainer.algorithm.dynamic_sampling.type", "algorithm.filter_groups.enable"),
     derived("trainer.algorithm.dynamic_sampling.max_sample_batches",
             "algorithm.filter_groups.max_num_gen_batches"),
@@ -306,6 +311,13 @@ void set_loss(Draft& draft) {
   const std::string mode = type == "gspo" || type == "cispo" ? type : "vanilla";
   draft.set("algorithm.loss_mode", mode, {kind});
   const std::string reduction = draft.text(at + "loss_reduction");
+  const bool averaged = reduction == "token_mean" || reduction == "sequence_mean" ||
+                        reduction == "seq_mean_token_sum_norm";
+  if (mode != "gspo" && !averaged)
+    draft.tell(kDiffers, {at + "loss_reduction"},
+               "the average `" + reduction +
+                   "` is not in this version: that over all tokens "
+                   "stands in its place");
   if (mode != "gspo")
     draft.set("algorithm.loss_agg_mode",
               reduction == "sequence_mean"             ? "seq-mean-token-mean"
@@ -358,6 +370,15 @@ void set_correction(Draft& draft) {
     draft.set("algorithm.rollout_is_threshold",
               draft.number(bound).value_or(weighs == "token" ? 2.0 : 5.0), {bound});
   }
+  const std::string low = off + "token_mask_is_threshold_low";
+  const std::string high = off + "token_mask_is_threshold_high";
+  if (const auto bounds = std::pair(draft.number(low), draft.number(high));
+      bounds.first || bounds.second) {
+    draft.set("algorithm.bypass_mode", false, {low, high});
+    draft.set("algorithm.rollout_rs", "token", {low, high}, "tokens beyond the bounds are masked");
+    draft.set("algorithm.rollout_rs_threshold", bounds.second.value_or(1000000), {high});
+    draft.set("algorithm.rollout_rs_threshold_lower", bounds.first.value_or(0), {low});
+  }
   const std::string mask = draft.text(off + "sequence_mask_metric");
   if (mask != "geometric" && mask != "product") return;
   const bool geometric = mask == "geometric";
@@ -409,6 +430,8 @@ void set_run(Draft& draft) {
                      draft.config().program.find("async") != std::string::npos;
   if (!ahead) return set_synchronous(draft);
   draft.set("async.max_staleness", draft.whole(stale, 4), {stale, "trainer.fully_async.enabled"});
+  draft.set("algorithm.bypass_mode", false, {stale, "trainer.fully_async.enabled"},
+            "the learner computes the old policy");
 }
 
 void derive(Draft& draft) {
@@ -420,6 +443,12 @@ void derive(Draft& draft) {
   set_filter(draft);
   set_environment(draft);
   set_run(draft);
+  if (const auto steps = draft.whole("trainer.max_training_steps")) {
+    draft.set("learner.total_training_steps", *steps, {"trainer.max_training_steps"});
+    draft.drop("data.total_epochs");
+    if (draft.given("trainer.epochs"))
+      draft.tell(kSame, {"trainer.epochs"}, "`learner.total_training_steps` decides");
+  }
 }
 
 }  // namespace

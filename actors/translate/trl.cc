@@ -48,6 +48,7 @@ constexpr Rule kRules[] = {
     // The data
     derived("dataset_name", "data.train_files"),
     derived("dataset_mixture*", "data.train_files"),
+    derived("datasets*", "data.train_files"),
     none("dataset_config", kSame, "the folder's files are the configuration that you download"),
     none("dataset_train_split", kSame, "of a folder the train split is taken", "train"),
     none("dataset_test_split", kSame, "of a folder the validation or test split is taken", "test"),
@@ -112,7 +113,9 @@ constexpr Rule kRules[] = {
     none("ref_model_*", kSame, kReference),
     none("top_entropy_quantile", kDiffers, "all tokens of a completion are trained", "1"),
     none("off_policy_mask_threshold", kDiffers, "no completion is left out for its divergence"),
-    none("use_bias_correction_kl", kDiffers, "the divergence is not weighed", "false"),
+    derived("use_bias_correction_kl", "algorithm.kl_loss_coef"),
+    same("entropy_coef", "algorithm.entropy_coeff"),
+    none("use_adaptive_entropy", kDiffers, "the weight of the entropy stays the same", "false"),
     none("multi_objective_aggregation", kDiffers, "weighted rewards are added, and normalised then",
          "sum_then_normalize"),
     none("sapo_*", kSame, "settings of a loss that is not used"),
@@ -184,7 +187,7 @@ constexpr Rule kRules[] = {
 constexpr ForeignDefault kDefaults[] = {
     {"bf16", "true"},
     {"gradient_checkpointing", "true"},
-    {"max_completion_length", "256"},
+    {"max_completion_length", "512"},  // since 1.10; 256 before
     {"per_device_train_batch_size", "8"},
     {"gradient_accumulation_steps", "1"},
     {"num_generations", "8"},
@@ -208,6 +211,12 @@ constexpr ForeignDefault kDefaults[] = {
 constexpr std::string_view kMarks[] = {"num_generations", "reward_funcs", "max_completion_length",
                                        "per_device_train_batch_size", "model_name_or_path"};
 constexpr std::string_view kPrograms[] = {"open_r1"};
+
+// Whether it is of the experimental trainer that generates ahead, whose defaults are others.
+bool is_async(const Draft& draft) {
+  return draft.given("max_staleness") || draft.given("weight_sync_steps") ||
+         draft.given("queue_maxsize") || draft.given("max_inflight_tasks");
+}
 
 // How many updates a batch makes, and of how many prompts both are.
 struct Batch {
@@ -256,13 +265,16 @@ std::int64_t steps_of(double updates, const Batch& batch, const Draft& draft) {
 void set_data(Draft& draft) {
   set_model(draft, "model_name_or_path");
   const std::string type = draft.text(draft.given("torch_dtype") ? "torch_dtype" : "dtype");
-  const bool half = type == "bfloat16" || (type != "float32" && draft.truth("bf16"));
+  const bool half = type == "bfloat16" || draft.truth("bf16");
   draft.set("model.dtype", half ? "bfloat16" : "float32", {"bf16", "torch_dtype", "dtype"});
   set_data_files(draft, "data.train_files", "dataset_name");
-  if (draft.config().find("dataset_mixture") || draft.config().has_section("dataset_mixture"))
-    draft.tell(kDiffers, {"dataset_mixture"},
-               "name the files of the data sets in `data.train_files`, and their weights in "
-               "`data.mixture`");
+  for (const std::string_view key : {"dataset_mixture", "datasets"})
+    if (draft.config().find(std::string(key)) || draft.config().has_section(std::string(key)))
+      draft.tell(kDiffers, {key},
+                 "name the files of the data sets in `data.train_files`, and their weights in "
+                 "`data.mixture`");
+  if (is_async(draft) && !draft.given("max_completion_length"))
+    draft.set("data.max_response_length", 2048, {}, "the asynchronous trainer's default");
   for (const std::string& reward : draft.texts("reward_funcs"))
     if (reward.starts_with("accuracy"))
       draft.set("data.answer_key", "solution", {}, "the column that `accuracy` reads");
@@ -282,7 +294,8 @@ void set_data(Draft& draft) {
 }
 
 void set_schedule(Draft& draft, const Batch& batch) {
-  const std::string type = draft.text("lr_scheduler_type");
+  const bool ahead = is_async(draft) && !draft.given("lr_scheduler_type");
+  const std::string type = ahead ? "constant" : draft.text("lr_scheduler_type");
   const bool constant = type.starts_with("constant");
   const bool cosine = type.starts_with("cosine");
   if (!constant && type != "linear" && type != "cosine" && type != "cosine_with_min_lr")
@@ -354,7 +367,13 @@ void set_loss(Draft& draft) {
   const Clip clip =
       mode == "cispo" ? Clip{1.0, std::max(high - 1, 0.0)} : Clip{low, high, draft.number("delta")};
   set_clip(draft, clip, {"epsilon"}, {"epsilon_high", "epsilon"}, {"delta"});
-  set_kl_loss(draft, draft.number("beta").value_or(0), "k3", {"beta"}, {"beta"});
+  const double beta = draft.number("beta").value_or(0);
+  set_kl_loss(draft, beta, "k3", {"beta"}, {"beta"});
+  constexpr std::string_view kWeighed = "use_bias_correction_kl";
+  if (beta != 0 && (!draft.given(kWeighed) || draft.truth(kWeighed)))
+    draft.tell(kDiffers, {draft.given(kWeighed) ? kWeighed : "beta"},
+               "since 1.10 TRL weighs the divergence of a token by its ratio, unless "
+               "use_bias_correction_kl is false; here it is not weighed");
 }
 
 void set_scale(Draft& draft) {
@@ -418,8 +437,15 @@ void set_reward(Draft& draft) {
   bool any = false;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == "soft_overlong_punishment" || names[i] == "get_soft_overlong_punishment") {
-      draft.set("algorithm.overlong_buffer.len", draft.whole("soft_punish_cache").value_or(4096),
+      // open-r1 has a key for the length, TRL's own function two fixed ones.
+      const bool fixed = names[i].starts_with("get_");
+      draft.set("algorithm.overlong_buffer.len",
+                draft.whole("soft_punish_cache").value_or(fixed ? 256 : 4096),
                 {"soft_punish_cache"});
+      if (fixed && !draft.is("data.max_response_length", 1280))
+        draft.tell(
+            kDiffers, {"reward_funcs"},
+            "the penalty rises towards `data.max_response_length`, and TRL's to 1280 tokens");
       draft.set("algorithm.overlong_buffer.penalty_factor", weight_of(i), {"reward_funcs"});
       any = true;
       continue;
@@ -505,7 +531,10 @@ void derive(Draft& draft) {
     const std::string folder = draft.text("output_dir");
     draft.set("name", folder.substr(folder.rfind('/') + 1), {"output_dir"});
   }
-  if (!draft.given("max_staleness")) set_synchronous(draft);
+  if (!is_async(draft))
+    set_synchronous(draft);
+  else if (!draft.given("max_staleness"))
+    draft.set("async.max_staleness", 4, {}, "the asynchronous trainer's default");
 }
 
 }  // namespace

@@ -77,9 +77,13 @@ void set_loss(Draft& draft) {
     mode = "vanilla";
   }
   draft.set("algorithm.loss_mode", mode, {kMode});
-  // verl's gspo averages over sequences, whatever loss_agg_mode says.
+  // gspo averages over sequences; until 0.9 verl's did so whatever loss_agg_mode says.
   constexpr std::string_view kAgg = "actor_rollout_ref.actor.loss_agg_mode";
-  if (mode != "gspo") draft.set("algorithm.loss_agg_mode", draft.text(kAgg), {kAgg});
+  if (mode != "gspo")
+    draft.set("algorithm.loss_agg_mode", draft.text(kAgg), {kAgg});
+  else if (draft.text(kAgg) != "seq-mean-token-mean")
+    draft.tell(kDiffers, {kAgg},
+               "since 0.9 verl averages gspo as it says; here each sequence counts the same");
   Clip clip{draft.number("actor_rollout_ref.actor.clip_ratio_low").value_or(0.2),
             draft.number("actor_rollout_ref.actor.clip_ratio_high").value_or(0.2),
             draft.number("actor_rollout_ref.actor.clip_ratio_c")};
@@ -159,6 +163,12 @@ void set_correction(Draft& draft) {
   constexpr std::string_view kBypass = "algorithm.rollout_correction.bypass_mode";
   if (draft.given(kBypass)) draft.set("algorithm.bypass_mode", draft.truth(kBypass), {kBypass});
   std::string weighs = draft.text(kIs);
+  const bool bypass =
+      draft.given(kBypass) ? draft.truth(kBypass) : draft.config().has_section("async_training");
+  if (bypass && !weighs.empty() && weighs != "null" && weighs != "None") {
+    draft.tell(kSame, {kIs}, "with bypass_mode verl computes these weights for its metrics alone");
+    weighs.clear();
+  }
   if (const auto cap = draft.number("actor_rollout_ref.actor.tis_imp_ratio_cap"); cap && *cap > 0) {
     weighs = "token";
     draft.set("algorithm.rollout_is_threshold", *cap,
@@ -306,12 +316,28 @@ void set_async(Draft& draft) {
   draft.tell(kDiffers, {at + "staleness_threshold"},
              "it is a share of samples, and `async.max_staleness` the age of the oldest: no number "
              "means the same");
-  if (draft.given("rollout.n")) draft.set("rollout.n", *draft.value("rollout.n"), {"rollout.n"});
+  if (draft.given("rollout.n") && !draft.given("actor_rollout_ref.rollout.n"))
+    draft.set("rollout.n", *draft.value("rollout.n"), {"rollout.n"});
   if (const auto prompts = draft.whole("rollout.total_rollout_steps")) {
     draft.drop("data.total_epochs");
     draft.set("learner.total_training_steps", std::max<std::int64_t>(*prompts / batch, 1),
               {"rollout.total_rollout_steps"}, "prompts by the batch");
   }
+}
+
+// The asynchronous modes of verl's newer trainer.
+void set_newer_async(Draft& draft, bool separate) {
+  constexpr std::string_view kMode = "trainer.v1.trainer_mode";
+  constexpr std::string_view kAge = "trainer.v1.sampler.max_off_policy_threshold";
+  constexpr std::string_view kPeriod = "trainer.v1.separate_async.parameter_sync_step";
+  draft.set("async.max_staleness", draft.whole(kAge).value_or(8), {kAge, kMode});
+  if (separate)
+    draft.set("async.trigger_parameter_sync_step", draft.whole(kPeriod).value_or(4),
+              {kPeriod, kMode});
+  draft.tell(kDiffers, {kMode},
+             "verl counts batches and the age of samples otherwise in this mode: look at "
+             "`data.train_batch_size`, `async.max_staleness` and "
+             "`async.trigger_parameter_sync_step`");
 }
 
 void derive(Draft& draft) {
@@ -329,7 +355,11 @@ void derive(Draft& draft) {
   set_evaluation(draft);
   set_length(draft);
   if (draft.config().has_section("async_training")) return set_async(draft);
-  set_synchronous(draft);
+  const std::string mode = draft.text("trainer.v1.trainer_mode");
+  if (mode == "colocate_async" || mode == "separate_async")
+    set_newer_async(draft, mode == "separate_async");
+  else
+    set_synchronous(draft);
   set_batch(draft, draft.whole("data.train_batch_size").value_or(1024),
             draft.whole("actor_rollout_ref.actor.ppo_mini_batch_size").value_or(256),
             {"data.train_batch_size"}, {"actor_rollout_ref.actor.ppo_mini_batch_size"});

@@ -37,7 +37,8 @@ const Key kRewardKeys[] = {
      .field = [](J& j) { return slot(j.reward.command); },
      .description = "The argv of type `command`, which reads and writes one JSON object per line. "
                     "A program with a `/`, and an argument that names a file, are relative paths.",
-     .of_part = true},
+     .of_part = true,
+     .argv = true},
     {.path = "reward.function",
      .field = [](J& j) { return slot(j.reward.function); },
      .description = "The function of type `python`: `path/to/file.py:name`, or `module:name` of a "

@@ -41,7 +41,8 @@ const Finding& about(const std::vector<Finding>& findings, const std::string& su
 
 TEST(Doctor, NamesTheProgramThatReadsParquet) {
   const job::JobFolder folder;
-  const std::string path = ::getenv("PATH");
+  const char *const path = ::getenv("PATH"), *const python = ::getenv("TANDEM_PYTHON");
+  const std::string path_before = path ? path : "", python_before = python ? python : "";
   const auto found = [&] { return about(examine_machine(folder.root(), kPortDefault), "parquet"); };
   ::unsetenv("TANDEM_PYTHON");
   ::setenv("PATH", folder.root().c_str(), 1);
@@ -53,7 +54,8 @@ TEST(Doctor, NamesTheProgramThatReadsParquet) {
     EXPECT_EQ(found().health, Health::kOk);
     EXPECT_EQ(found().detail.find("read by " + (folder.root() / program).string()), 0u);
   }
-  ::setenv("PATH", path.c_str(), 1);
+  ::setenv("PATH", path_before.c_str(), 1);
+  if (python) ::setenv("TANDEM_PYTHON", python_before.c_str(), 1);
 }
 
 TEST(Doctor, NamesTheInstructionSetAndWhatItCosts) {

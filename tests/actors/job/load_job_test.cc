@@ -185,6 +185,8 @@ TEST(LoadJob, ATextStandsForAListOfItAlone) {
   EXPECT_EQ(job->spec.data.train_files.at(0), folder.root() / "data/train.jsonl");
   EXPECT_EQ(job->spec.data.extra_keys, std::vector<std::string>{"level"})
       << "a name, and not the path of a file that is called so";
+  EXPECT_HAS(folder.parse(folder.minimal(), {"tracking.tags=a,b"}).error().help,
+             "put it in brackets: [a,b]");
   const auto several = folder.parse(folder.minimal(), {"data.extra_keys=[a, level]"});
   EXPECT_EQ(several->spec.data.extra_keys, (std::vector<std::string>{"a", "level"}));
 }
@@ -526,6 +528,12 @@ TEST(LoadJob, OfStepsAndEpochsTheLaterOneCounts) {
   EXPECT_EQ(length("", {steps}), "7 steps");
   EXPECT_EQ(length("", {epochs}), "2 epochs");
   EXPECT_EQ(length("learner: { total_training_steps: 7 }\n", {epochs}), by_epochs);
+  const auto both = folder.parse(
+      "name: a\nmodel: { path: models/tiny }\nlearner: { total_training_steps: 7 }\n"
+      "data: { train_files: data/train.jsonl, total_epochs: 2 }\n");
+  ASSERT_TRUE(both) << render(both.error());
+  EXPECT_EQ(both->spec.data.total_epochs, std::nullopt) << "one file has both";
+  EXPECT_EQ(both->spec.learner.total_training_steps, 7);
   EXPECT_EQ(length("learner: { total_training_steps: 7 }\n", {epochs, steps}), by_steps);
   EXPECT_EQ(length("", {steps, epochs}), by_epochs);
 }

@@ -59,7 +59,12 @@ TEST_F(RecordWithTools, TheTemplateGetsToolsInTheOrderOfTheFile) {
   keys_.prompt_is = PromptIs::kChat;
   EXPECT_EQ(prompt(R"({"prompt": "Q", "messages": [], "tools": [{"name": "a"}]})"),
             "{\"name\": \"a\"}\nuser:Q\n");
-  EXPECT_EQ(prompt("{" + std::string(kUser) + R"(, "tools": []})"), "user:Q\n");
+  for (const char* none : {"[]", "null", "\"\"", "\"[]\"", "\"null\"", "\"[ ]\""})
+    EXPECT_EQ(prompt("{" + std::string(kUser) + R"(, "tools": )" + none + "}"), "user:Q\n");
+  EXPECT_EQ(prompt("{" + std::string(kUser) +
+                   R"(, "id": [9876543210987654321, {"x": 1e3}], "tools": [{"name": "a"}]})"),
+            "{\"name\": \"a\"}\nuser:Q\n")
+      << "an integer that no template has is of no matter elsewhere";
 }
 
 TEST_F(RecordWithTools, TheTemplateGetsCallsAndTheirResults) {
@@ -95,14 +100,23 @@ TEST_F(RecordWithTools, WhatATemplateDoesNotShowIsRefused) {
   EXPECT_EQ(prompt(tools), "Q");
 }
 
+TEST_F(RecordWithTools, OfARecordWithoutPromptThatIsTold) {
+  EXPECT_HAS(error(R"({"question": "a", "tools": [{"name": "f"}]})"), "the line has no `prompt`");
+  EXPECT_HAS(error(R"({"prompt": "a", "tools": [{"name": "f"}]})"),
+             "only conversations show tools");
+}
+
 TEST_F(RecordWithTools, ToolsOfAnotherFormAreRefused) {
-  for (const char* wrong : {"7", "{\"name\": \"f\"}", "[\"f\"]", "\"f\"", "\"{}\""})
+  for (const char* wrong : {"7", "{\"name\": \"f\"}", "[\"f\"]", "\"f\"", "\"7\""})
     EXPECT_HAS(error("{" + std::string(kUser) + R"(, "tools": )" + wrong + "}"),
                "`tools` must be a list of objects");
   for (const char* wrong : {"7", "{\"name\": \"f\"}", "[\"f\"]", "\"f\""})
     EXPECT_HAS(
         error(R"({"messages": [{"role": "assistant", "tool_calls": )" + std::string(wrong) + "}]}"),
         "the tool_calls of message 1 must be a list of objects");
+  keys_.extra = {"tools"};
+  EXPECT_EQ(prompt("{" + std::string(kUser) + R"(, "tools": ["calculator"]})"), "user:Q\n")
+      << "the reward reads them, whatever they are";
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ test_files="['$HOME/data/gsm8k/test.parquet']"
 offload=true
 
 if [ "$PREPARE" = true ]; then
-    python examples/data_preprocess/gsm8k.py --local_dir /data/gsm8k
+    python examples/data_preprocess/gsm8k.py --local_dir $HOME/data/gsm8k
 fi
 
 python3 -m verl.trainer.main_ppo \
