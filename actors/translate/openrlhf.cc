@@ -1,6 +1,6 @@
 // OpenRLHF's PPO by flags, in the names of both generations: `--rollout_batch_size` and
-// `--rollout.batch_size`. A flag's newer name is turned into the older one's value at the start of
-// derive(), so that each is computed once.
+// `--rollout.batch_size`. Where a flag has two names, named() gives the one that the file has, and
+// the value is computed once.
 //
 //   rollout_batch_size   prompts of a step
 //   train_batch_size     completions of an update: prompts times n_samples_per_prompt

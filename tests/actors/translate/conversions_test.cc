@@ -1,5 +1,6 @@
-// What each framework does with settings that are easily read otherwise, by its own source code:
-// versions are named where they differ. Tests actors/translate/openrlhf_keys.h.
+// Settings of the frameworks that are easily misread: the job must have what a framework's source
+// code does with them. Versions are named where they differ.
+// Tests actors/translate/openrlhf_keys.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
