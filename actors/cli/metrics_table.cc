@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "actors/cli/table.h"
+#include "runtime/base/check.h"
 #include "runtime/base/text.h"
 
 namespace tandem::cli {
@@ -31,8 +32,9 @@ std::string short_number(double value) {
 }
 
 // A key is the user's own where a reward program has named it.
-std::string csv_field(const std::string& key) {
-  const std::string text = visible(key, Lines::kOne);
+std::string column_name(const std::string& key) { return visible(key, Lines::kOne); }
+
+std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -78,13 +80,21 @@ void MetricsTable::print(MetricsForm form, const Screen& screen, std::ostream& o
     case MetricsForm::kTable:
       print_keys(screen, out);
       break;
+    case MetricsForm::kParquet:
+      CHECK(false);
   }
   out << std::flush;
 }
 
+std::vector<std::string> MetricsTable::columns() const {
+  std::vector<std::string> names{"step"};
+  for (const auto& [key, column] : columns_) names.push_back(column_name(key));
+  return names;
+}
+
 void MetricsTable::print_csv(std::ostream& out) const {
   out << "step";
-  for (const auto& [key, column] : columns_) out << ',' << csv_field(key);
+  for (const auto& [key, column] : columns_) out << ',' << csv_field(column_name(key));
   out << '\n';
   for (const auto& [step, row] : rows_) {
     out << step;

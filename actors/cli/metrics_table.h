@@ -23,10 +23,11 @@ namespace tandem::cli {
 inline constexpr std::size_t kTableCellsMax = std::size_t{64} << 20;  // 512 MiB
 inline constexpr std::size_t kTableKeysMax = 4096;
 
-enum class MetricsForm { kCsv, kJsonl, kTable };
+enum class MetricsForm { kCsv, kJsonl, kTable, kParquet };
 constexpr auto enum_names(MetricsForm) {
   using enum MetricsForm;
-  return enum_name_rows<MetricsForm>({{kCsv, "csv"}, {kJsonl, "jsonl"}, {kTable, "table"}});
+  return enum_name_rows<MetricsForm>(
+      {{kCsv, "csv"}, {kJsonl, "jsonl"}, {kTable, "table"}, {kParquet, "parquet"}});
 }
 
 class MetricsTable {
@@ -38,10 +39,12 @@ class MetricsTable {
   Result<void> add(const nlohmann::json& line);
   // CSV (RFC 4180 but for the newline) begins with the keys, and a missing figure is an empty
   // field. JSON lines have the figures that there are. The table has a line per key, with how many
-  // figures it has, the first, the last, the least and the greatest.
+  // figures it has, the first, the last, the least and the greatest. Parquet, which is no text, is
+  // written by data::write_parquet() from CSV, and is not printed here.
   void print(MetricsForm form, const Screen& screen, std::ostream& out) const;
 
   std::size_t rows() const { return rows_.size(); }
+  std::vector<std::string> columns() const;  // as the first line of CSV names them
 
  private:
   using Row = std::vector<double>;  // by the numbers of columns; NaN and missing ones are gaps

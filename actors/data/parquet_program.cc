@@ -96,27 +96,79 @@ for batch in file.iter_batches(batch_size=2000):
     out.write(("\n".join(map(encode, rows)) + "\n").encode())
 )python";
 
-// `name` as an identifier of SQL.
-std::string quoted(const std::string& name) {
-  std::string text = "\"";
-  for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return text + "\"";
+// A column without any number would become one of nulls.
+constexpr const char* kPythonWriter = R"python(
+import sys
+sys.path[:] = [folder for folder in sys.path if folder]  # nothing of the current folder
+try:
+    import pyarrow as pa
+    import pyarrow.csv, pyarrow.parquet
+except ImportError:
+    sys.exit(9)
+table = pa.csv.read_csv("/dev/stdin")
+types = [pa.int64()] + [pa.float64()] * (table.num_columns - 1)
+table = table.cast(pa.schema(list(zip(table.column_names, types))), safe=False)
+pa.parquet.write_table(table, sys.stdout.buffer)
+)python";
+
+// `name` between quotes, as SQL writes identifiers and texts.
+std::string quoted(const std::string& name, char quote = '"') {
+  std::string text(1, quote);
+  for (const char c : name) text.append(c == quote ? 2 : 1, c);
+  return text + quote;
 }
 
-// Rows come in the order of the file, which is DuckDB's default. Without its two settings it would
-// write temporary files into the current folder and fetch extensions from the network.
-std::string duckdb_statements(const ParquetFooter& footer) {
+// Without these settings DuckDB would write temporary files into the current folder and fetch
+// extensions from the network.
+constexpr const char* kDuckdbSettings =
+    "SET temp_directory=''; SET autoinstall_known_extensions=false; ";
+
+node::OutputProgram duckdb_program(const std::filesystem::path& duckdb,
+                                   const std::string& statement, Duration silence_max) {
+  return {.argv = {duckdb.string(), "-init", "/dev/null", "-batch", ":memory:", "-c",
+                   kDuckdbSettings + statement},
+          .environment = {{"TZ", "UTC"}},
+          .silence_max = silence_max};
+}
+
+node::OutputProgram python_program(const std::filesystem::path& python, const char* program,
+                                   Duration silence_max) {
+  node::OutputProgram run{
+      .argv = {python.string(), "-c", program}, .environment = {}, .silence_max = silence_max};
+  // A Python outside the system's folders may need these to find its own parts.
+  for (const char* name : {"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"})
+    if (const char* const value = std::getenv(name)) run.environment[name] = value;
+  return run;
+}
+
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  });
+  return text;
+}
+
+// Rows come in the order of the file, which is DuckDB's default.
+std::string reading_statement(const ParquetFooter& footer) {
   std::string decimals;
   for (const ParquetLeaf& leaf : footer.leaves)
     if (leaf.kind == ParquetLeaf::Kind::kDecimal)
       decimals += (decimals.empty() ? " REPLACE (" : ", ") + std::string("CAST(") +
                   quoted(leaf.path.front()) + " AS VARCHAR) AS " + quoted(leaf.path.front());
   if (!decimals.empty()) decimals += ")";
-  return "SET temp_directory=''; SET autoinstall_known_extensions=false; "
-         "COPY (SELECT *" +
-         decimals +
+  return "COPY (SELECT *" + decimals +
          " FROM read_parquet('/dev/stdin', hive_partitioning=false)) "
          "TO '/dev/stdout' (FORMAT json)";
+}
+
+std::string writing_statement(const std::vector<std::string>& columns) {
+  std::string types;
+  for (const std::string& column : columns)
+    types += (types.empty() ? "" : ", ") + quoted(column, '\'') +
+             (types.empty() ? ": 'BIGINT'" : ": 'DOUBLE'");
+  return "COPY (SELECT * FROM read_csv('/dev/stdin', header=true, delim=',', quote='\"', "
+         "escape='\"', columns={" +
+         types + "})) TO '/dev/stdout' (FORMAT parquet)";
 }
 
 // Whether two columns, or two fields of one struct, differ in upper and lower case alone.
@@ -127,18 +179,10 @@ bool has_case_twins(const ParquetFooter& footer) {
       std::vector<std::string> path(leaf.path.begin(),
                                     leaf.path.begin() + static_cast<std::ptrdiff_t>(depth));
       exact.insert(path);
-      for (std::string& name : path)
-        std::ranges::transform(name, name.begin(), [](unsigned char c) {
-          return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-        });
+      std::ranges::transform(path, path.begin(), lower_case);
       folded.insert(std::move(path));
     }
   return exact.size() != folded.size();
-}
-
-// Values of a variable that is set for this process, for the child as well.
-void pass_on(const char* name, std::map<std::string, std::string>& environment) {
-  if (const char* const value = std::getenv(name)) environment[name] = value;
 }
 
 }  // namespace
@@ -152,29 +196,30 @@ ParquetPrograms find_parquet_programs() {
 
 Result<node::OutputProgram> parquet_program(const ParquetPrograms& programs,
                                             const ParquetFooter& footer, Duration silence_max) {
-  node::OutputProgram program{.argv = {}, .environment = {}, .silence_max = silence_max};
-  if (programs.duckdb && !has_case_twins(footer)) {
-    program.argv = {programs.duckdb->string(), "-init", "/dev/null", "-batch", ":memory:", "-c",
-                    duckdb_statements(footer)};
-    program.environment["TZ"] = "UTC";
-  } else if (programs.python) {
-    program.argv = {programs.python->string(), "-c", kPythonProgram};
-    // A Python outside the system's folders may need these to find its own parts.
-    for (const char* name : {"PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"})
-      pass_on(name, program.environment);
-  } else {
-    return no_parquet_program("");
-  }
-  return program;
+  if (programs.duckdb && !has_case_twins(footer))
+    return duckdb_program(*programs.duckdb, reading_statement(footer), silence_max);
+  if (programs.python) return python_program(*programs.python, kPythonProgram, silence_max);
+  return no_parquet_program("");
+}
+
+Result<node::OutputProgram> parquet_writing_program(const ParquetPrograms& programs,
+                                                    const std::vector<std::string>& columns,
+                                                    Duration silence_max) {
+  std::set<std::string> folded;
+  for (const std::string& column : columns) folded.insert(lower_case(column));
+  if (programs.duckdb && folded.size() == columns.size())
+    return duckdb_program(*programs.duckdb, writing_statement(columns), silence_max);
+  if (programs.python) return python_program(*programs.python, kPythonWriter, silence_max);
+  return no_parquet_program("");
 }
 
 Error no_parquet_program(const std::filesystem::path& path) {
-  return {
-      ErrorCode::kFailed,
-      "a parquet file is read by DuckDB or by Python with pyarrow, and this machine has neither",
-      path.string(),
-      "`pip install pyarrow` for the python3 in PATH, or for the one that TANDEM_PYTHON names; "
-      "or put DuckDB's program `duckdb` into PATH (`pip install duckdb-cli`)"};
+  return {ErrorCode::kFailed,
+          "parquet is read and written by DuckDB or by Python with pyarrow, and this machine has "
+          "neither",
+          path.string(),
+          "`pip install pyarrow` for the python3 in PATH, or for the one that TANDEM_PYTHON names; "
+          "or put DuckDB's program `duckdb` into PATH (`pip install duckdb-cli`)"};
 }
 
 }  // namespace tandem::data

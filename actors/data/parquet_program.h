@@ -1,5 +1,6 @@
-// The child programs that read parquet: which one this machine has, and how it is asked to write
-// each row of a file as one line of JSON. The file is the program's standard input.
+// The child programs that read and write parquet: which one this machine has, and how it is asked.
+// A program that reads writes each row of the file as one line of JSON; one that writes makes a
+// parquet file of CSV. Both take the standard input and write to the standard output.
 //
 // Rows are written by both programs as the package datasets shows them: lists and structs nested,
 // null, whole numbers with all their digits, decimals as text with all their digits, dates and
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/data/parquet_footer.h"
 #include "runtime/base/clock.h"
@@ -27,6 +29,8 @@ struct ParquetPrograms {
 // `duckdb` in PATH; $TANDEM_PYTHON, a path or a name in PATH, else `python3` in PATH.
 ParquetPrograms find_parquet_programs();
 
+// A program may write nothing for so long.
+inline constexpr Duration kParquetSilenceMax = std::chrono::seconds(120);
 // With this code the program of Python ends where Python has no pyarrow.
 inline constexpr int kNoPyarrow = 9;
 
@@ -34,6 +38,12 @@ inline constexpr int kNoPyarrow = 9;
 // alone for the same. Else Python. kFailed, with what to install, where the machine has neither.
 Result<node::OutputProgram> parquet_program(const ParquetPrograms& programs,
                                             const ParquetFooter& footer, Duration silence_max);
+
+// The same for writing. `columns` are the names in the CSV's first line: the first has whole
+// numbers, each other one numbers, and an empty field is null.
+Result<node::OutputProgram> parquet_writing_program(const ParquetPrograms& programs,
+                                                    const std::vector<std::string>& columns,
+                                                    Duration silence_max);
 
 // What to install, for `path`.
 Error no_parquet_program(const std::filesystem::path& path);

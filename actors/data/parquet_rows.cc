@@ -24,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kCacheBytesMax = std::uint64_t{32} << 30;
-constexpr Duration kSilenceMax = std::chrono::seconds(120);
 // Part of each entry's name: rows of another form than this version's are not taken for its own.
 constexpr const char* kRowsForm = "-1";
 
@@ -173,7 +172,7 @@ class ParquetRows final : public RecordSource {
 ParquetReading parquet_reading_here() {
   return {.programs = find_parquet_programs(),
           .cache = {.folder = state_folder() / "cache", .bytes_max = kCacheBytesMax},
-          .silence_max = kSilenceMax};
+          .silence_max = kParquetSilenceMax};
 }
 
 Result<std::unique_ptr<RecordSource>> parquet_rows(OpenFile file, const fs::path& path,

@@ -151,6 +151,8 @@ Result<RowCacheWriter> RowCacheWriter::begin(const RowCache& cache, std::string 
   CHECK(state->packer != nullptr);
   ::ZSTD_CCtx_setParameter(state->packer, ZSTD_c_compressionLevel, kLevel);
   ::ZSTD_CCtx_setParameter(state->packer, ZSTD_c_checksumFlag, 1);
+  // A thread beside the one that reads, where this zstd has threads; without it, it packs here.
+  ::ZSTD_CCtx_setParameter(state->packer, ZSTD_c_nbWorkers, 1);
   std::string path = cache.folder / (std::string(kUnfinished) + "XXXXXX");
   state->fd = OwnedFd(::mkostemp(path.data(), O_CLOEXEC));  // mode 0600
   if (!state->fd) return cache_error("create file", path);

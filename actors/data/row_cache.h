@@ -1,5 +1,5 @@
-// Rows that a child program made of a file, kept packed on the disk so that they are made once: a
-// job reads its data more than once, and so do a resumed job and several jobs on the same files.
+// Rows that a child program made of a file, kept packed on the disk so that they are made once,
+// whoever reads the file after that: the same job when it is resumed, or another one.
 // An entry is named by the content that it was made of. Many processes may use one folder at a
 // time.
 //

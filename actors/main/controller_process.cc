@@ -35,6 +35,7 @@
 #include "actors/main/memory_keeper.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
+#include "actors/main/read_prompts.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/main/socket_keeper.h"
 #include "actors/main/this_node.h"
@@ -122,7 +123,8 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
 // resume are found here, before a run directory exists. `resume` may name only a run of this
 // controller.
 Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
-                                             const fs::path& runs, Hosts hosts) {
+                                             const fs::path& runs, Hosts hosts,
+                                             ReadPrompts& prompts) {
   const std::string& resume = submitted.resume;
   const fs::path folder = submitted.folder.empty() ? fs::current_path() : submitted.folder;
   auto job = job::parse_job({.yaml = submitted.yaml,
@@ -138,6 +140,7 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
   if (!checked) return checked.error();
   controller::JobShape shape = job_shape(job->spec);
   if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
+  if (checked->prompts) prompts.keep(*std::move(checked->prompts), shape);
   shape.warnings = std::move(checked->warnings);
   if (resume.empty()) return shape;
   const auto run = job::find_run(runs / resume, runs);
@@ -204,6 +207,7 @@ struct ControllerProcess::Parts {
   using AgentId = std::pair<std::string, Incarnation>;
   Guarded<std::map<AgentId, actor::Ref<node::AgentInbox>>> agents;
   Guarded<doors::Roster> roster;
+  ReadPrompts prompts;
   // The runs of the jobs that have not ended, by job. They are touched only by functions of the
   // controller (ControllerActions), hence by one thread at a time.
   struct OpenRuns {
@@ -412,7 +416,15 @@ Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_e
   CHECK(job.shape.spec);
   if (!job.shape.resume_dir)
     if (const auto owned = own_run(job.id, job.run_dir); !owned) return owned.error();
-  auto opened = ExchangeHost::open(job, *job.shape.spec, deps());
+  auto prompts_of_job = prompts.take(job.shape);
+  if (!prompts_of_job) {
+    auto read = read_prompts(*job.shape.spec, job::tell_by([&job](const std::string& notice) {
+      log::info("event=reading_data job={} progress=\"{}\"", job.id, notice);
+    }));
+    if (!read) return read.error();
+    prompts_of_job = *std::move(read);
+  }
+  auto opened = ExchangeHost::open(job, *job.shape.spec, *std::move(prompts_of_job), deps());
   if (!opened) return opened.error();
   runs.bulk[job.id] = opened->bulk;
   runs.specs.emplace(job.id, std::pair(job.run_dir, job.shape.spec));
@@ -445,7 +457,7 @@ Result<void> ControllerProcess::Parts::listen() {
   api::HttpApi api{.controller = controller,
                    .shape_of =
                        [this, hosts](const api::SubmittedJob& submitted) {
-                         return submitted_shape(submitted, options.home / "runs", hosts);
+                         return submitted_shape(submitted, options.home / "runs", hosts, prompts);
                        },
                    .home = options.home,
                    .read_job = job_readers(),
@@ -513,6 +525,8 @@ std::string ControllerProcess::page_address() const {
 const actor::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
+
+ReadPrompts& ControllerProcess::prompts() { return parts_->prompts; }
 
 Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
   const auto node = offered_node(Incarnation{1}, offer);

@@ -10,7 +10,6 @@
 
 #include "actors/doors/exchange_door.h"
 #include "actors/job/job_json.h"
-#include "actors/job/reading_notice.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/messages/peers.h"
 #include "runtime/base/json.h"
@@ -61,15 +60,11 @@ Result<std::string> SegmentPayloads::read(const wire::PayloadRef& payload) {
 }
 
 Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job,
-                                                const job::JobSpec& spec,
+                                                const job::JobSpec& spec, JobPrompts prompts,
                                                 const ExchangeDeps& deps) {
   const bool resume = job.shape.resume_dir.has_value();
-  const auto tell = job::tell_by([&job](const std::string& notice) {
-    log::info("event=reading_data job={} progress=\"{}\"", job.id, notice);
-  });
-  auto config = exchange_config(spec, {job.id, job.run_dir}, resume, tell);
-  if (!config) return config.error();
-  config->epoch = deps.epoch;
+  auto config = exchange_config(spec, {job.id, job.run_dir}, resume, std::move(prompts));
+  config.epoch = deps.epoch;
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto host = std::make_shared<ExchangeHost>();
@@ -97,7 +92,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
       .dials = exchange::dials(dial), .controller = deps.controller, .refuse = deps.refuse};
   const std::vector<link::Endpoint> endpoints = host->bulk_->endpoints();
   const auto exchange = deps.system.spawn<exchange::Exchange>(
-      messages::exchange_name(job.id), [host, links, config = std::move(*config)] {
+      messages::exchange_name(job.id), [host, links, config = std::move(config)] {
         return std::make_unique<exchange::Exchange>(config, links, *host->files_,
                                                     *host->payload_store_);
       });

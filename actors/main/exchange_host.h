@@ -14,6 +14,7 @@
 #include "actors/controller/controller.h"
 #include "actors/exchange/exchange.h"
 #include "actors/job/job_spec.h"
+#include "actors/main/roles/job_prompts.h"
 #include "actors/runs/run_files.h"
 #include "runtime/actor/system.h"
 #include "runtime/link/link.h"
@@ -63,7 +64,7 @@ class ExchangeHost {
     std::vector<link::Endpoint> bulk;
   };
   static Result<Opened> open(const controller::JobRecord& job, const job::JobSpec& spec,
-                             const ExchangeDeps& deps);
+                             JobPrompts prompts, const ExchangeDeps& deps);
   // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
   // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
   // removed are left.

@@ -45,7 +45,6 @@ std::string every_byte() {
 
 struct PromptCount {
   std::int64_t all = 0, too_long = 0;  // too_long: counted only where such prompts are left out
-  std::int64_t visited = 0;            // the prompts of training that one of its epochs has
   std::shared_ptr<const model::ChatFormat> chat;  // of the last conversation
 };
 
@@ -83,33 +82,26 @@ Error too_long_error(const job::Record& record, std::size_t tokens, const job::D
 // Checks the prompts of one set, one after the other.
 class PromptCheck {
  public:
-  PromptCheck(const job::JobSpec& job, const model::Tokenizer& tokenizer, PromptSet set)
+  PromptCheck(const job::JobSpec& job, const model::Tokenizer& tokenizer)
       : data_(job.data),
         tokenizer_(tokenizer),
-        sources_(set == PromptSet::kTraining ? job.data.mixture : std::map<std::string, double>{}),
         encodes_all_(tokenizer.encode(every_byte()).has_value()) {}
 
-  Result<void> check(const job::Record& record) {
+  Result<void> look_at(const job::Record& record) {
     ++count_.all;
     if (record.chat) count_.chat = record.chat;
-    if (record.prompt.empty())
-      return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
-    const auto visited = sources_.visits(record);
-    if (!visited) return visited.error();
-    if (!*visited) return {};
+    if (!record.prompt.empty()) return {};
+    return Error{ErrorCode::kInvalid, "the prompt is empty", record.where, "remove the line"};
+  }
+  // Whether the prompt is not left out for its length.
+  Result<bool> keeps(const job::Record& record) {
     const auto is_short = check_length(record);
     if (!is_short) return is_short.error();
-    if (*is_short || !data_.filter_overlong_prompts)
-      sources_.add(record);
-    else
-      ++count_.too_long;
-    return {};
+    const bool kept = *is_short || !data_.filter_overlong_prompts;
+    count_.too_long += kept ? 0 : 1;
+    return kept;
   }
-  Result<PromptCount> finish() {
-    if (auto sources = sources_.take(); !sources) return sources.error();
-    count_.visited = sources_.size();
-    return count_;
-  }
+  const PromptCount& count() const { return count_; }
   bool fits() const { return fits_; }  // whether at least one prompt can be generated
 
  private:
@@ -130,24 +122,30 @@ class PromptCheck {
 
   const job::DataSpec& data_;
   const model::Tokenizer& tokenizer_;
-  PromptSources sources_;
   const bool encodes_all_;
   PromptCount count_;
   bool fits_ = false;
 };
 
-// Each prompt must be encodable and at least one short enough: a job whose prompts are all
-// discarded would look for another one for ever.
+// Collects the prompts of one set. Each must be encodable and at least one short enough: a job
+// whose prompts are all discarded would look for another one for ever.
 Result<PromptCount> check_prompts(const job::JobSpec& job, PromptSet set,
                                   const model::Tokenizer& tokenizer, UnseenKeys& unseen,
-                                  const job::TellReading& tell) {
-  PromptCheck prompts(job, tokenizer, set);
-  const auto check = [&](const job::Record& record) {
+                                  PromptCollection& prompts, const job::TellReading& tell) {
+  PromptCheck check(job, tokenizer);
+  const auto take = [&](const job::Record& record) -> Result<void> {
     unseen.look_at(record);
-    return prompts.check(record);
+    if (auto fine = check.look_at(record); !fine) return fine;
+    const auto visited = prompts.visits(set, record);
+    if (!visited) return visited.error();
+    if (!*visited) return {};
+    const auto kept = check.keeps(record);
+    if (!kept) return kept.error();
+    if (*kept) prompts.add(set, record);
+    return {};
   };
-  if (auto read = read_drawn(job, set, check, tell); !read) return read.error();
-  if (prompts.fits()) return prompts.finish();
+  if (auto read = read_drawn(job, set, take, tell); !read) return read.error();
+  if (check.fits()) return check.count();
   return Error{ErrorCode::kInvalid,
                "no prompt of `" + std::string(key_of(set)) + "` fits `data.max_prompt_length: " +
                    std::to_string(job.data.max_prompt_length) + "`",
@@ -193,6 +191,12 @@ Result<void> check_positions(const job::LoadedJob& job, const model::ModelConfig
                place_of(job, key), "lower one of them"};
 }
 
+// Errors without a place are of the mixture.
+Error of_mixture(Error error, const job::LoadedJob& job) {
+  if (error.where.empty()) error.where = place_of(job, "data.mixture");
+  return error;
+}
+
 std::vector<std::string> warnings_of(const job::JobSpec& job, const model::ModelInfo& model) {
   std::vector<std::string> warnings = model.warnings;
   const bool never_stops = model.config.eos_token_ids.empty() &&
@@ -218,25 +222,22 @@ Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReadin
       return checked.error();
   std::vector<std::string> warnings = warnings_of(job, *model);
   UnseenKeys unseen(job);
-  std::int64_t train_prompts = 0;
+  PromptCollection collection(job);
   for (const PromptSet set : {PromptSet::kTraining, PromptSet::kValidation}) {
     if (files_of(job, set).empty()) continue;
-    const auto count = check_prompts(job, set, model->tokenizer, unseen, tell);
-    if (!count) {
-      Error error = count.error();
-      if (error.where.empty()) error.where = place_of(loaded, "data.mixture");
-      return error;
-    }
+    const auto count = check_prompts(job, set, model->tokenizer, unseen, collection, tell);
+    if (!count) return of_mixture(count.error(), loaded);
     if (count->too_long > 0) warnings.push_back(left_out_text(*count, key_of(set), job));
     if (auto foreign =
             count->chat ? model::marker_warning(*count->chat, model->tokenizer) : std::nullopt;
         foreign && std::ranges::count(warnings, *foreign) == 0)
       warnings.push_back(*std::move(foreign));
-    if (set == PromptSet::kTraining) train_prompts = count->visited;
   }
+  auto prompts = collection.take();
+  if (!prompts) return of_mixture(prompts.error(), loaded);
   if (auto seen = unseen.check(loaded); !seen) return seen.error();
   if (job.data.total_epochs) {
-    auto settled = settle_epochs(loaded, train_prompts);
+    auto settled = settle_epochs(loaded, std::ssize(prompts->training.records));
     if (!settled) return settled.error();
     warnings.push_back(*std::move(settled));
   }
@@ -245,7 +246,8 @@ Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReadin
   if (auto read = read_warm_start(job, model->config, model->tokenizer, drop, tell); !read)
     return read.error();
   return CheckedInputs{.warnings = std::move(warnings),
-                       .model = planned_model(model->config, job.model.path)};
+                       .model = planned_model(model->config, job.model.path),
+                       .prompts = *std::move(prompts)};
 }
 
 Result<std::vector<std::string>> check_run_to_resume(const job::JobSpec& job, const fs::path& run) {

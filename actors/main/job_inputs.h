@@ -11,6 +11,7 @@
 
 #include "actors/job/dataset.h"
 #include "actors/job/load_job.h"
+#include "actors/main/roles/job_prompts.h"
 #include "actors/main/roles/planned_model.h"
 #include "runtime/base/result.h"
 
@@ -18,7 +19,9 @@ namespace tandem::app {
 
 struct CheckedInputs {
   std::vector<std::string> warnings;  // a sentence each, for stderr
-  std::optional<PlannedModel> model;  // for plan_memory(); a job of actors alone has none
+  // For plan_memory(), and for the job's exchange; a job of actors alone has none.
+  std::optional<PlannedModel> model;
+  std::optional<JobPrompts> prompts;
 };
 
 // Reads all data files, and of the weights only the header. kFailed for a file that cannot be read.

@@ -172,7 +172,7 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
   auto loaded = job::load_job_of(command.job, run, command.sets);
   if (!loaded) return console.complain(loaded.error());
   warn(console, loaded->warnings);
-  const auto checked = check_inputs(*loaded, job::tell_by([&console](const std::string& notice) {
+  auto checked = check_inputs(*loaded, job::tell_by([&console](const std::string& notice) {
     console.err << notice << std::endl;
   }));
   if (!checked) return console.complain(checked.error());
@@ -193,6 +193,7 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
     return console.complain(agent.error());
   controller::JobShape shape = job_shape(loaded->spec);
   if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
+  if (checked->prompts) (*cluster)->prompts().keep(*std::move(checked->prompts), shape);
   if (run) resume_from(*run, shape);
   const auto id = actor::ask_and_wait((*cluster)->controller(),
                                       controller::Submit{std::move(shape)}, kAskTimeout);

@@ -262,7 +262,7 @@ int evaluate(const EvalCommand& command, const cli::Console& console) {
   if (spec.data.val_files.empty())
     return console.complain({ErrorCode::kInvalid, "the job has no data.val_files",
                              command.job.string(), "name a file of held-out prompts"});
-  auto records = validation_prompts(spec);
+  auto records = read_validation_prompts(spec);
   if (!records) return console.complain(records.error());
   link::IoThread io("reward");
   auto verifier = reward::make_reward(reward_parts(spec, ""), node::process_spawner(io));

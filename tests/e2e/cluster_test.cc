@@ -223,13 +223,17 @@ TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
   ASSERT_TRUE(eventually([&] { return !home.json({"get", "nodes"}).empty(); }));
 
   const std::string first = submit(small_job(kForever)), second = submit(small_job(kForever));
-  const Finished third = home.run(Words{"submit"} + small_job(5, {"name=third"}));
+  const fs::path data = home.path() / "third.jsonl", away = home.path() / "away.jsonl";
+  fs::copy(fs::path(TANDEM_SOURCE_DIR) / "configs/data/train.jsonl", data);
+  const Finished third = home.run(
+      Words{"submit"} + small_job(5, {"name=third", "data.train_files=[" + data.string() + "]"}));
   EXPECT_EQ(third.code, 2) << third.text();
   EXPECT_NE(third.err.find("note: accepted but not placed"), std::string::npos) << third.text();
   EXPECT_EQ(third.err.find("error"), std::string::npos) << third.text();
   EXPECT_EQ(job("third-1")["state"], "Queued");
   EXPECT_NE(shown({"why", "third-1"}).find("CPU"), std::string::npos);
   expect_exit(5, {"wait", "third-1", "--for", "Running", "--timeout", "1"});
+  fs::rename(data, away);  // what was read when the job was submitted is what it trains on
 
   for (const Words& refusal : {Words{"submit"} + small_job(5, {"rollout.replicas=9"}),
                                Words{"scale", first, "rollout=9"}}) {
@@ -245,6 +249,7 @@ TEST_F(Cluster, JobsQueueForRoomAndWhatNeverFitsIsRefused) {
   EXPECT_EQ(home.run({"scale", first, "rollout=1", "--wait"}).code, 0);
   EXPECT_EQ(home.run({"cancel", second}).code, 0);
   EXPECT_EQ(home.run({"wait", "third-1", "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+  fs::rename(away, data);
 
   // A run whose resume is cancelled in the queue tells that, now and without a controller.
   submit(small_job(kForever));

@@ -1,13 +1,18 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <sstream>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "actors/cli/metrics_table.h"
 #include "actors/cli/object_names.h"
 #include "actors/cli/shared_options.h"
 #include "actors/cli/verb.h"
+#include "actors/data/write_parquet.h"
 
 namespace tandem::cli {
 namespace {
@@ -66,8 +71,8 @@ struct Metrics {
     options.read("--steps", take, "Steps from A to B, both included; either may be left out")
         .value("A:B");
     using enum MetricsForm;
-    options.one_of("-o,--output", output, {kCsv, kJsonl, kTable},
-                   "csv and jsonl: a row per step; table: a line per key");
+    options.one_of("-o,--output", output, {kCsv, kJsonl, kTable, kParquet},
+                   "csv, jsonl and parquet: a row per step; table: a line per key");
   }
 
   Result<int> run(const VerbContext& context) {
@@ -89,7 +94,19 @@ struct Metrics {
   MetricsForm output = MetricsForm::kCsv;
 };
 
+Result<void> write_parquet(const MetricsTable& table, const Console& console) {
+  std::ostringstream csv;
+  table.print(MetricsForm::kCsv, {}, csv);
+  auto written = data::write_parquet(std::move(csv).str(), table.columns(),
+                                     data::find_parquet_programs(), console.out);
+  console.out << std::flush;
+  return written;
+}
+
 Result<void> Metrics::carry_out(Client& client) const {
+  if (output == MetricsForm::kParquet && client.console.terminal)
+    return Error{ErrorCode::kInvalid, "parquet is no text, and the output is a terminal", "",
+                 "write it to a file: tandem metrics " + job + " -o parquet > metrics.parquet"};
   // An absolute path is a run directory, which an answer from files takes as it is.
   const bool directory = job.starts_with('/');
   auto id = directory ? Result<std::string>(job) : find_job(client, job, PastRuns::kIncluded);
@@ -113,6 +130,7 @@ Result<void> Metrics::carry_out(Client& client) const {
     after = next.get<std::string>();
   }
   if (table.rows() == 0) client.console.err << "note: the run has no such figures yet\n";
+  if (output == MetricsForm::kParquet) return write_parquet(table, client.console);
   table.print(output, screen_of(client), client.console.out);
   return {};
 }

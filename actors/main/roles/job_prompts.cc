@@ -81,8 +81,11 @@ Result<void> read_drawn(const job::JobSpec& job, PromptSet set, const job::TakeR
   return draw.give(take_paid);
 }
 
-Result<void> read_prompts(const job::JobSpec& job, PromptSet set, const job::TakeRecord& take,
-                          const job::TellReading& tell) {
+namespace {
+
+// read_drawn() without the prompts that are too long, where the job leaves them out.
+Result<void> read_short(const job::JobSpec& job, PromptSet set, const job::TakeRecord& take,
+                        const job::TellReading& tell) {
   if (!job.data.filter_overlong_prompts) return read_drawn(job, set, take, tell);
   const auto model = model::load_model_info(job.model.path);
   if (!model) return model.error();
@@ -94,13 +97,15 @@ Result<void> read_prompts(const job::JobSpec& job, PromptSet set, const job::Tak
   return read_drawn(job, set, take_short, tell);
 }
 
-PromptSources::PromptSources(const std::map<std::string, double>& mixture) {
-  for (const auto& [name, weight] : mixture)
+}  // namespace
+
+PromptCollection::PromptCollection(const job::JobSpec& job) : job_(job) {
+  for (const auto& [name, weight] : job.data.mixture)
     sources_[name] = {.name = name, .weight = weight, .prompts = {}};
 }
 
-Result<bool> PromptSources::visits(const job::Record& record) const {
-  if (sources_.empty()) return true;
+Result<bool> PromptCollection::visits(PromptSet set, const job::Record& record) const {
+  if (set != PromptSet::kTraining || sources_.empty()) return true;
   const std::string& name = source_name(record);
   const auto source = sources_.find(name);
   if (source != sources_.end()) return source->second.weight > 0;
@@ -111,13 +116,15 @@ Result<bool> PromptSources::visits(const job::Record& record) const {
       record.where, "add `" + name + "` to data.mixture; the weight 0 leaves its prompts out"};
 }
 
-void PromptSources::add(const job::Record& record) {
-  if (!sources_.empty()) sources_.at(source_name(record)).prompts.push_back(size_);
-  ++size_;
+void PromptCollection::add(PromptSet set, const job::Record& record) {
+  if (set != PromptSet::kTraining) return validation_.push_back(record);
+  const auto index = static_cast<std::uint32_t>(training_.size());
+  if (!sources_.empty()) sources_.at(source_name(record)).prompts.push_back(index);
+  training_.add(record.prompt, record.json);
 }
 
-Result<std::vector<job::PromptSource>> PromptSources::take() {
-  std::vector<job::PromptSource> taken;
+Result<JobPrompts> PromptCollection::take() {
+  std::vector<job::PromptSource> mixed;
   for (auto& [name, source] : sources_) {
     if (source.weight <= 0) continue;
     if (source.prompts.empty())
@@ -125,41 +132,39 @@ Result<std::vector<job::PromptSource>> PromptSources::take() {
                    "`data.mixture` has a weight for `" + name +
                        "`, and no prompt that training visits is of that data set",
                    "", "leave it out, or see data.data_source_key"};
-    taken.push_back(std::move(source));
+    mixed.push_back(std::move(source));
   }
-  sources_.clear();
-  return taken;
+  const bool shuffle = job_.data.shuffle;
+  const auto size = static_cast<std::uint32_t>(training_.size());
+  job::PromptOrder order = mixed.empty()
+                               ? job::PromptOrder(data_seed(job_), shuffle, size)
+                               : job::PromptOrder(data_seed(job_), shuffle, std::move(mixed));
+  return JobPrompts{{std::move(training_), std::move(order)}, std::move(validation_)};
 }
 
-Result<TrainingPrompts> training_prompts(const job::JobSpec& job, const job::TellReading& tell) {
-  exchange::ExchangeRecords records;
-  PromptSources sources(job.data.mixture);
-  const auto keep = [&](const job::Record& record) -> Result<void> {
-    const auto visited = sources.visits(record);
-    if (!visited) return visited.error();
-    if (!*visited) return {};
-    sources.add(record);
-    records.add(record.prompt, record.json);
-    return {};
-  };
-  if (auto read = read_prompts(job, PromptSet::kTraining, keep, tell); !read) return read.error();
-  auto mixed = sources.take();
-  if (!mixed) return mixed.error();
-  const std::uint64_t seed = data_seed(job);
-  job::PromptOrder order = mixed->empty()
-                               ? job::PromptOrder(seed, job.data.shuffle, sources.size())
-                               : job::PromptOrder(seed, job.data.shuffle, *std::move(mixed));
-  return TrainingPrompts{std::move(records), std::move(order)};
+Result<JobPrompts> read_prompts(const job::JobSpec& job, const job::TellReading& tell) {
+  PromptCollection prompts(job);
+  for (const PromptSet set : {PromptSet::kTraining, PromptSet::kValidation}) {
+    if (files_of(job, set).empty()) continue;
+    const auto add = [&](const job::Record& record) -> Result<void> {
+      const auto visited = prompts.visits(set, record);
+      if (!visited) return visited.error();
+      if (*visited) prompts.add(set, record);
+      return {};
+    };
+    if (auto read = read_short(job, set, add, tell); !read) return read.error();
+  }
+  return prompts.take();
 }
 
-Result<std::vector<job::Record>> validation_prompts(const job::JobSpec& job) {
+Result<std::vector<job::Record>> read_validation_prompts(const job::JobSpec& job) {
   std::vector<job::Record> records;
-  const auto keep = [&](const job::Record& record) -> Result<void> {
+  const auto add = [&](const job::Record& record) -> Result<void> {
     records.push_back(record);
     return {};
   };
   if (job.data.val_files.empty()) return records;
-  if (auto read = read_prompts(job, PromptSet::kValidation, keep); !read) return read.error();
+  if (auto read = read_short(job, PromptSet::kValidation, add, {}); !read) return read.error();
   return records;
 }
 

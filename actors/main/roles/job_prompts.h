@@ -28,39 +28,41 @@ const char* key_of(PromptSet set);
 Result<void> read_drawn(const job::JobSpec& job, PromptSet set, const job::TakeRecord& take,
                         const job::TellReading& tell = {});
 
-// The same without those that are too long, where the job leaves them out.
-Result<void> read_prompts(const job::JobSpec& job, PromptSet set, const job::TakeRecord& take,
-                          const job::TellReading& tell = {});
-
-// Sorts the prompts of training by the data sets that a job mixes.
-class PromptSources {
- public:
-  explicit PromptSources(const std::map<std::string, double>& mixture);
-
-  // Whether training visits records of the data set that `record` is of. kInvalid where that one
-  // has no weight.
-  Result<bool> visits(const job::Record& record) const;
-  // Adds a record that training visits: the next one of its data set, and of all.
-  void add(const job::Record& record);
-  // Those with a weight above 0; none without a mixture. kInvalid, without a place, where one of
-  // them has no prompts.
-  Result<std::vector<job::PromptSource>> take();
-
-  std::uint32_t size() const { return size_; }  // prompts that training visits
-
- private:
-  std::map<std::string, job::PromptSource> sources_;
-  std::uint32_t size_ = 0;
-};
-
 // The prompts of training, in memory, and their order.
 struct TrainingPrompts {
   exchange::ExchangeRecords records;
   job::PromptOrder order;
 };
-Result<TrainingPrompts> training_prompts(const job::JobSpec& job,
-                                         const job::TellReading& tell = {});
-// The held-out prompts, in file order; empty without data.val_files.
-Result<std::vector<job::Record>> validation_prompts(const job::JobSpec& job);
+
+struct JobPrompts {
+  TrainingPrompts training;
+  std::vector<job::Record> validation;  // in file order; empty without data.val_files
+};
+
+// Collects the prompts of a job from records. The job outlives it.
+class PromptCollection {
+ public:
+  explicit PromptCollection(const job::JobSpec& job);
+
+  // Whether the job visits records of the data set that `record` is of: where it mixes data sets,
+  // those of training that have a weight above 0. kInvalid for one that has no weight.
+  Result<bool> visits(PromptSet set, const job::Record& record) const;
+  // Adds a record that the job visits.
+  void add(PromptSet set, const job::Record& record);
+  // The last call. kInvalid, without a place, where a data set with a weight above 0 has no
+  // prompts.
+  Result<JobPrompts> take();
+
+ private:
+  const job::JobSpec& job_;
+  std::map<std::string, job::PromptSource> sources_;  // of training; empty without a mixture
+  exchange::ExchangeRecords training_;
+  std::vector<job::Record> validation_;
+};
+
+// Without those that are too long, where the job leaves them out. Errors are those of
+// read_dataset(), and of a mixture that does not fit the data sets.
+Result<JobPrompts> read_prompts(const job::JobSpec& job, const job::TellReading& tell = {});
+Result<std::vector<job::Record>> read_validation_prompts(const job::JobSpec& job);
 
 }  // namespace tandem::app

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "actors/job/print_job.h"
-#include "actors/main/roles/job_prompts.h"
 #include "actors/model/checkpoint.h"
 #include "runtime/base/rng.h"
 
@@ -179,11 +178,9 @@ exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
           .failure_reward = job.reward.on_failure.value_or(0)};
 }
 
-Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunLocation& run,
-                                                 bool resume, const job::TellReading& tell) {
+exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocation& run,
+                                         bool resume, JobPrompts prompts) {
   const job::DatasetKeys keys = dataset_keys(job);
-  const auto validation = validation_prompts(job);
-  if (!validation) return validation.error();
   const auto seed = static_cast<std::uint64_t>(job.seed);
   const learner::FilterGroups& filter = job.algorithm.filter_groups;
   exchange::ExchangeConfig config{
@@ -215,12 +212,12 @@ Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const 
         .forming_max = std::chrono::duration_cast<Duration>(
             std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
   config.record_keys = {.answer = keys.answer, .data_source = keys.data_source};
-  auto training = training_prompts(job, tell);
-  if (!training) return training.error();
-  config.train = std::move(training->records);
-  config.evaluation = evaluation_plan(job, *validation);
-  for (const job::Record& record : *validation) config.validation.add(record.prompt, record.json);
-  config.prompt_at = [order = std::make_shared<job::PromptOrder>(std::move(training->order))](
+  config.train = std::move(prompts.training.records);
+  config.evaluation = evaluation_plan(job, prompts.validation);
+  for (const job::Record& record : prompts.validation)
+    config.validation.add(record.prompt, record.json);
+  config.prompt_at = [order =
+                          std::make_shared<job::PromptOrder>(std::move(prompts.training.order))](
                          std::int64_t position) { return order->at(position); };
   return config;
 }

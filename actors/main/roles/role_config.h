@@ -11,6 +11,7 @@
 #include "actors/job/job_spec.h"
 #include "actors/learner/learner_config.h"
 #include "actors/learner/warm_start.h"
+#include "actors/main/roles/job_prompts.h"
 #include "actors/model/model_config.h"
 #include "actors/model/tokenizer.h"
 #include "actors/reward/make_verifier.h"
@@ -47,10 +48,8 @@ weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
                                          const std::vector<job::Record>& records);
-// Reads the training and validation files into memory (job_prompts.h). Errors are those of
-// read_dataset(), and of a mixture of data sets that do not fit its weights.
-Result<exchange::ExchangeConfig> exchange_config(const job::JobSpec& job, const RunLocation& run,
-                                                 bool resume, const job::TellReading& tell = {});
+exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocation& run,
+                                         bool resume, JobPrompts prompts);
 
 // Gives the records of `warm_start.train_files` to `take` as tokens, in file order, each completion
 // ended by the end of the chat template's turn, or by the model's first end token. Gives none

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "actors/main/roles/job_prompts.h"
-#include "actors/main/roles/role_config.h"
 #include "tests/actors/job/job_folder.h"
+#include "tests/actors/main/exchange_config_of.h"
 
 namespace tandem::app {
 namespace {
@@ -64,13 +64,13 @@ TEST_F(JobInputs, PromptsThatAreTooLongAreToldOnceAndLeftOut) {
             "2 of the 10 prompts of data.train_files are longer than data.max_prompt_length, 16 "
             "tokens, and are left out");
   EXPECT_EQ(loaded.spec.learner.total_training_steps, 8) << "of 24 prompts";
-  const auto config = exchange_config(loaded.spec, {"job", "run"}, false);
+  const auto config = exchange_config_of(loaded.spec);
   ASSERT_TRUE(config) << render(config.error());
   EXPECT_EQ(config->train.size(), 8u);
 
   job::LoadedJob all = job({});
   ASSERT_TRUE(check_inputs(all));
-  EXPECT_EQ(exchange_config(all.spec, {"job", "run"}, false)->train.size(), 10u);
+  EXPECT_EQ(exchange_config_of(all.spec)->train.size(), 10u);
 }
 
 // Prompts "0+0=", "1+0=", … of two data sets, two of `gsm8k` for one of `math`.
@@ -91,11 +91,18 @@ class MixedInputs : public JobInputs {
   }
   // The first prompts of training, as the exchange asks for them.
   std::vector<std::string> prompts(const std::vector<std::string>& sets, int count) const {
-    const auto config = exchange_config(job(sets).spec, {"job", "run"}, false);
+    const auto config = exchange_config_of(job(sets).spec);
     EXPECT_TRUE(config) << render(config.error());
+    job::LoadedJob loaded = job(sets);
+    auto checked = check_inputs(loaded);
+    EXPECT_TRUE(checked) << render(checked.error());
     std::vector<std::string> visited;
-    for (int i = 0; config && i < count; ++i)
+    for (int i = 0; config && checked && i < count; ++i) {
       visited.push_back(config->train[config->prompt_at(i)].prompt);
+      TrainingPrompts& read = checked->prompts->training;
+      EXPECT_EQ(read.records[read.order.at(i)].prompt, visited.back())
+          << "the check gives other prompts";
+    }
     return visited;
   }
 };
@@ -149,13 +156,13 @@ TEST_F(MixedInputs, SomeSamplesAreDrawnBeforeAllElse) {
   EXPECT_NE(drawn, prompts({"data.max_samples=7", "seed=99"}, 14));
   EXPECT_EQ(prompts({"data.max_samples=3", "data.shuffle=false"}, 4),
             (std::vector<std::string>{"0+0=", "1+0=", "2+0=", "0+0="}));
-  const auto held_out = validation_prompts(
+  const auto held_out = read_validation_prompts(
       job({"data.val_files=[train.jsonl]", "data.max_val_samples=4", "data.shuffle=false"}).spec);
   ASSERT_TRUE(held_out) << render(held_out.error());
   ASSERT_EQ(held_out->size(), 4u);
   EXPECT_EQ(held_out->back().prompt, "3+0=");
   EXPECT_EQ(
-      validation_prompts(job({"data.val_files=[train.jsonl]", "data.max_val_samples=40"}).spec)
+      read_validation_prompts(job({"data.val_files=[train.jsonl]", "data.max_val_samples=40"}).spec)
           ->size(),
       30u);
 }

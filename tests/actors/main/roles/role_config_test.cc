@@ -17,6 +17,7 @@
 #include "kernels/ops/sample.h"
 #include "runtime/base/json.h"
 #include "tests/actors/job/job_folder.h"
+#include "tests/actors/main/exchange_config_of.h"
 #include "tests/actors/model/tiny_model.h"
 
 namespace tandem::app {
@@ -88,7 +89,7 @@ TEST(ExchangeConfig, APromptsOwnWordsAreKnownOfAChatFile) {
   folder.write("data/train.jsonl", chat + "\n" + R"({"prompt": "2+2=", "answer": "4"})" + "\n");
   job::JobSpec job = folder.full();
   job.data.chat_template = {"llama3"};
-  const auto config = exchange_config(job, {"job", "run"}, false);
+  const auto config = exchange_config_of(job);
   ASSERT_TRUE(config) << render(config.error());
   const auto line_of = [&](std::size_t index) {
     nlohmann::json line;
@@ -110,7 +111,7 @@ TEST(ExchangeConfig, HasTheJobsSchedulesAndFilter) {
           "algorithm: { filter_groups: { enable: true, metric: acc, lower_bound: 0.1 } }\n",
       {"data.val_files=[val.jsonl]"});
   ASSERT_TRUE(job) << render(job.error());
-  const auto config = exchange_config(job->spec, {"job", "run"}, false);
+  const auto config = exchange_config_of(job->spec);
   ASSERT_TRUE(config) << render(config.error());
   EXPECT_EQ(config->save.steps, 0);
   EXPECT_EQ(config->save.epochs, 2);
@@ -131,7 +132,7 @@ TEST(ExchangeConfig, ASampleTellsAnAnswerWithinAnObject) {
   job.data.answer_key = "reward_model.ground_truth";
   job.data.data_source_key = "from.set";
   job.data.val_files.clear();
-  const auto config = exchange_config(job, {"job", "run"}, false);
+  const auto config = exchange_config_of(job);
   ASSERT_TRUE(config) << render(config.error());
   nlohmann::json line;
   exchange::add_record_fields(line, config->train[0].data, config->record_keys);
@@ -144,7 +145,7 @@ TEST(ExchangeConfig, HasTheJobsSamplesAndWhatAFailureIsWorth) {
                                 "samples: { per_step: 40, evaluation: all }\n"
                                 "reward: { on_failure: -0.5 }\n");
   ASSERT_TRUE(job) << render(job.error());
-  const auto config = exchange_config(job->spec, {"job", "run"}, false);
+  const auto config = exchange_config_of(job->spec);
   ASSERT_TRUE(config) << render(config.error());
   EXPECT_EQ(config->samples.per_step, 40);
   EXPECT_EQ(config->samples.evaluation, std::nullopt);
@@ -162,7 +163,7 @@ TEST(ExchangeConfig, AnAnswerIsAskedForWhereTheRewardComparesWithIt) {
   const auto read = [&](const std::string& reward) {
     const auto job = folder.parse(folder.minimal() + reward);
     EXPECT_TRUE(job) << render(job.error());
-    return exchange_config(job->spec, {"job", "run"}, false);
+    return exchange_config_of(job->spec);
   };
   const auto refused = read("");
   ASSERT_FALSE(refused);
@@ -342,7 +343,7 @@ TEST(ExchangeConfig, ARecordThatNoRewardIsForIsRefusedWithItsLine) {
   const auto read = [&](const std::string& reward) {
     const auto job = folder.parse(folder.minimal() + "reward: " + reward + "\n");
     EXPECT_TRUE(job) << render(job.error());
-    return exchange_config(job->spec, {"job", "run"}, false);
+    return exchange_config_of(job->spec);
   };
   const auto refused = read("[{ name: a, sources: [easy] }, { name: b, sources: [hard] }]");
   ASSERT_FALSE(refused);
