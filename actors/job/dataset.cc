@@ -30,10 +30,6 @@ namespace {
 using data::JsonField;
 using nlohmann::json;
 
-Error bad_line(const std::string& where, std::string message, std::string help) {
-  return {ErrorCode::kInvalid, std::move(message), where, std::move(help)};
-}
-
 const char* type_help(const json& value) { return value.is_null() ? "null" : value.type_name(); }
 
 constexpr std::size_t kFieldsShown = 40;
@@ -76,7 +72,6 @@ constexpr const char* kMessages = "messages";
 
 // Columns by which data sets give a model more than text. A record without a value in them is text.
 // The first one goes to the chat template of a conversation.
-constexpr std::string_view kTools = "tools";
 constexpr std::array<std::string_view, 7> kBeyondText{kTools,  "images", "image", "videos",
                                                       "video", "audios", "audio"};
 

@@ -16,12 +16,7 @@ namespace {
 using jinja::Value;
 using nlohmann::json;
 
-constexpr const char* kTools = "tools";
 constexpr const char* kCalls = "tool_calls";
-
-Error bad_line(const std::string& where, std::string message, std::string help = {}) {
-  return {ErrorCode::kInvalid, std::move(message), where, std::move(help)};
-}
 
 // A message with an empty list of calls counts as one without calls.
 bool has_calls(const json& message) {
@@ -124,6 +119,10 @@ Error not_shown(std::string what, const std::string& where) {
 }
 
 }  // namespace
+
+Error bad_line(const std::string& where, std::string message, std::string help) {
+  return {ErrorCode::kInvalid, std::move(message), where, std::move(help)};
+}
 
 Result<void> RecordChat::read_format(const std::string& where) {
   if (format_) return {};

@@ -14,6 +14,12 @@
 
 namespace tandem::job {
 
+// The member of a record with the tools of its conversation.
+inline constexpr const char* kTools = "tools";
+
+// kInvalid, about a line of data: "train.jsonl:17".
+Error bad_line(const std::string& where, std::string message, std::string help = {});
+
 // Where the chat template of a data set comes from. It is read when the first conversation is met.
 struct ChatSource {
   std::filesystem::path model;

@@ -59,6 +59,7 @@ namespace tandem::app {
 
 namespace fs = std::filesystem;
 using controller::Controller;
+constexpr std::uint64_t kReadPromptsBytesMax = std::uint64_t{1} << 30;  // of jobs that wait
 
 namespace {
 
@@ -207,7 +208,7 @@ struct ControllerProcess::Parts {
   using AgentId = std::pair<std::string, Incarnation>;
   Guarded<std::map<AgentId, actor::Ref<node::AgentInbox>>> agents;
   Guarded<doors::Roster> roster;
-  ReadPrompts prompts;
+  ReadPrompts prompts{kReadPromptsBytesMax};
   // The runs of the jobs that have not ended, by job. They are touched only by functions of the
   // controller (ControllerActions), hence by one thread at a time.
   struct OpenRuns {

@@ -22,6 +22,9 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
+constexpr std::string_view kGroupSize = "a group is the completions of one prompt";
+constexpr std::string_view kEps = "a small number that is added to the deviation";
+constexpr std::string_view kUnbiased = "the deviation is the unbiased one";
 constexpr std::string_view kCritic =
     "PPO with a critic is not in this version: the baseline is the group's or the batch's mean";
 
@@ -90,13 +93,28 @@ constexpr Rule kRules[] = {
     derived("actor.behave_imp_weight_cap", "algorithm.rollout_rs_threshold"),
     none("actor.behave_imp_weight_mode", kDiffers, "weights of tokens beyond the cap are rejected",
          "token_mask"),
-    derived("actor.rejection_sampling.*", "algorithm.rollout_rs"),
+    derived("actor.rejection_sampling.metric", "algorithm.rollout_rs"),
+    derived("actor.rejection_sampling.action", "algorithm.rollout_rs"),
+    derived("actor.rejection_sampling.level", "algorithm.rollout_rs"),
+    derived("actor.rejection_sampling.agg", "algorithm.rollout_rs"),
+    derived("actor.rejection_sampling.upper", "algorithm.rollout_rs_threshold"),
+    derived("actor.rejection_sampling.lower", "algorithm.rollout_rs_threshold_lower"),
     derived("actor.rejection_sampling", "algorithm.rollout_rs"),
     none("actor.discount", kDiffers, "rewards are not discounted", "1"),
     none("actor.gae_lambda", kSame, kCritic),
-    derived("actor.adv_norm.*", "algorithm.adv_estimator"),
+    derived("actor.adv_norm.mean_level", "algorithm.adv_estimator"),
+    derived("actor.adv_norm.mean_leave1out", "algorithm.adv_estimator"),
+    derived("actor.adv_norm.std_level", "algorithm.scale_rewards"),
+    none("actor.adv_norm.group_size", kSame, kGroupSize),
+    none("actor.adv_norm.eps", kSame, kEps),
+    none("actor.adv_norm.std_unbiased", kDiffers, kUnbiased, "true"),
     derived("actor.adv_norm", "algorithm.adv_estimator"),
-    derived("actor.reward_norm.*", "algorithm.adv_estimator"),
+    derived("actor.reward_norm.mean_level", "algorithm.adv_estimator"),
+    derived("actor.reward_norm.mean_leave1out", "algorithm.adv_estimator"),
+    derived("actor.reward_norm.std_level", "algorithm.scale_rewards"),
+    none("actor.reward_norm.group_size", kSame, kGroupSize),
+    none("actor.reward_norm.eps", kSame, kEps),
+    none("actor.reward_norm.std_unbiased", kDiffers, kUnbiased, "true"),
     derived("actor.reward_norm", "algorithm.adv_estimator"),
     derived("actor.reward_scaling", "reward.scale"),
     derived("actor.reward_bias", "reward.bias"),

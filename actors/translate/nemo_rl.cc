@@ -18,6 +18,13 @@ namespace {
 using nlohmann::json;
 using enum Severity;
 
+constexpr std::string_view kAdamW = "AdamW is the only optimizer";
+constexpr std::string_view kMegatron = "a setting of Megatron's optimizer";
+constexpr std::string_view kReading = "how the data are read";
+constexpr std::string_view kMathSetting = "a setting of NeMo-RL's environment; see `reward`";
+constexpr std::string_view kEnvironments =
+    "environments other than `math` have no counterpart: write the reward as a function "
+    "(`reward.type: python`)";
 constexpr std::string_view kExperts = "mixtures of experts are not in this version";
 
 Converted zero_is_none(const json& value) {
@@ -35,7 +42,10 @@ constexpr Rule kRules[] = {
     none("grpo.max_rollout_turns", kDiffers, kTurns, "1"),
     derived("grpo.normalize_rewards", "algorithm.scale_rewards"),
     derived("grpo.use_leave_one_out_baseline", "algorithm.adv_estimator"),
-    derived("grpo.adv_estimator.*", "algorithm.adv_estimator"),
+    derived("grpo.adv_estimator.name", "algorithm.adv_estimator"),
+    derived("grpo.adv_estimator.normalize_rewards", "algorithm.scale_rewards"),
+    derived("grpo.adv_estimator.use_leave_one_out_baseline", "algorithm.adv_estimator"),
+    derived("grpo.adv_estimator.minus_baseline", "algorithm.adv_estimator"),
     same("grpo.val_period", "learner.test_freq", negative_is_zero),
     same("grpo.val_at_start", "learner.val_before_train"),
     none("grpo.val_at_end", kSame, "there is always an evaluation at the end"),
@@ -46,8 +56,17 @@ constexpr Rule kRules[] = {
     same("grpo.use_dynamic_sampling", "algorithm.filter_groups.enable"),
     derived("grpo.dynamic_sampling_max_gen_batches", "algorithm.filter_groups.max_num_gen_batches"),
     none("grpo.batch_multiplier", kSame, "prompts are admitted one by one, as there is room"),
-    derived("grpo.reward_shaping.*", "algorithm.overlong_buffer"),
-    derived("grpo.reward_scaling.*", "reward.scale"),
+    derived("grpo.reward_shaping.enabled", "algorithm.overlong_buffer"),
+    derived("grpo.reward_shaping.overlong_buffer_length", "algorithm.overlong_buffer.len"),
+    derived("grpo.reward_shaping.overlong_buffer_penalty",
+            "algorithm.overlong_buffer.penalty_factor"),
+    derived("grpo.reward_shaping.max_response_length", "algorithm.overlong_buffer"),
+    derived("grpo.reward_shaping.stop_properly_penalty_coef", "algorithm.overlong_buffer"),
+    derived("grpo.reward_scaling.enabled", "reward.scale"),
+    derived("grpo.reward_scaling.source_min", "reward.scale"),
+    derived("grpo.reward_scaling.source_max", "reward.scale"),
+    derived("grpo.reward_scaling.target_min", "reward.scale"),
+    derived("grpo.reward_scaling.target_max", "reward.scale"),
     derived("grpo.async_grpo.enabled", "async.max_staleness"),
     derived("grpo.async_grpo.max_trajectory_age_steps", "async.max_staleness"),
     derived("grpo.async_grpo.in_flight_weight_updates", "async.partial_rollout"),
@@ -112,13 +131,28 @@ constexpr Rule kRules[] = {
     derived("policy.megatron_cfg.enabled", "learner.optimizer"),
     none("policy.megatron_cfg.peft.enabled", kDiffers, kAdapters, "false"),
     none("policy.megatron_cfg.expert_model_parallel_size", kDiffers, kExperts, "1"),
-    derived("policy.megatron_cfg.optimizer.*", "learner.optimizer"),
-    derived("policy.megatron_cfg.scheduler.*", "learner.optimizer"),
-    derived("policy.optimizer.kwargs.*", "learner.optimizer"),
+    derived("policy.megatron_cfg.optimizer.lr", "learner.optimizer.lr"),
+    derived("policy.megatron_cfg.optimizer.min_lr", "learner.optimizer.min_lr_ratio"),
+    derived("policy.megatron_cfg.optimizer.weight_decay", "learner.optimizer.weight_decay"),
+    derived("policy.megatron_cfg.optimizer.adam_beta1", "learner.optimizer.betas"),
+    derived("policy.megatron_cfg.optimizer.adam_beta2", "learner.optimizer.betas"),
+    derived("policy.megatron_cfg.optimizer.adam_eps", "learner.optimizer.eps"),
+    derived("policy.megatron_cfg.optimizer.clip_grad", "learner.optimizer.grad_clip"),
+    derived("policy.megatron_cfg.optimizer.optimizer", "learner.optimizer"),
+    none("policy.megatron_cfg.optimizer.*", kSame, kMegatron),
+    derived("policy.megatron_cfg.scheduler.lr_decay_style", "learner.optimizer.lr_scheduler_type"),
+    derived("policy.megatron_cfg.scheduler.lr_warmup_iters", "learner.optimizer.lr_warmup_steps"),
+    derived("policy.megatron_cfg.scheduler.lr_warmup_init", "learner.optimizer.lr_warmup_steps"),
+    derived("policy.megatron_cfg.scheduler.weight_decay_incr_style",
+            "learner.optimizer.weight_decay"),
+    none("policy.megatron_cfg.scheduler.*", kSame, kMegatron),
+    derived("policy.optimizer.kwargs.lr", "learner.optimizer.lr"),
+    derived("policy.optimizer.kwargs.weight_decay", "learner.optimizer.weight_decay"),
+    derived("policy.optimizer.kwargs.betas", "learner.optimizer.betas"),
+    derived("policy.optimizer.kwargs.eps", "learner.optimizer.eps"),
     none("policy.optimizer.kwargs.foreach", kSame, kLayout),
     none("policy.optimizer.kwargs.fused", kSame, kLayout),
-    none("policy.optimizer.name", kDiffers, "AdamW is the only optimizer",
-         "torch.optim.AdamW|torch.optim.Adam"),
+    none("policy.optimizer.name", kDiffers, kAdamW, "torch.optim.AdamW|torch.optim.Adam"),
     none("policy.optimizer", kSame, kLayout),
     derived("policy.scheduler", "learner.optimizer.lr_scheduler_type"),
     // Sampling
@@ -141,23 +175,43 @@ constexpr Rule kRules[] = {
     derived("data.dataset_name", "data.train_files"),
     derived("data.train_data_path", "data.train_files"),
     derived("data.val_data_path", "data.val_files"),
-    derived("data.train.*", "data.train_files"),
     derived("data.train", "data.train_files"),
-    derived("data.validation.*", "data.val_files"),
+    derived("data.train.data_path", "data.train_files"),
+    derived("data.train.dataset_name", "data.train_files"),
+    derived("data.train.input_key", "data.prompt_key"),
+    derived("data.train.output_key", "data.answer_key"),
+    derived("data.train.prompt_file", "data.system_prompt"),
     derived("data.validation", "data.val_files"),
-    derived("data.default.*", "data.prompt_key"),
+    derived("data.validation.data_path", "data.val_files"),
+    derived("data.validation.dataset_name", "data.val_files"),
+    derived("data.default.input_key", "data.prompt_key"),
+    derived("data.default.output_key", "data.answer_key"),
+    derived("data.default.prompt_file", "data.system_prompt"),
+    derived("data.default.system_prompt_file", "data.system_prompt_file"),
+    none("data.train.env_name", kSame, kReading),
+    none("data.train.processor", kSame, kReading),
+    none("data.validation.env_name", kSame, kReading),
+    none("data.validation.processor", kSame, kReading),
+    none("data.default.env_name", kSame, kReading),
+    none("data.default.processor", kSame, kReading),
+    none("data.default.dataset_name", kSame, kReading),
     derived("data.input_key", "data.prompt_key"),
     derived("data.output_key", "data.answer_key"),
     derived("data.prompt_file", "data.system_prompt_file"),
     derived("data.system_prompt_file", "data.system_prompt_file"),
     derived("data.max_input_seq_length", "data.max_prompt_length"),
     same("data.shuffle", "data.shuffle"),
-    none("data.num_workers", kSame, "how the data are read"),
-    none("data.env_name", kSame, "how the data are read"),
-    none("data.processor", kSame, "how the data are read"),
-    none("data.use_multiple_dataloader", kSame, "how the data are read"),
+    none("data.num_workers", kSame, kReading),
+    none("data.env_name", kSame, kReading),
+    none("data.processor", kSame, kReading),
+    none("data.use_multiple_dataloader", kSame, kReading),
     // The environment
-    derived("env.*", "reward.type"),
+    none("env.math.num_workers", kSame, "how many programs score"),
+    none("env.dapo.num_workers", kSame, "how many programs score"),
+    none("env.math.math_verify_impl", kDiffers, kMathSetting, "hf_math_verify"),
+    none("env.math.*", kDiffers, kMathSetting),
+    none("env.dapo.*", kDiffers, kMathSetting),
+    none("env.*", kDiffers, kEnvironments),
     // The run
     derived("logger.wandb_enabled", "trackers"),
     derived("logger.tensorboard_enabled", "trackers"),
@@ -444,6 +498,18 @@ void set_optimizer(Draft& draft) {
               {at + "adam_beta1", at + "adam_beta2"});
     const std::string schedule = "policy.megatron_cfg.scheduler.";
     const std::string style = draft.text(schedule + "lr_decay_style");
+    const std::string kind = draft.text(at + "optimizer");
+    if (!kind.empty() && kind != "adam") draft.tell(kDiffers, {at + "optimizer"}, kAdamW);
+    if (const auto eps = draft.number(at + "adam_eps"))
+      draft.set("learner.optimizer.eps", *eps, {at + "adam_eps"});
+    if (const auto norm = draft.number(at + "clip_grad"))
+      draft.set("learner.optimizer.grad_clip", *norm, {at + "clip_grad"});
+    if (draft.number(schedule + "lr_warmup_init").value_or(0) > 0)
+      draft.tell(kDiffers, {schedule + "lr_warmup_init"}, "the warm-up begins at 0");
+    const std::string growth = draft.text(schedule + "weight_decay_incr_style");
+    if (!growth.empty() && growth != "constant")
+      draft.tell(kDiffers, {schedule + "weight_decay_incr_style"},
+                 "the weight decay stays the same");
     draft.set("learner.optimizer.lr_scheduler_type", style.empty() ? "constant" : style,
               {schedule + "lr_decay_style"});
     draft.set("learner.optimizer.lr_warmup_steps", draft.whole(schedule + "lr_warmup_iters", 13),
@@ -486,22 +552,11 @@ void set_optimizer(Draft& draft) {
                "the warm-up begins at 0, and NeMo-RL's at a tenth of the rate");
 }
 
+// The rules tell of keys of other environments.
 void set_environment(Draft& draft) {
-  bool math = false;
-  std::string other;
-  for (const ForeignValue& value : draft.config().values()) {
-    if (!value.key.starts_with("env.")) continue;
-    const std::string name = value.key.substr(4, value.key.find('.', 4) - 4);
-    if (name == "math" || name == "dapo")
-      math = true;
-    else if (other.empty())
-      other = value.key;
-  }
   draft.set("reward.type", "math", {}, "in place of NeMo-RL's environment `math`");
-  if (!other.empty() || !math)
-    draft.tell(kDiffers, {other.empty() ? std::string_view("env") : std::string_view(other)},
-               "environments other than `math` have no counterpart: write the reward as a function "
-               "(`reward.type: python`)");
+  if (!draft.config().has_section("env.math") && !draft.config().has_section("env.dapo"))
+    draft.tell(kDiffers, {"env"}, kEnvironments);
 }
 
 void set_async(Draft& draft) {

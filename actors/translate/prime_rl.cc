@@ -35,7 +35,8 @@ constexpr Rule kRules[] = {
     none("model.lora*", kDiffers, kAdapters),
     none("trainer.model.lora*", kDiffers, kAdapters),
     none("orchestrator.model.lora*", kDiffers, kAdapters),
-    derived("trainer.model.ac*", "learner.enable_gradient_checkpointing"),
+    derived("trainer.model.ac", "learner.enable_gradient_checkpointing"),
+    none("trainer.model.ac.*", kSame, "which layers are computed again"),
     none("trainer.model.*", kSame, kLayout),
     none("trainer.tokenizer.*", kSame, "the tokenizer is that of the model's directory"),
     none("tokenizer.*", kSame, "the tokenizer is that of the model's directory"),
@@ -76,8 +77,10 @@ constexpr Rule kRules[] = {
     none("orchestrator.algo.type", kDiffers, "distillation and other aims are not in this version",
          "grpo"),
     none("orchestrator.training_mode", kDiffers, "distillation is not in this version", "rl"),
-    derived("orchestrator.environment.*", "reward.type"),
-    derived("environment.*", "reward.type"),
+    derived("orchestrator.environment.id", "reward.type"),
+    derived("environment.id", "reward.type"),
+    none("orchestrator.environment.*", kDiffers, kEnvironment),
+    none("environment.*", kDiffers, kEnvironment),
     none("orchestrator.verification.enabled", kDiffers, "completions are always scored", "true"),
     none("orchestrator.renderer.*", kSame, "the model's chat template makes the prompt"),
     none("orchestrator.teacher_model.*", kDiffers, "distillation is not in this version"),
@@ -88,7 +91,7 @@ constexpr Rule kRules[] = {
     none("orchestrator.train.filter_zero_advantages", kSame,
          "a group whose rewards are all the same has no gradient"),
     none("orchestrator.buffer.*", kSame, kEngine),
-    derived("orchestrator.filters*", "algorithm.filter_groups.enable"),
+    derived("orchestrator.filters", "algorithm.filter_groups.enable"),
     none("orchestrator.advantage.type", kDiffers,
          "an estimator of one's own is not in this version", "default"),
     none("orchestrator.advantage.length_weighted_mean", kDiffers,
@@ -113,8 +116,12 @@ constexpr Rule kRules[] = {
     derived("trainer.optim.betas2", "learner.optimizer.betas"),
     none("trainer.optim.type", kDiffers, "AdamW is the only optimizer", "adamw"),
     none("trainer.optim.*", kDiffers, "AdamW is the only optimizer"),
-    derived("trainer.scheduler.*", "learner.optimizer.lr_scheduler_type"),
-    derived("trainer.loss.*", "algorithm.loss_mode"),
+    derived("trainer.scheduler.type", "learner.optimizer.lr_scheduler_type"),
+    derived("trainer.scheduler.warmup_steps", "learner.optimizer.lr_warmup_steps"),
+    derived("trainer.scheduler.min_lr", "learner.optimizer.min_lr_ratio"),
+    derived("trainer.scheduler.decay_steps", "learner.optimizer.lr_scheduler_type"),
+    derived("trainer.loss.type", "algorithm.loss_mode"),
+    none("trainer.loss.*", kDiffers, "a setting of prime-rl's loss"),
     // Checkpoints and evaluation
     derived("ckpt.interval", "learner.save_freq"),
     derived("trainer.ckpt.interval", "learner.save_freq"),
@@ -260,10 +267,6 @@ void set_loss(Draft& draft) {
                  ") leaves tokens out whose probability moved too far, and has a term of its own "
                  "against divergence: the clip of `vanilla`, with Tandem's bounds, stands in its "
                  "place");
-  for (const ForeignValue& value : draft.config().values())
-    if (value.key.starts_with("trainer.loss.") && value.key != "trainer.loss.type" &&
-        !value.where.empty())
-      draft.tell(kDiffers, std::vector{value.key}, "a setting of prime-rl's loss");
 }
 
 void set_schedule(Draft& draft) {

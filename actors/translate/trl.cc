@@ -27,6 +27,9 @@ constexpr std::string_view kReference =
     "the divergence is from the weights at the start, which stay the same";
 constexpr std::string_view kReward = "a setting of reward functions: write it into the function";
 
+constexpr std::string_view kMixture =
+    "name the files of the data sets in `data.train_files`, and their weights in `data.mixture`";
+
 constexpr Rule kRules[] = {
     derived("model_name_or_path", "model.path"),
     derived("bf16", "model.dtype"),
@@ -47,8 +50,8 @@ constexpr Rule kRules[] = {
     derived("chat_template", "data.chat_template"),
     // The data
     derived("dataset_name", "data.train_files"),
-    derived("dataset_mixture*", "data.train_files"),
-    derived("datasets*", "data.train_files"),
+    none("dataset_mixture*", kDiffers, kMixture),
+    none("datasets*", kDiffers, kMixture),
     none("dataset_config", kSame, "the folder's files are the configuration that you download"),
     none("dataset_train_split", kSame, "of a folder the train split is taken", "train"),
     none("dataset_test_split", kSame, "of a folder the validation or test split is taken", "test"),
@@ -75,7 +78,8 @@ constexpr Rule kRules[] = {
     derived("max_steps", "learner.total_training_steps"),
     same("learning_rate", "learner.optimizer.lr"),
     derived("lr_scheduler_type", "learner.optimizer.lr_scheduler_type"),
-    derived("lr_scheduler_kwargs.*", "learner.optimizer.min_lr_ratio"),
+    derived("lr_scheduler_kwargs.min_lr", "learner.optimizer.min_lr_ratio"),
+    derived("lr_scheduler_kwargs.min_lr_rate", "learner.optimizer.min_lr_ratio"),
     derived("warmup_ratio", "learner.optimizer.lr_warmup_steps_ratio"),
     derived("warmup_steps", "learner.optimizer.lr_warmup_steps"),
     same("weight_decay", "learner.optimizer.weight_decay"),
@@ -144,7 +148,7 @@ constexpr Rule kRules[] = {
     derived("save_steps", "learner.save_freq"),
     same("save_total_limit", "learner.max_ckpt_to_keep"),
     derived("eval_strategy", "learner.test_freq"),
-    derived("do_eval", "learner.test_freq"),
+    none("do_eval", kSame, "`eval_strategy` says whether there are evaluations"),
     derived("eval_steps", "learner.test_freq"),
     derived("num_generations_eval", "eval.n"),
     same("eval_on_start", "learner.val_before_train"),
@@ -268,11 +272,6 @@ void set_data(Draft& draft) {
   const bool half = type == "bfloat16" || draft.truth("bf16");
   draft.set("model.dtype", half ? "bfloat16" : "float32", {"bf16", "torch_dtype", "dtype"});
   set_data_files(draft, "data.train_files", "dataset_name");
-  for (const std::string_view key : {"dataset_mixture", "datasets"})
-    if (draft.config().find(std::string(key)) || draft.config().has_section(std::string(key)))
-      draft.tell(kDiffers, {key},
-                 "name the files of the data sets in `data.train_files`, and their weights in "
-                 "`data.mixture`");
   if (is_async(draft) && !draft.given("max_completion_length"))
     draft.set("data.max_response_length", 2048, {}, "the asynchronous trainer's default");
   for (const std::string& reward : draft.texts("reward_funcs"))

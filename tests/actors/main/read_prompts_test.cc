@@ -21,23 +21,32 @@ class KeptPrompts : public testing::Test {
 
   const job::JobFolder folder_;
   job::JobSpec job_ = folder_.full();
-  ReadPrompts prompts_;
+  ReadPrompts prompts_{10 << 20};
 };
 
 TEST_F(KeptPrompts, AreTakenOnceByTheJobThatTheyWereReadFor) {
   const controller::JobShape shape = kept();
   EXPECT_FALSE(prompts_.take(job_shape(job_))) << "another job with the same text";
-  const controller::JobShape copy = shape;
-  const auto taken = prompts_.take(copy);
+  const auto taken = prompts_.take(shape);
   ASSERT_TRUE(taken);
   EXPECT_GT(taken->training.records.size(), 0u);
   EXPECT_FALSE(prompts_.take(shape));
 }
 
-TEST_F(KeptPrompts, OfOneJobAloneAreHeld) {
-  const controller::JobShape first = kept(), second = kept();
-  EXPECT_FALSE(prompts_.take(first));
-  EXPECT_TRUE(prompts_.take(second));
+TEST_F(KeptPrompts, OfTheNewestJobsAreHeld) {
+  std::vector<controller::JobShape> shapes;
+  for (int i = 0; i < 5; ++i) shapes.push_back(kept());
+  shapes[3].spec.reset();
+  shapes.push_back(kept());
+  // Texts lie in blocks of 4 MiB: two have room in 10.
+  std::vector<bool> taken;
+  for (const controller::JobShape& shape : shapes)
+    taken.push_back(prompts_.take(shape).has_value());
+  EXPECT_EQ(taken, (std::vector<bool>{false, false, false, false, true, true}));
+  ReadPrompts none(0);
+  controller::JobShape shape = job_shape(job_);
+  none.keep(*read_prompts(job_), shape);
+  EXPECT_TRUE(none.take(shape)) << "the newest are held whatever their size";
 }
 
 TEST_F(KeptPrompts, EndWithTheJob) {

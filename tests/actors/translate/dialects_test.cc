@@ -52,6 +52,7 @@ TEST(Dialects, EachRuleLeadsToAKeyOfTheJob) {
       EXPECT_TRUE(keys.insert(rule.key).second) << dialect.name << " " << rule.key << " twice";
       const bool star = rule.key.find('*') != rule.key.npos;
       EXPECT_TRUE(!star || rule.key.find('*') == rule.key.size() - 1) << rule.key;
+      EXPECT_FALSE(star && rule.derived) << rule.key << " hides keys that derive() does not read";
       if (rule.ours.empty()) {
         EXPECT_FALSE(rule.text.empty()) << rule.key;
         continue;
