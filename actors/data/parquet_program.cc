@@ -111,11 +111,11 @@ table = table.cast(pa.schema(list(zip(table.column_names, types))), safe=False)
 pa.parquet.write_table(table, sys.stdout.buffer)
 )python";
 
-// `name` between quotes, as SQL writes identifiers and texts.
-std::string quoted(const std::string& name, char quote = '"') {
-  std::string text(1, quote);
-  for (const char c : name) text.append(c == quote ? 2 : 1, c);
-  return text + quote;
+// `name` as an identifier of SQL.
+std::string quoted(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) text.append(c == '"' ? 2 : 1, c);
+  return text + "\"";
 }
 
 // Without these settings DuckDB would write temporary files into the current folder and fetch
@@ -161,14 +161,13 @@ std::string reading_statement(const ParquetFooter& footer) {
          "TO '/dev/stdout' (FORMAT json)";
 }
 
-std::string writing_statement(const std::vector<std::string>& columns) {
-  std::string types;
-  for (const std::string& column : columns)
-    types += (types.empty() ? "" : ", ") + quoted(column, '\'') +
-             (types.empty() ? ": 'BIGINT'" : ": 'DOUBLE'");
-  return "COPY (SELECT * FROM read_csv('/dev/stdin', header=true, delim=',', quote='\"', "
-         "escape='\"', columns={" +
-         types + "})) TO '/dev/stdout' (FORMAT parquet)";
+// Without the names of thousands of columns: Linux bounds one argument of a program.
+std::string writing_statement(const std::string& whole_numbers) {
+  const std::string name = quoted(whole_numbers);
+  return "COPY (SELECT CAST(" + name + " AS BIGINT) AS " + name + ", CAST(COLUMNS(* EXCLUDE " +
+         name +
+         ") AS DOUBLE) FROM read_csv('/dev/stdin', header=true, all_varchar=true, delim=',', "
+         "quote='\"', escape='\"')) TO '/dev/stdout' (FORMAT parquet)";
 }
 
 // Whether two columns, or two fields of one struct, differ in upper and lower case alone.
@@ -208,7 +207,7 @@ Result<node::OutputProgram> parquet_writing_program(const ParquetPrograms& progr
   std::set<std::string> folded;
   for (const std::string& column : columns) folded.insert(lower_case(column));
   if (programs.duckdb && folded.size() == columns.size())
-    return duckdb_program(*programs.duckdb, writing_statement(columns), silence_max);
+    return duckdb_program(*programs.duckdb, writing_statement(columns.front()), silence_max);
   if (programs.python) return python_program(*programs.python, kPythonWriter, silence_max);
   return no_parquet_program("");
 }

@@ -29,7 +29,7 @@ struct ParquetPrograms {
 // `duckdb` in PATH; $TANDEM_PYTHON, a path or a name in PATH, else `python3` in PATH.
 ParquetPrograms find_parquet_programs();
 
-// A program may write nothing for so long.
+// A program that writes nothing for longer than this is ended.
 inline constexpr Duration kParquetSilenceMax = std::chrono::seconds(120);
 // With this code the program of Python ends where Python has no pyarrow.
 inline constexpr int kNoPyarrow = 9;

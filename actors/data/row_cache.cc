@@ -109,13 +109,30 @@ struct RowCacheWriter::State {
     ::ZSTD_freeCCtx(packer);
   }
 
+  // Begins the frame. Of the threads beside this one, which pack while this one reads, there is one
+  // or none. False: the machine gives no thread, or no memory.
+  bool begin_frame(int threads) {
+    ::ZSTD_CCtx_reset(packer, ZSTD_reset_session_and_parameters);
+    ::ZSTD_CCtx_setParameter(packer, ZSTD_c_compressionLevel, kLevel);
+    ::ZSTD_CCtx_setParameter(packer, ZSTD_c_checksumFlag, 1);
+    // A zstd that was built without threads refuses this, and packs in the calls.
+    ::ZSTD_CCtx_setParameter(packer, ZSTD_c_nbWorkers, threads);
+    ZSTD_inBuffer nothing{nullptr, 0, 0};
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+    const std::size_t left = ::ZSTD_compressStream2(packer, &out, &nothing, ZSTD_e_continue);
+    return !::ZSTD_isError(left) && write({piece.data(), out.pos}).has_value();
+  }
+
   // Packs `text`; with ZSTD_e_end also writes the frame's end.
   Result<void> pack(std::string_view text, ZSTD_EndDirective directive) {
     ZSTD_inBuffer in{text.data(), text.size(), 0};
     for (bool done = false; !done;) {
       ZSTD_outBuffer out{piece.data(), piece.size(), 0};
       const std::size_t left = ::ZSTD_compressStream2(packer, &out, &in, directive);
-      CHECK(!::ZSTD_isError(left));  // it has its memory, and takes any bytes
+      if (::ZSTD_isError(left))
+        return Error{ErrorCode::kOutOfMemory,
+                     std::string("cannot pack rows: ") + ::ZSTD_getErrorName(left), temporary,
+                     kHelp};
       if (auto written = write({piece.data(), out.pos}); !written) return written;
       done = directive == ZSTD_e_end ? left == 0 : in.pos == in.size;
     }
@@ -149,14 +166,13 @@ Result<RowCacheWriter> RowCacheWriter::begin(const RowCache& cache, std::string 
   if (auto made = make_folder(cache.folder); !made) return made.error();
   auto state = std::make_unique<State>(cache, std::move(name));
   CHECK(state->packer != nullptr);
-  ::ZSTD_CCtx_setParameter(state->packer, ZSTD_c_compressionLevel, kLevel);
-  ::ZSTD_CCtx_setParameter(state->packer, ZSTD_c_checksumFlag, 1);
-  // A thread beside the one that reads, where this zstd has threads; without it, it packs here.
-  ::ZSTD_CCtx_setParameter(state->packer, ZSTD_c_nbWorkers, 1);
   std::string path = cache.folder / (std::string(kUnfinished) + "XXXXXX");
   state->fd = OwnedFd(::mkostemp(path.data(), O_CLOEXEC));  // mode 0600
   if (!state->fd) return cache_error("create file", path);
   state->temporary = std::move(path);
+  if (!state->begin_frame(1) && !state->begin_frame(0))
+    return Error{ErrorCode::kOutOfMemory, "there is no memory to pack rows", state->temporary,
+                 kHelp};
   return RowCacheWriter(std::move(state));
 }
 

@@ -28,6 +28,11 @@ Result<OwnedFd> file_of(std::string_view bytes) {
   return file;
 }
 
+Error of_program(const Error& error) {
+  return {error.code, "cannot write parquet: " + error.message, "",
+          "-o csv needs no other program"};
+}
+
 }  // namespace
 
 Result<void> write_parquet(const std::string& csv, const std::vector<std::string>& columns,
@@ -37,16 +42,16 @@ Result<void> write_parquet(const std::string& csv, const std::vector<std::string
   const auto input = file_of(csv);
   if (!input) return input.error();
   auto output = node::ProgramOutput::start(*program, *input);
-  if (!output) return output.error();
+  if (!output) return of_program(output.error());
   std::vector<char> piece(std::size_t{1} << 16);
   for (;;) {
     const auto got = (*output)->read(piece);
     if (!got && (*output)->exit_code() == kNoPyarrow) return no_parquet_program("");
-    if (!got)
-      return Error{got.error().code, "cannot write parquet: " + got.error().message, "",
-                   "-o csv needs no other program"};
-    if (*got == 0) return {};
-    out.write(piece.data(), static_cast<std::streamsize>(*got));
+    if (!got) return of_program(got.error());
+    if (*got == 0 && out.flush()) return {};
+    if (!out.write(piece.data(), static_cast<std::streamsize>(*got)))
+      return Error{ErrorCode::kFailed, "the parquet file could not be written to its end", "",
+                   "is its disk full?"};
   }
 }
 

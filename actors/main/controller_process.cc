@@ -32,10 +32,10 @@
 #include "actors/main/exchange_host.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
+#include "actors/main/kept_prompts.h"
 #include "actors/main/memory_keeper.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/read_prompts.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/main/socket_keeper.h"
 #include "actors/main/this_node.h"
@@ -59,9 +59,11 @@ namespace tandem::app {
 
 namespace fs = std::filesystem;
 using controller::Controller;
-constexpr std::uint64_t kReadPromptsBytesMax = std::uint64_t{1} << 30;  // of jobs that wait
 
 namespace {
+
+// The prompts that are kept for jobs that wait.
+constexpr std::uint64_t kKeptPromptsBytesMax = std::uint64_t{1} << 30;
 
 constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 
@@ -125,7 +127,7 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
 // controller.
 Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                                              const fs::path& runs, Hosts hosts,
-                                             ReadPrompts& prompts) {
+                                             KeptPrompts& prompts, KeepPrompts keep) {
   const std::string& resume = submitted.resume;
   const fs::path folder = submitted.folder.empty() ? fs::current_path() : submitted.folder;
   auto job = job::parse_job({.yaml = submitted.yaml,
@@ -137,7 +139,8 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
   if (!job) return job.error();
   auto checked = check_inputs(*job, job::tell_by([](const std::string& notice) {
     log::info("event=reading_data of=submitted progress=\"{}\"", notice);
-  }));
+  }),
+                              keep);
   if (!checked) return checked.error();
   controller::JobShape shape = job_shape(job->spec);
   if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
@@ -208,7 +211,7 @@ struct ControllerProcess::Parts {
   using AgentId = std::pair<std::string, Incarnation>;
   Guarded<std::map<AgentId, actor::Ref<node::AgentInbox>>> agents;
   Guarded<doors::Roster> roster;
-  ReadPrompts prompts{kReadPromptsBytesMax};
+  KeptPrompts prompts{kKeptPromptsBytesMax};
   // The runs of the jobs that have not ended, by job. They are touched only by functions of the
   // controller (ControllerActions), hence by one thread at a time.
   struct OpenRuns {
@@ -396,6 +399,7 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
 Result<controller::RunDirectory> ControllerProcess::Parts::new_run(
     const controller::JobShape& shape) {
   auto run = make_run_directory(options.home, shape);
+  if (run) prompts.accept(shape);
   if (!run || trains(shape)) return run;
   if (const auto owned = own_run(run->id, run->path); !owned) return owned.error();
   return run;
@@ -407,6 +411,7 @@ Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
   const fs::path path = *shape.resume_dir;
   const std::string id = path.filename();
   if (const auto owned = own_run(id, path); !owned) return owned.error();
+  prompts.accept(shape);
   return controller::RunDirectory{id, path};
 }
 
@@ -458,7 +463,9 @@ Result<void> ControllerProcess::Parts::listen() {
   api::HttpApi api{.controller = controller,
                    .shape_of =
                        [this, hosts](const api::SubmittedJob& submitted) {
-                         return submitted_shape(submitted, options.home / "runs", hosts, prompts);
+                         const auto turn = prompts.turn_to_read();
+                         return submitted_shape(submitted, options.home / "runs", hosts, prompts,
+                                                turn ? KeepPrompts::kYes : KeepPrompts::kNo);
                        },
                    .home = options.home,
                    .read_job = job_readers(),
@@ -527,7 +534,7 @@ const actor::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
 
-ReadPrompts& ControllerProcess::prompts() { return parts_->prompts; }
+KeptPrompts& ControllerProcess::prompts() { return parts_->prompts; }
 
 Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
   const auto node = offered_node(Incarnation{1}, offer);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
-#include "actors/main/read_prompts.h"
+#include "actors/main/kept_prompts.h"
 #include "actors/main/this_node.h"
 #include "runtime/link/endpoint.h"
 
@@ -52,9 +52,8 @@ class ControllerProcess {
   // An address that opens the web page once. Each call makes another key.
   std::string page_address() const;
   const actor::Ref<controller::Controller::Inbox>& controller() const;
-  // For the shape of a job before it is submitted; an exchange whose prompts are not kept here
-  // reads the data.
-  ReadPrompts& prompts();
+  // Whoever submits a job may keep its prompts here; the exchange of another job reads its data.
+  KeptPrompts& prompts();
 
   // Starts the node of this process: an agent in the process, whose ranks are its children. Errors:
   // the resources of the machine cannot be read.

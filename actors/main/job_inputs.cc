@@ -211,7 +211,8 @@ std::vector<std::string> warnings_of(const job::JobSpec& job, const model::Model
 
 }  // namespace
 
-Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReading& tell) {
+Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReading& tell,
+                                   KeepPrompts keep) {
   const job::JobSpec& job = loaded.spec;
   if (!trains(job)) return CheckedInputs{};
   const auto model = model::load_model_info(job.model.path, dtype_of(job.model));
@@ -222,7 +223,7 @@ Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReadin
       return checked.error();
   std::vector<std::string> warnings = warnings_of(job, *model);
   UnseenKeys unseen(job);
-  PromptCollection collection(job);
+  PromptCollection collection(job, keep);
   for (const PromptSet set : {PromptSet::kTraining, PromptSet::kValidation}) {
     if (files_of(job, set).empty()) continue;
     const auto count = check_prompts(job, set, model->tokenizer, unseen, collection, tell);
@@ -237,7 +238,7 @@ Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReadin
   if (!prompts) return of_mixture(prompts.error(), loaded);
   if (auto seen = unseen.check(loaded); !seen) return seen.error();
   if (job.data.total_epochs) {
-    auto settled = settle_epochs(loaded, std::ssize(prompts->training.records));
+    auto settled = settle_epochs(loaded, collection.size());
     if (!settled) return settled.error();
     warnings.push_back(*std::move(settled));
   }
@@ -245,9 +246,10 @@ Result<CheckedInputs> check_inputs(job::LoadedJob& loaded, const job::TellReadin
   const auto drop = [](const learner::WarmStartRecord&) {};
   if (auto read = read_warm_start(job, model->config, model->tokenizer, drop, tell); !read)
     return read.error();
-  return CheckedInputs{.warnings = std::move(warnings),
-                       .model = planned_model(model->config, job.model.path),
-                       .prompts = *std::move(prompts)};
+  CheckedInputs checked{.warnings = std::move(warnings),
+                        .model = planned_model(model->config, job.model.path)};
+  if (keep == KeepPrompts::kYes) checked.prompts = *std::move(prompts);
+  return checked;
 }
 
 Result<std::vector<std::string>> check_run_to_resume(const job::JobSpec& job, const fs::path& run) {

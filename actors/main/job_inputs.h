@@ -21,7 +21,7 @@ struct CheckedInputs {
   std::vector<std::string> warnings;  // a sentence each, for stderr
   // For plan_memory(), and for the job's exchange; a job of actors alone has none.
   std::optional<PlannedModel> model;
-  std::optional<JobPrompts> prompts;
+  std::optional<JobPrompts> prompts;  // none either with KeepPrompts::kNo
 };
 
 // Reads all data files, and of the weights only the header. kFailed for a file that cannot be read.
@@ -31,7 +31,8 @@ struct CheckedInputs {
 // data.mixture; lengths beyond the model's positions (with the key's place).
 // `tell` hears how far the reading is. Where the job counts in epochs, its steps are set: they
 // follow from the number of prompts.
-Result<CheckedInputs> check_inputs(job::LoadedJob& job, const job::TellReading& tell = {});
+Result<CheckedInputs> check_inputs(job::LoadedJob& job, const job::TellReading& tell = {},
+                                   KeepPrompts keep = KeepPrompts::kYes);
 
 // Whether the run in the directory `run` can go on as `job`, and what it then does otherwise than
 // before (changes_of_resume()). kInvalid for the reasons of check_resumable(), and for a journal

@@ -43,7 +43,7 @@ namespace {
 
 // The status by which a shell reports a program that SIGINT ended: 128 + 2.
 constexpr int kInterrupted = 130;
-// The controller answers nothing while it reads the data of a job, of 4 GiB at most.
+// Of an answer of the controller, on a machine that is busy.
 constexpr Duration kAskTimeout = std::chrono::seconds(120);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 
@@ -174,7 +174,8 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
   warn(console, loaded->warnings);
   auto checked = check_inputs(*loaded, job::tell_by([&console](const std::string& notice) {
     console.err << notice << std::endl;
-  }));
+  }),
+                              command.dry_run ? KeepPrompts::kNo : KeepPrompts::kYes);
   if (!checked) return console.complain(checked.error());
   warn(console, checked->warnings);
   if (run) {

@@ -38,7 +38,12 @@ int run(std::span<const char* const> arguments) {
                                           .verbose = invocation->verbose,
                                           .offline = offline_answers,
                                           .verbs = all_verbs});
-  return code ? *code : console.complain(code.error());
+  if (!code) return console.complain(code.error());
+  // What a full disk did not take shows at the latest here.
+  if (!std::cout.flush())
+    return console.complain({ErrorCode::kFailed, "the output could not be written to its end", "",
+                             "is its disk full?"});
+  return *code;
 }
 
 // We do not throw; libraries do, and any allocation may. Such an end is told as every other error

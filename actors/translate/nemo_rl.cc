@@ -8,6 +8,7 @@
 
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
+#include "actors/translate/nemo_rl_keys.h"
 #include "actors/translate/shared_keys.h"
 #include "actors/translate/shared_rules.h"
 
@@ -17,247 +18,6 @@ namespace {
 
 using nlohmann::json;
 using enum Severity;
-
-constexpr std::string_view kAdamW = "AdamW is the only optimizer";
-constexpr std::string_view kMegatron = "a setting of Megatron's optimizer";
-constexpr std::string_view kReading = "how the data are read";
-constexpr std::string_view kMathSetting = "a setting of NeMo-RL's environment; see `reward`";
-constexpr std::string_view kEnvironments =
-    "environments other than `math` have no counterpart: write the reward as a function "
-    "(`reward.type: python`)";
-constexpr std::string_view kExperts = "mixtures of experts are not in this version";
-
-Converted zero_is_none(const json& value) {
-  const auto number = whole_of(value);
-  if (number && *number <= 0) return {};
-  return {value};
-}
-
-constexpr Rule kRules[] = {
-    // Steps
-    derived("grpo.num_prompts_per_step", "data.train_batch_size"),
-    derived("grpo.num_generations_per_prompt", "rollout.n"),
-    derived("grpo.max_num_steps", "learner.total_training_steps"),
-    derived("grpo.max_num_epochs", "data.total_epochs"),
-    none("grpo.max_rollout_turns", kDiffers, kTurns, "1"),
-    derived("grpo.normalize_rewards", "algorithm.scale_rewards"),
-    derived("grpo.use_leave_one_out_baseline", "algorithm.adv_estimator"),
-    derived("grpo.adv_estimator.name", "algorithm.adv_estimator"),
-    derived("grpo.adv_estimator.normalize_rewards", "algorithm.scale_rewards"),
-    derived("grpo.adv_estimator.use_leave_one_out_baseline", "algorithm.adv_estimator"),
-    derived("grpo.adv_estimator.minus_baseline", "algorithm.adv_estimator"),
-    same("grpo.val_period", "learner.test_freq", negative_is_zero),
-    same("grpo.val_at_start", "learner.val_before_train"),
-    none("grpo.val_at_end", kSame, "there is always an evaluation at the end"),
-    same("grpo.max_val_samples", "data.max_val_samples", zero_is_none),
-    none("grpo.val_batch_size", kSame, "an evaluation is of all prompts at once"),
-    same("grpo.seed", "seed"),
-    same("grpo.overlong_filtering", "algorithm.mask_truncated_completions"),
-    same("grpo.use_dynamic_sampling", "algorithm.filter_groups.enable"),
-    derived("grpo.dynamic_sampling_max_gen_batches", "algorithm.filter_groups.max_num_gen_batches"),
-    none("grpo.batch_multiplier", kSame, "prompts are admitted one by one, as there is room"),
-    derived("grpo.reward_shaping.enabled", "algorithm.overlong_buffer"),
-    derived("grpo.reward_shaping.overlong_buffer_length", "algorithm.overlong_buffer.len"),
-    derived("grpo.reward_shaping.overlong_buffer_penalty",
-            "algorithm.overlong_buffer.penalty_factor"),
-    derived("grpo.reward_shaping.max_response_length", "algorithm.overlong_buffer"),
-    derived("grpo.reward_shaping.stop_properly_penalty_coef", "algorithm.overlong_buffer"),
-    derived("grpo.reward_scaling.enabled", "reward.scale"),
-    derived("grpo.reward_scaling.source_min", "reward.scale"),
-    derived("grpo.reward_scaling.source_max", "reward.scale"),
-    derived("grpo.reward_scaling.target_min", "reward.scale"),
-    derived("grpo.reward_scaling.target_max", "reward.scale"),
-    derived("grpo.async_grpo.enabled", "async.max_staleness"),
-    derived("grpo.async_grpo.max_trajectory_age_steps", "async.max_staleness"),
-    derived("grpo.async_grpo.in_flight_weight_updates", "async.partial_rollout"),
-    derived("grpo.async_grpo.recompute_kv_cache_after_weight_updates", "async.kv_on_update"),
-    none("grpo.async_grpo.*", kSame, kEngine),
-    none("grpo.calculate_advantages_on_gpu", kSame, kLayout),
-    none("grpo.seq_logprob_error_threshold", kDiffers,
-         "`algorithm.rollout_rs` rejects completions by the ratio of their probabilities"),
-    none("grpo.skip_reference_policy_logprobs_calculation", kSame, kLayout),
-    none("async_rl.*", kDiffers, "`async.max_staleness` bounds the age of what is trained"),
-    // The loss
-    derived("loss_fn.reference_policy_kl_penalty", "algorithm.kl_loss_coef"),
-    derived("loss_fn.reference_policy_kl_type", "algorithm.kl_loss_type"),
-    none("loss_fn.kl_input_clamp_value", kSame, "the estimate has a bound of its own"),
-    none("loss_fn.kl_output_clamp_value", kSame, "the estimate has a bound of its own"),
-    derived("loss_fn.ratio_clip_min", "algorithm.clip_ratio_low"),
-    derived("loss_fn.ratio_clip_max", "algorithm.clip_ratio_high"),
-    derived("loss_fn.ratio_clip_c", "algorithm.clip_ratio_c"),
-    none("loss_fn.use_on_policy_kl_approximation", kSame, "the divergence is that of the policy",
-         "false"),
-    derived("loss_fn.use_importance_sampling_correction", "algorithm.rollout_is"),
-    derived("loss_fn.truncated_importance_sampling_ratio", "algorithm.rollout_is_threshold"),
-    derived("loss_fn.truncated_importance_sampling_ratio_min",
-            "algorithm.rollout_rs_threshold_lower"),
-    derived("loss_fn.truncated_importance_sampling_type", "algorithm.rollout_rs"),
-    derived("loss_fn.sequence_level_importance_ratios", "algorithm.loss_mode"),
-    derived("loss_fn.use_cispo", "algorithm.loss_mode"),
-    derived("loss_fn.token_level_loss", "algorithm.loss_agg_mode"),
-    none("loss_fn.force_on_policy_ratio", kSame,
-         "with one update for a batch every ratio is 1 anyway", "false"),
-    none("loss_fn.disable_ppo_ratio", kDiffers, "the loss has a ratio of probabilities", "false"),
-    // Checkpoints
-    derived("checkpointing.enabled", "learner.save_freq"),
-    derived("checkpointing.save_period", "learner.save_freq"),
-    same("checkpointing.keep_top_k", "learner.max_ckpt_to_keep"),
-    none("checkpointing.*", kSame,
-         "`learner.keep_best` keeps the checkpoint of the best evaluation"),
-    // The policy
-    derived("policy.model_name", "model.path"),
-    none("policy.tokenizer.name", kSame, "the tokenizer is that of the model's directory"),
-    none("policy.tokenizer.chat_template", kDiffers,
-         "write the template into a .jinja file, and name it in `data.chat_template`", "default"),
-    none("policy.tokenizer.chat_template_kwargs*", kDiffers,
-         "give it in `data.chat_template_kwargs`"),
-    none("policy.hf_config_overrides*", kDiffers, "the model is as its directory says"),
-    derived("policy.train_global_batch_size", "learner.ppo_mini_batch_size"),
-    derived("policy.max_total_sequence_length", "data.max_prompt_length"),
-    derived("policy.precision", "model.dtype"),
-    none("policy.train_micro_batch_size", kSame, kMicro),
-    none("policy.logprob_*", kSame, kMicro),
-    none("policy.generation_batch_size", kSame, kEngine),
-    none("policy.dynamic_batching.*", kSame, kMicro),
-    none("policy.sequence_packing.*", kSame, kMicro),
-    none("policy.make_sequence_length_divisible_by", kSame, kMicro),
-    none("policy.offload_optimizer_for_logprob", kSame, kLayout),
-    same("policy.max_grad_norm", "learner.optimizer.grad_clip"),
-    none("policy.dtensor_cfg.*", kSame, kLayout),
-    derived("policy.dtensor_cfg.activation_checkpointing", "learner.enable_gradient_checkpointing"),
-    none("policy.dtensor_cfg.lora_cfg.*", kSame, kAdapters),
-    none("policy.dtensor_cfg.lora_cfg.enabled", kDiffers, kAdapters, "false"),
-    none("policy.megatron_cfg.*", kSame, kLayout),
-    derived("policy.megatron_cfg.enabled", "learner.optimizer"),
-    none("policy.megatron_cfg.peft.enabled", kDiffers, kAdapters, "false"),
-    none("policy.megatron_cfg.expert_model_parallel_size", kDiffers, kExperts, "1"),
-    derived("policy.megatron_cfg.optimizer.lr", "learner.optimizer.lr"),
-    derived("policy.megatron_cfg.optimizer.min_lr", "learner.optimizer.min_lr_ratio"),
-    derived("policy.megatron_cfg.optimizer.weight_decay", "learner.optimizer.weight_decay"),
-    derived("policy.megatron_cfg.optimizer.adam_beta1", "learner.optimizer.betas"),
-    derived("policy.megatron_cfg.optimizer.adam_beta2", "learner.optimizer.betas"),
-    derived("policy.megatron_cfg.optimizer.adam_eps", "learner.optimizer.eps"),
-    derived("policy.megatron_cfg.optimizer.clip_grad", "learner.optimizer.grad_clip"),
-    derived("policy.megatron_cfg.optimizer.optimizer", "learner.optimizer"),
-    none("policy.megatron_cfg.optimizer.*", kSame, kMegatron),
-    derived("policy.megatron_cfg.scheduler.lr_decay_style", "learner.optimizer.lr_scheduler_type"),
-    derived("policy.megatron_cfg.scheduler.lr_warmup_iters", "learner.optimizer.lr_warmup_steps"),
-    derived("policy.megatron_cfg.scheduler.lr_warmup_init", "learner.optimizer.lr_warmup_steps"),
-    derived("policy.megatron_cfg.scheduler.weight_decay_incr_style",
-            "learner.optimizer.weight_decay"),
-    none("policy.megatron_cfg.scheduler.*", kSame, kMegatron),
-    derived("policy.optimizer.kwargs.lr", "learner.optimizer.lr"),
-    derived("policy.optimizer.kwargs.weight_decay", "learner.optimizer.weight_decay"),
-    derived("policy.optimizer.kwargs.betas", "learner.optimizer.betas"),
-    derived("policy.optimizer.kwargs.eps", "learner.optimizer.eps"),
-    none("policy.optimizer.kwargs.foreach", kSame, kLayout),
-    none("policy.optimizer.kwargs.fused", kSame, kLayout),
-    none("policy.optimizer.name", kDiffers, kAdamW, "torch.optim.AdamW|torch.optim.Adam"),
-    none("policy.optimizer", kSame, kLayout),
-    derived("policy.scheduler", "learner.optimizer.lr_scheduler_type"),
-    // Sampling
-    none("policy.generation.backend", kSame, kEngine),
-    derived("policy.generation.max_new_tokens", "data.max_response_length"),
-    derived("policy.generation.temperature", "rollout.temperature"),
-    same("policy.generation.top_p", "rollout.top_p"),
-    same("policy.generation.top_k", "rollout.top_k"),
-    same("policy.generation.stop_token_ids", "rollout.stop_token_ids"),
-    same("policy.generation.stop_strings", "rollout.stop"),
-    none("policy.generation.vllm_cfg.*", kSame, kEngine),
-    none("policy.generation.vllm_kwargs*", kSame, kEngine),
-    none("policy.generation.colocated.*", kSame, kEngine),
-    none("policy.generation.sglang*", kSame, kEngine),
-    none("policy.generation.mcore_generation_config.*", kSame, kEngine),
-    none("policy.generation.quant_cfg", kSame, kEngine),
-    none("policy.draft.*", kSame, kEngine),
-    none("policy.router_replay.*", kDiffers, kExperts),
-    // The data
-    derived("data.dataset_name", "data.train_files"),
-    derived("data.train_data_path", "data.train_files"),
-    derived("data.val_data_path", "data.val_files"),
-    derived("data.train", "data.train_files"),
-    derived("data.train.data_path", "data.train_files"),
-    derived("data.train.dataset_name", "data.train_files"),
-    derived("data.train.input_key", "data.prompt_key"),
-    derived("data.train.output_key", "data.answer_key"),
-    derived("data.train.prompt_file", "data.system_prompt"),
-    derived("data.validation", "data.val_files"),
-    derived("data.validation.data_path", "data.val_files"),
-    derived("data.validation.dataset_name", "data.val_files"),
-    derived("data.default.input_key", "data.prompt_key"),
-    derived("data.default.output_key", "data.answer_key"),
-    derived("data.default.prompt_file", "data.system_prompt"),
-    derived("data.default.system_prompt_file", "data.system_prompt_file"),
-    none("data.train.env_name", kSame, kReading),
-    none("data.train.processor", kSame, kReading),
-    none("data.validation.env_name", kSame, kReading),
-    none("data.validation.processor", kSame, kReading),
-    none("data.default.env_name", kSame, kReading),
-    none("data.default.processor", kSame, kReading),
-    none("data.default.dataset_name", kSame, kReading),
-    derived("data.input_key", "data.prompt_key"),
-    derived("data.output_key", "data.answer_key"),
-    derived("data.prompt_file", "data.system_prompt_file"),
-    derived("data.system_prompt_file", "data.system_prompt_file"),
-    derived("data.max_input_seq_length", "data.max_prompt_length"),
-    same("data.shuffle", "data.shuffle"),
-    none("data.num_workers", kSame, kReading),
-    none("data.env_name", kSame, kReading),
-    none("data.processor", kSame, kReading),
-    none("data.use_multiple_dataloader", kSame, kReading),
-    // The environment
-    none("env.math.num_workers", kSame, "how many programs score"),
-    none("env.dapo.num_workers", kSame, "how many programs score"),
-    none("env.math.math_verify_impl", kDiffers, kMathSetting, "hf_math_verify"),
-    none("env.math.*", kDiffers, kMathSetting),
-    none("env.dapo.*", kDiffers, kMathSetting),
-    none("env.*", kDiffers, kEnvironments),
-    // The run
-    derived("logger.wandb_enabled", "trackers"),
-    derived("logger.tensorboard_enabled", "trackers"),
-    same("logger.wandb.project", "tracking.project"),
-    same("logger.wandb.name", "name"),
-    none("logger.*", kSame, kLogs),
-    none("cluster.*", kSame, kLayout),
-    none("teacher.*", kDiffers, "distillation is not in this version"),
-    none("launcher.*", kSame, kLayout),
-    none("defaults", kUnknown, "the file that it builds on is not read"),
-};
-
-constexpr ForeignDefault kDefaults[] = {
-    {"grpo.num_prompts_per_step", "32"},
-    {"grpo.num_generations_per_prompt", "16"},
-    {"grpo.max_num_steps", "1000000"},
-    {"grpo.max_num_epochs", "1"},
-    {"grpo.normalize_rewards", "true"},
-    {"grpo.use_leave_one_out_baseline", "true"},
-    {"grpo.val_period", "10"},
-    {"grpo.val_at_start", "false"},
-    {"grpo.max_val_samples", "256"},
-    {"loss_fn.reference_policy_kl_penalty", "0.01"},
-    {"loss_fn.reference_policy_kl_type", R"("k3")"},
-    {"loss_fn.ratio_clip_min", "0.2"},
-    {"loss_fn.ratio_clip_max", "0.2"},
-    {"loss_fn.use_importance_sampling_correction", "false"},
-    {"loss_fn.sequence_level_importance_ratios", "false"},
-    {"loss_fn.token_level_loss", "true"},
-    {"checkpointing.enabled", "true"},
-    {"checkpointing.save_period", "10"},
-    {"policy.train_global_batch_size", "512"},
-    {"policy.max_total_sequence_length", "512"},
-    {"policy.precision", R"("bfloat16")"},
-    {"policy.optimizer.kwargs.lr", "5e-6"},
-    {"policy.optimizer.kwargs.weight_decay", "0.01"},
-    {"policy.optimizer.kwargs.betas", "[0.9, 0.999]"},
-    {"policy.optimizer.kwargs.eps", "1e-8"},
-    {"policy.generation.temperature", "1.0"},
-    {"policy.generation.max_new_tokens", R"("${policy.max_total_sequence_length}")"},
-    {"data.max_input_seq_length", R"("${policy.max_total_sequence_length}")"},
-};
-
-constexpr std::string_view kMarks[] = {"grpo.", "loss_fn.", "policy.model_name",
-                                       "policy.train_global_batch_size"};
-constexpr std::string_view kPrograms[] = {"run_grpo", "nemo_rl"};
 
 void set_lengths(Draft& draft) {
   draft.set("data.max_prompt_length", draft.whole("data.max_input_seq_length", 512),
@@ -342,13 +102,17 @@ void set_data(Draft& draft) {
   set_columns(draft, named_data(train));
   for (const std::string_view key :
        {"data.default.prompt_file", "data.train.prompt_file", "data.prompt_file"})
-    if (draft.given(key))
-      draft.tell(
-          kDiffers, {key},
-          "the text of this file is put around each problem: write it into the data, or into "
-          "`data.system_prompt`");
-  for (const std::string_view key : {"data.default.system_prompt_file", "data.system_prompt_file"})
+    if (draft.given(key)) draft.tell(kDiffers, {key}, kNemoRlPromptFile);
+  for (const std::string_view key : {"data.default.system_prompt_file",
+                                     "data.train.system_prompt_file", "data.system_prompt_file"})
     if (draft.given(key)) draft.set("data.system_prompt_file", draft.text(key), {key});
+  for (const std::string_view key : {"input_key", "output_key"}) {
+    const std::string held_out = "data.validation." + std::string(key);
+    const JobValue* const ours =
+        draft.find(key == "input_key" ? "data.prompt_key" : "data.answer_key");
+    if (draft.given(held_out) && (!ours || ours->value != draft.text(held_out)))
+      draft.tell(kDiffers, {held_out}, "all data files have the columns of the training data");
+  }
 }
 
 void set_steps(Draft& draft) {
@@ -483,6 +247,42 @@ void set_filters(Draft& draft) {
             {at + "target_min", at + "target_max"});
 }
 
+void set_megatron_optimizer(Draft& draft, const std::string& at, double lr) {
+  draft.set("learner.optimizer.betas",
+            json::array({draft.number(at + "adam_beta1").value_or(0.9),
+                         draft.number(at + "adam_beta2").value_or(0.999)}),
+            {at + "adam_beta1", at + "adam_beta2"});
+  const std::string schedule = "policy.megatron_cfg.scheduler.";
+  const std::string style = draft.text(schedule + "lr_decay_style");
+  const std::string kind = draft.text(at + "optimizer");
+  if (!kind.empty() && kind != "adam") draft.tell(kDiffers, {at + "optimizer"}, kAdamW);
+  if (const auto eps = draft.number(at + "adam_eps"))
+    draft.set("learner.optimizer.eps", *eps, {at + "adam_eps"});
+  if (const auto norm = draft.number(at + "clip_grad"))
+    draft.set("learner.optimizer.grad_clip", *norm, {at + "clip_grad"});
+  if (draft.value(at + "decoupled_weight_decay") && !draft.truth(at + "decoupled_weight_decay"))
+    draft.tell(kDiffers, {at + "decoupled_weight_decay"},
+               "weight decay is AdamW's, apart from the gradient");
+  const auto falls = draft.whole(schedule + "lr_decay_iters");
+  if (falls && !style.empty() && style != "constant" && falls != draft.whole("grpo.max_num_steps"))
+    draft.tell(kDiffers, {schedule + "lr_decay_iters"}, "the rate falls until the last step");
+  if (draft.number(schedule + "lr_warmup_init").value_or(0) > 0 &&
+      draft.whole(schedule + "lr_warmup_iters", 13) > 0)
+    draft.tell(kDiffers, {schedule + "lr_warmup_init"}, "the warm-up begins at 0");
+  const std::string growth = draft.text(schedule + "weight_decay_incr_style");
+  if (!growth.empty() && growth != "constant")
+    draft.tell(kDiffers, {schedule + "weight_decay_incr_style"}, kNemoRlSameDecay);
+  draft.set("learner.optimizer.lr_scheduler_type", style.empty() ? "constant" : style,
+            {schedule + "lr_decay_style"});
+  draft.set("learner.optimizer.lr_warmup_steps", draft.whole(schedule + "lr_warmup_iters", 13),
+            {schedule + "lr_warmup_iters"});
+  if (const auto least = draft.number(at + "min_lr"); least && lr > 0 && style != "constant")
+    draft.set("learner.optimizer.min_lr_ratio", *least / lr, {at + "min_lr"});
+  if (draft.truth("policy.megatron_cfg.activation_checkpointing"))
+    draft.set("learner.enable_gradient_checkpointing", true,
+              {"policy.megatron_cfg.activation_checkpointing"});
+}
+
 // PyTorch's schedulers in a row, or Megatron's.
 void set_optimizer(Draft& draft) {
   const bool megatron = draft.truth("policy.megatron_cfg.enabled");
@@ -491,36 +291,7 @@ void set_optimizer(Draft& draft) {
   draft.set("learner.optimizer.lr", lr, {at + "lr"});
   draft.set("learner.optimizer.weight_decay", draft.number(at + "weight_decay").value_or(0.01),
             {at + "weight_decay"});
-  if (megatron) {
-    draft.set("learner.optimizer.betas",
-              json::array({draft.number(at + "adam_beta1").value_or(0.9),
-                           draft.number(at + "adam_beta2").value_or(0.999)}),
-              {at + "adam_beta1", at + "adam_beta2"});
-    const std::string schedule = "policy.megatron_cfg.scheduler.";
-    const std::string style = draft.text(schedule + "lr_decay_style");
-    const std::string kind = draft.text(at + "optimizer");
-    if (!kind.empty() && kind != "adam") draft.tell(kDiffers, {at + "optimizer"}, kAdamW);
-    if (const auto eps = draft.number(at + "adam_eps"))
-      draft.set("learner.optimizer.eps", *eps, {at + "adam_eps"});
-    if (const auto norm = draft.number(at + "clip_grad"))
-      draft.set("learner.optimizer.grad_clip", *norm, {at + "clip_grad"});
-    if (draft.number(schedule + "lr_warmup_init").value_or(0) > 0)
-      draft.tell(kDiffers, {schedule + "lr_warmup_init"}, "the warm-up begins at 0");
-    const std::string growth = draft.text(schedule + "weight_decay_incr_style");
-    if (!growth.empty() && growth != "constant")
-      draft.tell(kDiffers, {schedule + "weight_decay_incr_style"},
-                 "the weight decay stays the same");
-    draft.set("learner.optimizer.lr_scheduler_type", style.empty() ? "constant" : style,
-              {schedule + "lr_decay_style"});
-    draft.set("learner.optimizer.lr_warmup_steps", draft.whole(schedule + "lr_warmup_iters", 13),
-              {schedule + "lr_warmup_iters"});
-    if (const auto least = draft.number(at + "min_lr"); least && lr > 0 && style != "constant")
-      draft.set("learner.optimizer.min_lr_ratio", *least / lr, {at + "min_lr"});
-    if (draft.truth("policy.megatron_cfg.activation_checkpointing"))
-      draft.set("learner.enable_gradient_checkpointing", true,
-                {"policy.megatron_cfg.activation_checkpointing"});
-    return;
-  }
+  if (megatron) return set_megatron_optimizer(draft, at, lr);
   draft.set("learner.optimizer.betas",
             draft.value(at + "betas") ? *draft.value(at + "betas") : json::array({0.9, 0.999}),
             {at + "betas"});
@@ -555,8 +326,10 @@ void set_optimizer(Draft& draft) {
 // The rules tell of keys of other environments.
 void set_environment(Draft& draft) {
   draft.set("reward.type", "math", {}, "in place of NeMo-RL's environment `math`");
-  if (!draft.config().has_section("env.math") && !draft.config().has_section("env.dapo"))
-    draft.tell(kDiffers, {"env"}, kEnvironments);
+  const ForeignConfig& config = draft.config();
+  for (const std::string_view math : {"env.math", "env.dapo"})
+    if (config.has_section(math) || config.find(math)) return;
+  draft.tell(kDiffers, {"env"}, kNemoRlEnvironments);
 }
 
 void set_async(Draft& draft) {
@@ -586,8 +359,8 @@ void derive(Draft& draft) {
 }  // namespace nemo_rl
 
 Dialect nemo_rl_dialect() {
-  return {"nemo-rl",       "NeMo-RL",          nemo_rl::kMarks, nemo_rl::kPrograms,
-          nemo_rl::kRules, nemo_rl::kDefaults, nemo_rl::derive};
+  return {"nemo-rl",       "NeMo-RL",          nemo_rl_marks(), nemo_rl_programs(),
+          nemo_rl_rules(), nemo_rl_defaults(), nemo_rl::derive};
 }
 
 }  // namespace tandem::translate

@@ -108,7 +108,7 @@ constexpr Rule kRules[] = {
     derived("lr_scheduler", "learner.optimizer.lr_scheduler_type"),
     derived("actor.lr_scheduler", "learner.optimizer.lr_scheduler_type"),
     derived("actor.min_lr_ratio", "learner.optimizer.min_lr_ratio"),
-    none("actor.optim", kDiffers, "AdamW is the only optimizer", "adam|adamw|AdamW"),
+    none("actor.optim", kDiffers, kAdamW, "adam|adamw|AdamW"),
     same("l2", "learner.optimizer.weight_decay"),
     same("actor.adam.weight_decay", "learner.optimizer.weight_decay"),
     same("adam_betas", "learner.optimizer.betas"),

@@ -15,6 +15,8 @@ inline constexpr std::string_view kLogs = "what is logged, and where files are w
 inline constexpr std::string_view kEngine = "Tandem's own engine generates";
 inline constexpr std::string_view kMicro =
     "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
+inline constexpr std::string_view kAdamW = "AdamW is the only optimizer";
+inline constexpr std::string_view kNotKnown = "not known here; nothing was made of it";
 inline constexpr std::string_view kAdapters =
     "adapters (LoRA) and quantised weights are not in this version: all parameters are trained";
 inline constexpr std::string_view kTurns =

@@ -17,6 +17,7 @@
 #include "actors/translate/interpolation.h"
 #include "actors/translate/job_text.h"
 #include "actors/translate/shared_keys.h"
+#include "actors/translate/shared_rules.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
@@ -53,7 +54,7 @@ bool is_off(const json& value, std::string_view unless) {
 }
 
 void tell_unknown(Draft& draft, const std::string& key) {
-  draft.tell(Severity::kUnknown, std::vector{key}, "not known here; nothing was made of it");
+  draft.tell(Severity::kUnknown, std::vector{key}, kNotKnown);
 }
 
 // The keys of the framework that are given, each by its rule. Derived rules wait for the dialect.

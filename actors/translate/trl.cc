@@ -80,6 +80,7 @@ constexpr Rule kRules[] = {
     derived("lr_scheduler_type", "learner.optimizer.lr_scheduler_type"),
     derived("lr_scheduler_kwargs.min_lr", "learner.optimizer.min_lr_ratio"),
     derived("lr_scheduler_kwargs.min_lr_rate", "learner.optimizer.min_lr_ratio"),
+    none("lr_scheduler_kwargs.num_cycles", kDiffers, "the rate falls once, to its least", "0.5"),
     derived("warmup_ratio", "learner.optimizer.lr_warmup_steps_ratio"),
     derived("warmup_steps", "learner.optimizer.lr_warmup_steps"),
     same("weight_decay", "learner.optimizer.weight_decay"),

@@ -316,8 +316,11 @@ void set_async(Draft& draft) {
   draft.tell(kDiffers, {at + "staleness_threshold"},
              "it is a share of samples, and `async.max_staleness` the age of the oldest: no number "
              "means the same");
-  if (draft.given("rollout.n") && !draft.given("actor_rollout_ref.rollout.n"))
+  constexpr std::string_view kN = "actor_rollout_ref.rollout.n";
+  if (draft.given("rollout.n") && !draft.given(kN))
     draft.set("rollout.n", *draft.value("rollout.n"), {"rollout.n"});
+  else if (draft.given("rollout.n") && draft.whole("rollout.n") != draft.whole(kN))
+    draft.tell(kDiffers, {"rollout.n"}, "`actor_rollout_ref.rollout.n` is taken");
   if (const auto prompts = draft.whole("rollout.total_rollout_steps")) {
     draft.drop("data.total_epochs");
     draft.set("learner.total_training_steps", std::max<std::int64_t>(*prompts / batch, 1),

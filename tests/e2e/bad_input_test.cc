@@ -217,6 +217,13 @@ TEST_F(BadInput, TooLittleMemoryIsAnErrorAndNoAbort) {
       << done.text();
 }
 
+TEST_F(BadInput, AnOutputThatTheDiskDoesNotTakeIsAnError) {
+  const Finished full =
+      home.start_program({"bash", "-c", TANDEM_BINARY " explain --markdown > /dev/full"}).wait();
+  EXPECT_EQ(full.code, 1) << full.text();
+  EXPECT_NE(full.err.find("the output could not be written"), std::string::npos) << full.err;
+}
+
 TEST_F(BadInput, AnUnknownInstructionSetIsRefused) {
   ::setenv("TANDEM_ISA", "avx1024", 1);
   expect_refused({}, 64, "TANDEM_ISA names no instruction set of this CPU: avx1024");

@@ -99,7 +99,8 @@ Result<void> read_short(const job::JobSpec& job, PromptSet set, const job::TakeR
 
 }  // namespace
 
-PromptCollection::PromptCollection(const job::JobSpec& job) : job_(job) {
+PromptCollection::PromptCollection(const job::JobSpec& job, KeepPrompts keep)
+    : job_(job), keep_(keep) {
   for (const auto& [name, weight] : job.data.mixture)
     sources_[name] = {.name = name, .weight = weight, .prompts = {}};
 }
@@ -117,10 +118,14 @@ Result<bool> PromptCollection::visits(PromptSet set, const job::Record& record) 
 }
 
 void PromptCollection::add(PromptSet set, const job::Record& record) {
-  if (set != PromptSet::kTraining) return validation_.push_back(record);
-  const auto index = static_cast<std::uint32_t>(training_.size());
-  if (!sources_.empty()) sources_.at(source_name(record)).prompts.push_back(index);
-  training_.add(record.prompt, record.json);
+  const bool kept = keep_ == KeepPrompts::kYes;
+  if (set != PromptSet::kTraining) {
+    if (kept) validation_.push_back(record);
+    return;
+  }
+  if (!sources_.empty()) sources_.at(source_name(record)).prompts.push_back(size_);
+  ++size_;
+  if (kept) training_.add(record.prompt, record.json);
 }
 
 Result<JobPrompts> PromptCollection::take() {
@@ -135,15 +140,14 @@ Result<JobPrompts> PromptCollection::take() {
     mixed.push_back(std::move(source));
   }
   const bool shuffle = job_.data.shuffle;
-  const auto size = static_cast<std::uint32_t>(training_.size());
   job::PromptOrder order = mixed.empty()
-                               ? job::PromptOrder(data_seed(job_), shuffle, size)
+                               ? job::PromptOrder(data_seed(job_), shuffle, size_)
                                : job::PromptOrder(data_seed(job_), shuffle, std::move(mixed));
   return JobPrompts{{std::move(training_), std::move(order)}, std::move(validation_)};
 }
 
 Result<JobPrompts> read_prompts(const job::JobSpec& job, const job::TellReading& tell) {
-  PromptCollection prompts(job);
+  PromptCollection prompts(job, KeepPrompts::kYes);
   for (const PromptSet set : {PromptSet::kTraining, PromptSet::kValidation}) {
     if (files_of(job, set).empty()) continue;
     const auto add = [&](const job::Record& record) -> Result<void> {

@@ -39,22 +39,27 @@ struct JobPrompts {
   std::vector<job::Record> validation;  // in file order; empty without data.val_files
 };
 
-// Collects the prompts of a job from records. The job outlives it.
+enum class KeepPrompts { kNo, kYes };
+
+// Collects the prompts of a job from records; with kNo it counts them. The job outlives it.
 class PromptCollection {
  public:
-  explicit PromptCollection(const job::JobSpec& job);
+  PromptCollection(const job::JobSpec& job, KeepPrompts keep);
 
   // Whether the job visits records of the data set that `record` is of: where it mixes data sets,
   // those of training that have a weight above 0. kInvalid for one that has no weight.
   Result<bool> visits(PromptSet set, const job::Record& record) const;
   // Adds a record that the job visits.
   void add(PromptSet set, const job::Record& record);
-  // The last call. kInvalid, without a place, where a data set with a weight above 0 has no
-  // prompts.
+  std::int64_t size() const { return size_; }  // prompts of training
+  // The last call but size(). kInvalid, without a place, where a data set with a weight above 0 has
+  // no prompts.
   Result<JobPrompts> take();
 
  private:
   const job::JobSpec& job_;
+  const KeepPrompts keep_;
+  std::uint32_t size_ = 0;
   std::map<std::string, job::PromptSource> sources_;  // of training; empty without a mixture
   exchange::ExchangeRecords training_;
   std::vector<job::Record> validation_;

@@ -48,6 +48,7 @@ weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,
                                          const std::vector<job::Record>& records);
+// `prompts` are those of `job`.
 exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocation& run,
                                          bool resume, JobPrompts prompts);
 

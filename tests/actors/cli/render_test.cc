@@ -428,6 +428,7 @@ TEST(MetricsOfARun, AreARowPerStepAndAColumnPerKey) {
   EXPECT_NE(keys.find("a     "), std::string::npos) << keys;
   EXPECT_NE(keys.find("1.23457e+10"), std::string::npos) << keys;
   EXPECT_EQ(printed(MetricsTable(), MetricsForm::kCsv), "step\n");
+  EXPECT_EQ(table.columns(), (std::vector<std::string>{"step", "a", "b", "lost", "val/x"}));
 }
 
 TEST(MetricsOfARun, KeepTheirShapeWhateverAKeyIsCalled) {

@@ -358,6 +358,17 @@ TEST_F(ClientVerbs, MetricsAreAskedOfTheControllerPageByPage) {
             (std::vector<std::string>{
                 "/api/v1/jobs/old-1/metrics?keys=b%2A%2Ca%2Cx&from=2&to=9",
                 "/api/v1/jobs/old-1/metrics?keys=b%2A%2Ca%2Cx&from=2&to=9&after=5.1.2.3.0"}));
+  EXPECT_NE(run({"metrics", "old", "-o", "parquet"}, /*terminal=*/true).help.find("> metrics.parq"),
+            std::string::npos);
+  // A script plays DuckDB.
+  const job::JobFolder folder;
+  folder.write("duckdb", "#!/bin/sh\n/bin/cat\n");
+  std::filesystem::permissions(folder.root() / "duckdb", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", folder.root().c_str(), 1);
+  const Outcome parquet = run({"metrics", "old", "-o", "parquet"});
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(parquet.out, csv.out) << parquet.message;
   for (const char* wrong : {"x", "1:x", ":", "3:2", "1:2:3", ""}) {
     const std::vector<const char*> words = {"metrics", "old", "--steps", wrong};
     EXPECT_FALSE(parse_command_line(words, client_verbs)) << wrong;

@@ -7,12 +7,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <sstream>
 
 #include "actors/data/open_records.h"
+#include "actors/data/row_cache.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/data/data_folder.h"
@@ -258,6 +261,23 @@ TEST_F(ParquetRowsTest, WhatToInstallIsSaid) {
   // DuckDB would take the two columns for one.
   program("exit 9");
   EXPECT_NE(read(kGoldens / "twins.parquet").error->help.find("pyarrow"), std::string::npos);
+}
+
+// As in a container whose limit of processes is reached. Root has no such limit.
+TEST_F(ParquetRowsTest, RowsArePackedWhereTheMachineGivesNoThread) {
+  const fs::path folder = folder_.root();
+  const auto pack_as_nobody = [&folder] {
+    const rlimit none{1, 1};
+    if (getuid() == 0 && (chown(folder.c_str(), 65534, 65534) != 0 || setuid(65534) != 0)) _exit(2);
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) _exit(3);
+    const RowCache cache{.folder = folder / "cache", .bytes_max = 1 << 20};
+    auto writer = RowCacheWriter::begin(cache, "rows");
+    if (!writer || !writer->add("{}") || !writer->commit()) _exit(4);
+    std::array<char, 8> rows{};
+    const auto read = open_entry(cache, "rows")->read(rows);
+    _exit(read && std::string_view(rows.data(), *read) == "{}\n" ? 0 : 5);
+  };
+  EXPECT_EXIT(pack_as_nobody(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(ParquetRowsTest, RealProgramsAgreeWithTheGoldens) {

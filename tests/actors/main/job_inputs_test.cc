@@ -32,6 +32,29 @@ class JobInputs : public testing::Test {
     return *loaded;
   }
 
+  // What the check of a job gives to its exchange is what the exchange would read by itself.
+  void expect_kept_as_read(const std::vector<std::string>& sets) const {
+    job::LoadedJob loaded = job(sets);
+    auto checked = check_inputs(loaded);
+    ASSERT_TRUE(checked) << render(checked.error());
+    ASSERT_TRUE(checked->prompts);
+    auto read = read_prompts(loaded.spec);
+    ASSERT_TRUE(read) << render(read.error());
+    TrainingPrompts &kept = checked->prompts->training, &training = read->training;
+    ASSERT_EQ(kept.records.size(), training.records.size());
+    for (std::size_t i = 0; i < kept.records.size(); ++i) {
+      EXPECT_EQ(kept.records[i].prompt, training.records[i].prompt);
+      EXPECT_EQ(kept.records[i].data, training.records[i].data);
+    }
+    for (std::int64_t i = 0; i < 50; ++i) EXPECT_EQ(kept.order.at(i), training.order.at(i));
+    const std::vector<job::Record>& validation = checked->prompts->validation;
+    ASSERT_EQ(validation.size(), read->validation.size());
+    for (std::size_t i = 0; i < validation.size(); ++i) {
+      EXPECT_EQ(validation[i].prompt, read->validation[i].prompt);
+      EXPECT_EQ(validation[i].json, read->validation[i].json);
+    }
+  }
+
   const job::JobFolder folder_;
 };
 
@@ -53,6 +76,12 @@ TEST_F(JobInputs, EpochsBecomeSteps) {
   job::LoadedJob plain = job({});
   ASSERT_TRUE(check_inputs(plain));
   EXPECT_EQ(plain.spec.learner.total_training_steps, 1500);
+
+  job::LoadedJob counted = job({"data.total_epochs=2"});
+  const auto dropped = check_inputs(counted, {}, KeepPrompts::kNo);
+  ASSERT_TRUE(dropped) << render(dropped.error());
+  EXPECT_FALSE(dropped->prompts);
+  EXPECT_EQ(counted.spec.learner.total_training_steps, 6);
 }
 
 TEST_F(JobInputs, PromptsThatAreTooLongAreToldOnceAndLeftOut) {
@@ -73,6 +102,14 @@ TEST_F(JobInputs, PromptsThatAreTooLongAreToldOnceAndLeftOut) {
   EXPECT_EQ(exchange_config_of(all.spec)->train.size(), 10u);
 }
 
+TEST_F(JobInputs, TheExchangeGetsWhatItWouldRead) {
+  const std::string held_out = "data.val_files=[train.jsonl]";
+  expect_kept_as_read({});
+  expect_kept_as_read({held_out, "data.shuffle=false"});
+  expect_kept_as_read({held_out, "data.filter_overlong_prompts=true"});
+  expect_kept_as_read({held_out, "data.max_samples=5", "data.max_val_samples=3"});
+}
+
 // Prompts "0+0=", "1+0=", … of two data sets, two of `gsm8k` for one of `math`.
 class MixedInputs : public JobInputs {
  protected:
@@ -91,18 +128,12 @@ class MixedInputs : public JobInputs {
   }
   // The first prompts of training, as the exchange asks for them.
   std::vector<std::string> prompts(const std::vector<std::string>& sets, int count) const {
+    expect_kept_as_read(sets);
     const auto config = exchange_config_of(job(sets).spec);
     EXPECT_TRUE(config) << render(config.error());
-    job::LoadedJob loaded = job(sets);
-    auto checked = check_inputs(loaded);
-    EXPECT_TRUE(checked) << render(checked.error());
     std::vector<std::string> visited;
-    for (int i = 0; config && checked && i < count; ++i) {
+    for (int i = 0; config && i < count; ++i)
       visited.push_back(config->train[config->prompt_at(i)].prompt);
-      TrainingPrompts& read = checked->prompts->training;
-      EXPECT_EQ(read.records[read.order.at(i)].prompt, visited.back())
-          << "the check gives other prompts";
-    }
     return visited;
   }
 };

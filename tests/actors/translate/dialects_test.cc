@@ -1,5 +1,5 @@
 // Tests actors/translate/dialects.h, actors/translate/dialect.h, actors/translate/frameworks.h,
-// actors/translate/verl_keys.h.
+// actors/translate/verl_keys.h, actors/translate/nemo_rl_keys.h.
 #include "actors/translate/dialects.h"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ python -m verl.experimental.fully_async_policy.fully_async_main \
     algorithm.adv_estimator=grpo \
     algorithm.rollout_correction.bypass_mode=True \
     rollout.total_rollout_steps=$((512 * 100)) rollout.test_freq=20 \
-    rollout.nnodes=1 rollout.n_gpus_per_node=8 \
+    rollout.n=8 rollout.nnodes=1 rollout.n_gpus_per_node=8 \
     async_training.staleness_threshold="${threshold}" \
     async_training.trigger_parameter_sync_step=4 \
     async_training.require_batches=4 \

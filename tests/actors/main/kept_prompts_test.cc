@@ -1,4 +1,4 @@
-#include "actors/main/read_prompts.h"
+#include "actors/main/kept_prompts.h"
 
 #include <gtest/gtest.h>
 
@@ -8,23 +8,24 @@
 namespace tandem::app {
 namespace {
 
-class KeptPrompts : public testing::Test {
+class KeptPromptsTest : public testing::Test {
  protected:
-  KeptPrompts() { job_.data.val_files.clear(); }
-  controller::JobShape kept() {
+  KeptPromptsTest() { job_.data.val_files.clear(); }
+  controller::JobShape kept(bool accepted = true) {
     controller::JobShape shape = job_shape(job_);
     auto read = read_prompts(job_);
     EXPECT_TRUE(read) << render(read.error());
     prompts_.keep(*std::move(read), shape);
+    if (accepted) prompts_.accept(shape);
     return shape;
   }
 
   const job::JobFolder folder_;
   job::JobSpec job_ = folder_.full();
-  ReadPrompts prompts_{10 << 20};
+  KeptPrompts prompts_{10 << 20};
 };
 
-TEST_F(KeptPrompts, AreTakenOnceByTheJobThatTheyWereReadFor) {
+TEST_F(KeptPromptsTest, AreTakenOnceByTheJobThatTheyWereReadFor) {
   const controller::JobShape shape = kept();
   EXPECT_FALSE(prompts_.take(job_shape(job_))) << "another job with the same text";
   const auto taken = prompts_.take(shape);
@@ -33,7 +34,7 @@ TEST_F(KeptPrompts, AreTakenOnceByTheJobThatTheyWereReadFor) {
   EXPECT_FALSE(prompts_.take(shape));
 }
 
-TEST_F(KeptPrompts, OfTheNewestJobsAreHeld) {
+TEST_F(KeptPromptsTest, OfTheNewestJobsAreHeld) {
   std::vector<controller::JobShape> shapes;
   for (int i = 0; i < 5; ++i) shapes.push_back(kept());
   shapes[3].spec.reset();
@@ -43,13 +44,31 @@ TEST_F(KeptPrompts, OfTheNewestJobsAreHeld) {
   for (const controller::JobShape& shape : shapes)
     taken.push_back(prompts_.take(shape).has_value());
   EXPECT_EQ(taken, (std::vector<bool>{false, false, false, false, true, true}));
-  ReadPrompts none(0);
+  KeptPrompts none(0);
   controller::JobShape shape = job_shape(job_);
   none.keep(*read_prompts(job_), shape);
+  none.accept(shape);
   EXPECT_TRUE(none.take(shape)) << "the newest are held whatever their size";
 }
 
-TEST_F(KeptPrompts, EndWithTheJob) {
+TEST_F(KeptPromptsTest, OfAJobThatIsRefusedCostOthersNothing) {
+  const controller::JobShape first = kept(), second = kept();
+  for (int i = 0; i < 5; ++i) kept(/*accepted=*/false);
+  const controller::JobShape refused = kept(/*accepted=*/false);
+  EXPECT_TRUE(prompts_.take(first));
+  EXPECT_TRUE(prompts_.take(second));
+  EXPECT_TRUE(prompts_.take(refused)) << "it is kept as long as its shape";
+}
+
+TEST_F(KeptPromptsTest, AreReadByOneAtATime) {
+  auto turn = prompts_.turn_to_read();
+  EXPECT_TRUE(turn);
+  EXPECT_FALSE(prompts_.turn_to_read());
+  turn.reset();
+  EXPECT_TRUE(prompts_.turn_to_read());
+}
+
+TEST_F(KeptPromptsTest, EndWithTheJob) {
   controller::JobShape shape = kept();
   const std::weak_ptr<const job::JobSpec> job = shape.spec;
   shape.spec.reset();
