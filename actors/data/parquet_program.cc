@@ -161,7 +161,8 @@ std::string reading_statement(const ParquetFooter& footer) {
          "TO '/dev/stdout' (FORMAT json)";
 }
 
-// Without the names of thousands of columns: Linux bounds one argument of a program.
+// Does not name the other columns: there may be thousands, and Linux bounds the length of a
+// program's argument.
 std::string writing_statement(const std::string& whole_numbers) {
   const std::string name = quoted(whole_numbers);
   return "COPY (SELECT CAST(" + name + " AS BIGINT) AS " + name + ", CAST(COLUMNS(* EXCLUDE " +

@@ -48,10 +48,15 @@ Result<void> write_parquet(const std::string& csv, const std::vector<std::string
     const auto got = (*output)->read(piece);
     if (!got && (*output)->exit_code() == kNoPyarrow) return no_parquet_program("");
     if (!got) return of_program(got.error());
-    if (*got == 0 && out.flush()) return {};
-    if (!out.write(piece.data(), static_cast<std::streamsize>(*got)))
+    const bool ended = *got == 0;
+    if (ended)
+      out.flush();
+    else
+      out.write(piece.data(), static_cast<std::streamsize>(*got));
+    if (!out)
       return Error{ErrorCode::kFailed, "the parquet file could not be written to its end", "",
                    "is its disk full?"};
+    if (ended) return {};
   }
 }
 

@@ -97,10 +97,8 @@ struct Metrics {
 Result<void> write_parquet(const MetricsTable& table, const Console& console) {
   std::ostringstream csv;
   table.print(MetricsForm::kCsv, {}, csv);
-  auto written = data::write_parquet(std::move(csv).str(), table.columns(),
-                                     data::find_parquet_programs(), console.out);
-  console.out << std::flush;
-  return written;
+  return data::write_parquet(std::move(csv).str(), table.columns(), data::find_parquet_programs(),
+                             console.out);
 }
 
 Result<void> Metrics::carry_out(Client& client) const {

@@ -32,7 +32,7 @@ class JobInputs : public testing::Test {
     return *loaded;
   }
 
-  // What the check of a job gives to its exchange is what the exchange would read by itself.
+  // The prompts that check_inputs() keeps are those that read_prompts() finds in the files.
   void expect_kept_as_read(const std::vector<std::string>& sets) const {
     job::LoadedJob loaded = job(sets);
     auto checked = check_inputs(loaded);
