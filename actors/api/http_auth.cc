@@ -69,7 +69,7 @@ bool is_page(const HttpRequest& request) {
 HttpAuth::HttpAuth(HttpAuthRules rules)
     : rules_(std::move(rules)),
       cookie_name_("tandem-" + hmac_hex(rules_.token, "cookie name").substr(0, 12)),
-      cookie_value_(random_secret()) {}
+      cookie_value_(hmac_hex(rules_.token, "cookie value " + rules_.nonce)) {}
 
 bool HttpAuth::knows_host(std::string_view host) const {
   const std::string_view name = without_port(host);

@@ -5,8 +5,8 @@
 // Against web pages that a user has open at the same time:
 //   Host    must be a name of this machine, against DNS rebinding
 //   Origin  must be this server's own where it is sent; a POST by cookie must send it
-//   cookie  is HttpOnly, SameSite=Strict and valid until the controller ends. Its name depends on
-//           the cluster, since a browser sends a cookie to every port of a host
+//   cookie  is HttpOnly, SameSite=Strict and valid until the cluster is taken down. Its name
+//           depends on the cluster, since a browser sends a cookie to every port of a host
 //
 // There is no encryption here. Beyond loopback the token travels in clear: use `ssh -L`
 // (SECURITY.md).
@@ -34,6 +34,9 @@ inline constexpr std::size_t kPageKeysMax = 256;  // a further key replaces the 
 
 struct HttpAuthRules {
   std::string token;
+  // The cookie's value is made from the token and this, which is no secret: a controller that is
+  // started again has the nonce of the one before, so that its pages go on.
+  std::string nonce;
   // Names that a Host header may have, each with any port, besides localhost, 127.0.0.1 and [::1].
   std::vector<std::string> hosts;
   bool metrics_without_token = false;  // /metrics is as open as kOpenPaths

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iterator>
@@ -20,6 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kRoot = "/api/v1";
+constexpr Duration kLookAtFileEvery = std::chrono::milliseconds(500);
 constexpr const char* kHowToStart =
     "`tandem up` starts a cluster here; `tandem run JOB.yaml` needs none";
 
@@ -27,6 +29,8 @@ std::optional<std::string> environment(const char* name) {
   const char* value = std::getenv(name);
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
+
+std::string address_file() { return tandem_home() / "controller.json"; }
 
 Error no_controller() {
   return {ErrorCode::kUnreachable, "this needs a controller, and none runs here", "", kHowToStart};
@@ -80,14 +84,23 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   if (flag) return parse_from(*flag, "--address " + *flag);
   if (const auto address = environment("TANDEM_ADDRESS"))
     return parse_from(*address, "TANDEM_ADDRESS=" + *address);
-  const std::filesystem::path path = tandem_home() / "controller.json";
+  const std::filesystem::path path = address_file();
   const auto file = read_file(path);
+  const json description = file ? parse_json(*file) : json();
+  const auto owner = FileLock::owner(tandem_home() / "controller.lock");
   // A killed controller leaves its file. Another program may listen on that port by now, and must
   // not be shown the token.
-  if (!file || !FileLock::held(tandem_home() / "controller.lock"))
+  if (!owner || !file)
     return Error{ErrorCode::kUnreachable, "no controller runs here", path, kHowToStart};
-  const json description = parse_json(*file);
-  if (!description.is_object() || !description.value("http", json()).is_string())
+  const json none;
+  const auto at = [&](const char* key) {
+    const auto it = description.find(key);
+    return it == description.end() ? none : *it;
+  };
+  const bool whole = at("http").is_string() && at("pid").is_number_integer();
+  if (at("former_http").is_string() || (whole && at("pid") != *owner))
+    return Error{ErrorCode::kUnreachable, "the controller is starting", path, "try again"};
+  if (!whole)
     return Error{ErrorCode::kUnreachable, "the controller's file is damaged", path,
                  "remove it if no controller runs, or pass --address"};
   return parse_from(description["http"].get<std::string>(), path);
@@ -117,6 +130,36 @@ Error ApiClient::explain(const Error& error) const {
   return explained;
 }
 
+template <class Ask>
+auto ApiClient::outliving_a_restart(Ask ask) const -> decltype(ask()) {
+  const Time give_up = steady_now() + std::min(kReconnectWithin, timeout_);
+  for (;;) {
+    auto answer = ask();
+    const bool lost = !answer && answer.error().code == ErrorCode::kUnreachable;
+    if (!lost) answered_ = true;
+    if (!lost || !answered_) return answer;
+    bool back = false;
+    while (!back) {
+      if (steady_now() >= give_up || !may_be_back()) return answer;
+      back = http::await_server(address_.endpoint, kLookAtFileEvery) && holds_its_lock();
+    }
+  }
+}
+
+// Whether it is worth while to wait for a controller that is started again: only where its lock
+// tells whether it runs. Elsewhere another program may listen at that address by now, and must not
+// be shown the token.
+bool ApiClient::may_be_back() const {
+  if (address_.from != address_file()) return false;
+  if (const auto now = resolve_address(std::nullopt)) address_.endpoint = now->endpoint;
+  return true;
+}
+
+bool ApiClient::holds_its_lock() const {
+  const auto now = resolve_address(std::nullopt);
+  return now && now->endpoint == address_.endpoint;
+}
+
 http::HttpHeaders ApiClient::headers() const {
   if (address_.token.empty()) return {};
   return {{"authorization", "Bearer " + address_.token}};
@@ -126,7 +169,8 @@ Result<json> ApiClient::get(const std::string& path) const { return to_json(get_
 
 Result<std::string> ApiClient::get_text(const std::string& path) const {
   if (local_) return body_of(asked(local_, kRoot + path));
-  auto body = body_of(http::http_get(address_.endpoint, kRoot + path, timeout_, headers()));
+  auto body = body_of(outliving_a_restart(
+      [&] { return http::http_get(address_.endpoint, kRoot + path, timeout_, headers()); }));
   return body ? std::move(body) : explain(body.error());
 }
 
@@ -153,12 +197,21 @@ Result<http::HttpLines> ApiClient::lines(const std::string& path) const {
 Result<void> ApiClient::stream(
     const std::string& path, Duration tick,
     const std::function<bool(std::optional<std::string_view>)>& on_line) const {
-  auto opened = lines(path);
-  if (!opened) return opened.error();
+  std::optional<http::HttpLines> stream;
   for (;;) {
+    if (!stream) {
+      auto opened = outliving_a_restart([&] { return lines(path); });
+      if (!opened) return opened.error();
+      stream.emplace(*std::move(opened));
+    }
     // kTimedOut is silence, which a caller with a tick wants to hear of.
-    const auto line = opened->next(tick > Duration::zero() ? tick : kRequestTimeout);
+    const auto line = stream->next(tick > Duration::zero() ? tick : kRequestTimeout);
     if (!line) {
+      if (line.error().code == ErrorCode::kUnreachable && may_be_back()) {
+        stream.reset();
+        (void)http::await_server(address_.endpoint, kLookAtFileEvery);  // with a pause
+        continue;
+      }
       if (line.error().code != ErrorCode::kTimedOut || tick == Duration::zero())
         return explain(line.error());
       if (!on_line(std::nullopt)) return {};

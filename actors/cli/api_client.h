@@ -18,6 +18,11 @@
 
 namespace tandem::cli {
 
+// A controller that has answered this client and then cannot be reached may be started again
+// (actors/main/controller_keeper.h): what only reads is asked again for so long, or for as long as
+// a request of this client may take.
+inline constexpr Duration kReconnectWithin = std::chrono::seconds(15);
+
 // How long a request waits for its answer, and a stream without a tick for its next line.
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
 
@@ -48,6 +53,7 @@ class ApiClient {
   // Asks a handler of this process, which answers GET with whole responses.
   explicit ApiClient(http::HttpHandler local) : local_(std::move(local)) {}
 
+  // Of these, get(), get_text() and stream() outlive a restart of the controller.
   // `path` starts after /api/v1 and may carry a query: "/jobs/arith-1/samples?step=3". An error
   // status is the Error that its body describes; no answer is kUnreachable with help.
   Result<nlohmann::json> get(const std::string& path) const;
@@ -69,11 +75,18 @@ class ApiClient {
  private:
   // Adds the address and help to an error of kind kUnreachable.
   Error explain(const Error& error) const;
+  // Calls `ask` until it is answered, or is not worth another try. What it returns has an error()
+  // of kind kUnreachable where the controller could not be reached.
+  template <class Ask>
+  auto outliving_a_restart(Ask ask) const -> decltype(ask());
+  bool may_be_back() const;
+  bool holds_its_lock() const;
   http::HttpHeaders headers() const;
 
-  ApiAddress address_;
+  mutable ApiAddress address_;  // its endpoint may change with a restart
   Duration timeout_ = kRequestTimeout;
-  http::HttpHandler local_;  // empty: the controller at `address_` is asked
+  mutable bool answered_ = false;  // the controller has answered this client before
+  http::HttpHandler local_;        // empty: the controller at `address_` is asked
 };
 
 }  // namespace tandem::cli

@@ -18,6 +18,8 @@ namespace tandem::controller {
 
 namespace {
 
+constexpr Duration kJournalAgain = std::chrono::seconds(1);
+
 Result<Nothing> taken_or_error(const Result<void>& taken) {
   if (!taken) return taken.error();
   return Nothing{};
@@ -25,8 +27,8 @@ Result<Nothing> taken_or_error(const Result<void>& taken) {
 
 }  // namespace
 
-Controller::Controller(std::uint64_t seed, ControllerActions actions)
-    : actions_(std::move(actions)), core_(seed), event_last_(actions_.events_before) {}
+Controller::Controller(std::uint64_t seed, ControllerActions actions, const DurableState& restored)
+    : actions_(std::move(actions)), core_(seed, restored), event_last_(actions_.events_before) {}
 
 Result<void> Controller::take(actor::Context& cx, const ControllerEvent& event) {
   auto effects = core_.step(event, cx.now());
@@ -175,6 +177,33 @@ void Controller::tell_exchanges(actor::Context& cx) {
   });
 }
 
+void Controller::carry_out(actor::Context& cx, Remember change) {
+  unremembered_.push_back(std::move(change.event));
+  if (!journal_due_) journal_changes(cx);
+}
+
+// A full disk stops no job. If this controller died before there is room again, the next one would
+// not know the newest changes. An event says that once.
+void Controller::journal_changes(actor::Context& cx) {
+  while (!unremembered_.empty()) {
+    if (const auto done = actions_.remember(unremembered_.front()); !done) {
+      if (!std::exchange(journal_due_, true))
+        carry_out(cx,
+                  Announce{"controller", "controller",
+                           "cannot write its journal, and goes on trying; if it died now, the next "
+                           "controller would not know the newest jobs and wishes: " +
+                               done.error().message,
+                           messages::EventLevel::kError});
+      cx.after(kJournalAgain, [this](actor::Context& then) { journal_changes(then); });
+      return;
+    }
+    unremembered_.pop_front();
+  }
+  if (std::exchange(journal_due_, false))
+    carry_out(cx, Announce{"controller", "controller", "writes its journal again",
+                           messages::EventLevel::kInfo});
+}
+
 void Controller::carry_out(actor::Context&, Announce announce) {
   // The message may quote ranks, agents and reward programs: it need not be UTF-8.
   events_.push_back({++event_last_, unix_ms(), announce.kind, valid_utf8(announce.subject),
@@ -219,9 +248,29 @@ void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {
   auto run = actions_.make_run_directory(ask.question.shape);
   if (!run) return ask.reply(run.error());
   const auto taken =
-      take(cx, SubmitJob{std::move(ask.question.shape), run->id, std::move(run->path)});
+      take(cx, SubmitJob{std::move(ask.question.shape), run->id, std::move(run->path), unix_ms()});
   if (!taken) return ask.reply(taken.error());
   ask.reply(run->id);
+}
+
+void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
+  TakeUpJobs taken;
+  for (auto& [job, shape] : ask.question.jobs) {
+    const Result<void> owned =
+        shape ? actions_.own_run_directory(job.job, *shape) : Result<void>(shape.error());
+    if (!owned) {
+      taken.left.emplace(job.job, owned.error().message);
+      continue;
+    }
+    for (const auto& [role, replicas] : job.wanted)
+      if (const auto known = shape->replicas.find({role}); known != shape->replicas.end())
+        known->second = replicas;
+    const Duration age =
+        std::chrono::milliseconds(std::max<std::int64_t>(0, unix_ms() - job.submitted_ms));
+    taken.jobs.push_back(
+        {{std::move(*shape), job.job, std::move(job.run_dir), job.submitted_ms}, age});
+  }
+  ask.reply(taken_or_error(take(cx, taken)));
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Scale> ask) {

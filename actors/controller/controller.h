@@ -48,6 +48,17 @@ struct Cancel {
   std::string job;
 };
 
+// Takes up what the controller before this one remembered (TakeUpJobs): for each of its jobs the
+// shape that its files have now, or why it has none.
+struct TakeUp {
+  using Reply = Nothing;
+  struct Job {
+    JobTaken remembered;
+    Result<JobShape> shape;  // resume_dir is set where there is a run to go on with
+  };
+  std::vector<Job> jobs;
+};
+
 // Drops the record of a job whose run was deleted.
 struct Forget {  // refused with kInvalid before the job has ended
   using Reply = Nothing;
@@ -112,6 +123,8 @@ struct ControllerActions {
   // Makes a directory with a free id and with job.yaml in it; for shape.resume_dir returns that
   // run's own directory.
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
+  // Locks the run directory of a job that is taken up, if it has a run to go on with.
+  std::function<Result<void>(const std::string& job, const JobShape&)> own_run_directory;
   // Spawns the exchange of a job. An Error ends the job as failed.
   std::function<Result<actor::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
   // Ends the exchange of a job, if it has one, and frees its run directory.
@@ -121,6 +134,8 @@ struct ControllerActions {
   std::function<Result<void>(const JobRecord&, const std::string& json)> write_result;
   // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
   std::function<Result<void>(const runs::ClusterEvent&)> journal;
+  // Appends a change of what survives this process; after an Error it is called again with it.
+  std::function<Result<void>(const DurableEvent&)> remember;
   // The highest event number of earlier controllers of this state folder.
   std::int64_t events_before = 0;
 };
@@ -134,12 +149,13 @@ class Controller {
                    node::RankExited, node::UsageReport, RankConnected, messages::RankListening,
                    messages::RankReady, messages::RankFailed, RankHung, messages::JobProgress,
                    messages::ActorDrained, messages::ExchangeEvent, messages::JobEnded, ProcessNews,
-                   actor::Ask<Submit>, actor::Ask<Scale>, actor::Ask<Cancel>, actor::Ask<Forget>,
-                   actor::Ask<AskProgram>, actor::Ask<GetCluster>, actor::Ask<GetEvents>,
-                   actor::Ask<Await>>;
+                   actor::Ask<Submit>, actor::Ask<TakeUp>, actor::Ask<Scale>, actor::Ask<Cancel>,
+                   actor::Ask<Forget>, actor::Ask<AskProgram>, actor::Ask<GetCluster>,
+                   actor::Ask<GetEvents>, actor::Ask<Await>>;
 
-  // `seed`: for the core's random numbers.
-  Controller(std::uint64_t seed, ControllerActions actions);
+  // `seed`: for the core's random numbers. `restored`: what the controller before this one
+  // remembered.
+  Controller(std::uint64_t seed, ControllerActions actions, const DurableState& restored = {});
 
   void handle(actor::Context& cx, node::NodeUp up);
   void handle(actor::Context& cx, NodeDown down);
@@ -158,6 +174,7 @@ class Controller {
   void handle(actor::Context& cx, messages::JobEnded ended);
   void handle(actor::Context& cx, ProcessNews news);
   void handle(actor::Context& cx, actor::Ask<Submit> ask);
+  void handle(actor::Context& cx, actor::Ask<TakeUp> ask);
   void handle(actor::Context& cx, actor::Ask<Scale> ask);
   void handle(actor::Context& cx, actor::Ask<Cancel> ask);
   void handle(actor::Context& cx, actor::Ask<Forget> ask);
@@ -183,7 +200,10 @@ class Controller {
   void carry_out(actor::Context& cx, TellExchange tell);
   void carry_out(actor::Context& cx, CloseExchange close);
   void carry_out(actor::Context& cx, WakeAt wake);
+  void carry_out(actor::Context& cx, Remember change);
   void carry_out(actor::Context& cx, Announce announce);
+  // Journals what waits for it, and tries again later where that fails.
+  void journal_changes(actor::Context& cx);
   actor::Ref<node::AgentInbox> agent_of(const std::string& node) const;
   // Answers a question to a program, unless it has been answered.
   void answer_ask(actor::Context& cx, std::uint64_t number, Result<messages::AskedJson> answer);
@@ -199,7 +219,9 @@ class Controller {
   std::map<std::string, actor::Ref<ExchangeControl>> exchanges_;
   // Messages that exchanges have not taken yet.
   link::Outbox to_exchanges_;
-  bool retry_due_ = false;  // a timer is set: an exchange's mailbox was full
+  bool retry_due_ = false;                 // a timer is set: an exchange's mailbox was full
+  std::deque<DurableEvent> unremembered_;  // in order; empty unless the journal cannot be written
+  bool journal_due_ = false;               // a timer is set: it could not
   // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
   struct ProgramAsk {

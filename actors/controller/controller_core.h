@@ -16,6 +16,8 @@
 //   CC-2  The resources of running processes are never given away twice (PL-1 over all jobs).
 //   CC-3  Every actor and job that is not final says what it waits for (LC-2).
 //   CC-4  A job that ends leaves no process: it is final only when its last process is gone.
+//
+// CC-5 is in durable.h.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +31,12 @@
 
 namespace tandem::controller {
 
-// Plain state, used by one thread. `seed` is that of the jitter in restart pauses.
+// Plain state, used by one thread. `seed` is that of the jitter in restart pauses. `restored` is
+// what the controller before this one remembered; its jobs come by TakeUpJobs.
 class ControllerCore {
  public:
-  explicit ControllerCore(std::uint64_t seed) : state_(seed) {}
+  explicit ControllerCore(std::uint64_t seed, const DurableState& restored = {})
+      : state_(seed, restored) {}
 
   // Takes one event; returns the effects, to be carried out in order. Only submit, scale, cancel
   // and forget can fail (kInfeasible, kInvalid, kNotFound, kFailed); an event that fails changes
@@ -57,6 +61,7 @@ class ControllerCore {
 
   const std::map<std::string, JobRecord>& jobs() const { return state_.jobs; }
   const std::map<std::string, NodeRecord>& nodes() const { return state_.nodes; }
+  const DurableState& durable() const { return state_.durable; }
   bool idle() const;  // nothing runs and every job is final
 
  private:

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "actors/controller/controller_state.h"
+#include "actors/controller/durable.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/program.h"
 #include "actors/messages/rank.h"
@@ -20,8 +22,21 @@ namespace tandem::controller {
 // Events of the controller's own, besides the messages of other actors.
 struct SubmitJob {
   JobShape shape;
-  std::string id;       // free, chosen by the caller
-  std::string run_dir;  // exists
+  std::string id;                 // free, chosen by the caller
+  std::string run_dir;            // exists
+  std::int64_t submitted_ms = 0;  // since 1970
+};
+// The jobs of the controller before this one, in their order. None of them is refused, since no
+// node may be back yet; they wait for the nodes of that time.
+struct TakeUpJobs {
+  struct Job {
+    SubmitJob job;   // its shape has as many actors as its user wanted last
+    Duration age{};  // since it was submitted
+  };
+  std::vector<Job> jobs;
+  // Those that cannot be taken up now, since their file, data or run is not as it was, and why.
+  // They stay remembered.
+  std::map<std::string, std::string> left;
 };
 struct ScaleRole {
   std::string job;
@@ -47,13 +62,17 @@ struct RankHung {
 };
 struct Tick {};  // a WakeAt has come: a deadline may have passed
 
+// How long jobs that were taken up wait for the nodes of the controller before: a rank of that time
+// notices within so long that it has lost its link (link.h), also on another host, and ends.
+inline constexpr Duration kNodesReturn = std::chrono::seconds(15);
+
 // How long an actor's processes may take from their start until each of them has reported: its link
 // is up, which is before it loads a model. The end of a process is reported at once, so this limit
 // ends only the wait for a process that lives and says nothing.
 inline constexpr Duration kReportWait = std::chrono::minutes(2);
 
 using ControllerEvent =
-    std::variant<SubmitJob, ScaleRole, CancelJob, ForgetJob, node::NodeUp, NodeDown,
+    std::variant<SubmitJob, TakeUpJobs, ScaleRole, CancelJob, ForgetJob, node::NodeUp, NodeDown,
                  node::RankSpawned, node::RankSpawnFailed, node::RankExited, RankConnected,
                  messages::RankListening, messages::RankReady, messages::RankFailed, RankHung,
                  messages::JobProgress, messages::ActorDrained, messages::JobEnded, Tick>;
@@ -123,6 +142,11 @@ struct CloseExchange {
 struct WakeAt {
   Time when;
 };
+// Journals a change of what survives the controller's process (CC-5), before the effects behind it
+// are carried out. Only a disk that does not take it lets it come later.
+struct Remember {
+  DurableEvent event;
+};
 struct Announce {    // an event for people and the journal
   std::string kind;  // "job", "actor", "node", "controller"
   std::string subject;
@@ -130,8 +154,9 @@ struct Announce {    // an event for people and the journal
   messages::EventLevel level = messages::EventLevel::kInfo;
 };
 
-using ControllerEffect = std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart,
-                                      SendProgramStart, DrainRank, FailAsks, WriteResult,
-                                      OpenExchange, TellExchange, CloseExchange, WakeAt, Announce>;
+using ControllerEffect =
+    std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart, SendProgramStart, DrainRank,
+                 FailAsks, WriteResult, OpenExchange, TellExchange, CloseExchange, WakeAt, Remember,
+                 Announce>;
 
 }  // namespace tandem::controller

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/controller/durable.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/rank.h"
 #include "actors/messages/roles.h"
@@ -113,7 +114,7 @@ struct JobRecord {
   JobShape shape;
   std::string run_dir;
   scheduler::JobStatus status;
-  Time created;         // when it was submitted, anew if it is resumed
+  Time created;         // when it was submitted; anew if a user resumes it
   std::string message;  // the message of the last JobProgress
   // All actors that the job has, by name ("JOB/rollout/0"). An actor that was scaled away is
   // removed when its processes are gone.
@@ -172,11 +173,17 @@ struct NodeRecord {
 
 // All that the core keeps from one event to the next.
 struct ControllerState {
-  explicit ControllerState(std::uint64_t seed) : rng(seed) {}
+  ControllerState(std::uint64_t seed, const DurableState& restored)
+      : durable(restored), incarnation_last(restored.incarnation_last()), rng(seed) {}
 
   std::map<std::string, JobRecord> jobs;    // by id
   std::map<std::string, NodeRecord> nodes;  // by name
-  std::uint64_t incarnation_last = 0;
+  DurableState durable;                     // changed by Turn::remember() alone
+  // The nodes of the controller before this one that have not come back, and how long jobs wait for
+  // them; empty where no job was taken up, or the wait is over.
+  std::set<std::string> nodes_awaited;
+  Time nodes_awaited_until{};
+  std::uint64_t incarnation_last;
   std::int64_t submitted_last = 0;
   std::uint64_t changes = 0;         // Turn::note_change() counts them
   std::uint64_t scheduled = 0;       // `changes` when the last schedule() (queue.h) began

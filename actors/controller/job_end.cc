@@ -70,6 +70,7 @@ void finish_job_if_gone(Turn& turn, JobRecord& job) {
   if (!trains(job.shape) || !job.outcome->has_result) turn.send(WriteResult{job.id});
   job.shape.spec.reset();  // it was for the exchange
   turn.send(CloseExchange{job.id});
+  leave(turn, job.id);  // last: a job whose result is not written is taken up again
 }
 
 void take(Turn& turn, const messages::JobEnded& ended) {

@@ -23,6 +23,7 @@ void refuse(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
 // All ranks on the node count as gone.
 void lose_node(Turn& turn, NodeRecord& node) {
   node.up = false;
+  turn.remember(NodeLeft{node.name});
   turn.note_change();
   node.since = turn.now;
   turn.announce(node, "lost", messages::EventLevel::kError);
@@ -48,7 +49,10 @@ void take(Turn& turn, const node::NodeUp& up) {
     return;
   NodeRecord& node = turn.state.nodes[up.node];
   if (node.up && node.incarnation != up.incarnation) return refuse(turn, node, up);
-  if (!node.up) node.since = turn.now;
+  if (!node.up) {
+    node.since = turn.now;
+    if (!turn.state.durable.nodes().contains(up.node)) turn.remember(NodeJoined{up.node});
+  }
   node.name = up.node;
   node.incarnation = up.incarnation;
   node.total = scheduler::resources({.cpus = up.cpus,
@@ -61,6 +65,7 @@ void take(Turn& turn, const node::NodeUp& up) {
   node.nccl = up.nccl;
   node.pid = up.pid;
   node.up = true;
+  turn.state.nodes_awaited.erase(up.node);
   turn.note_change();
   turn.announce(node, "up");
 }

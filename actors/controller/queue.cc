@@ -22,6 +22,8 @@ using scheduler::Reason;
 
 namespace {
 
+constexpr std::uint64_t kIncarnationsReserved = 1000;  // at a time
+
 // Why an actor waits. If it ran on a node that is lost, that is the reason, because the return of
 // the node ends the wait.
 Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, NodeRecord>& nodes,
@@ -85,6 +87,8 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
                  const std::vector<scheduler::RankPlace>& places) {
   enter(turn, actor, ActorState::kPlacing, scheduler::Submitted{});
   actor.incarnation = Incarnation{++turn.state.incarnation_last};
+  if (actor.incarnation.value > turn.state.durable.incarnation_last())
+    turn.remember(IncarnationsReserved{actor.incarnation.value + kIncarnationsReserved - 1});
   // A new incarnation: no flag or pid of the last one may stay.
   actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
@@ -103,6 +107,23 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
     lease(turn, record, job.shape.per_rank.at(actor.role));
     turn.send(spawn_of(turn.state, job, actor, static_cast<std::int32_t>(r)));
   }
+}
+
+// Set while nodes of the controller before this one may still come back.
+std::optional<Reason> waits_for_nodes(const ControllerState& state) {
+  if (state.nodes_awaited.empty()) return std::nullopt;
+  std::string names;
+  for (const std::string& node : state.nodes_awaited) names += (names.empty() ? "" : ", ") + node;
+  return scheduler::WaitingForNodes{names, state.nodes_awaited_until};
+}
+
+void go_on_without(Turn& turn) {
+  for (const std::string& node : std::exchange(turn.state.nodes_awaited, {})) {
+    turn.remember(NodeLeft{node});
+    turn.send(Announce{"node", node, "has not come back to the new controller",
+                       messages::EventLevel::kError});
+  }
+  turn.note_change();
 }
 
 // Places all actors of a queued job at once, or leaves it queued.
@@ -174,8 +195,24 @@ void say_node_lost(Turn& turn, JobRecord& job) {
 
 }  // namespace
 
+void await_nodes(Turn& turn) {
+  ControllerState& state = turn.state;
+  for (const std::string& node : state.durable.nodes()) {
+    const auto known = state.nodes.find(node);
+    if (known == state.nodes.end() || !known->second.up) state.nodes_awaited.insert(node);
+  }
+  if (state.jobs.empty()) {
+    for (const std::string& node : std::exchange(state.nodes_awaited, {}))
+      turn.remember(NodeLeft{node});
+    return;
+  }
+  state.nodes_awaited_until = turn.now + kNodesReturn;
+  turn.send(WakeAt{state.nodes_awaited_until});
+}
+
 void schedule(Turn& turn) {
   ControllerState& state = turn.state;
+  if (!state.nodes_awaited.empty() && turn.now >= state.nodes_awaited_until) go_on_without(turn);
   if (state.scheduled == state.changes && !(state.restart_next && *state.restart_next <= turn.now))
     return;
   state.scheduled = state.changes;
@@ -185,9 +222,12 @@ void schedule(Turn& turn) {
   std::sort(order.begin(), order.end(),
             [](const JobRecord* a, const JobRecord* b) { return a->submitted < b->submitted; });
   std::int32_t queued = 0;
+  const std::optional<Reason> nodes_missing = waits_for_nodes(state);
   for (JobRecord* job : order) {
     if (job->status.state == JobState::kQueued) {
-      if (queued == 0)
+      if (nodes_missing)
+        wait_in_queue(turn, *job, *nodes_missing);
+      else if (queued == 0)
         start_job(turn, *job);
       else
         wait_in_queue(turn, *job, scheduler::WaitingForJobs{queued});

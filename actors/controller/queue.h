@@ -14,4 +14,8 @@ namespace tandem::controller {
 // event and returns at once unless something that it reads has changed.
 void schedule(Turn& turn);
 
+// If there are jobs, they wait from now on until the nodes of the controller before this one are
+// up, for at most kNodesReturn. Without jobs those nodes are forgotten.
+void await_nodes(Turn& turn);
+
 }  // namespace tandem::controller

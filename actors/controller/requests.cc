@@ -10,9 +10,11 @@
 #include "actors/controller/demands.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
+#include "actors/controller/queue.h"
 #include "actors/controller/room.h"
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
+#include "runtime/base/check.h"
 
 namespace tandem::controller {
 
@@ -71,6 +73,29 @@ void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
   }
 }
 
+// A job with all of its actors, which wait for room.
+JobRecord& add_job(Turn& turn, const SubmitJob& submit, JobShape shape, Time created) {
+  JobRecord job{.id = submit.id,
+                .shape = std::move(shape),
+                .run_dir = submit.run_dir,
+                .status = {.state = JobState::kQueued, .since = turn.now},
+                .created = created,
+                .desired = submit.shape.replicas,
+                .ladder = scheduler::RestartLadder(policies()),
+                .submitted = ++turn.state.submitted_last};
+  if (trains(job.shape)) job.desired[messages::Role::kLearner] = 1;
+  JobRecord& kept = turn.state.jobs.emplace(submit.id, std::move(job)).first->second;
+  JobTaken taken{.job = kept.id,
+                 .run_dir = kept.run_dir,
+                 .yaml = kept.shape.yaml,
+                 .submitted_ms = submit.submitted_ms};
+  for (const auto& [role, replicas] : kept.desired) taken.wanted[name(role)] = replicas;
+  turn.remember(std::move(taken));
+  for (const messages::Role& role : kept.shape.roles)
+    for (std::int32_t i = 0; i < kept.desired[role]; ++i) add_actor(turn, kept, role, i);
+  return kept;
+}
+
 // A job that has not started ends at once: it has no process, and no exchange.
 void cancel_queued(Turn& turn, JobRecord& job) {
   for (auto& [actor_id, actor] : job.actors)
@@ -111,20 +136,27 @@ Result<void> take(Turn& turn, const SubmitJob& submit) {
                    "", "to stop it: tandem cancel " + submit.id};
     state.jobs.erase(submit.id);  // its run is resumed
   }
-  JobRecord job{.id = submit.id,
-                .shape = *std::move(shape),
-                .run_dir = submit.run_dir,
-                .status = {.state = JobState::kQueued, .since = turn.now},
-                .created = turn.now,
-                .desired = submit.shape.replicas,
-                .ladder = scheduler::RestartLadder(policies()),
-                .submitted = ++state.submitted_last};
-  if (trains(job.shape)) job.desired[messages::Role::kLearner] = 1;
-  JobRecord& kept = state.jobs.emplace(submit.id, std::move(job)).first->second;
-  for (const messages::Role& role : kept.shape.roles)
-    for (std::int32_t i = 0; i < kept.desired[role]; ++i) add_actor(turn, kept, role, i);
-  turn.announce(kept, "submitted");
+  const JobRecord& job = add_job(turn, submit, *std::move(shape), turn.now);
+  turn.announce(job, "submitted");
   return {};
+}
+
+void take(Turn& turn, const TakeUpJobs& taken) {
+  CHECK(turn.state.jobs.empty());
+  for (const auto& [job, why] : taken.left) {
+    turn.send(
+        Announce{"job", job,
+                 "not taken up: " + why + "; the next controller tries again, unless you cancel it",
+                 messages::EventLevel::kError});
+  }
+  for (const auto& [submit, age] : taken.jobs) {
+    JobShape shape = settled(turn.state, submit.shape);
+    shape.memory_options.clear();
+    const JobRecord& job = add_job(turn, submit, std::move(shape), turn.now + (-age));
+    turn.announce(job, job.shape.resume_dir ? "taken up by a new controller, where it stopped"
+                                            : "taken up by a new controller");
+  }
+  await_nodes(turn);
 }
 
 Result<void> take(Turn& turn, const ScaleRole& scale) {
@@ -141,6 +173,7 @@ Result<void> take(Turn& turn, const ScaleRole& scale) {
   shape.replicas[scale.role] = scale.replicas;
   if (const auto fits = can_ever_run(turn.state, shape); !fits) return fits.error();
   job->desired[scale.role] = scale.replicas;
+  turn.remember(RoleScaled{job->id, scale.role, scale.replicas});
   turn.announce(*job, "scale " + name(scale.role) + "=" + std::to_string(scale.replicas));
   for (std::int32_t i = 0; i < scale.replicas; ++i)
     if (!job->actors.contains(actor_name(job->id, scale.role, i)))
@@ -153,7 +186,10 @@ Result<void> take(Turn& turn, const ScaleRole& scale) {
 
 Result<void> take(Turn& turn, const CancelJob& cancel) {
   JobRecord* job = turn.state.job(cancel.job);
-  if (!job) return no_job(cancel.job);
+  const bool known = job || turn.state.durable.job(cancel.job);
+  if (!known) return no_job(cancel.job);
+  leave(turn, cancel.job);
+  if (!job) return {};  // it could not be taken up
   if (scheduler::is_final(job->status.state) || job->outcome) return {};
   turn.announce(*job, kCancelledByUser);
   if (job->status.state == JobState::kQueued)
@@ -166,7 +202,10 @@ Result<void> take(Turn& turn, const CancelJob& cancel) {
 // A job of an earlier controller has no record here, and its run may be deleted all the same.
 Result<void> take(Turn& turn, const ForgetJob& forget) {
   const JobRecord* job = turn.state.job(forget.job);
-  if (!job) return {};
+  if (!job) {
+    leave(turn, forget.job);
+    return {};
+  }
   if (!scheduler::is_final(job->status.state))
     return Error{ErrorCode::kInvalid, forget.job + " is " + name(job->status.state), "",
                  "cancel it first: tandem cancel " + forget.job};

@@ -1,5 +1,6 @@
 // The requests of users: submit, scale, cancel, forget. Only these can fail (kInfeasible, kInvalid,
-// kNotFound, kFailed), and one that fails changes nothing.
+// kNotFound, kFailed), and one that fails changes nothing. Beside them the jobs that a controller
+// takes up from the one before it.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 namespace tandem::controller {
 
 Result<void> take(Turn& turn, const SubmitJob& submit);
+void take(Turn& turn, const TakeUpJobs& taken);  // before any other request, at most once
 Result<void> take(Turn& turn, const ScaleRole& scale);
 Result<void> take(Turn& turn, const CancelJob& cancel);
 Result<void> take(Turn& turn, const ForgetJob& forget);

@@ -34,6 +34,10 @@ void enter(Turn& turn, JobRecord& job, JobState to, Reason reason) {
                 level_of(job.status.reason));
 }
 
+void leave(Turn& turn, const std::string& job) {
+  if (turn.state.durable.job(job)) turn.remember(JobLeft{job});
+}
+
 void add_actor(Turn& turn, JobRecord& job, const messages::Role& role, std::int32_t index) {
   const std::string id = actor_name(job.id, role, index);
   job.waiting.insert(id);

@@ -14,6 +14,9 @@ namespace tandem::controller {
 void enter(Turn& turn, ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
 void enter(Turn& turn, JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
 
+// The job need not be taken up by a later controller.
+void leave(Turn& turn, const std::string& job);
+
 void add_actor(Turn& turn, JobRecord& job, const messages::Role& role, std::int32_t index);
 // Drops the record of an actor that was scaled away. `actor` is passed by value: a caller may pass
 // the name in the record that is erased.

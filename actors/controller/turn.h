@@ -37,6 +37,11 @@ class Turn {
                 messages::EventLevel level = messages::EventLevel::kInfo) {
     send(Announce{"node", node.name, std::move(message), level});
   }
+  // Changes what survives the controller's process (CC-5).
+  void remember(DurableEvent event) {
+    state.durable.apply(event);
+    send(Remember{std::move(event)});
+  }
   // Something has changed that schedule() (queue.h) reads: a node, a lease, a job, who waits.
   void note_change() { ++state.changes; }
 

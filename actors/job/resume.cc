@@ -63,10 +63,15 @@ Result<fs::path> find_run(const fs::path& named, const fs::path& runs) {
   // A path is tried before an id, so that a directory in the current folder wins over a run.
   for (const fs::path& candidate : {named, runs / named}) {
     const fs::path run = fs::canonical(candidate, failure);
-    if (!failure && fs::exists(run / kJournal, failure)) return run;
+    if (!failure && has_begun(run)) return run;
   }
   return Error{ErrorCode::kFailed, "this is not a run directory that can be resumed",
                named.string(), "give TANDEM_HOME/runs/<job id>, or the job's id"};
+}
+
+bool has_begun(const fs::path& run) {
+  std::error_code failure;
+  return fs::exists(run / kJournal, failure);
 }
 
 Result<LoadedJob> load_job_of(const std::optional<fs::path>& job,
@@ -144,8 +149,7 @@ std::string resume_command(const std::string& verb, const fs::path& run) {
 }
 
 std::string resume_hint(const std::string& verb, const fs::path& run) {
-  std::error_code failure;
-  if (!fs::exists(run / kJournal, failure)) return "";
+  if (!has_begun(run)) return "";
   return "resume with: " + resume_command(verb, run) + "\n";
 }
 

@@ -19,6 +19,9 @@ namespace tandem::job {
 Result<std::filesystem::path> find_run(const std::filesystem::path& named,
                                        const std::filesystem::path& runs);
 
+// Whether the run has a journal, from which it can go on.
+bool has_begun(const std::filesystem::path& run);
+
 // The job of `tandem run` and `tandem submit`: the file `job`, else the job.yaml of the run
 // `resume`. `sets` are applied to either. kInvalid where both are absent; else the errors of
 // load_job().

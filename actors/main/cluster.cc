@@ -1,21 +1,17 @@
-// The four verbs around a cluster in the background.
+// The verbs that start and end a cluster in the background.
 //
-// A controller is found by TANDEM_HOME/controller.json, and is alive only while controller.lock is
-// held: a killed controller leaves its file, with a pid and a port that other processes may have by
-// now. The background processes are not children that `up` could wait for later. They say words,
+// The background processes are not children that `up` could wait for later. They say words,
 // one byte each, on an inherited socket (runtime/node/daemon.h): the first when the controller
 // listens, the second when a node is ready. `down` waits for the ends of pids, of the controller
 // and of the nodes on this host.
 //
-// `down` sends SIGTERM to the controller alone. The controller cancels its jobs, which save a
-// checkpoint first, then closes its links, and each agent ends with its link and takes its ranks
-// with it.
+// `down` sends SIGTERM to the controller. The controller cancels its jobs, which save a checkpoint
+// first, then closes its links, and each agent ends with its link and takes its ranks with it. The
+// node that keeps the controller gets SIGTERM behind it, or it would start a controller again that
+// died on its way out.
 #include "actors/main/cluster.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -26,23 +22,15 @@
 #include "actors/cli/api_client.h"
 #include "actors/cli/api_object.h"
 #include "actors/job/resume.h"
+#include "actors/main/background.h"
 #include "actors/main/controller_process.h"
-#include "actors/main/rank_process.h"
-#include "actors/main/this_node.h"
-#include "actors/messages/wire_build.h"
 #include "actors/runs/run_files.h"
 #include "runtime/actor/system.h"
-#include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
-#include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
-#include "runtime/link/link.h"
-#include "runtime/link/remote.h"
-#include "runtime/node/agent.h"
 #include "runtime/node/daemon.h"
 #include "runtime/node/signals.h"
-#include "runtime/weights/weight_family.h"
 
 namespace tandem::app {
 
@@ -50,8 +38,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// How long `up` waits for each word, and a cancelled job's request for its answer.
-constexpr Duration kUpTimeout = std::chrono::seconds(10);
+// How long a cancelled job's request waits for its answer.
 constexpr Duration kCancelTimeout = std::chrono::seconds(10);
 // The end of all jobs: a cancelled job may save for kSaveOnCancelMax before it ends.
 constexpr Duration kJobsEndTimeout = messages::kSaveOnCancelMax + std::chrono::seconds(10);
@@ -60,83 +47,6 @@ constexpr Duration kDownTimeout = kJobsEndTimeout + std::chrono::seconds(10);
 constexpr Duration kLookAgain = std::chrono::milliseconds(500);
 // After so long `down` tells the user why it waits.
 constexpr Duration kDownAtOnce = std::chrono::seconds(2);
-constexpr const char* kNodeRole = "node";  // the first argument of a node's process
-
-LogLevel level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
-
-Result<nlohmann::json> read_address_file() {
-  const fs::path path = cli::tandem_home() / "controller.json";
-  const auto text = read_file(path);
-  nlohmann::json content = text ? parse_json(*text) : nlohmann::json();
-  if (!content.is_object() || !content.contains("pid"))
-    return Error{ErrorCode::kUnreachable, "no controller runs", path.string(),
-                 "start one with `tandem up`"};
-  return content;
-}
-
-// The address file of the controller that runs in this state folder; nullopt if none does. The lock
-// decides: the file alone may be a killed controller's.
-std::optional<nlohmann::json> running_controller() {
-  auto address = read_address_file();
-  if (!address) return std::nullopt;
-  if (!FileLock::held(cli::tandem_home() / "controller.lock")) return std::nullopt;
-  return std::move(*address);
-}
-
-// The controller that a node dials: --controller with the keys of this state folder, else the
-// address in the controller's file. A Unix socket needs no keys.
-Result<link::Dial> dial_controller(const NodeCommand& command) {
-  std::string text;
-  if (command.controller) {
-    text = *command.controller;
-  } else {
-    const auto address = read_address_file();
-    if (!address) return address.error();
-    text = address->value("control_socket", "");
-  }
-  auto endpoint = link::parse_endpoint(text);
-  if (!endpoint) return endpoint.error();
-  if (endpoint->is_local()) return link::Dial{std::move(*endpoint), std::nullopt};
-  auto keys = link::node_keys(cli::tandem_home());
-  if (!keys) return keys.error();
-  return link::Dial{std::move(*endpoint), std::move(*keys)};
-}
-
-// The address at which the controller of this host listens for nodes of other hosts; empty if it
-// listens on loopback only.
-std::string controller_address() {
-  const auto file = read_address_file();
-  const auto at = link::parse_endpoint(file ? file->value("control", "") : "");
-  return at && !at->is_local() && at->host != link::kLoopback ? at->host : "";
-}
-
-// The address at which the ranks of a node may listen for other hosts; empty where no processes of
-// other hosts come.
-Result<std::string> listening_address(const NodeCommand& command, const link::Dial& controller) {
-  if (command.bind == "0.0.0.0" && !command.advertise)
-    return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
-                 "the address by which other hosts reach this one"};
-  if (command.bind) return *command.bind;
-  if (controller.to.is_local()) {
-    const std::string address = controller_address();
-    if (address != "0.0.0.0") return address;
-    // The controller takes all addresses, so that none of them can be told to other hosts.
-    log::warn("event=no_address_for_other_hosts help=\"name this machine's with --bind\"");
-    return std::string();
-  }
-  return link::local_address_towards(controller.to);
-}
-
-// Starts this binary in another role, in the background.
-Result<node::Daemon> start_role(std::vector<std::string> arguments, const fs::path& log) {
-  arguments.insert(arguments.begin(), "tandem");
-  auto started = node::spawn_daemon(
-      {.name = "the " + arguments[1], .program = own_program(), .argv = arguments, .log = log});
-  if (started) return started;
-  Error error = started.error();
-  error.help = "is TANDEM_HOME writable?";
-  return error;
-}
 
 // The error that a process printed into its log before it ended; empty where the log has none.
 std::string last_line(const fs::path& log) {
@@ -144,19 +54,6 @@ std::string last_line(const fs::path& log) {
   if (!text || text->empty()) return "";
   const auto begin = text->find("error[");
   return begin == std::string::npos ? "" : text->substr(begin);
-}
-
-// An incarnation that is greater than any earlier one of this machine and that no other process
-// has: milliseconds, then the pid, which has 22 bits at most.
-Incarnation node_incarnation() {
-  constexpr int kPidBits = 22;
-  return {static_cast<std::uint64_t>(unix_ms()) << kPidBits | static_cast<std::uint64_t>(getpid())};
-}
-
-Error node_refused(const std::string& node, const node::NodeRefused& refused) {
-  return {ErrorCode::kFailed,
-          "node " + node + " is up already: its agent is pid " + std::to_string(refused.pid), "",
-          "`tandem get nodes` shows it; a second one on this machine needs --name"};
 }
 
 // Cancels every job that runs and waits for the end of all of them, so that `down` leaves no
@@ -193,31 +90,34 @@ bool node_comes_up(const cli::ApiClient& api, Duration timeout) {
 }
 
 std::vector<std::string> node_words(const UpCommand& command) {
-  std::vector<std::string> words{kNodeRole};
+  std::vector<std::string> words{kNodeRole, "--keep-controller"};
   if (command.memory_bytes)
     words.insert(words.end(), {"--memory", std::to_string(*command.memory_bytes)});
   return words;
 }
 
 // The controller runs already: starts a node if none is Ready.
-int complete_cluster(const UpCommand& command, const nlohmann::json& running,
+int complete_cluster(const UpCommand& command, const ControllerFile& running,
                      const cli::Console& console) {
   const auto address = cli::resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
   const cli::ApiClient api(*address);
-  const std::string http = running.value("http", "");
   if (node_comes_up(api, Duration{0})) {
-    console.err << "a cluster is up already: " << http << "\n";
+    console.err << "a cluster is up already: " << running.http << "\n";
     return 0;
   }
-  console.err << "the controller is up and has no node: starting one" << std::endl;
   const fs::path log = cli::tandem_home() / "node.log";
-  if (const auto node = start_role(node_words(command), log); !node)
-    return console.complain(node.error());
+  if (running_keeper()) {
+    console.err << "the controller is up, and its node is about to join it" << std::endl;
+  } else {
+    console.err << "the controller is up and has no node: starting one" << std::endl;
+    if (const auto node = start_role(node_words(command), log); !node)
+      return console.complain(node.error());
+  }
   if (!node_comes_up(api, kUpTimeout))
     return console.complain({ErrorCode::kTimedOut, "the node did not join its controller",
                              log.string(), "its log says more"});
-  console.out << "up: http://" << http << "\n";
+  console.out << "up: http://" << running.http << "\n";
   return 0;
 }
 
@@ -266,27 +166,39 @@ void say_words(const std::shared_ptr<const node::DaemonWords>& words,
             {controller::ClusterCondition::kNodeReady}, joined}) == actor::Delivery::kAccepted);
 }
 
-// The options lack the node, its address and the end for a refusal, which run_node() adds.
-node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& controller) {
-  return {.program = own_program().string(),
-          .controller = to_string(controller.to),
-          .advertise = command.advertise.value_or(""),
-          .secret = controller.keys ? to_text(*controller.keys) : "",
-          .usage_interval = node::kUsageInterval};
+// Ends the node that keeps the controller of this state folder, if there is one. A controller that
+// it was just starting ends with it.
+Result<void> end_keeper(Time deadline) {
+  const auto pid = running_keeper();
+  if (!pid) return {};
+  const node::ProcessEnd end(*pid);
+  end.signal(SIGTERM);
+  if (end.wait_until(deadline)) return {};
+  return Error{ErrorCode::kTimedOut, "the node did not end in time",
+               (cli::tandem_home() / "node.log").string(), "its log says more"};
+}
+
+// Another process has the lock of the state folder, and has not written its file yet.
+Error starts_already(pid_t pid) {
+  return {ErrorCode::kFailed, "a controller is starting or ending, process " + std::to_string(pid),
+          cli::tandem_home().string(), "wait for it, then try again"};
 }
 
 int run_controller(const ControllerCommand& command, const cli::Console& console, bool verbose) {
   const auto words = std::make_shared<const node::DaemonWords>(node::DaemonWords::inherited());
   node::Signals signals({SIGINT, SIGTERM});
-  init_logging("controller", level(verbose));
+  init_logging("controller", log_level(verbose));
   auto process =
       ControllerProcess::start({.port = command.listen.port,
                                 .bind = command.listen.bind,
                                 .home = cli::tandem_home(),
                                 .of_home = true,
+                                .words = controller_words(command.listen),
                                 .allow_hosts = command.listen.allow_hosts,
                                 .metrics_without_token = command.listen.metrics_without_token});
   if (!process) return console.complain(process.error());
+  // Whoever wanted it to end before it was up does not mean its jobs.
+  if (signals.wait_for(Duration::zero()) != 0) return 0;
   log::info("event=listening control_socket={} control={} http={}",
             to_string((*process)->control().front()), to_string((*process)->control().back()),
             to_string((*process)->http()));
@@ -297,98 +209,27 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
   return 0;
 }
 
-int run_node(const NodeCommand& command, const cli::Console& console, bool verbose) {
-  // A node says no word: `up` hears only the end of its socket.
-  const auto words = node::DaemonWords::inherited();
-  node::Signals signals({SIGINT, SIGTERM});
-  const Incarnation incarnation = node_incarnation();
-  auto machine =
-      offered_node(incarnation, {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
-  if (!machine) return console.complain(machine.error());
-  const std::string name = command.name.value_or(machine->node);
-  machine->node = name;
-  init_logging("node/" + name, level(verbose));
-  const auto controller = dial_controller(command);
-  if (!controller) return console.complain(controller.error());
-  const auto bind = listening_address(command, *controller);
-  if (!bind) return console.complain(bind.error());
-
-  // Removes shared memory that learners of earlier jobs left on this host.
-  weights::reclaim_stale_weights("");
-  node::PosixProcessHost processes;
-  link::Directory directory;
-  link::IoThread io("link");
-  actor::ThreadedExecutor executor(1, incarnation.value);
-  actor::System system(executor, [&](const ActorId&, const Error&) { signals.raise(); });
-  // The link's callbacks send through the link, so that it is made after them; nothing is sent
-  // before start(), by when the pointer is set.
-  link::LinkClient* link_pointer = nullptr;
-  const link::ParcelSender to_controller = [&](std::string frame) {
-    return link_pointer->send(std::move(frame));
-  };
-  Guarded<std::optional<Error>> refusal;
-  node::AgentConfig config = agent_config(command, *controller);
-  config.node = *machine;
-  config.bind = *bind;
-  config.on_refused = [&](const node::NodeRefused& refused) {
-    refusal.with([&](auto& error) { error = node_refused(name, refused); });
-    signals.raise();
-  };
-  link::LinkCallbacks callbacks;
-  callbacks.on_parcel = [&](const ActorId&, std::string& frame) {
-    return directory.deliver(frame, to_controller);
-  };
-  // The agent introduces its node when it is made: not before the link can carry that.
-  callbacks.on_up = [&](const ActorId&, const link::Hello&) {
-    directory.expose(node::kAgentPort, system.spawn<node::Agent>("agent", [&] {
-      return std::make_unique<node::Agent>(
-          config, processes,
-          directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller));
-    }));
-  };
-  callbacks.on_down = [&](const ActorId&, const link::Down& down) {
-    log::warn("event=controller_lost reason={}", link::name(down.reason));
-    signals.raise();  // the ranks end with this process
-  };
-  link::LinkClient link(io, *controller,
-                        {.name = messages::node_peer(name, getpid()),
-                         .incarnation = incarnation,
-                         .build = messages::wire_build()},
-                        {}, callbacks);
-  link_pointer = &link;
-  link.start();
-  signals.wait();
-  link.close(std::chrono::milliseconds(200));
-  executor.stop();
-  weights::reclaim_stale_weights("");
-  const auto refused = refusal.with([](const auto& error) { return error; });
-  return refused ? console.complain(*refused) : 0;
-}
-
 int cluster_up(const UpCommand& command, const cli::Console& console) {
   const fs::path home = cli::tandem_home();
   std::error_code error;
   fs::create_directories(home, error);
   if (const auto running = running_controller())
     return complete_cluster(command, *running, console);
+  // The node of a controller that is dead would start one too.
+  if (const auto ended = end_keeper(steady_now() + kEndTimeout); !ended)
+    return console.complain(ended.error());
+  if (const auto pid = controller_process()) return console.complain(starts_already(*pid));
   // The payload sockets and the control socket are told to other hosts by this address.
   if (command.listen.bind == "0.0.0.0")
     return console.complain({ErrorCode::kInvalid,
                              "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
                              "name this machine's address, as in --bind 10.0.0.1"});
-  // A stale address must not be taken for that of the controller that is about to start.
-  fs::remove(home / "controller.json", error);
   fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
-  std::vector<std::string> role{"controller", "--port", std::to_string(command.listen.port)};
-  for (const std::string& host : command.listen.allow_hosts)
-    role.insert(role.end(), {"--allow-host", host});
-  if (command.listen.metrics_without_token) role.push_back("--metrics-without-token");
-  role.insert(role.end(), {"--bind", command.listen.bind});
-  const auto controller = start_role(std::move(role), log);
+  const auto controller = start_role(controller_words(command.listen), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != node::Heard::kWord) {
-    end_daemon(*controller, kUpTimeout);
+    end_daemon(*controller, kEndTimeout);
     const std::string why = last_line(log);
     if (!why.empty()) {
       console.err << why;
@@ -402,7 +243,7 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
   const auto address = cli::resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
   if (wait_for_word(*controller, *node, kUpTimeout) != node::Heard::kWord) {
-    end_daemon(*node, kUpTimeout);  // the next `up` starts another beside the controller
+    end_daemon(*node, kEndTimeout);  // the next `up` starts another beside the controller
     return console.complain({ErrorCode::kTimedOut, "the node did not join its controller",
                              (home / "node.log").string(), "its log says more"});
   }
@@ -411,28 +252,25 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
   return 0;
 }
 
-// Characters of a host's name or an IPv4 address; whether it exists is not asked. Returns what is
-// wrong with the text, or an empty text.
-std::string not_a_host(const std::string& text) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
-  const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
-                       std::ranges::all_of(text, plain);
-  return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
-}
-
 }  // namespace
 
 int cluster_down(const cli::Console& console) {
   const auto address = running_controller();
   if (!address) {
+    const bool kept = running_keeper().has_value();
+    if (const auto ended = end_keeper(steady_now() + kEndTimeout); !ended)
+      return console.complain(ended.error());
+    if (const auto pid = controller_process()) return console.complain(starts_already(*pid));
     std::error_code ignored;
     fs::remove(cli::tandem_home() / "controller.json", ignored);  // a killed controller left it
-    console.err << "no cluster is up\n";
+    console.err << (kept ? "down; its controller was not up, and the next `tandem up` takes up its "
+                           "jobs\n"
+                         : "no cluster is up\n");
     return 0;
   }
   // These are collected before the signal: afterwards no API answers the questions which nodes and
   // jobs there were.
-  std::vector<std::int64_t> pids{(*address)["pid"].get<std::int64_t>()};
+  std::vector<std::int64_t> pids{address->pid};
   std::vector<fs::path> runs;
   if (const auto where = cli::resolve_address(std::nullopt)) {
     const cli::ApiClient api(*where);
@@ -442,10 +280,12 @@ int cluster_down(const cli::Console& console) {
   std::vector<node::ProcessEnd> ends;
   // The pids are opened before the signal too, so that a pid which is used again is not waited for.
   for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
-  kill(static_cast<pid_t>(pids.front()), SIGTERM);
+  ends.front().signal(SIGTERM);
   const auto all_end_within = [&ends](Duration time) {
     const Time deadline = steady_now() + time;
-    return std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); });
+    if (!ends.front().wait_until(deadline)) return false;
+    return end_keeper(deadline).has_value() &&
+           std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); });
   };
   bool down = all_end_within(kDownAtOnce);
   if (!down) {
@@ -475,40 +315,6 @@ void ControllerCommand::options(cli::Options& options) { add_listen_options(opti
 
 Result<int> ControllerCommand::run(const cli::VerbContext& context) {
   return run_controller(*this, context.console, context.verbose);
-}
-
-cli::VerbHelp NodeCommand::help() {
-  return {.name = "node",
-          .group = cli::VerbGroup::kCluster,
-          .description = "The agent of this machine, in the foreground",
-          .examples = {"tandem node", "tandem node --cpus 2 --memory 8GiB",
-                       "tandem node --controller 10.0.0.1:7420"}};
-}
-
-void NodeCommand::options(cli::Options& options) {
-  options.add("--name", name, "Its name; else the host's").value("NAME");
-  options
-      .add("--controller", controller,
-           "Where the controller listens for nodes, its --port; else from the file that it wrote")
-      .value("HOST:PORT");
-  options
-      .add("--bind", bind,
-           "The address of this machine at which its actors serve weights to other hosts and "
-           "the learner's ranks meet; else the one from which it reaches --controller")
-      .value("ADDRESS")
-      .ipv4();
-  options
-      .add("--advertise", advertise, "How other hosts reach --bind, where they use another address")
-      .value("ADDRESS")
-      .refuse_by(not_a_host);
-  options.add("--cpus", cpus, "CPUs it offers; else those this process may use")
-      .value("N")
-      .between(0.01, 65536.0);
-  add_memory(options, memory_bytes);
-}
-
-Result<int> NodeCommand::run(const cli::VerbContext& context) {
-  return run_node(*this, context.console, context.verbose);
 }
 
 cli::VerbHelp UpCommand::help() {

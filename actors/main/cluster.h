@@ -1,7 +1,7 @@
-// `tandem controller`, `tandem node`, `tandem up`, `tandem down`: a cluster that outlives a
-// command. `up` starts the first two in the background and waits until a job could be placed;
+// `tandem controller`, `tandem up`, `tandem down`: a cluster that outlives a command. `up` starts a
+// controller and a node (node_command.h) in the background and waits until a job could be placed;
 // `down` ends them. All of them belong to one state folder, TANDEM_HOME, whose lock tells whether a
-// controller runs.
+// controller runs. A controller takes up the jobs of one before it that did not end by `down`.
 //
 // Each is a verb (actors/cli/verb.h).
 #pragma once
@@ -16,28 +16,13 @@
 
 namespace tandem::app {
 
-// The first two run in the foreground until SIGINT or SIGTERM, or, for a node, until its controller
-// is lost or has refused it.
+// Runs in the foreground until SIGINT or SIGTERM.
 struct ControllerCommand {
   static cli::VerbHelp help();
   void options(cli::Options& options);
   Result<int> run(const cli::VerbContext& context);
 
   cli::ListenOptions listen;
-};
-
-struct NodeCommand {
-  static cli::VerbHelp help();
-  void options(cli::Options& options);
-  Result<int> run(const cli::VerbContext& context);
-
-  std::optional<std::string> controller;  // "host:port"; default: from controller.json
-  std::optional<std::string> name;        // default: the host's name
-  // The address at which ranks listen for other hosts, and the address by which those reach it;
-  // default: the address from which this machine reaches `controller`.
-  std::optional<std::string> bind, advertise;
-  std::optional<double> cpus;                // default: those that this process may use
-  std::optional<std::int64_t> memory_bytes;  // at most; default: all that the machine has left
 };
 
 // Starts the parts that do not run yet; a cluster that is up already is no error.

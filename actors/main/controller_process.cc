@@ -2,7 +2,8 @@
 // no socket; it reaches the world through functions (ControllerActions) that are made here over
 // links, files and actors.
 //
-//   start   claim the state folder (lock, epoch, keys, token), listen, write controller.json
+//   start   claim the state folder (lock, epoch, keys, token), take up the jobs of the controller
+//           before, listen, write controller.json
 //   a job   make_run_directory -> open_exchange -> ranks dial -> ... -> close_exchange
 //   stop    HTTP, so that no request comes in; the agent and its ranks; links; actors
 //
@@ -38,10 +39,11 @@
 #include "actors/main/rank_process.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/main/socket_keeper.h"
+#include "actors/main/state_folder.h"
+#include "actors/main/submission.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
-#include "actors/runs/cluster_journal.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
@@ -64,6 +66,8 @@ namespace {
 
 // The prompts that are kept for jobs that wait.
 constexpr std::uint64_t kKeptPromptsBytesMax = std::uint64_t{1} << 30;
+
+constexpr Duration kTakeUpTimeout = std::chrono::minutes(1);
 
 constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 
@@ -122,49 +126,6 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
                "set TANDEM_HOME to a folder that you can write"};
 }
 
-// The shape of a job that was submitted by HTTP. Mistakes in its text, its data and the run to
-// resume are found here, before a run directory exists. `resume` may name only a run of this
-// controller.
-Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
-                                             const fs::path& runs, Hosts hosts,
-                                             KeptPrompts& prompts, KeepPrompts keep) {
-  const std::string& resume = submitted.resume;
-  const fs::path folder = submitted.folder.empty() ? fs::current_path() : submitted.folder;
-  auto job = job::parse_job({.yaml = submitted.yaml,
-                             .origin = "the submitted job",
-                             .base = folder,
-                             .set_base = folder,
-                             .sets = {},
-                             .files = job::Files::kMustExist});
-  if (!job) return job.error();
-  auto checked = check_inputs(*job, job::tell_by([](const std::string& notice) {
-    log::info("event=reading_data of=submitted progress=\"{}\"", notice);
-  }),
-                              keep);
-  if (!checked) return checked.error();
-  controller::JobShape shape = job_shape(job->spec);
-  if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
-  if (checked->prompts) prompts.keep(*std::move(checked->prompts), shape);
-  shape.warnings = std::move(checked->warnings);
-  if (resume.empty()) return shape;
-  const auto run = job::find_run(runs / resume, runs);
-  if (!run) {
-    Error unknown = run.error();
-    unknown.code = ErrorCode::kNotFound;  // over HTTP a name of nothing is 404
-    return unknown;
-  }
-  std::error_code failure;
-  if (run->parent_path() != fs::canonical(runs, failure))
-    return Error{
-        ErrorCode::kInvalid, "this run is not one of this controller's", run->string(),
-        "its runs are in " + runs.string() + "; elsewhere: " + job::resume_command("run", *run)};
-  const auto changes = check_run_to_resume(job->spec, *run);
-  if (!changes) return changes.error();
-  shape.warnings.insert(shape.warnings.end(), changes->begin(), changes->end());
-  resume_from(*run, shape);
-  return shape;
-}
-
 }  // namespace
 
 struct ControllerProcess::Parts {
@@ -172,13 +133,7 @@ struct ControllerProcess::Parts {
 
   ControllerOptions options;
   Epoch epoch{1};
-  // The parts of the state folder that a cluster of its own holds (ControllerOptions::of_home).
-  struct StateFolder {
-    std::optional<FileLock> lock;
-    std::optional<runs::ClusterJournal> journal;
-    bool announced = false;  // this process wrote controller.json and removes it
-  };
-  StateFolder state;
+  std::unique_ptr<StateFolder> state;  // null for a `tandem run`
   const std::int64_t started_ms = unix_ms();
   link::Directory directory;
   link::IoThread io{"link"};
@@ -197,7 +152,7 @@ struct ControllerProcess::Parts {
   link::Forwarder forwarder{
       [this](const ActorId& to, std::string frame) { return link->send(to, std::move(frame)); }};
   struct Web {
-    std::string token;
+    std::string token, nonce;  // see HttpAuthRules
     std::unique_ptr<api::HttpAuth> auth;
     // The server's address. Guarded, since the server's threads may answer before the address is
     // known.
@@ -237,19 +192,23 @@ struct ControllerProcess::Parts {
             .epoch = epoch,
             .bulk = places(1)};
   }
-  std::uint16_t port(int offset) const {
-    return static_cast<std::uint16_t>(options.port == 0 ? 0 : options.port + offset);
+  // Where other hosts may join, the plan counts memory for versions that arrive (memory_plan.h).
+  Hosts hosts() const { return options.bind == link::kLoopback ? Hosts::kOne : Hosts::kSeveral; }
+  // `former`: the port of a controller that died; 0: any.
+  std::uint16_t port(int offset, std::uint16_t former = 0) const {
+    return static_cast<std::uint16_t>(options.port == 0 ? former : options.port + offset);
   }
   // Processes of this host come by a Unix socket; other hosts by TCP, where there are keys. A
   // `tandem run` has none.
-  std::vector<link::Binding> places(int port_offset) {
+  std::vector<link::Binding> places(int port_offset, std::uint16_t former = 0) {
     const auto next = [](auto& folder) { return folder->next(); };
     std::vector<link::Binding> places{{sockets.with(next), std::nullopt}};
-    if (keys) places.push_back({{.host = options.bind, .port = port(port_offset)}, keys});
+    if (keys) places.push_back({{.host = options.bind, .port = port(port_offset, former)}, keys});
     return places;
   }
   // The steps of start(), in this order. Each may fail, and stop() cleans up after any of them.
   Result<void> claim_home();
+  Result<void> take_up_jobs();
   Result<void> listen();
   Result<void> announce_address();
   Result<void> own_run(const std::string& job, const fs::path& run_dir);
@@ -272,18 +231,27 @@ Result<void> ControllerProcess::Parts::claim_home() {
   if (!shared) return shared.error();
   web.token = std::move(*shared);
   if (!options.of_home) return {};
-  auto taken =
-      FileLock::take(options.home / "controller.lock", "the state in " + options.home.string(),
-                     "stop it with `tandem down`, or set TANDEM_HOME to another folder");
-  if (!taken) return taken.error();
-  state.lock.emplace(std::move(*taken));
-  auto journal = runs::ClusterJournal::begin(options.home, unix_ms());
-  if (!journal) return journal.error();
-  epoch = journal->epoch();
-  state.journal = *std::move(journal);
+  auto claimed = StateFolder::claim(options.home);
+  if (!claimed) return claimed.error();
+  state = *std::move(claimed);
+  epoch = state->journal().epoch();
   auto own_keys = link::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);
+  return {};
+}
+
+// Done before anybody can ask for the jobs: a job of the controller before is never missing.
+Result<void> ControllerProcess::Parts::take_up_jobs() {
+  if (!state) return {};
+  if (!state->forgotten().empty())
+    (void)controller.tell(controller::ProcessNews{
+        "not all jobs of the controller before are taken up: " + state->forgotten() +
+        "; `tandem get runs` lists them, `tandem submit --resume RUN` goes on"});
+  const auto done = actor::ask_and_wait(
+      controller, jobs_to_take_up(state->remembered(), options.home / "runs", hosts(), prompts),
+      kTakeUpTimeout);
+  if (!done) return done.error();
   return {};
 }
 
@@ -377,10 +345,18 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     const auto& [run_dir, spec] = held.mapped();
     ExchangeHost::close(job, run_dir, *spec, deps());
   };
-  actions.journal = [this](const runs::ClusterEvent& event) -> Result<void> {
-    return state.journal ? state.journal->append(event) : Result<void>();
+  // A run that has begun is locked now, as by take_up(). One that has not is locked when its
+  // exchange opens.
+  actions.own_run_directory = [this](const std::string& job, const controller::JobShape& shape) {
+    return shape.resume_dir ? own_run(job, *shape.resume_dir) : Result<void>();
   };
-  if (state.journal) actions.events_before = state.journal->events_before();
+  actions.remember = [this](const controller::DurableEvent& event) {
+    return state ? state->remember(event) : Result<void>();
+  };
+  actions.journal = [this](const runs::ClusterEvent& event) {
+    return state ? state->journal().append(event) : Result<void>();
+  };
+  if (state) actions.events_before = state->journal().events_before();
   return actions;
 }
 
@@ -442,29 +418,35 @@ Result<void> ControllerProcess::Parts::listen() {
   if (!folder) return folder.error();
   sockets.with([&](auto& mine) { mine.emplace(std::move(*folder)); });
   // The ports are exposed before the link listens: a peer's first message must find its port.
-  controller = system.spawn<Controller>(
-      "controller", [this] { return std::make_unique<Controller>(epoch.value, actions()); });
+  const auto remembered = state ? state->remembered() : controller::DurableState();
+  controller = system.spawn<Controller>("controller", [this, remembered] {
+    return std::make_unique<Controller>(epoch.value, actions(), remembered);
+  });
   directory.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller),
                    doors::rank_door());
   directory.expose(node::kAgentEventsPort, actor::narrow<node::AgentEvents>(controller),
                    doors::agent_door([this](const node::RankId& id) {
                      return roster.with([&](const auto& known) { return known.node_of(id); });
                    }));
-  auto server = link::LinkServer::listen(io, places(0),
-                                         {.name = "controller",
-                                          .incarnation = Incarnation{epoch.value},
-                                          .build = messages::wire_build()},
-                                         {}, link_callbacks());
+  const StateFolder::Former former = state ? state->former() : StateFolder::Former();
+  web.nonce = former.nonce.empty() ? random_secret() : former.nonce;
+  const auto listen_at = [this](std::uint16_t former_port) {
+    return link::LinkServer::listen(io, places(0, former_port),
+                                    {.name = "controller",
+                                     .incarnation = Incarnation{epoch.value},
+                                     .build = messages::wire_build()},
+                                    {}, link_callbacks());
+  };
+  auto server = listen_at(former.control);
+  if (!server && former.control != 0) server = listen_at(0);
   if (!server) return server.error();
   link = std::move(*server);
-  link->start();
-  // Where other hosts may join, the plan counts memory for versions that arrive (memory_plan.h).
-  const Hosts hosts = options.bind == link::kLoopback ? Hosts::kOne : Hosts::kSeveral;
+  if (const auto done = take_up_jobs(); !done) return done.error();
   api::HttpApi api{.controller = controller,
                    .shape_of =
-                       [this, hosts](const api::SubmittedJob& submitted) {
+                       [this](const api::SubmittedJob& submitted) {
                          const auto turn = prompts.turn_to_read();
-                         return submitted_shape(submitted, options.home / "runs", hosts, prompts,
+                         return submitted_shape(submitted, options.home / "runs", hosts(), prompts,
                                                 turn ? KeepPrompts::kYes : KeepPrompts::kNo);
                        },
                    .home = options.home,
@@ -474,13 +456,20 @@ Result<void> ControllerProcess::Parts::listen() {
                    .system = system};
   web.auth = std::make_unique<api::HttpAuth>(
       api::HttpAuthRules{.token = web.token,
+                         .nonce = web.nonce,
                          .hosts = options.allow_hosts,
                          .metrics_without_token = options.metrics_without_token});
-  auto listening = http::HttpServer::listen(
-      {.port = port(2)}, {}, api::guarded_by(*web.auth, api::make_http_handler(api)));
+  const auto serve_at = [&](std::uint16_t former_port) {
+    return http::HttpServer::listen({.port = port(2, former_port)}, {},
+                                    api::guarded_by(*web.auth, api::make_http_handler(api)));
+  };
+  auto listening = serve_at(former.http);
+  if (!listening && former.http != 0) listening = serve_at(0);
   if (!listening) return listening.error();
   web.server = std::move(*listening);
   web.address.with([this](std::string& address) { address = to_string(web.server->endpoint()); });
+  // From here on nodes come: a start that fails says no good-bye to them, which would end them.
+  link->start();
   const auto watchdog = system.spawn<Watchdog>("watchdog", [this] {
     return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
   });
@@ -495,15 +484,14 @@ Result<void> ControllerProcess::Parts::listen() {
 }
 
 Result<void> ControllerProcess::Parts::announce_address() {
-  if (!options.of_home) return {};
-  const nlohmann::json content{{"pid", getpid()},
-                               {"epoch", epoch.value},
-                               {"control_socket", to_string(link->endpoints().front())},
-                               {"control", to_string(link->endpoints().back())},
-                               {"http", to_string(web.server->endpoint())}};
-  auto written = write_file_atomic(options.home / "controller.json", dump_json(content, 2) + "\n");
-  state.announced = written.has_value();
-  return written;
+  if (!state) return {};
+  return state->announce({{"pid", getpid()},
+                          {"epoch", epoch.value},
+                          {"control_socket", to_string(link->endpoints().front())},
+                          {"control", to_string(link->endpoints().back())},
+                          {"http", to_string(web.server->endpoint())},
+                          {"arguments", options.words},
+                          {"nonce", web.nonce}});
 }
 
 ControllerProcess::ControllerProcess(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -571,10 +559,7 @@ void ControllerProcess::stop() {
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->executor.stop();
   weights::reclaim_stale_weights("");  // removes weights of jobs that were ended by force
-  if (parts_->state.announced) {
-    std::error_code ignored;
-    fs::remove(parts_->options.home / "controller.json", ignored);
-  }
+  parts_->state.reset();               // another controller may have the folder now
 }
 
 }  // namespace tandem::app

@@ -7,6 +7,10 @@
 //   PORT + 1  ranks, for payloads; a second job gets any free port
 //   PORT + 2  HTTP, on the loopback address only
 //
+// Where any free ports will do, those of a controller of this state folder that died are tried
+// first: whoever spoke with that one then finds this one. Its jobs are taken up before this one
+// listens.
+//
 // An object is made, used and stopped by one thread; the references that it returns stay valid as
 // long as it does.
 #pragma once
@@ -32,6 +36,8 @@ struct ControllerOptions {
   // journals to controller.sqlite and writes controller.json. A `tandem run` does none of these and
   // leaves only its run directory; no other host can join it.
   bool of_home = false;
+  // The words that start such a controller again, written into controller.json.
+  std::vector<std::string> words;
   std::vector<std::string> allow_hosts;  // further names that a Host header may have
   // Serve /metrics to clients without the token.
   bool metrics_without_token = false;

@@ -9,6 +9,7 @@
 #include "actors/main/import_command.h"
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
+#include "actors/main/node_command.h"
 #include "actors/main/score_command.h"
 #include "actors/main/tokenize_command.h"
 #include "kernels/backend.h"

@@ -15,7 +15,11 @@ constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS epochs(epoch INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER);"
     "CREATE TABLE IF NOT EXISTS events(seq INTEGER, epoch INTEGER, time_ms INTEGER, kind TEXT, "
     "subject TEXT, message TEXT, level TEXT);"
-    "CREATE INDEX IF NOT EXISTS events_by_subject ON events(subject)";
+    "CREATE INDEX IF NOT EXISTS events_by_subject ON events(subject);"
+    "CREATE TABLE IF NOT EXISTS state(seq INTEGER PRIMARY KEY AUTOINCREMENT, epoch INTEGER, "
+    "time_ms INTEGER, schema INTEGER, kind TEXT, subject TEXT, body BLOB)";
+constexpr const char* kInsertState =
+    "INSERT INTO state(epoch, time_ms, schema, kind, subject, body) VALUES(?,?,?,?,?,?)";
 
 fs::path file_in(const fs::path& home) { return home / "controller.sqlite"; }
 
@@ -58,6 +62,50 @@ Result<void> ClusterJournal::append(const ClusterEvent& event) {
       "VALUES(?,?,?,?,?,?,?)",
       {{event.seq, static_cast<std::int64_t>(epoch_.value), event.time_ms, event.kind,
         event.subject, event.message, std::string(name(event.level))}});
+}
+
+Result<ClusterJournal::KeptState> ClusterJournal::state(std::int64_t schema) {
+  KeptState kept;
+  const auto done =
+      database_->query("SELECT schema, kind, subject, body FROM state ORDER BY seq",
+                       [&](const sqlite::Sqlite::Row& row) {
+                         if (sqlite::number_of(row[0], -1) != schema) {
+                           kept.other_schema = true;
+                           return;
+                         }
+                         const auto* const body = std::get_if<sqlite::Sqlite::Blob>(&row[3]);
+                         kept.rows.push_back({sqlite::text_of(row[1]), sqlite::text_of(row[2]),
+                                              body ? body->bytes : ""});
+                       });
+  if (!done) return done.error();
+  return kept;
+}
+
+sqlite::Sqlite::Row ClusterJournal::values(const StateRow& row, std::int64_t schema,
+                                           std::int64_t time_ms) const {
+  return {static_cast<std::int64_t>(epoch_.value), time_ms, schema, row.kind, row.subject,
+          sqlite::Sqlite::Blob{row.body}};
+}
+
+Result<void> ClusterJournal::append(const StateRow& row, std::int64_t schema,
+                                    std::int64_t time_ms) {
+  return database_->insert(kInsertState, {values(row, schema, time_ms)},
+                           sqlite::Durability::kPowerCut);
+}
+
+// The new rows come before the old ones go: read one behind the other they give the same state.
+Result<void> ClusterJournal::replace_state(const std::vector<StateRow>& rows, std::int64_t schema,
+                                           std::int64_t time_ms) {
+  std::int64_t last = 0;
+  const auto found =
+      database_->query("SELECT coalesce(max(seq), 0) FROM state",
+                       [&](const sqlite::Sqlite::Row& row) { last = sqlite::number_of(row[0]); });
+  if (!found) return found;
+  std::vector<sqlite::Sqlite::Row> kept;
+  for (const StateRow& row : rows) kept.push_back(values(row, schema, time_ms));
+  if (const auto done = database_->insert(kInsertState, kept, sqlite::Durability::kPowerCut); !done)
+    return done;
+  return database_->insert("DELETE FROM state WHERE seq <= ? AND schema = ?", {{last, schema}});
 }
 
 Result<std::vector<ClusterEvent>> announced_events(const fs::path& home, const std::string& job,

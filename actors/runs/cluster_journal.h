@@ -1,6 +1,7 @@
-// The journal of a cluster, TANDEM_HOME/controller.sqlite: the epochs of its controllers, and the
-// events that they announced, also about runs of earlier controllers. `tandem run` leaves nothing
-// here, but its run has a journal of its own (run_events.h).
+// The journal of a cluster, TANDEM_HOME/controller.sqlite: the epochs of its controllers, the
+// events that they announced, also about runs of earlier controllers, and what the next controller
+// must know to take their jobs up, a row for each change. `tandem run` leaves nothing here, but its
+// run has a journal of its own (run_events.h).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,14 @@
 
 namespace tandem::runs {
 
+// One change of what the next controller must know (actors/controller/durable.h). The body is the
+// event, encoded; the other columns are for people.
+struct StateRow {
+  std::string kind;     // "job_taken"
+  std::string subject;  // a job or a node; may be empty
+  std::string body;
+};
+
 // The journal as the one controller of a state folder writes it. One thread at a time may use it.
 class ClusterJournal {
  public:
@@ -30,9 +39,23 @@ class ClusterJournal {
   }  // the highest event number of earlier ones
   Result<void> append(const ClusterEvent& event);
 
+  // The rows of this `schema`, in order. What rows of another one mean is not known: they are left
+  // out, and left where they are.
+  struct KeptState {
+    std::vector<StateRow> rows;
+    bool other_schema = false;
+  };
+  Result<KeptState> state(std::int64_t schema);
+  // Appends a row; it survives a power cut.
+  Result<void> append(const StateRow& row, std::int64_t schema, std::int64_t time_ms);
+  // Replaces all rows of this schema: they would grow with each change.
+  Result<void> replace_state(const std::vector<StateRow>& rows, std::int64_t schema,
+                             std::int64_t time_ms);
+
  private:
   explicit ClusterJournal(std::unique_ptr<sqlite::Sqlite> database)
       : database_(std::move(database)) {}
+  sqlite::Sqlite::Row values(const StateRow& row, std::int64_t schema, std::int64_t time_ms) const;
 
   std::unique_ptr<sqlite::Sqlite> database_;
   Epoch epoch_{1};

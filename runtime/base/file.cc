@@ -297,9 +297,10 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
   return FileLock(std::move(fd));
 }
 
-bool FileLock::held(const std::filesystem::path& path) {
+std::optional<pid_t> FileLock::owner(const std::filesystem::path& path) {
   const OwnedFd fd = open_file(path, O_RDWR);
-  return fd && lock_owner(fd.get()) != 0;
+  const pid_t owner = fd ? lock_owner(fd.get()) : 0;
+  return owner == 0 ? std::nullopt : std::optional(owner);
 }
 
 }  // namespace tandem

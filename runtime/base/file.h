@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -120,9 +121,10 @@ class FileLock {
   // help. Creates the file; its directory must exist.
   static Result<FileLock> take(const std::filesystem::path& path, std::string_view guarded,
                                std::string_view help);
-  // Whether any process holds the lock at this moment; takes nothing. False where the file does not
-  // exist.
-  static bool held(const std::filesystem::path& path);
+  // The process that holds the lock at this moment; nullopt where none does, or there is no such
+  // file. Takes nothing.
+  static std::optional<pid_t> owner(const std::filesystem::path& path);
+  static bool held(const std::filesystem::path& path) { return owner(path).has_value(); }
 
  private:
   explicit FileLock(OwnedFd fd) : fd_(std::move(fd)) {}

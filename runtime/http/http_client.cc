@@ -44,15 +44,20 @@ using boost::system::error_code;
 using Message = http::request<http::string_body>;
 
 constexpr std::size_t kReadBytes = 64 << 10;
+constexpr Duration kConnectAgain = std::chrono::milliseconds(50);
 
 Error error_from(const link::Endpoint& server, const error_code& error) {
   const std::string where = "http://" + to_string(server);
   if (error == beast::error::timeout) {
     return {ErrorCode::kTimedOut, "the server did not answer in time", where};
   }
+  const auto is = [&](http::error kind) { return error == make_error_code(kind); };
+  if (error == asio::error::eof || is(http::error::end_of_stream) ||
+      is(http::error::partial_message))
+    return {ErrorCode::kUnreachable, "the server ended the connection before its answer", where};
   // All errors of Beast's HTTP parser share one category.
   const bool is_http = error.category() == make_error_code(http::error::bad_method).category();
-  if (is_http || error == asio::error::eof) {
+  if (is_http) {
     return {ErrorCode::kFailed, "the server did not answer in HTTP: " + error.message(), where};
   }
   return {ErrorCode::kUnreachable, "cannot reach the server: " + error.message(), where};
@@ -335,6 +340,24 @@ Result<HttpResponse> http_post(const link::Endpoint& server, const std::string& 
 Result<HttpResponse> http_delete(const link::Endpoint& server, const std::string& target,
                                  Duration timeout, const HttpHeaders& headers) {
   return exchange(server, http::verb::delete_, target, "", timeout, headers);
+}
+
+bool await_server(const link::Endpoint& server, Duration timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  asio::io_context loop;
+  for (;;) {
+    asio::steady_timer next_look(loop, kConnectAgain);
+    if (next_look.expiry() >= deadline) return false;
+    next_look.wait();
+    error_code error;
+    beast::tcp_stream stream(loop);
+    stream.expires_at(deadline);
+    const Addresses to = look_up(server, deadline, error);
+    if (!error) stream.async_connect(to, [&](error_code e, const tcp::endpoint&) { error = e; });
+    loop.restart();
+    loop.run();
+    if (!error) return true;
+  }
 }
 
 struct HttpLines::State {

@@ -1,7 +1,8 @@
 // Blocking HTTP for the command line: GET, POST and DELETE with a deadline, and a reader of
 // streamed lines; and requests that are answered later, for actors. Errors: kUnreachable (no
-// server listens there), kTimedOut, kFailed (the answer is not HTTP). A response with an error
-// status is a response and no Error; error_of() (http.h) makes an Error of it.
+// server listens there, or it ended the connection before its answer), kTimedOut, kFailed (the
+// answer is not HTTP). A response with an error status is a response and no Error; error_of()
+// (http.h) makes an Error of it.
 #pragma once
 
 #include <functional>
@@ -30,6 +31,10 @@ Result<HttpResponse> http_post(const link::Endpoint& server, const std::string& 
                                std::string body, Duration timeout, const HttpHeaders& headers = {});
 Result<HttpResponse> http_delete(const link::Endpoint& server, const std::string& target,
                                  Duration timeout, const HttpHeaders& headers = {});
+
+// Waits until a server takes connections there; false where none does within `timeout`. Sends
+// nothing.
+bool await_server(const link::Endpoint& server, Duration timeout);
 
 // An address of the web, as far as this client reaches.
 struct Url {

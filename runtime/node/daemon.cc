@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +96,8 @@ void end_daemon(const Daemon& daemon, Duration patience) {
   end.wait_until(steady_now() + patience);
 }
 
+void reap(const Daemon& daemon) { (void)waitpid(daemon.pid, nullptr, WNOHANG); }
+
 DaemonWords DaemonWords::inherited() {
   DaemonWords words;
   const char* const variable = std::getenv(kWordsVariable);
@@ -128,6 +131,10 @@ bool ProcessEnd::wait_until(Time deadline) const {
   if (!pidfd_) return true;
   pollfd end{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
   return poll_until({&end, 1}, deadline);
+}
+
+void ProcessEnd::signal(int number) const {
+  if (pidfd_) (void)syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
 }
 
 }  // namespace tandem::node

@@ -46,6 +46,10 @@ Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout
 // socket has ended may still be on its way out.
 void end_daemon(const Daemon& daemon, Duration patience);
 
+// Takes the end of a daemon from the kernel, which keeps it for its starter as long as that lives.
+// Nothing happens while the daemon runs.
+void reap(const Daemon& daemon);
+
 // A daemon's end of the socket. In a process that was not started as a daemon it does nothing.
 class DaemonWords {
  public:
@@ -63,13 +67,14 @@ class DaemonWords {
 // pid that a process of another host reported may belong to any process here.
 bool runs_here(pid_t pid, std::string_view argument);
 
-// Waits for the end of a process that is not a child of this one. The process is looked up by its
-// pid once, in the constructor: a later process with the same pid is not mistaken for it.
+// Waits for the end of a process, which need not be a child of this one. The process is looked up
+// by its pid once, in the constructor: a later process with the same pid is not mistaken for it.
 class ProcessEnd {
  public:
   explicit ProcessEnd(pid_t pid);
   // Whether the process has ended by `deadline`; a zombie has ended.
   bool wait_until(Time deadline) const;
+  void signal(int number) const;  // nothing happens where it has ended
 
  private:
   OwnedFd pidfd_;  // none: there was no such process

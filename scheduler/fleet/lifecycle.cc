@@ -121,6 +121,10 @@ struct Describe {
   Words operator()(const WaitingForJobs& r) const {
     return {"WaitingForJobs", std::to_string(r.ahead) + " jobs are queued before it"};
   }
+  Words operator()(const WaitingForNodes& r) const {
+    return {"WaitingForNodes", "waits for nodes of the controller before this one to come back: " +
+                                   r.nodes + "; at most " + seconds_until(r.until, now)};
+  }
   Words operator()(const InfeasibleShape& r) const { return {"InfeasibleShape", r.arithmetic}; }
   Words operator()(const WaitingForGang& r) const {
     return {"WaitingForGang", of(r.ready, r.want) + " ranks are ready"};

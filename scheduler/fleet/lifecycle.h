@@ -74,6 +74,12 @@ struct WaitingForCapacity {
 struct WaitingForJobs {
   std::int32_t ahead;  // jobs queued before this one
 };
+// A new controller has taken up jobs, and nodes of the former one are not back yet: actors of that
+// time may still be ending there. Until then no job starts.
+struct WaitingForNodes {
+  std::string nodes;  // their names
+  Time until;         // after which the job starts without them
+};
 // A rank fits no node, even an empty one: more waiting does not help.
 struct InfeasibleShape {
   std::string arithmetic;  // "needs 3.0 CPUs per rank; the largest node has 2.0 CPUs"
@@ -180,7 +186,8 @@ using Reason =
                  WaitingForSpawn, LoadingModel, WaitingForActors, Backoff, Working, Draining,
                  SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
-                 JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier>;
+                 JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
+                 WaitingForNodes>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

@@ -210,6 +210,15 @@ void Home::down() const {
   EXPECT_FALSE(fs::exists(path_ / "controller.json"));
 }
 
+nlohmann::json Home::address() const { return parse_json(content(path_ / "controller.json")); }
+
+bool Home::next_controller(std::int64_t epoch) const {
+  return eventually([&] {
+    const auto now = address();
+    return now.is_object() && now.value("epoch", std::int64_t{0}) > epoch;
+  });
+}
+
 std::vector<pid_t> Home::processes() const {
   const std::string mark = "TANDEM_HOME=" + path_.string();
   std::vector<pid_t> found;

@@ -83,6 +83,9 @@ class Home {
   // Starts a cluster on free ports.
   void up() const;
   void down() const;
+  nlohmann::json address() const;  // controller.json; null where there is none
+  // Whether a controller of a later epoch is up before patience ends.
+  bool next_controller(std::int64_t epoch) const;
 
   // The pids of the processes with this TANDEM_HOME in their environment, without zombies.
   std::vector<pid_t> processes() const;

@@ -314,20 +314,79 @@ TEST_F(Cluster, MemoryIsReservedShownAndWaitedFor) {
   home.expect_nothing_left();
 }
 
-TEST_F(Cluster, AKilledControllerLeavesNoOrphanAndTheNextOneStarts) {
+// Its node starts another one, which takes up the job that trained, as its user had scaled it, and
+// the one that waited. A client that watches goes on, and finds it at the same address.
+TEST_F(Cluster, AControllerThatDiesOrHangsIsReplacedAndItsJobsGoOn) {
   home.up();
-  submit(small_job(kForever));
-  ASSERT_TRUE(reaches_step(kSmallId, 3));
-  const auto file = parse_json(*read_file(home.path() / "controller.json"));
-  ASSERT_EQ(kill(file["pid"].get<pid_t>(), SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return home.processes().empty(); }));
-  EXPECT_EQ(home.run({"get", "jobs"}).code, 69);
-  home.up();
-  EXPECT_EQ(home.shared_memory(), Words{}) << "left by the killed cluster";
-  EXPECT_EQ(submit(small_job(3)), "arithmetic-grpo-2");
-  EXPECT_EQ(home.run({"wait", "arithmetic-grpo-2", "--for", "Succeeded"}).code, 0);
+  const std::string id = submit(small_job(kForever, {"learner.save_freq=2"}));
+  ASSERT_TRUE(reaches_step(id, 3));
+  ASSERT_EQ(home.run({"scale", id, "rollout=2"}).code, 0);
+  const std::string waits = "waits-1";
+  ASSERT_EQ(home.run(Words{"submit"} + small_job(3, {"name=waits", "data.val_files=[]"})).code, 2)
+      << "there is no room for it";
+  ASSERT_EQ(job(waits)["state"], "Queued");
+  const json first = home.address();
+  const json node = home.json({"get", "nodes"})[0];
+  Process watcher = home.start({"wait", waits, "--for", "Succeeded", "--timeout", "90s"});
+
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    const json before = home.address();
+    const json now = job(id);
+    ASSERT_EQ(kill(before["pid"].get<pid_t>(), signal), 0);
+    ASSERT_TRUE(home.next_controller(before["epoch"])) << signal;
+    EXPECT_EQ(home.address()["http"], first["http"]);
+    EXPECT_EQ(home.json({"get", "nodes"})[0]["pid"], node["pid"]) << "its node lives on";
+    EXPECT_TRUE(reaches_step(id, now["step"].get<std::int64_t>() + 2)) << job(id);
+    EXPECT_TRUE(eventually([&] { return job(id)["actors"]["rollout"]["ready"] == 2; })) << job(id);
+    EXPECT_EQ(job(waits)["state"], "Queued");
+    EXPECT_NE(shown({"events", "-j", id}).find("taken up by a new controller"), std::string::npos);
+  }
+  EXPECT_EQ(home.run({"cancel", id}).code, 0);
+  EXPECT_EQ(watcher.wait().code, 0) << watcher.err();
   home.down();
   home.expect_nothing_left();
+}
+
+// The node was silent, and not its controller: the node comes back to it.
+TEST_F(Cluster, ANodeThatStoppedForAWhileDoesNotEndItsController) {
+  home.up();
+  const json before = home.address();
+  const json node = home.json({"get", "nodes"})[0];
+  ASSERT_EQ(kill(node["pid"].get<pid_t>(), SIGSTOP), 0);
+  EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Lost"; }));
+  ASSERT_EQ(kill(node["pid"].get<pid_t>(), SIGCONT), 0);
+  EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Ready"; }));
+  EXPECT_EQ(home.json({"get", "nodes"})[0]["pid"], node["pid"]);
+  EXPECT_EQ(home.address()["epoch"], before["epoch"]);
+  home.down();
+  home.expect_nothing_left();
+}
+
+// Without a node that keeps it nobody starts a controller again; the next `tandem up` takes up what
+// there was. What `down` cancelled is not taken up.
+TEST_F(Cluster, UpTakesUpTheJobsOfAClusterThatWasKilled) {
+  home.up();
+  const std::string id = submit(small_job(kForever, {"learner.save_freq=2"}));
+  ASSERT_TRUE(reaches_step(id, 3));
+  const std::string cancelled = "cancelled-1";
+  EXPECT_EQ(home.run(Words{"submit"} + small_job(3, {"name=cancelled"})).code, 2);
+  ASSERT_EQ(home.run({"cancel", cancelled}).code, 0);
+  for (const json& pid : {home.json({"get", "nodes"})[0]["pid"], home.address()["pid"]})
+    ASSERT_EQ(kill(pid.get<pid_t>(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return home.processes().empty(); })) << "no orphan is left";
+  EXPECT_EQ(home.run({"get", "jobs"}).code, 69);
+  home.up();
+  EXPECT_TRUE(reaches_step(id, 5)) << job(id);
+  EXPECT_EQ(home.run({"get", "jobs", cancelled}).code, 3);
+  ASSERT_EQ(kill(home.address()["pid"].get<pid_t>(), SIGKILL), 0);
+  EXPECT_EQ(home.run({"down"}).code, 0) << "whether or not there is a controller again";
+  home.expect_nothing_left();
+  home.up();
+  home.down();
+  home.up();
+  EXPECT_EQ(home.json({"get", "jobs"}), json::array()) << "`down` cancelled what there was";
+  home.down();
+  EXPECT_EQ(home.shared_memory(), Words{});
 }
 
 TEST_F(Cluster, ASecondNodeIsRefusedAndALostOneIsSeenAndReplaced) {

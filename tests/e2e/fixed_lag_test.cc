@@ -155,6 +155,29 @@ TEST_F(FixedLag, AWholeRunThatIsKilledTwiceAndResumedChangesNothing) {
             2);
 }
 
+// The next controller takes the job up; ranks end, and the run goes on from its checkpoint.
+TEST_F(FixedLag, AControllerThatIsKilledTwiceChangesNothing) {
+  const Home home;
+  home.up();
+  const Words kept = job({"learner.save_freq=5", "learner.max_ckpt_to_keep=20"});
+  ASSERT_EQ(home.run(Words{"submit"} + kept + held(home, 50)).code, 0);
+  for (const int step : {8, 30}) {
+    ASSERT_TRUE(eventually([&] { return home.json({"get", "jobs", kSmallId})["step"] >= step; }));
+    const json before = home.address();
+    ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
+    ASSERT_TRUE(home.next_controller(before["epoch"]));
+  }
+  let_go(home);
+  EXPECT_EQ(home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+  home.down();
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  EXPECT_EQ(sha_of(result), reference());
+  EXPECT_EQ(
+      journal_value(home.run_dir(kSmallId), "SELECT count(*) FROM journal WHERE kind = 'resumed'"),
+      2);
+}
+
 TEST_F(FixedLag, InBf16TwoRolloutsGiveTheWeightsThatOneDoes) {
   const Words bf16{"model.dtype=bfloat16"};
   const json alone = trained(bf16);

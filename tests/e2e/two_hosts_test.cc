@@ -26,9 +26,7 @@ class TwoHosts : public testing::Test {
     if (!network_) GTEST_SKIP() << "no network namespaces here";
     first_.start_by(network_->on_first());
     second_.start_by(network_->on_second());
-    controller_.emplace(
-        first_.start({"controller", "--port", "0", "--bind", network_->first_address()}));
-    ASSERT_TRUE(eventually([&] { return fs::exists(first_.path() / "controller.json"); }));
+    start_controller();
     const json file = parse_json(*read_file(first_.path() / "controller.json"));
     control_ = file["control"];
     ASSERT_TRUE(control_.starts_with(network_->first_address() + ":")) << control_;
@@ -51,6 +49,12 @@ class TwoHosts : public testing::Test {
       EXPECT_TRUE(eventually([&] { return home->processes().empty(); })) << "processes are left";
   }
 
+  void start_controller() {
+    controller_.emplace(
+        first_.start({"controller", "--port", "0", "--bind", network_->first_address()}));
+    ASSERT_TRUE(first_.next_controller(epoch_));
+    epoch_ = first_.address()["epoch"];
+  }
   Process start_far() const {
     return second_.start({"node", "--name", "far", "--cpus", "0.6", "--controller", control_});
   }
@@ -71,6 +75,7 @@ class TwoHosts : public testing::Test {
   Home first_, second_;
   std::unique_ptr<Network> network_;
   std::string control_;
+  std::int64_t epoch_ = 0;  // of the controller
   std::optional<Process> controller_, near_, far_;
 };
 
@@ -117,11 +122,25 @@ TEST_F(TwoHosts, AShortCutHealsAndALongOneIsTold) {
   const Finished why = first_.run({"why", kSmallId});
   EXPECT_NE(why.out.find(std::string(kSmallId) + "/rollout/0"), std::string::npos) << why.text();
   EXPECT_EQ(cut.wait().code, 0);
-  EXPECT_EQ(far_->wait().code, 0);  // it found its controller lost, and ended with its ranks
-  far_.emplace(start_far());
+  ASSERT_TRUE(node_is("far", "Ready")) << "it dials again, with other ranks";
   const int lost_at = job()["step"];
   EXPECT_TRUE(job_is_at(lost_at + 20));
   EXPECT_GT(rollout()["incarnation"], before["incarnation"]);
+  EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);
+}
+
+// Both nodes find the next controller, which waits for them, and the job goes on where it was.
+TEST_F(TwoHosts, NodesComeBackToTheNextController) {
+  ASSERT_EQ(
+      first_.run(Words{"submit"} + small_job(1'000'000, tcp_ + Words{"learner.save_freq=5"})).code,
+      0);
+  ASSERT_TRUE(job_is_at(10));
+  ASSERT_EQ(rollout()["node"], "far");
+  controller_->signal(SIGKILL);
+  controller_->wait();
+  start_controller();
+  EXPECT_TRUE(job_is_at(15));
+  EXPECT_EQ(rollout()["node"], "far");
   EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);
 }
 

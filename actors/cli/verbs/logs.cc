@@ -217,6 +217,8 @@ class JobFollower {
     for (int printed = 0; printed < kLinesInTurn; ++printed) {
       auto line = stream.next(wait);
       if (!line && line.error().code == ErrorCode::kTimedOut) break;
+      // This incarnation has ended with the controller, and the next one has a log of its own.
+      if (!line && line.error().code == ErrorCode::kUnreachable) return true;
       if (!line) return line.error();
       if (!*line) return true;
       client_.console.out << line_prefix(actor.short_name(), names_) << shown(client_, **line)

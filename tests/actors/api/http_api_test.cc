@@ -95,6 +95,7 @@ struct Api {
           [](const controller::JobShape&) -> Result<controller::RunDirectory> {
         return controller::RunDirectory{"job-1", "runs/job-1"};
       };
+      made.remember = [](const controller::DurableEvent&) -> Result<void> { return {}; };
       made.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
       return made;
     };

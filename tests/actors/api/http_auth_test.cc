@@ -35,7 +35,7 @@ class HttpAuthTest : public testing::Test {
     return set.substr(0, set.find(';'));
   }
 
-  HttpAuth auth_{{.token = "the-token", .hosts = {"cluster.example"}}};
+  HttpAuth auth_{{.token = "the-token", .nonce = "a nonce", .hosts = {"cluster.example"}}};
   const http::HttpHeaders bearer_{{"authorization", "Bearer the-token"}};
 };
 
@@ -110,10 +110,16 @@ TEST_F(HttpAuthTest, ACookieReadsAndChangesOnlyWithItsOwnOrigin) {
   EXPECT_EQ(status(request("GET", "/api/v1/jobs", {{"cookie", auth_.cookie_name() + "="}})), 401);
 }
 
-TEST_F(HttpAuthTest, ACookieEndsWithItsController) {
-  const HttpAuth next({.token = "the-token"});
-  EXPECT_EQ(next.cookie_name(), auth_.cookie_name());
-  EXPECT_TRUE(next.refuse(request("GET", "/api/v1/jobs", {{"cookie", cookie()}})));
+// A controller that is started again has the nonce of the one before it.
+TEST_F(HttpAuthTest, ACookieIsGoodAsLongAsTheNonce) {
+  const auto refused_by = [this](const std::string& nonce) {
+    const HttpAuth next({.token = "the-token", .nonce = nonce});
+    EXPECT_EQ(next.cookie_name(), auth_.cookie_name());
+    return next.refuse(request("GET", "/api/v1/jobs", {{"cookie", cookie()}})).has_value();
+  };
+  EXPECT_FALSE(refused_by("a nonce"));
+  EXPECT_TRUE(refused_by("another"));
+  EXPECT_TRUE(refused_by(""));
 }
 
 TEST_F(HttpAuthTest, ACookieOfAnotherClusterIsNone) {

@@ -29,8 +29,13 @@ TEST(ApiClient, TheFileOfTheControllerGivesItsAddress) {
   ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
   const auto lock = FileLock::take(folder.root() / "controller.lock", "the state", "");
   ASSERT_TRUE(lock);
-  folder.write("controller.json", json{{"http", controller.address()}}.dump());
+  const auto names = [&](const json& pid) {
+    folder.write("controller.json", json{{"pid", pid}, {"http", controller.address()}}.dump());
+  };
+  names(::getpid());
   EXPECT_TRUE(run({"get", "jobs"}).ok);
+  names(1);  // of a controller that died: the one that has the lock has not written its own yet
+  EXPECT_NE(run({"get", "jobs"}).message.find("is starting"), std::string::npos);
   ASSERT_EQ(::setenv("TANDEM_ADDRESS", "127.0.0.1:1", 1), 0);
   EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
   ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);

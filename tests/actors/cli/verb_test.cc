@@ -2,6 +2,7 @@
 #include "actors/cli/verb.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -27,7 +28,8 @@ TEST(VerbsWithoutController, SayHowToStartOne) {
   ASSERT_TRUE(lock);
   folder.write("controller.json", "{");
   EXPECT_EQ(run({"get", "jobs"}).code, ErrorCode::kUnreachable);
-  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  folder.write("controller.json",
+               R"({"pid": )" + std::to_string(getpid()) + R"(, "http": "127.0.0.1:1"})");
   none = run({"get", "jobs"});
   EXPECT_EQ(exit_code(none.code), 69);
   EXPECT_NE(none.message.find("127.0.0.1:1"), std::string::npos) << none.message;

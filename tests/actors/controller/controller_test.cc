@@ -39,6 +39,7 @@ ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
     return actor::Ref<ExchangeControl>({"exchange/job-1", Incarnation{1}}, exchange);
   };
   actions.close_exchange = [](const std::string&) {};
+  actions.remember = [](const DurableEvent&) -> Result<void> { return {}; };
   actions.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
   return actions;
 }
@@ -64,6 +65,46 @@ TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_TRUE(std::holds_alternative<messages::ActorDown>(exchange->taken[i])) << i;
   EXPECT_TRUE(std::holds_alternative<messages::EndJob>(exchange->taken[3])) << "in their order";
+}
+
+// Nothing is lost, and the order stays: a job that is remembered before it is left is left.
+TEST(Controller, ADiskThatIsFullDelaysWhatIsRemembered) {
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
+  bool full = false;
+  std::vector<DurableEvent> journalled;
+  std::vector<std::string> news;
+  ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+  actions.remember = [&](const DurableEvent& event) -> Result<void> {
+    if (full) return Error{ErrorCode::kFailed, "no space left"};
+    journalled.push_back(event);
+    return {};
+  };
+  actions.journal = [&](const runs::ClusterEvent& event) -> Result<void> {
+    if (event.kind == "controller") news.push_back(event.message);
+    return {};
+  };
+  const auto controller = system.spawn<Controller>(
+      "controller", [&] { return std::make_unique<Controller>(1, actions); });
+  const auto tell = [&](Controller::Inbox message) {
+    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
+    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
+  };
+  tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  ASSERT_EQ(journalled.size(), 1u);
+  full = true;
+  tell(actor::Ask<Submit>{{shape_of(1)}, {}});
+  tell(NodeDown{"vm", Incarnation{1}});
+  executor.run_until([] { return false; }, std::chrono::seconds(5));
+  EXPECT_EQ(journalled.size(), 1u);
+  ASSERT_EQ(news.size(), 1u) << "said once";
+  EXPECT_NE(news[0].find("no space left"), std::string::npos);
+  full = false;
+  executor.run_until([&] { return news.size() == 2; }, std::chrono::seconds(5));
+  ASSERT_EQ(journalled.size(), 4u);
+  EXPECT_EQ(kind_of(journalled[1]), "job_taken");
+  EXPECT_EQ(kind_of(journalled[2]), "incarnations_reserved");
+  EXPECT_EQ(kind_of(journalled[3]), "node_left");
 }
 
 // A user's program, as far as the controller sees it.

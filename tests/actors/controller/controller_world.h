@@ -12,43 +12,27 @@
 #include <vector>
 
 #include "actors/controller/controller_core.h"
+#include "tests/actors/controller/job_shapes.h"
+#include "tests/actors/controller/remembered_check.h"
 
 namespace tandem::controller {
 
 using scheduler::ActorState;
 using scheduler::JobState;
 
-inline JobShape shape_of(double cpus, std::int32_t rollouts = 1, std::int32_t learner_ranks = 1) {
-  JobShape shape{.name = "job",
-                 .replicas = {{messages::Role::kRollout, rollouts}, {messages::Role::kReward, 1}},
-                 .learner_ranks = learner_ranks,
-                 .total_steps = 10};
-  for (const messages::Role& role : messages::kTrainingRoles)
-    shape.per_rank[role] = scheduler::resources({.cpus = cpus});
-  return shape;
-}
-
-// Adds a role of the user's to a shape; a job of actors alone has no other.
-inline void add_program(JobShape& shape, const std::string& role, std::int32_t replicas) {
-  shape.roles.push_back({role});
-  shape.programs[{role}] = {.command = {"/bin/" + role}, .args_json = R"({"start": 3})"};
-  shape.replicas[{role}] = replicas;
-  shape.per_rank[{role}] = scheduler::resources({.cpus = 0.5});
-}
-
-inline JobShape actors_alone(std::int32_t counters) {
-  JobShape shape{.name = "job", .roles = {}};
-  add_program(shape, "counter", counters);
-  return shape;
-}
-
 class World {
  public:
-  explicit World(std::uint64_t seed = 1) : core(seed) {}
+  // `restored`: what the controller before this one remembered.
+  explicit World(std::uint64_t seed = 1, const DurableState& restored = {})
+      : core(seed, restored), remembered(restored) {}
 
   Result<void> take(const ControllerEvent& event) {
     auto effects = core.step(event, now);
     if (!effects) return effects.error();
+    if (const auto* cancel = std::get_if<CancelJob>(&event)) cancelled.insert(cancel->job);
+    if (const auto* submit = std::get_if<SubmitJob>(&event)) cancelled.erase(submit->id);
+    if (const auto* taken = std::get_if<TakeUpJobs>(&event)) not_taken = taken->left;
+    if (const auto* cancel = std::get_if<CancelJob>(&event)) not_taken.erase(cancel->job);
     for (const ControllerEffect& effect : *effects)
       std::visit([this](const auto& e) { apply(e); }, effect);
     check();
@@ -65,11 +49,12 @@ class World {
     for (int i = 0; i < gpu_count; ++i)
       up.gpus.push_back({.name = "GPU", .uuid = name + "-" + std::to_string(i)});
     up.nccl = nccl;
+    const Node offered{up.incarnation, scheduler::resources({.cpus = cpus,
+                                                             .gpus = static_cast<double>(gpu_count),
+                                                             .memory_bytes = memory_bytes})};
+    nodes.emplace(name, offered);  // jobs may start on it at once
     must(up);
-    if (core.nodes().at(name).incarnation != up.incarnation) return;  // refused
-    nodes[name] = {up.incarnation, scheduler::resources({.cpus = cpus,
-                                                         .gpus = static_cast<double>(gpu_count),
-                                                         .memory_bytes = memory_bytes})};
+    if (core.nodes().at(name).incarnation == up.incarnation) nodes[name] = offered;  // not refused
   }
   std::string submit(const JobShape& shape) {
     const std::string id = "job-" + std::to_string(++submitted);
@@ -134,8 +119,12 @@ class World {
   std::set<std::string> results;                          // jobs whose result.json was written
   std::map<std::string, std::vector<TellExchange>> told;  // by job
   std::set<std::string> exchanges;
+  std::vector<Announce> announced;
   std::multiset<Time> wakes;
   std::vector<RefuseNode> nodes_refused;
+  DurableState remembered;                       // as a reader of the journal has it
+  std::map<std::string, std::string> not_taken;  // jobs that could not be taken up, and why
+  std::set<std::string> cancelled;               // jobs that were cancelled and may not have ended
   std::uint64_t node_lives = 0;
   int submitted = 0;
 
@@ -168,7 +157,11 @@ class World {
     EXPECT_TRUE(had || shape.resume_dir || !trains(shape)) << close.job;
   }
   void apply(const WakeAt& wake) { wakes.insert(wake.when); }
-  void apply(const Announce& announce) { EXPECT_FALSE(announce.subject.empty()); }
+  void apply(const Announce& announce) {
+    EXPECT_FALSE(announce.subject.empty());
+    announced.push_back(announce);
+  }
+  void apply(const Remember& change) { remembered.apply(change.event); }
 
   void check() {
     std::map<std::string, scheduler::Resources> held;
@@ -180,6 +173,7 @@ class World {
     for (const auto& [node, sum] : held)
       EXPECT_TRUE(scheduler::fits(sum, nodes.at(node).total)) << "CC-2: " << node;
     check_what_is_kept();
+    check_what_is_remembered(core, remembered, cancelled, not_taken);
     for (const auto& [id, job] : core.jobs()) {
       EXPECT_FALSE(scheduler::message(job.status.reason, now).empty()) << "CC-3";
       EXPECT_EQ(exchanges.contains(id), trains(job.shape) &&
@@ -221,7 +215,8 @@ class World {
   void check_reason(const ActorRecord& actor) const {
     static const std::map<ActorState, std::set<std::string>> kMay = {
         {ActorState::kQueued,
-         {"Submitted", "WaitingForCapacity", "WaitingForJobs", "InfeasibleShape", "NodeLost"}},
+         {"Submitted", "WaitingForCapacity", "WaitingForJobs", "WaitingForNodes", "InfeasibleShape",
+          "NodeLost"}},
         {ActorState::kStarting, {"WaitingForSpawn"}},
         {ActorState::kInitializing,
          {"LoadingModel", "WaitingForGang", "WaitingForProgram", "StartingVerifier"}},

@@ -96,6 +96,68 @@ TEST(Resume, RunCutTwiceEndsWithABalancedLedger) {
   });
 }
 
+// Two jobs, of which the second may wait for the first, and a controller that dies with everything
+// else at some moment. The next one knows what it must from the events alone that were journalled.
+TEST(Resume, TheNextControllerTakesUpWhatTheOneBeforeLeft) {
+  int begun = 0, waited = 0, scaled = 0;
+  for_seeds(100, [&](std::uint64_t seed) {
+    Rng rng(derive_seed(seed, "controller"));
+    SimulatedJob first = random_job(seed), second = random_job(seed + 1);
+    first.name = "first";
+    second.name = "second";
+    std::map<std::string, std::shared_ptr<SimulatedRun>> runs;
+    DurableState remembered;
+    std::int32_t wanted = 0;
+    std::uint64_t newest = 0;
+    {
+      auto cluster = cluster_of(seed, random_conditions(seed));
+      const Kills kills(*cluster, seed, {.later = 2});
+      const auto id = cluster->submit(first);
+      ASSERT_TRUE(cluster->submit(second).has_value());
+      const auto run = cluster->run_of(*id);
+      const std::size_t events = rng.below(900);
+      cluster->run_until([&] { return run->record.events.size() >= events || cluster->final(*id); },
+                         kVirtualLimit);
+      wanted = 1 + static_cast<std::int32_t>(rng.below(4));
+      if (cluster->scale(*id, messages::Role::kRollout, wanted))
+        ++scaled;
+      else
+        wanted = 0;
+      cluster->run_for(Duration(rng.below(30'000'000)));
+      for (const node::RankId& rank : cluster->ranks_running())
+        newest = std::max(newest, rank.incarnation.value);
+      if (cluster->final(*id)) wanted = 0;
+      runs = cluster->runs();
+      remembered = cluster->remembered();
+      EXPECT_EQ(remembered.job(*id) == nullptr, cluster->final(*id));
+    }
+    for (const auto& [id, run] : runs) run->weights = {};
+    auto cluster =
+        std::make_unique<SimulatedCluster>(seed + 1000, random_conditions(seed + 1000), remembered);
+    ASSERT_TRUE(cluster->take_up(runs).has_value());
+    cluster->add_node("a", 12);
+    if (rng.below(4) > 0) cluster->add_node("b", 12);  // else it does not come back
+    for (const JobTaken& job : remembered.jobs()) {
+      SimulatedRun& run = *runs.at(job.job);
+      ++(run.record.entries.empty() ? waited : begun);
+      run.record.result_json.reset();
+    }
+    cluster->run_until([&] { return !cluster->ranks_running().empty(); }, kVirtualLimit);
+    for (const node::RankId& rank : cluster->ranks_running())
+      EXPECT_GT(rank.incarnation.value, newest) << rank.actor;
+    if (wanted > 0) {
+      const ClusterView view = cluster->view();
+      EXPECT_EQ(view.jobs.front().desired.at(messages::Role::kRollout), wanted);
+    }
+    for (const JobTaken& job : remembered.jobs())
+      expect_both_lives_balance(*cluster, run_to_end(*cluster, job.job));
+    EXPECT_TRUE(cluster->remembered().jobs().empty());
+  });
+  EXPECT_GT(begun, static_cast<int>(seeds_of(100)) / 4);
+  EXPECT_GT(waited, 0);
+  EXPECT_GT(scaled, 0);
+}
+
 // The simulated reward says its score in `extra` too, so that both have one mean, whichever process
 // made the evaluation and whatever of it was lost.
 TEST(Resume, EvaluationsOfACutRunHaveTheMeansOfTheirNumbers) {

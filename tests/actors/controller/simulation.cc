@@ -32,14 +32,16 @@ struct SimulatedCluster::Node {
   std::unique_ptr<actor::System> system;
 };
 
-SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions)
+SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions,
+                                   const DurableState& restored)
     : executor_(seed),
       network_(executor_, conditions.network),
       conditions_(conditions),
       system_(std::make_unique<actor::System>(executor_,
-                                              [](const ActorId&, const Error&) { CHECK(false); })) {
-  controller_ = system_->spawn<Controller>("controller", [this, seed] {
-    return std::make_unique<Controller>(derive_seed(seed, "controller"), actions());
+                                              [](const ActorId&, const Error&) { CHECK(false); })),
+      remembered_(restored) {
+  controller_ = system_->spawn<Controller>("controller", [this, seed, restored] {
+    return std::make_unique<Controller>(derive_seed(seed, "controller"), actions(), restored);
   });
   directory_.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller_),
                     doors::rank_door());
@@ -190,6 +192,11 @@ ControllerActions SimulatedCluster::actions() {
     runs_[id] = submitted_;
     return RunDirectory{id, kRunFolder + id};
   };
+  actions.own_run_directory = [](const std::string&, const JobShape&) { return Result<void>(); };
+  actions.remember = [this](const DurableEvent& event) -> Result<void> {
+    remembered_.apply(event);
+    return {};
+  };
   actions.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
   actions.close_exchange = [this](const std::string& job) { close_exchange(job); };
   actions.journal = [this](const runs::ClusterEvent& event) -> Result<void> {
@@ -292,6 +299,21 @@ Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) 
   run->payload_store.clear();
   submitted_ = std::move(run);
   return ask(Submit{shape});
+}
+
+Result<Nothing> SimulatedCluster::take_up(
+    const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs) {
+  TakeUp taken;
+  for (const JobTaken& job : remembered_.jobs()) {
+    const std::shared_ptr<SimulatedRun> run = runs.at(job.job);
+    run->epochs = std::make_shared<SimulatedEpochs>();  // those of broadcasts begin anew
+    run->payload_store.clear();
+    runs_[job.job] = run;
+    JobShape shape = shape_of(run->job);
+    if (!run->record.entries.empty()) shape.resume_dir = job.run_dir;
+    taken.jobs.push_back({job, std::move(shape)});
+  }
+  return ask(std::move(taken));
 }
 
 Result<Nothing> SimulatedCluster::scale(const std::string& job, const messages::Role& role,

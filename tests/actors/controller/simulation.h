@@ -31,7 +31,9 @@ struct ClusterConditions {
 
 class SimulatedCluster {
  public:
-  explicit SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions = {});
+  // `restored`: what the controller of another cluster remembered.
+  explicit SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions = {},
+                            const DurableState& restored = {});
   ~SimulatedCluster();
   SimulatedCluster(const SimulatedCluster&) = delete;
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
@@ -45,6 +47,8 @@ class SimulatedCluster {
   Result<messages::AskedJson> ask_program(const std::string& actor, const std::string& body);
   // Takes up a run that another cluster began; the versions it had published are kept or lost.
   Result<std::string> resume(std::shared_ptr<SimulatedRun> run);
+  // Takes up what was restored, as a controller does at its start.
+  Result<Nothing> take_up(const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs);
   Result<Nothing> scale(const std::string& job, const messages::Role& role, std::int32_t replicas);
   Result<Nothing> cancel(const std::string& job);
   Result<Nothing> await(ClusterCondition condition);
@@ -62,6 +66,9 @@ class SimulatedCluster {
   std::string final_state(const std::string& job) const;  // "Succeeded"; "" before
 
   std::shared_ptr<SimulatedRun> run_of(const std::string& job) const;
+  const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs() const { return runs_; }
+  // What a later controller would know if this one died now.
+  const DurableState& remembered() const { return remembered_; }
   actor::SimulatedExecutor& executor() { return executor_; }
   SimulatedNetwork& network() { return network_; }
   // Every journalled event of every job and every announcement, in order, with virtual times.
@@ -97,6 +104,7 @@ class SimulatedCluster {
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
   std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;  // null: a job of actors alone
   std::map<std::string, std::string> finals_;                  // by job: its final state
+  DurableState remembered_;
   std::vector<std::string> trace_;
 };
 

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <span>
 #include <string>
 
@@ -322,58 +321,6 @@ TEST(SameAnswer, ArithmeticMustBeWorkedOut) {
 }
 
 // Whatever a text asks for, it takes at most the 50 ms that a completion may cost.
-TEST(SameAnswer, HostileTextsAreJudgedInBoundedTime) {
-  const auto repeated = [](const std::string& what, int times) {
-    std::string all;
-    for (int i = 0; i < times; ++i) all += what;
-    return all;
-  };
-  const std::string texts[] = {
-      "10^{10^{10}}",
-      "((10^{10})^{10})^{10}",
-      "99999999999!",
-      "(((9!)!)!)!",
-      "\\binom{1000000000}{500000000}",
-      "e^{e^{e^{e^{x}}}}",
-      "(a+b+c+d+e+f+g)^{4000}",
-      "(x+1)^{4000}-(x-1)^{4000}",
-      repeated("(x+y+z)^9", 60),
-      repeated("\\sqrt{x+", 30) + "1" + repeated("}", 30),
-      repeated("{", 2000),
-      repeated("(", 2000),
-      repeated("-", 2000),
-      repeated("|", 2000),
-      repeated("\\sin ", 400) + "x",
-      repeated("\\ln|", 200),
-      repeated("\\frac{1}{x+", 30) + "1" + repeated("}", 30),
-      repeated("\\arctan{x}+", 180) + "1",
-      repeated("\\ln{x}+", 280) + "1",
-      repeated("x,", 1000) + "x",
-      repeated("\\sin{x},", 250) + "x",
-      "\\{" + repeated("\\sqrt{x+1},", 180) + "x\\}",
-      repeated("\\pm ", 600) + "1",
-      repeated("1 \\pm 2,", 150) + "1",
-      repeated("(1,2)\\cup ", 190) + "(1,2)",
-      repeated("\\begin{pmatrix}", 100),
-      repeated("x^", 900) + "2",
-      repeated("5!", 1000),
-      repeated("5", 2048),
-      "0." + repeated("3", 2000),
-      repeated("\\text{", 300),
-      "\\sin(10^{40})",
-      repeated("(x+y+z)^9(x+y+z)^9(x+y+z)^8\\sin x,", 30) + "1",
-      "(" + repeated("x+y+z,", 100) + "1)",
-      repeated("((x+1)^{1/3}+y)^{", 14) + "2" + repeated("}", 14),
-  };
-  for (const std::string& text : texts)
-    for (const std::string& other : {text + "+x", std::string("x"), text}) {
-      const std::clock_t begin = std::clock();  // of this process alone: machines may be busy
-      (void)same_answer(text, other);
-      const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-      EXPECT_LT(seconds, 1) << text.substr(0, 60);  // sanitizers make it twenty times as long
-    }
-}
-
 TEST(SameAnswer, LimitsMakeItNoAnswer) {
   EXPECT_FALSE(read_answer(std::string(3000, 'x')));
   EXPECT_FALSE(read_answer(std::string(40, '(') + "x" + std::string(40, ')')));

@@ -1,6 +1,7 @@
 // `tandem down` against a cluster that this test plays: a process for the controller, and its API.
 #include "actors/main/cluster.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -54,9 +55,21 @@ class Down : public testing::Test {
     std::ofstream(home_ / "runs" / id / "journal.sqlite") << "";
     return home_ / "runs" / id;
   }
+  // The lock of the state folder (FileLock), whose length is its owner's pid and 1, as if the
+  // process that plays the controller had taken it.
+  OwnedFd lock_of_the_controller() const {
+    OwnedFd file(::open((home_ / "controller.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    struct flock range {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    range.l_len = controller_ + 1;
+    EXPECT_EQ(::fcntl(file.get(), F_OFD_SETLK, &range), 0);
+    EXPECT_EQ(FileLock::owner(home_ / "controller.lock"), controller_);
+    return file;
+  }
   // The lines that `tandem down` prints to stderr.
   std::string down() {
-    const auto lock = FileLock::take(home_ / "controller.lock", "it", "");
+    const OwnedFd lock = lock_of_the_controller();
     std::ostringstream out, err;
     EXPECT_EQ(cluster_down({out, err, false, {}}), 0) << err.str();
     return err.str();

@@ -13,6 +13,7 @@
 #include "actors/main/cluster.h"
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
+#include "actors/main/node_command.h"
 #include "actors/main/tokenize_command.h"
 #include "tests/actors/cli/command_outcome.h"
 #include "tests/actors/cli/parsing.h"

@@ -61,6 +61,34 @@ TEST_F(ClusterJournalTest, ADirectoryThatCannotBeWrittenIsReadAllTheSame) {
   EXPECT_FALSE(announced_events(folder_.home, "sums-1", {}).has_value());
 }
 
+TEST_F(ClusterJournalTest, TheStateOfAControllerIsThatOfTheNext) {
+  const auto rows = [](const ClusterJournal::KeptState& state) {
+    Messages texts;
+    for (const StateRow& row : state.rows) texts.push_back(row.kind + " " + row.subject + row.body);
+    return texts;
+  };
+  const StateRow taken{"job_taken", "sums-1", std::string("\0body", 5)};
+  {
+    auto journal = ClusterJournal::begin(folder_.home, 1000);
+    ASSERT_TRUE(journal.has_value());
+    EXPECT_EQ(rows(*journal->state(1)), Messages{});
+    ASSERT_TRUE(journal->append(taken, 1, 1001).has_value());
+    ASSERT_TRUE(journal->append({"node_joined", "a", "b"}, 1, 1002).has_value());
+  }
+  auto journal = ClusterJournal::begin(folder_.home, 2000);
+  EXPECT_EQ(journal->epoch(), Epoch{2});
+  const auto kept = journal->state(1);
+  EXPECT_EQ(rows(*kept), (Messages{"job_taken sums-1" + taken.body, "node_joined ab"}));
+  EXPECT_FALSE(kept->other_schema);
+  ASSERT_TRUE(journal->replace_state({taken}, 1, 2001).has_value());
+  EXPECT_EQ(rows(*journal->state(1)), Messages{"job_taken sums-1" + taken.body});
+  const auto other = journal->state(2);
+  EXPECT_TRUE(other->other_schema);
+  EXPECT_TRUE(other->rows.empty()) << "what other versions wrote is not guessed at";
+  ASSERT_TRUE(journal->replace_state({}, 2, 2002).has_value());
+  EXPECT_EQ(rows(*journal->state(1)).size(), 1u) << "and is not removed";
+}
+
 TEST_F(ClusterJournalTest, LevelsAreKeptAndOlderJournalsHaveNone) {
   announce_all();
   EXPECT_EQ(levels(*announced_events(folder_.home, "sums-1", {})),

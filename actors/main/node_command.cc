@@ -1,0 +1,328 @@
+// A node lives as long as its link: serve() makes an agent, ranks, threads and sockets anew for
+// each link to a controller, so that nothing of an earlier incarnation is left.
+#include "actors/main/node_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "actors/cli/api_client.h"
+#include "actors/cli/shared_options.h"
+#include "actors/main/background.h"
+#include "actors/main/controller_keeper.h"
+#include "actors/main/this_node.h"
+#include "actors/messages/roles.h"
+#include "actors/messages/wire_build.h"
+#include "runtime/actor/system.h"
+#include "runtime/actor/threaded_executor.h"
+#include "runtime/base/file.h"
+#include "runtime/base/guarded.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "runtime/link/link.h"
+#include "runtime/link/remote.h"
+#include "runtime/node/agent.h"
+#include "runtime/node/resources.h"
+#include "runtime/node/signals.h"
+#include "runtime/weights/weight_family.h"
+
+namespace tandem::app {
+
+namespace {
+
+// How long a link may take. A controller that is started again has another Unix socket: its file is
+// read again soon. Over a network a look-up of its name or a lost packet may take its time.
+constexpr Duration kLocalLinkPatience = std::chrono::seconds(2);
+constexpr Duration kRemoteLinkPatience = std::chrono::seconds(20);
+// A controller whose process lives and that takes no link for so long hangs.
+constexpr Duration kHungAfter = std::chrono::seconds(5);
+constexpr Duration kLookAtLink = std::chrono::milliseconds(100);
+constexpr Duration kLookForController = std::chrono::milliseconds(500);
+
+// The controller that a node dials: --controller with the keys of this state folder, else the
+// address in the controller's file. A Unix socket needs no keys.
+Result<link::Dial> dial_controller(const NodeCommand& command) {
+  std::string text;
+  if (command.controller) {
+    text = *command.controller;
+  } else {
+    const auto file = read_controller_file();
+    if (!file) return file.error();
+    text = file->control_socket;
+  }
+  auto endpoint = link::parse_endpoint(text);
+  if (!endpoint) return endpoint.error();
+  if (endpoint->is_local()) return link::Dial{std::move(*endpoint), std::nullopt};
+  auto keys = link::node_keys(cli::tandem_home());
+  if (!keys) return keys.error();
+  return link::Dial{std::move(*endpoint), std::move(*keys)};
+}
+
+// The address at which the controller of this host listens for nodes of other hosts; empty if it
+// listens on loopback only.
+std::string controller_address() {
+  const auto file = read_controller_file();
+  const auto at = link::parse_endpoint(file ? file->control : "");
+  return at && !at->is_local() && at->host != link::kLoopback ? at->host : "";
+}
+
+// The address at which the ranks of a node may listen for other hosts; empty where no processes of
+// other hosts come.
+Result<std::string> listening_address(const NodeCommand& command, const link::Dial& controller) {
+  if (command.bind == "0.0.0.0" && !command.advertise)
+    return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
+                 "the address by which other hosts reach this one"};
+  if (command.bind) return *command.bind;
+  if (controller.to.is_local()) {
+    const std::string address = controller_address();
+    if (address != "0.0.0.0") return address;
+    // The controller takes all addresses, so that none of them can be told to other hosts.
+    log::warn("event=no_address_for_other_hosts help=\"name this machine's with --bind\"");
+    return std::string();
+  }
+  return link::local_address_towards(controller.to);
+}
+
+// An incarnation that is greater than any earlier one of this machine and that no other process
+// has: milliseconds, then the pid, which has 22 bits at most.
+Incarnation node_incarnation() {
+  constexpr int kPidBits = 22;
+  return {static_cast<std::uint64_t>(unix_ms()) << kPidBits | static_cast<std::uint64_t>(getpid())};
+}
+
+Error node_refused(const std::string& node, const node::NodeRefused& refused) {
+  return {ErrorCode::kFailed,
+          "node " + node + " is up already: its agent is pid " + std::to_string(refused.pid), "",
+          "`tandem get nodes` shows it; a second one on this machine needs --name"};
+}
+
+// The options lack the node, its address and the end for a refusal, which run_node() adds.
+node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& controller) {
+  return {.program = own_program().string(),
+          .controller = to_string(controller.to),
+          .advertise = command.advertise.value_or(""),
+          .secret = controller.keys ? to_text(*controller.keys) : "",
+          .usage_interval = node::kUsageInterval};
+}
+
+// How a link to a controller ended.
+struct Served {
+  enum class End {
+    kSignal,   // of a user
+    kGoodbye,  // the controller ended, or does not want this node
+    kLost,     // the controller died, hangs or cannot be reached
+    kNoLink,   // it never came about
+  };
+  End end = End::kSignal;
+  std::optional<Error> refusal = {};  // why the controller does not want this node
+};
+
+// Whether the node dials again after the end of its link.
+bool is_lost(link::Down::Reason reason) {
+  return reason == link::Down::Reason::kDisconnected || reason == link::Down::Reason::kSilent ||
+         reason == link::Down::Reason::kSuperseded;
+}
+
+// Serves the controller until the link ends or a signal comes, or until no link has come about in
+// time.
+Served serve(node::AgentConfig config, const link::Dial& controller, node::Signals& signals) {
+  struct Ended {
+    std::optional<Served> served;
+    bool was_up = false;
+  };
+  Guarded<Ended> ended;
+  const auto end = [&](Served how) {
+    ended.with([&](Ended& e) {
+      if (!e.served) e.served = std::move(how);
+    });
+  };
+  node::PosixProcessHost processes;
+  link::Directory directory;
+  link::IoThread io("link");
+  actor::ThreadedExecutor executor(1, config.node.incarnation.value);
+  actor::System system(executor,
+                       [&](const ActorId&, const Error&) { end({Served::End::kGoodbye}); });
+  // The link's callbacks send through the link, so that it is made after them; nothing is sent
+  // before start(), by when the pointer is set.
+  link::LinkClient* link_pointer = nullptr;
+  const link::ParcelSender to_controller = [&](std::string frame) {
+    return link_pointer->send(std::move(frame));
+  };
+  config.on_refused = [&](const node::NodeRefused& refused) {
+    end({Served::End::kGoodbye, node_refused(config.node.node, refused)});
+  };
+  link::LinkCallbacks callbacks;
+  callbacks.on_parcel = [&](const ActorId&, std::string& frame) {
+    return directory.deliver(frame, to_controller);
+  };
+  // The agent introduces its node when it is made: not before the link can carry that.
+  callbacks.on_up = [&](const ActorId&, const link::Hello&) {
+    // A link that was lost comes up again before this function has ended it: one agent is enough.
+    if (ended.with([](Ended& e) { return std::exchange(e.was_up, true); })) return;
+    directory.expose(node::kAgentPort, system.spawn<node::Agent>("agent", [&] {
+      return std::make_unique<node::Agent>(
+          config, processes,
+          directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller));
+    }));
+  };
+  callbacks.on_down = [&](const ActorId&, const link::Down& down) {
+    log::warn("event=controller_lost reason={}", link::name(down.reason));
+    // The ranks end with this function.
+    end({is_lost(down.reason) ? Served::End::kLost : Served::End::kGoodbye});
+  };
+  link::LinkClient link(io, controller,
+                        {.name = messages::node_peer(config.node.node, getpid()),
+                         .incarnation = config.node.incarnation,
+                         .build = messages::wire_build()},
+                        {}, callbacks);
+  link_pointer = &link;
+  link.start();
+  const Time give_up =
+      steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
+  bool signalled = false;
+  for (bool over = false; !over && !signalled;) {
+    signalled = signals.wait_for(kLookAtLink) != 0;
+    over = ended.with([&](Ended& e) {
+      if (!e.served && !e.was_up && steady_now() >= give_up) e.served = {Served::End::kNoLink};
+      return e.served.has_value();
+    });
+  }
+  link.close(std::chrono::milliseconds(200));
+  executor.stop();
+  if (signalled) return {Served::End::kSignal};
+  return ended.with([](const Ended& e) { return *e.served; });
+}
+
+// One life of the node: a new incarnation, which dials, serves and ends its ranks. Errors: what the
+// command asks for cannot be had, or there is no controller to dial.
+Result<Served> live(const NodeCommand& command, node::Signals& signals) {
+  auto machine = offered_node(node_incarnation(),
+                              {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
+  if (!machine) return machine.error();
+  if (command.name) machine->node = *command.name;
+  const auto controller = dial_controller(command);
+  if (!controller) return controller.error();
+  const auto bind = listening_address(command, *controller);
+  if (!bind) return bind.error();
+  // Removes shared memory that learners of earlier jobs left on this host.
+  weights::reclaim_stale_weights("");
+  node::AgentConfig config = agent_config(command, *controller);
+  config.node = *std::move(machine);
+  config.bind = *bind;
+  Served served = serve(std::move(config), *controller, signals);
+  weights::reclaim_stale_weights("");
+  return served;
+}
+
+// A controller that ends in order removes its file; one that dies, or is starting, has one.
+bool controller_left_its_file() {
+  std::error_code ignored;
+  return std::filesystem::exists(cli::tandem_home() / "controller.json", ignored);
+}
+
+int run_node(const NodeCommand& command, const cli::Console& console, bool verbose) {
+  // A node says no word: `up` hears only the end of its socket.
+  const auto words = node::DaemonWords::inherited();
+  node::Signals signals({SIGINT, SIGTERM});
+  init_logging("node/" + command.name.value_or(node::hostname()), log_level(verbose));
+  std::optional<ControllerKeeper> keeper;
+  if (command.keep_controller) {
+    auto taken = ControllerKeeper::take();
+    if (!taken) return console.complain(taken.error());
+    keeper.emplace(*std::move(taken));
+  }
+  bool was_up = false;
+  Time absent_since = steady_now();  // no link since then
+  for (;;) {
+    const auto served = live(command, signals);
+    if (!served && !was_up) return console.complain(served.error());
+    const Served::End end = served ? served->end : Served::End::kNoLink;
+    if (end == Served::End::kSignal) return 0;
+    if (end == Served::End::kGoodbye)
+      return served->refusal ? console.complain(*served->refusal) : 0;
+    if (end == Served::End::kLost) {
+      was_up = true;
+      absent_since = steady_now();
+    }
+    if (was_up && !command.controller && !controller_left_its_file()) {
+      log::info("event=controller_ended");  // and its good-bye did not come
+      return 0;
+    }
+    const Duration absent = steady_now() - absent_since;
+    if (keeper && (keeper->has_ended() || absent > kHungAfter)) {
+      const auto back = keeper->bring_back(signals);
+      if (!back) return console.complain(back.error());
+      if (!*back) return 0;
+      absent_since = steady_now();
+    } else if (was_up && absent > kNodeGrace) {
+      return console.complain({ErrorCode::kUnreachable,
+                               "the controller has not come back within " +
+                                   std::to_string(kNodeGrace / std::chrono::minutes(1)) +
+                                   " minutes",
+                               command.controller.value_or(cli::tandem_home().string()),
+                               "start this node again once it runs"});
+    } else if (!served && signals.wait_for(kLookForController) != 0) {
+      return 0;
+    }
+  }
+}
+
+// Characters of a host's name or an IPv4 address; whether it exists is not asked. Returns what is
+// wrong with the text, or an empty text.
+std::string not_a_host(const std::string& text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
+  const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
+                       std::ranges::all_of(text, plain);
+  return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
+}
+
+}  // namespace
+
+cli::VerbHelp NodeCommand::help() {
+  return {.name = "node",
+          .group = cli::VerbGroup::kCluster,
+          .description = "The agent of this machine, in the foreground",
+          .examples = {"tandem node", "tandem node --cpus 2 --memory 8GiB",
+                       "tandem node --controller 10.0.0.1:7420"}};
+}
+
+void NodeCommand::options(cli::Options& options) {
+  options.add("--name", name, "Its name; else the host's").value("NAME");
+  options
+      .add("--controller", controller,
+           "Where the controller listens for nodes, its --port; else from the file that it wrote")
+      .value("HOST:PORT");
+  options
+      .add("--bind", bind,
+           "The address of this machine at which its actors serve weights to other hosts and "
+           "the learner's ranks meet; else the one from which it reaches --controller")
+      .value("ADDRESS")
+      .ipv4();
+  options
+      .add("--advertise", advertise, "How other hosts reach --bind, where they use another address")
+      .value("ADDRESS")
+      .refuse_by(not_a_host);
+  options.add("--cpus", cpus, "CPUs it offers; else those this process may use")
+      .value("N")
+      .between(0.01, 65536.0);
+  add_memory(options, memory_bytes);
+  options.flag("--keep-controller", keep_controller,
+               "Start the controller of TANDEM_HOME again when it has died, as the node of "
+               "`tandem up` does");
+  options.check([this]() -> Result<void> {
+    if (!keep_controller || !controller) return {};
+    return Error{ErrorCode::kInvalid, "--keep-controller is for the controller of TANDEM_HOME", "",
+                 "leave --controller out"};
+  });
+}
+
+Result<int> NodeCommand::run(const cli::VerbContext& context) {
+  return run_node(*this, context.console, context.verbose);
+}
+
+}  // namespace tandem::app

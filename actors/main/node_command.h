@@ -1,0 +1,36 @@
+// `tandem node`: the agent of this machine. It runs until SIGINT or SIGTERM, until its controller
+// ends or refuses it, or until a controller that was lost has not come back within kNodeGrace. When
+// the controller is lost its ranks end, and the node dials again, as a new incarnation.
+//
+// With --keep-controller, by which `tandem up` starts its node, it also starts the controller of
+// the state folder again when that has died or hangs (controller_keeper.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "actors/cli/verb.h"
+#include "runtime/base/clock.h"
+
+namespace tandem::app {
+
+inline constexpr Duration kNodeGrace = std::chrono::minutes(5);
+
+struct NodeCommand {
+  static cli::VerbHelp help();
+  void options(cli::Options& options);
+  Result<int> run(const cli::VerbContext& context);
+
+  std::optional<std::string> controller;  // "host:port"; default: from controller.json
+  std::optional<std::string> name;        // default: the host's name
+  // The address at which ranks listen for other hosts, and the address by which those reach it;
+  // default: the address from which this machine reaches `controller`.
+  std::optional<std::string> bind, advertise;
+  std::optional<double> cpus;                // default: those that this process may use
+  std::optional<std::int64_t> memory_bytes;  // at most; default: all that the machine has left
+  bool keep_controller = false;              // of this state folder; not with `controller`
+};
+
+}  // namespace tandem::app

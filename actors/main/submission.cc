@@ -1,0 +1,76 @@
+#include "actors/main/submission.h"
+
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "actors/job/load_job.h"
+#include "actors/job/reading_notice.h"
+#include "actors/job/resume.h"
+#include "actors/main/job_inputs.h"
+#include "actors/main/job_shape.h"
+#include "runtime/base/log.h"
+
+namespace tandem::app {
+
+namespace fs = std::filesystem;
+
+Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
+                                             const fs::path& runs, Hosts hosts,
+                                             KeptPrompts& prompts, KeepPrompts keep) {
+  const std::string& resume = submitted.resume;
+  const fs::path folder = submitted.folder.empty() ? fs::current_path() : submitted.folder;
+  auto job = job::parse_job({.yaml = submitted.yaml,
+                             .origin = "the submitted job",
+                             .base = folder,
+                             .set_base = folder,
+                             .sets = {},
+                             .files = job::Files::kMustExist});
+  if (!job) return job.error();
+  auto checked = check_inputs(*job, job::tell_by([](const std::string& notice) {
+    log::info("event=reading_data of=submitted progress=\"{}\"", notice);
+  }),
+                              keep);
+  if (!checked) return checked.error();
+  controller::JobShape shape = job_shape(job->spec);
+  if (checked->model) add_memory_plan(job->spec, *checked->model, hosts, shape);
+  if (checked->prompts) prompts.keep(*std::move(checked->prompts), shape);
+  shape.warnings = std::move(checked->warnings);
+  if (resume.empty()) return shape;
+  const auto run = job::find_run(runs / resume, runs);
+  if (!run) {
+    Error unknown = run.error();
+    unknown.code = ErrorCode::kNotFound;  // over HTTP a name of nothing is 404
+    return unknown;
+  }
+  std::error_code failure;
+  if (run->parent_path() != fs::canonical(runs, failure))
+    return Error{
+        ErrorCode::kInvalid, "this run is not one of this controller's", run->string(),
+        "its runs are in " + runs.string() + "; elsewhere: " + job::resume_command("run", *run)};
+  const auto changes = check_run_to_resume(job->spec, *run);
+  if (!changes) return changes.error();
+  shape.warnings.insert(shape.warnings.end(), changes->begin(), changes->end());
+  resume_from(*run, shape);
+  return shape;
+}
+
+controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, const fs::path& runs,
+                                   Hosts hosts, KeptPrompts& prompts) {
+  controller::TakeUp taken;
+  for (const controller::JobTaken& job : remembered.jobs()) {
+    const fs::path run_dir = job.run_dir;
+    const bool begun = job::has_begun(run_dir);
+    auto shape = submitted_shape({.yaml = job.yaml,
+                                  .resume = begun ? run_dir.filename().string() : "",
+                                  .folder = job.run_dir},
+                                 runs, hosts, prompts, KeepPrompts::kYes);
+    // A job of actors alone has no journal; its actors start again in its run directory.
+    if (shape && !begun && !trains(*shape)) shape->resume_dir = job.run_dir;
+    if (shape) prompts.accept(*shape);
+    taken.jobs.push_back({job, std::move(shape)});
+  }
+  return taken;
+}
+
+}  // namespace tandem::app

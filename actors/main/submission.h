@@ -1,0 +1,27 @@
+// From what a user submits, or an earlier controller remembered, to the shape of a job that can be
+// given to the controller.
+#pragma once
+
+#include <filesystem>
+
+#include "actors/api/http_api.h"
+#include "actors/controller/controller.h"
+#include "actors/controller/durable.h"
+#include "actors/main/kept_prompts.h"
+#include "actors/main/memory_plan.h"
+
+namespace tandem::app {
+
+// The shape of a job that was submitted by HTTP. Mistakes in its text, its data and the run to
+// resume are found here, before a run directory exists. `resume` may name only a run in `runs`.
+Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
+                                             const std::filesystem::path& runs, Hosts hosts,
+                                             KeptPrompts& prompts, KeepPrompts keep);
+
+// The jobs of the controller before this one. Each is checked again, as when it was submitted. It
+// goes on with its run where that has begun; else it begins in its run directory, which is there.
+controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered,
+                                   const std::filesystem::path& runs, Hosts hosts,
+                                   KeptPrompts& prompts);
+
+}  // namespace tandem::app

@@ -1,0 +1,85 @@
+#include "actors/controller/durable.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/rng.h"
+#include "runtime/wire/codec.h"
+#include "tests/seeds.h"
+
+namespace tandem::controller {
+namespace {
+
+DurableEvent random_event(Rng& rng) {
+  const std::string job = "job-" + std::to_string(rng.below(4));
+  const std::string node = "node-" + std::to_string(rng.below(3));
+  switch (rng.below(6)) {
+    case 0:
+      return JobTaken{.job = job,
+                      .run_dir = "/runs/" + job,
+                      .yaml = "name: job\n",
+                      .submitted_ms = static_cast<std::int64_t>(rng.below(1'000'000)),
+                      .wanted = {{"rollout", 2}, {"learner", 1}}};
+    case 1:
+      return RoleScaled{job, messages::Role::kRollout, static_cast<std::int32_t>(rng.below(9))};
+    case 2:
+      return JobLeft{job};
+    case 3:
+      return IncarnationsReserved{rng.below(5000)};
+    case 4:
+      return NodeJoined{node};
+    default:
+      return NodeLeft{node};
+  }
+}
+
+// What an earlier row says may come again behind a later one: the rows are replaced by others while
+// the former ones are still there (ClusterJournal::replace_state).
+TEST(DurableState, ItsFewestEventsGiveItAlsoBehindAllOthers) {
+  for_seeds(200, [](std::uint64_t seed) {
+    Rng rng(seed);
+    DurableState state;
+    std::uint64_t incarnation = 0;
+    for (std::uint64_t i = rng.below(60); i > 0; --i) {
+      const DurableEvent event = random_event(rng);
+      state.apply(event);
+      EXPECT_GE(state.incarnation_last(), incarnation);
+      incarnation = state.incarnation_last();
+    }
+    DurableState again, behind = state;
+    for (const DurableEvent& event : state.events()) {
+      const auto read = wire::decode<DurableEvent>(wire::encode(event));
+      ASSERT_TRUE(read.has_value());
+      EXPECT_EQ(kind_of(*read), kind_of(event));
+      EXPECT_EQ(subject_of(*read), subject_of(event));
+      again.apply(*read);
+      behind.apply(*read);
+    }
+    EXPECT_EQ(again, state);
+    EXPECT_EQ(behind, state);
+  });
+}
+
+TEST(DurableState, EventsAboutWhatIsNotThereChangeNothing) {
+  DurableState state;
+  state.apply(RoleScaled{"job-1", messages::Role::kRollout, 3});
+  state.apply(JobLeft{"job-1"});
+  state.apply(NodeLeft{"a"});
+  EXPECT_EQ(state, DurableState());
+  EXPECT_TRUE(state.events().empty());
+}
+
+TEST(DurableState, KeepsJobsInTheirOrderWithTheNewestWishes) {
+  DurableState state;
+  for (const char* job : {"b", "a", "c"})
+    state.apply(JobTaken{.job = job, .run_dir = job, .yaml = {}, .wanted = {{"rollout", 1}}});
+  state.apply(RoleScaled{"a", messages::Role::kRollout, 5});
+  state.apply(JobLeft{"b"});
+  state.apply(JobTaken{.job = "a", .run_dir = "a", .yaml = {}, .wanted = {{"rollout", 5}}});
+  ASSERT_EQ(state.jobs().size(), 2u);
+  EXPECT_EQ(state.jobs()[0].job, "a");
+  EXPECT_EQ(state.job("a")->wanted.at("rollout"), 5);
+  EXPECT_EQ(state.job("b"), nullptr);
+}
+
+}  // namespace
+}  // namespace tandem::controller

@@ -1,0 +1,87 @@
+#include "actors/main/state_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/actors/runs/run_folder.h"
+
+namespace tandem::app {
+namespace {
+
+class StateFolderTest : public testing::Test {
+ protected:
+  std::unique_ptr<StateFolder> claim() {
+    auto claimed = StateFolder::claim(folder_.home);
+    EXPECT_TRUE(claimed.has_value()) << claimed.error().message;
+    return claimed ? *std::move(claimed) : nullptr;
+  }
+  nlohmann::json file() const {
+    const auto text = read_file(folder_.home / "controller.json");
+    return text ? parse_json(*text) : nlohmann::json();
+  }
+  // What a controller that was killed leaves.
+  void die_with(const nlohmann::json& content) {
+    ASSERT_TRUE(write_file_atomic(folder_.home / "controller.json", content.dump()).has_value());
+  }
+
+  const runs::RunFolder folder_;
+};
+
+const nlohmann::json kDead{
+    {"pid", 4711}, {"control", "127.0.0.1:7420"}, {"http", "127.0.0.1:7422"}, {"nonce", "a nonce"}};
+
+// The second controller dies before it is up; the third finds what the first one left.
+TEST_F(StateFolderTest, PortsAndNonceOutliveAStartThatFailed) {
+  die_with(kDead);
+  for (int start = 0; start < 2; ++start) {
+    const auto folder = claim();
+    EXPECT_EQ(folder->former().control, 7420);
+    EXPECT_EQ(folder->former().http, 7422);
+    EXPECT_EQ(folder->former().nonce, "a nonce");
+    EXPECT_FALSE(file().contains("pid")) << "nobody is sent to the dead controller's address";
+    EXPECT_FALSE(file().contains("http"));
+  }
+  {
+    const auto folder = claim();
+    ASSERT_TRUE(folder->announce({{"pid", 1}}).has_value());
+  }
+  EXPECT_TRUE(file().is_null()) << "a controller that ends in order leaves no file";
+  EXPECT_EQ(claim()->former().http, 0);
+}
+
+TEST_F(StateFolderTest, AFileOfAnotherFormIsNoFormerController) {
+  for (const nlohmann::json& odd :
+       {nlohmann::json::array(), nlohmann::json("text"), nlohmann::json{{"http", 5}, {"nonce", {}}},
+        nlohmann::json{{"http", "nowhere"}, {"control", "unix:/tmp/a"}}}) {
+    die_with(odd);
+    const auto folder = claim();
+    EXPECT_EQ(folder->former().http, 0) << odd;
+    EXPECT_EQ(folder->former().control, 0) << odd;
+  }
+}
+
+TEST_F(StateFolderTest, WhatIsRememberedIsThatOfTheNextWithoutDamagedRows) {
+  {
+    const auto folder = claim();
+    ASSERT_TRUE(folder->remember(controller::JobTaken{.job = "a-1", .run_dir = "/a", .yaml = "x"}));
+    ASSERT_TRUE(folder->remember(controller::NodeJoined{"vm"}));
+    EXPECT_FALSE(StateFolder::claim(folder_.home).has_value()) << "one at a time";
+  }
+  {
+    const auto folder = claim();
+    EXPECT_EQ(folder->remembered().jobs().size(), 1u);
+    EXPECT_TRUE(folder->remembered().nodes().contains("vm"));
+    EXPECT_EQ(folder->forgotten(), "");
+    const runs::StateRow damaged{"job_taken", "b-1", "no event"};
+    ASSERT_TRUE(folder->journal().append(damaged, controller::kDurableSchema, 1).has_value());
+    const runs::StateRow other{"job_taken", "c-1", "of another version"};
+    ASSERT_TRUE(folder->journal().append(other, controller::kDurableSchema + 1, 1).has_value());
+  }
+  const auto folder = claim();
+  EXPECT_EQ(folder->remembered().jobs().size(), 1u);
+  EXPECT_NE(folder->forgotten(), "");
+  const auto rows = folder->journal().state(controller::kDurableSchema + 1);
+  EXPECT_EQ(rows->rows.size(), 1u) << "rows of another version are left for it";
+}
+
+}  // namespace
+}  // namespace tandem::app
