@@ -64,9 +64,10 @@ TANDEM_WIRE(NodeLeft, node)
 using DurableEvent =
     std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined, NodeLeft>;
 
-// What the event is called and what it is about, for people who read the journal.
+// The name of the event's kind, and the job or node that it is about, for people who read the
+// journal.
 std::string_view kind_of(const DurableEvent& event);  // "job_taken"
-std::string subject_of(const DurableEvent& event);    // the job or the node; else empty
+std::string subject_of(const DurableEvent& event);    // empty where it is about neither
 
 class DurableState {
  public:

@@ -64,11 +64,13 @@ StateFolder::Former StateFolder::take_former(const fs::path& home) {
       .control = port_of(control), .http = port_of(http), .nonce = text_at("nonce", "nonce")};
   const nlohmann::json left{
       {"former_control", control}, {"former_http", http}, {"nonce", former.nonce}};
+  // Where the disk does not take it the old file stays, whose pid is not that of the lock's owner:
+  // readers of the file compare the two.
   (void)write_file_atomic(home / kAddressFile, dump_json(left, 2) + "\n");
   return former;
 }
 
-// What is left of the rows is written anew, in as few as serve.
+// Reads the rows of all changes, and replaces them by the fewest rows that give the same state.
 Result<void> StateFolder::recall() {
   const auto kept = journal_.state(controller::kDurableSchema);
   if (!kept) return kept.error();

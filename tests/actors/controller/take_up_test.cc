@@ -10,7 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a process does that starts after another one: shapes come from the remembered jobs.
+// The jobs that a later controller takes up, with as many actors as were wanted last. Their shapes
+// are those of the earlier one: here no job file is read again.
 TakeUpJobs jobs_of(const World& before) {
   TakeUpJobs taken;
   for (const JobTaken& job : before.remembered.jobs()) {
