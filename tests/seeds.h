@@ -14,11 +14,7 @@ namespace tandem {
 // A tenth of `usual` under a sanitizer, which makes everything about ten times slower, and
 // TANDEM_SEED_FACTOR times as many where that is set.
 inline std::uint64_t seeds_of(std::uint64_t usual) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr std::uint64_t kSlowness = 10;
-#else
-  constexpr std::uint64_t kSlowness = 1;
-#endif
+  constexpr std::uint64_t kSlowness = TANDEM_SANITIZED ? 10 : 1;
   const char* const factor = std::getenv("TANDEM_SEED_FACTOR");
   if (factor) usual *= std::strtoull(factor, nullptr, 10);
   return std::max<std::uint64_t>(1, usual / kSlowness);

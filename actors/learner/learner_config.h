@@ -192,6 +192,12 @@ constexpr auto enum_names(WarmStartMetric) {
   return enum_name_rows<WarmStartMetric>({{kSampleAccuracy, "sample_accuracy"}});
 }
 
+// warm_start.until: the warm start ends once the metric is at least (a loss: at most) this.
+struct WarmStartUntil {
+  WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
+  double value = 0;
+};
+
 // warm_start.*: supervised training on records before RL, by AdamW at a constant rate. Its defaults
 // were found robust on small models.
 struct WarmStartConfig {
@@ -203,11 +209,7 @@ struct WarmStartConfig {
   std::int64_t batch_size = 128;  // records per step
   std::int64_t max_steps = 400;
   std::int64_t eval_freq = 10;  // steps between measurements
-  struct Until {
-    WarmStartMetric metric = WarmStartMetric::kSampleAccuracy;
-    double value = 0;
-  };
-  std::optional<Until> until;  // empty: all max_steps are taken
+  std::optional<WarmStartUntil> until;  // empty: all max_steps are taken
 };
 
 // All that a Trainer is configured with.

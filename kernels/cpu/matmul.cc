@@ -113,8 +113,8 @@ void pack_step(const float* from, std::int64_t, std::int64_t, std::int64_t count
                std::int64_t) {
   store(to, load(from, static_cast<int>(count)));
 }
-inline void pack_step(const Bf16* from, std::int64_t term, std::int64_t terms, std::int64_t count,
-                      float* to, std::int64_t to_step) {
+[[maybe_unused]] inline void pack_step(const Bf16* from, std::int64_t term, std::int64_t terms,
+                                       std::int64_t count, float* to, std::int64_t to_step) {
   const int n = static_cast<int>(count);
   store(to, terms > 1 ? load(from + term, n) : zero());
   store(to + to_step, load(from, n));
@@ -196,7 +196,7 @@ void copy_row(const T* from, std::int64_t terms, T* to) {
   if (t % kTerms<T> != 0) to[t] = T{};
 }
 // The same with each pair widened, the odd term first.
-inline void copy_row(const Bf16* from, std::int64_t terms, float* to) {
+[[maybe_unused]] inline void copy_row(const Bf16* from, std::int64_t terms, float* to) {
   const std::int64_t whole = terms / 2 * 2;
   for (std::int64_t t = 0; t < whole; t += 2) {
     to[t] = widened(from[t + 1]);
@@ -208,7 +208,7 @@ inline void copy_row(const Bf16* from, std::int64_t terms, float* to) {
 }
 
 // The same for a panel of pairs.
-inline void widen_panel(const Bf16* from, std::int64_t steps, float* to) {
+[[maybe_unused]] inline void widen_panel(const Bf16* from, std::int64_t steps, float* to) {
   constexpr std::int64_t kPairs = kTerms<Bf16> * kLanes;  // elements of a vector of pairs
   for (std::int64_t s = 0; s < steps; ++s, to += 2 * kPanel) {
     for (std::int64_t c = 0; c < kPanel; c += kLanes, from += kPairs) {

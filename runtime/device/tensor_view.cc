@@ -29,6 +29,7 @@ std::size_t size_bytes(const TensorView& view) {
 namespace {
 
 void* advance(const TensorView& view, std::int64_t elements) {
+  if (view.data == nullptr) return nullptr;  // a view that only tells a shape
   return static_cast<std::byte*>(view.data) +
          elements * static_cast<std::int64_t>(size_bytes(view.dtype));
 }

@@ -71,7 +71,7 @@ void warm_start(benchmark::State& state) {
         learner::WarmStartConfig{
             .max_steps = 1000,
             .until =
-                learner::WarmStartConfig::Until{learner::WarmStartMetric::kSampleAccuracy, 0.33}},
+                learner::WarmStartUntil{learner::WarmStartMetric::kSampleAccuracy, 0.33}},
         seed);
     slice = {};
     while (!slice.done) slice = must(trainer->warm_start());

@@ -225,7 +225,7 @@ TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   TrainerConfig config = one_pass_config(folder);
   config.warm_start = WarmStartConfig{.batch_size = 4,
                                       .max_steps = 2,
-                                      .until = WarmStartConfig::Until{WarmStartMetric::kLoss, 0.0}};
+                                      .until = WarmStartUntil{WarmStartMetric::kLoss, 0.0}};
   std::vector<WarmStartRecord> records;  // one of them is held out
   for (std::int32_t a = 2; a < 12; ++a) records.push_back({{a, a + 1}, {a, 1}});
   struct Warm {

@@ -430,7 +430,7 @@ TrainerConfig warm_config(const std::filesystem::path& folder) {
                       .batch_size = 32,
                       .max_steps = 300,
                       .eval_freq = 5,
-                      .until = WarmStartConfig::Until{WarmStartMetric::kSampleAccuracy, 0.8}};
+                      .until = WarmStartUntil{WarmStartMetric::kSampleAccuracy, 0.8}};
   return config;
 }
 

@@ -25,7 +25,7 @@ TEST_F(CudaSumPieces, GivesTheCpusBits) {
         std::vector<TensorView> on_gpu, on_cpu;
         for (std::int64_t i = 0; i < count; ++i) {
           values.push_back(normals(rng, n + offset));
-          operands.emplace_back(gpu(), DType::kF32, std::initializer_list{n + offset},
+          operands.emplace_back(gpu(), DType::kF32, std::initializer_list<std::int64_t>{n + offset},
                                 values.back());
           on_gpu.push_back(rows(operands.back(), offset, n));
           on_cpu.push_back(rows(tensor(values.back().data(), {n + offset}), offset, n));
