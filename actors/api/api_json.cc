@@ -352,6 +352,17 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
   return object;
 }
 
+namespace {
+
+// Why the node is as it is, and the words.
+std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord& node, Time now) {
+  if (!node.up) return {"NodeLost", scheduler::message(scheduler::NodeLost{node.name}, now)};
+  if (node.cordoned) return {"Cordoned", "takes no new actors: " + *node.cordoned};
+  return {"Working", "all is well"};
+}
+
+}  // namespace
+
 json node_json(const controller::NodeRecord& node, Time now) {
   json devices = json::array();
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
@@ -368,11 +379,12 @@ json node_json(const controller::NodeRecord& node, Time now) {
                        {"links", links},
                        {"leased", gpus(scheduler::kWholeGpu - node.gpus[i].free_milli)}});
   }
+  const auto [reason, message] = reason_of_node(node, now);
   return {{"name", node.name},
           {"state", node.up ? "Ready" : "Lost"},
-          {"reason", node.up ? "Working" : "NodeLost"},
-          {"message",
-           node.up ? "all is well" : scheduler::message(scheduler::NodeLost{node.name}, now)},
+          {"reason", reason},
+          {"message", message},
+          {"cordoned", node.cordoned ? json(*node.cordoned) : json()},
           {"since", wall_ms(node.since, now)},
           {"cpus", cpus(node.total)},
           {"memory_bytes", node.total.memory_bytes},

@@ -43,6 +43,9 @@ constexpr QueryParameter kAskSeconds{.name = "timeout_s",
                                      .about = "How many seconds the answer may take.",
                                      .bounds = {1, 600},
                                      .usual = 10};
+constexpr QueryParameter kCordonReason{.name = "reason",
+                                       .about = "Why, for people: shown wherever the node is."};
+constexpr std::size_t kCordonReasonBytesMax = 200;
 constexpr QueryParameter kGraphJob{.name = "job", .about = "The graph of this job alone."};
 
 using http::HttpAnswer;
@@ -79,6 +82,10 @@ class ClusterApi {
   HttpAnswer scale(const Call& call) const;
   HttpAnswer scaled(const controller::JobRecord& job, const std::string& body) const;
   HttpAnswer ask(const Call& call) const;
+  HttpAnswer cordon(const Call& call, bool drain) const;
+  HttpAnswer uncordon(const Call& call) const;
+  // Has the controller carry out the request, and answers with the node.
+  HttpAnswer change_node(const std::string& node, controller::Cordon request) const;
   // The objects of `kind`, or the one of this name.
   HttpAnswer objects(const HttpRequest& request, const std::string& kind,
                      const std::string& name) const;
@@ -208,6 +215,7 @@ std::vector<Route> ClusterApi::object_routes() const {
 
 std::vector<Route> ClusterApi::action_routes() const {
   const RouteError no_job{404, "There is no such job."};
+  const RouteError no_node{404, "There is no such node."};
   return {
       {.method = "POST",
        .path = "/api/v1/jobs",
@@ -240,6 +248,32 @@ std::vector<Route> ClusterApi::action_routes() const {
        .answers = {json_body(schema::ref("Id"), "It begins to end, or has ended before.")},
        .errors = {no_job},
        .handler = by(&ClusterApi::cancel)},
+      {.method = "POST",
+       .path = "/api/v1/nodes/{node}/cordon",
+       .id = "cordon_node",
+       .summary = "Gives a node no new actors",
+       .about = "Until it is uncordoned, also if its agent or the controller starts again.",
+       .query = {kCordonReason},
+       .answers = {json_body(schema::ref("Node"), "The node.")},
+       .errors = {{400, "`reason` is too long."}, no_node},
+       .handler = [this](const Call& call) { return cordon(call, false); }},
+      {.method = "POST",
+       .path = "/api/v1/nodes/{node}/drain",
+       .id = "drain_node",
+       .summary = "Cordons a node and moves its actors to other nodes",
+       .about = "Actors finish their work first, a learner its step and a checkpoint. The node is "
+                "empty when `reserved` of it is.",
+       .query = {kCordonReason},
+       .answers = {json_body(schema::ref("Node"), "The node; its actors begin to leave.")},
+       .errors = {{400, "`reason` is too long."}, no_node},
+       .handler = [this](const Call& call) { return cordon(call, true); }},
+      {.method = "POST",
+       .path = "/api/v1/nodes/{node}/uncordon",
+       .id = "uncordon_node",
+       .summary = "Gives a node new actors again",
+       .answers = {json_body(schema::ref("Node"), "The node.")},
+       .errors = {no_node},
+       .handler = by(&ClusterApi::uncordon)},
       {.method = "POST",
        .path = "/api/v1/actors/{actor...}/ask",
        .id = "ask_actor",
@@ -330,6 +364,31 @@ HttpAnswer ClusterApi::scale(const Call& call) const {
   const controller::JobRecord* job = picture->job(call.at("job"));
   if (!job) return http::error_response(no_such("job", call.at("job")));
   return scaled(*job, call.request.body);
+}
+
+HttpAnswer ClusterApi::cordon(const Call& call, bool drain) const {
+  std::string why = query_text(call.request, kCordonReason);
+  if (why.size() > kCordonReasonBytesMax)
+    return http::error_response(
+        Error{ErrorCode::kInvalid, "`reason` may have " + std::to_string(kCordonReasonBytesMax) +
+                                       " bytes, found " + std::to_string(why.size())});
+  if (why.empty()) why = drain ? "drained by a user" : "cordoned by a user";
+  const std::string& node = call.at("node");
+  return change_node(node, {controller::CordonNode{node, valid_utf8(why), drain}});
+}
+
+HttpAnswer ClusterApi::uncordon(const Call& call) const {
+  const std::string& node = call.at("node");
+  return change_node(node, {controller::UncordonNode{node}});
+}
+
+HttpAnswer ClusterApi::change_node(const std::string& node, controller::Cordon request) const {
+  const auto done = ask_and_wait(api_.controller, std::move(request), kApiAskTimeout);
+  if (!done) return http::error_response(done.error());
+  const auto picture = take_picture(api_.controller);
+  if (!picture) return http::error_response(picture.error());
+  const auto one = find_one(*picture, "nodes", node);
+  return one ? ok(*one) : http::error_response(one.error());
 }
 
 // The answer comes later, and no thread of the server waits for it.

@@ -225,6 +225,7 @@ Schema node_schema() {
        {"state", schema::one_of(states)},
        {"reason", text()},
        {"message", text()},
+       {"cordoned", nullable(text()), "Why it takes no new actors."},
        {"since", integer(), kUnixMs},
        {"cpus", number()},
        {"memory_bytes", integer()},

@@ -106,7 +106,7 @@ void Graph::add_actor(const controller::JobRecord& job, const controller::ActorR
     waits.until_s = seconds(backoff->until - now);
   if (const auto* draining = std::get_if<scheduler::Draining>(&status.reason)) {
     waits.until_s = seconds(draining->deadline - now);
-    if (!draining->program) waits.to = exchange_of(job);
+    if (draining->work != scheduler::DrainedWork::kQuestions) waits.to = exchange_of(job);
   }
   const bool starts = status.state == scheduler::ActorState::kStarting ||
                       status.state == scheduler::ActorState::kInitializing;

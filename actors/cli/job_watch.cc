@@ -6,25 +6,29 @@
 
 namespace tandem::cli {
 
-Result<nlohmann::json> watch_job(Client& client, const std::string& job_id,
-                                 const std::function<bool(const nlohmann::json&)>& done) {
-  const std::string path = "/jobs/" + url_escape(job_id);
-  Result<nlohmann::json> job = client.api.get(path);
-  if (!job || done(*job)) return job;
+Result<nlohmann::json> watch_object(Client& client, const std::string& path,
+                                    const std::function<bool(const nlohmann::json&)>& done) {
+  Result<nlohmann::json> object = client.api.get(path);
+  if (!object || done(*object)) return object;
   bool finished = false;
   auto ended =
       client.api.stream(path + "?watch=1", kLookAgain, [&](std::optional<std::string_view>) {
-        job = client.api.get(path);
-        finished = !job || done(*job);
+        object = client.api.get(path);
+        finished = !object || done(*object);
         return !finished;
       });
-  // `job` is the last look, or the error of that look.
-  if (finished) return job;
+  // `object` is the last look, or the error of that look.
+  if (finished) return object;
   if (!ended) return ended.error();
-  job = client.api.get(path);  // the server ended the stream: the last word
-  if (!job || done(*job)) return job;
+  object = client.api.get(path);  // the server ended the stream: the last word
+  if (!object || done(*object)) return object;
   return Error{ErrorCode::kUnreachable, "the controller closed the connection", "",
                "`tandem get jobs` shows whether it runs"};
+}
+
+Result<nlohmann::json> watch_job(Client& client, const std::string& job_id,
+                                 const std::function<bool(const nlohmann::json&)>& done) {
+  return watch_object(client, "/jobs/" + url_escape(job_id), done);
 }
 
 Result<void> outcome_of(const nlohmann::json& job) {

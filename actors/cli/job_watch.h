@@ -14,9 +14,11 @@
 
 namespace tandem::cli {
 
-// Looks at the job whenever the controller reports a change of it, and every kLookAgain, until
-// `done` returns true. Returns the last JSON of the job; kUnreachable if the controller went before
-// that.
+// Looks at an object of the API, "/jobs/JOB" for instance, whenever the controller reports a change
+// of it, and every kLookAgain, until `done` returns true. Returns the object's last JSON;
+// kUnreachable if the controller went before that.
+Result<nlohmann::json> watch_object(Client& client, const std::string& path,
+                                    const std::function<bool(const nlohmann::json&)>& done);
 Result<nlohmann::json> watch_job(Client& client, const std::string& job_id,
                                  const std::function<bool(const nlohmann::json&)>& done);
 

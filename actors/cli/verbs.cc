@@ -6,10 +6,12 @@ namespace tandem::cli {
 Verb ask_verb();
 Verb cancel_verb();
 Verb completion_verb();
+Verb cordon_verb();
 Verb dashboard_verb();
 Verb delete_verb();
 Verb describe_verb();
 Verb doctor_verb();
+Verb drain_verb();
 Verb events_verb();
 Verb explain_verb();
 Verb get_verb();
@@ -20,6 +22,7 @@ Verb scale_verb();
 Verb status_verb();
 Verb submit_verb();
 Verb top_verb();
+Verb uncordon_verb();
 Verb version_verb();
 Verb wait_verb();
 Verb why_verb();
@@ -33,7 +36,7 @@ std::vector<Verb> client_verbs() {
 
       scale_verb(),   ask_verb(),      cancel_verb(),  delete_verb(),
 
-      status_verb(),
+      status_verb(),  cordon_verb(),   drain_verb(),   uncordon_verb(),
 
       explain_verb(), doctor_verb(),   version_verb(), completion_verb(),
   };

@@ -71,6 +71,15 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
   }
 }
 
+// The actor has left a node that is drained, in whatever way, and waits for room on another one. It
+// counts as no death.
+void move(Turn& turn, ActorRecord& actor) {
+  const Reason why = scheduler::NodeDrained{std::exchange(actor.moved_off, {})};
+  actor.ready_since.reset();
+  if (actor.status.state != ActorState::kStopping) enter(turn, actor, ActorState::kStopping, why);
+  enter(turn, actor, ActorState::kQueued, why);
+}
+
 // Called when the last process of an incarnation has ended; may erase the record of the actor.
 void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   const Reason why = *std::exchange(actor.ending, std::nullopt);
@@ -81,6 +90,7 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
     enter(turn, actor, ActorState::kStopped, scheduler::JobEnded{});
     return finish_job_if_gone(turn, job);
   }
+  if (!actor.moved_off.empty() && wanted(job, actor)) return move(turn, actor);
   const bool scaled_down = actor.status.state == ActorState::kDraining ||
                            std::holds_alternative<scheduler::ScaleDown>(why);
   if (scaled_down || !wanted(job, actor)) {

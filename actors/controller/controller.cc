@@ -285,6 +285,11 @@ void Controller::handle(actor::Context& cx, actor::Ask<Forget> ask) {
   ask.reply(taken_or_error(take(cx, ForgetJob{ask.question.job})));
 }
 
+void Controller::handle(actor::Context& cx, actor::Ask<Cordon> ask) {
+  ask.reply(taken_or_error(
+      std::visit([&](const auto& request) { return take(cx, request); }, ask.question.request)));
+}
+
 void Controller::handle(actor::Context& cx, actor::Ask<AskProgram> ask) {
   const AskProgram& question = ask.question;
   const auto to = core_.program_to_ask(question.actor);

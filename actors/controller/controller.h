@@ -65,6 +65,12 @@ struct Forget {  // refused with kInvalid before the job has ended
   std::string job;
 };
 
+// The answer to a drain comes when it begins. kNotFound: there is no such node.
+struct Cordon {
+  using Reply = Nothing;
+  std::variant<CordonNode, UncordonNode> request;
+};
+
 // A question of a user to a user's program, sent at most once; both texts are JSON. kNotFound,
 // kInvalid and kUnreachable as ControllerCore::program_to_ask() says; kUnreachable also where the
 // actor ends before it answers; kTimedOut; or the Error with which the program answers.
@@ -93,8 +99,7 @@ struct Await {  // answered once it holds; an asker that no longer waits is answ
   using Reply = Nothing;
   ClusterCondition until;
 };
-// A further Await is refused with kFailed.
-inline constexpr std::size_t kAwaitsMax = 64;
+inline constexpr std::size_t kAwaitsMax = 64;  // a further Await is refused with kFailed
 struct ProcessNews {  // an event of the controller's own process, for people alone
   std::string message;
 };
@@ -150,8 +155,8 @@ class Controller {
                    messages::RankReady, messages::RankFailed, RankHung, messages::JobProgress,
                    messages::ActorDrained, messages::ExchangeEvent, messages::JobEnded, ProcessNews,
                    actor::Ask<Submit>, actor::Ask<TakeUp>, actor::Ask<Scale>, actor::Ask<Cancel>,
-                   actor::Ask<Forget>, actor::Ask<AskProgram>, actor::Ask<GetCluster>,
-                   actor::Ask<GetEvents>, actor::Ask<Await>>;
+                   actor::Ask<Forget>, actor::Ask<Cordon>, actor::Ask<AskProgram>,
+                   actor::Ask<GetCluster>, actor::Ask<GetEvents>, actor::Ask<Await>>;
 
   // `seed`: for the core's random numbers. `restored`: what the controller before this one
   // remembered.
@@ -178,6 +183,7 @@ class Controller {
   void handle(actor::Context& cx, actor::Ask<Scale> ask);
   void handle(actor::Context& cx, actor::Ask<Cancel> ask);
   void handle(actor::Context& cx, actor::Ask<Forget> ask);
+  void handle(actor::Context& cx, actor::Ask<Cordon> ask);
   void handle(actor::Context& cx, actor::Ask<AskProgram> ask);
   void handle(actor::Context& cx, actor::Ask<GetCluster> ask);
   void handle(actor::Context& cx, actor::Ask<GetEvents> ask);

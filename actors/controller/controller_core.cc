@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/controller/actor_end.h"
+#include "actors/controller/cordon.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
 #include "actors/controller/nodes.h"

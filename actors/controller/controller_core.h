@@ -5,9 +5,9 @@
 //
 // The core is made of parts, functions over a Turn (turn.h), a file each. The way of a job reads
 // forward: requests, queue, ranks, job_progress, job_end. Beside it: nodes (agents come and go),
-// programs (roles that a job brings), stopping and actor_end (an actor is asked to end; it has
-// ended, and starts again or not). Below them: room and demands (what fits), transitions (every
-// change of a state).
+// cordon (a user wants a node empty), programs (roles that a job brings), stopping and actor_end
+// (an actor is asked to end; it has ended, and starts again or not). Below them: room and demands
+// (what fits), transitions (every change of a state).
 //
 // Events may be late or repeated: one that names an incarnation that is over changes nothing.
 //
@@ -38,9 +38,9 @@ class ControllerCore {
   explicit ControllerCore(std::uint64_t seed, const DurableState& restored = {})
       : state_(seed, restored) {}
 
-  // Takes one event; returns the effects, to be carried out in order. Only submit, scale, cancel
-  // and forget can fail (kInfeasible, kInvalid, kNotFound, kFailed); an event that fails changes
-  // nothing.
+  // Takes one event; returns the effects, to be carried out in order. Only submit, scale, cancel,
+  // forget, cordon and uncordon can fail (kInfeasible, kInvalid, kNotFound, kFailed); an event that
+  // fails changes nothing.
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
 
   // Keeps what ranks use, for views. No decision depends on it, so it is not an event.

@@ -49,6 +49,16 @@ struct CancelJob {
 struct ForgetJob {  // its run was deleted
   std::string job;
 };
+// A user wants no new actor on the node; with `drain`, none at all: those that are there move to
+// other nodes, as far as there is room.
+struct CordonNode {
+  std::string node;
+  std::string why;  // a clause for people
+  bool drain = false;
+};
+struct UncordonNode {
+  std::string node;
+};
 struct NodeDown {
   std::string node;
   Incarnation incarnation;
@@ -72,10 +82,10 @@ inline constexpr Duration kNodesReturn = std::chrono::seconds(15);
 inline constexpr Duration kReportWait = std::chrono::minutes(2);
 
 using ControllerEvent =
-    std::variant<SubmitJob, TakeUpJobs, ScaleRole, CancelJob, ForgetJob, node::NodeUp, NodeDown,
-                 node::RankSpawned, node::RankSpawnFailed, node::RankExited, RankConnected,
-                 messages::RankListening, messages::RankReady, messages::RankFailed, RankHung,
-                 messages::JobProgress, messages::ActorDrained, messages::JobEnded, Tick>;
+    std::variant<SubmitJob, TakeUpJobs, ScaleRole, CancelJob, ForgetJob, CordonNode, UncordonNode,
+                 node::NodeUp, NodeDown, node::RankSpawned, node::RankSpawnFailed, node::RankExited,
+                 RankConnected, messages::RankListening, messages::RankReady, messages::RankFailed,
+                 RankHung, messages::JobProgress, messages::ActorDrained, messages::JobEnded, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
 //

@@ -106,6 +106,7 @@ struct ActorRecord {
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;                  // in any incarnation
   std::optional<scheduler::Reason> ending;  // set while this incarnation is being ended
+  std::string moved_off;  // the node that this incarnation is drained off; empty: it is not
 };
 
 // One submitted job; it stays after its end until it is forgotten.
@@ -167,8 +168,9 @@ struct NodeRecord {
   node::NodeNccl nccl;
   std::int64_t pid = 0;
   bool up = false;
-  Time since{};         // the last change of `up`
-  Incarnation refused;  // the last other agent of this name that was refused
+  Time since{};                         // the last change of `up`
+  std::optional<std::string> cordoned;  // why; set: the node takes no new actor
+  Incarnation refused;                  // the last other agent of this name that was refused
 };
 
 // All that the core keeps from one event to the next.

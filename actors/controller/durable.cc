@@ -13,6 +13,8 @@ struct Kind {
   std::string_view operator()(const IncarnationsReserved&) const { return "incarnations_reserved"; }
   std::string_view operator()(const NodeJoined&) const { return "node_joined"; }
   std::string_view operator()(const NodeLeft&) const { return "node_left"; }
+  std::string_view operator()(const NodeCordoned&) const { return "node_cordoned"; }
+  std::string_view operator()(const NodeUncordoned&) const { return "node_uncordoned"; }
 };
 
 struct Subject {
@@ -22,6 +24,8 @@ struct Subject {
   std::string operator()(const IncarnationsReserved&) const { return ""; }
   std::string operator()(const NodeJoined& e) const { return e.node; }
   std::string operator()(const NodeLeft& e) const { return e.node; }
+  std::string operator()(const NodeCordoned& e) const { return e.node; }
+  std::string operator()(const NodeUncordoned& e) const { return e.node; }
 };
 
 }  // namespace
@@ -62,10 +66,13 @@ void DurableState::on(const IncarnationsReserved& event) {
 
 void DurableState::on(const NodeJoined& event) { nodes_.insert(event.node); }
 void DurableState::on(const NodeLeft& event) { nodes_.erase(event.node); }
+void DurableState::on(const NodeCordoned& event) { cordoned_[event.node] = event.why; }
+void DurableState::on(const NodeUncordoned& event) { cordoned_.erase(event.node); }
 
 std::vector<DurableEvent> DurableState::events() const {
   std::vector<DurableEvent> events(jobs_.begin(), jobs_.end());
   for (const std::string& node : nodes_) events.emplace_back(NodeJoined{node});
+  for (const auto& [node, why] : cordoned_) events.emplace_back(NodeCordoned{node, why});
   if (incarnation_last_ > 0) events.emplace_back(IncarnationsReserved{incarnation_last_});
   return events;
 }

@@ -60,9 +60,19 @@ struct NodeLeft {
   std::string node;
 };
 TANDEM_WIRE(NodeLeft, node)
+// The node takes no new actor until NodeUncordoned, also if it goes and comes back.
+struct NodeCordoned {
+  std::string node;
+  std::string why;  // a clause for people
+};
+TANDEM_WIRE(NodeCordoned, node, why)
+struct NodeUncordoned {
+  std::string node;
+};
+TANDEM_WIRE(NodeUncordoned, node)
 
-using DurableEvent =
-    std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined, NodeLeft>;
+using DurableEvent = std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined,
+                                  NodeLeft, NodeCordoned, NodeUncordoned>;
 
 // The name of the event's kind, and the job or node that it is about, for people who read the
 // journal.
@@ -79,6 +89,7 @@ class DurableState {
   const std::vector<JobTaken>& jobs() const { return jobs_; }
   const JobTaken* job(const std::string& id) const;  // null where it has left
   const std::set<std::string>& nodes() const { return nodes_; }
+  const std::map<std::string, std::string>& cordoned() const { return cordoned_; }  // and why
   std::uint64_t incarnation_last() const { return incarnation_last_; }
 
   // The fewest events that give this state.
@@ -93,9 +104,12 @@ class DurableState {
   void on(const IncarnationsReserved& event);
   void on(const NodeJoined& event);
   void on(const NodeLeft& event);
+  void on(const NodeCordoned& event);
+  void on(const NodeUncordoned& event);
 
   std::vector<JobTaken> jobs_;
   std::set<std::string> nodes_;
+  std::map<std::string, std::string> cordoned_;
   std::uint64_t incarnation_last_ = 0;
 };
 

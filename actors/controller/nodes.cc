@@ -54,6 +54,9 @@ void take(Turn& turn, const node::NodeUp& up) {
     if (!turn.state.durable.nodes().contains(up.node)) turn.remember(NodeJoined{up.node});
   }
   node.name = up.node;
+  if (const auto cordon = turn.state.durable.cordoned().find(up.node);
+      cordon != turn.state.durable.cordoned().end())
+    node.cordoned = cordon->second;
   node.incarnation = up.incarnation;
   node.total = scheduler::resources({.cpus = up.cpus,
                                      .gpus = static_cast<double>(up.gpus.size()),
@@ -67,7 +70,7 @@ void take(Turn& turn, const node::NodeUp& up) {
   node.up = true;
   turn.state.nodes_awaited.erase(up.node);
   turn.note_change();
-  turn.announce(node, "up");
+  turn.announce(node, node.cordoned ? "up, and cordoned: " + *node.cordoned : "up");
 }
 
 void take(Turn& turn, const NodeDown& down) {

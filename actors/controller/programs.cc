@@ -33,7 +33,7 @@ void end_overdue_program(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   const auto* draining = std::get_if<scheduler::Draining>(&actor.status.reason);
   const RankRecord& rank = actor.ranks.front();
   if (draining && turn.now >= draining->deadline)
-    kill(turn, actor, scheduler::ScaleDown{}, kProgramGraceMs);
+    kill(turn, actor, why_drained(actor), kProgramGraceMs);
   else if (rank.started && !rank.connected && turn.now >= actor.report_deadline)
     kill(turn, actor, scheduler::Hung{}, 0);
 }

@@ -92,6 +92,7 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
   // A new incarnation: no flag or pid of the last one may stay.
   actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
+  actor.moved_off.clear();
   actor.report_deadline = turn.now + kReportWait;
   // Without this event no later one might come to notice the deadline.
   turn.send(WakeAt{actor.report_deadline});

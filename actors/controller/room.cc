@@ -31,8 +31,13 @@ std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state) {
                                    .gpus_absent = node.gpus_absent,
                                    .nccl = {.version = nccl_version_of(node),
                                             .shares_gpus = node.nccl.shares_gpus,
-                                            .absent = node.nccl.absent}};
+                                            .absent = node.nccl.absent},
+                                   .cordoned = node.cordoned.has_value()};
       for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
+      if (room.cordoned) {
+        room.free = {};
+        std::ranges::fill(room.gpus_free_milli, 0);
+      }
       nodes.push_back(std::move(room));
     }
   return nodes;

@@ -10,7 +10,7 @@
 
 namespace tandem::controller {
 
-// The nodes that are up, with the room that no living rank holds.
+// The nodes that are up, with the room that no living rank holds; none on a cordoned node.
 std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state);
 std::string nccl_version_of(const NodeRecord& node);  // empty: the node has no NCCL
 

@@ -12,6 +12,14 @@ using scheduler::Reason;
 namespace {
 
 constexpr std::int64_t kDrainMs = 30'000;  // to finish the work that an actor holds
+// To end the step and to save a checkpoint, which takes a large model minutes.
+constexpr std::int64_t kDrainLearnerMs = 600'000;
+
+scheduler::DrainedWork work_of(const JobRecord& job, const ActorRecord& actor) {
+  if (program_of(job.shape, actor.role)) return scheduler::DrainedWork::kQuestions;
+  return actor.role == messages::Role::kLearner ? scheduler::DrainedWork::kStep
+                                                : scheduler::DrainedWork::kGroups;
+}
 
 }  // namespace
 
@@ -33,22 +41,28 @@ void stop_actor(Turn& turn, const JobRecord& job, ActorRecord& actor, Reason why
 }
 
 void drain(Turn& turn, const JobRecord& job, ActorRecord& actor) {
-  const Time deadline = turn.now + std::chrono::milliseconds(kDrainMs);
-  const bool program = program_of(job.shape, actor.role) != nullptr;
-  enter(turn, actor, ActorState::kDraining, scheduler::Draining{0, deadline, program});
-  if (!program) {
+  const scheduler::DrainedWork work = work_of(job, actor);
+  const std::int64_t limit_ms = work == scheduler::DrainedWork::kStep ? kDrainLearnerMs : kDrainMs;
+  const Time deadline = turn.now + std::chrono::milliseconds(limit_ms);
+  enter(turn, actor, ActorState::kDraining, scheduler::Draining{0, deadline, work});
+  if (work != scheduler::DrainedWork::kQuestions) {
     turn.send(
-        TellExchange{job.id, messages::DrainActor{{actor.name, actor.incarnation}, kDrainMs}});
+        TellExchange{job.id, messages::DrainActor{{actor.name, actor.incarnation}, limit_ms}});
     return;
   }
-  turn.send(DrainRank{{actor.name, actor.incarnation, 0}, kDrainMs});
+  turn.send(DrainRank{{actor.name, actor.incarnation, 0}, limit_ms});
   turn.send(WakeAt{deadline});
+}
+
+Reason why_drained(const ActorRecord& actor) {
+  if (actor.moved_off.empty()) return scheduler::ScaleDown{};
+  return scheduler::NodeDrained{actor.moved_off};
 }
 
 void take(Turn& turn, const messages::ActorDrained& drained) {
   ActorRecord* actor = turn.state.actor_of(drained.who);
   if (actor && actor->status.state == ActorState::kDraining)
-    kill(turn, *actor, scheduler::ScaleDown{}, kStopGraceMs);
+    kill(turn, *actor, why_drained(*actor), kStopGraceMs);
 }
 
 }  // namespace tandem::controller

@@ -8,6 +8,7 @@
 
 #include "actors/exchange/admission.h"
 #include "actors/exchange/checkpoints.h"
+#include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
 #include "actors/exchange/learner.h"
 #include "actors/exchange/publications.h"
@@ -53,7 +54,10 @@ void ExchangeCore::on(Turn& turn, const messages::ActorDown& down) {
 void ExchangeCore::on(Turn& turn, Decide) {
   if (!seen_.statistics.started) seen_.statistics.started = turn.now;
   decide(turn);
-  if (!ended()) finish_drains(turn);
+  if (!ended()) {
+    finish_drains(turn);
+    finish_learner_drain(turn);
+  }
   if (draft_.events.empty()) return;
   JournalDraft draft = std::exchange(draft_, {});
   turn.send(Journal{.events = std::move(draft.events), .durability = draft.durability});

@@ -136,6 +136,8 @@ void learner_gone(Turn& turn, const ActorId& who) {
     statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
   turn.seen.learner.none_since = turn.now;
   turn.seen.learner.save_due = false;
+  turn.seen.learner.drain_deadline.reset();
+  turn.seen.learner.let_go = false;
   end_broadcasts_of_learner(turn);
 }
 

@@ -63,6 +63,9 @@ struct LearnerSeen {
   Time warm_start_reported{};
   std::optional<wire::WeightSource> source;  // where the learner's publisher is reached
   std::optional<RestoringRun> restoring;
+  // The learner ends its step, saves and goes; it is let go then, or at this time (drain.h).
+  std::optional<Time> drain_deadline;
+  bool let_go = false;  // the controller was told that it may end
 };
 
 struct BroadcastsSeen {

@@ -10,6 +10,7 @@
 
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/checks.h"
+#include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/run_end.h"
@@ -136,7 +137,7 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
 void form(Turn& turn) {
   const RunFacts& facts = turn.facts;
   const scheduler::Ledger& ledger = facts.flow.ledger;
-  if (!facts.learner.who || facts.learner.owed) return;
+  if (!facts.learner.who || facts.learner.owed || learner_drains(turn.view())) return;
   if (ledger.replaying()) {
     const StepId step = ledger.replay_next();
     if (evaluation_in_the_way(turn.view(), step)) return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/exchange/checks.h"
+#include "actors/exchange/drain.h"
 #include "actors/exchange/work_totals.h"
 
 namespace tandem::exchange {
@@ -83,6 +84,7 @@ void take(Turn& turn, const messages::ActorDown& down) {
 
 void take(Turn& turn, const messages::DrainActor& drain) {
   const ActorId& who = drain.who;
+  if (turn.facts.learner.who == who) return drain_learner(turn, drain);
   if (auto& groups = turn.seen.broadcasts.groups) groups->leaves(who);
   if (turn.facts.workers.find(who)) {
     const Time deadline = turn.now + std::chrono::milliseconds(drain.deadline_ms);

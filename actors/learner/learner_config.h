@@ -208,7 +208,7 @@ struct WarmStartConfig {
   double grad_clip = 1.0;         // as OptimizerConfig's
   std::int64_t batch_size = 128;  // records per step
   std::int64_t max_steps = 400;
-  std::int64_t eval_freq = 10;  // steps between measurements
+  std::int64_t eval_freq = 10;          // steps between measurements
   std::optional<WarmStartUntil> until;  // empty: all max_steps are taken
 };
 

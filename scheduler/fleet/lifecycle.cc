@@ -31,7 +31,8 @@ struct Edges {
 // A death leads to Backoff where the actor is still wanted, and to Stopped or Failed where it is
 // not. Stopping comes before Backoff when processes have to be ended first: the other ranks of a
 // gang, or a process that hangs. Draining does not lead to Backoff: an actor that dies while it
-// drains is not wanted any more.
+// drains is not wanted any more, or is wanted on another node, to which it goes by way of Stopping
+// and Queued.
 constexpr std::array<Edges<A>, kActorStates> kActors{{
     {A::kQueued, "Queued", {A::kPlacing, A::kStopped, A::kFailed}, 3},
     {A::kPlacing, "Placing", {A::kQueued, A::kStarting, A::kStopped, A::kFailed}, 4},
@@ -52,7 +53,7 @@ constexpr std::array<Edges<A>, kActorStates> kActors{{
      {A::kReady, A::kDraining, A::kStopping, A::kBackoff, A::kFailed, A::kLost},
      6},
     {A::kDraining, "Draining", {A::kStopping, A::kStopped, A::kFailed, A::kLost}, 4},
-    {A::kStopping, "Stopping", {A::kStopped, A::kBackoff, A::kFailed, A::kLost}, 4},
+    {A::kStopping, "Stopping", {A::kQueued, A::kStopped, A::kBackoff, A::kFailed, A::kLost}, 5},
     {A::kStopped, "Stopped", {}, 0},
     {A::kBackoff, "Backoff", {A::kQueued, A::kPlacing, A::kStopped, A::kFailed}, 4},
     {A::kFailed, "Failed", {}, 0},
@@ -115,8 +116,9 @@ struct Describe {
 
   Words operator()(const Submitted&) const { return {"Submitted", "not looked at yet"}; }
   Words operator()(const WaitingForCapacity& r) const {
-    return {"WaitingForCapacity",
-            "needs " + text_of_lacking(r.need, r.have) + "; free: " + text(r.have)};
+    return {"WaitingForCapacity", "needs " + text_of_lacking(r.need, r.have) +
+                                      "; free: " + text(r.have) +
+                                      (r.cordoned.empty() ? "" : "; cordoned: " + r.cordoned)};
   }
   Words operator()(const WaitingForJobs& r) const {
     return {"WaitingForJobs", std::to_string(r.ahead) + " jobs are queued before it"};
@@ -150,11 +152,21 @@ struct Describe {
   }
   Words operator()(const Working&) const { return {"Working", "all is well"}; }
   Words operator()(const Draining& r) const {
-    if (r.program)
-      return {"Draining",
-              "handles what it has accepted, for at most " + seconds_until(r.deadline, now)};
+    switch (r.work) {
+      case DrainedWork::kGroups:
+        break;
+      case DrainedWork::kQuestions:
+        return {"Draining",
+                "handles what it has accepted, for at most " + seconds_until(r.deadline, now)};
+      case DrainedWork::kStep:
+        return {"Draining", "ends its step and saves a checkpoint, within at most " +
+                                seconds_until(r.deadline, now)};
+    }
     return {"Draining", std::to_string(r.held) + " groups to finish or hand back within " +
                             seconds_until(r.deadline, now)};
+  }
+  Words operator()(const NodeDrained& r) const {
+    return {"NodeDrained", "moved off node " + r.node + ", which is drained"};
   }
   Words operator()(const SpawnFailed& r) const {
     return {"SpawnFailed", "its process could not be started: " + r.what};

@@ -68,8 +68,9 @@ const char* name(JobState state);    // "WarmStart"
 struct Submitted {};
 // The nodes together, or each of them, have less free than is needed.
 struct WaitingForCapacity {
-  Resources need;  // what the whole gang needs
-  Resources have;  // free, on the nodes that there are
+  Resources need;             // what the whole gang needs
+  Resources have;             // free, on the nodes that there are
+  std::string cordoned = {};  // the nodes that count for nothing, since they are cordoned: "a, b"
 };
 struct WaitingForJobs {
   std::int32_t ahead;  // jobs queued before this one
@@ -113,12 +114,21 @@ struct Backoff {
 };
 // The reason of every healthy state.
 struct Working {};
-// The actor takes no more work. After `deadline` the groups that it still holds go back to the
-// exchange; a user's program is ended.
+// What an actor that drains has to finish.
+enum class DrainedWork : std::uint8_t {
+  kGroups,     // groups that it holds; after the deadline they go back to the exchange
+  kQuestions,  // a user's program: what it has accepted; after the deadline it is ended
+  kStep,       // the learner: its step, and a checkpoint; after the deadline that step is repeated
+};
+// The actor takes no more work.
 struct Draining {
   std::int32_t held;  // groups still to finish or hand back
   Time deadline;
-  bool program = false;  // the actor is a user's program
+  DrainedWork work = DrainedWork::kGroups;
+};
+// The actor was moved off a node that was drained, and starts on another.
+struct NodeDrained {
+  std::string node;
 };
 // The agent could not start a process.
 struct SpawnFailed {
@@ -187,7 +197,7 @@ using Reason =
                  SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
                  JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
-                 WaitingForNodes>;
+                 WaitingForNodes, NodeDrained>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

@@ -16,6 +16,7 @@ std::int64_t usable_gpu_milli(const NodeCapacity& node, std::int64_t need) {
 }
 
 std::int64_t ranks_that_fit(const Resources& rank, const NodeCapacity& node, std::int64_t wanted) {
+  if (node.cordoned) return 0;
   std::int64_t count = wanted;
   const auto limit = [&count](std::int64_t need, std::int64_t have) {
     if (need > 0) count = std::min(count, std::max<std::int64_t>(0, have / need));
@@ -30,9 +31,17 @@ std::vector<NodeCapacity> emptied(std::span<const NodeCapacity> nodes) {
   std::vector<NodeCapacity> empty(nodes.begin(), nodes.end());
   for (NodeCapacity& node : empty) {
     node.free = node.total;
+    node.cordoned = false;
     std::ranges::fill(node.gpus_free_milli, kWholeGpu);
   }
   return empty;
+}
+
+std::string cordoned(std::span<const NodeCapacity> nodes) {
+  std::string names;
+  for (const NodeCapacity& node : nodes)
+    if (node.cordoned) names += (names.empty() ? "" : ", ") + node.name;
+  return names;
 }
 
 Resources sum(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*part) {

@@ -15,11 +15,14 @@ namespace tandem::scheduler {
 // for whole ones (PL-3), and multiples of the share on each GPU for shares.
 std::int64_t usable_gpu_milli(const NodeCapacity& node, std::int64_t need);
 
-// How many of `wanted` ranks the node has room for.
+// How many of `wanted` ranks the node has room for; none where it is cordoned (PL-5).
 std::int64_t ranks_that_fit(const Resources& rank, const NodeCapacity& node, std::int64_t wanted);
 
-// The nodes as if no job ran.
+// The nodes as if no job ran and none was cordoned.
 std::vector<NodeCapacity> emptied(std::span<const NodeCapacity> nodes);
+
+// "a, b": the cordoned ones.
+std::string cordoned(std::span<const NodeCapacity> nodes);
 
 Resources sum(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*part);
 

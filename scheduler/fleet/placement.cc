@@ -113,7 +113,7 @@ Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs)
       if (nccl_allows(most, node))
         free.gpu_milli += usable_gpu_milli(node, most.per_rank.gpu_milli);
   }
-  return WaitingForCapacity{need, free};
+  return WaitingForCapacity{need, free, cordoned(nodes)};
 }
 
 // Places gangs of which those that need NCCL name its version, largest ranks first. The order of

@@ -31,6 +31,7 @@ struct NodeCapacity {
   std::vector<std::string> gpus_unusable{};  // other GPUs, with the reason why each is not offered
   std::string gpus_absent{};                 // why the node has no GPU to offer
   NcclFound nccl{};
+  bool cordoned = false;  // takes no rank now, whatever is free
 };
 
 enum class Strategy : std::uint8_t { kPack, kSpread };

@@ -70,8 +70,7 @@ void warm_start(benchmark::State& state) {
     const auto trainer = make_trainer(
         learner::WarmStartConfig{
             .max_steps = 1000,
-            .until =
-                learner::WarmStartUntil{learner::WarmStartMetric::kSampleAccuracy, 0.33}},
+            .until = learner::WarmStartUntil{learner::WarmStartMetric::kSampleAccuracy, 0.33}},
         seed);
     slice = {};
     while (!slice.done) slice = must(trainer->warm_start());

@@ -30,9 +30,10 @@ class ClusterView {
       make: () => el('section.card', {}, el('h3'), el('p')),
       update: (box, node) => {
         setText(box.firstChild, visible(node.name));
-        setClass(box, `card ${node.state === 'Ready' ? '' : 'bad'}`);
+        setClass(box, `card ${node.state === 'Ready' && !node.cordoned ? '' : 'bad'}`);
         const gpus = node.gpus?.length ? ` · ${node.gpus.length} GPUs` : '';
-        setText(box.lastChild, `${visible(node.state)} · ` +
+        const cordoned = node.cordoned ? ` · cordoned: ${visible(node.cordoned)}` : '';
+        setText(box.lastChild, `${visible(node.state)}${cordoned} · ` +
             `${format.number(node.leased?.cpus ?? 0)} of ${format.number(node.cpus)} CPUs given ` +
             `out · ${format.bytes(node.memory_bytes)}${gpus}`);
       },

@@ -286,6 +286,24 @@ TEST(HttpApi, ScaleTakesWhatTheJobFileTakesAndNothingElse) {
   EXPECT_EQ(api.desired(), json({4096, 2}));
 }
 
+TEST(HttpApi, ANodeIsCordonedWithItsReasonAndUncordoned) {
+  const Api api;
+  ASSERT_EQ(api.controller.tell(node::NodeUp{"gpu 3", Incarnation{7}, 4, 1 << 30, 1}),
+            actor::Delivery::kAccepted);
+  const HttpResponse cordoned = api.ask("POST", "/api/v1/nodes/gpu%203/cordon?reason=a%20fan");
+  ASSERT_EQ(cordoned.status, 200) << cordoned.body;
+  const json node = parse_json(cordoned.body);
+  EXPECT_EQ(node["cordoned"], "a fan");
+  EXPECT_EQ(node["reason"], "Cordoned");
+  EXPECT_EQ(node["state"], "Ready");
+  EXPECT_EQ(parse_json(api.ask("POST", "/api/v1/nodes/gpu%203/drain").body)["cordoned"],
+            "drained by a user");
+  EXPECT_EQ(parse_json(api.ask("POST", "/api/v1/nodes/gpu%203/uncordon").body)["cordoned"], json());
+  EXPECT_EQ(api.ask("POST", "/api/v1/nodes/gpu-4/drain").status, 404);
+  const std::string long_reason(201, 'x');
+  EXPECT_EQ(api.ask("POST", "/api/v1/nodes/gpu%203/cordon?reason=" + long_reason).status, 400);
+}
+
 TEST(HttpApi, ABodyThatNestsTooDeepIsRefused) {
   const Api api;
   api.submit();

@@ -401,7 +401,7 @@ class Storm {
 
   void blow() {
     world.now = world.now + Duration(rng_.below(2'000'000'000));
-    switch (rng_.below(14)) {
+    switch (rng_.below(15)) {
       case 0:
         if (world.core.jobs().size() < 12)
           (void)world.take(
@@ -443,6 +443,9 @@ class Storm {
         break;
       case 10:
         if (!world.told_to_end.empty()) world.obey();
+        break;
+      case 11:
+        cordons();
         break;
       default:
         if (const auto rank = any_rank()) world.connect_and_ready(*rank);
@@ -511,6 +514,13 @@ class Storm {
     } else if (!known.up) {
       world.node(name, name == "a" ? 4 : 3);
     }
+  }
+  void cordons() {
+    const std::string name = rng_.below(2) ? "a" : "b";
+    if (rng_.below(2))
+      world.must(UncordonNode{name});
+    else
+      world.must(CordonNode{name, "for a while", rng_.below(2) == 0});
   }
   void answer_exchange_messages() {
     for (auto& [job, told] : std::exchange(world.told, {}))

@@ -134,6 +134,7 @@ class World {
       EXPECT_FALSE(id.actor == spawn.id.actor && id.incarnation != spawn.id.incarnation)
           << "CC-1: " << id.actor;
     EXPECT_TRUE(alive.emplace(spawn.id, spawn.node).second);
+    EXPECT_FALSE(core.nodes().at(spawn.node).cordoned) << "PL-5: " << spawn.id.actor;
     gpus[spawn.id.actor] = spawn.gpus;
   }
   void apply(const KillRankOn& kill) { told_to_end.insert(kill.id); }
@@ -216,7 +217,7 @@ class World {
     static const std::map<ActorState, std::set<std::string>> kMay = {
         {ActorState::kQueued,
          {"Submitted", "WaitingForCapacity", "WaitingForJobs", "WaitingForNodes", "InfeasibleShape",
-          "NodeLost"}},
+          "NodeLost", "NodeDrained"}},
         {ActorState::kStarting, {"WaitingForSpawn"}},
         {ActorState::kInitializing,
          {"LoadingModel", "WaitingForGang", "WaitingForProgram", "StartingVerifier"}},

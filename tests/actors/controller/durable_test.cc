@@ -12,7 +12,7 @@ namespace {
 DurableEvent random_event(Rng& rng) {
   const std::string job = "job-" + std::to_string(rng.below(4));
   const std::string node = "node-" + std::to_string(rng.below(3));
-  switch (rng.below(6)) {
+  switch (rng.below(8)) {
     case 0:
       return JobTaken{.job = job,
                       .run_dir = "/runs/" + job,
@@ -27,6 +27,10 @@ DurableEvent random_event(Rng& rng) {
       return IncarnationsReserved{rng.below(5000)};
     case 4:
       return NodeJoined{node};
+    case 5:
+      return NodeCordoned{node, "new driver"};
+    case 6:
+      return NodeUncordoned{node};
     default:
       return NodeLeft{node};
   }

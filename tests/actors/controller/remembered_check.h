@@ -38,6 +38,8 @@ inline void check_what_is_remembered(const ControllerCore& core, const DurableSt
   EXPECT_GE(reader.incarnation_last(), newest) << "CC-5";
   for (const auto& [name, node] : core.nodes())
     EXPECT_EQ(reader.nodes().contains(name), node.up) << "CC-5: " << name;
+  for (const auto& [name, node] : core.nodes())
+    EXPECT_EQ(reader.cordoned().contains(name), node.cordoned.has_value()) << "CC-5: " << name;
 }
 
 }  // namespace tandem::controller

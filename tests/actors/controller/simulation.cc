@@ -323,6 +323,14 @@ Result<Nothing> SimulatedCluster::scale(const std::string& job, const messages::
 
 Result<Nothing> SimulatedCluster::cancel(const std::string& job) { return ask(Cancel{job}); }
 
+Result<Nothing> SimulatedCluster::drain(const std::string& node) {
+  return ask(Cordon{CordonNode{node, "new driver", true}});
+}
+
+Result<Nothing> SimulatedCluster::uncordon(const std::string& node) {
+  return ask(Cordon{UncordonNode{node}});
+}
+
 Result<Nothing> SimulatedCluster::await(ClusterCondition condition) {
   return ask(Await{condition});
 }

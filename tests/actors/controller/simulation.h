@@ -51,6 +51,8 @@ class SimulatedCluster {
   Result<Nothing> take_up(const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs);
   Result<Nothing> scale(const std::string& job, const messages::Role& role, std::int32_t replicas);
   Result<Nothing> cancel(const std::string& job);
+  Result<Nothing> drain(const std::string& node);
+  Result<Nothing> uncordon(const std::string& node);
   Result<Nothing> await(ClusterCondition condition);
   ClusterView view();
 

@@ -191,6 +191,33 @@ TEST(Simulation, LossOfANodeIsSurvived) {
   });
 }
 
+// One node after the other is emptied while the job trains.
+TEST(Simulation, DrainsMoveEveryActorAndRepeatNoStep) {
+  std::int64_t moved = 0;
+  for_seeds(100, [&](std::uint64_t seed) {
+    auto cluster = cluster_of(seed);
+    const auto id = cluster->submit(random_job(seed));
+    ASSERT_TRUE(id.has_value());
+    Rng rng(derive_seed(seed, "drains"));
+    for (int i = 0; i < 4 && !cluster->final(*id); ++i) {
+      const std::string node = i % 2 ? "b" : "a";
+      cluster->run_for(Duration(rng.below(1'000'000'000)));
+      ASSERT_TRUE(cluster->drain(node).has_value());
+      cluster->run_for(Duration(rng.below(2'000'000'000)));
+      ASSERT_TRUE(cluster->uncordon(node).has_value());
+    }
+    run_to_end(*cluster, *id);
+    expect_success(*cluster, *id);
+    EXPECT_EQ(count_kind(*cluster->run_of(*id), "retrained"), 0);
+    for (const std::string& event : cluster->trace()) {
+      moved += event.find("NodeDrained") != std::string::npos ||
+               event.find("moved off node") != std::string::npos;
+      EXPECT_EQ(event.find("Backoff"), std::string::npos) << "nobody died: " << event;
+    }
+  });
+  EXPECT_GT(moved, static_cast<std::int64_t>(seeds_of(100)));
+}
+
 // Rollouts need versions that went with the learner, in every schedule (VS-1).
 TEST(Simulation, FaultsOfManyRolesAtOnceAreSurvived_VS1) {
   std::int64_t again = 0, incomplete = 0;

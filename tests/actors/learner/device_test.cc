@@ -223,9 +223,8 @@ TEST_P(LearnerOnAGpuIn, ACheckpointGoesOnAnywhere_TR2) {
 TEST_F(LearnerOnAGpu, WarmStartsAsOnACpu) {
   const auto folder = scratch_folder("warm");
   TrainerConfig config = one_pass_config(folder);
-  config.warm_start = WarmStartConfig{.batch_size = 4,
-                                      .max_steps = 2,
-                                      .until = WarmStartUntil{WarmStartMetric::kLoss, 0.0}};
+  config.warm_start = WarmStartConfig{
+      .batch_size = 4, .max_steps = 2, .until = WarmStartUntil{WarmStartMetric::kLoss, 0.0}};
   std::vector<WarmStartRecord> records;  // one of them is held out
   for (std::int32_t a = 2; a < 12; ++a) records.push_back({{a, a + 1}, {a, 1}});
   struct Warm {

@@ -252,6 +252,12 @@ up --port: -
 up --bind: -
 up --allow-host: -
 up --memory: -
+cordon NODE: nodes
+cordon --reason: -
+drain NODE: nodes
+drain --reason: -
+drain --timeout: -
+uncordon NODE: nodes
 controller --port: -
 controller --bind: -
 controller --allow-host: -

@@ -98,6 +98,21 @@ TEST(Placement, WaitsWithTheArithmetic) {
   EXPECT_EQ(message(why, Time{}), "needs 2.0 CPUs; free: 1.5 CPUs");
 }
 
+TEST(Placement, ACordonedNodeTakesNothingAndIsNoReasonToRefuse) {  // PL-5
+  NodeCapacity large = node("large", 8);
+  large.cordoned = true;
+  const NodeCapacity nodes[] = {large, node("small", 1)};
+  const Gang fits_small[] = {gang("j/rollout/0", 0)}, fits_large[] = {gang("j/rollout/0", 4)};
+  const auto placed = place(nodes, fits_small);
+  ASSERT_EQ(placed.index(), 0u);
+  EXPECT_EQ(std::get<0>(placed).front().ranks.front().node, "small");
+  const auto waits = place(nodes, fits_large);
+  ASSERT_EQ(waits.index(), 1u);
+  const Reason& why = std::get<Reason>(waits);
+  ASSERT_TRUE(std::holds_alternative<WaitingForCapacity>(why)) << message(why, {});
+  EXPECT_NE(message(why, {}).find("cordoned: large"), std::string::npos) << message(why, {});
+}
+
 TEST(Placement, AShapeThatNoNodeHasIsInfeasible) {
   const std::vector nodes{node("a", 0, 2)};
   const std::vector gangs{gang("j/rollout/0", 3)};

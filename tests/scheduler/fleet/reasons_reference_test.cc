@@ -43,8 +43,8 @@ std::set<std::string> reason_names(std::index_sequence<I...>) {
 
 TEST(ReasonsReference, HasEachReasonOfJobsAndActors) {
   auto names = reason_names(std::make_index_sequence<std::variant_size_v<Reason>>());
-  names.insert({"CrashLoop", "FilterKeepsGroups",
-                "RewardFails"});  // which the API says instead of a job's reason
+  // What the API says instead of a job's reason, and of a node's.
+  names.insert({"CrashLoop", "FilterKeepsGroups", "RewardFails", "Cordoned"});
   EXPECT_EQ(documented("Reasons of jobs, actors and nodes"), names);
 }
 

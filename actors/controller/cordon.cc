@@ -1,0 +1,79 @@
+#include "actors/controller/cordon.h"
+
+#include <algorithm>
+#include <string>
+
+#include "actors/controller/stopping.h"
+
+namespace tandem::controller {
+
+using scheduler::ActorState;
+
+namespace {
+
+Error no_node(const std::string& name) {
+  return {ErrorCode::kNotFound, "there is no node " + name, "", "`tandem get nodes` lists them"};
+}
+
+bool runs_on(const ActorRecord& actor, const std::string& node) {
+  return std::ranges::any_of(
+      actor.ranks, [&](const RankRecord& rank) { return rank.alive && rank.node == node; });
+}
+
+void move_off(Turn& turn, const JobRecord& job, ActorRecord& actor, const std::string& node) {
+  switch (actor.status.state) {
+    case ActorState::kReady:
+    case ActorState::kBusy:
+      actor.moved_off = node;
+      return drain(turn, job, actor);
+    case ActorState::kStarting:
+    case ActorState::kInitializing:
+      actor.moved_off = node;
+      return stop_actor(turn, job, actor, scheduler::NodeDrained{node});
+    case ActorState::kDraining:
+    case ActorState::kStopping:  // it is leaving already
+    case ActorState::kQueued:
+    case ActorState::kPlacing:
+    case ActorState::kBackoff:
+    case ActorState::kStopped:
+    case ActorState::kFailed:
+    case ActorState::kLost:
+      return;
+  }
+}
+
+}  // namespace
+
+Result<void> take(Turn& turn, const CordonNode& cordon) {
+  const auto it = turn.state.nodes.find(cordon.node);
+  if (it == turn.state.nodes.end()) return no_node(cordon.node);
+  NodeRecord& node = it->second;
+  if (node.cordoned != cordon.why) {
+    node.cordoned = cordon.why;
+    turn.remember(NodeCordoned{cordon.node, cordon.why});
+    turn.note_change();
+    turn.announce(node, "cordoned: " + cordon.why, messages::EventLevel::kWarning);
+  }
+  if (!cordon.drain) return {};
+  turn.announce(node, "drained: its actors move to other nodes");
+  for (auto& [id, job] : turn.state.jobs) {
+    if (job.outcome || scheduler::is_final(job.status.state)) continue;
+    for (auto& [name, actor] : job.actors)
+      if (runs_on(actor, cordon.node)) move_off(turn, job, actor, cordon.node);
+  }
+  return {};
+}
+
+Result<void> take(Turn& turn, const UncordonNode& uncordon) {
+  const auto it = turn.state.nodes.find(uncordon.node);
+  const bool remembered = turn.state.durable.cordoned().contains(uncordon.node);
+  if (it == turn.state.nodes.end() && !remembered) return no_node(uncordon.node);
+  if (remembered) turn.remember(NodeUncordoned{uncordon.node});
+  if (it == turn.state.nodes.end() || !it->second.cordoned) return {};
+  it->second.cordoned.reset();
+  turn.note_change();
+  turn.announce(it->second, "takes new actors again");
+  return {};
+}
+
+}  // namespace tandem::controller

@@ -1,0 +1,15 @@
+// Nodes that take no new actors, because a user said so: cordoned, and with their actors moved to
+// other nodes, drained. A cordon outlives the node's agent and the controller (CC-5). As in
+// requests.h, a request that fails (kNotFound) changes nothing.
+#pragma once
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+// A drain lets each actor on the node finish its work, the learner its step and a checkpoint, and
+// ends it then (actor_end.h starts it again). A gang of which one rank is on the node moves whole.
+Result<void> take(Turn& turn, const CordonNode& cordon);
+Result<void> take(Turn& turn, const UncordonNode& uncordon);  // what has moved away stays away
+
+}  // namespace tandem::controller
