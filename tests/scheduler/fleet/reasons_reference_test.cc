@@ -61,7 +61,7 @@ TEST(ReasonsReference, HasEachReasonToDiscardOrRefuse) {
 }
 
 TEST(ReasonsReference, HasEachErrorWithItsExitCode) {
-  std::map<std::string, std::string> errors;  // code: exit code
+  std::map<std::string, std::string> errors;             // code: exit code
   std::set<std::string> exit_codes = {"0", "6", "130"};  // 6: import's
   for (int i = 0; i < kErrorCodes; ++i) {
     const auto code = static_cast<ErrorCode>(i);
