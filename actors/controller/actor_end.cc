@@ -90,7 +90,11 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
     enter(turn, actor, ActorState::kStopped, scheduler::JobEnded{});
     return finish_job_if_gone(turn, job);
   }
-  if (!actor.moved_off.empty() && wanted(job, actor)) return move(turn, actor);
+  if (!actor.moved_off.empty() && wanted(job, actor)) {
+    if (std::holds_alternative<scheduler::JobFailed>(why))  // another node does not mend that
+      return enter(turn, actor, ActorState::kFailed, why);
+    return move(turn, actor);
+  }
   const bool scaled_down = actor.status.state == ActorState::kDraining ||
                            std::holds_alternative<scheduler::ScaleDown>(why);
   if (scaled_down || !wanted(job, actor)) {

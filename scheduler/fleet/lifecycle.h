@@ -114,7 +114,7 @@ struct Backoff {
 };
 // The reason of every healthy state.
 struct Working {};
-// What an actor that drains has to finish.
+// The work that a draining actor still has to finish.
 enum class DrainedWork : std::uint8_t {
   kGroups,     // groups that it holds; after the deadline they go back to the exchange
   kQuestions,  // a user's program: what it has accepted; after the deadline it is ended

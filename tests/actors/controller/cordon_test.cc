@@ -29,7 +29,7 @@ class TwoNodes : public testing::Test {
   }
   std::string learner() const { return job + "/learner/0"; }
   std::string rollout() const { return job + "/rollout/0"; }
-  // What the exchange was asked to drain is drained, and ends.
+  // Plays the exchange and the agents: every actor that is to drain has drained, and then ends.
   void finish_drains() {
     for (const TellExchange& tell : std::exchange(world.told[job], {}))
       if (const auto* drain = std::get_if<messages::DrainActor>(&tell.message))
@@ -82,6 +82,16 @@ TEST_F(TwoNodes, AnActorThatDiesWhileItDrainsHasMovedAllTheSame) {
   EXPECT_EQ(world.state_of(rollout()), ActorState::kStarting);
   EXPECT_EQ(node_of(world, rollout()), other);
   EXPECT_EQ(world.core.jobs().at(job).ladder.restarts_of(rollout()), 0);
+}
+
+TEST_F(TwoNodes, AnActorThatCannotWorkAnywhereFailsAndDoesNotMove) {
+  world.must(CordonNode{home, "new driver", true});
+  const Incarnation life = world.record(rollout()).incarnation;
+  world.must(messages::RankFailed{rollout(), life, 0, "damaged", ErrorCode::kInvalid});
+  world.die(rollout());
+  EXPECT_EQ(world.state_of(rollout()), ActorState::kFailed);
+  EXPECT_STREQ(world.reason(rollout()), "JobFailed");
+  EXPECT_EQ(count_told<messages::EndJob>(world, job), 1u);
 }
 
 TEST_F(TwoNodes, AnActorThatIsNotWantedAnyMoreDoesNotComeBack) {
