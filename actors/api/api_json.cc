@@ -356,6 +356,8 @@ namespace {
 
 // Why the node is as it is, and the words.
 std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord& node, Time now) {
+  if (node.awaited)
+    return {"Returning", "was up under the controller before this one, and is waited for"};
   if (!node.up) return {"NodeLost", scheduler::message(scheduler::NodeLost{node.name}, now)};
   if (node.cordoned) return {"Cordoned", "takes no new actors: " + *node.cordoned};
   return {"Working", "all is well"};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
@@ -9,6 +10,7 @@
 #include "actors/controller/room.h"
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
+#include "actors/controller/unwanted.h"
 
 namespace tandem::controller {
 
@@ -17,8 +19,17 @@ using scheduler::Reason;
 
 namespace {
 
+// The incarnation is over. A job that its user has cancelled is not remembered any more.
+void remember_end(Turn& turn, const ActorRecord& actor, ActorEnded end) {
+  if (!turn.state.durable.job(actor.job)) return;
+  end.actor = actor.name;
+  end.incarnation = actor.incarnation;
+  turn.remember(std::move(end));
+}
+
 // The program of the actor has ended with code 0.
 void finish_actor(Turn& turn, JobRecord& job, ActorRecord& actor) {
+  remember_end(turn, actor, {.how = ActorEnd::kFinished});
   // The actor passes through Stopping, as every actor does that was at work.
   if (actor.status.state == ActorState::kReady || actor.status.state == ActorState::kBusy)
     enter(turn, actor, ActorState::kStopping, scheduler::Finished{});
@@ -42,13 +53,19 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
   const std::string cause = scheduler::message(why, turn.now);
   const scheduler::RestartBudget::Uptime uptime{actor.ready_since.value_or(turn.now), turn.now};
   actor.ready_since.reset();
-  const auto decision =
-      job.ladder.died({.actor = actor.name,
-                       .role = name(actor.role),
-                       .cause = cause,
-                       .uptime = uptime,
-                       .memory_kill = std::holds_alternative<scheduler::OOMKilled>(why)},
-                      turn.state.rng);
+  const bool memory_kill = std::holds_alternative<scheduler::OOMKilled>(why);
+  remember_end(turn, actor,
+               {.how = ActorEnd::kDied,
+                .cause = cause,
+                .started = uptime.started,
+                .died = uptime.died,
+                .memory_kill = memory_kill});
+  const auto decision = job.ladder.died({.actor = actor.name,
+                                         .role = name(actor.role),
+                                         .cause = cause,
+                                         .uptime = uptime,
+                                         .memory_kill = memory_kill},
+                                        turn.state.rng);
   actor.crash_loop = job.ladder.loop_of(actor.name);
   if (const auto* one = std::get_if<scheduler::RestartLadder::RestartActor>(&decision)) {
     back_off(turn, actor, one->restart, cause);
@@ -74,10 +91,16 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
 // The actor has left a node that is drained, in whatever way, and waits for room on another one. It
 // counts as no death.
 void move(Turn& turn, ActorRecord& actor) {
+  remember_end(turn, actor, {.how = ActorEnd::kReplaced});
   const Reason why = scheduler::NodeDrained{std::exchange(actor.moved_off, {})};
   actor.ready_since.reset();
   if (actor.status.state != ActorState::kStopping) enter(turn, actor, ActorState::kStopping, why);
   enter(turn, actor, ActorState::kQueued, why);
+}
+
+void fail_actor(Turn& turn, ActorRecord& actor, const Reason& why) {
+  remember_end(turn, actor, {.how = ActorEnd::kDropped});
+  enter(turn, actor, ActorState::kFailed, why);
 }
 
 // Called when the last process of an incarnation has ended; may erase the record of the actor.
@@ -87,17 +110,19 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   actor.gang_endpoint.clear();
   actor.gang_secret.clear();
   if (job.outcome || scheduler::is_final(job.status.state)) {
+    remember_end(turn, actor, {.how = ActorEnd::kDropped});
     enter(turn, actor, ActorState::kStopped, scheduler::JobEnded{});
     return finish_job_if_gone(turn, job);
   }
   if (!actor.moved_off.empty() && wanted(job, actor)) {
     if (std::holds_alternative<scheduler::JobFailed>(why))  // another node does not mend that
-      return enter(turn, actor, ActorState::kFailed, why);
+      return fail_actor(turn, actor, why);
     return move(turn, actor);
   }
   const bool scaled_down = actor.status.state == ActorState::kDraining ||
                            std::holds_alternative<scheduler::ScaleDown>(why);
   if (scaled_down || !wanted(job, actor)) {
+    remember_end(turn, actor, {.how = ActorEnd::kDropped});
     enter(turn, actor, ActorState::kStopped, scheduler::ScaleDown{});
     job.ladder.forget(actor.name);
     const bool again = wanted(job, actor);  // it was scaled up while this incarnation was ending
@@ -109,7 +134,7 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   }
   if (std::holds_alternative<scheduler::Finished>(why)) return finish_actor(turn, job, actor);
   if (std::holds_alternative<scheduler::JobFailed>(why))  // a restart would fail the same way
-    return enter(turn, actor, ActorState::kFailed, why);
+    return fail_actor(turn, actor, why);
   restart(turn, job, actor, why);
 }
 
@@ -136,6 +161,27 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
     actor_gone(turn, job, actor);
 }
 
+void lose_ranks(Turn& turn, const std::string& node) {
+  for (auto& [id, job] : turn.state.jobs) {
+    std::vector<std::pair<std::string, std::int32_t>> gone;
+    for (auto& [actor_id, actor] : job.actors)
+      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+        if (actor.ranks[r].alive && actor.ranks[r].node == node)
+          gone.emplace_back(actor_id, static_cast<std::int32_t>(r));
+    for (const auto& [actor_id, rank] : gone)
+      if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
+        rank_gone(turn, job, actor->second, rank, scheduler::NodeLost{node});
+  }
+}
+
+void give_up_unreturned(Turn& turn) {
+  auto& until = turn.state.actors_return_until;
+  if (!until || turn.now < *until) return;
+  until.reset();
+  for (const auto& [name, node] : turn.state.nodes)
+    if (!node.up) lose_ranks(turn, name);
+}
+
 void take(Turn& turn, const node::RankSpawnFailed& failed) {
   if (turn.state.rank_of(failed.id))
     rank_gone(turn, *turn.state.job_of(failed.id.actor),
@@ -144,6 +190,7 @@ void take(Turn& turn, const node::RankSpawnFailed& failed) {
 }
 
 void take(Turn& turn, const node::RankExited& exited) {
+  if (take_end_of_unwanted(turn, exited.id)) return;
   const RankRecord* rank = turn.state.rank_of(exited.id);
   if (!rank) return;
   JobRecord& job = *turn.state.job_of(exited.id.actor);

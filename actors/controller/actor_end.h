@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "actors/controller/turn.h"
 
@@ -14,6 +15,10 @@ namespace tandem::controller {
 // record of the actor may be erased.
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank,
                scheduler::Reason why);
+
+void lose_ranks(Turn& turn, const std::string& node);  // all ranks on the node count as gone
+// So do those that have outlived the controller before and whose node has not come back in time.
+void give_up_unreturned(Turn& turn);
 
 void take(Turn& turn, const node::RankSpawnFailed& failed);
 void take(Turn& turn, const node::RankExited& exited);

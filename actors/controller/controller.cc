@@ -8,6 +8,7 @@
 #include "actors/controller/controller.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "actors/controller/result_json.h"
@@ -71,8 +72,17 @@ actor::Ref<node::AgentInbox> Controller::agent_of(const std::string& node) const
 }
 
 void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect> effects) {
+  // What is decided is journalled before anybody hears of it.
   for (ControllerEffect& effect : effects)
-    std::visit([&](auto& one) { carry_out(cx, std::move(one)); }, effect);
+    if (auto* const change = std::get_if<Remember>(&effect))
+      unremembered_.push_back(std::move(change->event));
+  if (!journal_due_) journal_changes(cx);
+  for (ControllerEffect& effect : effects)
+    std::visit(
+        [&]<class One>(One& one) {
+          if constexpr (!std::is_same_v<One, Remember>) carry_out(cx, std::move(one));
+        },
+        effect);
 }
 
 void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
@@ -87,6 +97,10 @@ void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
   if (message.program.empty()) message.arguments = actions_.rank_arguments(spawn.id);
   if (agent_of(spawn.node).tell(message) != actor::Delivery::kAccepted)
     brought_about_.push_back(node::RankSpawnFailed{spawn.id, spawn.node + " cannot be reached"});
+}
+
+void Controller::carry_out(actor::Context&, const ExpectRank& expect) {
+  actions_.expect(expect.node, expect.id);
 }
 
 void Controller::carry_out(actor::Context&, KillRankOn kill) {
@@ -177,16 +191,11 @@ void Controller::tell_exchanges(actor::Context& cx) {
   });
 }
 
-void Controller::carry_out(actor::Context& cx, Remember change) {
-  unremembered_.push_back(std::move(change.event));
-  if (!journal_due_) journal_changes(cx);
-}
-
 // A full disk stops no job. If this controller died before there is room again, the next one would
 // not know the newest changes. An event says that once.
 void Controller::journal_changes(actor::Context& cx) {
-  while (!unremembered_.empty()) {
-    if (const auto done = actions_.remember(unremembered_.front()); !done) {
+  if (!unremembered_.empty()) {
+    if (const auto done = actions_.remember(unremembered_); !done) {
       if (!std::exchange(journal_due_, true))
         carry_out(cx,
                   Announce{"controller", "controller",
@@ -197,7 +206,7 @@ void Controller::journal_changes(actor::Context& cx) {
       cx.after(kJournalAgain, [this](actor::Context& then) { journal_changes(then); });
       return;
     }
-    unremembered_.pop_front();
+    unremembered_.clear();
   }
   if (std::exchange(journal_due_, false))
     carry_out(cx, Announce{"controller", "controller", "writes its journal again",

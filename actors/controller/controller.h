@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -139,8 +140,8 @@ struct ControllerActions {
   std::function<Result<void>(const JobRecord&, const std::string& json)> write_result;
   // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
   std::function<Result<void>(const runs::ClusterEvent&)> journal;
-  // Appends a change of what survives this process; after an Error it is called again with it.
-  std::function<Result<void>(const DurableEvent&)> remember;
+  // Appends changes of what survives this process, all or none; after an Error, again with them.
+  std::function<Result<void>(std::span<const DurableEvent>)> remember;
   // The highest event number of earlier controllers of this state folder.
   std::int64_t events_before = 0;
 };
@@ -195,6 +196,7 @@ class Controller {
   Result<void> take(actor::Context& cx, const ControllerEvent& event);
   void carry_out_all(actor::Context& cx, std::vector<ControllerEffect> effects);
   void carry_out(actor::Context& cx, SpawnRankOn spawn);
+  void carry_out(actor::Context& cx, const ExpectRank& expect);
   void carry_out(actor::Context& cx, KillRankOn kill);
   void carry_out(actor::Context& cx, RefuseNode refuse);
   void carry_out(actor::Context& cx, SendStart start);
@@ -206,7 +208,6 @@ class Controller {
   void carry_out(actor::Context& cx, TellExchange tell);
   void carry_out(actor::Context& cx, CloseExchange close);
   void carry_out(actor::Context& cx, WakeAt wake);
-  void carry_out(actor::Context& cx, Remember change);
   void carry_out(actor::Context& cx, Announce announce);
   // Journals what waits for it, and tries again later where that fails.
   void journal_changes(actor::Context& cx);
@@ -225,9 +226,9 @@ class Controller {
   std::map<std::string, actor::Ref<ExchangeControl>> exchanges_;
   // Messages that exchanges have not taken yet.
   link::Outbox to_exchanges_;
-  bool retry_due_ = false;                 // a timer is set: an exchange's mailbox was full
-  std::deque<DurableEvent> unremembered_;  // in order; empty unless the journal cannot be written
-  bool journal_due_ = false;               // a timer is set: it could not
+  bool retry_due_ = false;                  // a timer is set: an exchange's mailbox was full
+  std::vector<DurableEvent> unremembered_;  // in order; empty unless the journal cannot be written
+  bool journal_due_ = false;                // a timer is set: it could not
   // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
   struct ProgramAsk {
@@ -241,8 +242,7 @@ class Controller {
   std::vector<actor::Ask<Await>> awaits_;
   // The newest events, at most kEventsKept, ascending by number.
   std::deque<runs::ClusterEvent> events_;
-  // The number of the newest event, counted on from ControllerActions::events_before.
-  std::int64_t event_last_ = 0;
+  std::int64_t event_last_ = 0;  // the newest event's number, from events_before on
 };
 
 static_assert(actor::Actor<Controller>);

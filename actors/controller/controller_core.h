@@ -6,7 +6,8 @@
 // The core is made of parts, functions over a Turn (turn.h), a file each. The way of a job reads
 // forward: requests, queue, ranks, job_progress, job_end. Beside it: nodes (agents come and go),
 // cordon (a user wants a node empty), programs (roles that a job brings), stopping and actor_end
-// (an actor is asked to end; it has ended, and starts again or not). Below them: room and demands
+// (an actor is asked to end; it has ended, and starts again or not), adoption (actors that have
+// outlived the controller before). Below them: room and demands
 // (what fits), transitions (every change of a state).
 //
 // Events may be late or repeated: one that names an incarnation that is over changes nothing.

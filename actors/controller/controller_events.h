@@ -72,9 +72,14 @@ struct RankHung {
 };
 struct Tick {};  // a WakeAt has come: a deadline may have passed
 
-// How long jobs that were taken up wait for the nodes of the controller before: a rank of that time
-// notices within so long that it has lost its link (link.h), also on another host, and ends.
+// How long jobs that were taken up wait for the nodes of the controller before to come back, whose
+// room they may need.
 inline constexpr Duration kNodesReturn = std::chrono::seconds(15);
+// A node that has no controller ends its ranks after so long.
+inline constexpr Duration kNodeGrace = std::chrono::minutes(5);
+// How long actors that have outlived a controller are waited for: after that no process of theirs
+// can be left.
+inline constexpr Duration kActorsReturn = kNodeGrace + std::chrono::seconds(15);
 
 // How long an actor's processes may take from their start until each of them has reported: its link
 // is up, which is before it loads a model. The end of a process is reported at once, so this limit
@@ -99,6 +104,11 @@ struct SpawnRankOn {
   // process is one of ours.
   RoleProgram program{};
   std::string working_directory{};
+};
+// A process that has outlived the controller before this one: it may dial.
+struct ExpectRank {
+  std::string node;
+  node::RankId id;
 };
 // Ends a process: SIGTERM, and SIGKILL after the grace. Reported back by RankExited.
 struct KillRankOn {
@@ -152,8 +162,9 @@ struct CloseExchange {
 struct WakeAt {
   Time when;
 };
-// Journals a change of what survives the controller's process (CC-5), before the effects behind it
-// are carried out. Only a disk that does not take it lets it come later.
+// Journals a change of what survives the controller's process (CC-5). All changes of a step are
+// journalled before its other effects are carried out. Only a disk that does not take them lets
+// them come later.
 struct Remember {
   DurableEvent event;
 };
@@ -165,8 +176,8 @@ struct Announce {    // an event for people and the journal
 };
 
 using ControllerEffect =
-    std::variant<SpawnRankOn, KillRankOn, RefuseNode, SendStart, SendProgramStart, DrainRank,
-                 FailAsks, WriteResult, OpenExchange, TellExchange, CloseExchange, WakeAt, Remember,
-                 Announce>;
+    std::variant<SpawnRankOn, ExpectRank, KillRankOn, RefuseNode, SendStart, SendProgramStart,
+                 DrainRank, FailAsks, WriteResult, OpenExchange, TellExchange, CloseExchange,
+                 WakeAt, Remember, Announce>;
 
 }  // namespace tandem::controller

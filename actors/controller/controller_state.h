@@ -155,7 +155,8 @@ struct GpuRecord {
   std::int64_t free_milli = scheduler::kWholeGpu;  // the share that no living rank holds
 };
 
-// A node that was ever up. A lost node keeps its record.
+// A node that was ever up, or on which actors of the controller before this one ran. A lost node
+// keeps its record.
 struct NodeRecord {
   std::string name;
   Incarnation incarnation;
@@ -168,9 +169,12 @@ struct NodeRecord {
   node::NodeNccl nccl;
   std::int64_t pid = 0;
   bool up = false;
-  Time since{};                         // the last change of `up`
+  bool awaited = false;  // it was up under the controller before this one, and may come back
+  Time since{};          // the last change of `up`
   std::optional<std::string> cordoned;  // why; set: the node takes no new actor
   Incarnation refused;                  // the last other agent of this name that was refused
+  // Ranks of incarnations that are over, told to end; the node has no room before they have.
+  std::set<node::RankId> unwanted;
 };
 
 // All that the core keeps from one event to the next.
@@ -185,6 +189,9 @@ struct ControllerState {
   // them; empty where no job was taken up, or the wait is over.
   std::set<std::string> nodes_awaited;
   Time nodes_awaited_until{};
+  // Until then actors that have outlived the controller before this one are waited for
+  // (adoption.h); set while some may be missing.
+  std::optional<Time> actors_return_until;
   std::uint64_t incarnation_last;
   std::int64_t submitted_last = 0;
   std::uint64_t changes = 0;         // Turn::note_change() counts them

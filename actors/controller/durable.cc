@@ -15,6 +15,10 @@ struct Kind {
   std::string_view operator()(const NodeLeft&) const { return "node_left"; }
   std::string_view operator()(const NodeCordoned&) const { return "node_cordoned"; }
   std::string_view operator()(const NodeUncordoned&) const { return "node_uncordoned"; }
+  std::string_view operator()(const JobOver&) const { return "job_over"; }
+  std::string_view operator()(const ActorStarted&) const { return "actor_started"; }
+  std::string_view operator()(const ActorLeaves&) const { return "actor_leaves"; }
+  std::string_view operator()(const ActorEnded&) const { return "actor_ended"; }
 };
 
 struct Subject {
@@ -26,12 +30,18 @@ struct Subject {
   std::string operator()(const NodeLeft& e) const { return e.node; }
   std::string operator()(const NodeCordoned& e) const { return e.node; }
   std::string operator()(const NodeUncordoned& e) const { return e.node; }
+  std::string operator()(const JobOver& e) const { return e.job; }
+  std::string operator()(const ActorStarted& e) const { return e.actor; }
+  std::string operator()(const ActorLeaves& e) const { return e.actor; }
+  std::string operator()(const ActorEnded& e) const { return e.actor; }
 };
 
 }  // namespace
 
 std::string_view kind_of(const DurableEvent& event) { return std::visit(Kind{}, event); }
 std::string subject_of(const DurableEvent& event) { return std::visit(Subject{}, event); }
+
+std::string job_of_actor(const std::string& actor) { return actor.substr(0, actor.find('/')); }
 
 void DurableState::apply(const DurableEvent& event) {
   std::visit([this](const auto& e) { on(e); }, event);
@@ -40,6 +50,24 @@ void DurableState::apply(const DurableEvent& event) {
 const JobTaken* DurableState::job(const std::string& id) const {
   const auto it = std::ranges::find(jobs_, id, &JobTaken::job);
   return it == jobs_.end() ? nullptr : &*it;
+}
+
+const JobOver* DurableState::outcome(const std::string& job) const {
+  const auto it = over_.find(job);
+  return it == over_.end() ? nullptr : &it->second;
+}
+
+DurableState::Actors DurableState::actors_of(const std::string& job) const {
+  Actors found;
+  for (const auto& [name, actor] : actors_)
+    if (job_of_actor(name) == job) found.emplace(name, actor);
+  return found;
+}
+
+std::vector<ActorEnded> DurableState::deaths_of(const std::string& job) const {
+  const auto it = deaths_.find(job);
+  if (it == deaths_.end()) return {};
+  return {it->second.begin(), it->second.end()};
 }
 
 // A job that is taken up again keeps its place.
@@ -58,6 +86,48 @@ void DurableState::on(const RoleScaled& event) {
 
 void DurableState::on(const JobLeft& event) {
   std::erase_if(jobs_, [&](const JobTaken& job) { return job.job == event.job; });
+  over_.erase(event.job);
+  std::erase_if(actors_, [&](const auto& actor) { return job_of_actor(actor.first) == event.job; });
+  deaths_.erase(event.job);
+}
+
+void DurableState::on(const JobOver& event) {
+  if (job(event.job)) over_[event.job] = event;
+}
+
+void DurableState::on(const ActorStarted& event) {
+  if (job(job_of_actor(event.actor))) actors_[event.actor] = {.started = event};
+}
+
+void DurableState::on(const ActorLeaves& event) {
+  const auto it = actors_.find(event.actor);
+  if (it != actors_.end() && it->second.started.incarnation == event.incarnation)
+    it->second.leaves = event;
+}
+
+void DurableState::on(const ActorEnded& event) {
+  const std::string of = job_of_actor(event.actor);
+  if (!job(of)) return;
+  const auto it = actors_.find(event.actor);
+  const bool known = it != actors_.end() && it->second.started.incarnation == event.incarnation;
+  if (known && event.how == ActorEnd::kFinished)
+    it->second.finished = true;
+  else if (known)
+    actors_.erase(it);
+  if (event.how == ActorEnd::kDied) {
+    auto& deaths = deaths_[of];
+    deaths.insert(event);
+    if (deaths.size() > kDeathsMax) deaths.erase(deaths.begin());
+  } else if (known && event.how != ActorEnd::kReplaced) {
+    forget_deaths(event.actor);
+  }
+}
+
+void DurableState::forget_deaths(const std::string& actor) {
+  const auto of_job = deaths_.find(job_of_actor(actor));
+  if (of_job == deaths_.end()) return;
+  std::erase_if(of_job->second, [&](const ActorEnded& death) { return death.actor == actor; });
+  if (of_job->second.empty()) deaths_.erase(of_job);
 }
 
 void DurableState::on(const IncarnationsReserved& event) {
@@ -71,6 +141,18 @@ void DurableState::on(const NodeUncordoned& event) { cordoned_.erase(event.node)
 
 std::vector<DurableEvent> DurableState::events() const {
   std::vector<DurableEvent> events(jobs_.begin(), jobs_.end());
+  for (const auto& [job, over] : over_) events.emplace_back(over);
+  // Deaths come before the incarnations that live: none of them is the end of one.
+  for (const auto& [job, deaths] : deaths_)
+    events.insert(events.end(), deaths.begin(), deaths.end());
+  for (const auto& [name, actor] : actors_) {
+    events.emplace_back(actor.started);
+    const Incarnation incarnation = actor.started.incarnation;
+    if (actor.leaves) events.emplace_back(*actor.leaves);
+    if (actor.finished)
+      events.emplace_back(
+          ActorEnded{.actor = name, .incarnation = incarnation, .how = ActorEnd::kFinished});
+  }
   for (const std::string& node : nodes_) events.emplace_back(NodeJoined{node});
   for (const auto& [node, why] : cordoned_) events.emplace_back(NodeCordoned{node, why});
   if (incarnation_last_ > 0) events.emplace_back(IncarnationsReserved{incarnation_last_});

@@ -3,27 +3,30 @@
 // (Remember, controller_events.h). Pure, one thread.
 //
 //   CC-5  What a reader of these events has is what the living controller knows: its jobs that have
-//         not ended, what users want of them, its nodes, and an incarnation that no actor has had.
-//
-// Actors and their ranks are not in it yet: they end with their controller, and their jobs go on
-// from their journals and checkpoints.
+//         not ended, what users want of them, where each of their actors runs, how often those have
+//         died, its nodes, and an incarnation that no actor has had.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
+#include "actors/messages/exchange.h"
 #include "actors/messages/roles.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
 
 namespace tandem::controller {
 
 // The fields of the events below are a schema; a change of them takes another number.
-inline constexpr std::int64_t kDurableSchema = 1;
+inline constexpr std::int64_t kDurableSchema = 2;
 
 // A user has submitted the job, or an earlier controller had it.
 struct JobTaken {
@@ -41,6 +44,16 @@ struct RoleScaled {
   std::int32_t replicas = 0;
 };
 TANDEM_WIRE(RoleScaled, job, role, replicas)
+// The job has an outcome. It stays remembered until its last process has ended and its result is
+// written: JobLeft.
+struct JobOver {
+  std::string job;
+  messages::JobOutcome outcome = messages::JobOutcome::kSucceeded;
+  std::string reason;
+  bool has_result = false;  // as messages::JobEnded's
+  auto operator<=>(const JobOver&) const = default;
+};
+TANDEM_WIRE(JobOver, job, outcome, reason, has_result)
 // The job has ended, or its user wants it to: no later controller takes it up.
 struct JobLeft {
   std::string job;
@@ -52,6 +65,59 @@ struct IncarnationsReserved {
   std::uint64_t last = 0;
 };
 TANDEM_WIRE(IncarnationsReserved, last)
+// Where a rank runs, and the indices of the GPUs that it holds there.
+struct RankPlaced {
+  std::string node;
+  std::vector<std::int32_t> gpus;
+  auto operator<=>(const RankPlaced&) const = default;
+};
+TANDEM_WIRE(RankPlaced, node, gpus)
+// An incarnation of an actor is started, or was found to live after all.
+struct ActorStarted {
+  std::string actor;  // "JOB/counter/0"
+  messages::Role role;
+  std::int32_t index = 0;
+  Incarnation incarnation;
+  std::vector<RankPlaced> ranks;  // in their order
+  auto operator<=>(const ActorStarted&) const = default;
+};
+TANDEM_WIRE(ActorStarted, actor, role, index, incarnation, ranks)
+// Why an incarnation was told to end while its job goes on.
+enum class Leaving : std::uint8_t {
+  kDropped,    // the actor is not wanted any more
+  kMoved,      // its node is drained: the next one starts elsewhere
+  kRestarted,  // another one is to take its place
+};
+TANDEM_WIRE_ENUM(Leaving, kDropped, kMoved, kRestarted)
+// The incarnation was told to end, so that an end with code 0 does not mean that it has finished.
+struct ActorLeaves {
+  std::string actor;
+  Incarnation incarnation;
+  Leaving why = Leaving::kDropped;
+  std::string node;  // that is drained
+  auto operator<=>(const ActorLeaves&) const = default;
+};
+TANDEM_WIRE(ActorLeaves, actor, incarnation, why, node)
+// What the end of an incarnation means for its actor.
+enum class ActorEnd : std::uint8_t {
+  kDied,      // it counts against the restart budget
+  kReplaced,  // it does not, and another incarnation follows
+  kFinished,  // its program has ended with code 0: it is not started again
+  kDropped,   // the actor is not wanted any more
+};
+TANDEM_WIRE_ENUM(ActorEnd, kDied, kReplaced, kFinished, kDropped)
+// All processes of the incarnation have ended. The fields behind `how` are those of
+// scheduler::RestartLadder::Death, and set where it died.
+struct ActorEnded {
+  std::string actor;
+  Incarnation incarnation;
+  ActorEnd how = ActorEnd::kDied;
+  std::string cause;
+  Time started{}, died{};  // of the clock that counts since the machine was booted
+  bool memory_kill = false;
+  auto operator<=>(const ActorEnded&) const = default;
+};
+TANDEM_WIRE(ActorEnded, actor, incarnation, how, cause, started, died, memory_kill)
 struct NodeJoined {
   std::string node;
 };
@@ -71,23 +137,41 @@ struct NodeUncordoned {
 };
 TANDEM_WIRE(NodeUncordoned, node)
 
-using DurableEvent = std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined,
-                                  NodeLeft, NodeCordoned, NodeUncordoned>;
+using DurableEvent =
+    std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined, NodeLeft,
+                 NodeCordoned, NodeUncordoned, JobOver, ActorStarted, ActorLeaves, ActorEnded>;
 
-// The name of the event's kind, and the job or node that it is about, for people who read the
-// journal.
+// The name of the event's kind, and the job, actor or node that it is about, for people who read
+// the journal.
 std::string_view kind_of(const DurableEvent& event);  // "job_taken"
-std::string subject_of(const DurableEvent& event);    // empty where it is about neither
+std::string subject_of(const DurableEvent& event);    // empty where it is about none
+
+std::string job_of_actor(const std::string& actor);  // "JOB" of "JOB/counter/0"
 
 class DurableState {
  public:
+  // An actor that runs or has finished.
+  struct Actor {
+    ActorStarted started;
+    std::optional<ActorLeaves> leaves = {};
+    bool finished = false;
+    bool operator==(const Actor&) const = default;
+  };
+  using Actors = std::map<std::string, Actor>;  // by name
+  // Deaths of a job's actors that are kept: the newest, more than any restart budget looks at.
+  static constexpr std::size_t kDeathsMax = 256;
+
   // An event that does not fit, as one about a job that has left, changes nothing: a file may have
   // been damaged.
   void apply(const DurableEvent& event);
 
   // The jobs that have not left, in the order in which they were submitted.
   const std::vector<JobTaken>& jobs() const { return jobs_; }
-  const JobTaken* job(const std::string& id) const;  // null where it has left
+  const JobTaken* job(const std::string& id) const;      // null where it has left
+  const JobOver* outcome(const std::string& job) const;  // null where it has none yet
+  const Actors& actors() const { return actors_; }
+  Actors actors_of(const std::string& job) const;
+  std::vector<ActorEnded> deaths_of(const std::string& job) const;  // in their order
   const std::set<std::string>& nodes() const { return nodes_; }
   const std::map<std::string, std::string>& cordoned() const { return cordoned_; }  // and why
   std::uint64_t incarnation_last() const { return incarnation_last_; }
@@ -102,12 +186,26 @@ class DurableState {
   void on(const RoleScaled& event);
   void on(const JobLeft& event);
   void on(const IncarnationsReserved& event);
+  void on(const JobOver& event);
+  void on(const ActorStarted& event);
+  void on(const ActorLeaves& event);
+  void on(const ActorEnded& event);
   void on(const NodeJoined& event);
   void on(const NodeLeft& event);
   void on(const NodeCordoned& event);
   void on(const NodeUncordoned& event);
 
+  void forget_deaths(const std::string& actor);
+
+  struct InTime {
+    bool operator()(const ActorEnded& a, const ActorEnded& b) const {
+      return std::tie(a.died, a.actor, a.incarnation) < std::tie(b.died, b.actor, b.incarnation);
+    }
+  };
   std::vector<JobTaken> jobs_;
+  std::map<std::string, JobOver> over_;  // by job
+  Actors actors_;
+  std::map<std::string, std::set<ActorEnded, InTime>> deaths_;  // by job; none is empty
   std::set<std::string> nodes_;
   std::map<std::string, std::string> cordoned_;
   std::uint64_t incarnation_last_ = 0;

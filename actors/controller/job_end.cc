@@ -1,5 +1,7 @@
 #include "actors/controller/job_end.h"
 
+#include <utility>
+
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
 #include "actors/exchange/run_result.h"
@@ -12,7 +14,6 @@ using scheduler::Reason;
 
 namespace {
 
-// Ends the actors of a job that has an outcome.
 void stop_job(Turn& turn, JobRecord& job) {
   Reason why = exchange::reason_of(job.outcome->outcome, job.outcome->reason);
   if (job.outcome->outcome == messages::JobOutcome::kSucceeded && !trains(job.shape))
@@ -29,12 +30,12 @@ void stop_job(Turn& turn, JobRecord& job) {
 }
 
 void job_ended(Turn& turn, JobRecord& job, const messages::JobEnded& ended) {
-  job.outcome = ended;
-  turn.note_change();
+  if (turn.state.durable.job(job.id))
+    turn.remember(JobOver{job.id, ended.outcome, ended.reason, ended.has_result});
   const bool failed = ended.outcome == messages::JobOutcome::kFailed;
   turn.announce(job, ended.reason,
                 failed ? messages::EventLevel::kError : messages::EventLevel::kInfo);
-  stop_job(turn, job);
+  conclude(turn, job, ended);
 }
 
 }  // namespace
@@ -45,6 +46,12 @@ void end_job(Turn& turn, JobRecord& job, messages::JobOutcome outcome, const std
     turn.send(TellExchange{job.id, messages::EndJob{outcome, why}});
   else
     job_ended(turn, job, messages::JobEnded{job.id, outcome, why});
+}
+
+void conclude(Turn& turn, JobRecord& job, messages::JobEnded outcome) {
+  job.outcome = std::move(outcome);
+  turn.note_change();
+  stop_job(turn, job);
 }
 
 void fail_job(Turn& turn, JobRecord& job, const std::string& why) {

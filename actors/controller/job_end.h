@@ -12,6 +12,8 @@ namespace tandem::controller {
 // ends at once.
 void end_job(Turn& turn, JobRecord& job, messages::JobOutcome outcome, const std::string& why);
 void fail_job(Turn& turn, JobRecord& job, const std::string& why);
+// The job has this outcome: its actors stop.
+void conclude(Turn& turn, JobRecord& job, messages::JobEnded outcome);
 // Makes the state of a job that has ended final when its last process is gone.
 void finish_job_if_gone(Turn& turn, JobRecord& job);
 

@@ -1,9 +1,11 @@
 #include "actors/controller/nodes.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "actors/controller/actor_end.h"
+#include "actors/controller/adoption.h"
 
 namespace tandem::controller {
 
@@ -20,23 +22,14 @@ void refuse(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
                   messages::EventLevel::kWarning);
 }
 
-// All ranks on the node count as gone.
 void lose_node(Turn& turn, NodeRecord& node) {
   node.up = false;
+  node.unwanted.clear();
   turn.remember(NodeLeft{node.name});
   turn.note_change();
   node.since = turn.now;
   turn.announce(node, "lost", messages::EventLevel::kError);
-  for (auto& [id, job] : turn.state.jobs) {
-    std::vector<std::pair<std::string, std::int32_t>> gone;
-    for (auto& [actor_id, actor] : job.actors)
-      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-        if (actor.ranks[r].alive && actor.ranks[r].node == node.name)
-          gone.emplace_back(actor_id, static_cast<std::int32_t>(r));
-    for (const auto& [actor_id, rank] : gone)
-      if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
-        rank_gone(turn, job, actor->second, rank, scheduler::NodeLost{node.name});
-  }
+  lose_ranks(turn, node.name);
 }
 
 }  // namespace
@@ -49,7 +42,8 @@ void take(Turn& turn, const node::NodeUp& up) {
     return;
   NodeRecord& node = turn.state.nodes[up.node];
   if (node.up && node.incarnation != up.incarnation) return refuse(turn, node, up);
-  if (!node.up) {
+  const bool was_up = node.up;
+  if (!was_up) {
     node.since = turn.now;
     if (!turn.state.durable.nodes().contains(up.node)) turn.remember(NodeJoined{up.node});
   }
@@ -61,16 +55,20 @@ void take(Turn& turn, const node::NodeUp& up) {
   node.total = scheduler::resources({.cpus = up.cpus,
                                      .gpus = static_cast<double>(up.gpus.size()),
                                      .memory_bytes = up.memory_bytes});
-  node.gpus.resize(up.gpus.size());  // the shares that living ranks hold stay held
+  // The shares that living ranks hold stay held; those that have ended are known below.
+  node.gpus.resize(std::max(node.gpus.size(), up.gpus.size()));
   for (std::size_t i = 0; i < up.gpus.size(); ++i) node.gpus[i].device = up.gpus[i];
   node.gpus_unusable = up.gpus_unusable;
   node.gpus_absent = up.gpus_absent;
   node.nccl = up.nccl;
   node.pid = up.pid;
   node.up = true;
-  turn.state.nodes_awaited.erase(up.node);
+  node.awaited = false;
   turn.note_change();
   turn.announce(node, node.cordoned ? "up, and cordoned: " + *node.cordoned : "up");
+  if (!was_up) meet_ranks(turn, node, up);
+  node.gpus.resize(up.gpus.size());
+  if (node.unwanted.empty()) turn.state.nodes_awaited.erase(up.node);
 }
 
 void take(Turn& turn, const NodeDown& down) {

@@ -83,6 +83,19 @@ SpawnRankOn spawn_of(const ControllerState& state, const JobRecord& job, const A
   return spawn;
 }
 
+void remember_start(Turn& turn, const ActorRecord& actor,
+                    const std::vector<scheduler::RankPlace>& places) {
+  if (!turn.state.durable.job(actor.job)) return;  // its user has cancelled it
+  ActorStarted started{.actor = actor.name,
+                       .role = actor.role,
+                       .index = actor.index,
+                       .incarnation = actor.incarnation,
+                       .ranks = {}};
+  for (const scheduler::RankPlace& place : places)
+    started.ranks.push_back({place.node, place.gpus});
+  turn.remember(std::move(started));
+}
+
 void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
                  const std::vector<scheduler::RankPlace>& places) {
   enter(turn, actor, ActorState::kPlacing, scheduler::Submitted{});
@@ -97,6 +110,7 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
   // Without this event no later one might come to notice the deadline.
   turn.send(WakeAt{actor.report_deadline});
   enter(turn, actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
+  remember_start(turn, actor, places);
   for (std::size_t r = 0; r < places.size(); ++r) {
     RankRecord& record = actor.ranks[r];
     record.node = places[r].node;
@@ -120,6 +134,9 @@ std::optional<Reason> waits_for_nodes(const ControllerState& state) {
 
 void go_on_without(Turn& turn) {
   for (const std::string& node : std::exchange(turn.state.nodes_awaited, {})) {
+    NodeRecord& known = known_node(turn, node);
+    known.awaited = false;
+    if (known.up) continue;  // it ends ranks
     turn.remember(NodeLeft{node});
     turn.send(Announce{"node", node, "has not come back to the new controller",
                        messages::EventLevel::kError});
@@ -207,6 +224,7 @@ void await_nodes(Turn& turn) {
       turn.remember(NodeLeft{node});
     return;
   }
+  for (const std::string& node : state.nodes_awaited) known_node(turn, node);
   state.nodes_awaited_until = turn.now + kNodesReturn;
   turn.send(WakeAt{state.nodes_awaited_until});
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "actors/controller/actor_end.h"
 #include "actors/controller/demands.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
@@ -135,8 +136,10 @@ void take(Turn& turn, const messages::RankFailed& failed) {
 
 void take(Turn& turn, const RankHung& hung) {
   ActorRecord* actor = turn.state.actor_of({hung.id.actor, hung.id.incarnation});
-  if (!actor || !alive(*actor) || actor->ending) return;
   const bool unlinked = hung.silent_s <= 0;
+  // Also of one that has ended here: it may be found to live (adoption.h).
+  if (RankRecord* rank = turn.state.rank_of(hung.id); rank && unlinked) rank->connected = false;
+  if (!actor || !alive(*actor) || actor->ending) return;
   if (unlinked && program_of(turn.state.job_of(hung.id.actor)->shape, actor->role))
     link_lost(turn, *actor);
   else
@@ -144,6 +147,7 @@ void take(Turn& turn, const RankHung& hung) {
 }
 
 void take(Turn& turn, const Tick&) {
+  give_up_unreturned(turn);
   for (auto& [id, job] : turn.state.jobs)
     for (auto& [actor_id, actor] : job.actors) {
       end_overdue_program(turn, job, actor);

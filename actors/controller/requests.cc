@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/controller/adoption.h"
 #include "actors/controller/demands.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
@@ -68,6 +69,11 @@ void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
     }
   }
   for (const std::string& actor : gone) {
+    if (const auto finished = turn.state.durable.actors().find(actor);
+        finished != turn.state.durable.actors().end())
+      turn.remember(ActorEnded{.actor = actor,
+                               .incarnation = finished->second.started.incarnation,
+                               .how = ActorEnd::kDropped});
     remove_actor(job, actor);
     turn.note_change();
   }
@@ -148,13 +154,15 @@ void take(Turn& turn, const TakeUpJobs& taken) {
         Announce{"job", job,
                  "not taken up: " + why + "; the next controller tries again, unless you cancel it",
                  messages::EventLevel::kError});
+    if (turn.state.durable.outcome(job)) leave(turn, job);  // it had ended
   }
   for (const auto& [submit, age] : taken.jobs) {
     JobShape shape = settled(turn.state, submit.shape);
     shape.memory_options.clear();
-    const JobRecord& job = add_job(turn, submit, std::move(shape), turn.now + (-age));
+    JobRecord& job = add_job(turn, submit, std::move(shape), turn.now + (-age));
     turn.announce(job, job.shape.resume_dir ? "taken up by a new controller, where it stopped"
                                             : "taken up by a new controller");
+    restore(turn, job);
   }
   await_nodes(turn);
 }

@@ -20,6 +20,18 @@ std::int64_t gpu_share(const scheduler::Resources& need) {
 
 }  // namespace
 
+NodeRecord& known_node(Turn& turn, const std::string& name) {
+  const auto [it, is_new] = turn.state.nodes.try_emplace(name);
+  NodeRecord& node = it->second;
+  if (!is_new) return node;
+  node.name = name;
+  node.since = turn.now;
+  node.awaited = true;
+  const auto& cordoned = turn.state.durable.cordoned();
+  if (const auto why = cordoned.find(name); why != cordoned.end()) node.cordoned = why->second;
+  return node;
+}
+
 std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state) {
   std::vector<scheduler::NodeCapacity> nodes;
   for (const auto& [id, node] : state.nodes)
@@ -34,7 +46,7 @@ std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state) {
                                             .absent = node.nccl.absent},
                                    .cordoned = node.cordoned.has_value()};
       for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
-      if (room.cordoned) {
+      if (room.cordoned || !node.unwanted.empty()) {
         room.free = {};
         std::ranges::fill(room.gpus_free_milli, 0);
       }

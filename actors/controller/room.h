@@ -10,6 +10,10 @@
 
 namespace tandem::controller {
 
+// The record of a node; a new one is of a node of the controller before, which has not introduced
+// itself to this one yet.
+NodeRecord& known_node(Turn& turn, const std::string& name);
+
 // The nodes that are up, with the room that no living rank holds; none on a cordoned node.
 std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state);
 std::string nccl_version_of(const NodeRecord& node);  // empty: the node has no NCCL

@@ -21,9 +21,26 @@ scheduler::DrainedWork work_of(const JobRecord& job, const ActorRecord& actor) {
                                                 : scheduler::DrainedWork::kGroups;
 }
 
+// Only users' programs outlive a controller, and that of a job that has an outcome is remembered.
+void remember_leaving(Turn& turn, const ActorRecord& actor, const Reason& why) {
+  const auto known = turn.state.durable.actors().find(actor.name);
+  const JobRecord& job = turn.state.jobs.at(actor.job);
+  if (known == turn.state.durable.actors().end() || known->second.leaves || job.outcome ||
+      !program_of(job.shape, actor.role))
+    return;
+  ActorLeaves leaves{
+      .actor = actor.name, .incarnation = actor.incarnation, .node = actor.moved_off};
+  if (!actor.moved_off.empty())
+    leaves.why = Leaving::kMoved;
+  else if (!std::holds_alternative<scheduler::ScaleDown>(why))
+    leaves.why = Leaving::kRestarted;
+  turn.remember(std::move(leaves));
+}
+
 }  // namespace
 
 void kill(Turn& turn, ActorRecord& actor, Reason why, std::int64_t grace_ms) {
+  remember_leaving(turn, actor, why);
   if (!actor.ending) actor.ending = std::move(why);
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
     if (actor.ranks[r].alive)
@@ -44,6 +61,7 @@ void drain(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   const scheduler::DrainedWork work = work_of(job, actor);
   const std::int64_t limit_ms = work == scheduler::DrainedWork::kStep ? kDrainLearnerMs : kDrainMs;
   const Time deadline = turn.now + std::chrono::milliseconds(limit_ms);
+  remember_leaving(turn, actor, why_drained(actor));
   enter(turn, actor, ActorState::kDraining, scheduler::Draining{0, deadline, work});
   if (work != scheduler::DrainedWork::kQuestions) {
     turn.send(

@@ -16,6 +16,7 @@ constexpr double kCpusMax = 1e6;
 constexpr std::int64_t kMemoryBytesMax = std::int64_t{1} << 60;
 constexpr std::int64_t kRankMemoryBytesMax = std::int64_t{1} << 50;  // a gang's is summed
 constexpr std::size_t kGpusMax = 1024;
+constexpr std::size_t kRanksMax = 4096;  // of a node, as its agent's host has it
 constexpr std::int32_t kNcclVersionMax = 10'000'000;
 constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
@@ -50,19 +51,6 @@ Result<void> check(const node::NodeNccl& nccl) {
                ", a path of " + std::to_string(nccl.path.size()) + " bytes");
 }
 
-// The link's name has the node and the agent's pid; the message must name the same.
-Result<void> check(const ActorId& from, const node::NodeUp& up, const NodeOf&) {
-  if (from.name != messages::node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
-    return wrong("introduces itself as node " + up.node);
-  const bool gpus = std::ranges::all_of(up.gpus, [](const node::Gpu& gpu) {
-    return gpu.memory_bytes >= 0 && gpu.memory_bytes <= kMemoryBytesMax;
-  });
-  if (std::isfinite(up.cpus) && up.cpus >= 0 && up.cpus <= kCpusMax && up.memory_bytes >= 0 &&
-      up.memory_bytes <= kMemoryBytesMax && up.pid >= 0 && gpus && up.gpus.size() <= kGpusMax)
-    return check(up.nccl);
-  return wrong("NodeUp: has resources that no machine has");
-}
-
 // A node may report on a rank that is not known any more: the report is late, and has no effect.
 Result<void> check_rank(const ActorId& from, const node::RankId& rank, const NodeOf& node_of) {
   const auto node = node_of(rank);
@@ -93,6 +81,32 @@ Result<void> check(const ActorId& from, const node::RankExited& exited, const No
   if (exited.memory_peak_bytes < 0 || exited.memory_last_bytes.value_or(0) < 0)
     return wrong("RankExited: a process of negative size");
   return check_rank(from, exited.id, node_of);
+}
+
+// The ranks that a node says to have, and their ends.
+Result<void> check_ranks(const ActorId& from, const node::NodeUp& up, const NodeOf& node_of) {
+  if (up.ranks.size() > kRanksMax || up.ended.size() > node::kEndsTold)
+    return wrong("NodeUp: tells of " + std::to_string(up.ranks.size()) + " ranks and " +
+                 std::to_string(up.ended.size()) + " ends");
+  for (const node::LivingRank& rank : up.ranks)
+    if (auto own = check(from, node::RankSpawned{rank.id, rank.pid}, node_of); !own) return own;
+  for (const node::RankExited& ended : up.ended)
+    if (auto own = check(from, ended, node_of); !own) return own;
+  return {};
+}
+
+// The link's name has the node and the agent's pid; the message must name the same.
+Result<void> check(const ActorId& from, const node::NodeUp& up, const NodeOf& node_of) {
+  if (from.name != messages::node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
+    return wrong("introduces itself as node " + up.node);
+  const bool gpus = std::ranges::all_of(up.gpus, [](const node::Gpu& gpu) {
+    return gpu.memory_bytes >= 0 && gpu.memory_bytes <= kMemoryBytesMax;
+  });
+  if (auto own = check_ranks(from, up, node_of); !own) return own;
+  if (std::isfinite(up.cpus) && up.cpus >= 0 && up.cpus <= kCpusMax && up.memory_bytes >= 0 &&
+      up.memory_bytes <= kMemoryBytesMax && up.pid >= 0 && gpus && up.gpus.size() <= kGpusMax)
+    return check(up.nccl);
+  return wrong("NodeUp: has resources that no machine has");
 }
 
 Result<void> check(const ActorId& from, const node::UsageReport& report, const NodeOf& node_of) {

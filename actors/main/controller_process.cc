@@ -126,6 +126,12 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
                "set TANDEM_HOME to a folder that you can write"};
 }
 
+// The folder of the Unix socket at which a controller listened; empty where it is none.
+fs::path folder_of(const std::string& endpoint) {
+  const auto at = link::parse_endpoint(endpoint);
+  return at && at->is_local() ? fs::path(at->path).parent_path() : fs::path();
+}
+
 }  // namespace
 
 struct ControllerProcess::Parts {
@@ -350,8 +356,8 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
   actions.own_run_directory = [this](const std::string& job, const controller::JobShape& shape) {
     return shape.resume_dir ? own_run(job, *shape.resume_dir) : Result<void>();
   };
-  actions.remember = [this](const controller::DurableEvent& event) {
-    return state ? state->remember(event) : Result<void>();
+  actions.remember = [this](std::span<const controller::DurableEvent> events) {
+    return state ? state->remember(events) : Result<void>();
   };
   actions.journal = [this](const runs::ClusterEvent& event) {
     return state ? state->journal().append(event) : Result<void>();
@@ -414,7 +420,8 @@ Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_e
 }
 
 Result<void> ControllerProcess::Parts::listen() {
-  auto folder = link::SocketFolder::make(options.home);
+  const StateFolder::Former former = state ? state->former() : StateFolder::Former();
+  auto folder = link::SocketFolder::make(options.home, folder_of(former.control_socket));
   if (!folder) return folder.error();
   sockets.with([&](auto& mine) { mine.emplace(std::move(*folder)); });
   // The ports are exposed before the link listens: a peer's first message must find its port.
@@ -428,7 +435,6 @@ Result<void> ControllerProcess::Parts::listen() {
                    doors::agent_door([this](const node::RankId& id) {
                      return roster.with([&](const auto& known) { return known.node_of(id); });
                    }));
-  const StateFolder::Former former = state ? state->former() : StateFolder::Former();
   web.nonce = former.nonce.empty() ? random_secret() : former.nonce;
   const auto listen_at = [this](std::uint16_t former_port) {
     return link::LinkServer::listen(io, places(0, former_port),
@@ -543,7 +549,7 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
       config, *parts_->processes, actor::narrow<node::AgentEvents>(parts_->controller)));
   auto agent = parts_->system.spawn<node::Agent>("agent", [made] { return std::move(*made); });
   parts_->agents.with([&](auto& table) {
-    table[{node->node, node->incarnation}] = std::move(agent);
+    table[{node->node, node->incarnation}] = actor::narrow<node::AgentInbox>(agent);
   });
   return {};
 }

@@ -1,5 +1,6 @@
-// A node lives as long as its link: serve() makes an agent, ranks, threads and sockets anew for
-// each link to a controller, so that nothing of an earlier incarnation is left.
+// A node's life is that of its agent and ranks: serve() makes them with their threads and sockets,
+// and nothing of one life is left for the next. Links of one life may go to several controllers,
+// one after the other.
 #include "actors/main/node_command.h"
 
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #include "actors/cli/api_client.h"
 #include "actors/cli/shared_options.h"
+#include "actors/controller/controller_events.h"
 #include "actors/main/background.h"
 #include "actors/main/controller_keeper.h"
 #include "actors/main/this_node.h"
@@ -41,7 +43,7 @@ constexpr Duration kLocalLinkPatience = std::chrono::seconds(2);
 constexpr Duration kRemoteLinkPatience = std::chrono::seconds(20);
 // A controller whose process lives and that takes no link for so long hangs.
 constexpr Duration kHungAfter = std::chrono::seconds(5);
-constexpr Duration kLookAtLink = std::chrono::milliseconds(100);
+constexpr Duration kLookAtLink = std::chrono::milliseconds(50);
 constexpr Duration kLookForController = std::chrono::milliseconds(500);
 
 // The controller that a node dials: --controller with the keys of this state folder, else the
@@ -110,35 +112,135 @@ node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& con
           .usage_interval = node::kUsageInterval};
 }
 
-// How a link to a controller ended.
+// How a life of the node ended.
 struct Served {
   enum class End {
     kSignal,   // of a user
     kGoodbye,  // the controller ended, or does not want this node
-    kLost,     // the controller died, hangs or cannot be reached
-    kNoLink,   // it never came about
+    kLost,     // the controller cannot be reached, and takes this node for lost
+    kNoLink,   // no link came about
+    kFailed,   // the node cannot go on
   };
   End end = End::kSignal;
-  std::optional<Error> refusal = {};  // why the controller does not want this node
+  std::optional<Error> why = {};  // of kGoodbye where it was refused, and of kFailed
 };
 
-// Whether the node dials again after the end of its link.
-bool is_lost(link::Down::Reason reason) {
-  return reason == link::Down::Reason::kDisconnected || reason == link::Down::Reason::kSilent ||
-         reason == link::Down::Reason::kSuperseded;
+// What the end of a link means for the ranks.
+enum class AfterLink {
+  kKeep,  // the controller has died or hangs: the next one takes them up
+  kEnd,   // the network is cut: the controller places their actors elsewhere
+  kStop,  // it wants this node no more
+};
+AfterLink after(link::Down::Reason reason, bool same_host) {
+  switch (reason) {
+    case link::Down::Reason::kDisconnected:
+    case link::Down::Reason::kSuperseded:
+      return AfterLink::kKeep;
+    case link::Down::Reason::kSilent:
+      return same_host ? AfterLink::kKeep : AfterLink::kEnd;
+    case link::Down::Reason::kClosed:
+    case link::Down::Reason::kFenced:
+    case link::Down::Reason::kRefused:
+      break;
+  }
+  return AfterLink::kStop;
 }
 
-// Serves the controller until the link ends or a signal comes, or until no link has come about in
-// time.
-Served serve(node::AgentConfig config, const link::Dial& controller, node::Signals& signals) {
-  struct Ended {
-    std::optional<Served> served;
-    bool was_up = false;
-  };
-  Guarded<Ended> ended;
+// A controller that ends in order removes its file; one that dies, or is starting, has one.
+bool controller_left_its_file() {
+  std::error_code ignored;
+  return std::filesystem::exists(cli::tandem_home() / "controller.json", ignored);
+}
+
+// Looks after a controller to which there is no link. Used by the node's main thread.
+class Absence {
+ public:
+  Absence(const NodeCommand& command, ControllerKeeper* keeper, node::Signals& signals)
+      : command_(command), keeper_(keeper), signals_(signals) {}
+
+  // There is no link since now, and there was one.
+  void begins() {
+    was_up_ = true;
+    since_ = steady_now();
+  }
+  // Starts the controller again if this node keeps it and it has died or hangs. Returns how the
+  // node ends; nothing: it is to go on dialling.
+  std::optional<Served> look() {
+    if (was_up_ && !command_.controller && !controller_left_its_file()) {
+      log::info("event=controller_ended");  // and its good-bye did not come
+      return Served{Served::End::kGoodbye};
+    }
+    const Duration absent = steady_now() - since_;
+    if (keeper_ && (keeper_->has_ended() || absent > kHungAfter)) {
+      const auto back = keeper_->bring_back(signals_);
+      if (!back) return Served{Served::End::kFailed, back.error()};
+      if (!*back) return Served{Served::End::kSignal};
+      since_ = steady_now();
+    } else if (was_up_ && absent > controller::kNodeGrace) {
+      return Served{
+          Served::End::kFailed,
+          Error{ErrorCode::kUnreachable,
+                "the controller has not come back within " +
+                    std::to_string(controller::kNodeGrace / std::chrono::minutes(1)) + " minutes",
+                command_.controller.value_or(cli::tandem_home().string()),
+                "start this node again once it runs"}};
+    }
+    return std::nullopt;
+  }
+  bool was_up() const { return was_up_; }
+  // Its process is seen to end sooner than its link.
+  bool controller_ended() const { return keeper_ && keeper_->has_ended(); }
+
+ private:
+  const NodeCommand& command_;
+  ControllerKeeper* const keeper_;  // null: another keeps it, or nobody
+  node::Signals& signals_;
+  bool was_up_ = false;        // there has been a link
+  Time since_ = steady_now();  // no link since then, while there is none
+};
+
+// The link of a node's life, as its callbacks leave it for the main thread.
+struct LinkState {
+  bool up = false, was_up = false;
+  std::uint64_t losses = 0;
+  std::optional<Served> served;
+};
+
+// The controller that is up, or has died, listens elsewhere than this node dials.
+bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
+  if (command.controller) return false;
+  const auto file = read_controller_file();
+  return file && file->control_socket != to_string(dialled.to);
+}
+
+// Looks at the link, and while there is none at the controller, until the node's life ends.
+Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::Dial& controller,
+             node::Signals& signals, Absence& absence) {
+  const Time give_up =
+      steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
+  std::uint64_t losses = 0;
+  for (;;) {
+    if (signals.wait_for(kLookAtLink) != 0) return {Served::End::kSignal};
+    const LinkState now = state.with([](const LinkState& s) { return s; });
+    if (now.served) return *now.served;
+    if (std::exchange(losses, now.losses) != now.losses) absence.begins();
+    if (now.up && !absence.controller_ended()) continue;
+    if (!now.was_up) {
+      if (steady_now() >= give_up) return {Served::End::kNoLink};
+      continue;
+    }
+    if (auto end = absence.look()) return *std::move(end);
+    if (has_moved(command, controller)) return {Served::End::kLost};
+  }
+}
+
+// Serves controllers until the node's life ends.
+Served serve(node::AgentConfig config, const NodeCommand& command, const link::Dial& controller,
+             node::Signals& signals, Absence& absence) {
+  Guarded<LinkState> state;
   const auto end = [&](Served how) {
-    ended.with([&](Ended& e) {
-      if (!e.served) e.served = std::move(how);
+    state.with([&](LinkState& s) {
+      if (!s.served) s.served = std::move(how);
     });
   };
   node::PosixProcessHost processes;
@@ -156,24 +258,41 @@ Served serve(node::AgentConfig config, const link::Dial& controller, node::Signa
   config.on_refused = [&](const node::NodeRefused& refused) {
     end({Served::End::kGoodbye, node_refused(config.node.node, refused)});
   };
+  actor::Ref<node::Agent::Inbox> agent;  // set with the first link
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [&](const ActorId&, std::string& frame) {
     return directory.deliver(frame, to_controller);
   };
-  // The agent introduces its node when it is made: not before the link can carry that.
+  // The agent introduces its node when it is made, which is not before the link can carry that, and
+  // with each link that follows.
   callbacks.on_up = [&](const ActorId&, const link::Hello&) {
-    // A link that was lost comes up again before this function has ended it: one agent is enough.
-    if (ended.with([](Ended& e) { return std::exchange(e.was_up, true); })) return;
-    directory.expose(node::kAgentPort, system.spawn<node::Agent>("agent", [&] {
+    const bool first = state.with([](LinkState& s) {
+      s.up = true;
+      return !std::exchange(s.was_up, true);
+    });
+    if (!first) {
+      if (agent.tell(node::LinkCameUp{}) != actor::Delivery::kAccepted)
+        end({Served::End::kLost});  // its mailbox is full: nothing else makes it introduce the node
+      return;
+    }
+    agent = system.spawn<node::Agent>("agent", [&] {
       return std::make_unique<node::Agent>(
           config, processes,
           directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller));
-    }));
+    });
+    directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(agent));
   };
   callbacks.on_down = [&](const ActorId&, const link::Down& down) {
-    log::warn("event=controller_lost reason={}", link::name(down.reason));
-    // The ranks end with this function.
-    end({is_lost(down.reason) ? Served::End::kLost : Served::End::kGoodbye});
+    const AfterLink then = after(down.reason, controller.to.is_local());
+    log::warn(
+        "event=controller_lost reason={} consequence=\"{}\"", link::name(down.reason),
+        then == AfterLink::kKeep ? "the ranks work on, and it is looked for" : "the ranks end");
+    state.with([](LinkState& s) {
+      s.up = false;
+      ++s.losses;
+    });
+    if (then == AfterLink::kEnd) end({Served::End::kLost});
+    if (then == AfterLink::kStop) end({Served::End::kGoodbye});
   };
   link::LinkClient link(io, controller,
                         {.name = messages::node_peer(config.node.node, getpid()),
@@ -182,25 +301,15 @@ Served serve(node::AgentConfig config, const link::Dial& controller, node::Signa
                         {}, callbacks);
   link_pointer = &link;
   link.start();
-  const Time give_up =
-      steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
-  bool signalled = false;
-  for (bool over = false; !over && !signalled;) {
-    signalled = signals.wait_for(kLookAtLink) != 0;
-    over = ended.with([&](Ended& e) {
-      if (!e.served && !e.was_up && steady_now() >= give_up) e.served = {Served::End::kNoLink};
-      return e.served.has_value();
-    });
-  }
+  Served served = watch(state, command, controller, signals, absence);
   link.close(std::chrono::milliseconds(200));
   executor.stop();
-  if (signalled) return {Served::End::kSignal};
-  return ended.with([](const Ended& e) { return *e.served; });
+  return served;
 }
 
 // One life of the node: a new incarnation, which dials, serves and ends its ranks. Errors: what the
 // command asks for cannot be had, or there is no controller to dial.
-Result<Served> live(const NodeCommand& command, node::Signals& signals) {
+Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence& absence) {
   auto machine = offered_node(node_incarnation(),
                               {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
   if (!machine) return machine.error();
@@ -214,15 +323,9 @@ Result<Served> live(const NodeCommand& command, node::Signals& signals) {
   node::AgentConfig config = agent_config(command, *controller);
   config.node = *std::move(machine);
   config.bind = *bind;
-  Served served = serve(std::move(config), *controller, signals);
+  Served served = serve(std::move(config), command, *controller, signals, absence);
   weights::reclaim_stale_weights("");
   return served;
-}
-
-// A controller that ends in order removes its file; one that dies, or is starting, has one.
-bool controller_left_its_file() {
-  std::error_code ignored;
-  return std::filesystem::exists(cli::tandem_home() / "controller.json", ignored);
 }
 
 int run_node(const NodeCommand& command, const cli::Console& console, bool verbose) {
@@ -236,39 +339,16 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
     if (!taken) return console.complain(taken.error());
     keeper.emplace(*std::move(taken));
   }
-  bool was_up = false;
-  Time absent_since = steady_now();  // no link since then
+  Absence absence(command, keeper ? &*keeper : nullptr, signals);
   for (;;) {
-    const auto served = live(command, signals);
-    if (!served && !was_up) return console.complain(served.error());
-    const Served::End end = served ? served->end : Served::End::kNoLink;
-    if (end == Served::End::kSignal) return 0;
-    if (end == Served::End::kGoodbye)
-      return served->refusal ? console.complain(*served->refusal) : 0;
-    if (end == Served::End::kLost) {
-      was_up = true;
-      absent_since = steady_now();
-    }
-    if (was_up && !command.controller && !controller_left_its_file()) {
-      log::info("event=controller_ended");  // and its good-bye did not come
-      return 0;
-    }
-    const Duration absent = steady_now() - absent_since;
-    if (keeper && (keeper->has_ended() || absent > kHungAfter)) {
-      const auto back = keeper->bring_back(signals);
-      if (!back) return console.complain(back.error());
-      if (!*back) return 0;
-      absent_since = steady_now();
-    } else if (was_up && absent > kNodeGrace) {
-      return console.complain({ErrorCode::kUnreachable,
-                               "the controller has not come back within " +
-                                   std::to_string(kNodeGrace / std::chrono::minutes(1)) +
-                                   " minutes",
-                               command.controller.value_or(cli::tandem_home().string()),
-                               "start this node again once it runs"});
-    } else if (!served && signals.wait_for(kLookForController) != 0) {
-      return 0;
-    }
+    const auto served = live(command, signals, absence);
+    if (!served && !absence.was_up()) return console.complain(served.error());
+    std::optional<Served> end;
+    if (served && served->end != Served::End::kLost && served->end != Served::End::kNoLink)
+      end = *served;
+    if (!end) end = absence.look();
+    if (end) return end->why ? console.complain(*end->why) : 0;
+    if (!served && signals.wait_for(kLookForController) != 0) return 0;
   }
 }
 

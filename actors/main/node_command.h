@@ -1,22 +1,20 @@
 // `tandem node`: the agent of this machine. It runs until SIGINT or SIGTERM, until its controller
-// ends or refuses it, or until a controller that was lost has not come back within kNodeGrace. When
-// the controller is lost its ranks end, and the node dials again, as a new incarnation.
+// ends or refuses it, or until a controller that was lost has not come back within
+// controller::kNodeGrace. While a controller is away that has died or hangs, the agent keeps its
+// ranks and dials. When the network is cut, the controller at its other end places the actors
+// elsewhere: then the ranks end, and the node dials as a new incarnation.
 //
 // With --keep-controller, by which `tandem up` starts its node, it also starts the controller of
 // the state folder again when that has died or hangs (controller_keeper.h).
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "actors/cli/verb.h"
-#include "runtime/base/clock.h"
 
 namespace tandem::app {
-
-inline constexpr Duration kNodeGrace = std::chrono::minutes(5);
 
 struct NodeCommand {
   static cli::VerbHelp help();

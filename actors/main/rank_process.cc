@@ -112,7 +112,8 @@ int run_rank(std::span<const char* const> arguments) {
   if (!words) return exit_code(ErrorCode::kInvalid);
   link::Progress progress;
   EngineDevice device;
-  auto begun = rank::RankSession::begin(std::move(*words), [&] { return progress.report(); });
+  auto begun = rank::RankSession::begin(
+      std::move(*words), [&] { return progress.report(); }, rank::WithoutController::kEnd);
   if (!begun) return exit_code(begun.error().code);
   rank::RankSession& session = **begun;
   const node::RankId& id = session.words().id;

@@ -60,10 +60,14 @@ StateFolder::Former StateFolder::take_former(const fs::path& home) {
   if (!file.is_object()) return {};
   const std::string control = text_at("control", "former_control");
   const std::string http = text_at("http", "former_http");
-  const Former former{
-      .control = port_of(control), .http = port_of(http), .nonce = text_at("nonce", "nonce")};
-  const nlohmann::json left{
-      {"former_control", control}, {"former_http", http}, {"nonce", former.nonce}};
+  const Former former{.control = port_of(control),
+                      .http = port_of(http),
+                      .control_socket = text_at("control_socket", "former_control_socket"),
+                      .nonce = text_at("nonce", "nonce")};
+  const nlohmann::json left{{"former_control", control},
+                            {"former_http", http},
+                            {"former_control_socket", former.control_socket},
+                            {"nonce", former.nonce}};
   // Where the disk does not take it the old file stays, whose pid is not that of the lock's owner:
   // readers of the file compare the two.
   (void)write_file_atomic(home / kAddressFile, dump_json(left, 2) + "\n");
@@ -87,8 +91,10 @@ Result<void> StateFolder::recall() {
   return journal_.replace_state(rows, controller::kDurableSchema, unix_ms());
 }
 
-Result<void> StateFolder::remember(const controller::DurableEvent& event) {
-  return journal_.append(row_of(event), controller::kDurableSchema, unix_ms());
+Result<void> StateFolder::remember(std::span<const controller::DurableEvent> events) {
+  std::vector<runs::StateRow> rows;
+  for (const controller::DurableEvent& event : events) rows.push_back(row_of(event));
+  return journal_.append(rows, controller::kDurableSchema, unix_ms());
 }
 
 Result<void> StateFolder::announce(const nlohmann::json& content) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -33,12 +34,14 @@ class StateFolder {
   const controller::DurableState& remembered() const { return remembered_; }
   // Why that is not all that was remembered; empty where it is.
   const std::string& forgotten() const { return forgotten_; }
-  Result<void> remember(const controller::DurableEvent& event);
+  // All of these changes are kept, or none.
+  Result<void> remember(std::span<const controller::DurableEvent> events);
 
   // What nodes, clients and pages know of a controller that died, and the next one takes over so
-  // that they find it. Ports are 0, and the nonce is empty, where none died.
+  // that they find it. Ports are 0, and texts are empty, where none died.
   struct Former {
     std::uint16_t control = 0, http = 0;  // taken where any ports would do and these are free
+    std::string control_socket;           // the endpoint that processes of this host dial; or empty
     std::string nonce;                    // HttpAuthRules::nonce
   };
   const Former& former() const { return former_; }

@@ -1,5 +1,6 @@
 // The messages between the controller and a job's exchange. Both are actors of the controller's
-// process, so these messages never cross a wire and have no wire format.
+// process, so these messages never cross a wire and have no wire format; the controller journals an
+// outcome.
 //
 //   controller -> exchange   ActorDown, DrainActor, EndJob, Ask<GetExchangeReport>, Ask<GetGroups>
 //   exchange -> controller   JobProgress, ActorDrained, ExchangeEvent, JobEnded
@@ -20,6 +21,7 @@
 #include "actors/messages/rollout.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
+#include "runtime/wire/fields.h"
 
 namespace tandem::messages {
 
@@ -38,6 +40,7 @@ struct DrainActor {
 
 // How a job ended; in result.json and in the states of jobs.
 enum class JobOutcome : std::uint8_t { kSucceeded, kFailed, kCancelled };
+TANDEM_WIRE_ENUM(JobOutcome, kSucceeded, kFailed, kCancelled)
 
 // How long a cancelled job may take to finish its step and save a checkpoint. After this time the
 // job ends without the checkpoint (EX-5).

@@ -4,7 +4,8 @@
 //   program -> controller   RankReady, RankFailed (rank.h), as every rank sends them
 //
 // A program introduces itself by the Hello of its link, and the controller answers with StartActor.
-// The program spawns the actor class that is registered for the role, and reports. A JSON question
+// The program spawns the actor class that is registered for the role, and reports. It outlives a
+// controller that dies, and the conversation begins anew with the next one. A JSON question
 // is asked at most once and never repeated. A program that exits with 0 by itself has finished; any
 // other end is a death, which the controller answers with another incarnation.
 #pragma once

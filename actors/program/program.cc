@@ -37,9 +37,10 @@ int Program::run() {
   auto words = words_of_this_process();
   if (!words) return complain(words.error());
   // An idle process never counts as hung (HT-1): how long a user's handler may take is the user's.
-  auto begun = rank::RankSession::begin(std::move(*words), [] {
+  const auto idle = [] {
     return link::ProgressReport{.counter = 0, .phase = "idle", .since = steady_now()};
-  });
+  };
+  auto begun = rank::RankSession::begin(std::move(*words), idle, rank::WithoutController::kWait);
   if (!begun) return complain(begun.error());
   rank::RankSession& session = **begun;
   // One thread for the user's actor, so that the host answers while a handler computes.

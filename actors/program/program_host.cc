@@ -22,7 +22,7 @@ std::string roles_of(const std::map<std::string, SpawnHosted>& classes) {
 
 void ProgramHost::handle(actor::Context& cx, messages::StartActor start) {
   if (actor_) {
-    log::warn("event=second_start_ignored actor={}", start.actor);
+    if (ready_) report(messages::RankReady{start.actor, start.incarnation, 0});
     return;
   }
   name_ = start.actor;

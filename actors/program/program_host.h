@@ -1,6 +1,7 @@
 // The actor behind port "rank" of a user's program: spawns the class that is registered for the
 // role when StartActor arrives, reports RankReady once its object has been made, passes JSON
-// questions to it, and drains it.
+// questions to it, and drains it. A later controller sends StartActor again, and hears RankReady
+// again.
 //
 //   PG-1  The process ends with 0 when the actor stops by itself or has been drained, and with 1
 //         when it fails for good or is not drained within the deadline.

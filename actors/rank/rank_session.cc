@@ -11,24 +11,46 @@
 #include "runtime/node/process_host.h"
 
 namespace tandem::rank {
+namespace {
 
-Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress) {
+bool may_come_back(link::Down::Reason reason) {
+  switch (reason) {
+    case link::Down::Reason::kDisconnected:
+    case link::Down::Reason::kSilent:
+    case link::Down::Reason::kSuperseded:
+      return true;
+    case link::Down::Reason::kClosed:
+    case link::Down::Reason::kFenced:
+    case link::Down::Reason::kRefused:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress,
+                                                        WithoutController alone) {
   if (auto armed = node::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
     return armed.error();
   node::die_first_for_memory();
   init_logging(
       to_string(ActorId{messages::rank_name(words.id.actor, words.id.rank), words.id.incarnation}),
       LogLevel::kInfo);
-  return std::unique_ptr<RankSession>(new RankSession(std::move(words), std::move(progress)));
+  return std::unique_ptr<RankSession>(
+      new RankSession(std::move(words), std::move(progress), alone));
 }
 
 // signals_ is made before io_, whose thread inherits the mask.
-RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std::move(words)) {
+RankSession::RankSession(RankWords words, ReportProgress progress, WithoutController alone)
+    : words_(std::move(words)), alone_(alone) {
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return directory_.deliver(frame, to_controller_);
   };
-  callbacks.on_up = [](const ActorId&, const link::Hello&) {};
+  callbacks.on_up = [](const ActorId&, const link::Hello& controller) {
+    log::info("event=controller_met epoch={} pid={}", controller.incarnation.value, controller.pid);
+  };
   callbacks.on_down = [this](const ActorId&, const link::Down& down) { controller_lost(down); };
   link::LinkOptions options;
   options.progress = std::move(progress);
@@ -50,13 +72,14 @@ actor::Ref<messages::RankEvents> RankSession::controller() {
 
 void RankSession::start() { link_->start(); }
 
-// No process waits for the work of a rank whose controller is gone, and the rank's messages have no
-// receiver.
+// What was asked and told by way of the lost controller is gone: an ask ends with this Error.
 void RankSession::controller_lost(const link::Down& down) {
-  log::error("event=controller_lost reason={} message=\"{}\"", link::name(down.reason),
-             down.error.message);
+  const bool waits = alone_ == WithoutController::kWait && may_come_back(down.reason);
+  log::warn("event=controller_lost reason={} message=\"{}\" consequence=\"{}\"",
+            link::name(down.reason), down.error.message,
+            waits ? "it is looked for again" : "this process ends");
   directory_.fail_asks(down.error);
-  end(1);
+  if (!waits) end(1);
 }
 
 void RankSession::failed(const ActorId& who, const Error& why) {

@@ -81,16 +81,13 @@ Result<ClusterJournal::KeptState> ClusterJournal::state(std::int64_t schema) {
   return kept;
 }
 
-sqlite::Sqlite::Row ClusterJournal::values(const StateRow& row, std::int64_t schema,
-                                           std::int64_t time_ms) const {
-  return {static_cast<std::int64_t>(epoch_.value), time_ms, schema, row.kind, row.subject,
-          sqlite::Sqlite::Blob{row.body}};
-}
-
-Result<void> ClusterJournal::append(const StateRow& row, std::int64_t schema,
+Result<void> ClusterJournal::append(const std::vector<StateRow>& rows, std::int64_t schema,
                                     std::int64_t time_ms) {
-  return database_->insert(kInsertState, {values(row, schema, time_ms)},
-                           sqlite::Durability::kPowerCut);
+  std::vector<sqlite::Sqlite::Row> values;
+  for (const StateRow& row : rows)
+    values.push_back({static_cast<std::int64_t>(epoch_.value), time_ms, schema, row.kind,
+                      row.subject, sqlite::Sqlite::Blob{row.body}});
+  return database_->insert(kInsertState, values, sqlite::Durability::kPowerCut);
 }
 
 // The new rows come before the old ones go: read one behind the other they give the same state.
@@ -101,10 +98,7 @@ Result<void> ClusterJournal::replace_state(const std::vector<StateRow>& rows, st
       database_->query("SELECT coalesce(max(seq), 0) FROM state",
                        [&](const sqlite::Sqlite::Row& row) { last = sqlite::number_of(row[0]); });
   if (!found) return found;
-  std::vector<sqlite::Sqlite::Row> kept;
-  for (const StateRow& row : rows) kept.push_back(values(row, schema, time_ms));
-  if (const auto done = database_->insert(kInsertState, kept, sqlite::Durability::kPowerCut); !done)
-    return done;
+  if (const auto done = append(rows, schema, time_ms); !done) return done;
   return database_->insert("DELETE FROM state WHERE seq <= ? AND schema = ?", {{last, schema}});
 }
 

@@ -46,8 +46,8 @@ class ClusterJournal {
     bool other_schema = false;
   };
   Result<KeptState> state(std::int64_t schema);
-  // Appends a row; it survives a power cut.
-  Result<void> append(const StateRow& row, std::int64_t schema, std::int64_t time_ms);
+  // Appends all of these rows or none; they survive a power cut.
+  Result<void> append(const std::vector<StateRow>& rows, std::int64_t schema, std::int64_t time_ms);
   // Replaces all rows of this schema: they would grow with each change.
   Result<void> replace_state(const std::vector<StateRow>& rows, std::int64_t schema,
                              std::int64_t time_ms);
@@ -55,7 +55,6 @@ class ClusterJournal {
  private:
   explicit ClusterJournal(std::unique_ptr<sqlite::Sqlite> database)
       : database_(std::move(database)) {}
-  sqlite::Sqlite::Row values(const StateRow& row, std::int64_t schema, std::int64_t time_ms) const;
 
   std::unique_ptr<sqlite::Sqlite> database_;
   Epoch epoch_{1};

@@ -59,6 +59,12 @@ bool has_sockets(const fs::path& folder) {
   return bound;
 }
 
+void remove_sockets(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.is_socket(error)) ::unlink(entry.path().c_str());
+}
+
 // Removes a folder that a killed process left. Such a folder has a lock file that no process holds,
 // and sockets; other files in it are not touched, and rmdir then keeps the folder.
 void reclaim(const fs::path& folder) {
@@ -69,11 +75,8 @@ void reclaim(const fs::path& folder) {
   // A folder without its lock file is left alone: a cleaner of old files may have removed the lock
   // of a process that still runs.
   if (!fs::exists(folder / kLock, error) || FileLock::held(folder / kLock)) return;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_socket(error) || entry.path().filename() == kLock) {
-      ::unlink(entry.path().c_str());
-    }
-  }
+  remove_sockets(folder);
+  ::unlink((folder / kLock).c_str());
   if (::rmdir(folder.c_str()) == 0) {
     log::info("event=stale_sockets_removed folder={}", folder.string());
   }
@@ -94,7 +97,13 @@ bool is_private_directory(const fs::path& path) {
          status.st_uid == ::geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
-Result<SocketFolder> SocketFolder::make(const fs::path& preferred) {
+Result<SocketFolder> SocketFolder::make(const fs::path& preferred, const fs::path& former) {
+  if (!former.empty()) {
+    auto taken = take_over(former);
+    if (taken) return taken;
+    log::warn("event=sockets_not_taken_over folder={} error=\"{}\"", former.string(),
+              taken.error().message);
+  }
   const std::vector<fs::path> bases = places(preferred);
   for (std::size_t i = 0; i + 1 < bases.size(); ++i) {
     auto made = make_in(bases[i]);
@@ -103,6 +112,21 @@ Result<SocketFolder> SocketFolder::make(const fs::path& preferred) {
               made.error().message);
   }
   return make_in(bases.back());
+}
+
+// The lock tells a folder whose process has died from one in use.
+Result<SocketFolder> SocketFolder::take_over(const fs::path& former) {
+  if (!former.is_absolute() || !former.filename().string().starts_with(kPrefix))
+    return Error{ErrorCode::kInvalid, "this is no folder for sockets", former.string(), kHelp};
+  if (auto made = make_again(former); !made) return made.error();
+  auto claimed = claim(former);
+  if (!claimed) return claimed.error();
+  remove_sockets(former);
+  SocketFolder folder(former, *std::move(claimed));
+  if (!has_sockets(former))
+    return Error{ErrorCode::kFailed, "no Unix socket can be made in this folder", former.string(),
+                 kHelp};
+  return folder;
 }
 
 Result<SocketFolder> SocketFolder::make_in(const fs::path& base) {
@@ -132,6 +156,19 @@ Result<SocketFolder::Claim> SocketFolder::claim(const fs::path& path) {
   return Claim{*std::move(lock), std::move(folder)};
 }
 
+// Does nothing where it is there.
+Result<void> SocketFolder::make_again(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    return file_error("make the folder for sockets again", path);
+  if (!is_private_directory(path))
+    return Error{ErrorCode::kUnauthorised,
+                 "the folder for sockets is gone, and something else is in its place",
+                 path.string(), kHelp};
+  return {};
+}
+
 Result<SocketFolder::Kept> SocketFolder::keep(Time now) {
   std::error_code error;
   if (is_private_directory(path_) && fs::exists(path_ / kLock, error)) {
@@ -144,13 +181,7 @@ Result<SocketFolder::Kept> SocketFolder::keep(Time now) {
     touch(path_);
     return Kept::kIntact;
   }
-  fs::create_directories(path_.parent_path(), error);
-  if (::mkdir(path_.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-    return file_error("make the folder for sockets again", path_);
-  if (!is_private_directory(path_))
-    return Error{ErrorCode::kUnauthorised,
-                 "the folder for sockets is gone, and something else is in its place",
-                 path_.string(), kHelp};
+  if (auto made = make_again(path_); !made) return made.error();
   auto claimed = claim(path_);
   if (!claimed) return claimed.error();
   claim_ = *std::move(claimed);

@@ -25,7 +25,11 @@ class SocketFolder {
   // skipped if its path leaves no room for a socket's name, or its file system has no sockets.
   // XDG_RUNTIME_DIR is removed when its user's last session ends, and temporary files are cleaned,
   // so a process that lasts for days names another place. Errors: the folder cannot be made.
-  static Result<SocketFolder> make(const std::filesystem::path& preferred = {});
+  //
+  // `former`: the folder of a process that died, whose clients dial there. It is taken over, or
+  // made again where it is gone; another one is made where that cannot be done.
+  static Result<SocketFolder> make(const std::filesystem::path& preferred = {},
+                                   const std::filesystem::path& former = {});
   SocketFolder(SocketFolder&&) noexcept = default;
   SocketFolder& operator=(SocketFolder&&) = delete;
   ~SocketFolder();
@@ -37,7 +41,8 @@ class SocketFolder {
   static constexpr Duration kTouchEvery = std::chrono::hours(1);
   Result<Kept> keep(Time now);
 
-  // A path in the folder that no earlier call has returned.
+  // A path in the folder that no earlier call has returned. The paths of a folder that was taken
+  // over are the same ones in the same order.
   Endpoint next();
   const std::filesystem::path& path() const { return path_; }
 
@@ -49,6 +54,8 @@ class SocketFolder {
     OwnedFd folder;
   };
   static Result<Claim> claim(const std::filesystem::path& path);
+  static Result<void> make_again(const std::filesystem::path& path);
+  static Result<SocketFolder> take_over(const std::filesystem::path& former);
   static Result<SocketFolder> make_in(const std::filesystem::path& base);
   SocketFolder(std::filesystem::path path, Claim claim)
       : path_(std::move(path)), claim_(std::move(claim)) {}

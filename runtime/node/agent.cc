@@ -1,6 +1,7 @@
 // The agent translates between two conversations: messages of the controller and calls of a
 // ProcessHost. Exits come on the host's own thread and are posted as turns, so that all members are
-// used by the actor's thread alone. A report that the link refuses is logged and not sent again.
+// used by the actor's thread alone. A report that the link refuses is logged and not sent again:
+// the next introduction tells the same.
 #include "runtime/node/agent.h"
 
 #include <unistd.h>
@@ -61,7 +62,10 @@ Agent::Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> cont
 
 void Agent::introduce() {
   ++introductions_;
-  if (controller_.tell(config_.node) != actor::Delivery::kAccepted)
+  NodeUp up = config_.node;
+  for (const auto& [id, rank] : ranks_) up.ranks.push_back({id, rank.pid});
+  up.ended.assign(ended_.begin(), ended_.end());
+  if (controller_.tell(std::move(up)) != actor::Delivery::kAccepted)
     log::warn("event=node_up_not_sent node={}", config_.node.node);
 }
 
@@ -85,7 +89,7 @@ void Agent::handle(actor::Context& cx, SpawnRank spawn) {
                 : may_start.error();
   AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
   if (started) {
-    ranks_.insert_or_assign(spawn.id, Running{started->id, UsageMeter(started->pid)});
+    ranks_.insert_or_assign(spawn.id, Running{started->id, started->pid, UsageMeter(started->pid)});
     if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
     event = RankSpawned{spawn.id, started->pid};
   }
@@ -108,6 +112,11 @@ void Agent::handle(actor::Context& cx, NodeRefused refused) {
   cx.after(kNameRetryDelay, [this](actor::Context&) { introduce(); });
 }
 
+void Agent::handle(actor::Context&, LinkCameUp) {
+  introductions_ = 0;
+  introduce();
+}
+
 void Agent::exited(const RankId& id, const ExitStatus& status) {
   ranks_.erase(id);
   RankExited event{.id = id,
@@ -121,6 +130,8 @@ void Agent::exited(const RankId& id, const ExitStatus& status) {
   log::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\" memory_peak_mib={}",
             id.actor, id.incarnation.value, id.rank, event.description,
             event.memory_peak_bytes >> 20);
+  ended_.push_back(event);
+  if (ended_.size() > kEndsTold) ended_.pop_front();
   if (controller_.tell(std::move(event)) != actor::Delivery::kAccepted)
     log::warn("event=exit_report_lost actor={}", id.actor);
 }

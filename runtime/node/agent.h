@@ -2,13 +2,17 @@
 // them as the controller says, reports their ends and their use of the node, and decides nothing.
 // The end of a process is noticed by a pidfd, at once and without polling.
 //
-//   AG-1  Every SpawnRank is answered by RankSpawned and then one RankExited, or RankSpawnFailed.
+//   AG-1  Every SpawnRank is answered by RankSpawned and then one RankExited, or RankSpawnFailed,
+//         while the link lasts. After LinkCameUp, NodeUp tells which ranks live and which have
+//         ended.
 //   AG-2  An agent whose name another agent has asks again until the other would be known as lost;
 //         then on_refused is called.
 //
-// The rank processes end with the ProcessHost (PH-2), which ends with the agent's process.
+// The rank processes end with the ProcessHost (PH-2), which ends with the agent's process, and not
+// with the link to a controller.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -48,9 +52,12 @@ std::vector<std::string> id_words(const RankId& id);
 inline constexpr int kNameAttemptsMax = 8;
 inline constexpr Duration kNameRetryDelay = std::chrono::seconds(1);
 
+// To the agent from its own process: there is a link to a controller again, perhaps another one's.
+struct LinkCameUp {};
+
 class Agent {
  public:
-  using Inbox = AgentInbox;
+  using Inbox = std::variant<SpawnRank, StopRankProcess, NodeRefused, LinkCameUp>;
 
   // Introduces itself to the controller at once. `host` must outlive the agent.
   Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller);
@@ -58,11 +65,13 @@ class Agent {
   void handle(actor::Context& cx, SpawnRank spawn);
   void handle(actor::Context& cx, StopRankProcess stop);
   void handle(actor::Context& cx, NodeRefused refused);
+  void handle(actor::Context& cx, LinkCameUp up);
 
  private:
   // A rank process that has started and whose end has not been reported.
   struct Running {
     ProcessId process;
+    std::int64_t pid = 0;
     UsageMeter usage;
   };
 
@@ -74,8 +83,9 @@ class Agent {
   ProcessHost& host_;
   const actor::Ref<AgentEvents> controller_;
   std::map<RankId, Running> ranks_;
-  bool usage_reported_ = false;  // a timer is set for the next report
-  int introductions_ = 0;        // NodeUps that were sent
+  std::deque<RankExited> ended_;  // the newest, at most kEndsTold
+  bool usage_reported_ = false;   // a timer is set for the next report
+  int introductions_ = 0;         // NodeUps that were sent
 };
 
 static_assert(actor::Actor<Agent>);

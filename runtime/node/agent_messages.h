@@ -72,47 +72,12 @@ TANDEM_WIRE(NodeRefused, pid)
 
 using AgentInbox = std::variant<SpawnRank, StopRankProcess, NodeRefused>;
 
-// The NCCL library that an agent finds in its environment, which its ranks inherit.
-struct NodeNccl {
-  std::int32_t version = 0;  // 22809 for 2.28.9; 0: none was found, or looked for
-  std::string path;          // the library's file
-  bool shares_gpus = false;  // ranks of one communicator may share a GPU
-  std::string absent;        // why there is no NCCL; empty where the node has no GPU
-};
-TANDEM_WIRE(NodeNccl, version, path, shares_gpus, absent)
-// The first version in which ranks of one communicator may share a GPU: 2.30.3.
-inline constexpr std::int32_t kNcclSharesGpusSince = 23003;
-inline constexpr std::size_t kNcclTextMax = 4096;  // bytes of path, and of absent
-
-// An agent's introduction: a node's name and what the node offers. Sent when the agent starts, and
-// again after a NodeRefused. The figures are those of the agent's start.
-struct NodeUp {
-  std::string node;
-  Incarnation incarnation;        // the agent's incarnation
-  double cpus = 0;                // usable cores; a fraction where a quota says so
-  std::int64_t memory_bytes = 0;  // free for ranks
-  std::int64_t pid = 0;           // the agent's process
-  std::vector<Gpu> gpus;
-  std::vector<std::string> gpus_unusable;  // GpuListing::unusable
-  std::string gpus_absent;                 // why there is no usable GPU; empty where there is one
-  NodeNccl nccl;
-};
-TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent,
-            nccl)
-
-// The process has started and its program is loaded.
-struct RankSpawned {
+// A rank process that lives, as the node tells of it when it introduces itself.
+struct LivingRank {
   RankId id;
   std::int64_t pid = 0;
 };
-TANDEM_WIRE(RankSpawned, id, pid)
-
-// No process was started.
-struct RankSpawnFailed {
-  RankId id;
-  std::string message;  // why, for people
-};
-TANDEM_WIRE(RankSpawnFailed, id, message)
+TANDEM_WIRE(LivingRank, id, pid)
 
 // The process has ended and has been reaped. Exactly one of code and signal is set.
 struct RankExited {
@@ -128,6 +93,53 @@ struct RankExited {
 };
 TANDEM_WIRE(RankExited, id, code, signal, description, out_of_memory, memory_peak_bytes,
             memory_last_bytes)
+
+// The NCCL library that an agent finds in its environment, which its ranks inherit.
+struct NodeNccl {
+  std::int32_t version = 0;  // 22809 for 2.28.9; 0: none was found, or looked for
+  std::string path;          // the library's file
+  bool shares_gpus = false;  // ranks of one communicator may share a GPU
+  std::string absent;        // why there is no NCCL; empty where the node has no GPU
+};
+TANDEM_WIRE(NodeNccl, version, path, shares_gpus, absent)
+// The first version in which ranks of one communicator may share a GPU: 2.30.3.
+inline constexpr std::int32_t kNcclSharesGpusSince = 23003;
+inline constexpr std::size_t kNcclTextMax = 4096;  // bytes of path, and of absent
+
+// An agent's introduction: a node's name, what the node offers, and the ranks that it holds. Sent
+// when the agent starts, whenever it has a link again, and after a NodeRefused. The figures are
+// those of the agent's start.
+struct NodeUp {
+  std::string node;
+  Incarnation incarnation;        // the agent's incarnation
+  double cpus = 0;                // usable cores; a fraction where a quota says so
+  std::int64_t memory_bytes = 0;  // free for ranks
+  std::int64_t pid = 0;           // the agent's process
+  std::vector<Gpu> gpus;
+  std::vector<std::string> gpus_unusable;  // GpuListing::unusable
+  std::string gpus_absent;                 // why there is no usable GPU; empty where there is one
+  NodeNccl nccl;
+  std::vector<LivingRank> ranks;  // that live now
+  // The newest ends, at most kEndsTold of them: their reports may not have arrived.
+  std::vector<RankExited> ended;
+};
+TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent,
+            nccl, ranks, ended)
+inline constexpr std::size_t kEndsTold = 256;
+
+// The process has started and its program is loaded.
+struct RankSpawned {
+  RankId id;
+  std::int64_t pid = 0;
+};
+TANDEM_WIRE(RankSpawned, id, pid)
+
+// No process was started.
+struct RankSpawnFailed {
+  RankId id;
+  std::string message;  // why, for people
+};
+TANDEM_WIRE(RankSpawnFailed, id, message)
 
 // A ProcessUsage (process_usage.h) of one rank.
 struct RankUsage {

@@ -127,6 +127,10 @@ struct Describe {
     return {"WaitingForNodes", "waits for nodes of the controller before this one to come back: " +
                                    r.nodes + "; at most " + seconds_until(r.until, now)};
   }
+  Words operator()(const Returning& r) const {
+    return {"Returning", "has outlived its controller on node " + r.node +
+                             ", and is waited for at most " + seconds_until(r.until, now)};
+  }
   Words operator()(const InfeasibleShape& r) const { return {"InfeasibleShape", r.arithmetic}; }
   Words operator()(const WaitingForGang& r) const {
     return {"WaitingForGang", of(r.ready, r.want) + " ranks are ready"};

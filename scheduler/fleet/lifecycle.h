@@ -81,6 +81,12 @@ struct WaitingForNodes {
   std::string nodes;  // their names
   Time until;         // after which the job starts without them
 };
+// Its processes have worked on since the controller before this one died. They are waited for:
+// first their node comes back, then their links.
+struct Returning {
+  std::string node;
+  Time until;  // after which they count as lost with their node
+};
 // A rank fits no node, even an empty one: more waiting does not help.
 struct InfeasibleShape {
   std::string arithmetic;  // "needs 3.0 CPUs per rank; the largest node has 2.0 CPUs"
@@ -197,7 +203,7 @@ using Reason =
                  SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
                  JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
-                 WaitingForNodes, NodeDrained>;
+                 WaitingForNodes, NodeDrained, Returning>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

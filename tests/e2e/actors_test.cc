@@ -90,6 +90,37 @@ TEST_F(OwnActors, AreAskedScaledKilledRestartedAndDrained) {
   home.expect_nothing_left();
 }
 
+// Killed and stopped; a stopped one is killed by the node that keeps it.
+TEST_F(OwnActors, OutliveTheirControllerWithTheirState) {
+  home.up();
+  ASSERT_EQ(home.run({"submit", write_job(home)}).code, 0);
+  ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Running", "--timeout", "60s"}).code, 0);
+  const json before = home.json({"get", "actors"});
+  const json node = home.json({"get", "nodes"})[0];
+  EXPECT_TRUE(ask("counter/0", R"({"end": 0})").code != 0);
+  Process watcher = home.start({"wait", "demo-1", "--for", "Succeeded", "--timeout", "90s"});
+  int total = 3;
+  for (const int signal : {SIGKILL, SIGKILL, SIGSTOP}) {
+    const json controller = home.address();
+    EXPECT_EQ(json::parse(ask("counter/1", R"({"add": 1})").out)["total"], ++total);
+    ASSERT_EQ(kill(controller["pid"].get<pid_t>(), signal), 0);
+    ASSERT_TRUE(home.next_controller(controller["epoch"])) << signal;
+    ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Running", "--timeout", "60s"}).code, 0);
+    EXPECT_EQ(home.address()["control_socket"], controller["control_socket"]);
+    EXPECT_EQ(home.json({"get", "nodes"})[0]["pid"], node["pid"]);
+    const json now = actor(home, "counter/1");
+    EXPECT_EQ(now["pid"], before[1]["pid"]) << now;
+    EXPECT_EQ(now["restarts"], 0) << now;
+    EXPECT_EQ(actor(home, "counter/0")["reason"], "Finished") << "it is not started again";
+  }
+  EXPECT_NE(home.run({"events"}).out.find("outlived its controller"), std::string::npos);
+  EXPECT_NE(ask("counter/1", R"({"end": 0})").code, 0);
+  EXPECT_EQ(watcher.wait().code, 0) << watcher.err();
+  EXPECT_EQ(home.result_of("demo-1")["actors"]["counter"]["finished"], 2);
+  home.down();
+  home.expect_nothing_left();
+}
+
 TEST_F(OwnActors, AJobSucceedsWhenAllHaveEndedWithZero) {
   Process run = home.start({"run", write_job(home)});
   ASSERT_TRUE(run.said("TANDEM_ADDRESS="));

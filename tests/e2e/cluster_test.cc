@@ -335,6 +335,7 @@ TEST_F(Cluster, AControllerThatDiesOrHangsIsReplacedAndItsJobsGoOn) {
     ASSERT_EQ(kill(before["pid"].get<pid_t>(), signal), 0);
     ASSERT_TRUE(home.next_controller(before["epoch"])) << signal;
     EXPECT_EQ(home.address()["http"], first["http"]);
+    EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Ready"; }));
     EXPECT_EQ(home.json({"get", "nodes"})[0]["pid"], node["pid"]) << "its node lives on";
     EXPECT_TRUE(reaches_step(id, now["step"].get<std::int64_t>() + 2)) << job(id);
     EXPECT_TRUE(eventually([&] { return job(id)["actors"]["rollout"]["ready"] == 2; })) << job(id);

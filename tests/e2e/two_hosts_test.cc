@@ -139,6 +139,7 @@ TEST_F(TwoHosts, NodesComeBackToTheNextController) {
   controller_->signal(SIGKILL);
   controller_->wait();
   start_controller();
+  ASSERT_TRUE(eventually([&] { return rollout()["state"] == "Ready"; }));
   EXPECT_TRUE(job_is_at(15));
   EXPECT_EQ(rollout()["node"], "far");
   EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);

@@ -26,12 +26,6 @@ TANDEM_WIRE(Budget, max_staleness, lookahead, sync_steps, groups_per_step, steps
 
 }  // namespace tandem::scheduler
 
-namespace tandem::messages {
-
-TANDEM_WIRE_ENUM(JobOutcome, kSucceeded, kFailed, kCancelled)
-
-}  // namespace tandem::messages
-
 namespace tandem::exchange {
 
 enum class RunStage : std::uint8_t { kStarting, kWarmStart, kRunning, kFinishing, kEnded };

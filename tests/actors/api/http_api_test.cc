@@ -95,7 +95,7 @@ struct Api {
           [](const controller::JobShape&) -> Result<controller::RunDirectory> {
         return controller::RunDirectory{"job-1", "runs/job-1"};
       };
-      made.remember = [](const controller::DurableEvent&) -> Result<void> { return {}; };
+      made.remember = [](std::span<const controller::DurableEvent>) { return Result<void>(); };
       made.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
       return made;
     };

@@ -78,7 +78,7 @@ class RunsApiTest : public testing::Test {
       return {};
     };
     actions.close_exchange = [](const std::string&) {};
-    actions.remember = [](const controller::DurableEvent&) -> Result<void> { return {}; };
+    actions.remember = [](std::span<const controller::DurableEvent>) { return Result<void>(); };
     actions.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
     actions.events_before = 41;
     controller_ = system_.spawn<controller::Controller>(

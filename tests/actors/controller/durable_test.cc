@@ -12,7 +12,9 @@ namespace {
 DurableEvent random_event(Rng& rng) {
   const std::string job = "job-" + std::to_string(rng.below(4));
   const std::string node = "node-" + std::to_string(rng.below(3));
-  switch (rng.below(8)) {
+  const std::string actor = job + "/counter/" + std::to_string(rng.below(3));
+  const Incarnation incarnation{1 + rng.below(4)};
+  switch (rng.below(12)) {
     case 0:
       return JobTaken{.job = job,
                       .run_dir = "/runs/" + job,
@@ -31,6 +33,20 @@ DurableEvent random_event(Rng& rng) {
       return NodeCordoned{node, "new driver"};
     case 6:
       return NodeUncordoned{node};
+    case 7:
+      return JobOver{job, messages::JobOutcome::kFailed, "it died too often", true};
+    case 8:
+      return ActorStarted{actor, {"counter"}, 1, incarnation, {{node, {0, 2}}}};
+    case 9:
+      return ActorLeaves{actor, incarnation, static_cast<Leaving>(rng.below(3)), node};
+    case 10:
+      return ActorEnded{.actor = actor,
+                        .incarnation = incarnation,
+                        .how = static_cast<ActorEnd>(rng.below(4)),
+                        .cause = "killed",
+                        .started = {},
+                        .died = Time{static_cast<std::int64_t>(rng.below(1000))},
+                        .memory_kill = rng.below(2) == 0};
     default:
       return NodeLeft{node};
   }

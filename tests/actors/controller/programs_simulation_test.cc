@@ -4,6 +4,8 @@
 // Tests actors/controller/controller_core.h, actors/program/program_host.h.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/actors/controller/simulation.h"
 #include "tests/seeds.h"
 
@@ -88,6 +90,84 @@ TEST(ProgramsSimulation, StormsLeaveNothingAndAnswerEveryQuestion) {
           (void)cluster.scale(*job, {kUsersProgram}, static_cast<std::int32_t>(rng.below(6)));
           break;
         default:  // CHECKed to be answered
+          (void)cluster.ask_program(*job + "/counter/" + std::to_string(rng.below(4)),
+                                    rng.below(8) == 0 ? R"({"end": 3})" : R"({"add": 1})");
+          break;
+      }
+    }
+    (void)cluster.cancel(*job);
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.final(*job); }, 120s));
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.ranks_running().empty(); }, 60s));
+  });
+}
+
+// The state of a program that no fault has met, and of the cluster that a controller left behind.
+TEST(ProgramsSimulation, OutliveTheirController) {
+  for_seeds(20, [](std::uint64_t seed) {
+    SimulatedCluster cluster(seed);
+    cluster.add_node("a", 4);
+    cluster.run_for(1s);
+    const auto job = cluster.submit_actors(counters(3));
+    ASSERT_TRUE(job) << render(job.error());
+    ASSERT_TRUE(all_ready(cluster, *job, 3));
+    const std::string first = *job + "/counter/0";
+    const std::vector<node::RankId> before = cluster.ranks_running();
+    Rng rng(derive_seed(seed, "controller"));
+    for (int i = 1; i <= 5; ++i) {
+      EXPECT_EQ(cluster.ask_program(first, R"({"add": 1})")->body, std::to_string(i));
+      cluster.restart_controller(Duration(rng.below(3'000'000'000)));
+      ASSERT_TRUE(all_ready(cluster, *job, 3)) << "controller " << i + 1;
+      EXPECT_EQ(cluster.ranks_running(), before) << "nobody was started again";
+    }
+    EXPECT_FALSE(cluster.ask_program(*job + "/counter/1", R"({"end": 0})"));
+    ASSERT_TRUE(cluster.scale(*job, {kUsersProgram}, 2));
+    cluster.restart_controller(1s);
+    while (!cluster.ask_program(first, R"({"add": 1})")) cluster.run_for(100ms);
+    EXPECT_EQ(cluster.ask_program(first, R"({"add": 1})")->body, "7");
+    EXPECT_FALSE(cluster.ask_program(first, R"({"end": 0})"));
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.final(*job); }, 60s));
+    EXPECT_EQ(cluster.final_state(*job), "Succeeded")
+        << "one had finished under another controller";
+  });
+}
+
+// CC-1 for the processes that there are.
+void expect_one_each(const SimulatedCluster& cluster) {
+  std::set<std::string> actors;
+  for (const node::RankId& rank : cluster.ranks_running())
+    EXPECT_TRUE(actors.insert(rank.actor).second) << "CC-1: " << rank.actor;
+}
+
+TEST(ProgramsSimulation, StormsWithControllersThatDieLeaveNothing) {
+  for_seeds(60, [](std::uint64_t seed) {
+    ClusterConditions conditions;
+    conditions.network.lost = 0.02;
+    conditions.network.overtaken = true;
+    conditions.processes.spawns_fail = 0.05;
+    SimulatedCluster cluster(seed, conditions);
+    cluster.add_node("a", 2);
+    cluster.add_node("b", 2);
+    cluster.run_for(1s);
+    const auto job = cluster.submit_actors(counters(3));
+    ASSERT_TRUE(job) << render(job.error());
+    Rng rng(derive_seed(seed, "storm"));
+    for (int i = 0; i < 40 && !cluster.final(*job); ++i) {
+      // From no time at all: a controller dies between any two events of the first milliseconds.
+      cluster.run_for(Duration(rng.below(rng.below(2) == 0 ? 20'000'000 : 3'000'000'000)));
+      expect_one_each(cluster);
+      const auto ranks = cluster.ranks_running();
+      switch (rng.below(5)) {
+        case 0:
+          if (!ranks.empty()) cluster.kill(ranks[rng.below(ranks.size())]);
+          break;
+        case 1:
+          (void)cluster.scale(*job, {kUsersProgram}, static_cast<std::int32_t>(rng.below(6)));
+          break;
+        case 2:
+        case 3:
+          cluster.restart_controller(Duration(rng.below(2'000'000'000)));
+          break;
+        default:
           (void)cluster.ask_program(*job + "/counter/" + std::to_string(rng.below(4)),
                                     rng.below(8) == 0 ? R"({"end": 3})" : R"({"add": 1})");
           break;

@@ -13,6 +13,33 @@
 
 namespace tandem::controller {
 
+// Each actor that runs or has finished, and where.
+inline void check_actors_remembered(const JobRecord& job, const DurableState& reader) {
+  for (const auto& [name, actor] : job.actors) {
+    const auto known = reader.actors().find(name);
+    const bool finished = std::holds_alternative<scheduler::Finished>(actor.status.reason) &&
+                          actor.status.state == scheduler::ActorState::kStopped;
+    ASSERT_EQ(known != reader.actors().end(), alive(actor) || finished) << "CC-5: " << name;
+    if (known == reader.actors().end()) continue;
+    EXPECT_EQ(known->second.finished, finished) << "CC-5: " << name;
+    const bool draining = actor.status.state == scheduler::ActorState::kDraining;
+    const bool leaves = alive(actor) && program_of(job.shape, actor.role) && !job.outcome &&
+                        (draining || actor.status.state == scheduler::ActorState::kStopping);
+    EXPECT_TRUE(!leaves || known->second.leaves) << "CC-5: " << name;
+    if (known->second.leaves) {
+      EXPECT_TRUE(draining || actor.ending) << "CC-5: " << name;
+      EXPECT_EQ(known->second.leaves->node, actor.moved_off) << "CC-5: " << name;
+    }
+    EXPECT_EQ(known->second.started.incarnation, actor.incarnation) << "CC-5: " << name;
+    for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
+      EXPECT_EQ(known->second.started.ranks[r].node, actor.ranks[r].node) << "CC-5: " << name;
+      EXPECT_EQ(known->second.started.ranks[r].gpus, actor.ranks[r].gpus) << "CC-5: " << name;
+    }
+  }
+  for (const auto& [name, actor] : reader.actors_of(job.id))
+    EXPECT_TRUE(job.actors.contains(name)) << "CC-5: " << name;
+}
+
 // `left`: jobs that their users cancelled, which may be living still. `not_taken`: those that could
 // not be taken up, and stay remembered.
 inline void check_what_is_remembered(const ControllerCore& core, const DurableState& reader,
@@ -31,13 +58,16 @@ inline void check_what_is_remembered(const ControllerCore& core, const DurableSt
     EXPECT_EQ(known->yaml, job.shape.yaml);
     for (const auto& [role, replicas] : job.desired)
       EXPECT_EQ(known->wanted.at(name(role)), replicas) << "CC-5: " << id;
+    check_actors_remembered(job, reader);
   }
   for (const auto& [id, why] : not_taken) living.insert(id);
   for (const JobTaken& job : reader.jobs()) remembered.insert(job.job);
   EXPECT_EQ(remembered, living) << "CC-5";
   EXPECT_GE(reader.incarnation_last(), newest) << "CC-5";
-  for (const auto& [name, node] : core.nodes())
+  for (const auto& [name, node] : core.nodes()) {
+    if (node.incarnation == Incarnation{}) continue;  // it has not come back to this controller
     EXPECT_EQ(reader.nodes().contains(name), node.up) << "CC-5: " << name;
+  }
   for (const auto& [name, node] : core.nodes())
     EXPECT_EQ(reader.cordoned().contains(name), node.cordoned.has_value()) << "CC-5: " << name;
 }

@@ -15,6 +15,7 @@ using link::Sent;
 namespace {
 
 constexpr Duration kOfferAgainAfter = std::chrono::milliseconds(1);
+constexpr Duration kDialAgainAfter = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -23,6 +24,28 @@ SimulatedNetwork::SimulatedNetwork(actor::SimulatedExecutor& executor,
     : executor_(executor), conditions_(conditions), rng_(executor.draw_seed()) {}
 
 void SimulatedNetwork::serve(link::LinkCallbacks callbacks) { server_ = std::move(callbacks); }
+
+void SimulatedNetwork::lose_server() {
+  server_ = {};
+  epoch_ = Epoch{epoch_.value + 1};
+  for (const auto& [peer, connection] : connections_) {
+    // It stays until its client dials again or ends.
+    if (std::exchange(connection->over, true)) continue;
+    const bool was_up = std::exchange(connection->up, false);
+    if (!connection->alive) continue;
+    executor_.at(executor_.now() + draw(Duration{0}, conditions_.down_after_max),
+                 [this, connection, was_up] { dial_again(connection, was_up); });
+  }
+  std::erase_if(connections_, [](const auto& entry) { return !entry.second->alive; });
+}
+
+void SimulatedNetwork::dial_again(const Shared& connection, bool was_up) {
+  if (connection->alive && was_up && connection->callbacks.on_down)
+    connection->callbacks.on_down(connection->peer, {.reason = Down::Reason::kDisconnected});
+  if (!connection->alive) return;  // cut() has taken it out
+  connections_.erase(connection->peer);
+  dial(connection->hello, connection->callbacks);
+}
 
 Duration SimulatedNetwork::draw(Duration min, Duration max) {
   return min + Duration(rng_.below(static_cast<std::uint64_t>((max - min).count()) + 1));
@@ -35,7 +58,7 @@ SimulatedNetwork::Shared SimulatedNetwork::find(const ActorId& peer) const {
 
 void SimulatedNetwork::dial(const link::Hello& hello, link::LinkCallbacks callbacks) {
   const ActorId peer{hello.name, hello.incarnation};
-  const link::SessionKey key{.epoch = Epoch{1}, .incarnation = hello.incarnation, .attempt = 1};
+  const link::SessionKey key{.epoch = epoch_, .incarnation = hello.incarnation, .attempt = 1};
   const auto connection = std::make_shared<Connection>(
       Connection{peer, hello, std::move(callbacks), {End(key), End(key)}});
   CHECK(connections_.emplace(peer, connection).second);
@@ -45,6 +68,17 @@ void SimulatedNetwork::dial(const link::Hello& hello, link::LinkCallbacks callba
 
 void SimulatedNetwork::connected(const Shared& connection) {
   if (connection->over || !connection->alive) return;
+  if (!server_.on_up) {  // nobody listens
+    executor_.at(executor_.now() + kDialAgainAfter, [this, connection] { connected(connection); });
+    return;
+  }
+  if (server_.admit && !server_.admit(connection->hello)) {
+    connection->over = true;
+    connections_.erase(connection->peer);
+    if (connection->callbacks.on_down)
+      connection->callbacks.on_down(connection->peer, {.reason = Down::Reason::kRefused});
+    return;
+  }
   std::vector<Shared> older;  // LK-2
   for (const auto& [peer, other] : connections_)
     if (peer.name == connection->peer.name && other != connection && other->up)
@@ -62,6 +96,10 @@ void SimulatedNetwork::cut(const ActorId& client) {
   const Shared connection = find(client);
   if (!connection || !connection->alive) return;
   connection->alive = false;
+  if (connection->over) {
+    connections_.erase(client);
+    return;
+  }
   const Duration notice = draw(conditions_.delay_max, conditions_.delay_max * 2) +
                           draw(Duration{0}, conditions_.down_after_max);
   executor_.at(executor_.now() + notice,

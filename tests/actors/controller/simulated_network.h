@@ -33,6 +33,9 @@ class SimulatedNetwork {
   SimulatedNetwork(actor::SimulatedExecutor& executor, const NetworkConditions& conditions);
 
   void serve(link::LinkCallbacks callbacks);  // once, before anybody dials
+  // The server's process is gone, at once: packets on their way are lost. Clients hear of it and
+  // dial; those that live are let in once there is another one.
+  void lose_server();
   void dial(const link::Hello& hello, link::LinkCallbacks callbacks);
   // The client's process is gone, at once: packets that it had sent arrive, packets to it are lost.
   void cut(const ActorId& client);
@@ -65,6 +68,7 @@ class SimulatedNetwork {
   using Shared = std::shared_ptr<Connection>;
 
   void connected(const Shared& connection);
+  void dial_again(const Shared& connection, bool was_up);
   void down(const Shared& connection, link::Down::Reason reason);
   link::Sent send(const Shared& connection, Side from, std::string frame);
   void pump(const Shared& connection, Side side);
@@ -80,6 +84,7 @@ class SimulatedNetwork {
   const NetworkConditions conditions_;
   Rng rng_;
   link::LinkCallbacks server_;
+  Epoch epoch_{1};  // the server's
   std::map<ActorId, Shared> connections_;
   std::uint64_t packets_sent_ = 0;
 };

@@ -315,6 +315,12 @@ class RankProcess final : public SimulatedProcess {
                                  }));
     link::LinkCallbacks callbacks;
     callbacks.on_up = [](const ActorId&, const link::Hello&) {};
+    callbacks.on_down = [weak, exit, of](const ActorId&, const link::Down& down) {
+      const SharedProcess process = weak.lock();
+      if (!process) return;
+      process->directory.fail_asks(down.error);
+      if (of == Of::kOurs || down.reason == link::Down::Reason::kRefused) exit(1);
+    };
     callbacks.on_parcel = [weak](const ActorId&, std::string& frame) {
       const SharedProcess process = weak.lock();
       return process ? process->directory.deliver(frame, Process::out(weak)) : link::Offer::kTaken;

@@ -30,6 +30,7 @@ struct SimulatedCluster::Node {
   link::Directory directory;
   std::unique_ptr<SimulatedProcessHost> host;
   std::unique_ptr<actor::System> system;
+  actor::Ref<node::Agent::Inbox> agent;  // set with the first link
 };
 
 SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions,
@@ -40,14 +41,39 @@ SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& 
       system_(std::make_unique<actor::System>(executor_,
                                               [](const ActorId&, const Error&) { CHECK(false); })),
       remembered_(restored) {
-  controller_ = system_->spawn<Controller>("controller", [this, seed, restored] {
-    return std::make_unique<Controller>(derive_seed(seed, "controller"), actions(), restored);
+  start_controller(derive_seed(seed, "controller"));
+  network_.serve(link_callbacks());
+}
+
+void SimulatedCluster::start_controller(std::uint64_t seed) {
+  controller_ = system_->spawn<Controller>("controller", [this, seed, restored = remembered_] {
+    return std::make_unique<Controller>(seed, actions(), restored);
   });
   directory_.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller_),
                     doors::rank_door());
   directory_.expose(
       node::kAgentEventsPort, actor::narrow<node::AgentEvents>(controller_),
       doors::agent_door([this](const node::RankId& rank) { return roster_.node_of(rank); }));
+}
+
+void SimulatedCluster::restart_controller(Duration pause) {
+  network_.lose_server();
+  directory_.fail_asks(Error{ErrorCode::kUnreachable, "the controller has died"});
+  for (const auto& [job, run] : runs_) {
+    if (!run) continue;
+    messages::for_each_peer(
+        [&]<class Peer> { directory_.withdraw(messages::exchange_port<Peer>(job)); });
+    run->record.on_events = nullptr;
+    run->exchange = nullptr;
+  }
+  system_ = std::make_unique<actor::System>(executor_,
+                                            [](const ActorId&, const Error&) { CHECK(false); });
+  agents_.clear();
+  roster_ = {};
+  run_for(pause);
+  start_controller(executor_.draw_seed());
+  const auto taken = take_up(runs_);
+  CHECK(taken.has_value());
   network_.serve(link_callbacks());
 }
 
@@ -86,13 +112,17 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
     const auto to_controller = [this, peer = up->peer](std::string frame) {
       return network_.to_server(peer, std::move(frame));
     };
+    if (up->agent) {
+      CHECK(up->agent.tell(node::LinkCameUp{}) == Delivery::kAccepted);
+      return;
+    }
     const auto controller =
         up->directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller);
-    const auto agent = up->system->spawn<node::Agent>("agent", [=, host = up->host.get()] {
+    up->agent = up->system->spawn<node::Agent>("agent", [=, host = up->host.get()] {
       return std::make_unique<node::Agent>(
           node::AgentConfig{.node = introduction, .program = "tandem"}, *host, controller);
     });
-    up->directory.expose(node::kAgentPort, agent);
+    up->directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(up->agent));
   };
   callbacks.on_parcel = [weak = std::weak_ptr(node)](const ActorId&, std::string& frame) {
     const auto up = weak.lock();
@@ -135,6 +165,7 @@ void SimulatedCluster::report_hung(const node::RankId& rank) {
 
 link::LinkCallbacks SimulatedCluster::link_callbacks() {
   link::LinkCallbacks callbacks;
+  callbacks.admit = [this](const link::Hello& hello) { return roster_.admit(hello); };
   callbacks.on_up = [this](const ActorId& peer, const link::Hello& hello) {
     if (messages::is_node_peer(peer.name))
       agents_[hello.opaque] = directory_.remote<node::AgentInbox>(
@@ -193,8 +224,8 @@ ControllerActions SimulatedCluster::actions() {
     return RunDirectory{id, kRunFolder + id};
   };
   actions.own_run_directory = [](const std::string&, const JobShape&) { return Result<void>(); };
-  actions.remember = [this](const DurableEvent& event) -> Result<void> {
-    remembered_.apply(event);
+  actions.remember = [this](std::span<const DurableEvent> events) -> Result<void> {
+    for (const DurableEvent& event : events) remembered_.apply(event);
     return {};
   };
   actions.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
@@ -284,7 +315,9 @@ Result<std::string> SimulatedCluster::submit(const SimulatedJob& job) {
 
 Result<std::string> SimulatedCluster::submit_actors(const JobShape& shape) {
   submitted_ = nullptr;
-  return ask(Submit{shape});
+  auto job = ask(Submit{shape});
+  if (job) actors_alone_[*job] = shape;
+  return job;
 }
 
 Result<messages::AskedJson> SimulatedCluster::ask_program(const std::string& actor,
@@ -306,6 +339,12 @@ Result<Nothing> SimulatedCluster::take_up(
   TakeUp taken;
   for (const JobTaken& job : remembered_.jobs()) {
     const std::shared_ptr<SimulatedRun> run = runs.at(job.job);
+    if (!run) {
+      JobShape shape = actors_alone_.at(job.job);
+      shape.resume_dir = job.run_dir;
+      taken.jobs.push_back({job, std::move(shape)});
+      continue;
+    }
     run->epochs = std::make_shared<SimulatedEpochs>();  // those of broadcasts begin anew
     run->payload_store.clear();
     runs_[job.job] = run;

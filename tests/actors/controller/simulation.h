@@ -38,6 +38,9 @@ class SimulatedCluster {
   SimulatedCluster(const SimulatedCluster&) = delete;
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
+  // SIGKILL to the controller's process, between two events of virtual time, and another
+  // controller, which takes up what it finds after the pause.
+  void restart_controller(Duration pause);
   void add_node(const std::string& name, double cpus);
   void kill_node(const std::string& name);  // agent and ranks, at once and silently
 
@@ -84,6 +87,7 @@ class SimulatedCluster {
  private:
   struct Node;
   void end_node(const std::string& name);
+  void start_controller(std::uint64_t seed);
   ControllerActions actions();
   link::LinkCallbacks link_callbacks();
   Result<actor::Ref<ExchangeControl>> open_exchange(const JobRecord& job);
@@ -105,6 +109,7 @@ class SimulatedCluster {
   std::uint64_t node_lives_ = 0;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
   std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;  // null: a job of actors alone
+  std::map<std::string, JobShape> actors_alone_;               // the shapes of those
   std::map<std::string, std::string> finals_;                  // by job: its final state
   DurableState remembered_;
   std::vector<std::string> trace_;

@@ -1,7 +1,8 @@
 // A controller that follows one that died: what it takes up, and when its jobs start.
 //
-// Tests actors/controller/requests.h, actors/controller/queue.h.
+// Tests actors/controller/adoption.h, actors/controller/requests.h, actors/controller/queue.h.
 #include <chrono>
+#include <optional>
 
 #include "tests/actors/controller/controller_world.h"
 
@@ -101,6 +102,223 @@ TEST(TakeUp, AControllerThatDiesAtOnceForgetsNothing) {
   World after(3, short_lived.remembered);
   after.must(jobs_of(before));
   EXPECT_EQ(after.state(job), JobState::kQueued);
+}
+
+// A job of two counters that work, and the controller that follows.
+class Outlived : public testing::Test {
+ protected:
+  Outlived() {
+    before.node("a", 4);
+    job = before.submit(actors_alone(2));
+    before.all_ready(job);
+    first = job + "/counter/0";
+    second = job + "/counter/1";
+  }
+  World& follow() {
+    after.emplace(2, before);
+    after->must(jobs_of(before));
+    return *after;
+  }
+  node::RankId rank_of(const std::string& actor) const {
+    return {actor, before.record(actor).incarnation, 0};
+  }
+
+  World before;
+  std::optional<World> after;
+  std::string job, first, second;
+};
+
+TEST_F(Outlived, UsersProgramsWorkOnUnderTheNextController) {
+  World& world = follow();
+  EXPECT_EQ(world.state(job), JobState::kStarting);
+  EXPECT_STREQ(world.reason(first), "Returning");
+  EXPECT_EQ(world.expected.size(), 2u) << "they may dial";
+  world.node_back("a");
+  world.all_ready(job);
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+  ASSERT_EQ(world.programs_started.size(), 2u) << "each is told again, and says again that it is";
+  EXPECT_EQ(world.programs_started[0].incarnation, before.record(first).incarnation);
+  EXPECT_EQ(world.record(first).ranks[0].pid, 4711);
+  EXPECT_EQ(world.alive, before.alive) << "nobody was started";
+  EXPECT_TRUE(world.told_to_end.empty());
+  world.die(first);
+  EXPECT_EQ(world.state_of(first), ActorState::kBackoff) << "from here on as any other";
+}
+
+TEST_F(Outlived, ALinkThatIsBackBeforeItsNodeIsTaken) {
+  World& world = follow();
+  world.all_ready(job);
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+  world.node_back("a");
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+  EXPECT_TRUE(world.told_to_end.empty());
+}
+
+TEST_F(Outlived, EndsThatNobodyHeardOfAreTold) {
+  World& world = follow();
+  world.node_back("a", {{.id = rank_of(first), .code = 0}, {.id = rank_of(second), .signal = 9}});
+  EXPECT_STREQ(world.reason(first), "Finished");
+  EXPECT_EQ(world.state_of(second), ActorState::kBackoff);
+  EXPECT_EQ(world.record(second).crash_loop.deaths, 1);
+  World third(3, world);  // and the next controller knows of both
+  third.must(jobs_of(world));
+  third.node_back("a");
+  EXPECT_STREQ(third.reason(first), "Finished");
+  EXPECT_EQ(third.record(second).crash_loop.deaths, 1) << "budgets are remembered";
+  third.ready(second);
+  third.exit_0(second);
+  EXPECT_EQ(third.state(job), JobState::kSucceeded);
+}
+
+TEST_F(Outlived, OneThatTheNodeDoesNotHaveIsGone) {
+  World& world = follow();
+  world.alive.erase(rank_of(second));
+  world.node_back("a");
+  EXPECT_EQ(world.state_of(first), ActorState::kStarting);
+  EXPECT_EQ(world.state_of(second), ActorState::kBackoff);
+}
+
+TEST_F(Outlived, ANewAgentHasNone) {
+  World& world = follow();
+  world.alive.clear();  // they died with the agent of that time
+  world.node("a", 4);
+  EXPECT_EQ(world.state_of(first), ActorState::kBackoff);
+  EXPECT_EQ(world.core.nodes().at("a").leased, scheduler::Resources{});
+}
+
+TEST_F(Outlived, ANodeThatDoesNotComeBackIsWaitedForUntilItsRanksHaveEnded) {
+  World& world = follow();
+  world.node("b", 4);
+  const Time until = world.now + kActorsReturn;
+  world.now = world.now + kNodesReturn;
+  world.must(Tick{});
+  EXPECT_STREQ(world.reason(first), "Returning");
+  EXPECT_EQ(world.alive.size(), 2u) << "CC-1: their processes may live";
+  EXPECT_TRUE(world.wakes.contains(until));
+  world.alive.clear();
+  world.now = until;
+  world.must(Tick{});
+  EXPECT_EQ(world.state_of(first), ActorState::kBackoff);
+  world.now = *world.record(first).restart_at;
+  world.must(Tick{});
+  EXPECT_EQ(world.alive.at({first, world.record(first).incarnation, 0}), "b");
+}
+
+TEST_F(Outlived, OneThatSaysNothingIsEnded) {
+  World& world = follow();
+  world.node_back("a");
+  world.now = world.now + kReportWait;
+  world.must(Tick{});
+  EXPECT_TRUE(world.told_to_end.contains(rank_of(first)));
+}
+
+TEST_F(Outlived, WishesOfTheTimeBeforeAreCarriedOut) {
+  before.must(ScaleRole{job, {"counter"}, 1});  // the second one drains
+  World& world = follow();
+  world.node_back("a");
+  EXPECT_FALSE(world.told_to_end.contains(rank_of(first)));
+  EXPECT_TRUE(world.told_to_end.contains(rank_of(second)));
+  world.end({.id = rank_of(second), .code = 0});
+  EXPECT_FALSE(world.core.jobs().at(job).actors.contains(second));
+  world.ready(first);
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+}
+
+TEST_F(Outlived, OneThatWasToldToEndHasNotFinished) {
+  before.must(ScaleRole{job, {"counter"}, 1});
+  before.must(ScaleRole{job, {"counter"}, 2});  // and is wanted again
+  World& world = follow();
+  world.node_back("a", {{.id = rank_of(second), .code = 0}});
+  EXPECT_EQ(world.state_of(second), ActorState::kStarting);
+  EXPECT_GT(world.record(second).incarnation, before.record(second).incarnation);
+}
+
+TEST_F(Outlived, OneThatIsDrainedOffItsNodeMovesAndHasNotFinished) {
+  before.must(CordonNode{"a", "new driver", true});
+  World& world = follow();
+  world.node("b", 4);
+  world.node_back("a", {{.id = rank_of(first), .code = 0}});  // it obeyed the former controller
+  EXPECT_TRUE(world.told_to_end.contains(rank_of(second)));
+  world.end({.id = rank_of(second), .code = 0});
+  for (const std::string& actor : {first, second})
+    EXPECT_EQ(world.alive.at({actor, world.record(actor).incarnation, 0}), "b");
+}
+
+TEST_F(Outlived, AnOutcomeStands) {
+  before.must(messages::RankFailed{first, before.record(first).incarnation, 0, "bad arguments",
+                                   ErrorCode::kInvalid});
+  ASSERT_EQ(before.state(job), JobState::kStopping);
+  World& world = follow();
+  EXPECT_EQ(world.state(job), JobState::kStopping);
+  world.node_back("a");
+  world.obey();
+  EXPECT_EQ(world.state(job), JobState::kFailed);
+  EXPECT_TRUE(world.results.contains(job));
+  EXPECT_EQ(world.remembered.job(job), nullptr);
+}
+
+TEST_F(Outlived, AJobThatWasCancelledLeavesRanksThatAreEnded) {
+  before.must(CancelJob{job});
+  World& world = follow();
+  EXPECT_TRUE(world.core.jobs().empty());
+  world.node_back("a");
+  EXPECT_EQ(world.told_to_end.size(), 2u);
+  const std::string next = world.submit(actors_alone(1));
+  EXPECT_STREQ(world.reason(next + "/counter/0"), "WaitingForCapacity") << "they are still there";
+  world.obey();
+  EXPECT_EQ(world.state(next), JobState::kStarting);
+}
+
+TEST(TakeUp, RanksOfTrainingEndBeforeTheyAreStartedAgain) {
+  World before;
+  before.node("a", 4);
+  JobShape shape = shape_of(0.5);
+  add_program(shape, "counter", 1);
+  const std::string job = before.submit(shape);
+  before.all_ready(job);
+  World after(2, before);
+  after.must(jobs_of(before));
+  EXPECT_TRUE(after.exchanges.contains(job)) << "a program works on, so that the job has started";
+  after.node_back("a");
+  EXPECT_EQ(after.alive, before.alive) << "nothing is started before the last of them has ended";
+  after.obey();
+  EXPECT_EQ(after.alive.size(), 4u);
+  after.all_ready(job);
+  EXPECT_EQ(after.record(job + "/counter/0").incarnation,
+            before.record(job + "/counter/0").incarnation);
+  EXPECT_GT(after.record(job + "/learner/0").incarnation,
+            before.record(job + "/learner/0").incarnation);
+  EXPECT_EQ(after.record(job + "/learner/0").crash_loop.deaths, 0);
+}
+
+// The agent was stopped for longer than its link lasts, and so was nobody else.
+TEST_F(Outlived, ANodeThatWasTakenForLostHasThemStill) {
+  const Incarnation agent = before.nodes.at("a").incarnation;
+  before.outlived = true;  // by the records they have ended
+  before.must(NodeDown{"a", agent});
+  EXPECT_EQ(before.state_of(first), ActorState::kBackoff);
+  before.must(RankHung{rank_of(second), 0});  // its link is down as well
+  before.node_back("a");
+  EXPECT_EQ(before.state_of(first), ActorState::kInitializing) << "its link was never lost";
+  EXPECT_EQ(before.state_of(second), ActorState::kStarting);
+  before.all_ready(job);
+  EXPECT_EQ(before.core.jobs().at(job).ready, 2);
+  EXPECT_TRUE(before.told_to_end.empty());
+}
+
+TEST_F(Outlived, ANodeThatWasTakenForLostEndsThoseWithASuccessor) {
+  before.node("b", 4);
+  before.outlived = true;
+  before.must(NodeDown{"a", before.nodes.at("a").incarnation});
+  before.alive.erase(rank_of(second));
+  const node::RankId old = rank_of(first);
+  before.alive.erase(old);  // CC-1 is not seen to here: the node cannot be reached
+  before.now = *before.record(first).restart_at;
+  before.must(Tick{});
+  ASSERT_NE(before.record(first).incarnation, old.incarnation);
+  before.alive.emplace(old, "a");
+  before.node_back("a");
+  EXPECT_TRUE(before.told_to_end.contains(old));
 }
 
 }  // namespace

@@ -266,12 +266,15 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   const ActorId a{"node/a@3", {9}};
   NodeUp up{.node = "a", .incarnation = {9}, .cpus = 2, .memory_bytes = 1, .pid = 3};
   const RankId over{"j-1/rollout/0", {3}, 0};  // an earlier incarnation, as the controller knows
-  expect_all<AgentEvents>(
-      door, a,
-      {up, RankSpawned{here, 7}, RankSpawnFailed{here, "why"}, RankExited{here, 0, {}, "exit"},
-       RankExited{here, {}, 9, "killed"}, RankExited{over, 0, {}, "exit"}, UsageReport{},
-       UsageReport{{{here, 150.5, 1 << 30}, {over, 0, 0}}}},
-      true);
+  NodeUp holds = up;
+  holds.ranks = {{here, 7}, {over, 8}};
+  holds.ended = {{over, 0, {}, "exit"}};
+  expect_all<AgentEvents>(door, a,
+                          {up, holds, RankSpawned{here, 7}, RankSpawnFailed{here, "why"},
+                           RankExited{here, 0, {}, "exit"}, RankExited{here, {}, 9, "killed"},
+                           RankExited{over, 0, {}, "exit"}, UsageReport{},
+                           UsageReport{{{here, 150.5, 1 << 30}, {over, 0, 0}}}},
+                          true);
   std::vector<AgentEvents> wrong = {RankSpawned{there, 7},
                                     RankSpawned{here, -1},
                                     RankSpawnFailed{there, "why"},
@@ -298,6 +301,12 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   as([](NodeUp& n) { n.memory_bytes = -1; });
   as([](NodeUp& n) { n.memory_bytes = std::numeric_limits<std::int64_t>::max(); });
   as([](NodeUp& n) { n.pid = -1; });
+  as([&](NodeUp& n) { n.ranks = {{there, 7}}; });
+  as([&](NodeUp& n) { n.ranks = {{here, -1}}; });
+  as([&](NodeUp& n) { n.ranks.resize(5000, {here, 7}); });
+  as([&](NodeUp& n) { n.ended = {{there, 0, {}, ""}}; });
+  as([&](NodeUp& n) { n.ended = {{here, 300, {}, ""}}; });
+  as([&](NodeUp& n) { n.ended.resize(300, {here, 0, {}, ""}); });
   as([](NodeUp& n) { n.gpus.resize(5000); });
   as([](NodeUp& n) { n.gpus.push_back({.memory_bytes = -1}); });
   as([](NodeUp& n) { n.nccl.version = -1; });

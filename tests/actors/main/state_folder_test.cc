@@ -62,8 +62,10 @@ TEST_F(StateFolderTest, AFileOfAnotherFormIsNoFormerController) {
 TEST_F(StateFolderTest, WhatIsRememberedIsThatOfTheNextWithoutDamagedRows) {
   {
     const auto folder = claim();
-    ASSERT_TRUE(folder->remember(controller::JobTaken{.job = "a-1", .run_dir = "/a", .yaml = "x"}));
-    ASSERT_TRUE(folder->remember(controller::NodeJoined{"vm"}));
+    const std::vector<controller::DurableEvent> events{
+        controller::JobTaken{.job = "a-1", .run_dir = "/a", .yaml = "x"},
+        controller::NodeJoined{"vm"}};
+    ASSERT_TRUE(folder->remember(events));
     EXPECT_FALSE(StateFolder::claim(folder_.home).has_value()) << "one at a time";
   }
   {
@@ -72,9 +74,9 @@ TEST_F(StateFolderTest, WhatIsRememberedIsThatOfTheNextWithoutDamagedRows) {
     EXPECT_TRUE(folder->remembered().nodes().contains("vm"));
     EXPECT_EQ(folder->forgotten(), "");
     const runs::StateRow damaged{"job_taken", "b-1", "no event"};
-    ASSERT_TRUE(folder->journal().append(damaged, controller::kDurableSchema, 1).has_value());
+    ASSERT_TRUE(folder->journal().append({damaged}, controller::kDurableSchema, 1).has_value());
     const runs::StateRow other{"job_taken", "c-1", "of another version"};
-    ASSERT_TRUE(folder->journal().append(other, controller::kDurableSchema + 1, 1).has_value());
+    ASSERT_TRUE(folder->journal().append({other}, controller::kDurableSchema + 1, 1).has_value());
   }
   const auto folder = claim();
   EXPECT_EQ(folder->remembered().jobs().size(), 1u);

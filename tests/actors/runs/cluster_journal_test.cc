@@ -72,8 +72,9 @@ TEST_F(ClusterJournalTest, TheStateOfAControllerIsThatOfTheNext) {
     auto journal = ClusterJournal::begin(folder_.home, 1000);
     ASSERT_TRUE(journal.has_value());
     EXPECT_EQ(rows(*journal->state(1)), Messages{});
-    ASSERT_TRUE(journal->append(taken, 1, 1001).has_value());
-    ASSERT_TRUE(journal->append({"node_joined", "a", "b"}, 1, 1002).has_value());
+    ASSERT_TRUE(journal->append(std::vector{taken}, 1, 1001).has_value());
+    ASSERT_TRUE(
+        journal->append(std::vector{StateRow{"node_joined", "a", "b"}}, 1, 1002).has_value());
   }
   auto journal = ClusterJournal::begin(folder_.home, 2000);
   EXPECT_EQ(journal->epoch(), Epoch{2});

@@ -67,6 +67,25 @@ TEST_F(SocketFolders, ABaseThatIsTooLongIsNotUsed) {
   EXPECT_LE(folder.next().path.size(), kSocketPathMax);
 }
 
+// Its clients dial where they dialled before.
+TEST_F(SocketFolders, TheFolderOfAProcessThatDiedIsTakenOver) {
+  const fs::path died = base_ / "tandem-sock-abcdef";
+  ASSERT_EQ(::mkdir(died.c_str(), 0700), 0);
+  std::ofstream(died / "lock") << "";
+  {
+    SocketFolder taken = SocketFolder::make({}, died).value();
+    EXPECT_EQ(taken.path(), died);
+    EXPECT_EQ(taken.next().path, died / "s1") << "the paths begin anew";
+    const SocketFolder other = SocketFolder::make({}, died).value();
+    EXPECT_NE(other.path(), died) << "it is in use";
+  }
+  EXPECT_EQ(SocketFolder::make({}, died).value().path(), died) << "it is gone, and made again";
+  ASSERT_EQ(::mkdir(died.c_str(), 0755), 0);
+  EXPECT_NE(SocketFolder::make({}, died).value().path(), died) << "others may enter it";
+  fs::create_directories(base_ / "somebodys");
+  EXPECT_NE(SocketFolder::make({}, base_ / "somebodys").value().path(), base_ / "somebodys");
+}
+
 TEST_F(SocketFolders, WhatAKilledProcessLeftIsRemovedAndNothingElse) {
   const auto leave = [&](const char* name, const char* file) {
     const fs::path folder = base_ / name;

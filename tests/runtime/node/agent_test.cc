@@ -91,7 +91,7 @@ class AgentTest : public testing::Test {
   PosixProcessHost host_;
   actor::ThreadedExecutor executor_{2, 1};
   actor::System system_{executor_, nullptr};
-  actor::Ref<AgentInbox> agent_;
+  actor::Ref<Agent::Inbox> agent_;
 };
 
 // The messages about one rank, in order.
@@ -111,7 +111,7 @@ std::vector<AgentEvents> of(const std::vector<AgentEvents>& events, const RankId
 class Refuser {
  public:
   using Inbox = AgentEvents;
-  Refuser(int& introductions, const actor::Ref<AgentInbox>& agent)
+  Refuser(int& introductions, const actor::Ref<Agent::Inbox>& agent)
       : introductions_(introductions), agent_(agent) {}
   void handle(actor::Context&, NodeUp) {
     ++introductions_;
@@ -124,14 +124,14 @@ class Refuser {
 
  private:
   int& introductions_;
-  const actor::Ref<AgentInbox>& agent_;
+  const actor::Ref<Agent::Inbox>& agent_;
 };
 
 TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2
   PosixProcessHost host;
   int introductions = 0;
   std::int64_t other = 0;
-  actor::Ref<AgentInbox> agent;
+  actor::Ref<Agent::Inbox> agent;
   actor::SimulatedExecutor executor(1);
   actor::System system(executor, nullptr);
   const auto controller = system.spawn<Refuser>(
@@ -222,6 +222,23 @@ TEST_F(AgentTest, EverySpawnIsAnsweredAndThenItsEndOnce) {  // AG-1
   ASSERT_EQ(ended.size(), 2u);
   EXPECT_EQ(std::get<RankExited>(ended[1]).signal, SIGTERM);
   EXPECT_EQ(std::get<RankExited>(ended[1]).description, "killed by signal 15 (Terminated)");
+}
+
+// Another controller learns what the agent has, and which ends its predecessor may have missed.
+TEST_F(AgentTest, ItIntroducesItselfWithItsRanksToTheNextController) {  // AG-1
+  const RankId lives{"job/counter/0", {1}, 0}, ended{"job/counter/1", {2}, 0};
+  spawn(lives, "exec sleep 1000");
+  spawn(ended, "exit 3");
+  const auto before = heard_.wait(4);
+  EXPECT_TRUE(std::get<NodeUp>(before[0]).ranks.empty());
+  EXPECT_EQ(agent_.tell(LinkCameUp{}), actor::Delivery::kAccepted);
+  const auto up = std::get<NodeUp>(heard_.wait(5)[4]);
+  ASSERT_EQ(up.ranks.size(), 1u);
+  EXPECT_EQ(up.ranks[0].id, lives);
+  EXPECT_EQ(up.ranks[0].pid, std::get<RankSpawned>(of(before, lives)[0]).pid);
+  ASSERT_EQ(up.ended.size(), 1u);
+  EXPECT_EQ(up.ended[0].id, ended);
+  EXPECT_EQ(up.ended[0].code, 3);
 }
 
 // A process that takes its time to end still holds its GPU: the controller hears of its end, and

@@ -1,0 +1,217 @@
+#include "actors/controller/adoption.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/controller/actor_end.h"
+#include "actors/controller/job_end.h"
+#include "actors/controller/job_progress.h"
+#include "actors/controller/ranks.h"
+#include "actors/controller/room.h"
+#include "actors/controller/stopping.h"
+#include "actors/controller/transitions.h"
+#include "actors/controller/unwanted.h"
+
+namespace tandem::controller {
+
+using scheduler::ActorState;
+using scheduler::JobState;
+
+namespace {
+
+constexpr std::int32_t kGpusMax = 1024;  // of a node, as the doors let them in
+
+// The rank has the node's room, which has a record for each GPU that it holds.
+void hold_room(Turn& turn, const RankRecord& rank, const scheduler::Resources& need) {
+  NodeRecord& node = known_node(turn, rank.node);
+  for (const std::int32_t gpu : rank.gpus)
+    if (const auto count = static_cast<std::size_t>(gpu) + 1; node.gpus.size() < count)
+      node.gpus.resize(count);
+  lease(turn, rank, need);
+}
+
+scheduler::Reason ending_of(const ActorLeaves& leaves) {
+  switch (leaves.why) {
+    case Leaving::kDropped:
+      break;
+    case Leaving::kMoved:
+      return scheduler::NodeDrained{leaves.node};
+    case Leaving::kRestarted:
+      return scheduler::RankError{"it was told to end by the controller before this one"};
+  }
+  return scheduler::ScaleDown{};
+}
+
+// The actor, which waits, has living ranks at these places.
+void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::Actor& known,
+           Time until) {
+  const std::string& node = known.started.ranks.front().node;
+  enter(turn, actor, ActorState::kPlacing, scheduler::Returning{node, until});
+  enter(turn, actor, ActorState::kStarting, scheduler::Returning{node, until});
+  actor.incarnation = known.started.incarnation;
+  actor.restart_at.reset();
+  actor.ending.reset();
+  actor.moved_off.clear();
+  if (known.leaves) {
+    actor.moved_off = known.leaves->node;
+    actor.ending = ending_of(*known.leaves);
+  }
+  actor.report_deadline = until;
+  actor.ranks.resize(known.started.ranks.size());
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
+    const RankPlaced& place = known.started.ranks[r];
+    RankRecord& rank = actor.ranks[r];
+    // Its link may never have been lost.
+    rank = {.node = place.node,
+            .alive = true,
+            .connected = rank.connected,
+            .gpus = place.gpus,
+            .usage = {}};
+    hold_room(turn, rank, job.shape.per_rank.at(actor.role));
+    turn.send(
+        ExpectRank{place.node, {actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});
+  }
+}
+
+// A record can be made of it: its role is one of the job's, which a damaged journal may say
+// otherwise.
+bool fits(const JobShape& shape, const ActorStarted& started) {
+  return program_of(shape, started.role) && !started.ranks.empty() &&
+         std::ranges::all_of(started.ranks, [](const RankPlaced& place) {
+           return !place.node.empty() && std::ranges::all_of(place.gpus, [](std::int32_t gpu) {
+             return gpu >= 0 && gpu < kGpusMax;
+           });
+         });
+}
+
+void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known) {
+  const ActorStarted& started = known.started;
+  const bool here = fits(job.shape, started);
+  if (!here || (known.finished && !job.actors.contains(started.actor)))
+    return turn.remember(ActorEnded{.actor = started.actor,
+                                    .incarnation = started.incarnation,
+                                    .how = here ? ActorEnd::kDropped : ActorEnd::kReplaced});
+  // One that was scaled away, and has not ended yet, has no record.
+  if (!job.actors.contains(started.actor)) add_actor(turn, job, started.role, started.index);
+  ActorRecord& actor = job.actors.at(started.actor);
+  if (known.finished) {
+    actor.incarnation = started.incarnation;
+    return enter(turn, actor, ActorState::kStopped, scheduler::Finished{});
+  }
+  turn.state.actors_return_until = turn.now + kActorsReturn;
+  turn.send(WakeAt{*turn.state.actors_return_until});
+  adopt(turn, job, actor, known, *turn.state.actors_return_until);
+}
+
+// Deaths count as before, but for those of a time when the machine was not booted yet.
+void restore_deaths(Turn& turn, JobRecord& job) {
+  for (const ActorEnded& death : turn.state.durable.deaths_of(job.id)) {
+    const auto actor = job.actors.find(death.actor);
+    if (death.died > turn.now || actor == job.actors.end()) continue;
+    (void)job.ladder.died({.actor = death.actor,
+                           .role = name(actor->second.role),
+                           .cause = death.cause,
+                           .uptime = {death.started, death.died},
+                           .memory_kill = death.memory_kill},
+                          turn.state.rng);
+    actor->second.crash_loop = job.ladder.loop_of(death.actor);
+  }
+}
+
+// The node has said that the rank lives. An actor that is to end is told so, since an earlier order
+// may not have arrived.
+void meet(Turn& turn, JobRecord& job, ActorRecord& actor) {
+  if (job.outcome) return stop_actor(turn, job, actor, scheduler::JobEnded{});
+  if (actor.ending) return stop_actor(turn, job, actor, *actor.ending);
+  if (!wanted(job, actor)) return stop_actor(turn, job, actor, scheduler::ScaleDown{});
+  actor.report_deadline = turn.now + kReportWait;
+  turn.send(WakeAt{actor.report_deadline});
+}
+
+// The actor has ended here because its node was lost, nothing was started in its place yet, and its
+// process is found to live.
+bool may_go_on(const JobRecord& job, const ActorRecord& actor) {
+  const bool waits =
+      actor.status.state == ActorState::kBackoff || actor.status.state == ActorState::kQueued;
+  return waits && program_of(job.shape, actor.role) && !job.outcome && wanted(job, actor);
+}
+
+void go_on(Turn& turn, JobRecord& job, ActorRecord& actor) {
+  ActorStarted started{.actor = actor.name,
+                       .role = actor.role,
+                       .index = actor.index,
+                       .incarnation = actor.incarnation,
+                       .ranks = {}};
+  for (const RankRecord& rank : actor.ranks) started.ranks.push_back({rank.node, rank.gpus});
+  turn.remember(started);
+  adopt(turn, job, actor, {.started = std::move(started)}, turn.now + kReportWait);
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+    if (actor.ranks[r].connected)
+      take(turn, RankConnected{{actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});
+}
+
+using Living = std::map<node::RankId, std::int64_t>;  // with the pid
+
+// Takes the actor's ranks out of those that live on the node.
+void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const std::string& node,
+                Living& living) {
+  std::vector<std::int32_t> gone;
+  bool met = false;
+  for (std::int32_t r = 0; r < std::ssize(actor.ranks); ++r) {
+    RankRecord& rank = actor.ranks[static_cast<std::size_t>(r)];
+    if (rank.node != node) continue;
+    const auto found = living.find({actor.name, actor.incarnation, r});
+    const bool lives = found != living.end();
+    if (rank.alive && !lives) gone.push_back(r);
+    if (!lives || (!rank.alive && !may_go_on(job, actor))) continue;
+    if (!rank.alive) go_on(turn, job, actor);
+    rank.pid = found->second;
+    living.erase(found);
+    met = true;
+  }
+  if (met && gone.empty()) return meet(turn, job, actor);
+  const std::string name = actor.name;
+  for (const std::int32_t rank : gone)
+    if (const auto it = job.actors.find(name); it != job.actors.end())
+      rank_gone(turn, job, it->second, rank, scheduler::NodeLost{node});
+}
+
+}  // namespace
+
+void restore(Turn& turn, JobRecord& job) {
+  restore_deaths(turn, job);
+  for (const auto& [name, known] : turn.state.durable.actors_of(job.id))
+    restore_actor(turn, job, known);
+  const bool began = job.stopped > 0 || std::ranges::any_of(job.actors, [](const auto& actor) {
+                       return alive(actor.second);
+                     });
+  const JobOver* const over = turn.state.durable.outcome(job.id);
+  if (!began && !over) return;
+  enter(turn, job, JobState::kStarting,
+        scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
+  if (over) return conclude(turn, job, {job.id, over->outcome, over->reason, over->has_result});
+  if (trains(job.shape)) turn.send(OpenExchange{job.id});
+  count_ready(turn, job);
+  count_finished(turn, job);
+}
+
+void meet_ranks(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
+  Living living;
+  for (const node::LivingRank& rank : up.ranks) living.emplace(rank.id, rank.pid);
+  for (const node::RankExited& ended : up.ended) take(turn, ended);
+  for (auto& [id, job] : turn.state.jobs) {
+    std::vector<std::string> names;  // the end of an actor may take it out
+    for (const auto& [name, actor] : job.actors) names.push_back(name);
+    for (const std::string& name : names)
+      if (const auto actor = job.actors.find(name); actor != job.actors.end())
+        meet_actor(turn, job, actor->second, up.node, living);
+  }
+  std::vector<node::RankId> unwanted;
+  for (const auto& [id, pid] : living) unwanted.push_back(id);
+  end_unwanted(turn, node, unwanted);
+}
+
+}  // namespace tandem::controller

@@ -1,0 +1,25 @@
+#include "actors/controller/unwanted.h"
+
+#include "actors/controller/stopping.h"
+
+namespace tandem::controller {
+
+void end_unwanted(Turn& turn, NodeRecord& node, const std::vector<node::RankId>& ranks) {
+  for (const node::RankId& id : ranks) {
+    node.unwanted.insert(id);
+    turn.send(KillRankOn{node.name, id, kStopGraceMs});
+  }
+}
+
+bool take_end_of_unwanted(Turn& turn, const node::RankId& id) {
+  for (auto& [name, node] : turn.state.nodes) {
+    if (node.unwanted.erase(id) == 0) continue;
+    if (!node.unwanted.empty()) return true;
+    turn.state.nodes_awaited.erase(name);
+    turn.note_change();
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tandem::controller

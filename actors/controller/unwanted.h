@@ -1,0 +1,15 @@
+// Processes of incarnations that are over and that a node tells of all the same: nobody wants them
+// any more. They are told to end, and their node has no room before they have.
+#pragma once
+
+#include <vector>
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+void end_unwanted(Turn& turn, NodeRecord& node, const std::vector<node::RankId>& ranks);
+// Notes the end of such a process. False: it is none.
+bool take_end_of_unwanted(Turn& turn, const node::RankId& id);
+
+}  // namespace tandem::controller
