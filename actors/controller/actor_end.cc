@@ -143,7 +143,7 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
   RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
   if (!std::exchange(record.alive, false)) return;
-  give_back(turn, record, job.shape.per_rank.at(actor.role));
+  give_back(turn, record);
   const bool first = std::count_if(actor.ranks.begin(), actor.ranks.end(),
                                    [](const RankRecord& r) { return !r.alive; }) == 1;
   if (actor.ending && explains(why, *actor.ending)) actor.ending = why;
@@ -152,7 +152,7 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
     const std::string cause = scheduler::message(*actor.ending, turn.now);
     if (program_of(job.shape, actor.role))
       turn.send(FailAsks{{actor.name, actor.incarnation, rank}, cause});
-    else
+    else if (!job.outcome)
       turn.send(TellExchange{job.id, messages::ActorDown{{actor.name, actor.incarnation}, cause}});
   }
   if (alive(actor))

@@ -25,12 +25,12 @@ namespace {
 constexpr std::int32_t kGpusMax = 1024;  // of a node, as the doors let them in
 
 // The rank has the node's room, which has a record for each GPU that it holds.
-void hold_room(Turn& turn, const RankRecord& rank, const scheduler::Resources& need) {
+void hold_room(Turn& turn, const RankRecord& rank) {
   NodeRecord& node = known_node(turn, rank.node);
   for (const std::int32_t gpu : rank.gpus)
     if (const auto count = static_cast<std::size_t>(gpu) + 1; node.gpus.size() < count)
       node.gpus.resize(count);
-  lease(turn, rank, need);
+  lease(turn, rank);
 }
 
 scheduler::Reason ending_of(const ActorLeaves& leaves) {
@@ -46,12 +46,12 @@ scheduler::Reason ending_of(const ActorLeaves& leaves) {
 }
 
 // The actor, which waits, has living ranks at these places.
-void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::Actor& known,
-           Time until) {
+void adopt(Turn& turn, ActorRecord& actor, const DurableState::Actor& known, Time until) {
   const std::string& node = known.started.ranks.front().node;
   enter(turn, actor, ActorState::kPlacing, scheduler::Returning{node, until});
   enter(turn, actor, ActorState::kStarting, scheduler::Returning{node, until});
   actor.incarnation = known.started.incarnation;
+  actor.outlived = true;
   actor.restart_at.reset();
   actor.ending.reset();
   actor.moved_off.clear();
@@ -69,17 +69,21 @@ void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::A
             .alive = true,
             .connected = rank.connected,
             .gpus = place.gpus,
+            .need = place.need,
             .usage = {}};
-    hold_room(turn, rank, job.shape.per_rank.at(actor.role));
+    hold_room(turn, rank);
     turn.send(
         ExpectRank{place.node, {actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});
   }
 }
 
-// A record can be made of it: its role is one of the job's, which a damaged journal may say
-// otherwise.
-bool fits(const JobShape& shape, const ActorStarted& started) {
-  return program_of(shape, started.role) && !started.ranks.empty() &&
+// It goes on: a user's program, or an actor of an exchange that goes on; of a job that is over it
+// is waited for, since it is to end. A damaged journal may tell of roles and places that are none.
+bool goes_on(const ControllerState& state, const JobRecord& job, const ActorStarted& started) {
+  const bool trained =
+      (job.follows || state.durable.outcome(job.id)) && messages::trains(started.role);
+  return (trained || program_of(job.shape, started.role)) &&
+         std::ssize(started.ranks) == ranks_of(job.shape, started.role) &&
          std::ranges::all_of(started.ranks, [](const RankPlaced& place) {
            return !place.node.empty() && std::ranges::all_of(place.gpus, [](std::int32_t gpu) {
              return gpu >= 0 && gpu < kGpusMax;
@@ -89,7 +93,7 @@ bool fits(const JobShape& shape, const ActorStarted& started) {
 
 void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known) {
   const ActorStarted& started = known.started;
-  const bool here = fits(job.shape, started);
+  const bool here = goes_on(turn.state, job, started);
   if (!here || (known.finished && !job.actors.contains(started.actor)))
     return turn.remember(ActorEnded{.actor = started.actor,
                                     .incarnation = started.incarnation,
@@ -103,7 +107,7 @@ void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known)
   }
   turn.state.actors_return_until = turn.now + kActorsReturn;
   turn.send(WakeAt{*turn.state.actors_return_until});
-  adopt(turn, job, actor, known, *turn.state.actors_return_until);
+  adopt(turn, actor, known, *turn.state.actors_return_until);
 }
 
 // Deaths count as before, but for those of a time when the machine was not booted yet.
@@ -124,6 +128,7 @@ void restore_deaths(Turn& turn, JobRecord& job) {
 // The node has said that the rank lives. An actor that is to end is told so, since an earlier order
 // may not have arrived.
 void meet(Turn& turn, JobRecord& job, ActorRecord& actor) {
+  if (std::exchange(job.unsettled, false)) job.shape = settled(turn.state, std::move(job.shape));
   if (job.outcome) return stop_actor(turn, job, actor, scheduler::JobEnded{});
   if (actor.ending) return stop_actor(turn, job, actor, *actor.ending);
   if (!wanted(job, actor)) return stop_actor(turn, job, actor, scheduler::ScaleDown{});
@@ -139,15 +144,16 @@ bool may_go_on(const JobRecord& job, const ActorRecord& actor) {
   return waits && program_of(job.shape, actor.role) && !job.outcome && wanted(job, actor);
 }
 
-void go_on(Turn& turn, JobRecord& job, ActorRecord& actor) {
+void go_on(Turn& turn, ActorRecord& actor) {
   ActorStarted started{.actor = actor.name,
                        .role = actor.role,
                        .index = actor.index,
                        .incarnation = actor.incarnation,
                        .ranks = {}};
-  for (const RankRecord& rank : actor.ranks) started.ranks.push_back({rank.node, rank.gpus});
+  for (const RankRecord& rank : actor.ranks)
+    started.ranks.push_back({rank.node, rank.gpus, rank.need});
   turn.remember(started);
-  adopt(turn, job, actor, {.started = std::move(started)}, turn.now + kReportWait);
+  adopt(turn, actor, {.started = std::move(started)}, turn.now + kReportWait);
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
     if (actor.ranks[r].connected)
       take(turn, RankConnected{{actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});
@@ -167,7 +173,7 @@ void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const std::strin
     const bool lives = found != living.end();
     if (rank.alive && !lives) gone.push_back(r);
     if (!lives || (!rank.alive && !may_go_on(job, actor))) continue;
-    if (!rank.alive) go_on(turn, job, actor);
+    if (!rank.alive) go_on(turn, actor);
     rank.pid = found->second;
     living.erase(found);
     met = true;
@@ -193,6 +199,7 @@ void restore(Turn& turn, JobRecord& job) {
   enter(turn, job, JobState::kStarting,
         scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
   if (over) return conclude(turn, job, {job.id, over->outcome, over->reason, over->has_result});
+  job.unsettled = true;
   if (trains(job.shape)) turn.send(OpenExchange{job.id});
   count_ready(turn, job);
   count_finished(turn, job);

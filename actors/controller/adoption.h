@@ -3,8 +3,8 @@
 // it holds. They come back in two steps: their node introduces itself and tells which ranks live,
 // then each rank's link is up, and its start goes on as any other (ranks.h).
 //
-// Only users' programs work on without a controller. The ranks of a job that trains end, and its
-// actors are started again.
+// In a job that trains, the actors of training go on where its exchange does (JobRecord::follows);
+// else they are ended, and started again.
 #pragma once
 
 #include "actors/controller/turn.h"

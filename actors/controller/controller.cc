@@ -152,11 +152,13 @@ void Controller::carry_out(actor::Context& cx, WriteResult write) {
 
 void Controller::carry_out(actor::Context&, OpenExchange open) {
   auto exchange = actions_.open_exchange(core_.jobs().at(open.job));
-  if (exchange)
+  if (exchange) {
     exchanges_[open.job] = std::move(*exchange);
-  else
+    brought_about_.push_back(ExchangeOpened{open.job, actions_.bulk_endpoints(open.job)});
+  } else {
     brought_about_.push_back(messages::JobEnded{open.job, messages::JobOutcome::kFailed,
                                                 exchange.error().message, /*has_result=*/false});
+  }
 }
 
 void Controller::carry_out(actor::Context& cx, TellExchange tell) {
@@ -264,7 +266,7 @@ void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {
 
 void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
   TakeUpJobs taken;
-  for (auto& [job, shape] : ask.question.jobs) {
+  for (auto& [job, shape, follows] : ask.question.jobs) {
     const Result<void> owned =
         shape ? actions_.own_run_directory(job.job, *shape) : Result<void>(shape.error());
     if (!owned) {
@@ -277,7 +279,7 @@ void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
     const Duration age =
         std::chrono::milliseconds(std::max<std::int64_t>(0, unix_ms() - job.submitted_ms));
     taken.jobs.push_back(
-        {{std::move(*shape), job.job, std::move(job.run_dir), job.submitted_ms}, age});
+        {{std::move(*shape), job.job, std::move(job.run_dir), job.submitted_ms}, age, follows});
   }
   ask.reply(taken_or_error(take(cx, taken)));
 }

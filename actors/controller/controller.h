@@ -56,12 +56,12 @@ struct TakeUp {
   struct Job {
     JobTaken remembered;
     Result<JobShape> shape;  // resume_dir is set where there is a run to go on with
+    bool follows = false;    // open_exchange can follow the exchange before
   };
   std::vector<Job> jobs;
 };
 
-// Drops the record of a job whose run was deleted.
-struct Forget {  // refused with kInvalid before the job has ended
+struct Forget {  // the record of a job whose run was deleted; kInvalid before the job has ended
   using Reply = Nothing;
   std::string job;
 };

@@ -32,6 +32,8 @@ struct TakeUpJobs {
   struct Job {
     SubmitJob job;   // its shape has as many actors as its user wanted last
     Duration age{};  // since it was submitted
+    // Its exchange can go on where the former one was, with the actors that live.
+    bool follows = false;
   };
   std::vector<Job> jobs;
   // Those that cannot be taken up now, since their file, data or run is not as it was, and why.
@@ -70,6 +72,10 @@ struct RankHung {
   node::RankId id;
   double silent_s = 0;
 };
+struct ExchangeOpened {  // the exchange serves payloads there
+  std::string job;
+  std::vector<std::string> endpoints;
+};
 struct Tick {};  // a WakeAt has come: a deadline may have passed
 
 // How long jobs that were taken up wait for the nodes of the controller before to come back, whose
@@ -90,7 +96,8 @@ using ControllerEvent =
     std::variant<SubmitJob, TakeUpJobs, ScaleRole, CancelJob, ForgetJob, CordonNode, UncordonNode,
                  node::NodeUp, NodeDown, node::RankSpawned, node::RankSpawnFailed, node::RankExited,
                  RankConnected, messages::RankListening, messages::RankReady, messages::RankFailed,
-                 RankHung, messages::JobProgress, messages::ActorDrained, messages::JobEnded, Tick>;
+                 RankHung, messages::JobProgress, messages::ActorDrained, messages::JobEnded,
+                 ExchangeOpened, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
 //

@@ -82,6 +82,7 @@ struct RankRecord {
   bool connected = false, ready = false;
   bool started = false;                  // StartRank was sent
   std::vector<std::int32_t> gpus;        // indices into NodeRecord::gpus
+  scheduler::Resources need;             // that it holds there while it is alive
   std::optional<node::RankUsage> usage;  // last reported
 };
 
@@ -106,6 +107,7 @@ struct ActorRecord {
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;                  // in any incarnation
   std::optional<scheduler::Reason> ending;  // set while this incarnation is being ended
+  bool outlived = false;                    // this incarnation was started by an earlier controller
   std::string moved_off;  // the node that this incarnation is drained off; empty: it is not
 };
 
@@ -131,6 +133,11 @@ struct JobRecord {
   // The restart budget of the job's actors and roles.
   scheduler::RestartLadder ladder;
   std::int64_t submitted = 0;  // order in the queue
+  // Set for a job that was taken up with an exchange that goes on where the former one was. Ranks
+  // know at which endpoints that one served payloads.
+  bool follows = false;
+  std::vector<std::string> bulk;
+  bool unsettled = false;    // its memory is settled once a node is back
   std::string nccl_version;  // the version of the living ranks of nccl_roles; empty: there is none
 };
 
@@ -208,6 +215,8 @@ struct ControllerState {
   // Null for an incarnation that is over, and for a rank that the actor does not have.
   RankRecord* rank_of(const node::RankId& id);
 };
+// Whether processes of the job are left on nodes that nobody wants (NodeRecord::unwanted).
+bool has_unwanted(const ControllerState& state, const std::string& job);
 // Whether nothing runs and every job is final.
 bool idle(const ControllerState& state);
 

@@ -16,6 +16,7 @@ struct Kind {
   std::string_view operator()(const NodeCordoned&) const { return "node_cordoned"; }
   std::string_view operator()(const NodeUncordoned&) const { return "node_uncordoned"; }
   std::string_view operator()(const JobOver&) const { return "job_over"; }
+  std::string_view operator()(const JobServes&) const { return "job_serves"; }
   std::string_view operator()(const ActorStarted&) const { return "actor_started"; }
   std::string_view operator()(const ActorLeaves&) const { return "actor_leaves"; }
   std::string_view operator()(const ActorEnded&) const { return "actor_ended"; }
@@ -31,6 +32,7 @@ struct Subject {
   std::string operator()(const NodeCordoned& e) const { return e.node; }
   std::string operator()(const NodeUncordoned& e) const { return e.node; }
   std::string operator()(const JobOver& e) const { return e.job; }
+  std::string operator()(const JobServes& e) const { return e.job; }
   std::string operator()(const ActorStarted& e) const { return e.actor; }
   std::string operator()(const ActorLeaves& e) const { return e.actor; }
   std::string operator()(const ActorEnded& e) const { return e.actor; }
@@ -55,6 +57,11 @@ const JobTaken* DurableState::job(const std::string& id) const {
 const JobOver* DurableState::outcome(const std::string& job) const {
   const auto it = over_.find(job);
   return it == over_.end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> DurableState::endpoints_of(const std::string& job) const {
+  const auto it = serves_.find(job);
+  return it == serves_.end() ? std::vector<std::string>{} : it->second;
 }
 
 DurableState::Actors DurableState::actors_of(const std::string& job) const {
@@ -87,12 +94,17 @@ void DurableState::on(const RoleScaled& event) {
 void DurableState::on(const JobLeft& event) {
   std::erase_if(jobs_, [&](const JobTaken& job) { return job.job == event.job; });
   over_.erase(event.job);
+  serves_.erase(event.job);
   std::erase_if(actors_, [&](const auto& actor) { return job_of_actor(actor.first) == event.job; });
   deaths_.erase(event.job);
 }
 
 void DurableState::on(const JobOver& event) {
   if (job(event.job)) over_[event.job] = event;
+}
+
+void DurableState::on(const JobServes& event) {
+  if (job(event.job)) serves_[event.job] = event.endpoints;
 }
 
 void DurableState::on(const ActorStarted& event) {
@@ -142,6 +154,7 @@ void DurableState::on(const NodeUncordoned& event) { cordoned_.erase(event.node)
 std::vector<DurableEvent> DurableState::events() const {
   std::vector<DurableEvent> events(jobs_.begin(), jobs_.end());
   for (const auto& [job, over] : over_) events.emplace_back(over);
+  for (const auto& [job, endpoints] : serves_) events.emplace_back(JobServes{job, endpoints});
   // Deaths come before the incarnations that live: none of them is the end of one.
   for (const auto& [job, deaths] : deaths_)
     events.insert(events.end(), deaths.begin(), deaths.end());

@@ -22,6 +22,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
+#include "scheduler/fleet/resources.h"
+
+namespace tandem::scheduler {
+
+TANDEM_WIRE(Resources, cpu_milli, gpu_milli, memory_bytes)
+
+}  // namespace tandem::scheduler
 
 namespace tandem::controller {
 
@@ -65,13 +72,20 @@ struct IncarnationsReserved {
   std::uint64_t last = 0;
 };
 TANDEM_WIRE(IncarnationsReserved, last)
-// Where a rank runs, and the indices of the GPUs that it holds there.
+// Where a rank runs, what it holds there, and the indices of its GPUs.
 struct RankPlaced {
   std::string node;
   std::vector<std::int32_t> gpus;
-  auto operator<=>(const RankPlaced&) const = default;
+  scheduler::Resources need;
+  bool operator==(const RankPlaced&) const = default;
 };
-TANDEM_WIRE(RankPlaced, node, gpus)
+TANDEM_WIRE(RankPlaced, node, gpus, need)
+// The exchange of a job that trains serves payloads there.
+struct JobServes {
+  std::string job;
+  std::vector<std::string> endpoints;
+};
+TANDEM_WIRE(JobServes, job, endpoints)
 // An incarnation of an actor is started, or was found to live after all.
 struct ActorStarted {
   std::string actor;  // "JOB/counter/0"
@@ -79,7 +93,7 @@ struct ActorStarted {
   std::int32_t index = 0;
   Incarnation incarnation;
   std::vector<RankPlaced> ranks;  // in their order
-  auto operator<=>(const ActorStarted&) const = default;
+  bool operator==(const ActorStarted&) const = default;
 };
 TANDEM_WIRE(ActorStarted, actor, role, index, incarnation, ranks)
 // Why an incarnation was told to end while its job goes on.
@@ -137,9 +151,9 @@ struct NodeUncordoned {
 };
 TANDEM_WIRE(NodeUncordoned, node)
 
-using DurableEvent =
-    std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined, NodeLeft,
-                 NodeCordoned, NodeUncordoned, JobOver, ActorStarted, ActorLeaves, ActorEnded>;
+using DurableEvent = std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined,
+                                  NodeLeft, NodeCordoned, NodeUncordoned, JobOver, ActorStarted,
+                                  ActorLeaves, ActorEnded, JobServes>;
 
 // The name of the event's kind, and the job, actor or node that it is about, for people who read
 // the journal.
@@ -169,6 +183,7 @@ class DurableState {
   const std::vector<JobTaken>& jobs() const { return jobs_; }
   const JobTaken* job(const std::string& id) const;      // null where it has left
   const JobOver* outcome(const std::string& job) const;  // null where it has none yet
+  std::vector<std::string> endpoints_of(const std::string& job) const;  // JobServes
   const Actors& actors() const { return actors_; }
   Actors actors_of(const std::string& job) const;
   std::vector<ActorEnded> deaths_of(const std::string& job) const;  // in their order
@@ -187,6 +202,7 @@ class DurableState {
   void on(const JobLeft& event);
   void on(const IncarnationsReserved& event);
   void on(const JobOver& event);
+  void on(const JobServes& event);
   void on(const ActorStarted& event);
   void on(const ActorLeaves& event);
   void on(const ActorEnded& event);
@@ -203,7 +219,8 @@ class DurableState {
     }
   };
   std::vector<JobTaken> jobs_;
-  std::map<std::string, JobOver> over_;  // by job
+  std::map<std::string, JobOver> over_;                     // by job
+  std::map<std::string, std::vector<std::string>> serves_;  // endpoints, by job
   Actors actors_;
   std::map<std::string, std::set<ActorEnded, InTime>> deaths_;  // by job; none is empty
   std::set<std::string> nodes_;

@@ -62,6 +62,7 @@ void finish_job_if_gone(Turn& turn, JobRecord& job) {
   if (job.status.state != JobState::kStopping) return;
   for (const auto& [actor_id, actor] : job.actors)
     if (alive(actor)) return;
+  if (has_unwanted(turn.state, job.id)) return;
   const Reason why = job.status.reason;
   switch (job.outcome->outcome) {
     case messages::JobOutcome::kSucceeded:

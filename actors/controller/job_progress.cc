@@ -25,6 +25,10 @@ void count_finished(Turn& turn, JobRecord& job) {
             "all of its actors have ended with code 0");
 }
 
+void take(Turn& turn, const ExchangeOpened& opened) {
+  if (turn.state.durable.job(opened.job)) turn.remember(JobServes{opened.job, opened.endpoints});
+}
+
 void take(Turn& turn, const messages::JobProgress& progress) {
   JobRecord* job = turn.state.job(progress.job);
   if (!job || job->outcome) return;

@@ -12,5 +12,6 @@ void count_ready(Turn& turn, JobRecord& job);
 void count_finished(Turn& turn, JobRecord& job);
 
 void take(Turn& turn, const messages::JobProgress& progress);
+void take(Turn& turn, const ExchangeOpened& opened);
 
 }  // namespace tandem::controller

@@ -6,6 +6,7 @@
 
 #include "actors/controller/actor_end.h"
 #include "actors/controller/adoption.h"
+#include "actors/controller/job_end.h"
 
 namespace tandem::controller {
 
@@ -30,6 +31,7 @@ void lose_node(Turn& turn, NodeRecord& node) {
   node.since = turn.now;
   turn.announce(node, "lost", messages::EventLevel::kError);
   lose_ranks(turn, node.name);
+  for (auto& [id, job] : turn.state.jobs) finish_job_if_gone(turn, job);
 }
 
 }  // namespace

@@ -20,22 +20,11 @@ void start_program(Turn& turn, const JobRecord& job, ActorRecord& actor) {
                            .run_dir = job.run_dir}});
 }
 
-// The link of a program that ends by itself goes down before its exit is known: if it were killed
-// at once, its end could count as a death.
-void link_lost(Turn& turn, ActorRecord& actor) {
-  actor.ranks.front().connected = false;
-  actor.report_deadline = turn.now + std::chrono::milliseconds(kStopGraceMs);
-  turn.send(WakeAt{actor.report_deadline});
-}
-
 void end_overdue_program(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   if (!program_of(job.shape, actor.role) || actor.ending || !alive(actor)) return;
   const auto* draining = std::get_if<scheduler::Draining>(&actor.status.reason);
-  const RankRecord& rank = actor.ranks.front();
   if (draining && turn.now >= draining->deadline)
     kill(turn, actor, why_drained(actor), kProgramGraceMs);
-  else if (rank.started && !rank.connected && turn.now >= actor.report_deadline)
-    kill(turn, actor, scheduler::Hung{}, 0);
 }
 
 Result<node::RankId> program_to_ask(const ControllerState& state, const std::string& asked) {

@@ -13,9 +13,7 @@ namespace tandem::controller {
 
 // Tells a program that is connected which actor it holds, once.
 void start_program(Turn& turn, const JobRecord& job, ActorRecord& actor);
-// A program without its link ends soon, or is ended.
-void link_lost(Turn& turn, ActorRecord& actor);
-// Ends a program that takes too long to drain, or lives on without its link.
+// Ends a program that takes too long to drain.
 void end_overdue_program(Turn& turn, const JobRecord& job, ActorRecord& actor);
 
 // ControllerCore has a function of this name, which says what it does.

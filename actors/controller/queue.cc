@@ -83,7 +83,7 @@ SpawnRankOn spawn_of(const ControllerState& state, const JobRecord& job, const A
   return spawn;
 }
 
-void remember_start(Turn& turn, const ActorRecord& actor,
+void remember_start(Turn& turn, const JobRecord& job, const ActorRecord& actor,
                     const std::vector<scheduler::RankPlace>& places) {
   if (!turn.state.durable.job(actor.job)) return;  // its user has cancelled it
   ActorStarted started{.actor = actor.name,
@@ -92,7 +92,7 @@ void remember_start(Turn& turn, const ActorRecord& actor,
                        .incarnation = actor.incarnation,
                        .ranks = {}};
   for (const scheduler::RankPlace& place : places)
-    started.ranks.push_back({place.node, place.gpus});
+    started.ranks.push_back({place.node, place.gpus, job.shape.per_rank.at(actor.role)});
   turn.remember(std::move(started));
 }
 
@@ -110,7 +110,8 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
   // Without this event no later one might come to notice the deadline.
   turn.send(WakeAt{actor.report_deadline});
   enter(turn, actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
-  remember_start(turn, actor, places);
+  actor.outlived = false;
+  remember_start(turn, job, actor, places);
   for (std::size_t r = 0; r < places.size(); ++r) {
     RankRecord& record = actor.ranks[r];
     record.node = places[r].node;
@@ -119,7 +120,8 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
     // The first rank that starts fixes the version for the others of the job.
     if (job.nccl_version.empty() && job.shape.nccl_roles.contains(actor.role))
       job.nccl_version = nccl_version_of(turn.state.nodes.at(record.node));
-    lease(turn, record, job.shape.per_rank.at(actor.role));
+    record.need = job.shape.per_rank.at(actor.role);
+    lease(turn, record);
     turn.send(spawn_of(turn.state, job, actor, static_cast<std::int32_t>(r)));
   }
 }

@@ -43,7 +43,8 @@ void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   if (program_of(job.shape, actor.role)) return start_program(turn, job, actor);
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     RankRecord& rank = actor.ranks[r];
-    if (rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
+    // A gang that has outlived its controller has met already.
+    if (rank.started || (r > 0 && actor.gang_endpoint.empty() && !actor.outlived)) continue;
     rank.started = true;
     const auto index = static_cast<std::int32_t>(r);
     turn.send(SendStart{
@@ -61,6 +62,21 @@ void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
                             .pages = planned_pages(job.shape, actor.role),
                             .resume = actor.ever_ready || job.shape.resume_dir.has_value()}});
   }
+}
+
+// A process that ends loses its link before its end is known: to kill it at once would hide of what
+// it died.
+void link_lost(Turn& turn, ActorRecord& actor) {
+  actor.report_deadline = turn.now + std::chrono::milliseconds(kStopGraceMs);
+  turn.send(WakeAt{actor.report_deadline});
+}
+
+// Ends an actor that lives on without its link.
+void end_unlinked(Turn& turn, ActorRecord& actor) {
+  if (!alive(actor) || actor.ending || turn.now < actor.report_deadline) return;
+  if (std::ranges::any_of(actor.ranks,
+                          [](const RankRecord& r) { return r.started && !r.connected; }))
+    kill(turn, actor, scheduler::Hung{}, 0);
 }
 
 void end_unreported(Turn& turn, ActorRecord& actor) {
@@ -86,6 +102,9 @@ void take(Turn& turn, const RankConnected& connected) {
   RankRecord* rank = turn.state.rank_of(connected.id);
   if (!actor || !rank || actor->ending) return;
   const JobRecord& job = *turn.state.job_of(connected.id.actor);
+  // What a role that trains had sent over the link that it lost is missing for good.
+  const bool again = rank->alive && rank->started && !rank->connected;
+  if (again && !program_of(job.shape, actor->role)) return kill(turn, *actor, scheduler::Hung{}, 0);
   rank->connected = true;
   if (actor->status.state == ActorState::kStarting)
     enter(turn, *actor, ActorState::kInitializing, initialising(job, *actor));
@@ -140,7 +159,7 @@ void take(Turn& turn, const RankHung& hung) {
   // Also of one that has ended here: it may be found to live (adoption.h).
   if (RankRecord* rank = turn.state.rank_of(hung.id); rank && unlinked) rank->connected = false;
   if (!actor || !alive(*actor) || actor->ending) return;
-  if (unlinked && program_of(turn.state.job_of(hung.id.actor)->shape, actor->role))
+  if (unlinked)
     link_lost(turn, *actor);
   else
     kill(turn, *actor, scheduler::Hung{hung.silent_s}, 0);
@@ -151,6 +170,7 @@ void take(Turn& turn, const Tick&) {
   for (auto& [id, job] : turn.state.jobs)
     for (auto& [actor_id, actor] : job.actors) {
       end_overdue_program(turn, job, actor);
+      end_unlinked(turn, actor);
       end_unreported(turn, actor);
     }
 }

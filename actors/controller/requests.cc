@@ -156,12 +156,14 @@ void take(Turn& turn, const TakeUpJobs& taken) {
                  messages::EventLevel::kError});
     if (turn.state.durable.outcome(job)) leave(turn, job);  // it had ended
   }
-  for (const auto& [submit, age] : taken.jobs) {
+  for (const auto& [submit, age, follows] : taken.jobs) {
     JobShape shape = settled(turn.state, submit.shape);
     shape.memory_options.clear();
     JobRecord& job = add_job(turn, submit, std::move(shape), turn.now + (-age));
     turn.announce(job, job.shape.resume_dir ? "taken up by a new controller, where it stopped"
                                             : "taken up by a new controller");
+    job.follows = follows;
+    job.bulk = turn.state.durable.endpoints_of(job.id);
     restore(turn, job);
   }
   await_nodes(turn);

@@ -59,7 +59,8 @@ std::string nccl_version_of(const NodeRecord& node) {
   return node.nccl.version == 0 ? "" : collective::nccl_version_text(node.nccl.version);
 }
 
-void lease(Turn& turn, const RankRecord& rank, const scheduler::Resources& need) {
+void lease(Turn& turn, const RankRecord& rank) {
+  const scheduler::Resources& need = rank.need;
   turn.note_change();
   NodeRecord& node = turn.state.nodes.at(rank.node);
   node.leased = node.leased + need;
@@ -67,7 +68,8 @@ void lease(Turn& turn, const RankRecord& rank, const scheduler::Resources& need)
     node.gpus[static_cast<std::size_t>(gpu)].free_milli -= gpu_share(need);
 }
 
-void give_back(Turn& turn, const RankRecord& rank, const scheduler::Resources& need) {
+void give_back(Turn& turn, const RankRecord& rank) {
+  const scheduler::Resources& need = rank.need;
   turn.note_change();
   NodeRecord& node = turn.state.nodes.at(rank.node);
   node.leased = node.leased - need;

@@ -20,8 +20,8 @@ std::string nccl_version_of(const NodeRecord& node);  // empty: the node has no 
 
 // Counts the rank's resources as taken from its node; give_back() counts them as free again. Each
 // rank is leased once, when it is placed, and given back once, when its process is gone (CC-2).
-void lease(Turn& turn, const RankRecord& rank, const scheduler::Resources& need);
-void give_back(Turn& turn, const RankRecord& rank, const scheduler::Resources& need);
+void lease(Turn& turn, const RankRecord& rank);
+void give_back(Turn& turn, const RankRecord& rank);
 
 // ControllerCore has functions of these names, which say what they do.
 Result<void> can_ever_run(const ControllerState& state, const JobShape& shape);

@@ -21,13 +21,11 @@ scheduler::DrainedWork work_of(const JobRecord& job, const ActorRecord& actor) {
                                                 : scheduler::DrainedWork::kGroups;
 }
 
-// Only users' programs outlive a controller, and that of a job that has an outcome is remembered.
+// The outcome of a job is remembered by itself.
 void remember_leaving(Turn& turn, const ActorRecord& actor, const Reason& why) {
   const auto known = turn.state.durable.actors().find(actor.name);
   const JobRecord& job = turn.state.jobs.at(actor.job);
-  if (known == turn.state.durable.actors().end() || known->second.leaves || job.outcome ||
-      !program_of(job.shape, actor.role))
-    return;
+  if (known == turn.state.durable.actors().end() || known->second.leaves || job.outcome) return;
   ActorLeaves leaves{
       .actor = actor.name, .incarnation = actor.incarnation, .node = actor.moved_off};
   if (!actor.moved_off.empty())

@@ -1,5 +1,6 @@
 #include "actors/controller/unwanted.h"
 
+#include "actors/controller/job_end.h"
 #include "actors/controller/stopping.h"
 
 namespace tandem::controller {
@@ -14,6 +15,7 @@ void end_unwanted(Turn& turn, NodeRecord& node, const std::vector<node::RankId>&
 bool take_end_of_unwanted(Turn& turn, const node::RankId& id) {
   for (auto& [name, node] : turn.state.nodes) {
     if (node.unwanted.erase(id) == 0) continue;
+    if (JobRecord* job = turn.state.job_of(id.actor)) finish_job_if_gone(turn, *job);
     if (!node.unwanted.empty()) return true;
     turn.state.nodes_awaited.erase(name);
     turn.note_change();

@@ -52,6 +52,12 @@ Result<void> check(const messages::LearnerUp& up) {
   return up.source ? check(*up.source) : Result<void>();
 }
 
+Result<void> check(const messages::LearnerBack& back) {
+  if (!is_step(back.step.value) || (back.training && *back.training != back.step))
+    return wrong("LearnerBack: at step " + std::to_string(back.step.value));
+  return back.source ? check(*back.source) : Result<void>();
+}
+
 Result<void> check(const messages::Published& published) {
   return check(published.publication, published.publication.version);
 }

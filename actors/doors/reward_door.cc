@@ -14,6 +14,13 @@ Result<void> check(const messages::RewardUp& up) {
   return {};
 }
 
+Result<void> check(const messages::RewardBack& back) {
+  if (back.capacity < 1 || back.held.size() > messages::kHeldMax)
+    return wrong("RewardBack: a capacity of " + std::to_string(back.capacity) + ", " +
+                 std::to_string(back.held.size()) + " groups");
+  return {};
+}
+
 // A failure is a valid answer; a score must fit a reward, enters means, and has an `extra` that is
 // kept until the group is trained.
 bool is_score(const messages::TrajectoryScore& score) {

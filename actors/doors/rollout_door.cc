@@ -12,6 +12,14 @@ Result<void> check(const messages::RolloutUp& up) {
   return {};
 }
 
+Result<void> check(const messages::RolloutBack& back) {
+  if (back.capacity < 1 || back.held.size() > messages::kHeldMax ||
+      (back.installed && !is_version(*back.installed)))
+    return wrong("RolloutBack: a capacity of " + std::to_string(back.capacity) + ", " +
+                 std::to_string(back.held.size()) + " groups, or a version that is none");
+  return {};
+}
+
 Result<void> check(const messages::Installed& installed) {
   if (!is_version(installed.version) || !is_amount(installed.seconds))
     return wrong("Installed: version " + std::to_string(installed.version.value));

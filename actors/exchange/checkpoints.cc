@@ -55,6 +55,7 @@ void name_best(Turn& turn) {
 // A checkpoint is worth nothing without the events that tell which groups it covers: those are on
 // the disk first.
 void ask_checkpoint(Turn& turn) {
+  if (turn.seen.learner.away) return;  // it is asked once it is back (follow.h)
   turn.survive_power_cut();
   turn.seen.learner.save_asked = turn.now;
   turn.tell_learner(
@@ -64,6 +65,8 @@ void ask_checkpoint(Turn& turn) {
 void take(Turn& turn, const messages::CheckpointSaved& saved) {
   const LearnerFacts& learner = turn.facts.learner;
   if (!learner.who || learner.who->incarnation != saved.from.incarnation) return;
+  // It is told once more (LearnerBack).
+  if (saved.step <= learner.durable && learner.checkpoint_awaited != saved.step) return;
   if (const auto why = misfit(turn.view(), saved)) return refuse(turn, saved.from, *why);
   turn.seen.statistics.weights_sha256 = saved.weights_sha256;
   const GroupFlow& flow = turn.facts.flow;

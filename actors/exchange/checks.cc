@@ -4,6 +4,15 @@
 
 namespace tandem::exchange {
 
+bool is_away(const RunView& view, const ActorId& worker) {
+  const auto seen = view.seen.workers.by_actor.find(worker.name);
+  return seen != view.seen.workers.by_actor.end() && seen->second.away;
+}
+
+bool comes_too_early(const Turn& turn, const ActorId& from) {
+  return turn.facts.workers.find(from) && is_away(turn.view(), from);
+}
+
 void refuse(Turn& turn, const ActorId& from, const std::string& why) {
   turn.send(Refuse{from, why});
   turn.wake();  // for the part of the message that was taken

@@ -14,6 +14,11 @@ namespace tandem::exchange {
 
 using Misfit = std::optional<std::string>;  // why not; empty: the message fits
 
+// The worker has outlived the exchange before, and has not said what it holds (follow.h).
+bool is_away(const RunView& view, const ActorId& worker);
+// The message is of an actor that is away, and will be told again.
+bool comes_too_early(const Turn& turn, const ActorId& from);
+
 // Ends the sender, whose message did not fit.
 void refuse(Turn& turn, const ActorId& from, const std::string& why);
 

@@ -145,8 +145,9 @@ struct ReleaseWritten {
   std::set<wire::PayloadRef> payloads;
 };
 
-struct ReadHistory {};  // reads the history of the run's earlier incarnations
-struct TakeUpRun {      // goes on in the run directory, at a checkpoint
+struct SettlePayloads {};  // PayloadStore::settle()
+struct ReadHistory {};     // reads the history of the run's earlier incarnations
+struct TakeUpRun {         // goes on in the run directory, at a checkpoint
   std::string job_yaml;
   StepId checkpoint;
 };
@@ -159,6 +160,6 @@ using ExchangeEffect = messages::Joined<
     messages::OfPeers<ToEach>,
     std::variant<Notify, Refuse, DecideSoon, DecideAt, WakeAtDeadline, Journal, WriteMetrics,
                  WriteSample, WriteStepSamples, WriteFailureSample, NameBest, ReleasePayload,
-                 ReleaseWritten, ReadHistory, TakeUpRun, EndRun>>::type;
+                 ReleaseWritten, SettlePayloads, ReadHistory, TakeUpRun, EndRun>>::type;
 
 }  // namespace tandem::exchange

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/exchange/checkpoints.h"
+#include "actors/exchange/checks.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/journal_rows.h"
 #include "actors/exchange/publications.h"
@@ -150,8 +151,9 @@ void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation) {
   std::vector<ActorId> able;
   for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
     const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
-    if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
-                             (worker.installed == version && announced == version)))
+    if (!worker.draining && !is_away(turn.view(), worker.who) &&
+        (version >= turn.facts.versions.oldest_retained ||
+         (worker.installed == version && announced == version)))
       able.push_back(worker.who);
   }
   if (able.empty() && !turn.facts.workers.rollouts().empty() &&
@@ -173,12 +175,14 @@ void run_evaluations(Turn& turn) {
   std::erase_if(turn.seen.evaluations,
                 [](const Evaluation& evaluation) { return evaluation.done(); });
   for (const auto& [name, worker] : turn.facts.workers.rollouts())
-    if (turn.seen.workers.by_actor[name].announced < turn.facts.versions.published)
+    if (!is_away(turn.view(), worker.who) &&
+        turn.seen.workers.by_actor[name].announced < turn.facts.versions.published)
       announce(turn, worker.who, turn.facts.versions.published);
 }
 
 void take(Turn& turn, messages::Evaluated evaluated) {
   if (!turn.facts.workers.find(messages::Role::kRollout, evaluated.from)) return;
+  if (comes_too_early(turn, evaluated.from)) return;
   turn.seen.workers.by_actor[evaluated.from.name].worked = turn.now;
   for (Evaluation& evaluation : turn.seen.evaluations) {
     if (evaluation.id() != evaluated.evaluation) continue;

@@ -56,10 +56,24 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
       payload_store_(payload_store),
       core_(std::move(config)) {}
 
+Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
+                   PayloadStore& payload_store, Predecessor before, Time now)
+    : links_(std::move(links)),
+      record_(record),
+      payload_store_(payload_store),
+      core_(std::move(config), std::move(before), now) {}
+
+// Lines of steps that the journal does not have are written again with those steps. The core
+// decides at once: what it says of itself is journalled before anything else is.
+void Exchange::handle(actor::Context& cx, GoOn) {
+  expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
+  decide(cx);
+}
+
 void Exchange::handle(actor::Context& cx, messages::Generated generated) {
   GroupsGenerated stored{.message = std::move(generated), .payloads = {}};
   for (const messages::GroupHeader& header : stored.message.groups)
-    if (payload_store_.holds(header.payload)) stored.payloads.insert(header.payload);
+    if (holds(stored.message.from, header.payload)) stored.payloads.insert(header.payload);
   step(cx, std::move(stored));
 }
 
@@ -85,6 +99,8 @@ void Exchange::decide(actor::Context& cx) {
   decide_due_ = false;
   if (core_.ended()) return tell_controller(cx);
   step(cx, Decide{});
+  for (const wire::PayloadRef& payload : std::exchange(released_, {}))
+    payload_store_.release(payload);
   // flush() drops messages to a peer that died; ActorDown for that peer is on its way.
   const Result<bool> some_wait = outgoing_.flush();
   if (!some_wait) step(cx, SendFailed{some_wait.error().message});
@@ -212,14 +228,26 @@ void Exchange::carry_out(actor::Context&, EndRun effect) {
   notices_.push_back(std::move(effect.ended));
 }
 
+// An exchange that follows this one may need the payload, if the journal does not have the reason.
 void Exchange::carry_out(actor::Context&, const ReleasePayload& effect) {
-  payload_store_.release(effect.payload);
+  released_.push_back(effect.payload);
 }
+
+void Exchange::carry_out(actor::Context&, SettlePayloads) { payload_store_.settle(); }
 
 void Exchange::carry_out(actor::Context&, const ReleaseWritten& effect) {
   for (const wire::PayloadRef& payload : effect.payloads)
     if (payload_store_.holds(payload) && wrote(effect.writer, payload))
       payload_store_.release(payload);
+}
+
+// A payload may have been stored while the exchange before lived, which did not hear of it.
+bool Exchange::holds(const ActorId& from, const wire::PayloadRef& payload) {
+  if (payload_store_.holds(payload)) return true;
+  if (!payload_store_.recover(payload)) return false;
+  if (wrote(from, payload)) return true;
+  payload_store_.release(payload);
+  return false;
 }
 
 // A payload says itself for which lease it was made. Where the sender holds that lease no other

@@ -24,22 +24,28 @@
 
 namespace tandem::exchange {
 
+struct GoOn {};  // from whoever made it
+
 class Exchange {
  public:
   using Inbox = messages::Joined<
       messages::PeerEvents,
-      std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob,
+      std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob, GoOn,
                    actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>>::type;
 
   // Both references must stay valid as long as the exchange exists.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
            PayloadStore& payload_store);
+  // Follows an exchange that has died at `now`; GoOn is its first message.
+  Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
+           PayloadStore& payload_store, Predecessor before, Time now);
 
   template <std::convertible_to<ExchangeInput> Message>
   void handle(actor::Context& cx, Message message) {
     step(cx, std::move(message));
   }
   void handle(actor::Context& cx, messages::Generated generated);
+  void handle(actor::Context& cx, GoOn);
   void handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport> ask);
   void handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask);
 
@@ -67,6 +73,7 @@ class Exchange {
   void carry_out(actor::Context& cx, const NameBest& effect);
   void carry_out(actor::Context& cx, const ReleasePayload& effect);
   void carry_out(actor::Context& cx, const ReleaseWritten& effect);
+  void carry_out(actor::Context& cx, SettlePayloads);
   void carry_out(actor::Context& cx, ReadHistory);
   void carry_out(actor::Context& cx, const TakeUpRun& effect);
   void carry_out(actor::Context& cx, EndRun effect);
@@ -76,6 +83,7 @@ class Exchange {
   bool keep_sample(actor::Context& cx, const std::string& line);
   std::optional<messages::GroupPayload> read(const wire::PayloadRef& payload);
   bool wrote(const ActorId& from, const wire::PayloadRef& payload);
+  bool holds(const ActorId& from, const wire::PayloadRef& payload);
 
   const ExchangeLinks links_;
   RunRecord& record_;
@@ -84,6 +92,7 @@ class Exchange {
   link::Outbox outgoing_;       // to ranks
   link::Outbox to_controller_;  // messages for which the controller's mailbox had no room
   std::vector<messages::ExchangeNotices> notices_;  // wait for the journal
+  std::vector<wire::PayloadRef> released_;          // wait for the journal as well
   bool decide_due_ = false;                         // a timer is set
   bool retry_due_ = false;                          // likewise
 };

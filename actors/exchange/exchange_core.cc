@@ -10,6 +10,7 @@
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
+#include "actors/exchange/follow.h"
 #include "actors/exchange/learner.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/run_end.h"
@@ -33,13 +34,20 @@ ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
                        .epoch = config_.epoch});
 }
 
+ExchangeCore::ExchangeCore(ExchangeConfig config, Predecessor before, Time now)
+    : config_(std::move(config)), state_(std::move(before.state)) {
+  CHECK(can_follow(state_.facts()) && !config_.broadcasts);
+  Turn turn(config_, now, state_, seen_, draft_, first_effects_, kWorkerRoles);
+  follow(turn, before.history);
+}
+
 template <class Input>
 void ExchangeCore::on(Turn& turn, Input input) {
   take(turn, std::move(input));
 }
 
 std::vector<ExchangeEffect> ExchangeCore::step(ExchangeInput input, Time now) {
-  std::vector<ExchangeEffect> effects;
+  std::vector<ExchangeEffect> effects = std::exchange(first_effects_, {});
   if (ended()) return effects;
   Turn turn(config_, now, state_, seen_, draft_, effects, kWorkerRoles);
   std::visit([&](auto& what) { on(turn, std::move(what)); }, input);
@@ -57,6 +65,7 @@ void ExchangeCore::on(Turn& turn, Decide) {
   if (!ended()) {
     finish_drains(turn);
     finish_learner_drain(turn);
+    settle(turn);
   }
   if (draft_.events.empty()) return;
   JournalDraft draft = std::exchange(draft_, {});

@@ -8,8 +8,9 @@
 //
 // The core is made of parts, functions over a Turn (turn.h), a file each. A group's trip reads
 // forward: admission, generation, scoring, training, checkpoints; discards where it ends early.
-// Beside it: workers (who is up), learner (its incarnations, warm start, resuming), publications,
-// evaluating, run_end. Views for people: run_report, step_figures, run_result.
+// Beside it: follow (after another exchange's death), workers (who is up), learner (its
+// incarnations, warm start, resuming), publications, evaluating, run_end. Views for people:
+// run_report, step_figures, run_result.
 //
 // Durable facts change by events alone (state/durable_state.h); times, progress and statistics are
 // Observed. Messages change state; step(Decide) then decides on all of them together, so their
@@ -27,9 +28,17 @@
 
 namespace tandem::exchange {
 
+// What an exchange that has died left in its journal, read to the end.
+struct Predecessor {
+  DurableState state;
+  GroupHistory history;
+};
+
 class ExchangeCore {
  public:
   explicit ExchangeCore(ExchangeConfig config);
+  // Goes on where the one before has ended (follow.h); CHECKs that it can.
+  ExchangeCore(ExchangeConfig config, Predecessor before, Time now);
 
   // `now` never goes back. A run that has ended hears nothing more: no effects.
   std::vector<ExchangeEffect> step(ExchangeInput input, Time now);
@@ -56,7 +65,8 @@ class ExchangeCore {
   DurableState state_;
   Observed seen_;
   JournalDraft draft_;
-  std::optional<Time> deadline_wake_;  // WakeAtDeadline was asked for
+  std::vector<ExchangeEffect> first_effects_;  // of follow(), for the first step
+  std::optional<Time> deadline_wake_;          // WakeAtDeadline was asked for
 };
 
 }  // namespace tandem::exchange

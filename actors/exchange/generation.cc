@@ -35,7 +35,9 @@ Choice choose_rollout(const RunView& view, GroupId group) {
   for (const auto& [name, worker] : view.facts.workers.rollouts()) {
     // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
     // to train.
-    if (worker.draining || (!flow.fixed && worker.installed < PolicyVersion{0})) continue;
+    if (worker.draining || is_away(view, worker.who) ||
+        (!flow.fixed && worker.installed < PolicyVersion{0}))
+      continue;
     const PolicyVersion version =
         facts.slot ? scheduler::slot_version(view.config.budget, facts.slot->step)
                    : *worker.installed;
@@ -90,6 +92,20 @@ void take_header(Turn& turn, const ActorId& from, bool holds, const messages::Gr
 
 }  // namespace
 
+// A rollout that has outlived an exchange tells again what that one may not have journalled. Here
+// it had: the group has this payload, or went on to where it needs none.
+bool is_told_again(const RunView& view, const ActorId& from, const messages::GroupHeader& header,
+                   bool is_its_own) {
+  const auto seen = view.seen.workers.by_actor.find(from.name);
+  if (seen == view.seen.workers.by_actor.end() || !seen->second.came_back) return false;
+  const auto entry = view.facts.flow.entries.find(header.group);
+  if (entry != view.facts.flow.entries.end() && entry->second.header &&
+      entry->second.header->payload == header.payload)
+    return true;
+  return !is_its_own && view.facts.flow.ledger.refusal_of_hand_back(
+                            {header.group, LeaseId{header.attempt}, view.config.epoch});
+}
+
 void lease_rollouts(Turn& turn) {
   const GroupFlow& flow = turn.facts.flow;
   std::map<std::string, std::pair<ActorId, messages::Assign>> assignments;
@@ -137,22 +153,29 @@ void take(Turn& turn, const messages::RolloutUp& up) {
 
 void take(Turn& turn, GroupsGenerated stored) {
   const messages::Generated& generated = stored.message;
+  if (comes_too_early(turn, generated.from)) return;
   const bool holds = turn.facts.workers.find(messages::Role::kRollout, generated.from) != nullptr;
   for (const messages::GroupHeader& header : generated.groups) {
     const bool is_its_own = stored.payloads.erase(header.payload) > 0;
+    if (is_told_again(turn.view(), generated.from, header, is_its_own)) continue;
     if (!is_its_own || turn.facts.flow.held.contains(header.payload))
       return refuse_rest(turn, generated, "a payload that is not its own");
     if (const auto why = holds ? misfit(turn.view(), generated.from, header) : std::nullopt)
       return refuse_rest(turn, generated, *why);
     take_header(turn, generated.from, holds, header);
   }
-  if (holds) turn.seen.workers.by_actor[generated.from.name].worked = turn.now;
   turn.wake();
+  if (!holds) return;
+  turn.seen.workers.by_actor[generated.from.name].worked = turn.now;
+  messages::GroupsKept kept;
+  for (const messages::GroupHeader& header : generated.groups) kept.groups.push_back(header.group);
+  turn.tell(generated.from, std::move(kept));
 }
 
 void take(Turn& turn, const messages::Unservable& unservable) {
   const ActorId& from = unservable.from;
   if (!turn.facts.workers.find(messages::Role::kRollout, from)) return;
+  if (comes_too_early(turn, from)) return;
   if (const auto why = misfit(turn.view(), from, unservable.group, unservable.attempt))
     return refuse(turn, from, "Unservable: " + *why);
   const LeaseId lease{unservable.attempt};

@@ -4,6 +4,7 @@
 #include "actors/exchange/group_history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace tandem::exchange {
@@ -25,6 +26,11 @@ void GroupHistory::on(const GroupAdmitted& event) {
 void GroupHistory::on(const RunResumed& event) {
   for (const ResumedGroup& group : event.groups)
     if (!group.discarded) admit(group.group, group.position, group.slot);
+}
+
+void GroupHistory::on(const GroupGenerated& event) {
+  for (const messages::TrajectoryHeader& trajectory : event.header.trajectories)
+    generated_ += static_cast<std::uint64_t>(trajectory.completion_tokens);
 }
 
 void GroupHistory::on(const GroupScored& event) { rewards_[event.group] = event.rewards; }
@@ -56,6 +62,7 @@ void GroupHistory::on(const EvaluationEnded& event) { evaluated_.push_back(event
 void GroupHistory::on(const TotalsNoted& event) {
   trained_[event.step] = event.totals.trained;
   statistics_.work = event.totals.work;
+  generated_ = 0;
   if (event.totals.publish_seconds) statistics_.add_publish_seconds(*event.totals.publish_seconds);
 }
 
@@ -91,6 +98,8 @@ RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_tot
   RunStatistics statistics = statistics_;
   if (const auto at = trained_.find(checkpoint); at != trained_.end())
     statistics.trained = at->second;
+  if (const auto after = digests_.upper_bound(checkpoint); after != digests_.begin())
+    statistics.weights_sha256 = std::prev(after)->second;
   const auto mean = reward_means_.find(StepId{checkpoint.value - 1});
   if (mean != reward_means_.end()) statistics.batch.rewards.mean = mean->second;
   for_evaluations(checkpoint, steps_total, [&](EvaluationKind kind, const EvaluationEnded& one) {

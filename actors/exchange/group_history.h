@@ -43,17 +43,21 @@ class GroupHistory {
   // best of them is that by `best`.
   RunStatistics statistics(StepId checkpoint, std::int64_t steps_total,
                            const BestBy& best = {}) const;
+  // Tokens of groups that were generated after the newest totals.
+  std::uint64_t generated_since_noted() const { return generated_; }
   // Whether the run's samples had reached their limit.
   bool samples_full() const { return samples_full_; }
 
  private:
   void on(const GroupAdmitted& event);
+  void on(const GroupGenerated& event);
   void on(const GroupScored& event);
   void on(const StepTrained& event);
   void on(const GroupDiscarded& event);
   void on(const RunResumed& event);
   void on(const EvaluationEnded& event);
   void on(const TotalsNoted& event);
+  void on(const CheckpointKept& event) { digests_[event.step] = event.weights_sha256; }
   void on(const SamplesFull&) { samples_full_ = true; }
   template <class Other>
   void on(const Other&) {}  // no part of a group's story
@@ -68,6 +72,8 @@ class GroupHistory {
   std::map<GroupId, RestoredGroup> groups_;
   std::vector<EvaluationEnded> evaluated_;
   bool samples_full_ = false;
+  std::uint64_t generated_ = 0;
+  std::map<StepId, std::string> digests_;  // of the weights, by checkpoint
   std::int64_t trainings_ = 0, steps_repeated_ = 0;
   std::map<StepId, TrainedTotals> trained_;        // by the step that they were noted at
   std::map<GroupId, std::vector<float>> rewards_;  // for scored groups, until they are trained

@@ -103,6 +103,14 @@ JournalRows rows(const LeaseReleased& event) {
   return {std::move(row), {}};
 }
 
+JournalRows rows(const LeaseAdopted& event) {
+  return {{.kind = "lease_adopted",
+           .group = number(event.group),
+           .lease = number(event.lease),
+           .holder = to_string(event.holder)},
+          {}};
+}
+
 JournalRows rows(const LeaseExpired& event) { return {of_group("expired", event.group), {}}; }
 
 JournalRows rows(const GroupHandedBack& event) {
@@ -146,6 +154,10 @@ JournalRows rows(const CommitRefused& event) {
 
 JournalRows rows(const RunBegan& event) {
   return {{.kind = "began", .detail = "epoch " + std::to_string(event.epoch.value)}, {}};
+}
+
+JournalRows rows(const ExchangeFollowed& event) {
+  return {{.kind = "followed", .detail = "epoch " + std::to_string(event.epoch.value)}, {}};
 }
 
 JournalRows rows(const RunResumed& event) {

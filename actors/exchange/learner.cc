@@ -112,10 +112,12 @@ void restore_versions(Turn& turn, const messages::Published& published) {
 
 void take(Turn& turn, const messages::LearnerUp& up) {
   if (has_ended(turn.facts, up.from)) return;
+  // An incarnation comes up once; it says so again where it meets an exchange that follows.
+  if (turn.facts.learner.who == up.from && !turn.seen.learner.away) return;
   turn.record(LearnerCameUp{up.from, up.checkpoint, up.offered});
   end_broadcasts_of_learner(turn);
   LearnerSeen& seen = turn.seen.learner;
-  seen.save_due = false;
+  seen.save_due = seen.away = false;
   bool moved = std::exchange(seen.source, up.source) != up.source;
   if (turn.facts.stage == RunStage::kStarting) {
     meet_before_training(turn, up);
@@ -135,7 +137,7 @@ void learner_gone(Turn& turn, const ActorId& who) {
   if (learner.owed && statistics.running_since)
     statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
   turn.seen.learner.none_since = turn.now;
-  turn.seen.learner.save_due = false;
+  turn.seen.learner.save_due = turn.seen.learner.away = false;
   turn.seen.learner.drain_deadline.reset();
   turn.seen.learner.let_go = false;
   end_broadcasts_of_learner(turn);

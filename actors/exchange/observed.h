@@ -29,6 +29,8 @@ struct WorkerSeen {
   Time up;
   Time worked;                  // when it last came up, installed a version or answered
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
+  bool away = false;       // it has outlived the exchange before and not met this one (follow.h)
+  bool came_back = false;  // it was away
   std::optional<Time> drain_deadline;
   messages::RolloutStats stats;
   std::optional<Time> stats_at;  // when `stats` came; they count up to here
@@ -55,6 +57,7 @@ struct WarmStartPoint {
 
 struct LearnerSeen {
   std::optional<Time> none_since;  // when the last learner ended
+  bool away = false;               // as WorkerSeen's
   bool save_due = false;           // the next Decide asks for the checkpoint that is awaited
   std::optional<Time> save_asked;  // when it was last asked for
   messages::WarmStartProgress warm_start;
@@ -88,6 +91,9 @@ struct Observed {
   bool samples_full = false;          // which the journal has
   bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
+  // Payloads may still be told of that were stored in the time of the exchange before.
+  bool payloads_unsettled = false;
+  Time away_until{};  // when actors that have not come back by then are given up (follow.h)
 };
 
 }  // namespace tandem::exchange

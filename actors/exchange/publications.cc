@@ -70,7 +70,7 @@ PolicyVersion oldest_needed(const RunView& view) {
 void publish_lost(Turn& turn) {
   const RunFacts& facts = turn.facts;
   const bool trains = facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
-  if (!trains || !facts.learner.who || facts.learner.owed) return;
+  if (!trains || !facts.learner.who || turn.seen.learner.away || facts.learner.owed) return;
   using enum scheduler::VersionSupply;
   const scheduler::SupplyState supply = facts.supply();
   const PolicyVersion newest = facts.versions.published, oldest = oldest_needed(turn.view());

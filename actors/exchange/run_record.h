@@ -54,6 +54,10 @@ class PayloadStore {
   // True if the payload was stored exactly as the reference says and was not released.
   virtual bool holds(const wire::PayloadRef& payload) const = 0;
   virtual void release(const wire::PayloadRef& payload) = 0;
+  // Takes up a payload that an earlier process stored and nobody has told of: true if its bytes are
+  // there. Not after settle().
+  virtual bool recover(const wire::PayloadRef& payload) = 0;
+  virtual void settle() = 0;  // no such payload is told of any more
   // The bytes, for samples, if they are on this node.
   virtual Result<std::string> read(const wire::PayloadRef& payload) = 0;
 };

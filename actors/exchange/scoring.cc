@@ -11,6 +11,7 @@
 #include "actors/exchange/checks.h"
 #include "actors/exchange/discards.h"
 #include "actors/exchange/evaluating.h"
+#include "actors/exchange/follow.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/workers.h"
 
@@ -122,6 +123,7 @@ void take_scores(Turn& turn, const ActorId& from, const messages::GroupScore& gr
   const LeaseId lease{group.attempt};
   const scheduler::Ledger& ledger = turn.facts.flow.ledger;
   if (const auto refusal = ledger.refusal_of_scored({group.group, lease, turn.config.epoch})) {
+    if (turn.seen.workers.by_actor[from.name].came_back) return;  // it is told again
     return turn.record(AnswerRefused{.answer = RefusedAnswer::kScores,
                                      .group = group.group,
                                      .lease = lease,
@@ -146,7 +148,7 @@ void take_scores(Turn& turn, const ActorId& from, const messages::GroupScore& gr
 void lease_rewards(Turn& turn) {
   const GroupFlow& flow = turn.facts.flow;
   for (const auto& [name, worker] : turn.facts.workers.of(messages::Role::kReward)) {
-    if (worker.draining) continue;
+    if (worker.draining || is_away(turn.view(), worker.who)) continue;
     messages::ScoreGroups batch;
     while (!flow.ledger.queue(GroupState::kGenerated).empty() &&
            flow.ledger.held_by(worker.who.incarnation) < worker.capacity) {
@@ -166,7 +168,7 @@ void lease_rewards(Turn& turn) {
 
 void evaluate_by_rewards(Turn& turn, Evaluation& evaluation) {
   for (const auto& [name, worker] : turn.facts.workers.of(messages::Role::kReward)) {
-    if (worker.draining) continue;
+    if (worker.draining || is_away(turn.view(), worker.who)) continue;
     while (evaluation.texts_wait()) {
       messages::ScoreTexts work{.evaluation = evaluation.id()};
       for (messages::EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))
@@ -193,14 +195,23 @@ void take(Turn& turn, const messages::RewardUp& up) {
   come_up(turn, messages::Role::kReward, up.from, up.capacity, "RewardUp");
 }
 
+void take(Turn& turn, const messages::RewardBack& back) {
+  meet_again(turn, messages::Role::kReward, back.from, back.capacity, back.held,
+             turn.config.reward_lease, "RewardBack");
+}
+
 void take(Turn& turn, const messages::GroupsScored& scored) {
   if (!turn.facts.workers.find(messages::Role::kReward, scored.from)) return;
+  if (comes_too_early(turn, scored.from)) return;
+  messages::ScoresKept kept;
   for (const messages::GroupScore& group : scored.groups) {
+    kept.groups.push_back(group.group);
     if (const auto why = misfit(turn.view(), scored.from, group.group, group.attempt))
       return refuse(turn, scored.from, "GroupsScored: " + *why);
     take_scores(turn, scored.from, group);
   }
   extend_leases(turn, scored.from, turn.config.reward_lease);
+  turn.tell(scored.from, std::move(kept));
   turn.wake();
 }
 

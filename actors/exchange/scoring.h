@@ -14,6 +14,7 @@ void evaluate_by_rewards(Turn& turn, Evaluation& evaluation);
 messages::ActorLoad load_of_reward(const RunView& view, const WorkerFacts& worker);
 
 void take(Turn& turn, const messages::RewardUp& up);
+void take(Turn& turn, const messages::RewardBack& back);
 void take(Turn& turn, const messages::GroupsScored& scored);
 void take(Turn& turn, const messages::TextsScored& scored);
 void take(Turn& turn, messages::RewardTrouble trouble);

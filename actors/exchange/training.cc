@@ -47,7 +47,7 @@ bool evaluation_in_the_way(const RunView& view, StepId step) {
              view.facts.versions.published.value - view.config.budget.max_staleness;
 }
 
-void send_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
+void tell_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
   messages::TrainStep train{
       .step = step, .publish = publishes(turn.view(), step), .retain = oldest_needed(turn.view())};
   for (const GroupId group : batch) {
@@ -56,8 +56,12 @@ void send_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
         {.group = group, .attempt = 0, .payload = facts.header->payload, .rewards = facts.rewards});
   }
   turn.seen.statistics.step_sent = turn.now;
-  turn.record(LearnerAsked{LearnerTask::kTrain, step});
   turn.tell_learner(std::move(train));
+}
+
+void send_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
+  turn.record(LearnerAsked{LearnerTask::kTrain, step});
+  tell_step(turn, step, batch);
 }
 
 // The batch that may be formed now; empty where none may be.
@@ -137,7 +141,9 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
 void form(Turn& turn) {
   const RunFacts& facts = turn.facts;
   const scheduler::Ledger& ledger = facts.flow.ledger;
-  if (!facts.learner.who || facts.learner.owed || learner_drains(turn.view())) return;
+  if (!facts.learner.who || turn.seen.learner.away || facts.learner.owed ||
+      learner_drains(turn.view()))
+    return;
   if (ledger.replaying()) {
     const StepId step = ledger.replay_next();
     if (evaluation_in_the_way(turn.view(), step)) return;
@@ -153,10 +159,29 @@ void form(Turn& turn) {
   send_step(turn, step, batch);
 }
 
+void send_again(Turn& turn) {
+  const StepId step = *turn.facts.learner.training;
+  tell_step(turn, step, std::vector(*turn.facts.flow.ledger.batch(step)));
+}
+
+void note_formed_batch(Turn& turn) {
+  const auto& step = turn.facts.learner.training;
+  if (step && !turn.facts.flow.ledger.replaying())
+    note_batch(turn, *step, std::vector(*turn.facts.flow.ledger.batch(*step)));
+}
+
+// The answer that the exchange before has journalled comes once more (LearnerBack).
+bool is_known(const RunFacts& facts, const messages::StepCommitted& committed) {
+  const auto known = facts.learner.checksums.find(StepId{committed.step.value + 1});
+  return committed.step < facts.flow.ledger.replay_next() &&
+         known != facts.learner.checksums.end() && known->second == committed.checksum;
+}
+
 void take(Turn& turn, const messages::StepCommitted& committed) {
   const LearnerFacts& learner = turn.facts.learner;
   const scheduler::Ledger& ledger = turn.facts.flow.ledger;
   if (!learner.who || learner.who->incarnation != committed.from.incarnation) return;
+  if (is_known(turn.facts, committed)) return;
   if (const auto why = misfit(turn.view(), committed)) return refuse(turn, committed.from, *why);
   const Incarnation sender = committed.from.incarnation;
   if (const auto refusal = ledger.refusal_of_commit(committed.step, sender)) {

@@ -100,6 +100,7 @@ void take(Turn& turn, const messages::DrainActor& drain) {
 
 void take(Turn& turn, const messages::Installed& installed) {
   if (!is_rollout(turn.facts, installed.from)) return;
+  if (comes_too_early(turn, installed.from)) return;  // RolloutBack tells it
   if (installed.version > turn.facts.versions.published)
     return refuse(turn, installed.from,
                   "Installed: version " + std::to_string(installed.version.value) +
@@ -113,7 +114,7 @@ void take(Turn& turn, const messages::Installed& installed) {
 
 void take(Turn& turn, messages::RolloutStats stats) {
   turn.seen.statistics.add_rate_point(turn.now);
-  if (!is_rollout(turn.facts, stats.from)) return;
+  if (!is_rollout(turn.facts, stats.from) || comes_too_early(turn, stats.from)) return;
   WorkerSeen& worker = turn.seen.workers.by_actor[stats.from.name];
   if (stats.generation_tokens > worker.stats.generation_tokens)
     extend_leases(turn, stats.from, turn.config.rollout_lease);

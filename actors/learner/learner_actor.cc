@@ -42,7 +42,36 @@ void LearnerActor::handle(actor::Context& cx, MeetExchange) {
                                        publisher_->offered()});
 }
 
+// The newest answers are told in their order, whether they have left before or not. A step whose
+// batch has not come whole is dropped: it is sent again.
+void LearnerActor::handle(actor::Context& cx, MeetAgain) {
+  if (!commanded_) {
+    outbox_.clear();
+    return handle(cx, MeetExchange{});
+  }
+  if (step_ && step_->command.more) step_.reset();
+  outbox_.clear();
+  const bool saved_first = saved_ && committed_ && saved_->step <= committed_->step;
+  if (saved_first) outbox_.send(cx, *saved_);
+  if (committed_) outbox_.send(cx, *committed_);
+  if (saved_ && !saved_first) outbox_.send(cx, *saved_);
+  if (failed_) return outbox_.send(cx, *failed_);
+  messages::LearnerBack back{.from = config_.self,
+                             .step = trainer_->step(),
+                             .training = {},
+                             .source = publisher_->source()};
+  // A trainer may be ahead of the step that it is at work on.
+  if (step_) {
+    back.step = step_->command.step;
+    back.training = back.step;
+  }
+  log::info("event=met_again actor={} step={} training={}", config_.self.name,
+            trainer_->step().value, step_.has_value());
+  outbox_.send(cx, std::move(back));
+}
+
 void LearnerActor::handle(actor::Context& cx, messages::PublishInitial command) {
+  commanded_ = true;
   const PolicyVersion newest = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
   const PolicyVersion retain = std::min(newest, command.retain);
   // Ascending, as versions were published the first time.
@@ -54,6 +83,7 @@ void LearnerActor::handle(actor::Context& cx, messages::PublishInitial command) 
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::WarmStart) {
+  commanded_ = true;
   warm_start_reported_ = cx.now();
   warm_start_slice(cx);
 }
@@ -82,16 +112,17 @@ void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& l
             last.step, last.loss, last.reached);
   // The checkpoint is saved before the publication: a learner that dies in between publishes
   // version 0 after its restart from the checkpoint (PublishInitial).
-  const auto saved = save(cx);  // LE-2
-  if (!saved) return;
+  saved_ = save(cx);  // LE-2
+  if (!saved_) return;
   restored_ = true;
   const auto publication = publish(cx, PolicyVersion{0}, trainer_->weights(), kInitialWeights);
   if (!publication) return;
   outbox_.send(cx, messages::WarmStarted{config_.self, last.step, *publication, last.reached});
-  outbox_.send(cx, *saved);
+  outbox_.send(cx, *saved_);
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::TrainStep command) {
+  commanded_ = true;
   // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {
     auto& groups = step_->command.groups;
@@ -162,15 +193,18 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
     log::info("event=trained actor={} step={} groups={} published={} update_seconds={:.3f}",
               config_.self.name, step.command.step.value, step.command.groups.size(),
               step.command.publish, committed.report.seconds_update);
+  committed_ = committed;
   outbox_.send(cx, std::move(committed));
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::SaveCheckpoint command) {
+  commanded_ = true;
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
   trainer_->keep(std::move(command.keep));
-  if (const auto saved = save(cx)) outbox_.send(cx, *saved);
+  saved_ = save(cx);
+  if (saved_) outbox_.send(cx, *saved_);
 }
 
 // Empty after a failure, which fail() has then handled.
@@ -224,7 +258,7 @@ void LearnerActor::fail(actor::Context& cx, const Error& error) {
   log::error("event=learner_failed actor={} step={} error=\"{}\"", config_.self.name,
              trainer_->step().value, message);
   if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kInfeasible)
-    outbox_.send(cx, messages::LearnerFailed{config_.self, message});
+    outbox_.send(cx, *(failed_ = messages::LearnerFailed{config_.self, message}));
   else
     cx.fail(error);
 }

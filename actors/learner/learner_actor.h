@@ -10,6 +10,8 @@
 //   LE-2  The checkpoint of step 0 is durable before WarmStarted is sent: a restart never repeats
 //         the warm start.
 //   LE-3  Events reach the exchange in the order in which they happened; none is lost.
+//   LE-4  An exchange that follows another one hears the newest answers again, and where the
+//         learner stands.
 #pragma once
 
 #include <functional>
@@ -31,10 +33,12 @@
 namespace tandem::learner {
 
 // Starts the conversation: the trainer restores its newest checkpoint, and LearnerUp is sent. This
-// message comes from actors/main once the exchange can be reached, and again after a restart of the
-// exchange: the learner then returns to its checkpoint, from which that exchange repeats the
-// batches.
+// message comes from actors/main once the exchange can be reached. If it comes again, the learner
+// returns to its checkpoint, from which the exchange repeats the batches.
 struct MeetExchange {};
+
+// Another exchange follows the one that has died: the learner goes on where it stands.
+struct MeetAgain {};
 
 struct LearnerActorConfig {
   ActorId self;
@@ -53,7 +57,7 @@ inline constexpr Duration kWarmStartReportEvery = std::chrono::milliseconds(250)
 
 class LearnerActor {
  public:
-  using Inbox = std::variant<MeetExchange, messages::PublishInitial, messages::WarmStart,
+  using Inbox = std::variant<MeetExchange, MeetAgain, messages::PublishInitial, messages::WarmStart,
                              messages::TrainStep, messages::SaveCheckpoint>;
 
   // `publisher` is shared because the broadcast actor may lead its broadcasts.
@@ -63,6 +67,7 @@ class LearnerActor {
   ~LearnerActor();  // logs what it did
 
   void handle(actor::Context& cx, MeetExchange meet);
+  void handle(actor::Context& cx, MeetAgain meet);
   void handle(actor::Context& cx, messages::PublishInitial publish);
   void handle(actor::Context& cx, messages::WarmStart warm_start);
   void handle(actor::Context& cx, messages::TrainStep step);
@@ -103,6 +108,11 @@ class LearnerActor {
   std::optional<Step> step_;
   Time warm_start_reported_{};
   std::uint64_t trained_ = 0;  // steps, for the log
+  bool commanded_ = false;     // an exchange has heard LearnerUp: it has given a command
+  // The newest answers (LE-4).
+  std::optional<messages::StepCommitted> committed_;
+  std::optional<messages::CheckpointSaved> saved_;
+  std::optional<messages::LearnerFailed> failed_;
   link::OutboxTo<messages::LearnerEvents> outbox_;
 };
 

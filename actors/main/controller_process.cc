@@ -180,6 +180,7 @@ struct ControllerProcess::Parts {
     using Spec = std::shared_ptr<const job::JobSpec>;
     std::map<std::string, std::pair<std::string, Spec>> specs;  // with the run directory
     std::map<std::string, FileLock> locks;
+    Predecessors predecessors;  // until their exchanges are opened
   };
   OpenRuns runs;
   bool stopped = false;
@@ -254,9 +255,10 @@ Result<void> ControllerProcess::Parts::take_up_jobs() {
     (void)controller.tell(controller::ProcessNews{
         "not all jobs of the controller before are taken up: " + state->forgotten() +
         "; `tandem get runs` lists them, `tandem submit --resume RUN` goes on"});
-  const auto done = actor::ask_and_wait(
-      controller, jobs_to_take_up(state->remembered(), options.home / "runs", hosts(), prompts),
-      kTakeUpTimeout);
+  const auto done = actor::ask_and_wait(controller,
+                                        jobs_to_take_up(state->remembered(), options.home / "runs",
+                                                        hosts(), prompts, runs.predecessors),
+                                        kTakeUpTimeout);
   if (!done) return done.error();
   return {};
 }
@@ -412,7 +414,11 @@ Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_e
     if (!read) return read.error();
     prompts_of_job = *std::move(read);
   }
-  auto opened = ExchangeHost::open(job, *job.shape.spec, *std::move(prompts_of_job), deps());
+  std::optional<exchange::Predecessor> before;
+  if (auto known = runs.predecessors.extract(job.id); !known.empty() && job.follows)
+    before = std::move(known.mapped());
+  auto opened = ExchangeHost::open(job, *job.shape.spec, *std::move(prompts_of_job), deps(),
+                                   std::move(before));
   if (!opened) return opened.error();
   runs.bulk[job.id] = opened->bulk;
   runs.specs.emplace(job.id, std::pair(job.run_dir, job.shape.spec));

@@ -12,6 +12,7 @@
 #include "actors/job/job_json.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/messages/peers.h"
+#include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/weights/weight_family.h"
@@ -37,6 +38,22 @@ runs::Trackers trackers_of(const job::JobSpec& job, const std::string& run_id) {
   return trackers;
 }
 
+// The places where the exchange before this one listened, each in place of one of its kind.
+std::vector<link::Binding> former_places(std::vector<link::Binding> places,
+                                         const std::vector<std::string>& former) {
+  for (const std::string& text : former) {
+    const auto at = link::parse_endpoint(text);
+    for (link::Binding& place : places)
+      if (at && at->is_local() == place.at.is_local()) {
+        if (at->is_local())
+          place.at = *at;
+        else
+          place.at.port = at->port;
+      }
+  }
+  return places;
+}
+
 }  // namespace
 
 bool SegmentPayloads::holds(const wire::PayloadRef& payload) const {
@@ -46,6 +63,35 @@ bool SegmentPayloads::holds(const wire::PayloadRef& payload) const {
 void SegmentPayloads::release(const wire::PayloadRef& payload) {
   if (!store_.release(payload))
     log::error("event=payload_released_twice payload={}/{}", payload.segment, payload.offset);
+  reclaim();
+}
+
+void SegmentPayloads::follow(const exchange::RunFacts& facts) {
+  settled_ = false;
+  for (const auto& [group, entry] : facts.flow.entries)
+    if (entry.header) store_.retain(entry.header->payload);
+}
+
+bool SegmentPayloads::recover(const wire::PayloadRef& payload) {
+  if (settled_ || payload.node != node_ || payload.segment >= found_below_ || payload.bytes == 0)
+    return false;
+  // The number of bytes is the peer's word: nothing is allocated before the segment has them.
+  if (!store_.read({payload.segment, payload.offset, payload.bytes}, 0, {})) return false;
+  const auto bytes = read(payload);
+  if (!bytes ||
+      checksum64(std::as_bytes(std::span(bytes->data(), bytes->size()))) != payload.checksum)
+    return false;
+  store_.retain(payload);
+  return true;
+}
+
+void SegmentPayloads::settle() {
+  settled_ = true;
+  reclaim();
+}
+
+void SegmentPayloads::reclaim() {
+  if (!settled_) return;
   // The open segment still takes payloads, and is kept.
   if (const auto done = store_.reclaim(store_.open_segment()); !done)
     log::warn("event=reclaim_failed message=\"{}\"", done.error().message);
@@ -61,10 +107,13 @@ Result<std::string> SegmentPayloads::read(const wire::PayloadRef& payload) {
 
 Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job,
                                                 const job::JobSpec& spec, JobPrompts prompts,
-                                                const ExchangeDeps& deps) {
+                                                const ExchangeDeps& deps,
+                                                std::optional<exchange::Predecessor> before) {
   const bool resume = job.shape.resume_dir.has_value();
   auto config = exchange_config(spec, {job.id, job.run_dir}, resume, std::move(prompts));
   config.epoch = deps.epoch;
+  // Whether the run has once been resumed, and not whether this exchange resumes it.
+  if (before) config.resume = before->state.facts().resumed;
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto host = std::make_shared<ExchangeHost>();
@@ -75,7 +124,10 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
   if (!segments) return segments.error();
   host->segments_ = std::move(*segments);
   host->payload_store_ = std::make_unique<SegmentPayloads>(*host->segments_, job.id);
-  auto bulk = payload::BulkServer::listen(deps.bulk, job.id, *host->segments_);
+  if (before) host->payload_store_->follow(before->state.facts());
+  // Ranks that have outlived an exchange know where it listened.
+  const std::vector<link::Binding> places = former_places(deps.bulk, job.bulk);
+  auto bulk = payload::BulkServer::listen(places, job.id, *host->segments_);
   if (!bulk) {  // the preferred port is another job's
     std::vector<link::Binding> any_port = deps.bulk;
     for (link::Binding& binding : any_port) binding.at.port = 0;
@@ -91,11 +143,17 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
   const exchange::ExchangeLinks links{
       .dials = exchange::dials(dial), .controller = deps.controller, .refuse = deps.refuse};
   const std::vector<link::Endpoint> endpoints = host->bulk_->endpoints();
+  const bool follows = before.has_value();
   const auto exchange = deps.system.spawn<exchange::Exchange>(
-      messages::exchange_name(job.id), [host, links, config = std::move(config)] {
+      messages::exchange_name(job.id),
+      [host, links, config = std::move(config), before = std::move(before)] {
+        if (before)
+          return std::make_unique<exchange::Exchange>(config, links, *host->files_,
+                                                      *host->payload_store_, *before, steady_now());
         return std::make_unique<exchange::Exchange>(config, links, *host->files_,
                                                     *host->payload_store_);
       });
+  if (follows) CHECK(exchange.tell(exchange::GoOn{}) == actor::Delivery::kAccepted);
   messages::for_each_peer([&]<class Peer> {
     deps.directory.expose(messages::exchange_port<Peer>(job.id),
                           actor::narrow<typename Peer::Events>(exchange),

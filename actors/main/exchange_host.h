@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,14 +46,23 @@ class SegmentPayloads final : public exchange::PayloadStore {
  public:
   // `node` is the name that references to payloads of this run carry; others are not held here.
   SegmentPayloads(payload::SegmentStore& store, std::string node)
-      : store_(store), node_(std::move(node)) {}
+      : store_(store), node_(std::move(node)), found_below_(store.open_segment()) {}
+  // Those that the journal of an exchange which died tells of are live again. The others of its
+  // time may follow (recover()), and no segment of theirs is deleted before settle().
+  void follow(const exchange::RunFacts& facts);
   bool holds(const wire::PayloadRef& payload) const override;
   void release(const wire::PayloadRef& payload) override;
   Result<std::string> read(const wire::PayloadRef& payload) override;
+  bool recover(const wire::PayloadRef& payload) override;
+  void settle() override;
 
  private:
+  void reclaim();
+
   payload::SegmentStore& store_;
   const std::string node_;
+  const std::uint32_t found_below_;  // segments of an earlier process have lower numbers
+  bool settled_ = true;
 };
 
 class ExchangeHost {
@@ -63,8 +73,10 @@ class ExchangeHost {
     actor::Ref<controller::ExchangeControl> exchange;
     std::vector<link::Endpoint> bulk;
   };
+  // `before`: an exchange that died is followed.
   static Result<Opened> open(const controller::JobRecord& job, const job::JobSpec& spec,
-                             JobPrompts prompts, const ExchangeDeps& deps);
+                             JobPrompts prompts, const ExchangeDeps& deps,
+                             std::optional<exchange::Predecessor> before);
   // The job is over: withdraws its ports, stops the exchange, and removes payloads and published
   // weights. The run directory keeps the journal, checkpoints and logs. Files that cannot be
   // removed are left.

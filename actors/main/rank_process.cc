@@ -35,6 +35,8 @@ using messages::StartRank;
 
 namespace {
 
+constexpr Duration kMeetAgain = std::chrono::milliseconds(10);
+
 std::int64_t threads_of(const job::JobSpec& job, const messages::Role& role) {
   const RoleEntry* entry = find_role(role);
   return entry ? entry->demands(job).threads : 1;
@@ -53,7 +55,8 @@ void log_start(const StartRank& start, const job::JobSpec& job) {
 }
 
 // The actor behind port "rank": builds the role when StartRank arrives, and reports the result. Any
-// error that prevents the role is reported as RankFailed.
+// error that prevents the role is reported as RankFailed. A later controller sends StartRank again:
+// the role that is there meets its exchange.
 class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
@@ -61,7 +64,11 @@ class RankHost {
   RankHost(RoleInstance& instance, actor::Ref<messages::RankEvents> controller)
       : instance_(instance), controller_(std::move(controller)) {}
 
-  void handle(actor::Context&, StartRank start) {
+  void handle(actor::Context& cx, StartRank start) {
+    if (built_) {
+      report(RankReady{start.actor, start.incarnation, start.rank});
+      return meet_again(cx);
+    }
     const Time began = steady_now();
     const Result<void> started = start_role(start);
     messages::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
@@ -73,8 +80,8 @@ class RankHost {
       log::info("event=rank_ready actor={} rank={} seconds={:.2f} resident_mib={}", start.actor,
                 start.rank, seconds(steady_now() - began), resident_mib());
     }
-    if (controller_.tell(std::move(event)) != Delivery::kAccepted)
-      log::warn("event=rank_report_lost actor={}", start.actor);
+    built_ = started.has_value();
+    report(std::move(event));
     // begin() comes after the report: the conversation of a role with its exchange begins after
     // RankReady (actors/messages/rank.h).
     if (started) instance_.begin();
@@ -93,8 +100,19 @@ class RankHost {
     return instance_.build(start, job->spec, controller_);
   }
 
+  void meet_again(actor::Context& cx) {
+    if (!instance_.meet_again())
+      cx.after(kMeetAgain, [this](actor::Context& later) { meet_again(later); });
+  }
+  // A report that a controller does not hear is made to the next one.
+  void report(messages::RankEvents event) {
+    if (controller_.tell(std::move(event)) != Delivery::kAccepted)
+      log::warn("event=rank_report_lost");
+  }
+
   RoleInstance& instance_;
   const actor::Ref<messages::RankEvents> controller_;
+  bool built_ = false;
 };
 static_assert(actor::Actor<RankHost>);
 
@@ -112,8 +130,7 @@ int run_rank(std::span<const char* const> arguments) {
   if (!words) return exit_code(ErrorCode::kInvalid);
   link::Progress progress;
   EngineDevice device;
-  auto begun = rank::RankSession::begin(
-      std::move(*words), [&] { return progress.report(); }, rank::WithoutController::kEnd);
+  auto begun = rank::RankSession::begin(std::move(*words), [&] { return progress.report(); });
   if (!begun) return exit_code(begun.error().code);
   rank::RankSession& session = **begun;
   const node::RankId& id = session.words().id;

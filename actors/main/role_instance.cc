@@ -38,6 +38,11 @@ void RoleInstance::begin() {
   resources_.begin_broadcasts();
 }
 
+bool RoleInstance::meet_again() {
+  resources_.bulk->send_anew();
+  return !built_.meet_again || built_.meet_again();
+}
+
 void RoleInstance::close(int exit_status) {
   if (built_.waits && *built_.waits) std::_Exit(exit_status);  // it owns nothing that others share
 }

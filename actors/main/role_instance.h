@@ -34,7 +34,8 @@ class RoleInstance {
   // come in time.
   Result<void> build(const messages::StartRank& start, const job::JobSpec& job,
                      const actor::Ref<messages::RankEvents>& controller);
-  void begin();  // the actor starts work; after build() and RankReady
+  void begin();       // the actor starts work; after build() and RankReady
+  bool meet_again();  // BuiltRole's; after begin()
 
   // Ends the process, with `exit_status`, if this rank waits within a handler for another rank
   // (BuiltRole::waits): the handler would not come back for the executor's end. Does nothing for

@@ -1,15 +1,22 @@
 #include "actors/main/submission.h"
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "actors/exchange/follow.h"
+#include "actors/exchange/state/journal_replay.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
 #include "actors/job/resume.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
+#include "actors/runs/run_journal.h"
+#include "runtime/base/digest.h"
 #include "runtime/base/log.h"
+#include "runtime/payload/segment_store.h"
 
 namespace tandem::app {
 
@@ -55,8 +62,46 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
   return shape;
 }
 
+namespace {
+
+// Whether the payloads of all groups are there whole; after a power cut they may not be.
+bool has_payloads(const exchange::RunFacts& facts, const fs::path& run_dir) {
+  const auto store = payload::open_file_segments(run_dir / "payload", {});
+  if (!store) return false;
+  return std::ranges::all_of(facts.flow.entries, [&](const auto& entry) {
+    if (!entry.second.header) return true;
+    const wire::PayloadRef& payload = entry.second.header->payload;
+    std::string bytes(payload.bytes, '\0');
+    const auto at = std::as_writable_bytes(std::span(bytes.data(), bytes.size()));
+    return (*store)->read({payload.segment, payload.offset, payload.bytes}, 0, at) &&
+           checksum64(at) == payload.checksum;
+  });
+}
+
+// Reads the journal to its end. None where the run did not train, where it has actors that
+// broadcast weights, whose epochs are in no journal, or where the journal does not give the state
+// whose hash it has.
+std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& shape,
+                                                    const fs::path& run_dir) {
+  if (!trains(shape) || !shape.nccl_roles.empty()) return std::nullopt;
+  const auto journal = runs::RunJournal::open_to_read(run_dir.string());
+  if (!journal) return std::nullopt;
+  exchange::JournalReplay replay;
+  exchange::GroupHistory history;
+  const auto read = journal->read([&](const exchange::JournalEntry& entry) {
+    replay.take(entry);
+    history.take(entry.event);
+  });
+  if (!read || replay.differs_at() || !can_follow(replay.state().facts()) ||
+      !has_payloads(replay.state().facts(), run_dir))
+    return std::nullopt;
+  return exchange::Predecessor{replay.state(), std::move(history)};
+}
+
+}  // namespace
+
 controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, const fs::path& runs,
-                                   Hosts hosts, KeptPrompts& prompts) {
+                                   Hosts hosts, KeptPrompts& prompts, Predecessors& predecessors) {
   controller::TakeUp taken;
   for (const controller::JobTaken& job : remembered.jobs()) {
     const fs::path run_dir = job.run_dir;
@@ -68,7 +113,14 @@ controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, c
     // A job of actors alone has no journal; its actors start again in its run directory.
     if (shape && !begun && !trains(*shape)) shape->resume_dir = job.run_dir;
     if (shape) prompts.accept(*shape);
-    taken.jobs.push_back({job, std::move(shape)});
+    bool follows = false;
+    if (shape && begun && !remembered.outcome(job.job)) {
+      if (auto before = predecessor_of(*shape, run_dir)) {
+        predecessors.insert_or_assign(job.job, *std::move(before));
+        follows = true;
+      }
+    }
+    taken.jobs.push_back({job, std::move(shape), follows});
   }
   return taken;
 }

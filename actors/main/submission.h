@@ -3,10 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "actors/api/http_api.h"
 #include "actors/controller/controller.h"
 #include "actors/controller/durable.h"
+#include "actors/exchange/exchange_core.h"
 #include "actors/main/kept_prompts.h"
 #include "actors/main/memory_plan.h"
 
@@ -18,10 +21,14 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                                              const std::filesystem::path& runs, Hosts hosts,
                                              KeptPrompts& prompts, KeepPrompts keep);
 
+// The exchanges that can be followed, by job.
+using Predecessors = std::map<std::string, exchange::Predecessor>;
+
 // The jobs of the controller before this one. Each is checked again, as when it was submitted. It
 // goes on with its run where that has begun; else it begins in its run directory, which is there.
+// Fills `predecessors`.
 controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered,
                                    const std::filesystem::path& runs, Hosts hosts,
-                                   KeptPrompts& prompts);
+                                   KeptPrompts& prompts, Predecessors& predecessors);
 
 }  // namespace tandem::app

@@ -1,8 +1,8 @@
 // The messages between an exchange and the learner (rank 0 of the gang).
 //
 //   exchange -> learner   PublishInitial, WarmStart, TrainStep, SaveCheckpoint
-//   learner -> exchange   LearnerUp, Published, WarmStartProgress, WarmStarted, StepCommitted,
-//                         CheckpointSaved, LearnerFailed
+//   learner -> exchange   LearnerUp, LearnerBack, Published, WarmStartProgress, WarmStarted,
+//                         StepCommitted, CheckpointSaved, LearnerFailed
 //
 // One TrainStep is under way at a time. A learner that starts again loads the newest complete
 // checkpoint c and names it in LearnerUp; the exchange then sends the batches c, c+1, … again in
@@ -76,7 +76,7 @@ TANDEM_WIRE(SaveCheckpoint, step, keep)
 // Every message that the learner can get from the exchange.
 using LearnerInbox = std::variant<PublishInitial, WarmStart, TrainStep, SaveCheckpoint>;
 
-// The first event of an incarnation; sent again when a restarted exchange is met.
+// The first event of an incarnation.
 struct LearnerUp {
   ActorId from;
   std::optional<StepId> checkpoint;          // empty: nothing trained yet, not even the warm start
@@ -84,6 +84,16 @@ struct LearnerUp {
   std::vector<PolicyVersion> offered;  // WeightPublisher::offered(): those of earlier incarnations
 };
 TANDEM_WIRE(LearnerUp, from, checkpoint, source, offered)
+
+// To an exchange that follows another one, which has died. The answers that the former one may not
+// have heard come before it; a command that was lost is given again.
+struct LearnerBack {
+  ActorId from;
+  StepId step;                               // that it trains next, or is training
+  std::optional<StepId> training;            // set while it is at work on that step
+  std::optional<wire::WeightSource> source;  // as LearnerUp's
+};
+TANDEM_WIRE(LearnerBack, from, step, training, source)
 
 inline constexpr std::size_t kOfferedMax = 256;  // versions of one publisher
 
@@ -203,6 +213,6 @@ TANDEM_WIRE(LearnerFailed, from, message)
 
 // Every message that the exchange can get from the learner.
 using LearnerEvents = std::variant<LearnerUp, Published, WarmStartProgress, WarmStarted,
-                                   StepCommitted, CheckpointSaved, LearnerFailed>;
+                                   StepCommitted, CheckpointSaved, LearnerFailed, LearnerBack>;
 
 }  // namespace tandem::messages

@@ -1,7 +1,7 @@
 // The messages between an exchange and a reward actor.
 //
-//   exchange -> reward   ScoreGroups, ScoreTexts
-//   reward -> exchange   RewardUp, GroupsScored, TextsScored, RewardTrouble
+//   exchange -> reward   ScoreGroups, ScoreTexts, ScoresKept
+//   reward -> exchange   RewardUp, RewardBack, GroupsScored, TextsScored, RewardTrouble
 //
 // A score and a failure are two types (TrajectoryScore), so that a failure can never train as a
 // reward of 0. Each trajectory that was sent is answered once, by one of the two (RW-1).
@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/messages/held_group.h"
 #include "actors/messages/rollout.h"
 
 namespace tandem::messages {
@@ -56,8 +57,15 @@ struct ScoreTexts {
 TANDEM_WIRE(ScoreTexts, evaluation, texts)
 constexpr auto cut_at(const ScoreTexts&) { return &ScoreTexts::texts; }
 
+// As GroupsKept, for the scores of these groups.
+struct ScoresKept {
+  std::vector<GroupId> groups;
+};
+TANDEM_WIRE(ScoresKept, groups)
+constexpr auto cut_at(const ScoresKept&) { return &ScoresKept::groups; }
+
 // Every message that a reward actor can get from the exchange.
-using RewardInbox = std::variant<ScoreGroups, ScoreTexts>;
+using RewardInbox = std::variant<ScoreGroups, ScoreTexts, ScoresKept>;
 
 inline constexpr std::size_t kExtraBytesMax = 4096;  // the limit of Scored::extra
 
@@ -101,6 +109,14 @@ struct RewardUp {
   std::int32_t capacity = 0;  // groups that the actor holds at once, at most
 };
 TANDEM_WIRE(RewardUp, from, capacity)
+
+// As RolloutBack. Texts of evaluations are asked for again.
+struct RewardBack {
+  ActorId from;
+  std::int32_t capacity = 0;
+  std::vector<HeldGroup> held;
+};
+TANDEM_WIRE(RewardBack, from, capacity, held)
 
 // The answer for groups of ScoreGroups, in any order and number per message.
 struct GroupsScored {
@@ -158,6 +174,6 @@ TANDEM_WIRE(RewardTrouble, from, kind, what, attempt, attempts, stderr_tail, log
 std::string text(const RewardTrouble& trouble);
 
 // Every message that the exchange can get from a reward actor.
-using RewardEvents = std::variant<RewardUp, GroupsScored, TextsScored, RewardTrouble>;
+using RewardEvents = std::variant<RewardUp, GroupsScored, TextsScored, RewardTrouble, RewardBack>;
 
 }  // namespace tandem::messages

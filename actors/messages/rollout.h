@@ -1,13 +1,15 @@
 // The messages between an exchange and a rollout actor.
 //
-//   exchange -> rollout   Assign, Evaluate, NewVersion, HandBack
-//   rollout -> exchange   RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats
+//   exchange -> rollout   Assign, Evaluate, NewVersion, HandBack, GroupsKept
+//   rollout -> exchange   RolloutUp, RolloutBack, Installed, Generated, Unservable, Evaluated,
+//                         RolloutStats
 //
 // Links deliver in order and once while both incarnations are alive, and an incarnation that dies
-// loses its leases; so no message needs an acknowledgement. A rollout never holds more trajectories
-// than RolloutUp::capacity: the exchange spends this credit by Assign and regains it by Generated.
-// Every event begins with the ActorId of its rollout, and the exchange refuses the events of
-// incarnations that have ended.
+// loses its leases. An exchange may die alone: what a rollout has done is kept there until the
+// exchange has journalled it (GroupsKept), and told again to the exchange that follows. A rollout
+// never holds more trajectories than RolloutUp::capacity: Assign spends this credit, and Generated
+// gives it back. Every event begins with the ActorId of its rollout, and the exchange refuses the
+// events of incarnations that have ended.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/messages/held_group.h"
 #include "actors/messages/latencies.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/broadcast_place.h"
@@ -110,8 +113,15 @@ struct HandBack {
 };
 TANDEM_WIRE(HandBack, groups)
 
+// The answers for these groups are journalled, taken or not: the rollout need not keep them.
+struct GroupsKept {
+  std::vector<GroupId> groups;
+};
+TANDEM_WIRE(GroupsKept, groups)
+constexpr auto cut_at(const GroupsKept&) { return &GroupsKept::groups; }
+
 // Every message that a rollout can get from the exchange.
-using RolloutInbox = std::variant<Assign, Evaluate, NewVersion, HandBack>;
+using RolloutInbox = std::variant<Assign, Evaluate, NewVersion, HandBack, GroupsKept>;
 
 // kStop: by a stop token or stop string. kLength: by max_response_length.
 enum class FinishReason : std::uint8_t { kStop, kLength };
@@ -144,6 +154,17 @@ struct RolloutUp {
   std::int32_t capacity = 0;  // trajectories that the rollout holds at most, waiting ones included
 };
 TANDEM_WIRE(RolloutUp, from, capacity)
+
+// The first event to an exchange that follows another one, which has died. Groups that are not
+// listed are leased anew. The prompts of evaluations are dropped: they are asked for again.
+struct RolloutBack {
+  ActorId from;
+  std::int32_t capacity = 0;               // as RolloutUp's
+  std::optional<PolicyVersion> installed;  // the version, and its checksum as Installed has it
+  std::uint64_t checksum = 0;
+  std::vector<HeldGroup> held;
+};
+TANDEM_WIRE(RolloutBack, from, capacity, installed, checksum, held)
 
 // The engine computes with `version` from now on. Sent before the first token of that version.
 struct Installed {
@@ -224,6 +245,6 @@ TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_q
 
 // Every message that the exchange can get from a rollout.
 using RolloutEvents =
-    std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats>;
+    std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats, RolloutBack>;
 
 }  // namespace tandem::messages

@@ -40,7 +40,7 @@ int Program::run() {
   const auto idle = [] {
     return link::ProgressReport{.counter = 0, .phase = "idle", .since = steady_now()};
   };
-  auto begun = rank::RankSession::begin(std::move(*words), idle, rank::WithoutController::kWait);
+  auto begun = rank::RankSession::begin(std::move(*words), idle);
   if (!begun) return complain(begun.error());
   rank::RankSession& session = **begun;
   // One thread for the user's actor, so that the host answers while a handler computes.

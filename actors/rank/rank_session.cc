@@ -29,21 +29,18 @@ bool may_come_back(link::Down::Reason reason) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress,
-                                                        WithoutController alone) {
+Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress) {
   if (auto armed = node::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
     return armed.error();
   node::die_first_for_memory();
   init_logging(
       to_string(ActorId{messages::rank_name(words.id.actor, words.id.rank), words.id.incarnation}),
       LogLevel::kInfo);
-  return std::unique_ptr<RankSession>(
-      new RankSession(std::move(words), std::move(progress), alone));
+  return std::unique_ptr<RankSession>(new RankSession(std::move(words), std::move(progress)));
 }
 
 // signals_ is made before io_, whose thread inherits the mask.
-RankSession::RankSession(RankWords words, ReportProgress progress, WithoutController alone)
-    : words_(std::move(words)), alone_(alone) {
+RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std::move(words)) {
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return directory_.deliver(frame, to_controller_);
@@ -74,7 +71,7 @@ void RankSession::start() { link_->start(); }
 
 // What was asked and told by way of the lost controller is gone: an ask ends with this Error.
 void RankSession::controller_lost(const link::Down& down) {
-  const bool waits = alone_ == WithoutController::kWait && may_come_back(down.reason);
+  const bool waits = may_come_back(down.reason);
   log::warn("event=controller_lost reason={} message=\"{}\" consequence=\"{}\"",
             link::name(down.reason), down.error.message,
             waits ? "it is looked for again" : "this process ends");

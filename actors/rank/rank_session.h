@@ -1,10 +1,11 @@
 // The common part of the processes of all ranks, whether of this binary or of a user's program:
 // they die with their agent, block the signals that end them, dial the controller, report their
-// failure, and end when they are told to, or when their actor has failed. When the controller is
-// lost, they end or wait for the next one, as WithoutController says. The owner of a RankSession
-// adds the executor and the actors.
+// failure, and end when they are told to, or when their actor has failed. A rank whose controller
+// dies or hangs works on and dials again; its agent ends it if no controller comes. A controller
+// that says good-bye, or refuses the rank, ends it. The owner of a RankSession adds the executor
+// and the actors.
 //
-//   RankSession::begin(words, progress, …)    // before the process's first thread
+//   RankSession::begin(words, progress)       // before the process's first thread
 //   … actors; directory().expose("rank", …)
 //   session.start();
 //   session.wait();
@@ -31,19 +32,11 @@ namespace tandem::rank {
 inline constexpr const char* kRankInboxPort = "rank";
 inline constexpr const char* kControllerRanksPort = "controller/ranks";
 
-// What a rank does that has lost its controller, which dies or hangs. A controller that says
-// good-bye, or refuses the rank, ends it in any case.
-enum class WithoutController {
-  kEnd,   // its work is of no use to the next controller
-  kWait,  // it keeps its state and dials again; its agent ends it if no controller comes
-};
-
 class RankSession {
  public:
   using ReportProgress = std::function<link::ProgressReport()>;
   // Arms the parent-death signal. Errors: the agent has ended already.
-  static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress,
-                                                    WithoutController alone);
+  static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress);
 
   link::Directory& directory() { return directory_; }
   const link::ParcelSender& to_controller() const { return to_controller_; }
@@ -61,11 +54,10 @@ class RankSession {
   void close();
 
  private:
-  RankSession(RankWords words, ReportProgress progress, WithoutController alone);
+  RankSession(RankWords words, ReportProgress progress);
   void controller_lost(const link::Down& down);
 
   const RankWords words_;
-  const WithoutController alone_;
   node::Signals signals_{SIGTERM, SIGINT};
   std::atomic<int> exit_status_ = 0;
   std::atomic<bool> ending_ = false;

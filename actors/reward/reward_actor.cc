@@ -65,7 +65,18 @@ void RewardActor::handle(actor::Context& cx, StartReward) {
 
 void RewardActor::handle(actor::Context& cx, messages::ScoreGroups work) {
   if (work.groups.empty()) return;
+  for (const messages::GroupToScore& group : work.groups) held_.lease(group.group, group.attempt);
   read(cx, std::make_shared<OpenGroups>(OpenGroups{.groups = std::move(work.groups)}));
+}
+
+void RewardActor::handle(actor::Context&, messages::ScoresKept kept) { held_.kept(kept.groups); }
+
+// What has not left yet is told anew: the exchange takes nothing before RewardBack.
+void RewardActor::handle(actor::Context& cx, MeetAgain) {
+  outbox_.clear();
+  outbox_.send(cx, messages::RewardBack{config_.self, config_.capacity, held_.held()});
+  messages::GroupsScored again{.from = config_.self, .groups = held_.told()};
+  if (!again.groups.empty()) outbox_.send(cx, std::move(again), &messages::GroupsScored::groups);
 }
 
 void RewardActor::read(actor::Context& cx, std::shared_ptr<OpenGroups> work) {
@@ -144,6 +155,7 @@ void RewardActor::fail_group(actor::Context& cx, const messages::GroupToScore& g
 }
 
 void RewardActor::completed(actor::Context& cx, messages::GroupScore score) {
+  held_.tell(score);
   completed_.push_back(std::move(score));
   ++groups_;
   if (!gathering_) send_completed(cx);

@@ -45,11 +45,14 @@ struct RewardConfig {
 };
 
 struct StartReward {};  // sent once and first by the actor's spawner; answered by RewardUp
+// Another exchange follows the one that has died; answered by RewardBack.
+struct MeetAgain {};
 
 // Handlers run in the actor's turns; the verifier is called, and calls back, in them alone.
 class RewardActor {
  public:
-  using Inbox = std::variant<StartReward, messages::ScoreGroups, messages::ScoreTexts>;
+  using Inbox = std::variant<StartReward, messages::ScoreGroups, messages::ScoreTexts,
+                             messages::ScoresKept, MeetAgain>;
 
   // The actor's connections to the rest of the process.
   struct Connections {
@@ -65,6 +68,8 @@ class RewardActor {
   void handle(actor::Context& cx, StartReward start);
   void handle(actor::Context& cx, messages::ScoreGroups work);
   void handle(actor::Context& cx, messages::ScoreTexts work);
+  void handle(actor::Context& cx, messages::ScoresKept kept);
+  void handle(actor::Context& cx, MeetAgain meet);
 
  private:
   struct OpenGroups;  // one ScoreGroups message whose payloads are being fetched
@@ -90,6 +95,8 @@ class RewardActor {
   link::OutboxTo<messages::RewardEvents> outbox_;
   std::vector<messages::GroupScore> completed_;  // not yet sent: the scores of one turn go together
   bool gathering_ = false;
+  // Leases whose scores are not known to be journalled, and of those the scores that were told.
+  messages::HeldGroups<messages::GroupScore> held_;
   messages::RewardTrouble trouble_;  // the newest
   bool trouble_told_ = true;
   bool trouble_pause_ = false;  // no trouble is told until a timer ends the pause

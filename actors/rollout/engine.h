@@ -87,7 +87,8 @@ class Engine {
   virtual void submit(messages::GroupWork work) = 0;
   virtual void submit(messages::Evaluate evaluation) = 0;
   virtual void cancel(std::span<const GroupId> groups) = 0;  // unknown ones are ignored
-  virtual void cancel_all() = 0;                             // evaluations as well
+  virtual void cancel_evaluations() = 0;
+  virtual void cancel_all() = 0;  // evaluations as well
 
   // True if step() would compute something, or would take a result from the device that is still
   // needed.

@@ -73,13 +73,21 @@ void FakeEngine::refuse(const Request& request, messages::UnservableReason reaso
 }
 
 void FakeEngine::cancel(std::span<const GroupId> groups) {
-  const auto named = [&](const Request& request) {
+  cancel_those([&](const Request& request) {
     const auto* key = std::get_if<GroupKey>(&request.key);
     return key && std::find(groups.begin(), groups.end(), key->group) != groups.end();
-  };
-  queue_.remove(named);
+  });
+}
+
+void FakeEngine::cancel_evaluations() {
+  cancel_those([](const Request& request) { return request.of_evaluation(); });
+  evaluations_.clear();
+}
+
+void FakeEngine::cancel_those(const std::function<bool(const Request&)>& which) {
+  queue_.remove(which);
   std::erase_if(running_, [&](const Running& group) {
-    if (!named(group.request)) return false;
+    if (!which(group.request)) return false;
     queue_.ended(group.request);
     return true;
   });

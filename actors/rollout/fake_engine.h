@@ -40,6 +40,7 @@ class FakeEngine final : public Engine {
   void submit(messages::GroupWork work) override;
   void submit(messages::Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
+  void cancel_evaluations() override;
   void cancel_all() override;
   bool can_step() const override;
   Duration step() override;
@@ -57,6 +58,7 @@ class FakeEngine final : public Engine {
   void version_gone(PolicyVersion version) override;
 
  private:
+  void cancel_those(const std::function<bool(const Request&)>& which);
   // A request that has started; its n trajectories get a token each per step.
   struct Running {
     Request request;

@@ -447,6 +447,13 @@ void NativeEngine::cancel(std::span<const GroupId> groups) {
   for (const auto& open : state_->sequences.cancel(which)) state_->queue.ended(open->request);
 }
 
+void NativeEngine::cancel_evaluations() {
+  const auto which = [](const Request& request) { return request.of_evaluation(); };
+  state_->queue.remove(which);
+  for (const auto& open : state_->sequences.cancel(which)) state_->queue.ended(open->request);
+  state_->evaluations.clear();
+}
+
 void NativeEngine::State::cancel_all() {
   queue.remove(kAll);
   for (const auto& open : sequences.cancel(kAll)) queue.ended(open->request);

@@ -59,6 +59,7 @@ class NativeEngine final : public Engine {
   void submit(messages::GroupWork work) override;
   void submit(messages::Evaluate evaluation) override;
   void cancel(std::span<const GroupId> groups) override;
+  void cancel_evaluations() override;
   void cancel_all() override;
   bool can_step() const override;
   Duration step() override;

@@ -50,16 +50,41 @@ RolloutActor::~RolloutActor() {
 
 void RolloutActor::handle(actor::Context& cx, StartRollout start) {
   self_ = std::move(start.self);
-  const std::int32_t capacity = config_.capacity > 0
-                                    ? config_.capacity
-                                    : capacity_default(config_.max_num_seqs, config_.group_size);
-  outbox_.send(cx, messages::RolloutUp{.from = config_.self, .capacity = capacity});
+  outbox_.send(cx, messages::RolloutUp{.from = config_.self, .capacity = capacity()});
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
+  advance_later(cx, Duration{0});
+}
+
+std::int32_t RolloutActor::capacity() const {
+  return config_.capacity > 0 ? config_.capacity
+                              : capacity_default(config_.max_num_seqs, config_.group_size);
+}
+
+void RolloutActor::handle(actor::Context&, messages::GroupsKept kept) { held_.kept(kept.groups); }
+
+// What has not left yet is told anew: the exchange takes nothing before RolloutBack (follow.h).
+void RolloutActor::handle(actor::Context& cx, MeetAgain) {
+  engine_->cancel_evaluations();
+  outbox_.clear();
+  messages::RolloutBack back{.from = config_.self, .capacity = capacity()};
+  // A version that is copied, and not installed yet, is told of when it is (RO-1).
+  const auto installed = weights_->installed();
+  if (installed && engine_->version() == installed->version) {
+    back.installed = installed->version;
+    back.checksum = installed->checksum;
+  }
+  back.held = held_.held();
+  messages::Generated again{.from = config_.self, .groups = held_.told()};
+  log::info("event=met_again actor={} groups={} told={}", config_.self.name, back.held.size(),
+            again.groups.size());
+  outbox_.send(cx, std::move(back));
+  if (!again.groups.empty()) outbox_.send(cx, std::move(again), &messages::Generated::groups);
   advance_later(cx, Duration{0});
 }
 
 void RolloutActor::handle(actor::Context& cx, messages::Assign assign) {
   for (messages::GroupWork& work : assign.groups) {
+    held_.lease(work.group, work.attempt);
     engine_->submit(std::move(work));
     if (log::worth_a_line(++totals_.leased)) log_leases("leases");
   }
@@ -85,10 +110,13 @@ void RolloutActor::handle(actor::Context& cx, messages::HandBack hand_back) {
   const auto named = [&](const messages::GroupPayload& payload) {
     return groups.empty() || std::find(groups.begin(), groups.end(), payload.group) != groups.end();
   };
-  if (groups.empty())
+  if (groups.empty()) {
     engine_->cancel_all();
-  else
+    held_.forget_all();
+  } else {
     engine_->cancel(groups);
+    for (const GroupId group : groups) held_.forget(group);
+  }
   std::erase_if(finished_, named);
   // Batches that are already being stored go on: Generated tells of them all the same (RO-5).
   log::info("event=hand_back actor={} groups={}", config_.self.name,
@@ -255,6 +283,7 @@ void RolloutActor::collect(actor::Context& cx) {
       finished_.push_back(std::move(*payload));
     } else if (auto* refused = std::get_if<GroupUnservable>(&event)) {
       ++totals_.unservable;
+      held_.forget(refused->group);
       outbox_.send(cx, messages::Unservable{.from = config_.self,
                                             .group = refused->group,
                                             .attempt = refused->attempt,
@@ -310,8 +339,10 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
   }
   CHECK(refs->size() == write->groups.size());
   messages::Generated generated{.from = config_.self};
-  for (std::size_t i = 0; i < refs->size(); ++i)
+  for (std::size_t i = 0; i < refs->size(); ++i) {
     generated.groups.push_back(header_of(write->groups[i], (*refs)[i]));
+    held_.tell(generated.groups.back());
+  }
   totals_.generated += refs->size();
   outbox_.send(cx, std::move(generated), &messages::Generated::groups);
   // The slot is freed only after the groups are told of, and the next batch may use it (RO-4).

@@ -11,6 +11,8 @@
 //   RO-4  At most kWritesInFlight payload writes are outstanding, however fast the engine is.
 //   RO-5  Every stored payload is told of, also of a group that was handed back while it was being
 //         stored: the exchange refuses the group, and releases the payload.
+//   RO-6  An exchange that follows another one hears of each group that is under way, and of each
+//         answer that the former one had not journalled.
 //
 // A payload that cannot be stored after kWriteAttempts fails the actor: its leases are lost, and
 // the exchange assigns the groups again.
@@ -59,6 +61,9 @@ std::int32_t capacity_default(std::int32_t max_num_seqs, std::int32_t group_size
 
 struct Step {};  // sent by the actor to itself while there is work
 
+// Another exchange follows the one that has died. From the process, once its ports can be reached.
+struct MeetAgain {};
+
 // Sent once and first, by the code that spawned the actor. `self` is the actor's own mailbox, which
 // the actor cannot know before it is spawned.
 struct StartRollout {
@@ -69,8 +74,9 @@ struct StartRollout {
 // them alone.
 class RolloutActor {
  public:
-  using Inbox = std::variant<StartRollout, messages::Assign, messages::Evaluate,
-                             messages::NewVersion, messages::HandBack, Step>;
+  using Inbox =
+      std::variant<StartRollout, messages::Assign, messages::Evaluate, messages::NewVersion,
+                   messages::HandBack, messages::GroupsKept, MeetAgain, Step>;
 
   // The actor's connections to the rest of the process.
   struct Connections {
@@ -91,6 +97,8 @@ class RolloutActor {
   void handle(actor::Context& cx, messages::Evaluate evaluate);
   void handle(actor::Context& cx, messages::NewVersion offer);
   void handle(actor::Context& cx, messages::HandBack hand_back);
+  void handle(actor::Context& cx, messages::GroupsKept kept);
+  void handle(actor::Context& cx, MeetAgain meet);
   void handle(actor::Context& cx, Step step);
 
  private:
@@ -122,6 +130,7 @@ class RolloutActor {
   void send_stats(actor::Context& cx);
   void note(const char* phase, Time now) const;
   void log_leases(const char* event) const;
+  std::int32_t capacity() const;
 
   const RolloutConfig config_;
   const std::unique_ptr<Engine> engine_;
@@ -146,6 +155,7 @@ class RolloutActor {
   std::deque<messages::GroupPayload> finished_;  // not yet being stored
   std::set<std::shared_ptr<Write>> writes_;
   link::OutboxTo<messages::RolloutEvents> outbox_;
+  messages::HeldGroups<messages::GroupHeader> held_;
   double busy_seconds_ = 0;
   bool generated_ = false;  // the first token was logged
   struct Totals {           // for the log

@@ -118,6 +118,7 @@ class OutboxTo {
     messages_.add(to_.address(), to_, std::move(whole), list);
     if (!retry_waits_) flush(cx);
   }
+  void clear() { messages_.clear(); }
   // Whether the receiver has taken everything.
   bool empty() const { return messages_.size() == 0; }
 

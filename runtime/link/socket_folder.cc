@@ -7,7 +7,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <vector>
 
@@ -57,6 +59,20 @@ bool has_sockets(const fs::path& folder) {
       fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
   ::unlink(path.c_str());
   return bound;
+}
+
+// The number of the last socket that next() named in the folder; 0: there is none.
+int highest_socket(const fs::path& folder) {
+  int highest = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    int number = 0;
+    if (name.starts_with('s') &&
+        std::from_chars(name.data() + 1, name.data() + name.size(), number).ec == std::errc())
+      highest = std::max(highest, number);
+  }
+  return highest;
 }
 
 void remove_sockets(const fs::path& folder) {
@@ -121,8 +137,9 @@ Result<SocketFolder> SocketFolder::take_over(const fs::path& former) {
   if (auto made = make_again(former); !made) return made.error();
   auto claimed = claim(former);
   if (!claimed) return claimed.error();
-  remove_sockets(former);
   SocketFolder folder(former, *std::move(claimed));
+  folder.former_ = highest_socket(former);
+  remove_sockets(former);
   if (!has_sockets(former))
     return Error{ErrorCode::kFailed, "no Unix socket can be made in this folder", former.string(),
                  kHelp};
@@ -196,7 +213,9 @@ SocketFolder::~SocketFolder() {
 }
 
 Endpoint SocketFolder::next() {
-  return {.path = (path_ / ("s" + std::to_string(++used_))).string()};
+  ++used_;
+  if (used_ == 2) used_ = std::max(used_, former_ + 1);
+  return {.path = (path_ / ("s" + std::to_string(used_))).string()};
 }
 
 }  // namespace tandem::link

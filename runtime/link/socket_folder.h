@@ -41,8 +41,8 @@ class SocketFolder {
   static constexpr Duration kTouchEvery = std::chrono::hours(1);
   Result<Kept> keep(Time now);
 
-  // A path in the folder that no earlier call has returned. The paths of a folder that was taken
-  // over are the same ones in the same order.
+  // A path in the folder that no earlier call has returned. In a folder that was taken over the
+  // first one is the first one of the process before, and the others are new.
   Endpoint next();
   const std::filesystem::path& path() const { return path_; }
 
@@ -63,7 +63,8 @@ class SocketFolder {
   std::filesystem::path path_;
   Claim claim_;
   std::optional<Time> touched_;
-  int used_ = 0;  // sockets that next() has named
+  int used_ = 0;    // sockets that next() has named
+  int former_ = 0;  // the highest one of the process before, where it was taken over
 };
 
 // Whether `path` is a directory, and no link, that belongs to this user and that nobody else can

@@ -4,6 +4,7 @@
 // pump() as well, which makes up for an edge that was missed nevertheless.
 #include "runtime/link/zmq_socket.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -26,6 +27,7 @@ constexpr int kMessagesPerTurn = 256;  // then other work of the loop gets its t
 constexpr Duration kFilesCheckedEvery = std::chrono::milliseconds(500);
 // Each time costs a descriptor, which the former place keeps.
 constexpr int kBoundAgainMax = 100;
+constexpr int kLocalRedialMaxMs = 250;
 
 int milliseconds(Duration d) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
@@ -164,6 +166,10 @@ void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
     socket.set(zmq::sockopt::curve_publickey, dial.keys->own.public_key);
     socket.set(zmq::sockopt::curve_secretkey, dial.keys->own.secret_key);
   }
+  // To try a Unix socket costs next to nothing, and nobody else is disturbed.
+  if (dial.to.is_local())
+    socket.set(zmq::sockopt::reconnect_ivl_max,
+               std::min(kLocalRedialMaxMs, socket.get(zmq::sockopt::reconnect_ivl_max)));
   const std::string to = dial.to.is_local() ? to_string(dial.to) : "tcp://" + to_string(dial.to);
   // The address may come from another process. One that libzmq refuses is logged, and never
   // connects.

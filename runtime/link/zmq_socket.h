@@ -34,7 +34,7 @@ struct ZmqOptions {
   std::uint64_t message_bytes_max = 0;  // libzmq drops the connection of a peer that sends more
   int queue_messages = 1000;            // libzmq's high-water marks; flow control is the owner's
   Duration redial_min = std::chrono::milliseconds(50);  // doubles up to redial_max
-  Duration redial_max = std::chrono::seconds(2);
+  Duration redial_max = std::chrono::seconds(2);        // a Unix socket: 250 ms
 };
 
 class ZmqSocket {

@@ -71,6 +71,10 @@ class BulkClient {
   void put_many(std::vector<std::string> payloads, Duration timeout, WriteDone done);
   void get_many(std::vector<wire::PayloadRef> refs, Duration timeout, ReadDone done);
 
+  // The server has started anew, and knows of no request: those under way begin again, with the
+  // deadlines that they have.
+  void send_anew();
+
   // Block until the answer or the deadline. CHECKed: not on the IoThread, which brings the answer.
   Result<std::vector<wire::PayloadRef>> put_many(std::vector<std::string> payloads,
                                                  Duration timeout);

@@ -72,6 +72,7 @@ struct BulkClient::State {
   void finish_put(Stored done);
   void fail(BulkRequest id, const Error& error);
   void tick(Time now);
+  void send_anew();
   void close();
   std::string next_chunk(Request& request);
   link::Wrote send(BulkMessage message, std::string_view body = {}) {
@@ -264,6 +265,21 @@ void BulkClient::State::tick(Time now) {
   if (socket) socket->pump();
 }
 
+// Under other numbers, because messages of their first attempt may still be on their way.
+void BulkClient::State::send_anew() {
+  if (!socket) return;
+  for (auto& [id, request] : std::exchange(open, {})) {
+    if (request.opened) {
+      request.stream = StreamCursor(request.stream.sizes());
+      request.opened = false;
+      request.unacked = 0;
+      if (!request.is_put) request.payloads.clear();
+    }
+    open.emplace(BulkRequest{++last_request}, std::move(request));
+  }
+  socket->pump();
+}
+
 void BulkClient::State::close() {
   ticker.reset();
   socket.reset();
@@ -275,6 +291,10 @@ void BulkClient::State::close() {
     waiting.pop_front();
     request.fail(closed);
   }
+}
+
+void BulkClient::send_anew() {
+  state_->io.post([state = state_] { state->send_anew(); });
 }
 
 BulkClient::BulkClient(link::IoThread& io, link::Dial server)

@@ -68,9 +68,9 @@ using LearnerSays = std::variant<messages::StepCommitted>;
 // The exchange's part: headers in, headers out.
 class Relay {
  public:
-  using Inbox =
-      std::variant<messages::Generated, messages::RewardUp, messages::GroupsScored,
-                   messages::TextsScored, messages::RewardTrouble, messages::StepCommitted>;
+  using Inbox = std::variant<messages::Generated, messages::RewardUp, messages::GroupsScored,
+                             messages::TextsScored, messages::RewardTrouble, messages::RewardBack,
+                             messages::StepCommitted>;
   Relay(Ref<messages::RewardInbox> reward, Ref<messages::LearnerInbox> learner,
         std::latch*& committed)
       : reward_(std::move(reward)), learner_(std::move(learner)), committed_(committed) {}
@@ -93,6 +93,7 @@ class Relay {
   void handle(actor::Context&, messages::RewardUp) {}
   void handle(actor::Context&, messages::TextsScored) {}
   void handle(actor::Context&, messages::RewardTrouble) {}
+  void handle(actor::Context&, messages::RewardBack) {}
 
  private:
   const Ref<messages::RewardInbox> reward_;

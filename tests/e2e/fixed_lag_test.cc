@@ -197,27 +197,43 @@ TEST_F(FixedLag, AWholeRunThatIsKilledTwiceAndResumedChangesNothing) {
             2);
 }
 
-// The next controller takes the job up; ranks end, and the run goes on from its checkpoint.
-TEST_F(FixedLag, AControllerThatIsKilledTwiceChangesNothing) {
+std::vector<json> pids(const Home& home) {
+  std::vector<json> all;
+  for (const json& actor : home.json({"get", "actors"})) all.push_back(actor["pid"]);
+  return all;
+}
+
+// The next controller finds the job where it was: nobody is started again, and nothing is done
+// twice.
+TEST_F(FixedLag, AControllerThatIsKilledManyTimesChangesNothing) {  // EX-8
+  constexpr int kDeaths = 6;
   const Home home;
   home.up();
-  const Words kept = job({"learner.save_freq=5", "learner.max_ckpt_to_keep=20"});
+  const Words kept = job({"rollout.replicas=2"});
   ASSERT_EQ(home.run(Words{"submit"} + kept + held(home, 50)).code, 0);
-  for (const int step : {8, 30}) {
-    ASSERT_TRUE(eventually([&] { return home.json({"get", "jobs", kSmallId})["step"] >= step; }));
+  const auto step = [&] { return home.json({"get", "jobs", kSmallId})["step"].get<int>(); };
+  ASSERT_TRUE(eventually([&] { return step() >= 4; }));
+  const std::vector<json> actors = pids(home);
+  for (int i = 0; i < kDeaths; ++i) {
     const json before = home.address();
     ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
     ASSERT_TRUE(home.next_controller(before["epoch"]));
+    const int now = step();
+    ASSERT_TRUE(eventually([&] { return step() >= std::min(now + 4, 50); })) << i;
   }
+  EXPECT_EQ(pids(home), actors);
   let_go(home);
   EXPECT_EQ(home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"}).code, 0);
   home.down();
   const json result = home.result_of(kSmallId);
   expect_ledger_balances(home.run_dir(kSmallId), result);
   EXPECT_EQ(sha_of(result), reference());
-  EXPECT_EQ(
-      journal_value(home.run_dir(kSmallId), "SELECT count(*) FROM journal WHERE kind = 'resumed'"),
-      2);
+  const auto rows = [&](const std::string& where) {
+    return journal_value(home.run_dir(kSmallId), "SELECT count(*) FROM journal WHERE " + where);
+  };
+  EXPECT_EQ(rows("kind = 'followed'"), kDeaths);
+  EXPECT_EQ(rows("kind IN ('resumed', 'retrained', 'learner_restarted')"), 0);
+  EXPECT_EQ(rows("kind = 'generated'"), rows("kind = 'admitted'")) << "no group twice";
 }
 
 TEST_F(FixedLag, InBf16TwoRolloutsGiveTheWeightsThatOneDoes) {

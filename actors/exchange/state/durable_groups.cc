@@ -118,6 +118,10 @@ void DurableState::on(const LeaseReleased& event) { facts_.flow.ledger.release(e
 
 void DurableState::on(const LeaseExpired& event) { facts_.flow.ledger.release(event.group); }
 
+void DurableState::on(const LeaseAdopted& event) {
+  CHECK(!facts_.flow.ledger.adopt(event.group, event.lease, terms(event.holder)));
+}
+
 void DurableState::on(const GroupHandedBack& event) {
   CHECK(!facts_.flow.ledger.hand_back(key(event.group, event.lease), scheduler::Kept::kNothing));
 }

@@ -59,6 +59,8 @@ void DurableState::on(const RunResumed& event) {
   facts_.evaluations.once.insert(event.evaluated.begin(), event.evaluated.end());
 }
 
+void DurableState::on(const ExchangeFollowed& event) { facts_.began.epoch = event.epoch; }
+
 void DurableState::on(const StageEntered& event) { facts_.stage = event.stage; }
 
 // The first cause is the one that counts; a failure while a run is being cancelled extends its

@@ -41,6 +41,7 @@ class DurableState {
   void on(const StepTrained& event);
   void on(const LeaseReleased& event);
   void on(const LeaseExpired& event);
+  void on(const LeaseAdopted& event);
   void on(const GroupHandedBack& event);
   void on(const GroupDiscarded& event);
   void on(const LiveDiscarded& event);
@@ -50,6 +51,7 @@ class DurableState {
   // These are in durable_state.cc.
   void on(const RunBegan& event);
   void on(const RunResumed& event);
+  void on(const ExchangeFollowed& event);
   void on(const StageEntered& event);
   void on(const EndAsked& event);
   void on(const LastSaveAsked& event);

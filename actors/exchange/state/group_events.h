@@ -94,6 +94,13 @@ struct LeaseExpired {
 };
 TANDEM_WIRE(LeaseExpired, group)
 
+struct LeaseAdopted {  // its holder has outlived the exchange that gave the lease, and holds it
+  GroupId group;
+  scheduler::LeaseId lease;
+  ActorId holder;
+};
+TANDEM_WIRE(LeaseAdopted, group, lease, holder)
+
 struct GroupHandedBack {
   GroupId group;
   scheduler::LeaseId lease;

@@ -40,6 +40,13 @@ struct RunBegan {
 };
 TANDEM_WIRE(RunBegan, budget, fixed_lag, seed, epoch)
 
+// Another exchange goes on with the state as it is, while the run's actors work on. Leases are of
+// the epoch before until their holders say that they hold them (LeaseAdopted).
+struct ExchangeFollowed {
+  Epoch epoch;
+};
+TANDEM_WIRE(ExchangeFollowed, epoch)
+
 // A group of an earlier incarnation of the run that a resumed one knows.
 struct ResumedGroup {
   GroupId group;

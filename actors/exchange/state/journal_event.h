@@ -7,7 +7,7 @@
 // people read there (`kind`, `detail`) are derived and never read back.
 //
 // An event's fields are a schema (kJournalSchema). A change of them takes another number, so that a
-// run directory of another version is refused by name.
+// run directory of another version is refused by name; a new event at the end does not.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ using JournalEvent =
                  GroupDiscarded, LiveDiscarded, AnswerRefused, LearnerCameUp, LearnerRestarted,
                  LearnerAsked, VersionPublished, VersionsRestored, CommitRefused, CheckpointAsked,
                  CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete,
-                 SamplesFull>;
+                 SamplesFull, ExchangeFollowed, LeaseAdopted>;
 
 // An event with the time at which it was written, which the state never depends on.
 struct JournalEntry {

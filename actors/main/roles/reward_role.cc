@@ -48,7 +48,8 @@ Result<BuiltRole> build_reward(RankResources& resources, const StartRank& start,
                      std::move(*verifier), std::move(connections)));
   resources.expose_as<messages::RewardPeer>(ref);
   return BuiltRole{
-      .begin = [ref] { CHECK(ref.tell(reward::StartReward{}) == actor::Delivery::kAccepted); }};
+      .begin = [ref] { CHECK(ref.tell(reward::StartReward{}) == actor::Delivery::kAccepted); },
+      .meet_again = [ref] { return ref.tell(reward::MeetAgain{}) == actor::Delivery::kAccepted; }};
 }
 
 }  // namespace

@@ -30,6 +30,9 @@ struct RoleDemands {
 // A role that has been built in this process.
 struct BuiltRole {
   std::function<void()> begin;  // the actor starts work; once, after RankReady
+  // Another exchange follows the one that has died: the actor tells it what it holds. False: its
+  // mailbox is full. Null: it speaks with none.
+  std::function<bool()> meet_again = {};
   // Whether this rank waits within a handler for another rank, so that its process must be ended by
   // force. Null: it never does.
   std::shared_ptr<const std::atomic<bool>> waits;

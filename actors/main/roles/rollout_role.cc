@@ -169,10 +169,13 @@ Result<BuiltRole> build_rollout(RankResources& resources, const StartRank& start
                         std::make_unique<rollout::RolloutActor>(
                             config, std::move(*engine), subscriber, std::move(connections)));
   resources.expose_as<messages::RolloutPeer>(ref);
-  return BuiltRole{.begin = [ref] {
-    CHECK(ref.tell(rollout::StartRollout{actor::narrow<std::variant<rollout::Step>>(ref)}) ==
-          actor::Delivery::kAccepted);
-  }};
+  return BuiltRole{
+      .begin =
+          [ref] {
+            CHECK(ref.tell(rollout::StartRollout{actor::narrow<std::variant<rollout::Step>>(
+                      ref)}) == actor::Delivery::kAccepted);
+          },
+      .meet_again = [ref] { return ref.tell(rollout::MeetAgain{}) == actor::Delivery::kAccepted; }};
 }
 
 }  // namespace

@@ -68,6 +68,8 @@ class StoredPayloads final : public exchange::PayloadStore {
   explicit StoredPayloads(payload::SegmentStore& store) : store_(store) {}
   bool holds(const wire::PayloadRef& payload) const override { return store_.holds(payload); }
   void release(const wire::PayloadRef& payload) override { CHECK(store_.release(payload)); }
+  bool recover(const wire::PayloadRef&) override { return false; }
+  void settle() override {}
   Result<std::string> read(const wire::PayloadRef&) override {
     return Error{ErrorCode::kNotFound, "not read"};
   }

@@ -38,6 +38,7 @@ ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
   actions.open_exchange = [exchange](const JobRecord&) -> Result<actor::Ref<ExchangeControl>> {
     return actor::Ref<ExchangeControl>({"exchange/job-1", Incarnation{1}}, exchange);
   };
+  actions.bulk_endpoints = [](const std::string&) { return std::vector<std::string>(); };
   actions.close_exchange = [](const std::string&) {};
   actions.remember = [](std::span<const DurableEvent>) { return Result<void>(); };
   actions.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
@@ -105,9 +106,9 @@ TEST(Controller, ADiskThatIsFullDelaysWhatIsRemembered) {
   for (const DurableEvent& event : journalled)
     if (const auto kind = kind_of(event); kinds.empty() || kind != kinds.back())
       kinds.push_back(kind);
-  const std::vector<std::string_view> in_order{"node_joined",           "job_taken",
-                                               "incarnations_reserved", "actor_started",
-                                               "actor_ended",           "node_left"};
+  const std::vector<std::string_view> in_order{
+      "node_joined", "job_taken", "incarnations_reserved", "actor_started", "job_serves",
+      "actor_ended", "node_left"};
   EXPECT_EQ(kinds, in_order);
 }
 

@@ -31,7 +31,7 @@ inline void check_what_is_counted(const ControllerCore& core) {
       stopped += state == ActorState::kStopped ? 1 : 0;
       for (const RankRecord& rank : actor.ranks)
         if (rank.alive) {
-          const scheduler::Resources& need = job.shape.per_rank.at(actor.role);
+          const scheduler::Resources& need = rank.need;
           leased[rank.node] = leased[rank.node] + need;
           for (const std::int32_t gpu : rank.gpus)
             gpus_held[{rank.node, gpu}] += std::min(need.gpu_milli, scheduler::kWholeGpu);

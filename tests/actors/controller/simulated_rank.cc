@@ -1,6 +1,7 @@
 #include "tests/actors/controller/simulated_rank.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "actors/learner/learner_actor.h"
@@ -161,8 +162,12 @@ std::function<void()> build_broadcast(const SharedProcess& process,
   };
 }
 
-std::function<void()> build_rollout(const SharedProcess& process,
-                                    const messages::StartRank& start) {
+// A role: how it begins, and how it meets an exchange that follows another one.
+struct Built {
+  std::function<void()> begin, meet_again;
+};
+
+Built build_rollout(const SharedProcess& process, const messages::StartRank& start) {
   const SimulatedJob& job = process->run->job;
   const rollout::RolloutConfig config{
       .self = {start.actor, start.incarnation},
@@ -181,16 +186,16 @@ std::function<void()> build_rollout(const SharedProcess& process,
         std::make_unique<SimulatedSubscriber>(run, config.self), connections);
   });
   process->directory.expose(messages::kRolePort, actor::narrow<messages::RolloutInbox>(role));
-  return [role, broadcast = build_broadcast(process, start)] {
-    broadcast();
-    CHECK(role.tell(rollout::StartRollout{actor::narrow<std::variant<rollout::Step>>(role)}) ==
-          Delivery::kAccepted);
-  };
+  return {[role, broadcast = build_broadcast(process, start)] {
+            broadcast();
+            CHECK(role.tell(rollout::StartRollout{
+                      actor::narrow<std::variant<rollout::Step>>(role)}) == Delivery::kAccepted);
+          },
+          [role] { CHECK(role.tell(rollout::MeetAgain{}) == Delivery::kAccepted); }};
 }
 
-std::function<void()> build_learner(const SharedProcess& process,
-                                    const messages::StartRank& start) {
-  if (start.rank > 0) return [] {};
+Built build_learner(const SharedProcess& process, const messages::StartRank& start) {
+  if (start.rank > 0) return {[] {}, [] {}};
   const auto exchange = process->remote<messages::LearnerEvents>(
       messages::exchange_port<messages::LearnerPeer>(start.job), process);
   const learner::LearnerActorConfig config{.self = {start.actor, start.incarnation}};
@@ -206,13 +211,14 @@ std::function<void()> build_learner(const SharedProcess& process,
       });
   process->directory.expose(messages::kRolePort, actor::narrow<messages::LearnerInbox>(role));
   process->run->epochs->in_use.reset();  // an earlier incarnation's
-  return [role, broadcast = build_broadcast(process, start)] {
-    broadcast();
-    CHECK(role.tell(learner::MeetExchange{}) == Delivery::kAccepted);
-  };
+  return {[role, broadcast = build_broadcast(process, start)] {
+            broadcast();
+            CHECK(role.tell(learner::MeetExchange{}) == Delivery::kAccepted);
+          },
+          [role] { CHECK(role.tell(learner::MeetAgain{}) == Delivery::kAccepted); }};
 }
 
-std::function<void()> build_reward(const SharedProcess& process, const messages::StartRank& start) {
+Built build_reward(const SharedProcess& process, const messages::StartRank& start) {
   const reward::RewardConfig config{.self = {start.actor, start.incarnation},
                                     .capacity = process->run->job.scorer.capacity};
   reward::RewardActor::Connections connections{
@@ -224,7 +230,8 @@ std::function<void()> build_reward(const SharedProcess& process, const messages:
         config, std::make_unique<TextVerifier>(run->job.scorer), connections);
   });
   process->directory.expose(messages::kRolePort, actor::narrow<messages::RewardInbox>(role));
-  return [role] { CHECK(role.tell(reward::StartReward{}) == Delivery::kAccepted); };
+  return {[role] { CHECK(role.tell(reward::StartReward{}) == Delivery::kAccepted); },
+          [role] { CHECK(role.tell(reward::MeetAgain{}) == Delivery::kAccepted); }};
 }
 
 class RankHost {
@@ -235,6 +242,11 @@ class RankHost {
 
   void handle(actor::Context& cx, messages::StartRank start) {
     const SharedProcess process = process_.lock();
+    if (std::exchange(starting_, true)) {
+      if (!role_) return;  // it reports once it has loaded
+      report(messages::RankReady{start.actor, start.incarnation, start.rank});
+      return role_->meet_again();
+    }
     CHECK(process && start.actor == process->id.actor &&
           start.incarnation == process->id.incarnation);
     process->run = process->dependencies.run_of(start.job);
@@ -252,16 +264,16 @@ class RankHost {
         {messages::Role::kRollout, build_rollout},
         {messages::Role::kLearner, build_learner},
         {messages::Role::kReward, build_reward}};
-    const auto role = kBuild.at(start.role)(process, start);
+    role_ = kBuild.at(start.role)(process, start);
     report(messages::RankReady{start.actor, start.incarnation, start.rank});
-    role();
+    role_->begin();
   }
-  void report(messages::RankEvents event) {
-    CHECK(controller_.tell(std::move(event)) == Delivery::kAccepted);
-  }
+  void report(messages::RankEvents event) { (void)controller_.tell(std::move(event)); }
 
   const std::weak_ptr<Process> process_;
   const actor::Ref<messages::RankEvents> controller_;
+  bool starting_ = false;
+  std::optional<Built> role_;
 };
 static_assert(actor::Actor<RankHost>);
 
@@ -272,8 +284,7 @@ class ProgramHost {
       : controller_(std::move(controller)), exit_(std::move(exit)) {}
 
   void handle(actor::Context&, messages::StartActor start) {
-    CHECK(controller_.tell(messages::RankReady{start.actor, start.incarnation, 0}) ==
-          Delivery::kAccepted);
+    (void)controller_.tell(messages::RankReady{start.actor, start.incarnation, 0});
   }
   void handle(actor::Context&, actor::Ask<messages::AskJson> ask) {
     const nlohmann::json question = parse_json(ask.question.body);
@@ -315,11 +326,11 @@ class RankProcess final : public SimulatedProcess {
                                  }));
     link::LinkCallbacks callbacks;
     callbacks.on_up = [](const ActorId&, const link::Hello&) {};
-    callbacks.on_down = [weak, exit, of](const ActorId&, const link::Down& down) {
+    callbacks.on_down = [weak, exit](const ActorId&, const link::Down& down) {
       const SharedProcess process = weak.lock();
       if (!process) return;
       process->directory.fail_asks(down.error);
-      if (of == Of::kOurs || down.reason == link::Down::Reason::kRefused) exit(1);
+      if (down.reason == link::Down::Reason::kRefused) exit(1);
     };
     callbacks.on_parcel = [weak](const ActorId&, std::string& frame) {
       const SharedProcess process = weak.lock();

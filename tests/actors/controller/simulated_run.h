@@ -109,6 +109,8 @@ class MemoryPayloads final : public exchange::PayloadStore {
   bool holds(const wire::PayloadRef& payload) const override;
   void release(const wire::PayloadRef& payload) override;
   Result<std::string> read(const wire::PayloadRef& payload) override;
+  bool recover(const wire::PayloadRef&) override { return false; }  // it holds all that was put
+  void settle() override {}
   std::size_t size() const { return payloads_.size(); }
   void clear() { payloads_.clear(); }
 

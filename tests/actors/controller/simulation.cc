@@ -3,6 +3,7 @@
 #include <csignal>
 #include <utility>
 
+#include "actors/exchange/follow.h"
 #include "runtime/base/log.h"
 #include "runtime/node/agent.h"
 
@@ -72,7 +73,9 @@ void SimulatedCluster::restart_controller(Duration pause) {
   roster_ = {};
   run_for(pause);
   start_controller(executor_.draw_seed());
+  outlived_ = true;
   const auto taken = take_up(runs_);
+  outlived_ = false;
   CHECK(taken.has_value());
   network_.serve(link_callbacks());
 }
@@ -259,14 +262,25 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
         log::error("{}", why);
         CHECK(false);  // all of these peers are honest
       }};
-  const exchange::ExchangeConfig config =
-      exchange_config(run->job, job.id, job.shape.resume_dir.has_value());
-  const auto exchange = system_->spawn<exchange::Exchange>(messages::exchange_name(job.id), [=] {
-    auto made =
-        std::make_unique<exchange::Exchange>(config, links, run->record, run->payload_store);
-    run->exchange = made.get();
-    return made;
-  });
+  std::optional<exchange::Predecessor> before;
+  if (job.follows) {
+    before = exchange::Predecessor{run->record.replayed, {}};
+    for (const exchange::JournalEntry& entry : run->record.entries)
+      before->history.take(entry.event);
+  }
+  const bool resumes = before ? before->state.facts().resumed : job.shape.resume_dir.has_value();
+  exchange::ExchangeConfig config = exchange_config(run->job, job.id, resumes);
+  config.epoch = Epoch{++epoch_};
+  const auto exchange = system_->spawn<exchange::Exchange>(
+      messages::exchange_name(job.id), [=, now = executor_.now()] {
+        auto made = before ? std::make_unique<exchange::Exchange>(config, links, run->record,
+                                                                  run->payload_store, *before, now)
+                           : std::make_unique<exchange::Exchange>(config, links, run->record,
+                                                                  run->payload_store);
+        run->exchange = made.get();
+        return made;
+      });
+  if (before) CHECK(exchange.tell(exchange::GoOn{}) == Delivery::kAccepted);
   messages::for_each_peer([&]<class Peer> {
     directory_.expose(messages::exchange_port<Peer>(job.id),
                       actor::narrow<typename Peer::Events>(exchange),
@@ -345,12 +359,17 @@ Result<Nothing> SimulatedCluster::take_up(
       taken.jobs.push_back({job, std::move(shape)});
       continue;
     }
-    run->epochs = std::make_shared<SimulatedEpochs>();  // those of broadcasts begin anew
-    run->payload_store.clear();
+    const bool follows = outlived_ && !run->job.broadcasts && !remembered_.outcome(job.job) &&
+                         exchange::can_follow(run->record.replayed.facts());
+    if (!follows) {
+      run->weights.lose();                                // with the processes of that time
+      run->epochs = std::make_shared<SimulatedEpochs>();  // those of broadcasts begin anew
+      run->payload_store.clear();
+    }
     runs_[job.job] = run;
     JobShape shape = shape_of(run->job);
     if (!run->record.entries.empty()) shape.resume_dir = job.run_dir;
-    taken.jobs.push_back({job, std::move(shape)});
+    taken.jobs.push_back({job, std::move(shape), follows});
   }
   return ask(std::move(taken));
 }

@@ -106,11 +106,12 @@ class SimulatedCluster {
   std::map<std::string, std::shared_ptr<Node>> nodes_;
   std::map<std::string, actor::Ref<node::AgentInbox>> agents_;
   doors::Roster roster_;
-  std::uint64_t node_lives_ = 0;
+  std::uint64_t node_lives_ = 0, epoch_ = 0;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
   std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;  // null: a job of actors alone
   std::map<std::string, JobShape> actors_alone_;               // the shapes of those
-  std::map<std::string, std::string> finals_;                  // by job: its final state
+  bool outlived_ = false;                      // take_up() follows the exchanges of this cluster
+  std::map<std::string, std::string> finals_;  // by job: its final state
   DurableState remembered_;
   std::vector<std::string> trace_;
 };

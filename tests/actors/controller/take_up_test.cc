@@ -269,6 +269,47 @@ TEST_F(Outlived, AJobThatWasCancelledLeavesRanksThatAreEnded) {
   EXPECT_EQ(world.state(next), JobState::kStarting);
 }
 
+// The exchange goes on where the one before was, and so do all actors.
+TEST(TakeUp, AJobThatTrainsGoesOnWithItsActors) {
+  World before;
+  before.node("a", 8);
+  const std::string job = before.submit(shape_of(1, 2, 2));
+  before.all_ready(job);
+  before.must(ExchangeOpened{job, {"ipc:///s2"}});
+  World after(2, before);
+  TakeUpJobs taken = jobs_of(before);
+  taken.jobs.front().follows = true;
+  after.must(taken);
+  EXPECT_TRUE(after.exchanges.contains(job));
+  EXPECT_EQ(after.core.jobs().at(job).bulk, std::vector<std::string>{"ipc:///s2"});
+  after.node_back("a");
+  for (const auto& [id, node] : after.alive) after.must(RankConnected{id});
+  EXPECT_EQ(after.started.size(), 5u) << "each is told again; a gang has met already";
+  for (const auto& [id, node] : after.alive)
+    after.must(messages::RankReady{id.actor, id.incarnation, id.rank});
+  EXPECT_EQ(after.alive, before.alive);
+  EXPECT_EQ(after.state_of(job + "/learner/0"), ActorState::kReady);
+  after.die(job + "/rollout/1");
+  EXPECT_EQ(count_told<messages::ActorDown>(after, job), 1u);
+}
+
+TEST(TakeUp, AJobThatIsOverEndsWithItsLastProcess) {
+  World before;
+  before.node("a", 4);
+  const std::string job = before.submit(shape_of(1));
+  before.all_ready(job);
+  before.must(messages::JobEnded{job, messages::JobOutcome::kSucceeded, "trained", true});
+  ASSERT_EQ(before.state(job), JobState::kStopping);
+  World after(2, before);
+  after.must(jobs_of(before));
+  EXPECT_EQ(after.state(job), JobState::kStopping);
+  EXPECT_TRUE(after.exchanges.empty());
+  after.node_back("a");
+  after.obey();
+  EXPECT_EQ(after.state(job), JobState::kSucceeded);
+  EXPECT_FALSE(after.results.contains(job)) << "its exchange wrote it";
+}
+
 TEST(TakeUp, RanksOfTrainingEndBeforeTheyAreStartedAgain) {
   World before;
   before.node("a", 4);

@@ -54,11 +54,13 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
       door, kRolloutPeer,
       {messages::RolloutUp{me, 1}, messages::Installed{me, kInitialWeights, 0.5},
        messages::Generated{me, {group({fine, fine})}}, messages::Unservable{me},
-       messages::Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, messages::RolloutStats{me}},
+       messages::Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, messages::RolloutStats{me},
+       messages::RolloutBack{me, 1, kInitialWeights, 0, {{GroupId{1}, 2}}}},
       true);
   const auto of = [&](messages::TrajectoryHeader wrong) {
     return messages::Generated{me, {group({fine}), group({fine, wrong})}};
   };
+  const std::vector<messages::HeldGroup> too_many(messages::kHeldMax + 1);
   const PolicyVersion huge{std::numeric_limits<std::int64_t>::max()};
   messages::RolloutStats nan{me}, negative{me}, endless{me};
   nan.kv_cache_usage = kNan;
@@ -70,7 +72,10 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
   absurd.latencies.token.counts[3] = std::numeric_limits<std::uint64_t>::max();
   backwards.latencies.request.sum = -1;
   expect_all<messages::RolloutEvents>(door, kRolloutPeer,
-                                      {messages::RolloutUp{me, 0},
+                                      {messages::RolloutBack{me, 0},
+                                       messages::RolloutBack{me, 1, PolicyVersion{-2}},
+                                       messages::RolloutBack{me, 1, {}, 0, too_many},
+                                       messages::RolloutUp{me, 0},
                                        messages::RolloutUp{me, -5},
                                        messages::Installed{me, PolicyVersion{-2}},
                                        messages::Installed{me, huge},
@@ -105,11 +110,13 @@ TEST(Doors, ARewardSaysWhatRewardsSay_DR2) {
       {messages::RewardUp{me, 1},
        messages::GroupsScored{me, {{GroupId{1}, 1, {messages::Scored{-2.5}}}}},
        messages::GroupsScored{me, {{GroupId{1}, 1, {messages::ScoreFailed{"why"}}}}},
-       messages::TextsScored{me, {}, {{0, 0, messages::Scored{1}}}}},
+       messages::TextsScored{me, {}, {{0, 0, messages::Scored{1}}}},
+       messages::RewardBack{me, 1, {{GroupId{1}, 2}}}},
       true);
   expect_all<messages::RewardEvents>(
       door, kRewardPeer,
-      {messages::RewardUp{me, 0},
+      {messages::RewardUp{me, 0}, messages::RewardBack{me, 0, {}},
+       messages::RewardBack{me, 1, std::vector<messages::HeldGroup>(messages::kHeldMax + 1)},
        messages::GroupsScored{me, {{GroupId{1}, 1, {messages::Scored{kNan}}}}},
        messages::GroupsScored{me,
                               {{GroupId{1}, 1, {messages::Scored{1}, messages::Scored{-kInf}}}}},
@@ -146,7 +153,7 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
        messages::Published{me, third}, messages::WarmStartProgress{me, 1, 2, kNan, {}},
        messages::WarmStarted{me, 3, first}, committed, messages::StepCommitted{.from = me},
        messages::CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
-       messages::LearnerFailed{me, "why"}},
+       messages::LearnerFailed{me, "why"}, messages::LearnerBack{me, StepId{2}, StepId{2}, {}}},
       true);
   const StepId huge{std::numeric_limits<std::int64_t>::max()};
   messages::StepCommitted other = committed, overflow = committed;
@@ -156,6 +163,9 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
       door, kLearnerPeer,
       {messages::LearnerUp{me, StepId{-1}},
        messages::LearnerUp{me, huge},
+       messages::LearnerBack{me, StepId{-1}, {}, {}},
+       messages::LearnerBack{me, StepId{1}, StepId{2}, {}},
+       messages::LearnerBack{me, StepId{1}, {}, wire::WeightSource{}},
        messages::LearnerUp{me, {}, wire::WeightSource{"host", "10.0.0.1:7", "a", ""}},
        messages::LearnerUp{me, {}, wire::WeightSource{"host", "", "a", "b"}},
        messages::LearnerUp{me, {}, wire::WeightSource{}},

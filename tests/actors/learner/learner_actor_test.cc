@@ -309,6 +309,46 @@ TEST(LearnerActor, ANewMeetingAbandonsTheStepUnderWay) {
   EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u);
 }
 
+// What it had answered comes first, then where it is: at rest, at work, or before the first word.
+TEST(LearnerActor, AnExchangeThatFollowsHearsTheNewestAnswersAndWhatIsTrained_LE4) {
+  World world;
+  world.start();
+  world.heard.clear();
+  world.tell(MeetAgain{});
+  EXPECT_EQ(world.all<messages::LearnerUp>().size(), 1u);
+  EXPECT_TRUE(world.all<messages::LearnerBack>().empty()) << "it has been told nothing yet";
+  world.tell(messages::PublishInitial{});
+  world.tell(messages::WarmStart{});
+  world.tell(world.step(0));
+  const auto trained = world.all<messages::StepCommitted>();
+  world.heard.clear();
+  world.tell(MeetAgain{});
+  ASSERT_EQ(world.heard.size(), 3u);
+  EXPECT_EQ(std::get<messages::CheckpointSaved>(world.heard[0]).step, StepId{0});
+  EXPECT_EQ(std::get<messages::StepCommitted>(world.heard[1]).checksum, trained.at(0).checksum);
+  EXPECT_EQ(std::get<messages::LearnerBack>(world.heard[2]).step, StepId{1});
+  EXPECT_FALSE(std::get<messages::LearnerBack>(world.heard[2]).training);
+
+  ASSERT_EQ(world.learner.tell(world.step(1)), actor::Delivery::kAccepted);
+  ASSERT_TRUE(world.executor.step()) << "it reads the payloads and trains";
+  world.heard.clear();
+  world.tell(MeetAgain{});
+  ASSERT_EQ(world.all<messages::LearnerBack>().size(), 1u);
+  EXPECT_EQ(world.all<messages::LearnerBack>()[0].training, StepId{1});
+  ASSERT_EQ(world.all<messages::StepCommitted>().size(), 2u) << "step 0 again, step 1 in the end";
+  EXPECT_EQ(world.all<messages::StepCommitted>()[1].step, StepId{1});
+  // A batch that has not come whole is dropped, and is sent again.
+  messages::TrainStep part = world.step(2);
+  part.groups.resize(1);
+  part.more = true;
+  world.tell(part);
+  world.heard.clear();
+  world.tell(MeetAgain{});
+  EXPECT_FALSE(world.all<messages::LearnerBack>().at(0).training);
+  world.tell(world.step(2));
+  EXPECT_EQ(world.all<messages::StepCommitted>().back().step, StepId{2});
+}
+
 TEST(LearnerActor, AStepInSeveralMessagesTrainsAsOne) {
   World whole, parts;
   for (World* world : {&whole, &parts}) world->warm_up();

@@ -256,6 +256,25 @@ TEST(RewardActor, ReadsAreRetriedAndThenFailTheActor) {
   EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
 }
 
+TEST(RewardActor, AnExchangeThatFollowsHearsWhatIsHeldAndWhatWasNotKept) {
+  Fixture f;
+  const std::string data = R"({"answer": "1"})";
+  f.tell(messages::ScoreGroups{{f.store(1, {"1"}, data), f.store(2, {"2"}, data)}});
+  ASSERT_EQ(f.scored(2).size(), 2u);
+  f.tell(messages::ScoresKept{{GroupId{1}}});
+  f.tell(messages::ScoreGroups{{f.store(3, {"1"}, data)}});
+  f.heard->events.clear();
+  f.tell(MeetAgain{});
+  const auto scored = f.scored(2);
+  ASSERT_EQ(scored.size(), 2u);
+  EXPECT_EQ(scored[0].group, GroupId{2});
+  EXPECT_EQ(scored[1].group, GroupId{3});
+  const auto& back = std::get<messages::RewardBack>(f.heard->events.front());
+  ASSERT_EQ(back.held.size(), 2u);
+  EXPECT_EQ(back.held[0].group, GroupId{2});
+  EXPECT_EQ(back.held[1].group, GroupId{3});
+}
+
 TEST(RewardActor, TheFirstTroubleIsToldAtOnceThenTheNewestInAWhile) {  // RW-3
   Fixture f(std::make_unique<Troubled>());
   for (std::uint64_t group = 1; group <= 3; ++group)

@@ -458,6 +458,39 @@ TEST(RolloutActor, HandBackForgetsGroupsButNoPayload) {
   EXPECT_EQ(f.generated().rbegin()->first, GroupId{103});
 }
 
+TEST(RolloutActor, AnExchangeThatFollowsHearsWhatIsHeldAndWhatWasNotKept_RO6) {
+  Fixture f;
+  f.publish(kV0, kV0);
+  f.assign(1, 3);
+  ASSERT_TRUE(f.run_until_generated(3));
+  f.tell(messages::GroupsKept{{GroupId{2}}});
+  f.assign(4, 2);
+  f.tell(messages::HandBack{{GroupId{5}}});
+  f.heard->events.clear();
+  f.tell(MeetAgain{});
+  ASSERT_TRUE(f.executor.run_until([&] { return f.generated().size() >= 3; }, 60s));
+  const auto& back = std::get<messages::RolloutBack>(f.heard->events.front());
+  EXPECT_EQ(back.from.incarnation, Incarnation{3});
+  EXPECT_EQ(back.capacity, 24);
+  EXPECT_EQ(back.installed, kV0);
+  EXPECT_EQ(back.checksum, checksum_of(kV0));
+  std::vector<GroupId> held;
+  for (const messages::HeldGroup& group : back.held) {
+    EXPECT_EQ(group.attempt, 1u);
+    held.push_back(group.group);
+  }
+  EXPECT_EQ(held, (std::vector<GroupId>{GroupId{1}, GroupId{3}, GroupId{4}}));
+  std::vector<GroupId> told;
+  for (const auto& [group, header] : f.generated()) told.push_back(group);
+  EXPECT_EQ(told, held) << "the new one once it is there";
+  f.tell(messages::GroupsKept{held});
+  f.heard->events.clear();
+  f.tell(MeetAgain{});
+  f.executor.run_until([] { return false; }, 1s);
+  EXPECT_TRUE(f.heard->all<messages::RolloutBack>().at(0).held.empty());
+  EXPECT_TRUE(f.heard->all<messages::Generated>().empty());
+}
+
 TEST(RolloutActor, RetriesAFullLinkAndAFailingStoreAndGivesUpInTheEnd) {
   Fixture f;
   f.heard->refusals_left = 5;

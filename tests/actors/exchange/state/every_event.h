@@ -34,6 +34,7 @@ inline std::vector<JournalEvent> every_event() {
   totals.publish_seconds = 0.25;
   return {
       RunBegan{budget, true, 17, Epoch{6}},
+      ExchangeFollowed{Epoch{4}},
       RunResumed{.checkpoint = StepId{1},
                  .issued = 5,
                  .trained = 2,
@@ -63,6 +64,7 @@ inline std::vector<JournalEvent> every_event() {
       BatchFormed{StepId{4}, {GroupId{7}, GroupId{8}}},
       StepTrained{StepId{4}, Incarnation{5}, 77, {GroupId{7}, GroupId{8}}, publication},
       LeaseReleased{GroupId{7}, rollout},
+      LeaseAdopted{GroupId{7}, LeaseId{3}, rollout},
       LeaseExpired{GroupId{7}},
       GroupHandedBack{GroupId{7}, LeaseId{2}, rollout, "too long"},
       GroupDiscarded{GroupId{7}, scheduler::DiscardReason::kPromptTooLong},

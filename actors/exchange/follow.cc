@@ -1,0 +1,162 @@
+#include "actors/exchange/follow.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "actors/exchange/checkpoints.h"
+#include "actors/exchange/checks.h"
+#include "actors/exchange/publications.h"
+#include "actors/exchange/training.h"
+#include "actors/exchange/workers.h"
+
+namespace tandem::exchange {
+
+namespace {
+
+// After the controller has given up the nodes that have not come back (adoption.h): it ends most of
+// the actors that are away, and this those that it does not know.
+constexpr Duration kAwayMax = std::chrono::minutes(6);
+
+// What is left of the worker's leases: those that it holds go on, the others are leased anew. A
+// group that it holds under no lease is handed back to where it was.
+void settle_leases(Turn& turn, const WorkerFacts& worker,
+                   const std::vector<messages::HeldGroup>& held, Duration lease_time) {
+  const ActorId who = worker.who;
+  std::map<GroupId, std::uint64_t> holds;
+  for (const messages::HeldGroup& group : held) holds[group.group] = group.attempt;
+  for (const scheduler::Lease& lease : turn.facts.flow.ledger.leases_of(who.incarnation)) {
+    const auto found = holds.find(lease.group);
+    // A lease that this exchange has given may have met the worker's message on its way.
+    if (lease.epoch == turn.config.epoch) {
+      if (found != holds.end()) holds.erase(found);
+      continue;
+    }
+    if (found == holds.end() || found->second != lease.id.value) {
+      turn.record(LeaseReleased{lease.group, who});
+      continue;
+    }
+    holds.erase(found);
+    turn.record(LeaseAdopted{lease.group, lease.id, who});
+    turn.set_deadline({lease.group, lease.id, turn.config.epoch}, turn.now + lease_time);
+  }
+  std::vector<GroupId> over;
+  for (const auto& [group, attempt] : holds) over.push_back(group);
+  if (!over.empty()) hand_back(turn, worker, std::move(over));
+}
+
+// The worker that has come back; null where it has ended, or its first message was lost.
+const WorkerFacts* meet(Turn& turn, const messages::Role& role, const ActorId& who,
+                        std::int64_t capacity, const char* said) {
+  if (has_ended(turn.facts, who)) return nullptr;
+  const WorkerFacts* const worker = turn.facts.workers.find(role, who);
+  if (!worker) {
+    come_up(turn, role, who, capacity, said);
+    return turn.facts.workers.find(role, who);
+  }
+  WorkerSeen& seen = turn.seen.workers.by_actor[who.name];
+  if (std::exchange(seen.away, false)) seen.came_back = true;
+  // It holds no work of evaluations any more, of whichever exchange it was.
+  for (Evaluation& evaluation : turn.seen.evaluations) evaluation.actor_down(who.name);
+  seen.worked = turn.now;
+  turn.wake();
+  return worker;
+}
+
+}  // namespace
+
+bool can_follow(const RunFacts& facts) {
+  return facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
+}
+
+void follow(Turn& turn, const GroupHistory& history) {
+  turn.record(ExchangeFollowed{turn.config.epoch});
+  const RunFacts& facts = turn.facts;
+  const StepId done = facts.flow.ledger.next_commit();
+  RunStatistics& statistics = turn.seen.statistics;
+  statistics = history.statistics(done, turn.config.budget.steps_total, turn.config.best);
+  statistics.started = statistics.running_since = statistics.step_sent = turn.now;
+  statistics.work.tokens_generated += history.generated_since_noted();
+  note_formed_batch(turn);
+  turn.seen.samples_full = history.samples_full();
+  turn.seen.payloads_unsettled = true;
+  turn.seen.away_until = turn.now + kAwayMax;
+  turn.send(DecideAt{turn.seen.away_until});
+  for (const auto& [group, entry] : facts.flow.entries) turn.seen.admitted[group] = turn.now;
+  for (const WorkerFacts* worker : facts.workers.all())
+    turn.seen.workers.by_actor[worker->who.name] = {
+        .up = turn.now, .worked = turn.now, .away = true};
+  turn.seen.learner.away = facts.learner.who.has_value();
+  for (const auto& [id, running] : facts.evaluations.running)
+    turn.seen.evaluations.emplace_back(id, running.kind, running.version, turn.config.evaluation,
+                                       turn.now);
+  turn.notify(messages::JobProgress{
+      turn.config.job, messages::JobPhase::kRunning,
+      "goes on at step " + std::to_string(done.value) + " under a new controller"});
+  turn.wake();
+}
+
+void take(Turn& turn, const messages::RolloutBack& back) {
+  const WorkerFacts* const worker =
+      meet(turn, messages::Role::kRollout, back.from, back.capacity, "RolloutBack");
+  if (!worker) return;
+  if (back.installed && back.installed != worker->installed) {
+    take(turn, messages::Installed{back.from, *back.installed, 0, back.checksum});
+    if (!turn.facts.workers.find(back.from)) return;  // it has installed other weights
+  }
+  settle_leases(turn, *worker, back.held, turn.config.rollout_lease);
+}
+
+void meet_again(Turn& turn, const messages::Role& role, const ActorId& who, std::int64_t capacity,
+                const std::vector<messages::HeldGroup>& held, Duration lease_time,
+                const char* said) {
+  if (const WorkerFacts* const worker = meet(turn, role, who, capacity, said))
+    settle_leases(turn, *worker, held, lease_time);
+}
+
+// Its answers have come before. So what it still owes it has never heard of, unless it is at work
+// on it.
+void take(Turn& turn, const messages::LearnerBack& back) {
+  const LearnerFacts& learner = turn.facts.learner;
+  if (has_ended(turn.facts, back.from)) return;
+  if (learner.who != back.from)  // its LearnerUp was lost
+    return refuse(turn, back.from, "LearnerBack: it has not come up");
+  const scheduler::Ledger& ledger = turn.facts.flow.ledger;
+  if (back.step != ledger.replay_next())
+    return refuse(turn, back.from,
+                  "LearnerBack: at step " + std::to_string(back.step.value) + ", not at " +
+                      std::to_string(ledger.replay_next().value));
+  LearnerSeen& seen = turn.seen.learner;
+  // It says so once more where a controller that died in between had asked it as well.
+  if (!std::exchange(seen.away, false)) return;
+  if (std::exchange(seen.source, back.source) != back.source) announce_again(turn);
+  turn.wake();
+  if (learner.owed == LearnerTask::kTrain) {
+    if (!back.training) {
+      if (learner.checkpoint_awaited == back.step) ask_checkpoint(turn);
+      send_again(turn);
+    }
+    seen.save_due = false;
+  } else if (learner.owed == LearnerTask::kPublish) {
+    turn.tell_learner(messages::PublishInitial{oldest_needed(turn.view())});
+  } else if (learner.checkpoint_awaited == back.step) {
+    ask_checkpoint(turn);
+  }
+}
+
+void settle(Turn& turn) {
+  if (!turn.seen.payloads_unsettled) return;
+  std::vector<ActorId> away;
+  for (const WorkerFacts* worker : turn.facts.workers.all())
+    if (is_away(turn.view(), worker->who)) away.push_back(worker->who);
+  const auto& learner = turn.facts.learner.who;
+  if (learner && turn.seen.learner.away) away.push_back(*learner);
+  if (!away.empty() && turn.now < turn.seen.away_until) return;
+  for (const ActorId& who : away)
+    take(turn, messages::ActorDown{who, "it has not come back to the exchange that follows"});
+  turn.seen.payloads_unsettled = false;
+  turn.send(SettlePayloads{});
+}
+
+}  // namespace tandem::exchange

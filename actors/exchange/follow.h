@@ -1,0 +1,31 @@
+// An exchange that follows another one, which has died alone: the learner, rollouts and rewards
+// work on. The state is that of the journal's end. A peer is away until it has said what it holds;
+// it is told nothing and given no work before. Evaluations that were under way begin anew.
+//
+//   EX-8  A group that a living actor holds is not given to another, and a step that the learner
+//         has trained, or is training, is not trained again.
+#pragma once
+
+#include "actors/exchange/group_history.h"
+#include "actors/exchange/turn.h"
+
+namespace tandem::exchange {
+
+// Whether an exchange can go on from this state: the run trains.
+bool can_follow(const RunFacts& facts);
+
+// The exchange before has left this state. `history` has all events of the journal.
+void follow(Turn& turn, const GroupHistory& history);
+
+// A worker says what it holds, in the message of this name. One that is unknown comes up by it.
+void meet_again(Turn& turn, const messages::Role& role, const ActorId& who, std::int64_t capacity,
+                const std::vector<messages::HeldGroup>& held, Duration lease_time,
+                const char* said);
+
+void take(Turn& turn, const messages::RolloutBack& back);
+void take(Turn& turn, const messages::LearnerBack& back);
+
+// Says once that all actors of the time before have come back or ended.
+void settle(Turn& turn);
+
+}  // namespace tandem::exchange
