@@ -72,7 +72,7 @@ actor::Ref<node::AgentInbox> Controller::agent_of(const std::string& node) const
 }
 
 void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect> effects) {
-  // What is decided is journalled before anybody hears of it.
+  // Changes are journalled before the messages that tell of them leave.
   for (ControllerEffect& effect : effects)
     if (auto* const change = std::get_if<Remember>(&effect))
       unremembered_.push_back(std::move(change->event));

@@ -64,8 +64,8 @@ void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   }
 }
 
-// A process that ends loses its link before its end is known: to kill it at once would hide of what
-// it died.
+// A process that ends loses its link before its end is known: to kill it at once would hide the
+// cause of its death.
 void link_lost(Turn& turn, ActorRecord& actor) {
   actor.report_deadline = turn.now + std::chrono::milliseconds(kStopGraceMs);
   turn.send(WakeAt{actor.report_deadline});
@@ -102,7 +102,7 @@ void take(Turn& turn, const RankConnected& connected) {
   RankRecord* rank = turn.state.rank_of(connected.id);
   if (!actor || !rank || actor->ending) return;
   const JobRecord& job = *turn.state.job_of(connected.id.actor);
-  // What a role that trains had sent over the link that it lost is missing for good.
+  // An actor that trains has lost messages with its former link, so that it cannot go on.
   const bool again = rank->alive && rank->started && !rank->connected;
   if (again && !program_of(job.shape, actor->role)) return kill(turn, *actor, scheduler::Hung{}, 0);
   rank->connected = true;

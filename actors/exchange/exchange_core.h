@@ -28,7 +28,7 @@
 
 namespace tandem::exchange {
 
-// What an exchange that has died left in its journal, read to the end.
+// The whole journal of an exchange that has died: its last state, and the history of its groups.
 struct Predecessor {
   DurableState state;
   GroupHistory history;

@@ -69,7 +69,8 @@ actor::Ref<messages::RankEvents> RankSession::controller() {
 
 void RankSession::start() { link_->start(); }
 
-// What was asked and told by way of the lost controller is gone: an ask ends with this Error.
+// The messages that the lost controller was to pass on are gone; asks among them end with this
+// Error.
 void RankSession::controller_lost(const link::Down& down) {
   const bool waits = may_come_back(down.reason);
   log::warn("event=controller_lost reason={} message=\"{}\" consequence=\"{}\"",

@@ -71,7 +71,8 @@ void RewardActor::handle(actor::Context& cx, messages::ScoreGroups work) {
 
 void RewardActor::handle(actor::Context&, messages::ScoresKept kept) { held_.kept(kept.groups); }
 
-// What has not left yet is told anew: the exchange takes nothing before RewardBack.
+// The exchange ignores answers that come before RewardBack (follow.h), so waiting ones are
+// dropped and sent behind it.
 void RewardActor::handle(actor::Context& cx, MeetAgain) {
   outbox_.clear();
   outbox_.send(cx, messages::RewardBack{config_.self, config_.capacity, held_.held()});

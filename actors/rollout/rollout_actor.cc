@@ -62,7 +62,8 @@ std::int32_t RolloutActor::capacity() const {
 
 void RolloutActor::handle(actor::Context&, messages::GroupsKept kept) { held_.kept(kept.groups); }
 
-// What has not left yet is told anew: the exchange takes nothing before RolloutBack (follow.h).
+// The exchange ignores answers that come before RolloutBack (follow.h), so waiting ones are
+// dropped and sent behind it.
 void RolloutActor::handle(actor::Context& cx, MeetAgain) {
   engine_->cancel_evaluations();
   outbox_.clear();

@@ -66,13 +66,17 @@ TEST(ProgramsSimulation, AreAskedScaledKilledAndFinish) {
   });
 }
 
+ClusterConditions storm() {
+  ClusterConditions conditions;
+  conditions.network.lost = 0.02;
+  conditions.network.overtaken = true;
+  conditions.processes.spawns_fail = 0.05;
+  return conditions;
+}
+
 TEST(ProgramsSimulation, StormsLeaveNothingAndAnswerEveryQuestion) {
   for_seeds(40, [](std::uint64_t seed) {
-    ClusterConditions conditions;
-    conditions.network.lost = 0.02;
-    conditions.network.overtaken = true;
-    conditions.processes.spawns_fail = 0.05;
-    SimulatedCluster cluster(seed, conditions);
+    SimulatedCluster cluster(seed, storm());
     cluster.add_node("a", 2);
     cluster.add_node("b", 2);
     cluster.run_for(1s);
@@ -140,11 +144,7 @@ void expect_one_each(const SimulatedCluster& cluster) {
 
 TEST(ProgramsSimulation, StormsWithControllersThatDieLeaveNothing) {
   for_seeds(60, [](std::uint64_t seed) {
-    ClusterConditions conditions;
-    conditions.network.lost = 0.02;
-    conditions.network.overtaken = true;
-    conditions.processes.spawns_fail = 0.05;
-    SimulatedCluster cluster(seed, conditions);
+    SimulatedCluster cluster(seed, storm());
     cluster.add_node("a", 2);
     cluster.add_node("b", 2);
     cluster.run_for(1s);
