@@ -149,15 +149,17 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
 void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation) {
   const PolicyVersion version = evaluation.version();
   std::vector<ActorId> able;
+  bool more_may_be = turn.facts.workers.rollouts().empty();
   for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
     const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
-    if (!worker.draining && !is_away(turn.view(), worker.who) &&
-        (version >= turn.facts.versions.oldest_retained ||
-         (worker.installed == version && announced == version)))
+    if (is_away(turn.view(), worker.who))
+      more_may_be = true;
+    else if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
+                                  (worker.installed == version && announced == version)))
       able.push_back(worker.who);
   }
-  if (able.empty() && !turn.facts.workers.rollouts().empty() &&
-      version < turn.facts.versions.oldest_retained && evaluation.prompts_wait()) {
+  if (able.empty() && !more_may_be && version < turn.facts.versions.oldest_retained &&
+      evaluation.prompts_wait()) {
     turn.record(
         EvaluationIncomplete{version, static_cast<std::int64_t>(evaluation.prompts_waiting())});
     evaluation.fail_waiting();

@@ -105,6 +105,9 @@ void take(Turn& turn, const messages::RolloutBack& back) {
     take(turn, messages::Installed{back.from, *back.installed, 0, back.checksum});
     if (!turn.facts.workers.find(back.from)) return;  // it has installed other weights
   }
+  // Of newer versions it may have been told by the exchange before, and it is told once more.
+  PolicyVersion& announced = turn.seen.workers.by_actor[back.from.name].announced;
+  if (back.installed) announced = std::max(announced, *back.installed);
   settle_leases(turn, *worker, back.held, turn.config.rollout_lease);
 }
 
@@ -113,6 +116,13 @@ void meet_again(Turn& turn, const messages::Role& role, const ActorId& who, std:
                 const char* said) {
   if (const WorkerFacts* const worker = meet(turn, role, who, capacity, said))
     settle_leases(turn, *worker, held, lease_time);
+}
+
+// The request was lost, or its answer is still to come. The new row takes the rows before it to the
+// disk, which a checkpoint needs (checkpoints.h).
+void ask_checkpoint_again(Turn& turn, StepId step) {
+  turn.record(CheckpointAsked{step});
+  ask_checkpoint(turn);
 }
 
 // Its answers have come before. So what it still owes it has never heard of, unless it is at work
@@ -134,14 +144,14 @@ void take(Turn& turn, const messages::LearnerBack& back) {
   turn.wake();
   if (learner.owed == LearnerTask::kTrain) {
     if (!back.training) {
-      if (learner.checkpoint_awaited == back.step) ask_checkpoint(turn);
+      if (learner.checkpoint_awaited == back.step) ask_checkpoint_again(turn, back.step);
       send_again(turn);
     }
     seen.save_due = false;
   } else if (learner.owed == LearnerTask::kPublish) {
     turn.tell_learner(messages::PublishInitial{oldest_needed(turn.view())});
   } else if (learner.checkpoint_awaited == back.step) {
-    ask_checkpoint(turn);
+    ask_checkpoint_again(turn, back.step);
   }
 }
 

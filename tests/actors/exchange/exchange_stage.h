@@ -36,24 +36,18 @@ class Stage {
  public:
   explicit Stage(controller::SimulatedJob what = controller::plain_job(1)) : job(std::move(what)) {
     record.now_ms = [this] { return executor.now().ns / 1'000'000; };
-    Dials dials;
-    std::get<Dial<messages::RolloutPeer>>(dials) = keep(to_rollout);
-    std::get<Dial<messages::LearnerPeer>>(dials) = keep(to_learner);
-    std::get<Dial<messages::RewardPeer>>(dials) = keep(to_reward);
-    std::get<Dial<messages::BroadcastPeer>>(dials) = keep_broadcast();
-    const ExchangeLinks links{.dials = dials,
-                              .controller = keep(to_controller)(ActorId{"controller", {}}),
-                              .refuse = [this](const ActorId& who, const std::string& why) {
-                                refused.push_back(who.name + ": " + why);
-                              }};
-    ref = system.spawn<Exchange>("exchange", [this, links] {
-      auto made = std::make_unique<Exchange>(controller::exchange_config(job, "job-1", false),
-                                             links, record, payload_store);
-      exchange = made.get();
-      return made;
-    });
+    open({});
   }
 
+  // The exchange dies, and another one goes on from its journal: nobody has said anything to it.
+  void follow() {
+    system.stop("exchange");
+    executor.run_until([this] { return !system.alive("exchange"); }, std::chrono::seconds(1));
+    Predecessor before{record.replayed, {}};
+    for (const JournalEntry& entry : record.entries) before.history.take(entry.event);
+    open(std::move(before));
+    tell(GoOn{});
+  }
   void tell(Exchange::Inbox message) {
     ASSERT_EQ(ref.tell(std::move(message)), actor::Delivery::kAccepted);
     run();
@@ -185,6 +179,27 @@ class Stage {
   Exchange* exchange = nullptr;
 
  private:
+  void open(std::optional<Predecessor> before) {
+    Dials dials;
+    std::get<Dial<messages::RolloutPeer>>(dials) = keep(to_rollout);
+    std::get<Dial<messages::LearnerPeer>>(dials) = keep(to_learner);
+    std::get<Dial<messages::RewardPeer>>(dials) = keep(to_reward);
+    std::get<Dial<messages::BroadcastPeer>>(dials) = keep_broadcast();
+    const ExchangeLinks links{.dials = dials,
+                              .controller = keep(to_controller)(ActorId{"controller", {}}),
+                              .refuse = [this](const ActorId& who, const std::string& why) {
+                                refused.push_back(who.name + ": " + why);
+                              }};
+    ExchangeConfig config = controller::exchange_config(job, "job-1", false);
+    config.epoch = Epoch{++epoch_};
+    ref = system.spawn<Exchange>("exchange", [this, links, config, before] {
+      auto made = before ? std::make_unique<Exchange>(config, links, record, payload_store, *before,
+                                                      executor.now())
+                         : std::make_unique<Exchange>(config, links, record, payload_store);
+      exchange = made.get();
+      return made;
+    });
+  }
   template <class Inbox>
   std::function<actor::Ref<Inbox>(const ActorId&)> keep(std::vector<Inbox>& kept) {
     return [this, &kept](const ActorId& to) {
@@ -224,6 +239,8 @@ class Stage {
       }
     }
   }
+
+  std::uint64_t epoch_ = 0;
 };
 
 }  // namespace tandem::exchange

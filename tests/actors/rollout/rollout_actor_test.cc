@@ -48,14 +48,17 @@ std::uint64_t checksum_of(PolicyVersion version) {
   return 100 + static_cast<std::uint64_t>(version.value);
 }
 
-// Notes in which order it is told of a broadcast and asked for a version. It reads in place too.
+struct InPlace {  // how versions are read in place
+  bool can = true;
+  bool lose = false;  // a version that is held is withdrawn before it is installed
+};
+
+// Notes in which order it is told of a broadcast and asked for a version.
 class NotingSubscriber final : public FakeWeightSubscriber {
  public:
   NotingSubscriber(std::shared_ptr<const FakeWeightBoard> board,
-                   std::shared_ptr<std::vector<std::string>> calls, const bool* lose_in_place)
-      : FakeWeightSubscriber(std::move(board), 3),
-        calls_(std::move(calls)),
-        lose_in_place_(lose_in_place) {}
+                   std::shared_ptr<std::vector<std::string>> calls, const InPlace* in_place)
+      : FakeWeightSubscriber(std::move(board), 3), calls_(std::move(calls)), in_place_(in_place) {}
   void look_at(const wire::WeightSource& source) override {
     calls_->push_back("look at " + source.endpoint);
   }
@@ -73,15 +76,15 @@ class NotingSubscriber final : public FakeWeightSubscriber {
     calls_->push_back("cancel");
     FakeWeightSubscriber::cancel();
   }
-  bool in_place() const override { return true; }
+  bool in_place() const override { return in_place_->can; }
   std::span<const std::byte> held() override {
     calls_->push_back("held");
-    return std::span(&byte_, *lose_in_place_ ? 0 : 1);
+    return std::span(&byte_, in_place_->lose ? 0 : 1);
   }
 
  private:
   const std::shared_ptr<std::vector<std::string>> calls_;
-  const bool* const lose_in_place_;
+  const InPlace* const in_place_;
   const std::byte byte_{};
 };
 
@@ -121,7 +124,7 @@ struct Fixture {
           RolloutConfig{
               .self = {"j/rollout/0", Incarnation{3}}, .group_size = 4, .max_num_seqs = 16},
           std::make_unique<FakeEngine>(engine),
-          std::make_shared<NotingSubscriber>(board, weight_calls, &lose_in_place),
+          std::make_shared<NotingSubscriber>(board, weight_calls, &in_place),
           RolloutActor::Connections{
               .exchange =
                   actor::Ref<messages::RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
@@ -180,7 +183,7 @@ struct Fixture {
   actor::SimulatedExecutor executor;
   actor::System system;
   std::optional<Error> failure;
-  bool lose_in_place = false;  // a version that is held is withdrawn before it is installed
+  InPlace in_place;
   std::shared_ptr<FakeWeightBoard> board = std::make_shared<FakeWeightBoard>();
   std::shared_ptr<std::vector<std::string>> weight_calls =
       std::make_shared<std::vector<std::string>>();
@@ -316,12 +319,12 @@ TEST(RolloutActor, AVersionThatIsWithdrawnInItsPlaceIsNotInstalled) {
   FakeEngineConfig engine = Fixture::engine_config();
   engine.installs_in_place = true;
   Fixture f(1, engine);
-  f.lose_in_place = true;
+  f.in_place.lose = true;
   f.publish(kV0, kV0);
   ASSERT_TRUE(f.executor.run_until(
       [&] { return std::ranges::count(*f.weight_calls, "begin 0") >= 2; }, 1s));
   EXPECT_TRUE(f.heard->all<messages::Installed>().empty());
-  f.lose_in_place = false;
+  f.in_place.lose = false;
   EXPECT_TRUE(
       f.executor.run_until([&] { return !f.heard->all<messages::Installed>().empty(); }, 1s));
   EXPECT_FALSE(f.failure);
@@ -489,6 +492,36 @@ TEST(RolloutActor, AnExchangeThatFollowsHearsWhatIsHeldAndWhatWasNotKept_RO6) {
   f.executor.run_until([] { return false; }, 1s);
   EXPECT_TRUE(f.heard->all<messages::RolloutBack>().at(0).held.empty());
   EXPECT_TRUE(f.heard->all<messages::Generated>().empty());
+}
+
+// RO-1. A version is copied while the engine still computes with the one before.
+TEST(RolloutActor, AnExchangeThatFollowsHearsOfTheVersionThatIsInUse) {
+  Fixture f;
+  f.in_place.can = false;
+  f.publish(kV0, kV0);
+  f.assign(1, 4, kV0);
+  ASSERT_TRUE(f.executor.run_until([&] { return f.store.writes_open > 0; }, 1s));
+  f.publish(kV1, kV0);
+  f.assign(5, 4, kV1);
+  for (int met = 0; met < 1000; ++met) {
+    f.executor.at(f.executor.now() + 500us, [] {});  // virtual time moves only to timers
+    f.executor.run_until([] { return false; }, 500us);
+    f.tell(MeetAgain{});
+  }
+  f.executor.run_until([] { return false; }, 1s);
+  std::optional<PolicyVersion> in_use;
+  int before = 0, between = 0, after = 0;
+  for (const messages::RolloutEvents& event : f.heard->events) {
+    if (const auto* installed = std::get_if<messages::Installed>(&event))
+      in_use = installed->version;
+    const auto* back = std::get_if<messages::RolloutBack>(&event);
+    if (!back) continue;
+    EXPECT_EQ(back->installed.value_or(in_use.value()), in_use);
+    ++(!back->installed ? between : in_use == kV1 ? after : before);
+  }
+  EXPECT_GT(before, 0);
+  EXPECT_GT(between, 0) << "the next version is copied";
+  EXPECT_GT(after, 0);
 }
 
 TEST(RolloutActor, RetriesAFullLinkAndAFailingStoreAndGivesUpInTheEnd) {

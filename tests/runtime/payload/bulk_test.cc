@@ -15,6 +15,7 @@
 
 #include "runtime/base/digest.h"
 #include "runtime/base/rng.h"
+#include "runtime/link/zmq_socket.h"
 #include "tests/runtime/link/bindings.h"
 
 namespace tandem::payload {
@@ -58,6 +59,16 @@ struct Bulk {
 
 std::unique_ptr<SegmentStore> files(const Directory& directory, SegmentLimits limits = {}) {
   return std::move(open_file_segments(directory.path(), limits)).value();
+}
+
+constexpr std::uint64_t kChecksum = 77;
+
+Extent put(SegmentStore& store, const std::string& text) {
+  const std::uint64_t size = text.size();
+  const Extent extent = store.reserve({&size, 1}).value().front();
+  store.write(extent, 0, std::as_bytes(std::span(text.data(), text.size()))).value();
+  store.commit(extent, kChecksum);
+  return extent;
 }
 
 // Counts the calls that become system calls.
@@ -307,22 +318,68 @@ TEST(Bulk, closing_a_client_ends_its_requests) {
   EXPECT_EQ(answer.get_future().get().error().code, ErrorCode::kUnreachable);
 }
 
+// Takes the place of a server that dies after it has read a request, and before it answers.
+class DumbServer {
+ public:
+  explicit DumbServer(const link::Binding& at) {
+    io_.run([&] {
+      socket_.emplace(io_, zmq::socket_type::router,
+                      link::ZmqOptions{.message_bytes_max = 16 * kMiB});
+      ASSERT_TRUE(socket_->bind(at));
+      socket_->start(
+          [this](auto, auto) {
+            if (++messages_ == 2) heard_.set_value();
+          },
+          [] { return false; });
+    });
+  }
+  ~DumbServer() {
+    io_.run([this] { socket_.reset(); });
+  }
+  bool heard_both() { return heard_.get_future().wait_for(kPatience) == std::future_status::ready; }
+
+ private:
+  link::IoThread io_;
+  std::optional<link::ZmqSocket> socket_;
+  std::promise<void> heard_;
+  int messages_ = 0;
+};
+
+TEST(Bulk, a_server_that_starts_anew_gets_what_the_one_before_did_not_answer) {
+  Directory directory;
+  const link::Binding place = link::here();
+  const auto store = files(directory);
+  const wire::PayloadRef kept = [&] {
+    const std::string text = "of a time before";
+    const Extent extent = put(*store, text);
+    return wire::PayloadRef{"vm", extent.segment, extent.offset, extent.bytes,
+                            checksum64(std::as_bytes(std::span(text.data(), text.size())))};
+  }();
+  link::IoThread io;
+  BulkClient client(io, {place.at, {}});
+  std::promise<Result<std::vector<wire::PayloadRef>>> wrote;
+  std::promise<Result<std::vector<std::string>>> read;
+  Rng rng(2);
+  const std::string large = random_bytes(3 * kMiB, rng);
+  {
+    DumbServer first(place);
+    client.put_many({large}, kPatience, [&](auto refs) { wrote.set_value(std::move(refs)); });
+    client.get_many({kept}, kPatience, [&](auto bytes) { read.set_value(std::move(bytes)); });
+    ASSERT_TRUE(first.heard_both());
+  }
+  const auto server = std::move(BulkServer::listen({place}, "vm", *store)).value();
+  client.send_anew();
+  EXPECT_EQ(read.get_future().get().value(), std::vector<std::string>{"of a time before"});
+  const auto refs = wrote.get_future().get().value();
+  EXPECT_EQ(client.get(refs.at(0), kPatience).value(), large);
+}
+
 // The store itself.
 class Store : public testing::Test {
  protected:
   std::unique_ptr<SegmentStore> make(SegmentLimits limits) { return files(directory_, limits); }
   Directory directory_;
 };
-
-constexpr std::uint64_t kChecksum = 77;
-
-Extent put(SegmentStore& store, const std::string& text) {
-  const std::uint64_t size = text.size();
-  const Extent extent = store.reserve({&size, 1}).value().front();
-  store.write(extent, 0, std::as_bytes(std::span(text.data(), text.size()))).value();
-  store.commit(extent, kChecksum);
-  return extent;
-}
 
 wire::PayloadRef ref_of(const Extent& extent) {
   return {"vm", extent.segment, extent.offset, extent.bytes, kChecksum};

@@ -1,0 +1,207 @@
+// An exchange that goes on from the journal of one that has died, and peers that come back to it.
+#include "actors/exchange/follow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/actors/exchange/exchange_stage.h"
+
+namespace tandem::exchange {
+namespace {
+
+using namespace std::chrono_literals;
+using messages::Evaluate;
+using messages::LearnerBack;
+using messages::RolloutBack;
+using messages::SaveCheckpoint;
+
+class Following : public testing::Test {
+ protected:
+  static controller::SimulatedJob saving_job() {
+    controller::SimulatedJob job = controller::plain_job(1);
+    job.exchange.save.steps = 2;
+    return job;
+  }
+  static controller::SimulatedJob evaluated_job() {
+    controller::SimulatedJob job = controller::plain_job(1);
+    job.validation_prompts = 6;
+    return job;
+  }
+  static void forget_messages(Stage& stage) {
+    stage.to_rollout.clear();
+    stage.to_reward.clear();
+    stage.to_learner.clear();
+  }
+  static std::int64_t rows(const Stage& stage, const std::string& kind) {
+    return std::ranges::count(stage.record.events, kind, &controller::JournalledRow::kind);
+  }
+  static std::size_t steps(const Stage& stage) {
+    return Stage::only<TrainStep>(stage.to_learner).size();
+  }
+  static RolloutBack back(const ActorId& rollout, std::optional<PolicyVersion> installed) {
+    return {.from = rollout,
+            .capacity = kCapacity,
+            .installed = installed,
+            .checksum = installed ? Stage::checksum_of(*installed) : 0,
+            .held = {}};
+  }
+  static std::size_t prompts(const Stage& stage) {
+    std::size_t sum = 0;
+    for (const Evaluate& work : Stage::only<Evaluate>(stage.to_rollout)) sum += work.prompts.size();
+    return sum;
+  }
+};
+
+// A controller that died in between had asked the learner as well.
+TEST_F(Following, ALearnerThatSaysTwiceThatItIsBackGetsOneStep) {
+  Stage stage;
+  stage.begin();
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.score_everything();
+  ASSERT_EQ(steps(stage), 1u);
+  stage.follow();
+  forget_messages(stage);
+  const LearnerBack here{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}};
+  stage.tell(here);
+  ASSERT_EQ(steps(stage), 1u) << "the command was lost with the exchange";
+  EXPECT_EQ(stage.step_sent()->step, StepId{0});
+  stage.tell(here);
+  EXPECT_EQ(steps(stage), 1u) << "EX-8";
+  EXPECT_TRUE(stage.refused.empty());
+  EXPECT_EQ(rows(stage, "retrained"), 0);
+}
+
+TEST_F(Following, ALearnerAtWorkIsLeftAtIt) {
+  Stage stage;
+  stage.begin();
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.score_everything();
+  stage.follow();
+  forget_messages(stage);
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = StepId{0}, .source = {}});
+  EXPECT_EQ(steps(stage), 0u) << "EX-8";
+}
+
+// Its first word may have been said to the exchange before and, unheard, to this one.
+TEST_F(Following, ALearnerThatIsUpAndSaysSoAgainHasNotDied) {
+  Stage stage(saving_job());
+  stage.begin();
+  stage.train(1);
+  stage.tell(stage.learner_up(kLearner, StepId{0}));
+  EXPECT_EQ(rows(stage, "learner_restarted"), 0);
+  stage.follow();
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{1}, .training = {}, .source = {}});
+  const std::size_t sent = steps(stage);
+  stage.tell(stage.learner_up(kLearner, StepId{0}));
+  EXPECT_EQ(rows(stage, "learner_restarted"), 0);
+  EXPECT_EQ(steps(stage), sent);
+  EXPECT_EQ(stage.exchange->core().ledger().counters().retrained, 0);
+}
+
+TEST_F(Following, ALearnerOfAnotherStepIsRefused) {
+  Stage stage;
+  stage.begin();
+  stage.train(1);
+  stage.follow();
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{4}, .training = {}, .source = {}});
+  ASSERT_EQ(stage.refused.size(), 1u);
+  EXPECT_NE(stage.refused[0].find("at step 4, not at 1"), std::string::npos) << stage.refused[0];
+}
+
+TEST_F(Following, ACheckpointThatWasAskedForInVainIsAskedForOnceMore) {
+  for (const bool owes_step : {false, true}) {
+    controller::SimulatedJob job = saving_job();
+    // Without lookahead the groups of a step are begun after the step before.
+    if (!owes_step) job.exchange.budget.max_staleness = job.exchange.budget.lookahead = 0;
+    Stage stage(job);
+    stage.begin();
+    stage.train(2);
+    ASSERT_EQ(Stage::only<SaveCheckpoint>(stage.to_learner).size(), 1u);
+    ASSERT_EQ(stage.step_sent()->step, StepId{owes_step ? 2 : 1});
+    stage.follow();
+    forget_messages(stage);
+    stage.tell(LearnerBack{.from = kLearner, .step = StepId{2}, .training = {}, .source = {}});
+    const auto saves = Stage::only<SaveCheckpoint>(stage.to_learner);
+    ASSERT_EQ(saves.size(), 1u) << "EX-2";
+    EXPECT_EQ(saves[0].step, StepId{2});
+    ASSERT_EQ(steps(stage), owes_step ? 1u : 0u);
+    if (!owes_step) continue;
+    const auto first = std::ranges::find_if(stage.to_learner, [](const auto& message) {
+      return std::holds_alternative<SaveCheckpoint>(message) ||
+             std::holds_alternative<TrainStep>(message);
+    });
+    EXPECT_TRUE(std::holds_alternative<SaveCheckpoint>(*first))
+        << "the weights of step 2 are saved before they are trained on";
+  }
+}
+
+TEST_F(Following, AWorkerThatDoesNotComeBackIsGivenUp) {
+  Stage stage;
+  stage.begin();
+  const std::size_t held = stage.assigned().size();
+  ASSERT_GT(held, 0u);
+  stage.follow();
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
+  stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
+  forget_messages(stage);
+  const ActorId other{"job-1/rollout/1", Incarnation{9}};
+  stage.tell(messages::RolloutUp{other, kCapacity});
+  stage.install(other, PolicyVersion{0});
+  stage.run(5min);
+  EXPECT_TRUE(stage.assigned().empty()) << "EX-8: it may still hold them";
+  stage.run(2min);
+  EXPECT_EQ(stage.assigned().size(), held);
+  EXPECT_EQ(rows(stage, "released"), static_cast<std::int64_t>(held));
+}
+
+// A rollout that came up between two controllers is met as one that lives: it was given prompts
+// when it said that it is up, and has dropped them since.
+TEST_F(Following, PromptsOfAnEvaluationThatAWorkerHasDroppedAreGivenAgain) {
+  Stage stage(evaluated_job());
+  stage.begin();
+  stage.follow();
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
+  forget_messages(stage);
+  const ActorId other{"job-1/rollout/1", Incarnation{9}};
+  stage.tell(messages::RolloutUp{other, kCapacity});
+  EXPECT_EQ(prompts(stage), 6u);
+  stage.tell(back(other, {}));
+  EXPECT_EQ(prompts(stage), 12u) << "each of them once more";
+}
+
+// The journal keeps no answers of evaluations: this one begins anew, after the publisher has given
+// its version up.
+TEST_F(Following, AnEvaluationWaitsForTheRolloutsThatMayStillUseItsVersion) {
+  Stage stage(evaluated_job());
+  stage.begin();
+  const auto works = Stage::only<Evaluate>(stage.to_rollout);
+  for (const Evaluate& work : works) {
+    messages::Evaluated answer{.from = kRollout, .evaluation = work.evaluation};
+    for (const messages::EvaluationPrompt& prompt : work.prompts)
+      answer.completions.push_back({.index = prompt.index, .sample = 0, .text = "x"});
+    stage.tell(answer);
+  }
+  for (const GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  for (const messages::RewardInbox& message : std::exchange(stage.to_reward, {}))
+    if (const auto* groups = std::get_if<messages::ScoreGroups>(&message))
+      for (const messages::GroupToScore& group : groups->groups)
+        stage.tell(messages::GroupsScored{
+            kReward, {{group.group, group.attempt, {messages::Scored{1}, messages::Scored{0}}}}});
+  ASSERT_NE(stage.step_sent(), nullptr);
+  const PolicyVersion next{1};
+  stage.tell(messages::StepCommitted{.from = kLearner,
+                                     .step = StepId{0},
+                                     .checksum = Stage::checksum_of(next),
+                                     .publication = stage.publication(next, next),
+                                     .report = {}});
+  stage.follow();
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{1}, .training = {}, .source = {}});
+  EXPECT_EQ(rows(stage, "evaluation_incomplete"), 0) << "its rollout is away";
+  forget_messages(stage);
+  stage.tell(back(kRollout, PolicyVersion{0}));
+  EXPECT_EQ(prompts(stage), 6u) << "it has not gone on to version 1";
+  EXPECT_EQ(rows(stage, "evaluation_incomplete"), 0);
+}
+
+}  // namespace
+}  // namespace tandem::exchange
