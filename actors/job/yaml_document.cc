@@ -2,8 +2,8 @@
 
 #include <yaml-cpp/eventhandler.h>
 
+#include <optional>
 #include <sstream>
-#include <vector>
 
 #include "actors/job/yaml_fault.h"
 #include "runtime/base/json.h"
@@ -41,20 +41,22 @@ Result<void> check_text(std::string_view text, const YamlText& what) {
   return {};
 }
 
-// Sees a document as it is parsed, and ends the parse where the document nests too deep: yaml-cpp
-// parses, copies and destroys by recursion, and would overflow the stack.
+// Sees a text as it is parsed, and ends the parse where the text nests too deep: yaml-cpp parses,
+// copies and destroys by recursion, and would overflow the stack.
 struct TooDeep : YAML::ParserException {
   using YAML::ParserException::ParserException;
 };
 
-class NestingLimit final : public YAML::EventHandler {
+class Outline final : public YAML::EventHandler {
  public:
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark&) override { root_.reset(); }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { see(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { see(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    see(mark);
+  }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {
     enter(mark);
@@ -66,13 +68,33 @@ class NestingLimit final : public YAML::EventHandler {
   }
   void OnMapEnd() override { --depth_; }
 
+  // Where the root of the document stands that was seen last.
+  YAML::Mark root() const { return root_.value_or(YAML::Mark::null_mark()); }
+
  private:
+  void see(const YAML::Mark& mark) {
+    if (!root_) root_ = mark;
+  }
   void enter(const YAML::Mark& mark) {
+    see(mark);
     if (++depth_ > kNestingMax)
       throw TooDeep(mark, "nested more than " + std::to_string(kNestingMax) + " deep");
   }
   std::size_t depth_ = 0;
+  std::optional<YAML::Mark> root_;
 };
+
+// Why a second document is one too many; `mark` is the place of its root.
+Error second_document(std::string_view text, const YAML::Mark& mark, const YamlText& what) {
+  const std::string where = yaml_place(what, mark.line, mark.column);
+  // yaml-cpp ends a document before a comma outside of brackets.
+  const auto at = static_cast<std::size_t>(mark.pos);
+  if (mark.pos >= 0 && at < text.size() && text[at] == ',')
+    return yaml_error("not valid YAML: a value cannot begin with a comma", where,
+                      "remove the comma, or put a text that begins with one in quotes");
+  return yaml_error("more than one YAML document", where,
+                    "a job is one document; remove the `---`");
+}
 
 }  // namespace
 
@@ -86,17 +108,14 @@ Result<YAML::Node> parse_yaml(std::string_view text, const YamlText& what) {
   if (auto checked = check_text(text, what); !checked) return checked.error();
   try {
     std::istringstream stream{std::string(text)};
-    // Parsed twice: first for the depth alone, which builds no nodes, then into nodes.
+    // Parsed twice: first for the outline alone, which builds no nodes, then into nodes. No
+    // document after the second is looked at: yaml-cpp finds empty ones for ever in front of a
+    // comma.
     YAML::Parser parser(stream);
-    for (NestingLimit limit; parser.HandleNextDocument(limit);) {
-    }
-    std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      const YAML::Mark mark = documents[1].Mark();
-      return yaml_error("more than one YAML document", yaml_place(what, mark.line, mark.column),
-                        "a job is one document; remove the `---`");
-    }
-    return documents.empty() ? YAML::Node() : documents[0];
+    Outline outline;
+    if (!parser.HandleNextDocument(outline)) return YAML::Node();
+    if (parser.HandleNextDocument(outline)) return second_document(text, outline.root(), what);
+    return YAML::Load(std::string(text));
   } catch (const TooDeep& error) {  // no mistake of one line, which an excerpt would show
     return yaml_error(
         "not valid YAML: " + error.msg, yaml_place(what, error.mark.line, error.mark.column),

@@ -47,7 +47,19 @@ std::string without_infinities(std::string_view line) {
   return text;
 }
 
+// The word of a number that is not finite, where `value` stands for one; else nullptr. A program
+// may print such an object itself.
+const std::string* word_of(const json& value) {
+  if (!value.is_object() || value.size() != 1) return nullptr;
+  const auto found = value.find(kNotFinite);
+  if (found == value.end() || !found->is_string()) return nullptr;
+  const auto& word = found->get_ref<const std::string&>();
+  return is_not_finite(word) ? &word : nullptr;
+}
+
 std::string kind_of(const json& value) {
+  if (const std::string* word = word_of(value))
+    return "the number " + node::one_line(*word, kNumberBytesMax);
   switch (value.type()) {
     case json::value_t::null:
       return "null";
@@ -80,16 +92,15 @@ std::variant<double, std::string> score_of(const json& answer, const std::string
   if (answer.contains("error"))
     return "the program reported " + node::one_line(dump_json(answer["error"]), kQuotedBytesMax);
   if (!answer.contains("score")) return "the answer lacks a score: " + quoted;
-  if (score.is_object() && score.contains(kNotFinite))
-    return messages::not_a_score(
-        node::one_line(score[kNotFinite].get<std::string>(), kNumberBytesMax));
+  if (const std::string* word = word_of(score))
+    return messages::not_a_score(node::one_line(*word, kNumberBytesMax));
   return "score must be a number, found " + kind_of(score) + ": " + quoted;
 }
 
 // Puts the words that stand for numbers that are not finite back in their place, as texts.
 void restore_words(json& value) {
-  if (value.is_object() && value.size() == 1 && value.contains(kNotFinite))
-    value = json(value[kNotFinite]);
+  if (const std::string* word = word_of(value))
+    value = std::string(*word);
   else if (value.is_structured())
     for (json& item : value) restore_words(item);
 }
@@ -98,7 +109,7 @@ void restore_words(json& value) {
 void take_extra(const json& line, RewardAnswer& answer) {
   const auto found = line.find("extra");
   if (found == line.end() || found->is_null()) return;
-  if (!found->is_object()) {
+  if (!found->is_object() || word_of(*found)) {
     answer.extra_fault = "extra must be an object, found " + kind_of(*found) + "; it is left out";
     return;
   }

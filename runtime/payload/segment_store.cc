@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -130,8 +131,12 @@ class FileSegments final : public SegmentStore {
       const std::string name = entry.path().filename().string();
       std::uint32_t number = 0;
       const char* const end = name.data() + name.size();
+      // The name must be the one that path() gives, else another file would be read as this
+      // segment. The highest number has none behind it that a new segment could take.
       if (!name.starts_with(kFilePrefix) ||
-          std::from_chars(name.data() + kFilePrefix.size(), end, number).ptr != end) {
+          std::from_chars(name.data() + kFilePrefix.size(), end, number).ptr != end ||
+          path(number) != entry.path() || number == std::numeric_limits<std::uint32_t>::max() ||
+          !entry.is_regular_file(error)) {
         continue;
       }
       const std::uint64_t bytes = entry.file_size(error);

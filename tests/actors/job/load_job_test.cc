@@ -88,6 +88,12 @@ TEST(LoadJob, PointsIntoTheFile) {
   EXPECT_EQ(at("rollout: 8\n").where, "job.yaml:4:10");
   EXPECT_EQ(at("rollout:\n  stop: [a, 5]\n").where, "job.yaml:5:13");
   EXPECT_HAS(at("---\nname: b\n").message, "more than one YAML document");
+  // yaml-cpp finds an empty document in front of such a comma, again and again.
+  for (const auto& [text, where] :
+       {std::pair(",", "job.yaml:1:1"), std::pair("{name: a},\n", "job.yaml:1:10")}) {
+    EXPECT_HAS(refused(folder.parse(text)).message, "a value cannot begin with a comma");
+    EXPECT_EQ(refused(folder.parse(text)).where, where);
+  }
   EXPECT_HAS(at("a: *nobody\n").message, "not valid YAML");
   EXPECT_HAS(at("x: \xff\n").message, "UTF-8");
   EXPECT_HAS(refused(folder.parse("")).message, "empty");

@@ -61,6 +61,17 @@ TEST(RewardAnswer, AnotherTypeIsNamed) {
   EXPECT_EQ(reason_of(R"({"id": 7, "error": "no"})"), R"(the program reported "no")");
 }
 
+// {"not finite": …} stands for a number that JSON cannot have, where a program has not printed it.
+TEST(RewardAnswer, AnObjectThatLooksLikeANumberInDisguiseIsAnObject) {
+  for (const std::string score : {R"({"not finite": 3})", R"({"not finite": "no"})"})
+    EXPECT_EQ(reason_of(R"({"id": 7, "score": )" + score + "}"),
+              R"(score must be a number, found an object: {"id": 7, "score": )" + score + "}");
+  const auto answer =
+      read_reward_answer(R"({"id": 7, "score": 1, "extra": {"a": {"not finite": 3}, "b": NaN}})");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->extra, R"({"a":{"not finite":3},"b":"NaN"})");
+}
+
 TEST(RewardAnswer, AnAnswerWithoutItsIdIsSaidToLackIt) {
   EXPECT_EQ(reason_of(R"({"score": 1})"), R"(the answer lacks the id of its line: {"score": 1})");
   EXPECT_EQ(reason_of(R"({"error": "no"})"),
@@ -105,6 +116,10 @@ TEST(RewardAnswer, AnExtraThatCannotBeKeptIsLeftOutAloud) {
   ASSERT_TRUE(list && list->extra_fault);
   EXPECT_EQ(std::get<double>(list->score), 1) << "the score counts";
   EXPECT_EQ(*list->extra_fault, "extra must be an object, found a list; it is left out");
+  const auto number = read_reward_answer(R"({"id": 7, "score": 1, "extra": -Infinity})");
+  ASSERT_TRUE(number && number->extra_fault);
+  EXPECT_EQ(*number->extra_fault,
+            "extra must be an object, found the number -Infinity; it is left out");
   const std::string long_text(messages::kExtraBytesMax, 'x');
   const auto large =
       read_reward_answer(R"({"id": 7, "score": 1, "extra": {"a": ")" + long_text + "\"}}");

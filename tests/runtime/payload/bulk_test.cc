@@ -481,6 +481,19 @@ TEST(FileSegments, a_restart_keeps_the_old_segments_and_begins_a_new_one) {
   EXPECT_FALSE(std::filesystem::exists(directory.path() / "segment-00000000"));
 }
 
+TEST(FileSegments, what_is_no_segment_of_ours_is_left_alone) {
+  Directory directory;
+  std::filesystem::create_directories(directory.path() / "segment-00000003");
+  for (const char* name : {"segment-7", "segment-4294967295", "segment-", "other"})
+    std::ofstream(directory.path() / name) << "foreign";
+  auto store = files(directory);
+  EXPECT_EQ(store->bytes(), 0u);
+  EXPECT_EQ(store->open_segment(), 0u);
+  EXPECT_FALSE(store->read({7, 0, 1}, 0, {}));
+  const Extent first = put(*store, "first");
+  EXPECT_EQ(get(*store, first).value(), "first");
+}
+
 TEST(FileSegments, a_place_that_is_no_directory_is_an_error) {
   const auto store = open_file_segments("/dev/null/payload", {});
   ASSERT_FALSE(store);

@@ -1,0 +1,12 @@
+python3 -m openrlhf.cli.train_ppo_ray \
+   --actor.model_name_or_path /models/m \
+   --actor.adam.lr 1e-6 --actor.eps_clip_low_high 0.2 0.28 \
+   --algo.advantage.estimator rloo --algo.kl.init_coef 0 \
+   --rollout.batch_size 64 --rollout.n_samples_per_prompt 4 --train.batch_size 64 \
+   --rollout.max_new_tokens 2048 --rollout.temperature 0.8 \
+   --data.prompt_dataset /data/p.jsonl --data.max_len 4096 \
+   --data.input_key question --data.label_key answer \
+   --reward.remote_url rewards/check.py \
+   --train.num_episodes 2 --ckpt.save_steps 50 --ckpt.output_dir /out/rloo \
+   --ds.param_dtype bf16 --ds.zero_stage 3 --vllm.num_engines 2 \
+   --train.colocate_all --logger.wandb.key xyz --logger.wandb.project p
