@@ -9,11 +9,13 @@
 
 #include "actors/learner/learner_config.h"
 #include "actors/model/model_directory.h"
+#include "actors/reward/code_choices.h"
 #include "actors/reward/python_program.h"
 #include "actors/reward/verifier_type.h"
 #include "actors/rollout/engine_config.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/enum_names.h"
+#include "runtime/sandbox/profile.h"
 #include "runtime/weights/weights_type.h"
 #include "scheduler/fleet/placement_input.h"
 
@@ -72,9 +74,12 @@ using LossAggMode = learner::LossAggregation;
 using LossMode = kernels::LossMode;
 using LrScheduler = learner::LrSchedule;
 using ModelInit = model::InitMode;
+using reward::CodeLanguage;
+using reward::CodeScore;
 using reward::PythonSignature;
 using PoolStrategy = scheduler::Strategy;
 using RewardType = reward::VerifierType;
+using sandbox::SandboxMode;
 using RolloutIs = kernels::ImportanceLevel;
 
 using Names = std::span<const std::string_view>;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,8 +50,19 @@ struct RewardPartSpec : reward::Payment {
   // Environment variables of the program, beside those that CE-1 passes on.
   std::map<std::string, std::string> env;
   RewardLimitsSpec limits;
+  std::optional<SandboxMode> sandbox;           // nullopt: auto for type code, else off
+  std::vector<std::filesystem::path> readable;  // of a sandboxed program, beside its own files
+  // Of type code.
+  CodeLanguage language = CodeLanguage::kAuto;
+  CodeScore score = CodeScore::kAll;
+  double case_timeout_s = 4;
+  double compile_timeout_s = 30;
+  std::optional<std::int64_t> cases_max;  // nullopt: all
+  std::int64_t code_memory_megabytes = 1024;
   std::vector<std::string> sources;  // empty: all
 };
+
+SandboxMode sandbox_of(const RewardPartSpec& reward);
 
 // The reward of a job. With parts its own verifier is not used, and its payment is that of the sum.
 struct RewardSpec : RewardPartSpec {

@@ -7,9 +7,12 @@
 #include <utility>
 #include <variant>
 
+#include "actors/main/roles/role_config.h"
+#include "actors/reward/reward_sandbox.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/guarded.h"
+#include "runtime/base/home_path.h"
 #include "runtime/base/log.h"
 
 namespace tandem::app {
@@ -71,6 +74,13 @@ class Judges {
 static_assert(actor::Actor<Judges>);
 
 }  // namespace
+
+Result<std::unique_ptr<reward::Verifier>> verifier_of(const job::JobSpec& job, link::IoThread& io) {
+  reward::RewardParts parts = reward_parts(job, "");
+  if (const auto boxed = reward::enter_sandboxes(parts, {state_folder().string()}); !boxed)
+    return boxed.error();
+  return reward::make_reward(parts, node::process_spawner(io));
+}
 
 struct Judging::Room {
   Guarded<std::optional<Error>> gave_up;

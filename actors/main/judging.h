@@ -9,11 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "actors/job/job_spec.h"
 #include "actors/reward/verifier.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
+#include "runtime/link/io_thread.h"
 
 namespace tandem::app {
+
+// The verifier of the job's reward, in its sandbox where the job asks for one.
+Result<std::unique_ptr<reward::Verifier>> verifier_of(const job::JobSpec& job, link::IoThread& io);
 
 struct Judged {
   std::size_t number = 0;  // the place of the item among all that were given, from 0

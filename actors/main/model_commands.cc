@@ -265,7 +265,7 @@ int evaluate(const EvalCommand& command, const cli::Console& console) {
   auto records = read_validation_prompts(spec);
   if (!records) return console.complain(records.error());
   link::IoThread io("reward");
-  auto verifier = reward::make_reward(reward_parts(spec, ""), node::process_spawner(io));
+  auto verifier = verifier_of(spec, io);
   if (!verifier) return console.complain(verifier.error());
   // The share of 8 GiB that the job gives its rollouts is for the pages, whatever the machine has.
   rollout::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);

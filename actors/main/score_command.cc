@@ -23,7 +23,6 @@
 #include "actors/job/dataset.h"
 #include "actors/job/load_job.h"
 #include "actors/main/judging.h"
-#include "actors/main/roles/role_config.h"
 #include "actors/main/score_summary.h"
 #include "runtime/base/json.h"
 #include "runtime/base/line_reader.h"
@@ -350,7 +349,7 @@ Result<int> score(const ScoreCommand& command, const cli::Console& console) {
   node::Signals signals({SIGINT});
   init_logging("tandem", LogLevel::kWarnings);  // on stderr: stdout is the answer
   link::IoThread io("reward");
-  auto verifier = reward::make_reward(reward_parts(spec, ""), node::process_spawner(io));
+  auto verifier = verifier_of(spec, io);
   if (!verifier) return verifier.error();
 
   ScoreSummary summary;

@@ -7,6 +7,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "actors/reward/code_verifier.h"
 #include "actors/reward/command_verifier.h"
 #include "actors/reward/math_answer.h"
 #include "runtime/base/text.h"
@@ -167,6 +168,12 @@ std::string describe_limits(const node::ChildLimits& limits) {
          " memory_bytes=" + shown(limits.memory_bytes);
 }
 
+std::string describe_sandbox(const VerifierConfig& config) {
+  if (!config.program.sandbox) return "";
+  const std::string mode(spelling(config.sandbox));
+  return " sandbox=" + shown_word(mode + ": " + text(config.program.sandbox->plan.layers));
+}
+
 }  // namespace
 
 std::string describe(const VerifierConfig& config) {
@@ -182,7 +189,12 @@ std::string describe(const VerifierConfig& config) {
     case VerifierType::kPython:
       return type + " function=" + shown_word(config.python.function) +
              " python=" + shown_word(config.python.interpreter) + describe_asking(config) +
-             describe_limits(config.program.limits);
+             describe_limits(config.program.limits) + describe_sandbox(config);
+    case VerifierType::kCode:
+      return type + " language=" + std::string(spelling(config.code.language)) +
+             " score=" + std::string(spelling(config.code.score)) +
+             " case_timeout_s=" + nlohmann::json(seconds(config.code.case_timeout)).dump() +
+             " python=" + shown_word(config.python.interpreter) + describe_sandbox(config);
     case VerifierType::kCommand:
       break;
   }
@@ -190,7 +202,7 @@ std::string describe(const VerifierConfig& config) {
   for (const std::string& word : config.program.argv)
     command += (command.empty() ? "" : " ") + node::one_line(word, kShownWordBytesMax);
   return type + " command=" + nlohmann::json(command).dump() + describe_asking(config) +
-         describe_limits(config.program.limits);
+         describe_limits(config.program.limits) + describe_sandbox(config);
 }
 
 std::string describe(const RewardParts& reward) {
@@ -230,6 +242,7 @@ namespace {
 std::unique_ptr<Verifier> program_verifier(CommandVerifier::Config program,
                                            const VerifierConfig& config,
                                            node::LineChildSpawner spawn) {
+  CHECK(config.sandbox == sandbox::SandboxMode::kOff || config.program.sandbox);
   program.timeout = config.timeout;
   program.retries = config.retries;
   program.log = config.log;
@@ -278,6 +291,10 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
       program.program.argv = argv_of(config.python);
       return program_verifier(std::move(program), config, std::move(spawn));
     }
+    case VerifierType::kCode:
+      CHECK(config.sandbox == sandbox::SandboxMode::kOff || config.program.sandbox);
+      return make_code_verifier(config.code, config.program, config.python.interpreter,
+                                config.retries);
     case VerifierType::kHttp: {
       auto post = http_post_to(config.http, config.timeout);
       if (!post) return post.error();

@@ -9,6 +9,7 @@
 //   command  a program of the user's decides (command_verifier.h)
 //   python   a Python function of the user's decides (python_program.h)
 //   http     a server decides (http_verifier.h)
+//   code     the completion's program is run against the record's tests (code_verifier.h)
 //
 // A job has one of these, or several whose sum is the reward (sum_verifier.h).
 //
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/reward/code_judge.h"
 #include "actors/reward/http_verifier.h"
 #include "actors/reward/python_program.h"
 #include "actors/reward/sum_verifier.h"
@@ -30,6 +32,7 @@
 #include "runtime/base/result.h"
 #include "runtime/node/child_program.h"
 #include "runtime/node/line_child.h"
+#include "runtime/sandbox/layers.h"
 
 namespace tandem::reward {
 
@@ -39,6 +42,11 @@ struct VerifierConfig {  // the reward.* keys of a job
   node::ChildProgram program;  // set for kCommand; for kPython without its argv
   PythonReward python;         // set for kPython
   HttpReward http;             // set for kHttp
+  CodeReward code;             // set for kCode, whose interpreter is that of `python`
+  // Of kCommand, kPython and kCode. Where it is on, enter_sandboxes() (reward_sandbox.h) must have
+  // been called: it sets program.sandbox.
+  sandbox::SandboxMode sandbox = sandbox::SandboxMode::kOff;
+  std::vector<std::string> readable;  // absolute paths that a sandboxed program may read
   Duration timeout = std::chrono::seconds(10);
   int retries = 2;
   std::string log;  // the file that holds the program's stderr, for messages; may be empty
@@ -51,7 +59,8 @@ struct RewardParts {
   Payment whole;
 };
 
-// "type=command command=\"python3 r.py\" timeout_s=10 …", for the log.
+// "type=command command=\"python3 r.py\" timeout_s=10 …", for the log; of a sandbox also the layers
+// that this machine gave it.
 std::string describe(const VerifierConfig& config);
 // The same of each part, behind its name.
 std::string describe(const RewardParts& reward);

@@ -7,7 +7,7 @@
 
 namespace tandem::reward {
 
-enum class VerifierType : std::uint8_t { kExact, kMath, kRegex, kCommand, kPython, kHttp };
+enum class VerifierType : std::uint8_t { kExact, kMath, kRegex, kCommand, kPython, kHttp, kCode };
 constexpr auto enum_names(VerifierType) {
   using enum VerifierType;
   return enum_name_rows<VerifierType>({{kExact, "exact"},
@@ -15,7 +15,8 @@ constexpr auto enum_names(VerifierType) {
                                        {kRegex, "regex"},
                                        {kCommand, "command"},
                                        {kPython, "python"},
-                                       {kHttp, "http"}});
+                                       {kHttp, "http"},
+                                       {kCode, "code"}});
 }
 
 }  // namespace tandem::reward

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/sandbox/layers.h"
+
 namespace tandem::node {
 
 struct ChildLimits {  // nullopt: no limit
@@ -23,11 +25,14 @@ struct ChildLimits {  // nullopt: no limit
   std::optional<std::uint64_t> memory_bytes;  // resident, of the program without its own children
 };
 
-// `argv` is not empty. A variable in `env` replaces the inherited one of the same name.
+// `argv` is not empty. A variable in `env` replaces the inherited one of the same name. In a
+// sandbox the kernel keeps the limits of its profile as well, those of files and open files among
+// them.
 struct ChildProgram {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;
   ChildLimits limits;
+  std::optional<sandbox::Box> sandbox = {};  // nullopt: the program runs with our rights
 };
 
 // "NAME=value" for each variable that the program sees (CE-1). `ours` ends with a null pointer, as

@@ -6,6 +6,9 @@
 // process with threads are allowed, so everything is allocated before the fork. A fourth pipe
 // reports why exec failed: it closes by itself on success. The parent-death signal is bound to the
 // thread that forks, so the fork happens on the I/O thread, which outlives every child.
+//
+// A program in a sandbox is started by that (runtime/sandbox/cell.h). Our child is then its keeper,
+// and the program a child of the keeper.
 #include "runtime/node/line_child.h"
 
 #include <fcntl.h>
@@ -29,8 +32,10 @@
 
 #include "runtime/base/file.h"
 #include "runtime/node/argument_vector.h"
+#include "runtime/node/find_program.h"
 #include "runtime/node/last_lines.h"
 #include "runtime/node/pipe.h"
+#include "runtime/sandbox/cell.h"
 
 namespace tandem::node {
 namespace {
@@ -151,6 +156,63 @@ Result<pid_t> spawn_process(const ChildProgram& program, const Pipes3& pipes) {
                "cannot start " + argv[0] + ": " + errno_text(error), "reward.command"};
 }
 
+// A started program, as it is, or in a cell.
+class Process {
+ public:
+  explicit Process(pid_t pid) : pid_(pid) {}
+  explicit Process(std::unique_ptr<sandbox::Cell> cell)
+      : pid_(cell->keeper()), cell_(std::move(cell)) {}
+
+  pid_t pid() const { return pid_; }
+  std::optional<ChildUsage> usage() const {
+    const std::optional<pid_t> program = cell_ ? cell_->program() : pid_;
+    return program ? usage_of(*program) : std::nullopt;
+  }
+  // Kills and reaps it; returns its wait status, 0 if it was reaped before. One that was exiting by
+  // itself keeps its own status, because the signal comes too late.
+  int end() {
+    if (ended_) return 0;
+    ended_ = true;
+    if (cell_) {
+      const sandbox::Record record = cell_->end();
+      cell_.reset();
+      return record.ended ? record.status : SIGKILL;
+    }
+    kill(pid_, SIGKILL);
+    return await(pid_);
+  }
+
+ private:
+  pid_t pid_;
+  std::unique_ptr<sandbox::Cell> cell_;  // null: there is no sandbox, or it has ended
+  bool ended_ = false;
+};
+
+Result<Process> spawn_sandboxed(const ChildProgram& program, const Pipes3& pipes) {
+  sandbox::Command command{.argv = program.argv,
+                           .environment = child_environment(environ, program.env),
+                           .input = pipes.input.read.get(),
+                           .output = pipes.output.write.get(),
+                           .errors = pipes.errors.write.get()};
+  const auto path = program.env.find("PATH");
+  const auto found = find_program(
+      command.argv[0], path == program.env.end() ? getenv("PATH") : path->second.c_str());
+  if (!found)
+    return Error{ErrorCode::kFailed, "cannot start " + command.argv[0] + ": " + errno_text(ENOENT),
+                 "reward.command"};
+  command.argv[0] = *found;
+  auto cell = sandbox::Cell::start(program.sandbox->plan, program.sandbox->profile, command);
+  if (!cell) return cell.error();
+  return Process(*std::move(cell));
+}
+
+Result<Process> spawn(const ChildProgram& program, const Pipes3& pipes) {
+  if (program.sandbox) return spawn_sandboxed(program, pipes);
+  const Result<pid_t> pid = spawn_process(program, pipes);
+  if (!pid) return pid.error();
+  return Process(*pid);
+}
+
 std::string describe_status(int status) {
   if (WIFSIGNALED(status))
     return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
@@ -163,19 +225,19 @@ std::string describe_status(int status) {
 // alive.
 class Pipes : public std::enable_shared_from_this<Pipes> {
  public:
-  Pipes(asio::io_context& loop, pid_t pid, Pipes3 pipes, const ChildLimits& limits,
+  Pipes(asio::io_context& loop, Process process, Pipes3 pipes, const ChildLimits& limits,
         LineChildEvents events)
       : input_(loop, pipes.input.write.release()),
         output_(loop, pipes.output.read.release()),
         errors_(loop, pipes.errors.read.release()),
         sample_(loop),
-        pid_(pid),
+        process_(std::move(process)),
         watch_(limits),
         events_(std::move(events)) {
     input_.non_blocking(true);
     errors_.non_blocking(true);
   }
-  ~Pipes() { reap(); }
+  ~Pipes() { process_.end(); }
 
   void start() {
     // A write to a child that is gone must be an error here, not the end of our process.
@@ -206,7 +268,7 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
     boost::system::error_code ignored;  // closing a pipe whose other end is gone
     input_.close(ignored);
     output_.close(ignored);
-    reap();
+    process_.end();
     drain_errors();
     errors_.close(ignored);
     sample_.cancel();
@@ -257,7 +319,7 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
     sample_.expires_after(kSampleEvery);
     sample_.async_wait([self = shared_from_this()](auto error) {
       if (error || self->ended_) return;
-      const auto usage = usage_of(self->pid_);
+      const auto usage = self->process_.usage();
       if (const auto why = usage ? self->watch_.judge(*usage) : std::nullopt)
         return self->end("was ended: it " + *why);
       self->sample_later();
@@ -292,8 +354,9 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
 
   void end(std::string why) {
     if (ended_) return;
-    // kill_and_close() reaps as well, and would lose the status.
-    const int status = reap();
+    // The end of the program's output ends its use, so one that still runs then is killed. Here,
+    // since kill_and_close() would lose the status.
+    const int status = process_.end();
     const auto told = std::move(events_.ended);
     kill_and_close();
     const bool by_itself = why.empty();
@@ -301,20 +364,10 @@ class Pipes : public std::enable_shared_from_this<Pipes> {
           .clean = by_itself && WIFEXITED(status) && WEXITSTATUS(status) == 0});
   }
 
-  // Kills and reaps the child; returns its wait status, 0 if it was reaped before. The end of the
-  // child's output ends its use, so a process that still runs then is killed. A child that closed
-  // its output by exiting keeps its own status, because the signal comes too late.
-  int reap() {
-    if (pid_ == 0) return 0;
-    // One that closed its output by exiting keeps its own status: the signal comes too late.
-    kill(pid_, SIGKILL);
-    return await(std::exchange(pid_, 0));
-  }
-
   asio::posix::stream_descriptor input_;            // we write
   asio::posix::stream_descriptor output_, errors_;  // we read
   asio::steady_timer sample_;
-  pid_t pid_;
+  Process process_;
   UsageWatch watch_;
   LineChildEvents events_;
   bool ended_ = false;
@@ -356,15 +409,16 @@ LineChildSpawner process_spawner(link::IoThread& io) {
                LineChildEvents events) -> Result<std::unique_ptr<LineChild>> {
     Result<Pipes3> pipes = make_pipes();
     if (!pipes) return pipes.error();
-    Result<pid_t> pid = 0;
-    io.run([&] { pid = spawn_process(program, *pipes); });
-    if (!pid) return pid.error();
+    Result<Process> process = Error{};
+    io.run([&] { process = spawn(program, *pipes); });
+    if (!process) return process.error();
+    const pid_t pid = process->pid();
     for (OwnedFd* its_end : {&pipes->input.read, &pipes->output.write, &pipes->errors.write})
       *its_end = OwnedFd();
-    auto served = std::make_shared<Pipes>(io.loop(), *pid, std::move(*pipes), program.limits,
-                                          std::move(events));
+    auto served = std::make_shared<Pipes>(io.loop(), *std::move(process), std::move(*pipes),
+                                          program.limits, std::move(events));
     io.post([served] { served->start(); });
-    return std::unique_ptr<LineChild>(std::make_unique<ProcessChild>(io, *pid, std::move(served)));
+    return std::unique_ptr<LineChild>(std::make_unique<ProcessChild>(io, pid, std::move(served)));
   };
 }
 

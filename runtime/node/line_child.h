@@ -24,7 +24,7 @@ class LineChild {
  public:
   virtual ~LineChild() = default;                 // kills the process and waits for its end
   virtual void write_line(std::string line) = 0;  // never blocks
-  virtual std::int64_t pid() const = 0;
+  virtual std::int64_t pid() const = 0;           // in a sandbox, of the keeper
   // The last lines that the child wrote to stderr (last_lines.h), also after its end.
   virtual std::vector<std::string> stderr_tail() = 0;
 };
@@ -48,7 +48,8 @@ using LineChildSpawner = std::function<Result<std::unique_ptr<LineChild>>(
 // call waits until the program runs or has failed to start. A child stays in our process group, and
 // its stderr is copied to ours. When our process ends in any way, the child sees the end of its
 // input and is killed, unless it runs with another user's rights (sudo): for such a child Linux
-// drops the request to be killed.
+// drops the request to be killed. A sandboxed program is looked for in the PATH of its environment,
+// is in a session of its own, and ends with all the processes that it started.
 LineChildSpawner process_spawner(link::IoThread& io);
 
 }  // namespace tandem::node

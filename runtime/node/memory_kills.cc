@@ -10,7 +10,7 @@
 #include <string>
 
 #include "runtime/base/file.h"
-#include "runtime/node/cgroups.h"
+#include "runtime/base/cgroups.h"
 
 namespace tandem::node {
 namespace {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "runtime/base/file.h"
-#include "runtime/node/cgroups.h"
+#include "runtime/base/cgroups.h"
 
 namespace tandem::node {
 namespace {

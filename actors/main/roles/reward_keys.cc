@@ -10,8 +10,6 @@
 namespace tandem::job {
 namespace {
 
-constexpr std::array<std::string_view, 1> kLaterRewards{"code"};
-
 using J = JobSpec;
 
 const Key kRewardKeys[] = {
@@ -25,8 +23,8 @@ const Key kRewardKeys[] = {
      .description =
          "`exact`: the completion, stripped, equals the answer. `math`: its final answer has the "
          "same exact value. `regex`: `pattern` matches. `command`: a program of yours "
-         "decides, `python`: a Python function of yours, `http`: a server.",
-     .later_values = kLaterRewards,
+         "decides, `python`: a Python function of yours, `http`: a server. `code`: the "
+         "completion's program passes the record's tests.",
      .of_part = true},
     {.path = "reward.pattern",
      .field = [](J& j) { return slot(j.reward.pattern); },
@@ -53,7 +51,8 @@ const Key kRewardKeys[] = {
      .of_part = true},
     {.path = "reward.python",
      .field = [](J& j) { return slot(j.reward.python); },
-     .description = "The interpreter of `function`, such as `.venv/bin/python` of a virtual "
+     .description = "The interpreter of `function`, or of programs of type `code`, such as "
+                    "`.venv/bin/python` of a virtual "
                     "environment; one with a `/` is a relative path.",
      .of_part = true},
     {.path = "reward.start_timeout_s",
@@ -135,6 +134,54 @@ const Key kRewardKeys[] = {
      .description = "Variables of the program's environment, as in `{ OMP_NUM_THREADS: \"1\" }`. "
                     "Beside them it sees PATH, HOME, LANG, LC_*, TZ and TMPDIR alone.",
      .of_part = true},
+    {.path = "reward.language",
+     .field = [](J& j) { return slot(j.reward.language); },
+     .description = "The language of programs of type `code`: `python`, `cpp`, or `auto`: as the "
+                    "completion's fenced block is marked.",
+     .of_part = true},
+    {.path = "reward.score",
+     .field = [](J& j) { return slot(j.reward.score); },
+     .description = "The score of type `code`. `all`: 1 where every case passes, else 0. "
+                    "`fraction`: the share of cases that pass.",
+     .of_part = true},
+    {.path = "reward.case_timeout_s",
+     .field = [](J& j) { return slot(j.reward.case_timeout_s); },
+     .description = "CPU time of one case of type `code`, in whole seconds, rounded up; it may "
+                    "take three times as long by the clock.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds",
+     .of_part = true},
+    {.path = "reward.cases_max",
+     .field = [](J& j) { return slot(j.reward.cases_max); },
+     .description = "Cases of a record that type `code` runs, the first ones; null: all.",
+     .range = between(1, 1e6),
+     .unit = "cases",
+     .of_part = true},
+    {.path = "reward.compile_timeout_s",
+     .field = [](J& j) { return slot(j.reward.compile_timeout_s); },
+     .description = "CPU time for compiling a C++ program of type `code`.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds",
+     .of_part = true},
+    {.path = "reward.code_memory_megabytes",
+     .field = [](J& j) { return slot(j.reward.code_memory_megabytes); },
+     .description = "Memory of a program of type `code`; compilers have 2048 MiB at least.",
+     .range = between(16, kMegabytesMax),
+     .unit = "MiB",
+     .of_part = true},
+    {.path = "reward.sandbox",
+     .field = [](J& j) { return slot(j.reward.sandbox); },
+     .description = "Whether programs of type `command`, `python` and `code` run in a sandbox: "
+                    "without a network, with a scratch folder alone to write to, and with nothing "
+                    "to read but the system's programs, their own folder and `readable`. `auto` "
+                    "takes what the node allows, `strict` refuses to start with less than all, "
+                    "`off`: programs have your rights. null: `auto` for `code`, else `off`.",
+     .of_part = true},
+    {.path = "reward.readable",
+     .field = [](J& j) { return slot(j.reward.readable); },
+     .description = "Files and folders that a sandboxed program may read, beside its interpreter "
+                    "and the folders of the files that its command line names.",
+     .of_part = true},
     {.path = "reward.limits.open_files",
      .field = [](J& j) { return slot(j.reward.limits.open_files); },
      .description = "Files that the program may have open (RLIMIT_NOFILE).",
@@ -188,12 +235,20 @@ std::vector<KeyOfType> keys_of_types(const RewardPartSpec& r) {
       {"command", {kCommand}, argv, "add the argv, as in [python3, rewards/example.py]"},
       {"function", {kPython}, r.function.has_value(), "add it, as in rewards.py:compute_score"},
       {"signature", {kPython}, r.signature != none.signature, ""},
-      {"python", {kPython}, r.python != none.python, ""},
+      {"python", {kPython, kCode}, r.python != none.python, ""},
       {"start_timeout_s", {kPython}, r.start_timeout_s != none.start_timeout_s, ""},
       {"url", {kHttp}, r.url.has_value(), "add it, as in http://127.0.0.1:8000/score"},
       {"header_env", {kHttp}, !r.header_env.empty(), ""},
       {"batch_size", {kPython, kHttp}, r.batch_size != none.batch_size, ""},
-      {"env", {kCommand, kPython}, !r.env.empty(), ""},
+      {"env", {kCommand, kPython, kCode}, !r.env.empty(), ""},
+      {"sandbox", {kCommand, kPython, kCode}, r.sandbox != none.sandbox, ""},
+      {"readable", {kCommand, kPython, kCode}, !r.readable.empty(), ""},
+      {"language", {kCode}, r.language != none.language, ""},
+      {"score", {kCode}, r.score != none.score, ""},
+      {"case_timeout_s", {kCode}, r.case_timeout_s != none.case_timeout_s, ""},
+      {"cases_max", {kCode}, r.cases_max != none.cases_max, ""},
+      {"compile_timeout_s", {kCode}, r.compile_timeout_s != none.compile_timeout_s, ""},
+      {"code_memory_megabytes", {kCode}, r.code_memory_megabytes != none.code_memory_megabytes, ""},
   };
 }
 
@@ -252,7 +307,12 @@ void rules_of_one(const NamedReward& reward, std::vector<Violation>& broken) {
     broken.push_back({reward.path + ".clip",
                       "`" + reward.path + ".clip` has no room between its ends",
                       "the least value comes first, as in [-5, 5]"});
-  if (r.type == RewardType::kCommand || r.type == RewardType::kPython)
+  if (!r.readable.empty() && sandbox_of(r) == SandboxMode::kOff)
+    broken.push_back({reward.path + ".readable",
+                      "`" + reward.path + ".readable` means nothing without a sandbox",
+                      "set `" + reward.path + ".sandbox: auto`, or leave it out"});
+  if (r.type == RewardType::kCommand || r.type == RewardType::kPython ||
+      r.type == RewardType::kCode)
     check_variables(r.env, reward.path + ".env", broken);
 }
 
@@ -290,6 +350,11 @@ std::vector<NamedReward> rewards_of(const RewardSpec& reward) {
   for (const auto& [name, part] : reward.parts)
     rewards.push_back({name, "reward.parts." + name, &part});
   return rewards;
+}
+
+SandboxMode sandbox_of(const RewardPartSpec& reward) {
+  const bool by_model = reward.type == RewardType::kCode;
+  return reward.sandbox.value_or(by_model ? SandboxMode::kAuto : SandboxMode::kOff);
 }
 
 RoleKeys reward_keys() {

@@ -5,6 +5,8 @@
 #include "actors/rank/rank_failure.h"
 #include "actors/reward/make_verifier.h"
 #include "actors/reward/reward_actor.h"
+#include "actors/reward/reward_sandbox.h"
+#include "runtime/base/home_path.h"
 #include "runtime/base/log.h"
 #include "runtime/node/log_files.h"
 
@@ -29,7 +31,10 @@ Result<BuiltRole> build_reward(RankResources& resources, const StartRank& start,
   // The verifier names the log in the troubles that it reports: the program's stderr is in it.
   const auto log = node::log_path(start.run_dir + "/logs", start.actor.substr(start.job.size() + 1),
                                   start.incarnation);
-  const reward::RewardParts judging = reward_parts(job, log.string());
+  reward::RewardParts judging = reward_parts(job, log.string());
+  if (const auto boxed = reward::enter_sandboxes(judging, {state_folder().string(), start.run_dir});
+      !boxed)
+    return rank::of_input(boxed.error());
   log::info("event=started actor={} {}", start.actor, describe(judging));
   auto verifier = reward::make_reward(judging, node::process_spawner(resources.bulk_io));
   if (!verifier) return rank::of_input(verifier.error());

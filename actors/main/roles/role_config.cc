@@ -130,6 +130,7 @@ reward::VerifierConfig verifier_config(const job::RewardPartSpec& spec, const st
   };
   reward::VerifierConfig config{.type = spec.type,
                                 .pattern = spec.pattern.value_or(""),
+                                .sandbox = sandbox_of(spec),
                                 .timeout = duration_of(spec.timeout_s),
                                 .retries = static_cast<int>(spec.retries),
                                 .log = log};
@@ -145,6 +146,13 @@ reward::VerifierConfig verifier_config(const job::RewardPartSpec& spec, const st
                    .interpreter = spec.python.text,
                    .batch_size = static_cast<int>(spec.batch_size),
                    .start_timeout = duration_of(spec.start_timeout_s)};
+  config.code = {.language = spec.language,
+                 .score = spec.score,
+                 .case_timeout = duration_of(spec.case_timeout_s),
+                 .cases_max = spec.cases_max,
+                 .compile_timeout = duration_of(spec.compile_timeout_s),
+                 .memory_bytes = static_cast<std::uint64_t>(spec.code_memory_megabytes) << 20};
+  for (const std::filesystem::path& path : spec.readable) config.readable.push_back(path.string());
   config.http = {.url = spec.url.value_or(""),
                  .header_env = spec.header_env,
                  .batch_size = static_cast<int>(spec.batch_size)};

@@ -44,6 +44,45 @@ TEST(LoadJob, TakesVariablesAndLimitsOfARewardProgram) {
              "does not use");
 }
 
+TEST(LoadJob, SandboxesWhatAModelWroteAndOtherProgramsWhereAsked) {
+  const JobFolder folder;
+  const auto sandbox = [&](const std::string& reward) {
+    const auto job = folder.parse(folder.minimal() + "reward: { " + reward + " }\n");
+    EXPECT_TRUE(job) << render(job.error());
+    return sandbox_of(job->spec.reward);
+  };
+  EXPECT_EQ(sandbox("type: code"), SandboxMode::kAuto);
+  EXPECT_EQ(sandbox("type: code, sandbox: off"), SandboxMode::kOff);
+  EXPECT_EQ(sandbox("type: code, sandbox: strict"), SandboxMode::kStrict);
+  EXPECT_EQ(sandbox("type: command, command: [cat]"), SandboxMode::kOff);
+  EXPECT_EQ(sandbox("type: command, command: [cat], sandbox: auto"), SandboxMode::kAuto);
+  const auto refusal = [&](const std::string& reward) {
+    return refused(folder.parse(folder.minimal() + "reward: { " + reward + " }\n")).message;
+  };
+  EXPECT_HAS(refusal("type: math, sandbox: auto"), "does not use `reward.sandbox`");
+  EXPECT_HAS(refusal("type: math, cases_max: 3"), "does not use `reward.cases_max`");
+  EXPECT_HAS(refusal("type: command, command: [cat], readable: [.]"),
+             "`reward.readable` means nothing without a sandbox");
+  EXPECT_HAS(refusal("type: code, language: ada"), "ada");
+}
+
+TEST(LoadJob, TakesTheKeysOfProgramsThatAModelWrote) {
+  const JobFolder folder;
+  const auto job = folder.parse(
+      folder.minimal() +
+      "reward: { type: code, language: cpp, score: fraction, case_timeout_s: 1.5, cases_max: 7, "
+      "compile_timeout_s: 9, code_memory_megabytes: 512, readable: [words.txt] }\n");
+  ASSERT_TRUE(job) << render(job.error());
+  const RewardSpec& reward = job->spec.reward;
+  EXPECT_EQ(reward.language, CodeLanguage::kCpp);
+  EXPECT_EQ(reward.score, CodeScore::kFraction);
+  EXPECT_EQ(reward.case_timeout_s, 1.5);
+  EXPECT_EQ(reward.cases_max, 7);
+  EXPECT_EQ(reward.compile_timeout_s, 9);
+  EXPECT_EQ(reward.code_memory_megabytes, 512);
+  EXPECT_EQ(reward.readable, std::vector<std::filesystem::path>{folder.root() / "words.txt"});
+}
+
 TEST(LoadJob, FindsTheFunctionOfARewardBesideTheJob) {
   const JobFolder folder;
   folder.write("mine.py", "");

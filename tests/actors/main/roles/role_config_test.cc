@@ -302,6 +302,8 @@ TEST(JobNumbers, EveryOtherRealNumberIsUsedAsADouble) {
                                             "eval.rollout_share",
                                             "reward.timeout_s",
                                             "reward.start_timeout_s",
+                                            "reward.case_timeout_s",
+                                            "reward.compile_timeout_s",
                                             "reward.weight",
                                             "reward.scale",
                                             "reward.bias",

@@ -1,13 +1,13 @@
 // The directories in which the kernel shows the cgroups of this process: of version 1, of version
 // 2, and of both mixed, where version 2 is mounted in the directory "unified". This header finds
-// the directories; resources.h and memory_kills.h read the files in them.
+// the directories; runtime/node reads the files in them, and runtime/sandbox makes groups below.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-namespace tandem::node {
+namespace tandem {
 
 // One hierarchy, as one line of /proc/self/cgroup names it.
 struct Cgroup {
@@ -23,4 +23,4 @@ struct Cgroup {
 std::vector<Cgroup> read_cgroups(const std::filesystem::path& own_cgroups,
                                  const std::filesystem::path& mount);
 
-}  // namespace tandem::node
+}  // namespace tandem

@@ -1,11 +1,11 @@
-#include "runtime/node/cgroups.h"
+#include "runtime/base/cgroups.h"
 
 #include <sstream>
 #include <string_view>
 
 #include "runtime/base/file.h"
 
-namespace tandem::node {
+namespace tandem {
 namespace {
 
 // "/a/b" below the mount M: M/a/b, M/a, M.
@@ -47,4 +47,4 @@ std::vector<Cgroup> read_cgroups(const std::filesystem::path& own_cgroups,
   return cgroups;
 }
 
-}  // namespace tandem::node
+}  // namespace tandem

@@ -1,0 +1,192 @@
+// Real programs against tests, in whatever sandbox this machine gives; C++ where there is a
+// compiler.
+//
+// Tests actors/reward/code_judge.h, actors/reward/code_verifier.h.
+#include "actors/reward/code_judge.h"
+
+#include <gtest/gtest.h>
+
+#include "actors/reward/reward_sandbox.h"
+#include "runtime/sandbox/probe.h"
+#include "tests/actors/reward/judge_items.h"
+
+namespace tandem::reward {
+namespace {
+
+using nlohmann::json;
+using sandbox::SandboxMode;
+using namespace std::chrono_literals;
+
+class CodeRewards : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto plan = sandbox::plan_of(SandboxMode::kAuto, sandbox::probe_layers()); !plan)
+      GTEST_SKIP() << render(plan.error());
+  }
+  // `tests` is the answer of each completion's record.
+  std::vector<messages::TrajectoryScore> scores(const std::vector<std::string>& completions,
+                                                const json& tests) {
+    RewardParts parts = one({.type = VerifierType::kCode, .code = reward, .sandbox = mode});
+    EXPECT_TRUE(enter_sandboxes(parts, {}));
+    std::vector<ScoreItem> items;
+    for (const std::string& completion : completions) items.push_back(item(completion, tests));
+    const auto judged = judge(parts, items);
+    EXPECT_TRUE(judged) << judged.error().message;
+    return judged ? *judged : std::vector<messages::TrajectoryScore>(completions.size());
+  }
+  messages::TrajectoryScore score(const std::string& completion, const json& tests) {
+    return scores({completion}, tests).front();
+  }
+  std::string why(const messages::TrajectoryScore& score) { return extra(score).value("why", ""); }
+  CodeReward reward;
+  SandboxMode mode = SandboxMode::kAuto;
+};
+
+const json kSums{{"inputs", {"1 2\n", "3 4\n", "5 6\n"}}, {"outputs", {"3\n", "7\n", "11\n"}}};
+
+TEST_F(CodeRewards, ProgramsAreJudgedByTheirOutput) {
+  const auto all = scores({"```python\nprint(sum(map(int, input().split())))\n```",
+                           "import sys\nif __name__ == '__main__':\n  a, b = map(int, "
+                           "sys.stdin.read().split())\n  print(a + b)",
+                           "```python\nprint(3)\n```"},
+                          kSums);
+  EXPECT_EQ(value(all[0]), 1);
+  EXPECT_EQ(extra(all[0]), json({{"passed", 3},
+                                 {"cases", 3},
+                                 {"language", "python"},
+                                 {"results", {"passed", "passed", "passed"}}}));
+  EXPECT_EQ(value(all[1]), 1);
+  EXPECT_EQ(value(all[2]), 0);
+  EXPECT_EQ(extra(all[2])["results"], json({"passed", "wrong", "not run"}));
+  EXPECT_EQ(why(all[2]), "case 2: expected \"7\\n\", not \"3\\n\"");
+}
+
+TEST_F(CodeRewards, PackagesAreThereForTheFirstImportThatNeedsThem) {
+  const json tests{{"inputs", {""}}, {"outputs", {"False True"}}};
+  EXPECT_EQ(value(score(R"(
+import json, sys
+def has_packages(): return any(p.endswith("-packages") for p in sys.path)
+before = has_packages()
+try: import no_module_has_this_name
+except ModuleNotFoundError: print(before, has_packages())
+exit(0)
+)",
+                        tests)),
+            1);
+}
+
+TEST_F(CodeRewards, AFractionCountsEveryCase) {
+  reward.score = CodeScore::kFraction;
+  const auto half = score("```py\na, b = map(int, input().split())\nprint(7)\n```", kSums);
+  EXPECT_DOUBLE_EQ(value(half), 1.0 / 3);
+  EXPECT_EQ(extra(half)["results"], json({"wrong", "passed", "wrong"}));
+  reward.cases_max = 1;
+  EXPECT_EQ(value(score("print(3)", kSums)), 1);
+}
+
+TEST_F(CodeRewards, FunctionsAreCalled) {
+  const json tests{{"fn_name", "add"}, {"inputs", {{1, 2}, {3, 4}}}, {"outputs", {{3}, {7}}}};
+  EXPECT_EQ(value(score("def add(a, b):\n  print('noise')\n  return a + b", tests)), 1);
+  EXPECT_EQ(value(score("class Solution:\n  def add(self, a, b): return a + b", tests)), 1);
+  EXPECT_EQ(why(score("def add(a, b): return a - b", tests)),
+            "case 1: expected \"[3]\", not \"-1\"");
+  EXPECT_EQ(why(score("import os\nos._exit(0)", tests)), "case 1: it ended without an answer");
+  const auto missing = score("def sub(a, b): return 0", tests);
+  EXPECT_EQ(value(missing), 0);
+  expect_part(why(missing), "NameError");
+}
+
+TEST_F(CodeRewards, AssertsMustRunToTheirEnd_CJ1) {
+  const json tests{"assert square(2) == 4", "assert square(3) == 9"};
+  EXPECT_EQ(value(score("def square(x): return x * x", tests)), 1);
+  const auto wrong = score("def square(x): return 4", tests);
+  EXPECT_EQ(value(wrong), 0);
+  EXPECT_EQ(extra(wrong)["results"], json({"passed", "wrong"}));
+  for (const char* early : {"import os\nos._exit(0)", "import sys\nsys.exit(0)", "raise SystemExit",
+                            "def square(x):\n  import os\n  os._exit(0)", "exit()"}) {
+    const auto left = score(early, tests);
+    EXPECT_EQ(value(left), 0) << early;
+    EXPECT_EQ(extra(left)["results"][0], "error") << early;
+  }
+}
+
+TEST_F(CodeRewards, FaultsOfAProgramAreZerosWithTheirReason) {
+  reward.case_timeout = 1s;
+  reward.memory_bytes = 256u << 20;
+  const json tests{{"inputs", {"1\n"}}, {"outputs", {"1\n"}}};
+  const auto all =
+      scores({"print(1 / 0)", "print(", "while True: pass", "print('x' * (64 << 20))",
+              "x = bytearray(1 << 30)\nprint(1)", "import os\nwhile True: os.fork()",
+              "import os\nos.kill(os.getpid(), 11)", "import socket\nsocket.socket()\nprint(1)",
+              "import time\ntime.sleep(1000)", ""},
+             tests);
+  for (const auto& one : all) EXPECT_EQ(value(one), 0) << reason(one);
+  expect_part(why(all[0]), "ZeroDivisionError");
+  expect_part(why(all[1]), "SyntaxError");
+  EXPECT_EQ(extra(all[2])["results"], json({"timeout"}));
+  expect_part(why(all[3]), "it wrote more than");
+  EXPECT_EQ(extra(all[4])["results"], json({"error"}));
+  expect_part(why(all[6]), "Segmentation fault");
+  expect_part(why(all[7]), "Permission");
+  EXPECT_EQ(extra(all[8])["results"], json({"timeout"}));
+  EXPECT_EQ(extra(all[9])["results"], json({"wrong"}));
+}
+
+TEST_F(CodeRewards, MalformedTestsAreFailuresAndNoZeros) {  // RW-2
+  const auto failed = score("print(1)", {{"inputs", {"1"}}});
+  expect_part(reason(failed), "the record's tests cannot be read");
+  reward.language = CodeLanguage::kCpp;
+  if (!compiler_here().empty())
+    expect_part(reason(score("int main() {}", json{"assert f()"})), "`reward.language` is cpp");
+}
+
+TEST_F(CodeRewards, CppIsCompiledAndRun) {
+  if (compiler_here().empty()) GTEST_SKIP() << "no C++ compiler";
+  const auto all = scores(
+      {"```cpp\n#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + "
+       "b; "
+       "}\n```",
+       "```cpp\nint main() { return *(volatile int*)0; }\n```",
+       "```c++\nint main() { for (;;) asm volatile(\"\"); }\n```", "```cpp\nint main() { x }\n```",
+       "```cpp\n#include \"/etc/shadow\"\nint main() {}\n```",
+       "```python\nprint(sum(map(int, input().split())))\n```"},
+      kSums);
+  EXPECT_EQ(value(all[0]), 1) << why(all[0]);
+  EXPECT_EQ(extra(all[0])["language"], "cpp");
+  EXPECT_EQ(value(all[1]), 0);
+  expect_part(why(all[1]), "Segmentation fault");
+  EXPECT_EQ(extra(all[2])["results"][0], "timeout");
+  EXPECT_EQ(value(all[3]), 0);
+  expect_part(why(all[3]), "it does not compile: error:");
+  expect_part(why(all[4]), "it does not compile");
+  EXPECT_EQ(value(all[5]), 1);
+}
+
+TEST_F(CodeRewards, WithoutASandboxProgramsHaveTheRightsOfTheReward) {
+  const json tests{{"inputs", {""}}, {"outputs", {"1"}}};
+  const std::string program = "import socket\nsocket.socket()\nprint(1)";
+  EXPECT_EQ(value(score(program, tests)), 0);
+  mode = SandboxMode::kOff;
+  EXPECT_EQ(value(score(program, tests)), 1);
+}
+
+TEST_F(CodeRewards, TheLogSaysWhatWasReached) {
+  RewardParts parts = one({.type = VerifierType::kCode, .sandbox = SandboxMode::kAuto});
+  ASSERT_TRUE(enter_sandboxes(parts, {}));
+  const std::string said = describe(parts);
+  expect_part(said, "type=code language=auto score=all case_timeout_s=4.0");
+  expect_part(said, "sandbox=\"auto: ");
+}
+
+TEST(CodeInterpreter, IsTheRealOneOrAnError) {
+  EXPECT_FALSE(interpreter_of("no-such-python"));
+  const auto none = interpreter_of("true");
+  ASSERT_FALSE(none);
+  expect_part(none.error().message, "is no Python that runs");
+  const auto found = interpreter_of("python3");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(found->starts_with('/'));
+}
+
+}  // namespace
+}  // namespace tandem::reward
