@@ -15,8 +15,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(library_folders runtime/base runtime/wire runtime/actor runtime/link runtime/payload runtime/http runtime/node
-  actors/messages actors/rank actors/program)
+set(library_folders runtime/base runtime/wire runtime/actor runtime/link runtime/payload runtime/http runtime/sandbox
+  runtime/node actors/messages actors/rank actors/program)
 add_library(tandem_runtime STATIC)
 foreach(folder ${library_folders})
   get_filename_component(name ${folder} NAME)

@@ -161,12 +161,24 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
     actor_gone(turn, job, actor);
 }
 
-void lose_ranks(Turn& turn, const std::string& node) {
+std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node) {
+  std::vector<node::RankId> ranks;
+  for (const auto& [id, job] : state.jobs)
+    for (const auto& [name, actor] : job.actors)
+      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+        if (const RankRecord& rank = actor.ranks[r];
+            rank.alive && rank.connected && rank.node == node)
+          ranks.push_back({name, actor.incarnation, static_cast<std::int32_t>(r)});
+  return ranks;
+}
+
+void lose_ranks(Turn& turn, const std::string& node, Lost which) {
   for (auto& [id, job] : turn.state.jobs) {
     std::vector<std::pair<std::string, std::int32_t>> gone;
     for (auto& [actor_id, actor] : job.actors)
       for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-        if (actor.ranks[r].alive && actor.ranks[r].node == node)
+        if (const RankRecord& rank = actor.ranks[r];
+            rank.alive && rank.node == node && (which == Lost::kAll || !rank.connected))
           gone.emplace_back(actor_id, static_cast<std::int32_t>(r));
     for (const auto& [actor_id, rank] : gone)
       if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
@@ -174,12 +186,27 @@ void lose_ranks(Turn& turn, const std::string& node) {
   }
 }
 
+// A process that has no agent ends with its link.
+static void give_up(Turn& turn, const std::string& node) {
+  for (const node::RankId& id : linked_ranks(turn.state, node)) turn.send(CutLink{id});
+  lose_ranks(turn, node, Lost::kAll);
+}
+
 void give_up_unreturned(Turn& turn) {
   auto& until = turn.state.actors_return_until;
   if (!until || turn.now < *until) return;
   until.reset();
   for (const auto& [name, node] : turn.state.nodes)
-    if (!node.up) lose_ranks(turn, name);
+    if (!node.up && !node.agent_until) give_up(turn, name);
+}
+
+void give_up_agents(Turn& turn) {
+  for (auto& [name, node] : turn.state.nodes) {
+    if (!node.agent_until || turn.now < *node.agent_until) continue;
+    node.agent_until.reset();
+    turn.announce(node, "its agent has not come back", messages::EventLevel::kError);
+    give_up(turn, name);
+  }
 }
 
 void take(Turn& turn, const node::RankSpawnFailed& failed) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "actors/controller/turn.h"
 
@@ -16,9 +17,14 @@ namespace tandem::controller {
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank,
                scheduler::Reason why);
 
-void lose_ranks(Turn& turn, const std::string& node);  // all ranks on the node count as gone
-// So do those that have outlived the controller before and whose node has not come back in time.
+// The living ranks on the node whose own link is up.
+std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node);
+enum class Lost { kAll, kUnlinked };
+void lose_ranks(Turn& turn, const std::string& node, Lost which);  // they count as gone
+// So do those that have outlived the controller before and whose node has not come back in time,
 void give_up_unreturned(Turn& turn);
+// and those whose agent has died and has not come back in time (NodeRecord::agent_until).
+void give_up_agents(Turn& turn);
 
 void take(Turn& turn, const node::RankSpawnFailed& failed);
 void take(Turn& turn, const node::RankExited& exited);

@@ -145,15 +145,9 @@ bool may_go_on(const JobRecord& job, const ActorRecord& actor) {
 }
 
 void go_on(Turn& turn, ActorRecord& actor) {
-  ActorStarted started{.actor = actor.name,
-                       .role = actor.role,
-                       .index = actor.index,
-                       .incarnation = actor.incarnation,
-                       .ranks = {}};
-  for (const RankRecord& rank : actor.ranks)
-    started.ranks.push_back({rank.node, rank.gpus, rank.need});
-  turn.remember(started);
-  adopt(turn, actor, {.started = std::move(started)}, turn.now + kReportWait);
+  const ActorStarted again = started(actor);
+  turn.remember(again);
+  adopt(turn, actor, {.started = again}, turn.now + kReportWait);
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
     if (actor.ranks[r].connected)
       take(turn, RankConnected{{actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});

@@ -104,10 +104,11 @@ void Controller::carry_out(actor::Context&, const ExpectRank& expect) {
 }
 
 void Controller::carry_out(actor::Context&, KillRankOn kill) {
-  // A message that cannot be delivered means that the node is lost, and the rank with it: NodeDown
-  // reports both.
-  (void)agent_of(kill.node).tell(node::StopRankProcess{kill.id, kill.grace_ms});
+  const auto told = agent_of(kill.node).tell(node::StopRankProcess{kill.id, kill.grace_ms});
+  if (told != actor::Delivery::kAccepted) actions_.cut_link(kill.id);  // its agent is lost
 }
+
+void Controller::carry_out(actor::Context&, const CutLink& cut) { actions_.cut_link(cut.id); }
 
 void Controller::carry_out(actor::Context&, RefuseNode refuse) {
   (void)actions_.agent(refuse.node, refuse.incarnation).tell(node::NodeRefused{refuse.pid_up});

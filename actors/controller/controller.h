@@ -11,13 +11,12 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "actors/controller/controller_actions.h"
 #include "actors/controller/controller_core.h"
 #include "actors/runs/cluster_event.h"
 #include "runtime/actor/actor.h"
@@ -25,11 +24,6 @@
 #include "runtime/link/outbox.h"
 
 namespace tandem::controller {
-
-// The part of an exchange's inbox that the controller and the API may use.
-using ExchangeControl =
-    std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob,
-                 actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>;
 
 // Answered with the job's id. Refused with kInfeasible where no node could ever hold the job.
 struct Submit {
@@ -110,42 +104,6 @@ struct GetEvents {  // those with seq > after, at most kEventsKept of them
 };
 inline constexpr std::size_t kEventsKept = 10'000;
 
-// The id of a run and its directory.
-struct RunDirectory {
-  std::string id;
-  std::string path;
-};
-
-// The controller's ways to act, all called in its turns.
-struct ControllerActions {
-  std::function<actor::Ref<node::AgentInbox>(const std::string& node, Incarnation)> agent;
-  std::function<actor::Ref<messages::RankInbox>(const node::RankId&)> rank;
-  std::function<actor::Ref<messages::ProgramInbox>(const node::RankId&)> program;
-  // Called before the node is told to spawn the rank: from then on this incarnation may dial, and
-  // others of its name may not.
-  std::function<void(const std::string& node, const node::RankId&)> expect;
-  std::function<std::vector<std::string>(const node::RankId&)> rank_arguments;
-  std::function<std::vector<std::string>(const std::string& job)> bulk_endpoints;
-  // Makes a directory with a free id and with job.yaml in it; for shape.resume_dir returns that
-  // run's own directory.
-  std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
-  // Locks the run directory of a job that is taken up, if it has a run to go on with.
-  std::function<Result<void>(const std::string& job, const JobShape&)> own_run_directory;
-  // Spawns the exchange of a job. An Error ends the job as failed.
-  std::function<Result<actor::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
-  // Ends the exchange of a job, if it has one, and frees its run directory.
-  std::function<void(const std::string& job)> close_exchange;
-  // Writes the outcome of a job without an exchange into outcome_file() (result_json.h); an Error
-  // is logged, and nothing else follows.
-  std::function<Result<void>(const JobRecord&, const std::string& json)> write_result;
-  // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
-  std::function<Result<void>(const runs::ClusterEvent&)> journal;
-  // Appends changes of what survives this process, all or none; after an Error, again with them.
-  std::function<Result<void>(std::span<const DurableEvent>)> remember;
-  // The highest event number of earlier controllers of this state folder.
-  std::int64_t events_before = 0;
-};
-
 // Handlers of messages hand an event to the core; handlers of asks reply once, at once, but for
 // Await. An Error is the answer to the asker and changes nothing.
 class Controller {
@@ -198,6 +156,7 @@ class Controller {
   void carry_out(actor::Context& cx, SpawnRankOn spawn);
   void carry_out(actor::Context& cx, const ExpectRank& expect);
   void carry_out(actor::Context& cx, KillRankOn kill);
+  void carry_out(actor::Context& cx, const CutLink& cut);
   void carry_out(actor::Context& cx, RefuseNode refuse);
   void carry_out(actor::Context& cx, SendStart start);
   void carry_out(actor::Context& cx, SendProgramStart start);

@@ -123,6 +123,10 @@ struct KillRankOn {
   node::RankId id;
   std::int64_t grace_ms = 0;
 };
+// Ends the link of a process, which ends by that: its agent cannot be told to end it.
+struct CutLink {
+  node::RankId id;
+};
 struct RefuseNode {  // another living agent has this name
   std::string node;
   Incarnation incarnation;
@@ -183,8 +187,8 @@ struct Announce {    // an event for people and the journal
 };
 
 using ControllerEffect =
-    std::variant<SpawnRankOn, ExpectRank, KillRankOn, RefuseNode, SendStart, SendProgramStart,
-                 DrainRank, FailAsks, WriteResult, OpenExchange, TellExchange, CloseExchange,
-                 WakeAt, Remember, Announce>;
+    std::variant<SpawnRankOn, ExpectRank, KillRankOn, CutLink, RefuseNode, SendStart,
+                 SendProgramStart, DrainRank, FailAsks, WriteResult, OpenExchange, TellExchange,
+                 CloseExchange, WakeAt, Remember, Announce>;
 
 }  // namespace tandem::controller

@@ -178,6 +178,9 @@ struct NodeRecord {
   bool up = false;
   bool awaited = false;  // it was up under the controller before this one, and may come back
   Time since{};          // the last change of `up`
+  // Its agent has died, and ranks of it, whose own links are up, work on: they are waited for until
+  // then.
+  std::optional<Time> agent_until;
   std::optional<std::string> cordoned;  // why; set: the node takes no new actor
   Incarnation refused;                  // the last other agent of this name that was refused
   // Ranks of incarnations that are over, told to end; the node has no room before they have.

@@ -29,8 +29,17 @@ void lose_node(Turn& turn, NodeRecord& node) {
   turn.remember(NodeLeft{node.name});
   turn.note_change();
   node.since = turn.now;
-  turn.announce(node, "lost", messages::EventLevel::kError);
-  lose_ranks(turn, node.name);
+  const std::size_t linked = linked_ranks(turn.state, node.name).size();
+  turn.announce(node,
+                linked == 0 ? "lost"
+                            : "its agent is lost; " + std::to_string(linked) +
+                                  " of its processes are linked and work on",
+                messages::EventLevel::kError);
+  if (linked > 0) {
+    node.agent_until = turn.now + kNodeGrace;
+    turn.send(WakeAt{*node.agent_until});
+  }
+  lose_ranks(turn, node.name, Lost::kUnlinked);
   for (auto& [id, job] : turn.state.jobs) finish_job_if_gone(turn, job);
 }
 
@@ -66,6 +75,7 @@ void take(Turn& turn, const node::NodeUp& up) {
   node.pid = up.pid;
   node.up = true;
   node.awaited = false;
+  node.agent_until.reset();
   turn.note_change();
   turn.announce(node, node.cordoned ? "up, and cordoned: " + *node.cordoned : "up");
   if (!was_up) meet_ranks(turn, node, up);

@@ -83,19 +83,6 @@ SpawnRankOn spawn_of(const ControllerState& state, const JobRecord& job, const A
   return spawn;
 }
 
-void remember_start(Turn& turn, const JobRecord& job, const ActorRecord& actor,
-                    const std::vector<scheduler::RankPlace>& places) {
-  if (!turn.state.durable.job(actor.job)) return;  // its user has cancelled it
-  ActorStarted started{.actor = actor.name,
-                       .role = actor.role,
-                       .index = actor.index,
-                       .incarnation = actor.incarnation,
-                       .ranks = {}};
-  for (const scheduler::RankPlace& place : places)
-    started.ranks.push_back({place.node, place.gpus, job.shape.per_rank.at(actor.role)});
-  turn.remember(std::move(started));
-}
-
 void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
                  const std::vector<scheduler::RankPlace>& places) {
   enter(turn, actor, ActorState::kPlacing, scheduler::Submitted{});
@@ -111,7 +98,6 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
   turn.send(WakeAt{actor.report_deadline});
   enter(turn, actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
   actor.outlived = false;
-  remember_start(turn, job, actor, places);
   for (std::size_t r = 0; r < places.size(); ++r) {
     RankRecord& record = actor.ranks[r];
     record.node = places[r].node;
@@ -124,6 +110,8 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
     lease(turn, record);
     turn.send(spawn_of(turn.state, job, actor, static_cast<std::int32_t>(r)));
   }
+  const bool cancelled = !turn.state.durable.job(job.id);
+  if (!cancelled) turn.remember(started(actor));
 }
 
 // Set while nodes of the controller before this one may still come back.

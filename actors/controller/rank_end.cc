@@ -20,7 +20,8 @@ Reason reason_of(const node::RankExited& exited, std::int64_t room_bytes) {
   // it.
   if (exited.signal)
     return scheduler::ExitSignal{*exited.signal, exited.out_of_memory == node::MemoryKill::kHinted};
-  return scheduler::ExitCode{exited.code.value_or(0)};
+  if (!exited.code) return scheduler::RankError{exited.description};
+  return scheduler::ExitCode{*exited.code};
 }
 
 bool explains(const Reason& why, const Reason& ending) {

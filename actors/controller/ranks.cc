@@ -71,12 +71,23 @@ void link_lost(Turn& turn, ActorRecord& actor) {
   turn.send(WakeAt{actor.report_deadline});
 }
 
-// Ends an actor that lives on without its link.
-void end_unlinked(Turn& turn, ActorRecord& actor) {
-  if (!alive(actor) || actor.ending || turn.now < actor.report_deadline) return;
-  if (std::ranges::any_of(actor.ranks,
-                          [](const RankRecord& r) { return r.started && !r.connected; }))
-    kill(turn, actor, scheduler::Hung{}, 0);
+// The agent of the rank has died, so that nobody can end the process or report its end.
+bool has_no_agent(const Turn& turn, const RankRecord& rank) {
+  const auto node = turn.state.nodes.find(rank.node);
+  return node == turn.state.nodes.end() || !node->second.up;
+}
+
+// Ends an actor that lives on without its link. May erase the record of the actor.
+void end_unlinked(Turn& turn, JobRecord& job, ActorRecord& actor) {
+  if (!alive(actor) || turn.now < actor.report_deadline) return;
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
+    const RankRecord& rank = actor.ranks[r];
+    if (!rank.alive || !rank.started || rank.connected) continue;
+    if (has_no_agent(turn, rank))  // the others of a gang are ended with it
+      return rank_gone(turn, job, actor, static_cast<std::int32_t>(r),
+                       scheduler::NodeLost{rank.node});
+    if (!actor.ending) return kill(turn, actor, scheduler::Hung{}, 0);
+  }
 }
 
 void end_unreported(Turn& turn, ActorRecord& actor) {
@@ -158,7 +169,9 @@ void take(Turn& turn, const RankHung& hung) {
   const bool unlinked = hung.silent_s <= 0;
   // Also of one that has ended here: it may be found to live (adoption.h).
   if (RankRecord* rank = turn.state.rank_of(hung.id); rank && unlinked) rank->connected = false;
-  if (!actor || !alive(*actor) || actor->ending) return;
+  if (!actor || !alive(*actor)) return;
+  const RankRecord* const rank = turn.state.rank_of(hung.id);
+  if (actor->ending && !(unlinked && rank && has_no_agent(turn, *rank))) return;
   if (unlinked)
     link_lost(turn, *actor);
   else
@@ -167,11 +180,13 @@ void take(Turn& turn, const RankHung& hung) {
 
 void take(Turn& turn, const Tick&) {
   give_up_unreturned(turn);
+  give_up_agents(turn);
   for (auto& [id, job] : turn.state.jobs)
-    for (auto& [actor_id, actor] : job.actors) {
+    for (auto next = job.actors.begin(); next != job.actors.end();) {
+      ActorRecord& actor = next++->second;
       end_overdue_program(turn, job, actor);
-      end_unlinked(turn, actor);
       end_unreported(turn, actor);
+      end_unlinked(turn, job, actor);
     }
 }
 

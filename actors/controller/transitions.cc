@@ -38,6 +38,17 @@ void leave(Turn& turn, const std::string& job) {
   if (turn.state.durable.job(job)) turn.remember(JobLeft{job});
 }
 
+ActorStarted started(const ActorRecord& actor) {
+  ActorStarted event{.actor = actor.name,
+                     .role = actor.role,
+                     .index = actor.index,
+                     .incarnation = actor.incarnation,
+                     .ranks = {}};
+  for (const RankRecord& rank : actor.ranks)
+    event.ranks.push_back({rank.node, rank.gpus, rank.need});
+  return event;
+}
+
 void add_actor(Turn& turn, JobRecord& job, const messages::Role& role, std::int32_t index) {
   const std::string id = actor_name(job.id, role, index);
   job.waiting.insert(id);

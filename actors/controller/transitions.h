@@ -17,6 +17,9 @@ void enter(Turn& turn, JobRecord& job, scheduler::JobState to, scheduler::Reason
 // The job need not be taken up by a later controller.
 void leave(Turn& turn, const std::string& job);
 
+// The event by which a later controller finds the actor's ranks where they are.
+ActorStarted started(const ActorRecord& actor);
+
 void add_actor(Turn& turn, JobRecord& job, const messages::Role& role, std::int32_t index);
 // Drops the record of an actor that was scaled away. `actor` is passed by value: a caller may pass
 // the name in the record that is erased.

@@ -47,6 +47,8 @@ fs::path keeper_lock() { return cli::tandem_home() / "node.lock"; }
 
 std::optional<pid_t> running_keeper() { return FileLock::owner(keeper_lock()); }
 
+fs::path node_folders() { return cli::tandem_home() / "nodes"; }
+
 std::vector<std::string> controller_words(const cli::ListenOptions& listen) {
   std::vector<std::string> words{"controller", "--port", std::to_string(listen.port)};
   for (const std::string& host : listen.allow_hosts)

@@ -45,6 +45,9 @@ std::optional<pid_t> controller_process();
 std::filesystem::path keeper_lock();
 std::optional<pid_t> running_keeper();
 
+// A folder for each node that was started with this state folder (runtime/node/kept_ranks.h).
+std::filesystem::path node_folders();
+
 // The words after `tandem` that start a controller with these options.
 std::vector<std::string> controller_words(const cli::ListenOptions& listen);
 // Starts this binary with these words, in the background.

@@ -24,13 +24,18 @@
 #include "actors/job/resume.h"
 #include "actors/main/background.h"
 #include "actors/main/controller_process.h"
+#include "actors/main/node_command.h"
+#include "actors/main/node_keeper.h"
 #include "actors/runs/run_files.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/node/daemon.h"
+#include "runtime/node/kept_ranks.h"
+#include "runtime/node/process_host.h"
 #include "runtime/node/signals.h"
+#include "runtime/weights/weight_family.h"
 
 namespace tandem::app {
 
@@ -89,11 +94,8 @@ bool node_comes_up(const cli::ApiClient& api, Duration timeout) {
   return ready;
 }
 
-std::vector<std::string> node_words(const UpCommand& command) {
-  std::vector<std::string> words{kNodeRole, "--keep-controller"};
-  if (command.memory_bytes)
-    words.insert(words.end(), {"--memory", std::to_string(*command.memory_bytes)});
-  return words;
+std::vector<std::string> words_of_node(const UpCommand& command) {
+  return node_words({.memory_bytes = command.memory_bytes, .keep_controller = true});
 }
 
 // The controller runs already: starts a node if none is Ready.
@@ -111,7 +113,7 @@ int complete_cluster(const UpCommand& command, const ControllerFile& running,
     console.err << "the controller is up, and its node is about to join it" << std::endl;
   } else {
     console.err << "the controller is up and has no node: starting one" << std::endl;
-    if (const auto node = start_role(node_words(command), log); !node)
+    if (const auto node = start_role(words_of_node(command), log); !node)
       return console.complain(node.error());
   }
   if (!node_comes_up(api, kUpTimeout))
@@ -203,7 +205,8 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
             to_string((*process)->control().front()), to_string((*process)->control().back()),
             to_string((*process)->http()));
   say_words(words, **process);
-  signals.wait();
+  NodeKeeper node;
+  while (signals.wait_for(NodeKeeper::kLookEvery) == 0) node.look();
   cancel_all(**process);
   (*process)->stop();
   return 0;
@@ -238,7 +241,7 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
     return console.complain({ErrorCode::kTimedOut, "the controller did not come up", log.string(),
                              "its log says more"});
   }
-  const auto node = start_role(node_words(command), home / "node.log");
+  const auto node = start_role(words_of_node(command), home / "node.log");
   if (!node) return console.complain(node.error());
   const auto address = cli::resolve_address(std::nullopt);
   if (!address) return console.complain(address.error());
@@ -252,6 +255,29 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
   return 0;
 }
 
+// Kills the ranks of this state folder whose agent has died, and which no agent has found since. An
+// agent that lives holds its folder's lock. Returns how many there were.
+int kill_orphans() {
+  node::PosixProcessHost host;  // kills what it has adopted when it ends (PH-2)
+  int found = 0;
+  std::error_code failure;
+  for (const auto& folder : fs::directory_iterator(node_folders(), failure)) {
+    auto kept = node::KeptRanks::open(folder.path());
+    if (!kept) continue;
+    for (const node::KeptRank& rank : kept->found())
+      found += host.adopt(rank.pid, rank.born, [](auto, const auto&) {}).has_value() ? 1 : 0;
+  }
+  return found;
+}
+
+void end_orphans(const cli::Console& console) {
+  const int found = kill_orphans();
+  if (found == 0) return;
+  weights::reclaim_stale_weights("");
+  console.err << "ended " << found << (found == 1 ? " process" : " processes")
+              << " whose agent had died\n";
+}
+
 }  // namespace
 
 int cluster_down(const cli::Console& console) {
@@ -261,6 +287,7 @@ int cluster_down(const cli::Console& console) {
     if (const auto ended = end_keeper(steady_now() + kEndTimeout); !ended)
       return console.complain(ended.error());
     if (const auto pid = controller_process()) return console.complain(starts_already(*pid));
+    end_orphans(console);
     std::error_code ignored;
     fs::remove(cli::tandem_home() / "controller.json", ignored);  // a killed controller left it
     console.err << (kept ? "down; its controller was not up, and the next `tandem up` takes up its "
@@ -296,6 +323,7 @@ int cluster_down(const cli::Console& console) {
     return console.complain({ErrorCode::kTimedOut, "the cluster did not end in time",
                              "pid " + std::to_string(pids.front()),
                              "kill it, then look at controller.log"});
+  end_orphans(console);
   console.err << "down\n";
   for (const fs::path& run : runs)
     if (const std::string hint = job::resume_hint("submit", run);

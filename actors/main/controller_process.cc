@@ -327,6 +327,9 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     const ActorId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
     return directory.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}}, route_to(peer));
   };
+  actions.cut_link = [this](const node::RankId& id) {
+    refuse({messages::rank_name(id.actor, id.rank), id.incarnation}, "nobody can end its process");
+  };
   actions.expect = [this](const std::string& node, const node::RankId& id) {
     roster.with([&](auto& expected) { expected.started(node, id); });
   };
@@ -471,9 +474,9 @@ Result<void> ControllerProcess::Parts::listen() {
                          .nonce = web.nonce,
                          .hosts = options.allow_hosts,
                          .metrics_without_token = options.metrics_without_token});
+  const auto handler = api::guarded_by(*web.auth, api::make_http_handler(api));
   const auto serve_at = [&](std::uint16_t former_port) {
-    return http::HttpServer::listen({.port = port(2, former_port)}, {},
-                                    api::guarded_by(*web.auth, api::make_http_handler(api)));
+    return http::HttpServer::listen({.port = port(2, former_port)}, {}, handler);
   };
   auto listening = serve_at(former.http);
   if (!listening && former.http != 0) listening = serve_at(0);
@@ -553,6 +556,7 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
   // node could never run would be accepted to wait.
   auto made = std::make_shared<std::unique_ptr<node::Agent>>(std::make_unique<node::Agent>(
       config, *parts_->processes, actor::narrow<node::AgentEvents>(parts_->controller)));
+  (*made)->introduce();
   auto agent = parts_->system.spawn<node::Agent>("agent", [made] { return std::move(*made); });
   parts_->agents.with([&](auto& table) {
     table[{node->node, node->incarnation}] = actor::narrow<node::AgentInbox>(agent);

@@ -17,6 +17,7 @@
 #include "actors/controller/controller_events.h"
 #include "actors/main/background.h"
 #include "actors/main/controller_keeper.h"
+#include "actors/main/node_keeper.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/wire_build.h"
@@ -263,24 +264,22 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
   callbacks.on_parcel = [&](const ActorId&, std::string& frame) {
     return directory.deliver(frame, to_controller);
   };
-  // The agent introduces its node when it is made, which is not before the link can carry that, and
-  // with each link that follows.
+  // The agent introduces its node with each link.
   callbacks.on_up = [&](const ActorId&, const link::Hello&) {
     const bool first = state.with([](LinkState& s) {
       s.up = true;
       return !std::exchange(s.was_up, true);
     });
-    if (!first) {
-      if (agent.tell(node::LinkCameUp{}) != actor::Delivery::kAccepted)
-        end({Served::End::kLost});  // its mailbox is full: nothing else makes it introduce the node
-      return;
+    if (first) {
+      agent = system.spawn<node::Agent>("agent", [&] {
+        return std::make_unique<node::Agent>(
+            config, processes,
+            directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller));
+      });
+      directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(agent));
     }
-    agent = system.spawn<node::Agent>("agent", [&] {
-      return std::make_unique<node::Agent>(
-          config, processes,
-          directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller));
-    });
-    directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(agent));
+    if (agent.tell(node::LinkCameUp{}) != actor::Delivery::kAccepted)
+      end({Served::End::kLost});  // its mailbox is full: nothing else makes it introduce the node
   };
   callbacks.on_down = [&](const ActorId&, const link::Down& down) {
     const AfterLink then = after(down.reason, controller.to.is_local());
@@ -321,6 +320,20 @@ Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence&
   // Removes shared memory that learners of earlier jobs left on this host.
   weights::reclaim_stale_weights("");
   node::AgentConfig config = agent_config(command, *controller);
+  auto kept = node::KeptRanks::open(node_folders() / machine->node);
+  if (kept) {
+    config.kept = &*kept;
+    // The memory that ranks of an agent before hold is not free, and theirs to have.
+    for (const node::KeptRank& rank : kept->found())
+      if (node::birth_of(rank.pid) == rank.born)
+        machine->memory_bytes +=
+            static_cast<std::int64_t>(node::resident_bytes(rank.pid).value_or(0));
+    if (command.memory_bytes)
+      machine->memory_bytes = std::min(machine->memory_bytes, *command.memory_bytes);
+  } else {  // its ranks end with its process
+    log::warn("event=ranks_not_kept message=\"{}\" where=\"{}\"", kept.error().message,
+              kept.error().where);
+  }
   config.node = *std::move(machine);
   config.bind = *bind;
   Served served = serve(std::move(config), command, *controller, signals, absence);
@@ -338,6 +351,12 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
     auto taken = ControllerKeeper::take();
     if (!taken) return console.complain(taken.error());
     keeper.emplace(*std::move(taken));
+  }
+  std::optional<NodeFile> file;  // not before the lock is taken
+  if (keeper) {
+    auto written = NodeFile::write(node_words(command));
+    if (!written) return console.complain(written.error());
+    file.emplace(*std::move(written));
   }
   Absence absence(command, keeper ? &*keeper : nullptr, signals);
   for (;;) {
@@ -362,6 +381,21 @@ std::string not_a_host(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string> node_words(const NodeCommand& command) {
+  std::vector<std::string> words{kNodeRole};
+  const auto add = [&words](const char* option, const std::optional<std::string>& value) {
+    if (value) words.insert(words.end(), {option, *value});
+  };
+  add("--controller", command.controller);
+  add("--name", command.name);
+  add("--bind", command.bind);
+  add("--advertise", command.advertise);
+  if (command.cpus) add("--cpus", dump_json(*command.cpus));
+  if (command.memory_bytes) add("--memory", std::to_string(*command.memory_bytes));
+  if (command.keep_controller) words.emplace_back("--keep-controller");
+  return words;
+}
 
 cli::VerbHelp NodeCommand::help() {
   return {.name = "node",

@@ -5,12 +5,14 @@
 // elsewhere: then the ranks end, and the node dials as a new incarnation.
 //
 // With --keep-controller, by which `tandem up` starts its node, it also starts the controller of
-// the state folder again when that has died or hangs (controller_keeper.h).
+// the state folder again when that has died or hangs (controller_keeper.h), and the controller
+// starts such a node again (node_keeper.h).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/cli/verb.h"
 
@@ -30,5 +32,8 @@ struct NodeCommand {
   std::optional<std::int64_t> memory_bytes;  // at most; default: all that the machine has left
   bool keep_controller = false;              // of this state folder; not with `controller`
 };
+
+// The words after `tandem` that start this node.
+std::vector<std::string> node_words(const NodeCommand& command);
 
 }  // namespace tandem::app

@@ -13,6 +13,8 @@
 namespace tandem::rank {
 namespace {
 
+constexpr Duration kLookAtLink = std::chrono::seconds(1);
+
 bool may_come_back(link::Down::Reason reason) {
   switch (reason) {
     case link::Down::Reason::kDisconnected:
@@ -30,8 +32,10 @@ bool may_come_back(link::Down::Reason reason) {
 }  // namespace
 
 Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress) {
-  if (auto armed = node::arm_parent_death_signal(static_cast<pid_t>(words.parent)); !armed)
-    return armed.error();
+  const bool may_outlive = words.parent == 0;
+  const auto armed = may_outlive ? Result<void>()
+                                 : node::arm_parent_death_signal(static_cast<pid_t>(words.parent));
+  if (!armed) return armed.error();
   node::die_first_for_memory();
   init_logging(
       to_string(ActorId{messages::rank_name(words.id.actor, words.id.rank), words.id.incarnation}),
@@ -45,7 +49,8 @@ RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std:
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return directory_.deliver(frame, to_controller_);
   };
-  callbacks.on_up = [](const ActorId&, const link::Hello& controller) {
+  callbacks.on_up = [this](const ActorId&, const link::Hello& controller) {
+    linked_ = true;
     log::info("event=controller_met epoch={} pid={}", controller.incarnation.value, controller.pid);
   };
   callbacks.on_down = [this](const ActorId&, const link::Down& down) { controller_lost(down); };
@@ -69,9 +74,20 @@ actor::Ref<messages::RankEvents> RankSession::controller() {
 
 void RankSession::start() { link_->start(); }
 
+int RankSession::wait() {
+  for (;;) {
+    if (const int signal = signals_.wait_for(kLookAtLink); signal != 0) return signal;
+    if (linked_ || words_.parent != 0 || steady_now() - alone_since_.load() < kAloneMax) continue;
+    log::error("event=controller_never_came consequence=\"this process ends\"");
+    end(1);
+  }
+}
+
 // The messages that the lost controller was to pass on are gone; asks among them end with this
 // Error.
 void RankSession::controller_lost(const link::Down& down) {
+  alone_since_ = steady_now();
+  linked_ = false;
   const bool waits = may_come_back(down.reason);
   log::warn("event=controller_lost reason={} message=\"{}\" consequence=\"{}\"",
             link::name(down.reason), down.error.message,

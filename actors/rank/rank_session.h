@@ -1,9 +1,9 @@
 // The common part of the processes of all ranks, whether of this binary or of a user's program:
-// they die with their agent, block the signals that end them, dial the controller, report their
-// failure, and end when they are told to, or when their actor has failed. A rank whose controller
-// dies or hangs works on and dials again; its agent ends it if no controller comes. A controller
-// that says good-bye, or refuses the rank, ends it. The owner of a RankSession adds the executor
-// and the actors.
+// they die with an agent that does not keep its ranks, block the signals that end them, dial the
+// controller, report their failure, and end when they are told to, or when their actor has failed.
+// A rank whose controller dies or hangs works on and dials again; if no controller comes, its agent
+// ends it, or without an agent it ends by itself after kAloneMax. A controller that says good-bye,
+// or refuses the rank, ends it. The owner of a RankSession adds the executor and the actors.
 //
 //   RankSession::begin(words, progress)       // before the process's first thread
 //   … actors; directory().expose("rank", …)
@@ -32,10 +32,14 @@ namespace tandem::rank {
 inline constexpr const char* kRankInboxPort = "rank";
 inline constexpr const char* kControllerRanksPort = "controller/ranks";
 
+// Longer than an agent keeps ranks without a controller, and a controller those without an agent.
+inline constexpr Duration kAloneMax = std::chrono::minutes(6);
+
 class RankSession {
  public:
   using ReportProgress = std::function<link::ProgressReport()>;
-  // Arms the parent-death signal. Errors: the agent has ended already.
+  // Arms the parent-death signal, unless the rank may outlive its agent. Errors: the agent has
+  // ended already.
   static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress);
 
   link::Directory& directory() { return directory_; }
@@ -45,7 +49,7 @@ class RankSession {
 
   void start();  // dials
   // The next signal: SIGINT, or SIGTERM from outside or from end() and failed().
-  int wait() { return signals_.wait(); }
+  int wait();
   // An actor has failed for good: reports it, and ends the process with 1.
   void failed(const ActorId& who, const Error& why);
   void end(int exit_status);  // after several calls the greatest status counts
@@ -61,6 +65,8 @@ class RankSession {
   node::Signals signals_{SIGTERM, SIGINT};
   std::atomic<int> exit_status_ = 0;
   std::atomic<bool> ending_ = false;
+  std::atomic<bool> linked_ = false;
+  std::atomic<Time> alone_since_ = steady_now();  // while there is no link
   link::Directory directory_;
   link::IoThread io_{"link"};
   std::unique_ptr<link::LinkClient> link_;

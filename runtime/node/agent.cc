@@ -17,7 +17,8 @@
 namespace tandem::node {
 
 std::vector<std::string> rank_words(const AgentConfig& config) {
-  return {config.controller, config.bind, config.advertise, std::to_string(getpid())};
+  return {config.controller, config.bind, config.advertise,
+          std::to_string(config.kept ? 0 : getpid())};
 }
 
 std::vector<std::string> id_words(const RankId& id) {
@@ -56,8 +57,21 @@ Result<void> can_dial(const std::string& controller) {
 }  // namespace
 
 Agent::Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller)
-    : config_(std::move(config)), host_(host), controller_(std::move(controller)) {
-  introduce();
+    : config_(std::move(config)), host_(host), controller_(std::move(controller)) {}
+
+ExitHandler Agent::on_exit(actor::Context& cx, const RankId& id) {
+  return [this, post = cx.turn_poster(), id](ProcessId, ExitStatus status) {
+    post([this, id, status](actor::Context&) { exited(id, status); });
+  };
+}
+
+void Agent::adopt(actor::Context& cx, const KeptRank& rank) {
+  const auto adopted = host_.adopt(rank.pid, rank.born, on_exit(cx, rank.id));
+  log::info("event=rank_found actor={} incarnation={} rank={} pid={} lives={}", rank.id.actor,
+            rank.id.incarnation.value, rank.id.rank, rank.pid, adopted.has_value());
+  if (!adopted) return note_end(rank.id, {});  // the introduction tells of it
+  ranks_.insert_or_assign(rank.id, Running{adopted->id, adopted->pid, UsageMeter(adopted->pid)});
+  if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
 }
 
 void Agent::introduce() {
@@ -81,14 +95,10 @@ void Agent::handle(actor::Context& cx, SpawnRank spawn) {
   // RankSpawned (AG-1): its exit is a turn, which cannot run before this handler has ended.
   const auto may_start = can_dial(config_.controller);
   auto started =
-      may_start ? host_.spawn(
-                      std::move(spec),
-                      [this, post = cx.turn_poster(), id = spawn.id](ProcessId, ExitStatus status) {
-                        post([this, id, status](actor::Context&) { exited(id, status); });
-                      })
-                : may_start.error();
+      may_start ? host_.spawn(std::move(spec), on_exit(cx, spawn.id)) : may_start.error();
   AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
   if (started) {
+    if (config_.kept) config_.kept->add(spawn.id, started->pid);
     ranks_.insert_or_assign(spawn.id, Running{started->id, started->pid, UsageMeter(started->pid)});
     if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
     event = RankSpawned{spawn.id, started->pid};
@@ -112,13 +122,16 @@ void Agent::handle(actor::Context& cx, NodeRefused refused) {
   cx.after(kNameRetryDelay, [this](actor::Context&) { introduce(); });
 }
 
-void Agent::handle(actor::Context&, LinkCameUp) {
+void Agent::handle(actor::Context& cx, LinkCameUp) {
+  if (config_.kept && !std::exchange(adopted_, true))
+    for (const KeptRank& rank : config_.kept->found()) adopt(cx, rank);
   introductions_ = 0;
   introduce();
 }
 
-void Agent::exited(const RankId& id, const ExitStatus& status) {
+void Agent::note_end(const RankId& id, const ExitStatus& status) {
   ranks_.erase(id);
+  if (config_.kept) config_.kept->remove(id);
   RankExited event{.id = id,
                    .description = describe(status),
                    .out_of_memory = status.memory_kill,
@@ -130,9 +143,13 @@ void Agent::exited(const RankId& id, const ExitStatus& status) {
   log::info("event=rank_exited actor={} incarnation={} rank={} how=\"{}\" memory_peak_mib={}",
             id.actor, id.incarnation.value, id.rank, event.description,
             event.memory_peak_bytes >> 20);
-  ended_.push_back(event);
+  ended_.push_back(std::move(event));
   if (ended_.size() > kEndsTold) ended_.pop_front();
-  if (controller_.tell(std::move(event)) != actor::Delivery::kAccepted)
+}
+
+void Agent::exited(const RankId& id, const ExitStatus& status) {
+  note_end(id, status);
+  if (controller_.tell(RankExited(ended_.back())) != actor::Delivery::kAccepted)
     log::warn("event=exit_report_lost actor={}", id.actor);
 }
 

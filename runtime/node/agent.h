@@ -8,8 +8,12 @@
 //   AG-2  An agent whose name another agent has asks again until the other would be known as lost;
 //         then on_refused is called.
 //
-// The rank processes end with the ProcessHost (PH-2), which ends with the agent's process, and not
-// with the link to a controller.
+//   AG-3  An agent that is given KeptRanks adopts the ranks of the agent before it, which has died,
+//         before it introduces itself, and tells of those that have ended meanwhile.
+//
+// The rank processes end with the ProcessHost (PH-2), and not with the link to a controller. Where
+// the agent's process dies, those of an agent without KeptRanks end with it, and the others work on
+// until their controller ends them, or none comes (actors/rank/rank_session.h).
 #pragma once
 
 #include <deque>
@@ -22,6 +26,7 @@
 #include "runtime/actor/context.h"
 #include "runtime/base/clock.h"
 #include "runtime/node/agent_messages.h"
+#include "runtime/node/kept_ranks.h"
 #include "runtime/node/process_host.h"
 #include "runtime/node/process_usage.h"
 
@@ -37,12 +42,14 @@ struct AgentConfig {
   std::string controller, bind, advertise;
   std::string secret;         // inherited by the ranks (SpawnSpec::secret)
   Duration usage_interval{};  // between two UsageReports; zero: no reports, as in a simulation
+  KeptRanks* kept = nullptr;  // AG-3; null: the ranks end with this process
   // AG-2. May be empty only where no other agent can have this node's name: else CHECKed.
   std::function<void(const NodeRefused&)> on_refused = {};
 };
 
 // The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, and the pid of
-// this process, which a rank expects as its parent (arm_parent_death_signal).
+// this process, which a rank expects as its parent (arm_parent_death_signal); 0 where it may
+// outlive this process.
 std::vector<std::string> rank_words(const AgentConfig& config);
 // The words by which a process knows which rank it is: actor, incarnation, rank.
 std::vector<std::string> id_words(const RankId& id);
@@ -52,15 +59,18 @@ std::vector<std::string> id_words(const RankId& id);
 inline constexpr int kNameAttemptsMax = 8;
 inline constexpr Duration kNameRetryDelay = std::chrono::seconds(1);
 
-// To the agent from its own process: there is a link to a controller again, perhaps another one's.
+// To the agent from its own process: there is a link to a controller, the first or another one.
 struct LinkCameUp {};
 
 class Agent {
  public:
   using Inbox = std::variant<SpawnRank, StopRankProcess, NodeRefused, LinkCameUp>;
 
-  // Introduces itself to the controller at once. `host` must outlive the agent.
+  // Introduces itself with LinkCameUp. `host` and AgentConfig::kept must outlive the agent.
   Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller);
+  // Tells the controller what the node offers and which ranks it has. An agent without a link, in
+  // its controller's process, is asked to once, before it is spawned.
+  void introduce();
 
   void handle(actor::Context& cx, SpawnRank spawn);
   void handle(actor::Context& cx, StopRankProcess stop);
@@ -75,8 +85,10 @@ class Agent {
     UsageMeter usage;
   };
 
-  void introduce();
-  void exited(const RankId& id, const ExitStatus& status);
+  void adopt(actor::Context& cx, const KeptRank& rank);
+  ExitHandler on_exit(actor::Context& cx, const RankId& id);
+  void note_end(const RankId& id, const ExitStatus& status);
+  void exited(const RankId& id, const ExitStatus& status);  // notes and reports it
   void report_usage(actor::Context& cx);  // and again after the interval, while a rank runs
 
   const AgentConfig config_;
@@ -86,6 +98,7 @@ class Agent {
   std::deque<RankExited> ended_;  // the newest, at most kEndsTold
   bool usage_reported_ = false;   // a timer is set for the next report
   int introductions_ = 0;         // NodeUps that were sent
+  bool adopted_ = false;          // AG-3
 };
 
 static_assert(actor::Actor<Agent>);

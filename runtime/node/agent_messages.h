@@ -79,7 +79,8 @@ struct LivingRank {
 };
 TANDEM_WIRE(LivingRank, id, pid)
 
-// The process has ended and has been reaped. Exactly one of code and signal is set.
+// The process has ended and has been reaped. One of code and signal is set, or neither where nobody
+// could see how it ended, since its agent was dead.
 struct RankExited {
   RankId id;
   std::optional<std::int32_t> code;              // set if it exited by itself

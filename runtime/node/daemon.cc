@@ -59,6 +59,8 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, spec.log.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  // Else sockets of libraries are inherited, and a port is in use for as long as the daemon lives.
+  posix_spawn_file_actions_addclosefrom_np(&files, kWordsFd + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);

@@ -9,8 +9,8 @@
 #include <sstream>
 #include <string>
 
-#include "runtime/base/file.h"
 #include "runtime/base/cgroups.h"
+#include "runtime/base/file.h"
 
 namespace tandem::node {
 namespace {

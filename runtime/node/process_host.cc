@@ -37,6 +37,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/node/adopted_process.h"
 #include "runtime/node/argument_vector.h"
 
 namespace tandem::node {
@@ -178,6 +179,11 @@ ExitStatus exit_status(int status, const rusage& usage) {
   return result;
 }
 
+ExitStatus end_of_adopted(const OwnedFd& pidfd) {
+  const std::optional<int> status = status_of_adopted(pidfd);
+  return status ? exit_status(*status, {}) : ExitStatus{};
+}
+
 }  // namespace
 
 // The thread with its children. The public members are called by other threads, all others by the
@@ -188,7 +194,14 @@ class PosixProcessHost::Loop {
   ~Loop();
 
   Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit);
+  Result<SpawnedProcess> adopt(pid_t pid, const ProcessBirth& born, ExitHandler on_exit);
 
+  struct Adopt {
+    pid_t pid;
+    ProcessBirth born;
+    ExitHandler on_exit;
+    std::promise<Result<SpawnedProcess>> result;
+  };
   struct Spawn {
     SpawnSpec spec;
     ExitHandler on_exit;
@@ -203,7 +216,7 @@ class PosixProcessHost::Loop {
     Time kill_at;
   };
   struct Close {};
-  using Command = std::variant<Spawn, Signal, Stop, Close>;
+  using Command = std::variant<Spawn, Adopt, Signal, Stop, Close>;
   void post(Command command);
 
  private:
@@ -211,6 +224,7 @@ class PosixProcessHost::Loop {
     pid_t pid;
     OwnedFd pidfd;
     ExitHandler on_exit;
+    bool adopted = false;                            // not a child of this process
     std::optional<Time> kill_at;                     // when a stop() turns into a SIGKILL
     bool killed = false;                             // by a SIGKILL of this host
     std::optional<std::uint64_t> memory_bytes = {};  // resident, at the last look
@@ -220,14 +234,17 @@ class PosixProcessHost::Loop {
   static void send(Child& child, int signal_number);  // to the whole group
   void run();                                         // the thread's function
   void handle(Spawn& command);
+  void handle(Adopt& command);
   void handle(Signal& command);
   void handle(Stop& command);
   void handle(Close& command);
   Result<SpawnedProcess> spawn_child(Spawn& command);
+  bool watch(const OwnedFd& pidfd, ProcessId process);
   void run_commands();
   void kill_the_overdue();
   void look_at_memory();
   int wait_ms() const;  // until the next deadline, for epoll_wait; -1: there is none
+  static ExitStatus reap_child(pid_t pid);
   void reap(ProcessId process);
 
   OwnedFd epoll_;
@@ -279,6 +296,14 @@ Result<SpawnedProcess> PosixProcessHost::Loop::spawn(SpawnSpec spec, ExitHandler
   std::promise<Result<SpawnedProcess>> result;
   std::future<Result<SpawnedProcess>> answer = result.get_future();
   post(Spawn{.spec = std::move(spec), .on_exit = std::move(on_exit), .result = std::move(result)});
+  return answer.get();
+}
+
+Result<SpawnedProcess> PosixProcessHost::Loop::adopt(pid_t pid, const ProcessBirth& born,
+                                                     ExitHandler on_exit) {
+  std::promise<Result<SpawnedProcess>> result;
+  std::future<Result<SpawnedProcess>> answer = result.get_future();
+  post(Adopt{.pid = pid, .born = born, .on_exit = std::move(on_exit), .result = std::move(result)});
   return answer.get();
 }
 
@@ -335,8 +360,7 @@ Result<SpawnedProcess> PosixProcessHost::Loop::spawn_child(Spawn& command) {
   // moment is a zombie, and its pid cannot belong to another.
   OwnedFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
   const ProcessId id{++last_id_};
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = id.value}};
-  if (!pidfd || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) != 0) {
+  if (!watch(pidfd, id)) {
     // A process that cannot be watched must not run.
     Error error = file_error("watch process " + std::to_string(*pid), name);
     ::kill(-*pid, SIGKILL);
@@ -348,6 +372,25 @@ Result<SpawnedProcess> PosixProcessHost::Loop::spawn_child(Spawn& command) {
                               .on_exit = std::move(command.on_exit),
                               .kill_at = std::nullopt});
   return SpawnedProcess{.id = id, .pid = *pid};
+}
+
+bool PosixProcessHost::Loop::watch(const OwnedFd& pidfd, ProcessId process) {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = process.value}};
+  return pidfd && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) == 0;
+}
+
+void PosixProcessHost::Loop::handle(Adopt& command) {
+  OwnedFd pidfd = open_process(command.pid, command.born);
+  const ProcessId id{++last_id_};
+  if (!watch(pidfd, id))
+    return command.result.set_value(
+        Error{ErrorCode::kNotFound, "process " + std::to_string(command.pid) + " has ended"});
+  children_.emplace(id, Child{.pid = command.pid,
+                              .pidfd = std::move(pidfd),
+                              .on_exit = std::move(command.on_exit),
+                              .adopted = true,
+                              .kill_at = std::nullopt});
+  command.result.set_value(SpawnedProcess{.id = id, .pid = command.pid});
 }
 
 void PosixProcessHost::Loop::handle(Signal& command) {
@@ -380,7 +423,10 @@ void PosixProcessHost::Loop::kill_the_overdue() {
 void PosixProcessHost::Loop::send(Child& child, int signal_number) {
   // Remembered, so that reap() does not take a SIGKILL of ours for one of the kernel's.
   child.killed = child.killed || signal_number == SIGKILL;
-  ::kill(-child.pid, signal_number);
+  if (child.adopted)
+    signal_adopted_group(child.pid, signal_number);
+  else
+    ::kill(-child.pid, signal_number);
 }
 
 void PosixProcessHost::Loop::look_at_memory() {
@@ -410,23 +456,28 @@ int PosixProcessHost::Loop::wait_ms() const {
   return static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
 }
 
+// PH-3, PH-4: until wait4 the leader is a zombie, which keeps the number of its group from being
+// used again. send() is not used, since it would make the end look like one of ours.
+ExitStatus PosixProcessHost::Loop::reap_child(pid_t pid) {
+  ::kill(-pid, SIGKILL);
+  int status = 0;
+  rusage usage{};
+  pid_t reaped = 0;
+  do {
+    reaped = ::wait4(pid, &status, 0, &usage);
+  } while (reaped < 0 && errno == EINTR);
+  CHECK(reaped == pid);
+  return exit_status(status, usage);
+}
+
 void PosixProcessHost::Loop::reap(ProcessId process) {
   const auto found = children_.find(process);
   CHECK(found != children_.end());
   Child child = std::move(found->second);
   children_.erase(found);
-  // PH-3, PH-4: until wait4 the leader is a zombie, which keeps the number of its group from being
-  // used again. send() is not used, since it would make the end look like one of ours.
-  ::kill(-child.pid, SIGKILL);
-  int status = 0;
-  rusage usage{};
-  pid_t reaped = 0;
-  do {
-    reaped = ::wait4(child.pid, &status, 0, &usage);
-  } while (reaped < 0 && errno == EINTR);
-  CHECK(reaped == child.pid);
+  if (child.adopted) signal_adopted_group(child.pid, SIGKILL);
+  ExitStatus ended = child.adopted ? end_of_adopted(child.pidfd) : reap_child(child.pid);
   if (closing_until_) return;  // PH-1: the owner of on_exit may be gone
-  ExitStatus ended = exit_status(status, usage);
   ended.memory_last_bytes = child.memory_bytes;
   if (ended.signal == SIGKILL && !child.killed) {
     // The last look may be a second old: the kill that ended this child is in the counts by now.
@@ -443,6 +494,11 @@ PosixProcessHost::~PosixProcessHost() = default;
 
 Result<SpawnedProcess> PosixProcessHost::spawn(SpawnSpec spec, ExitHandler on_exit) {
   return loop_->spawn(std::move(spec), std::move(on_exit));
+}
+
+Result<SpawnedProcess> PosixProcessHost::adopt(pid_t pid, const ProcessBirth& born,
+                                               ExitHandler on_exit) {
+  return loop_->adopt(pid, born, std::move(on_exit));
 }
 
 void PosixProcessHost::signal(ProcessId process, int signal_number) {
@@ -478,7 +534,7 @@ std::string inherited_secret() {
 
 std::string describe(const ExitStatus& status) {
   if (status.code) return "exited with code " + std::to_string(*status.code);
-  CHECK(status.signal.has_value());
+  if (!status.signal) return "ended, and how is not known";
   return "killed by signal " + std::to_string(*status.signal) + " (" + ::strsignal(*status.signal) +
          ")" + (status.core_dumped ? " (core dumped)" : "") +
          (status.memory_kill == MemoryKill::kProven ? " for want of memory" : "");

@@ -4,12 +4,14 @@
 // Invariants
 //   PH-1  on_exit is called exactly once for each spawned process, unless the host is destroyed
 //         first; then never again.
-//   PH-2  No process that a host started, and none of that process's group, outlives the host: the
-//         destructor kills and reaps them, and after a `kill -9` of the host's process each child
-//         is killed by its parent-death signal (if it called arm_parent_death_signal).
+//   PH-2  No process that a host started or adopted, and none of that process's group, outlives the
+//         host: the destructor kills and reaps them. After a `kill -9` of the host's process each
+//         child that called arm_parent_death_signal is killed by that signal; the others can be
+//         adopted by another host.
 //   PH-3  When the first process of a group ends, the other processes of the group are killed.
 //   PH-4  A signal reaches only processes of the group it was meant for: it is sent while the
-//         group's first process is not yet reaped, so a reused pid is never hit.
+//         group's first process is not yet reaped, so a reused pid is never hit. For the group of
+//         an adopted process see adopted_process.h.
 #pragma once
 
 #include <sys/types.h>
@@ -26,6 +28,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
+#include "runtime/node/adopted_process.h"
 #include "runtime/node/memory_kills.h"
 
 namespace tandem::node {
@@ -51,7 +54,8 @@ inline constexpr std::size_t kSecretBytesMax = 4096;
 // children that it has waited for.
 struct ExitStatus {
   std::optional<int> code;    // set if it exited by itself
-  std::optional<int> signal;  // set if a signal ended it; exactly one of the two is set
+  std::optional<int> signal;  // set if a signal ended it
+  // Exactly one of the two is set; neither for an adopted process whose kernel does not tell.
   bool core_dumped = false;
   Duration user_time{};
   Duration system_time{};
@@ -85,6 +89,11 @@ class ProcessHost {
   // (kInfeasible) is an error, and then no process is started.
   virtual Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit) = 0;
 
+  // Watches and ends a process from now on that a host which has died has started. Error: it has
+  // ended, or the pid is another's by now.
+  virtual Result<SpawnedProcess> adopt(pid_t pid, const ProcessBirth& born,
+                                       ExitHandler on_exit) = 0;
+
   // Sends a signal to the whole group. Nothing happens where the process has ended or is unknown.
   virtual void signal(ProcessId process, int signal_number) = 0;
 
@@ -103,6 +112,7 @@ class PosixProcessHost : public ProcessHost {
   ~PosixProcessHost() override;
 
   Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit) override;
+  Result<SpawnedProcess> adopt(pid_t pid, const ProcessBirth& born, ExitHandler on_exit) override;
   void signal(ProcessId process, int signal_number) override;
   void stop(ProcessId process, Duration grace) override;
 

@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/file.h"
 #include "runtime/base/cgroups.h"
+#include "runtime/base/file.h"
 
 namespace tandem::node {
 namespace {

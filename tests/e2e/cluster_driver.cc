@@ -147,6 +147,14 @@ Home::Home() {
   path_ = name;
 }
 
+void Home::lose_node() const {
+  const nlohmann::json ranks = json({"get", "actors"});
+  fs::remove(path_ / "node.json");
+  ASSERT_EQ(kill(json({"get", "nodes"})[0]["pid"].get<pid_t>(), SIGKILL), 0);
+  for (const auto& rank : ranks)
+    if (rank["pid"].is_number() && rank["pid"] > 0) kill(rank["pid"].get<pid_t>(), SIGKILL);
+}
+
 Home::~Home() {
   for (const pid_t pid : processes()) {
     ADD_FAILURE() << "still running: " << content("/proc/" + std::to_string(pid) + "/cmdline");

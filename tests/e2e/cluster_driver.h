@@ -66,6 +66,8 @@ class Home {
   // Commands are started by these words from now on: "ip netns exec HOST" for instance.
   void start_by(Words prefix) { prefix_ = std::move(prefix); }
 
+  // The machine of the only node is gone, with its agent and all ranks; nobody starts it again.
+  void lose_node() const;
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path run_dir(const std::string& job) const { return path_ / "runs" / job; }
 

@@ -363,8 +363,8 @@ TEST_F(Cluster, ANodeThatStoppedForAWhileDoesNotEndItsController) {
   home.expect_nothing_left();
 }
 
-// Without a node that keeps it nobody starts a controller again; the next `tandem up` takes up what
-// there was. What `down` cancelled is not taken up.
+// Without a node that keeps it nobody starts a controller again. The ranks work on, and the next
+// `tandem up` finds them where they are. What `down` cancelled is not taken up.
 TEST_F(Cluster, UpTakesUpTheJobsOfAClusterThatWasKilled) {
   home.up();
   const std::string id = submit(small_job(kForever, {"learner.save_freq=2"}));
@@ -372,13 +372,23 @@ TEST_F(Cluster, UpTakesUpTheJobsOfAClusterThatWasKilled) {
   const std::string cancelled = "cancelled-1";
   EXPECT_EQ(home.run(Words{"submit"} + small_job(3, {"name=cancelled"})).code, 2);
   ASSERT_EQ(home.run({"cancel", cancelled}).code, 0);
+  const json ranks = home.json({"get", "actors"});
+  const std::int64_t step = job(id)["step"];
   for (const json& pid : {home.json({"get", "nodes"})[0]["pid"], home.address()["pid"]})
     ASSERT_EQ(kill(pid.get<pid_t>(), SIGKILL), 0);
-  EXPECT_TRUE(eventually([&] { return home.processes().empty(); })) << "no orphan is left";
   EXPECT_EQ(home.run({"get", "jobs"}).code, 69);
   home.up();
-  EXPECT_TRUE(reaches_step(id, 5)) << job(id);
+  EXPECT_TRUE(reaches_step(id, step + 2)) << job(id);
+  for (const json& before : ranks)
+    EXPECT_TRUE(before["pid"].is_null() || actor(home, before["name"])["pid"] == before["pid"])
+        << before;
   EXPECT_EQ(home.run({"get", "jobs", cancelled}).code, 3);
+  for (const json& pid : {home.json({"get", "nodes"})[0]["pid"], home.address()["pid"]})
+    ASSERT_EQ(kill(pid.get<pid_t>(), SIGKILL), 0);
+  EXPECT_NE(home.run({"down"}).err.find("whose agent had died"), std::string::npos);
+  home.expect_nothing_left();
+  home.up();
+  EXPECT_TRUE(reaches_step(id, step + 3)) << "from its checkpoint: " << job(id);
   ASSERT_EQ(kill(home.address()["pid"].get<pid_t>(), SIGKILL), 0);
   EXPECT_EQ(home.run({"down"}).code, 0) << "whether or not there is a controller again";
   home.expect_nothing_left();
@@ -401,7 +411,22 @@ TEST_F(Cluster, ASecondNodeIsRefusedAndALostOneIsSeenAndReplaced) {
   EXPECT_EQ(home.json({"get", "nodes"})[0]["pid"], first["pid"]);
   EXPECT_TRUE(reaches_step(id, job(id)["step"].get<std::int64_t>() + 2)) << "it trains on";
 
+  // An agent that dies alone is started again, and finds its ranks.
+  const json ranks = home.json({"get", "actors"});
   ASSERT_EQ(kill(first["pid"].get<pid_t>(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] {
+    const json node = home.json({"get", "nodes"})[0];
+    return node["state"] == "Ready" && node["pid"] != first["pid"];
+  }));
+  EXPECT_TRUE(reaches_step(id, job(id)["step"].get<std::int64_t>() + 2)) << "it trains on";
+  for (const json& before : ranks) {
+    const json now = actor(home, before["name"]);
+    EXPECT_EQ(now["pid"], before["pid"]) << now;
+    EXPECT_EQ(now["restarts"], 0) << now;
+  }
+
+  // The whole node dies, and nobody starts it again.
+  home.lose_node();
   EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Lost"; }));
   EXPECT_TRUE(eventually([&] { return job(id)["reason"] == "NodeLost"; })) << job(id);
   EXPECT_TRUE(eventually([&] { return actor(home, id + "/learner/0")["reason"] == "NodeLost"; }))

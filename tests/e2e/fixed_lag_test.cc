@@ -151,8 +151,8 @@ TEST(DrainedNode, MovesItsActorsAndChangesNothing) {
   EXPECT_EQ(result["weights_sha256"], calm_sha());
 }
 
-// The node's agent takes the learner and the rollouts along, and the published versions go with
-// the last of them. Those behind the newest checkpoint must be trained again first.
+// The node takes the learner and the rollouts along, and the published versions go with the last
+// of them. Those behind the newest checkpoint must be trained again first.
 TEST(LostNode, CostsNothingInAnySchedule_VS1) {
   const Words schedules[] = {kFixedLag, {"async.max_staleness=2"}, {"async.max_staleness=0"}};
   for (const Words& schedule : schedules) {
@@ -161,8 +161,7 @@ TEST(LostNode, CostsNothingInAnySchedule_VS1) {
     home.up();
     ASSERT_EQ(home.run(Words{"submit"} + long_job(schedule)).code, 0);
     EXPECT_TRUE(both_are_at(home, {}, 120));
-    const json node = home.json({"get", "nodes"})[0];
-    ASSERT_EQ(kill(node["pid"].get<pid_t>(), SIGKILL), 0);
+    home.lose_node();
     EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Lost"; }));
     EXPECT_EQ(home.run({"up"}).code, 0);
     const Finished end = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
@@ -205,8 +204,15 @@ std::vector<json> pids(const Home& home) {
 
 // The next controller finds the job where it was: nobody is started again, and nothing is done
 // twice.
-TEST_F(FixedLag, AControllerThatIsKilledManyTimesChangesNothing) {  // EX-8
-  constexpr int kDeaths = 6;
+// The pid of the only node that is Ready; 0 while there is none, or it is `other`.
+pid_t agent_other_than(const Home& home, pid_t other) {
+  const json node = home.json({"get", "nodes"})[0];
+  return node["state"] == "Ready" && node["pid"] != other ? node["pid"].get<pid_t>() : 0;
+}
+
+// EX-8, AG-3. The controller and the node's agent die in turns.
+TEST_F(FixedLag, AControllerAndAnAgentThatAreKilledManyTimesChangeNothing) {
+  constexpr int kDeaths = 4;
   const Home home;
   home.up();
   const Words kept = job({"rollout.replicas=2"});
@@ -218,7 +224,13 @@ TEST_F(FixedLag, AControllerThatIsKilledManyTimesChangesNothing) {  // EX-8
     const json before = home.address();
     ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
     ASSERT_TRUE(home.next_controller(before["epoch"]));
-    const int now = step();
+    int now = step();
+    ASSERT_TRUE(eventually([&] { return step() >= std::min(now + 4, 50); })) << i;
+    ASSERT_TRUE(eventually([&] { return agent_other_than(home, 0) != 0; }));
+    const pid_t dead = agent_other_than(home, 0);
+    ASSERT_EQ(kill(dead, SIGKILL), 0);
+    ASSERT_TRUE(eventually([&] { return agent_other_than(home, dead) != 0; }));
+    now = step();
     ASSERT_TRUE(eventually([&] { return step() >= std::min(now + 4, 50); })) << i;
   }
   EXPECT_EQ(pids(home), actors);

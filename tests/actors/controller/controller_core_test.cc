@@ -338,12 +338,9 @@ TEST(ControllerCore, LostNodeIsReplacedByTheOther) {
   const std::string job = world.submit(shape_of(1));
   world.all_ready(job);
   const std::string node = world.alive.begin()->second;
-  for (const auto& [id, where] : std::map(world.alive))
-    if (where == node) world.alive.erase(id);
-  const auto down = NodeDown{node, world.nodes.at(node).incarnation};
   world.must(NodeDown{node, Incarnation{99}});  // another incarnation of the node
   EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
-  world.must(down);
+  world.node_lost(node);
   EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kBackoff);
   world.now = world.now + 10s;
   world.must(Tick{});
@@ -377,9 +374,8 @@ TEST(ControllerCore, AJobWhoseNodeIsLostSaysSoUntilTheNodeIsBack) {
     return std::string(scheduler::reason_name(world.core.jobs().at(job).status.reason));
   };
   EXPECT_EQ(reason(), "Working");
-  world.alive.clear();
   world.now = world.now + 1s;
-  world.must(NodeDown{"a", world.nodes.at("a").incarnation});
+  world.node_lost("a");
   EXPECT_EQ(world.core.nodes().at("a").since, world.now);
   EXPECT_EQ(count_told<messages::ActorDown>(world, job), 3u);
   world.now = world.now + 10s;
@@ -507,13 +503,24 @@ class Storm {
   void node_goes_or_comes() {
     const std::string name = rng_.below(2) ? "a" : "b";
     const auto& known = world.core.nodes().at(name);
-    if (known.up && rng_.below(6) == 0) {
-      for (const auto& [id, node] : std::map(world.alive))
-        if (node == name) world.alive.erase(id);
-      world.must(NodeDown{name, known.incarnation});
-    } else if (!known.up) {
+    const bool has_ranks =
+        std::ranges::any_of(world.alive, [&](const auto& rank) { return rank.second == name; });
+    if (known.up && rng_.below(6) == 0)
+      world.node_lost(name);
+    else if (known.up && rng_.below(6) == 0)
+      agent_dies(name);
+    else if (!known.up && has_ranks)
+      world.agent_back(name);
+    else if (!known.up)
       world.node(name, name == "a" ? 4 : 3);
-    }
+  }
+  // Processes that have no link yet are refused one, and end.
+  void agent_dies(const std::string& name) {
+    std::erase_if(world.alive, [&](const auto& rank) {
+      const auto& [id, node] = rank;
+      return node == name && !world.record(id.actor).ranks.at(id.rank).connected;
+    });
+    world.must(NodeDown{name, world.core.nodes().at(name).incarnation});
   }
   void cordons() {
     const std::string name = rng_.below(2) ? "a" : "b";

@@ -28,6 +28,7 @@ class FullMailbox final : public actor::Target<ExchangeControl> {
 ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
   ControllerActions actions;
   actions.expect = [](const std::string&, const node::RankId&) {};
+  actions.cut_link = [](const node::RankId&) {};
   actions.agent = [](const std::string&, Incarnation) {  // gone: no rank can be started
     return actor::Ref<node::AgentInbox>();
   };

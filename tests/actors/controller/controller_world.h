@@ -72,6 +72,21 @@ class World {
     up.ended = std::move(ended);
     must(up);
   }
+  // The machine is gone, with its agent and all processes.
+  void node_lost(const std::string& name) {
+    for (const auto& [id, node] : std::map(alive)) {
+      if (node != name) continue;
+      alive.erase(id);
+      must(RankHung{id, 0});
+    }
+    std::erase_if(alive, [&](const auto& rank) { return rank.second == name; });  // just started
+    must(NodeDown{name, nodes.at(name).incarnation});
+  }
+  // Another agent of the node, after one that died alone.
+  void agent_back(const std::string& name, std::vector<node::RankExited> ended = {}) {
+    nodes.at(name).incarnation = Incarnation{++node_lives};
+    node_back(name, std::move(ended));
+  }
   std::string submit(const JobShape& shape) {
     const std::string id = "job-" + std::to_string(++submitted);
     must(SubmitJob{shape, id, "runs/" + id});
@@ -127,7 +142,7 @@ class World {
   std::map<std::string, Node> nodes;
   std::map<node::RankId, std::string> alive;             // and its node
   std::map<std::string, std::vector<std::string>> gpus;  // that an actor's last rank was given
-  std::set<node::RankId> told_to_end, expected;
+  std::set<node::RankId> told_to_end, expected, links_cut;
   std::vector<messages::StartRank> started;
   std::vector<messages::StartActor> programs_started;
   std::set<node::RankId> told_to_drain;
@@ -159,6 +174,7 @@ class World {
     EXPECT_TRUE(expected.insert(rank.id).second);
   }
   void apply(const KillRankOn& kill) { told_to_end.insert(kill.id); }
+  void apply(const CutLink& cut) { links_cut.insert(cut.id), alive.erase(cut.id); }
   void apply(const RefuseNode& refuse) { nodes_refused.push_back(refuse); }
   void apply(const SendStart& start) { started.push_back(start.start); }
   void apply(const SendProgramStart& start) { programs_started.push_back(start.start); }

@@ -1,4 +1,6 @@
-// Ranks whose link is lost while their controller lives.
+// Ranks that lose their link while their controller lives, and ranks that lose their agent.
+//
+// Tests actors/controller/ranks.h, nodes.h, actor_end.h.
 #include "actors/controller/ranks.h"
 
 #include <chrono>
@@ -60,6 +62,99 @@ TEST_F(Unlinked, ARankThatTrainsIsEndedWhenItComesBackAndAProgramIsNot) {
   const node::RankId id = lose_link("rollout");
   world.must(RankConnected{id});
   EXPECT_EQ(world.told_to_end, std::set{id});
+}
+
+// The agent of the node has died, and nobody else.
+class NoAgent : public testing::Test {
+ protected:
+  NoAgent() {
+    world.node("a", 8);
+    JobShape shape = shape_of(1);
+    add_program(shape, "counter", 1);
+    job = world.submit(shape);
+    world.all_ready(job);
+    world.must(messages::JobProgress{job, messages::JobPhase::kRunning, "training"});
+    lived = world.alive;
+    world.must(NodeDown{"a", world.nodes.at("a").incarnation});
+  }
+  node::RankId rank(const std::string& role) const {
+    const std::string actor = job + "/" + role + "/0";
+    return {actor, world.record(actor).incarnation, 0};
+  }
+  void pass(Duration time) {
+    world.now = world.now + time;
+    world.must(Tick{});
+  }
+  void lose_link(const node::RankId& id) { world.must(RankHung{id, 0}); }
+
+  World world;
+  std::string job;
+  std::map<node::RankId, std::string> lived;
+};
+
+TEST_F(NoAgent, ItsLinkedRanksWorkOnAndTheNextAgentHasThem) {
+  pass(2min);
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+  for (const auto& [id, node] : lived) EXPECT_EQ(world.state_of(id.actor), ActorState::kReady);
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 0u);
+  world.agent_back("a");
+  pass(10min);
+  EXPECT_EQ(world.alive, lived);
+  EXPECT_TRUE(world.told_to_end.empty() && world.links_cut.empty());
+  world.die(rank("rollout"));
+  EXPECT_EQ(world.state_of(job + "/rollout/0"), ActorState::kBackoff) << "it is watched again";
+}
+
+TEST_F(NoAgent, OneThatEndsMeanwhileIsGoneWithItsLink) {
+  const node::RankId gone = rank("rollout");
+  lose_link(gone);
+  world.alive.erase(gone);
+  pass(4s);
+  EXPECT_EQ(world.state_of(gone.actor), ActorState::kBackoff);
+  EXPECT_STREQ(world.reason(gone.actor), "Backoff");
+  EXPECT_EQ(world.state_of(rank("learner").actor), ActorState::kReady);
+  world.agent_back("a", {{.id = gone, .signal = 9}});
+  pass(1min);
+  EXPECT_GT(world.record(gone.actor).incarnation, gone.incarnation);
+}
+
+TEST_F(NoAgent, TheNextAgentTellsOfAnEndWhoseCauseNobodySaw) {
+  const node::RankId gone = rank("counter");
+  world.agent_back("a", {{.id = gone, .description = "ended, and how is not known"}});
+  const std::string why = scheduler::message(world.record(gone.actor).status.reason, world.now);
+  EXPECT_NE(why.find("how is not known"), std::string::npos) << why;
+  EXPECT_EQ(world.state_of(gone.actor), ActorState::kBackoff) << "it is not taken for finished";
+}
+
+TEST_F(NoAgent, WithoutAnotherAgentTheirLinksAreCutAfterTheGrace) {
+  pass(kNodeGrace - 1s);
+  EXPECT_TRUE(world.links_cut.empty());
+  pass(1s);
+  std::set<node::RankId> all;
+  for (const auto& [id, node] : lived) all.insert(id);
+  EXPECT_EQ(world.links_cut, all);
+  EXPECT_EQ(world.state_of(rank("learner").actor), ActorState::kBackoff);
+  EXPECT_EQ(world.state(job), JobState::kRunning) << "it waits for a node";
+}
+
+// A node that is lost as a whole: the ends of the links come in any order.
+TEST_F(NoAgent, ANodeWhoseRanksAreSilentAsWellIsLost) {
+  for (const auto& [id, node] : lived) lose_link(id);
+  world.outlived = true;
+  world.alive.clear();
+  pass(4s);
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 3u);
+  pass(10s);
+  EXPECT_STREQ(world.reason(rank("learner").actor), "NodeLost");
+}
+
+TEST_F(NoAgent, ACancelledJobEndsWithTheLinksOfItsRanks) {
+  world.must(CancelJob{job});
+  world.must(messages::JobEnded{job, messages::JobOutcome::kCancelled, "by its user"});
+  for (const auto& [id, node] : lived) lose_link(id);  // the controller cuts what it cannot kill
+  world.alive.clear();
+  pass(4s);
+  EXPECT_EQ(world.state(job), JobState::kCancelled);
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ class SimulatedProcessHost final : public node::ProcessHost {
   ~SimulatedProcessHost() override;  // every process ends, and nobody is told
 
   Result<node::SpawnedProcess> spawn(node::SpawnSpec spec, node::ExitHandler on_exit) override;
+  Result<node::SpawnedProcess> adopt(pid_t, const node::ProcessBirth&, node::ExitHandler) override {
+    return Error{ErrorCode::kNotFound, "no process outlives its host here"};
+  }
   void signal(node::ProcessId process, int signal_number) override;
   void stop(node::ProcessId process, Duration grace) override;
 

@@ -126,6 +126,7 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
           node::AgentConfig{.node = introduction, .program = "tandem"}, *host, controller);
     });
     up->directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(up->agent));
+    CHECK(up->agent.tell(node::LinkCameUp{}) == Delivery::kAccepted);
   };
   callbacks.on_parcel = [weak = std::weak_ptr(node)](const ActorId&, std::string& frame) {
     const auto up = weak.lock();
@@ -216,6 +217,7 @@ ControllerActions SimulatedCluster::actions() {
   actions.expect = [this](const std::string& node, const node::RankId& rank) {
     roster_.started(node, rank);
   };
+  actions.cut_link = [](const node::RankId&) {};  // the processes of a node end with its agent here
   actions.rank_arguments = rank_arguments;
   actions.bulk_endpoints = [](const std::string&) {
     return std::vector<std::string>{"simulated:2"};

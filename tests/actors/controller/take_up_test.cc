@@ -332,15 +332,15 @@ TEST(TakeUp, RanksOfTrainingEndBeforeTheyAreStartedAgain) {
   EXPECT_EQ(after.record(job + "/learner/0").crash_loop.deaths, 0);
 }
 
-// The agent was stopped for longer than its link lasts, and so was nobody else.
+// The host was stopped for longer than its links last.
 TEST_F(Outlived, ANodeThatWasTakenForLostHasThemStill) {
-  const Incarnation agent = before.nodes.at("a").incarnation;
+  const auto living = before.alive;
   before.outlived = true;  // by the records they have ended
-  before.must(NodeDown{"a", agent});
+  before.node_lost("a");
   EXPECT_EQ(before.state_of(first), ActorState::kBackoff);
-  before.must(RankHung{rank_of(second), 0});  // its link is down as well
+  before.alive = living;
   before.node_back("a");
-  EXPECT_EQ(before.state_of(first), ActorState::kInitializing) << "its link was never lost";
+  EXPECT_EQ(before.state_of(first), ActorState::kStarting);
   EXPECT_EQ(before.state_of(second), ActorState::kStarting);
   before.all_ready(job);
   EXPECT_EQ(before.core.jobs().at(job).ready, 2);
@@ -350,10 +350,8 @@ TEST_F(Outlived, ANodeThatWasTakenForLostHasThemStill) {
 TEST_F(Outlived, ANodeThatWasTakenForLostEndsThoseWithASuccessor) {
   before.node("b", 4);
   before.outlived = true;
-  before.must(NodeDown{"a", before.nodes.at("a").incarnation});
-  before.alive.erase(rank_of(second));
   const node::RankId old = rank_of(first);
-  before.alive.erase(old);  // CC-1 is not seen to here: the node cannot be reached
+  before.node_lost("a");  // CC-1 is not seen to here: the node cannot be reached
   before.now = *before.record(first).restart_at;
   before.must(Tick{});
   ASSERT_NE(before.record(first).incarnation, old.incarnation);

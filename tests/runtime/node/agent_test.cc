@@ -72,6 +72,7 @@ class AgentTest : public testing::Test {
           AgentConfig{.node = {.node = "here"}, .program = "/bin/sh", .usage_interval = 20ms},
           host_, controller);
     });
+    EXPECT_EQ(agent_.tell(LinkCameUp{}), actor::Delivery::kAccepted);
   }
   ~AgentTest() override {
     executor_.stop();
@@ -141,6 +142,7 @@ TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2
                            .on_refused = [&](const NodeRefused& refused) { other = refused.pid; }};
   agent = system.spawn<Agent>("agent",
                               [&] { return std::make_unique<Agent>(config, host, controller); });
+  EXPECT_EQ(agent.tell(LinkCameUp{}), actor::Delivery::kAccepted);
   EXPECT_TRUE(executor.run_until([&] { return other != 0; }, 60s));
   EXPECT_EQ(introductions, kNameAttemptsMax);
   EXPECT_EQ(other, 4711);
@@ -158,6 +160,7 @@ TEST_F(AgentTest, ASocketOfTheControllerThatIsGoneIsTheReasonAtOnce) {
             .node = {.node = "there"}, .program = "/bin/sh", .controller = "ipc://" + socket},
         host_, controller);
   });
+  EXPECT_EQ(agent.tell(LinkCameUp{}), actor::Delivery::kAccepted);
   const RankId first{"job-1/rollout/0", Incarnation{1}, 0},
       second{"job-1/rollout/0", Incarnation{2}, 0};
   const SpawnRank spawn{first, {"-c", "exit 0"}, (directory_ / "rank.log").string()};

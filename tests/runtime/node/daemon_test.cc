@@ -1,6 +1,7 @@
 // The daemons are real ones: this program again, in another role.
 #include "runtime/node/daemon.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -68,6 +69,19 @@ TEST(Daemon, OneThatDoesNotComeUpHasEndedBeforeItsStarterGoesOn) {
     end_daemon(daemon->it, daemon == &deaf ? kSoon : kLong);
     EXPECT_TRUE(ProcessEnd(daemon->it.pid).wait_until(steady_now())) << daemon->it.pid;
   }
+}
+
+// A socket of the starter would be in use for as long as the daemon lives.
+TEST(Daemon, ItGetsNothingThatItsStarterHasOpen) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);  // not closed by an exec
+  const OwnedFd read_end(ends[0]);
+  OwnedFd write_end(ends[1]);
+  const Started two("--two-words");
+  ASSERT_EQ(two.hear(kLong), Heard::kWord);
+  write_end = OwnedFd();
+  char byte = 0;
+  EXPECT_EQ(read(read_end.get(), &byte, 1), 0) << "nobody has the other end";
 }
 
 TEST(Daemon, ItsChildrenDoNotHoldItsWords) {

@@ -1,0 +1,94 @@
+#include "actors/main/node_keeper.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "actors/cli/api_client.h"
+#include "actors/main/background.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+
+namespace tandem::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path node_file() { return cli::tandem_home() / "node.json"; }
+
+// Empty where no node was at work, or the last one has ended in order.
+std::vector<std::string> words_of_node() {
+  std::error_code ignored;
+  if (!fs::exists(node_file(), ignored)) return {};
+  const auto text = read_file(node_file());
+  const nlohmann::json content = text ? parse_json(*text) : nlohmann::json();
+  std::vector<std::string> words;
+  if (const auto found = content.find("arguments"); found != content.end() && found->is_array())
+    for (const auto& word : *found)
+      if (word.is_string()) words.push_back(word.get<std::string>());
+  return words;
+}
+
+}  // namespace
+
+Result<NodeFile> NodeFile::write(const std::vector<std::string>& words) {
+  if (const auto written =
+          write_file_atomic(node_file(), dump_json(nlohmann::json{{"arguments", words}}));
+      !written)
+    return written.error();
+  return NodeFile();
+}
+
+NodeFile::~NodeFile() {
+  std::error_code ignored;  // a node is started that nobody needs, and ends with its controller
+  if (written_) fs::remove(node_file(), ignored);
+}
+
+void NodeKeeper::died() {
+  const Time now = steady_now();
+  if (daemon_) reap(*daemon_);
+  daemon_.reset();
+  const auto next = budget_.died({.started = up_since_.value_or(now), .died = now}, rng_);
+  up_since_.reset();
+  if (const auto* restart = std::get_if<scheduler::Restart>(&next)) {
+    restart_at_ = restart->until;
+    log::warn("event=node_restarts n={} of={} in_s={:.1f}", restart->n, restart->max,
+              seconds(restart->until - now));
+    return;
+  }
+  given_up_ = true;
+  log::error("event=node_not_restarted why=\"it died {} times in a short time\" help=\"{}\"",
+             std::get<scheduler::Exhausted>(next).restarts + 1,
+             "node.log says why; `tandem up` starts one");
+}
+
+void NodeKeeper::look() {
+  if (running_keeper()) {  // perhaps one that a user has started
+    if (!up_since_) up_since_ = steady_now();
+    restart_at_.reset();
+    given_up_ = false;
+    return;
+  }
+  if (given_up_) return;
+  const bool starts = daemon_ && !node::ProcessEnd(daemon_->pid).wait_until(steady_now());
+  if (starts) return;
+  const std::vector<std::string> words = words_of_node();
+  if (words.empty()) {
+    up_since_.reset();
+    restart_at_.reset();
+    return;
+  }
+  if (!restart_at_) return died();
+  if (steady_now() < *restart_at_) return;
+  restart_at_.reset();
+  up_since_ = steady_now();
+  auto started = start_role(words, cli::tandem_home() / "node.log");
+  if (started)
+    daemon_ = *std::move(started);
+  else
+    log::error("event=node_not_started message=\"{}\"", started.error().message);
+}
+
+}  // namespace tandem::app

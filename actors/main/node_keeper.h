@@ -1,0 +1,55 @@
+// Starts the node that keeps this controller again when its process has died: the two watch each
+// other (controller_keeper.h). A node that keeps a controller leaves its words in a file of the
+// state folder, and removes it when it ends in order: such a node is not started again. Used by the
+// main thread of a controller.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+#include "runtime/base/rng.h"
+#include "runtime/node/daemon.h"
+#include "scheduler/fleet/restart_budget.h"
+
+namespace tandem::app {
+
+// The file that tells with which words the node was started. It lasts as long as the object.
+class NodeFile {
+ public:
+  static Result<NodeFile> write(const std::vector<std::string>& words);
+  NodeFile(NodeFile&& other) noexcept : written_(std::exchange(other.written_, false)) {}
+  NodeFile& operator=(NodeFile&&) = delete;
+  ~NodeFile();
+
+ private:
+  NodeFile() = default;
+  bool written_ = true;
+};
+
+class NodeKeeper {
+ public:
+  static constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+
+  void look();  // call it every kLookEvery
+
+ private:
+  void died();
+
+  std::optional<Time> up_since_;    // set while the node lives
+  std::optional<Time> restart_at_;  // set while it is dead and will be started
+  bool given_up_ = false;
+  std::optional<node::Daemon> daemon_;  // the node, if this process has started it
+  scheduler::RestartBudget budget_{{.intensity = 30,
+                                    .backoff_first = std::chrono::milliseconds(100),
+                                    .backoff_max = std::chrono::seconds(2),
+                                    .healthy_after = std::chrono::seconds(10)}};
+  Rng rng_{static_cast<std::uint64_t>(steady_now().ns)};
+};
+
+}  // namespace tandem::app

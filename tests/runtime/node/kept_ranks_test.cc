@@ -1,0 +1,98 @@
+// KR-1 with real processes, and files that anybody may have damaged.
+#include "runtime/node/kept_ranks.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace tandem::node {
+namespace {
+
+class Kept : public testing::Test {
+ protected:
+  Kept() {
+    std::string pattern = testing::TempDir() + "kept_ranks.XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~Kept() override { std::filesystem::remove_all(folder_); }
+  KeptRanks open() const { return std::move(KeptRanks::open(folder_)).value(); }
+  std::filesystem::path only_file() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      if (entry.path().extension() == ".json") return entry.path();
+    return {};
+  }
+
+  const RankId rank_{"job-1/learner/0", Incarnation{7}, 1};
+  std::filesystem::path folder_;
+};
+
+TEST_F(Kept, ARankIsFoundByTheNextAgentUntilItHasEnded) {
+  {
+    KeptRanks kept = open();
+    kept.add(rank_, ::getpid());
+  }
+  {
+    KeptRanks next = open();
+    const auto found = next.found();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].id, rank_);
+    EXPECT_EQ(found[0].pid, ::getpid());
+    EXPECT_EQ(found[0].born, birth_of(::getpid())) << "KR-1";
+    next.remove(rank_);
+  }
+  EXPECT_TRUE(open().found().empty());
+}
+
+TEST_F(Kept, TheFolderHasOneAgentAtATime) {
+  const KeptRanks first = open();
+  const auto second = KeptRanks::open(folder_);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find(std::to_string(::getpid())), std::string::npos)
+      << second.error().message;
+}
+
+TEST_F(Kept, AProcessThatHasEndedHasNoBirth) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  EXPECT_FALSE(birth_of(child)) << "a zombie";
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(birth_of(child));
+}
+
+TEST_F(Kept, AFileThatIsDamagedIsRemovedAndTheOthersAreRead) {
+  KeptRanks kept = open();
+  kept.add(rank_, ::getpid());
+  const std::string good = [&] {
+    std::ifstream file(only_file());
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  const std::string pid = std::to_string(::getpid());
+  const std::vector<std::string> bad{"",
+                                     "{",
+                                     "[]",
+                                     good.substr(0, good.size() / 2),
+                                     with("\"pid\":" + pid, "\"pid\":-1"),
+                                     with("\"pid\":" + pid, "\"pid\":1"),
+                                     with("\"pid\":" + pid, "\"pid\":99999999999999"),
+                                     with("\"rank\":1", "\"rank\":4294967297"),
+                                     with("job-1/learner/0", "")};
+  for (std::size_t i = 0; i < bad.size(); ++i)
+    std::ofstream(folder_ / ("bad-" + std::to_string(i) + ".json")) << bad[i];
+  EXPECT_EQ(kept.found().size(), 1u);
+  EXPECT_EQ(kept.found().size(), 1u);
+  for (std::size_t i = 0; i < bad.size(); ++i)
+    EXPECT_FALSE(std::filesystem::exists(folder_ / ("bad-" + std::to_string(i) + ".json"))) << i;
+}
+
+}  // namespace
+}  // namespace tandem::node
