@@ -138,6 +138,13 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   restart(turn, job, actor, why);
 }
 
+// The ranks of a node without an agent count as gone. A process that has no agent ends with its
+// link.
+void give_up(Turn& turn, const std::string& node) {
+  for (const node::RankId& id : linked_ranks(turn.state, node)) turn.send(CutLink{id});
+  lose_ranks(turn, node, Lost::kAll);
+}
+
 }  // namespace
 
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
@@ -184,12 +191,6 @@ void lose_ranks(Turn& turn, const std::string& node, Lost which) {
       if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
         rank_gone(turn, job, actor->second, rank, scheduler::NodeLost{node});
   }
-}
-
-// A process that has no agent ends with its link.
-static void give_up(Turn& turn, const std::string& node) {
-  for (const node::RankId& id : linked_ranks(turn.state, node)) turn.send(CutLink{id});
-  lose_ranks(turn, node, Lost::kAll);
 }
 
 void give_up_unreturned(Turn& turn) {

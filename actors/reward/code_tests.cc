@@ -97,7 +97,7 @@ std::optional<json> arguments_of(const json& value) {
   return arguments;
 }
 
-// What a call is to return: JSON as it is, or a text that holds it.
+// The value that a call must return. A record has it as JSON, or as a text that holds JSON.
 json returned_of(const json& value) {
   if (!value.is_string()) return value;
   json inner = parse_json(value.get_ref<const std::string&>());

@@ -68,7 +68,8 @@ std::optional<ProcessBirth> birth_of(pid_t pid) {
 
 OwnedFd open_process(pid_t pid, const ProcessBirth& born) {
   OwnedFd process = open_pid(pid);
-  // What is looked at after the opening is of the process that is open, as long as that lives.
+  // The birth is read after the opening: if it is the wanted one, the open process is the wanted
+  // one, since its pid cannot be given again while it lives.
   if (!process || birth_of(pid) != born) return {};
   return process;
 }

@@ -35,7 +35,8 @@ class KeptRanks {
   // The ranks that an earlier agent has left, those that have ended since as well. A file that
   // cannot be read is removed, and a line in the log says so.
   std::vector<KeptRank> found();
-  // A disk without room costs no rank: the rank ends with its agent's name instead (log line).
+  // Where the file cannot be written, as on a full disk, a line in the log says so: the rank works
+  // as ever, and the next agent does not find it.
   void add(const RankId& id, pid_t pid);
   void remove(const RankId& id);
 

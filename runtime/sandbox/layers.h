@@ -18,7 +18,7 @@ namespace tandem::sandbox {
 // How the namespaces can be made: with root's rights, or in a user namespace of the program's own.
 enum class Namespaces : std::uint8_t { kNone, kOfRoot, kOfUser };
 
-// What this machine lets this process do.
+// The layers that this process can use on this machine.
 struct Layers {
   Namespaces namespaces = Namespaces::kNone;  // mount, pid, ipc, network and uts, all of them
   // The step at which namespaces failed and why, for people; empty where they hold.
@@ -46,7 +46,7 @@ struct Plan {
   EndOfAll end = EndOfAll::kNoForks;
 };
 
-// What a program is started in: how, and what it may see and take.
+// A sandbox for one kind of program: the layers that keep it, and the limits of what it may use.
 struct Box {
   Plan plan;
   Profile profile;

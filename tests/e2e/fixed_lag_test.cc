@@ -202,15 +202,14 @@ std::vector<json> pids(const Home& home) {
   return all;
 }
 
-// The next controller finds the job where it was: nobody is started again, and nothing is done
-// twice.
 // The pid of the only node that is Ready; 0 while there is none, or it is `other`.
 pid_t agent_other_than(const Home& home, pid_t other) {
   const json node = home.json({"get", "nodes"})[0];
   return node["state"] == "Ready" && node["pid"] != other ? node["pid"].get<pid_t>() : 0;
 }
 
-// EX-8, AG-3. The controller and the node's agent die in turns.
+// EX-8, AG-3. The controller and the node's agent die in turns. The next ones find the job where it
+// was: nobody is started again, and nothing is done twice.
 TEST_F(FixedLag, AControllerAndAnAgentThatAreKilledManyTimesChangeNothing) {
   constexpr int kDeaths = 4;
   const Home home;

@@ -387,7 +387,7 @@ bool raise_limit() {
   return setrlimit(RLIMIT_FSIZE, &wanted) == 0;
 }
 
-// What the program does rather than reach: the test looks at the end of the run.
+// Abuses, which take too much or do not end: the test looks at how the run ended.
 bool spin() {
   volatile unsigned long count = 0;
   for (;;) count = count + 1;

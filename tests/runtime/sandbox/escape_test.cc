@@ -42,7 +42,7 @@ void write_text(const fs::path& path, const std::string& text, mode_t mode) {
   chmod(path.c_str(), mode);
 }
 
-// What there is to be taken: a state folder with a token and sockets, a job's folder with a script
+// The targets of the attacks: a state folder with a token and sockets, a job's folder with a script
 // and a run folder, and ports of this machine.
 class World {
  public:
