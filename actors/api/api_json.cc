@@ -50,6 +50,10 @@ json wait_of(const controller::ActorRecord& actor, Time now) {
             {"detail", scheduler::message(status.reason, now)}};
   if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
     wait["deadline_s"] = std::max(0.0, seconds(backoff->until - now));
+  if (const auto* lost = std::get_if<scheduler::AgentLost>(&status.reason)) {
+    wait["since_s"] = seconds(now - lost->since);
+    wait["deadline_s"] = std::max(0.0, seconds(lost->until - now));
+  }
   // Deaths explain more than the state of the newest incarnation. One death is no loop yet.
   if (const auto loop = scheduler::text(actor.crash_loop, status, now)) {
     if (scheduler::loops(actor.crash_loop, status, now)) wait["waits_for"] = kCrashLoop;
@@ -59,9 +63,10 @@ json wait_of(const controller::ActorRecord& actor, Time now) {
   return wait;
 }
 
-// True for an actor that is not ready, or is ready only until it dies again.
+// True for an actor that is not ready, or is ready only until it dies again or is given up.
 bool waits(const controller::ActorRecord& actor, Time now) {
   return actor.status.state != scheduler::ActorState::kReady ||
+         std::holds_alternative<scheduler::AgentLost>(actor.status.reason) ||
          scheduler::text(actor.crash_loop, actor.status, now);
 }
 
@@ -358,6 +363,10 @@ namespace {
 std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord& node, Time now) {
   if (node.awaited)
     return {"Returning", "was up under the controller before this one, and is waited for"};
+  if (node.agent_until) {
+    const scheduler::AgentLost lost{node.name, node.since, *node.agent_until};
+    return {scheduler::reason_name(lost), scheduler::message(lost, now)};
+  }
   if (!node.up) return {"NodeLost", scheduler::message(scheduler::NodeLost{node.name}, now)};
   if (node.cordoned) return {"Cordoned", "takes no new actors: " + *node.cordoned};
   return {"Working", "all is well"};
@@ -395,7 +404,7 @@ json node_json(const controller::NodeRecord& node, Time now) {
           {"gpus_absent", node.gpus_absent.empty() ? json() : json(node.gpus_absent)},
           {"nccl", nccl_json(node.nccl)},
           {"nccl_absent", node.nccl.absent.empty() ? json() : json(node.nccl.absent)},
-          {"pid", node.pid},
+          {"pid", node.pid > 0 ? json(node.pid) : json()},
           {"leased",
            {{"cpus", cpus(node.leased)},
             {"gpus", gpus(node.leased.gpu_milli)},

@@ -234,7 +234,7 @@ Schema node_schema() {
        {"gpus_absent", nullable(text()), "Why the node has no GPU."},
        {"nccl", nullable(nccl)},
        {"nccl_absent", nullable(text()), "Why the node has no NCCL."},
-       {"pid", integer()},
+       {"pid", nullable(integer()), "Of its agent."},
        {"leased", held, "What ranks hold of the node."},
        {"reserved", list_of(reservation), "By whom, in the answer about one node.", kSometimes}});
 }

@@ -93,6 +93,16 @@ void Graph::add_actor(const controller::JobRecord& job, const controller::ActorR
   const scheduler::ActorStatus& status = actor.status;
   node(actor.name, name(actor.role), job.id, name(status.state),
        scheduler::reason_name(status.reason));
+  if (const auto* lost = std::get_if<scheduler::AgentLost>(&status.reason)) {
+    const std::string to = "node/" + lost->node;
+    node(to, "node", json(), "Lost", scheduler::reason_name(status.reason));
+    edge({.from = actor.name,
+          .to = to,
+          .what = scheduler::reason_name(status.reason),
+          .detail = scheduler::message(status.reason, now),
+          .since_s = seconds(now - lost->since),
+          .until_s = seconds(lost->until - now)});
+  }
   // These do not wait for a start or an end; the exchange tells their other waits.
   if (status.state == scheduler::ActorState::kReady ||
       status.state == scheduler::ActorState::kBusy || scheduler::is_final(status.state))

@@ -7,6 +7,7 @@
 #include "actors/controller/actor_end.h"
 #include "actors/controller/adoption.h"
 #include "actors/controller/job_end.h"
+#include "actors/controller/transitions.h"
 
 namespace tandem::controller {
 
@@ -40,6 +41,7 @@ void lose_node(Turn& turn, NodeRecord& node) {
     turn.send(WakeAt{*node.agent_until});
   }
   lose_ranks(turn, node.name, Lost::kUnlinked);
+  renew_reasons(turn, node.name);
   for (auto& [id, job] : turn.state.jobs) finish_job_if_gone(turn, job);
 }
 
@@ -79,6 +81,7 @@ void take(Turn& turn, const node::NodeUp& up) {
   turn.note_change();
   turn.announce(node, node.cordoned ? "up, and cordoned: " + *node.cordoned : "up");
   if (!was_up) meet_ranks(turn, node, up);
+  renew_reasons(turn, node.name);
   node.gpus.resize(up.gpus.size());
   if (node.unwanted.empty()) turn.state.nodes_awaited.erase(up.node);
 }

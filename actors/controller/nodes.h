@@ -1,4 +1,5 @@
-// The nodes, as their agents come and go. A node that is lost takes all of its ranks with it.
+// The nodes, as their agents come and go. A node whose agent is lost keeps the ranks whose own
+// links are up, for as long as NodeRecord::agent_until says.
 #pragma once
 
 #include "actors/controller/turn.h"

@@ -140,7 +140,7 @@ void take(Turn& turn, const messages::RankReady& ready) {
   if (count == std::ssize(actor->ranks)) {
     actor->ready_since = turn.now;
     actor->ever_ready = true;
-    enter(turn, *actor, ActorState::kReady, scheduler::Working{});
+    enter(turn, *actor, ActorState::kReady, at_work(turn.state, *actor));
   } else {
     enter(turn, *actor, actor->status.state,
           scheduler::WaitingForGang{static_cast<std::int32_t>(count),

@@ -1,5 +1,6 @@
 #include "actors/controller/transitions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/controller/rank_end.h"
@@ -32,6 +33,22 @@ void enter(Turn& turn, JobRecord& job, JobState to, Reason reason) {
   turn.note_change();
   turn.announce(job, std::string(name(to)) + ": " + scheduler::message(job.status.reason, turn.now),
                 level_of(job.status.reason));
+}
+
+Reason at_work(const ControllerState& state, const ActorRecord& actor) {
+  for (const RankRecord& rank : actor.ranks)
+    if (const auto node = state.nodes.find(rank.node);
+        rank.alive && node != state.nodes.end() && node->second.agent_until)
+      return scheduler::AgentLost{rank.node, node->second.since, *node->second.agent_until};
+  return scheduler::Working{};
+}
+
+void renew_reasons(Turn& turn, const std::string& node) {
+  for (auto& [id, job] : turn.state.jobs)
+    for (auto& [name, actor] : job.actors)
+      if (actor.status.state == ActorState::kReady &&
+          std::ranges::any_of(actor.ranks, [&](const RankRecord& r) { return r.node == node; }))
+        enter(turn, actor, ActorState::kReady, at_work(turn.state, actor));
 }
 
 void leave(Turn& turn, const std::string& job) {

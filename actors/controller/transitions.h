@@ -14,6 +14,11 @@ namespace tandem::controller {
 void enter(Turn& turn, ActorRecord& actor, scheduler::ActorState to, scheduler::Reason reason);
 void enter(Turn& turn, JobRecord& job, scheduler::JobState to, scheduler::Reason reason);
 
+// Why an actor that is ready is as it is: it works, or its node has no agent.
+scheduler::Reason at_work(const ControllerState& state, const ActorRecord& actor);
+// The ready actors of the node enter that reason, after its agent has come or gone.
+void renew_reasons(Turn& turn, const std::string& node);
+
 // The job need not be taken up by a later controller.
 void leave(Turn& turn, const std::string& job);
 

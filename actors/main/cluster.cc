@@ -130,9 +130,9 @@ std::vector<std::int64_t> nodes_here(const cli::ApiClient& api) {
   const auto nodes = api.get("/nodes");
   if (!nodes) return pids;
   for (const auto& node : *nodes)
-    if (const auto pid = node.value("pid", std::int64_t{0});
-        node::runs_here(static_cast<pid_t>(pid), kNodeRole))
-      pids.push_back(pid);
+    if (const auto pid = node.find("pid"); pid != node.end() && pid->is_number_integer() &&
+                                           node::runs_here(pid->get<pid_t>(), kNodeRole))
+      pids.push_back(pid->get<std::int64_t>());
   return pids;
 }
 

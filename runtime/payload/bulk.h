@@ -4,9 +4,8 @@
 // never fills a queue: at most kBulkChunksInFlight chunks of a request travel unacknowledged.
 //
 // Checksums: the server verifies a put before it commits it, the client verifies every payload that
-// it got. Not responsible for: retries (a put whose answer was lost leaves a payload without a
-// reference), and for when a payload is deleted (the owner of the store decides, see
-// segment_store.h).
+// it got. A request whose messages are lost with a connection begins again within its deadline. Not
+// responsible for when a payload is deleted (the owner of the store decides, see segment_store.h).
 //
 // Threading: any thread; callbacks come on the client's IoThread and must not block.
 #pragma once

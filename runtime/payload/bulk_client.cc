@@ -18,6 +18,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
+#include "runtime/base/secret.h"
 #include "runtime/link/ticker.h"
 #include "runtime/link/zmq_socket.h"
 #include "runtime/payload/bulk.h"
@@ -41,7 +42,9 @@ struct Request {
   std::vector<wire::PayloadRef> refs;
   bool is_put = false;
   Time deadline;
+  std::uint64_t put = 0;      // PutOpen::put
   bool opened = false;        // its first message was taken by the socket
+  Time heard;                 // opened: when the server last said something of it, or was asked
   std::uint32_t unacked = 0;  // put: chunks sent and not acknowledged
   WriteDone put_done;
   ReadDone get_done;
@@ -72,6 +75,8 @@ struct BulkClient::State {
   void finish_put(Stored done);
   void fail(BulkRequest id, const Error& error);
   void tick(Time now);
+  void ask_for_silent(Time now);
+  void begin_again(BulkRequest id);
   void send_anew();
   void close();
   std::string next_chunk(Request& request);
@@ -87,6 +92,7 @@ struct BulkClient::State {
   std::map<BulkRequest, Request> open;
   std::deque<Request> waiting;
   std::uint64_t last_request = 0;
+  std::uint64_t last_put = checksum_of(random_secret());  // no other client's are near it
 };
 
 void BulkClient::State::start() {
@@ -109,6 +115,7 @@ void BulkClient::State::submit(Request request) {
     return request.fail({ErrorCode::kFailed, "too many bulk requests wait already",
                          to_string(dial.to), "try again later"});
   }
+  request.put = ++last_put;
   waiting.push_back(std::move(request));
   open_waiting();
   socket->pump();
@@ -147,7 +154,7 @@ bool BulkClient::State::send_some(BulkRequest id, Request& request) {
 bool BulkClient::State::send_open(BulkRequest id, Request& request) {
   if (request.is_put) {
     const StreamCursor before = request.stream;
-    PutOpen put{id, before.sizes(), request.checksums};
+    PutOpen put{id, before.sizes(), request.checksums, request.put};
     const std::string chunk = next_chunk(request);
     request.opened = send(std::move(put), chunk) == link::Wrote::kSent;
     if (request.opened) {
@@ -162,6 +169,7 @@ bool BulkClient::State::send_open(BulkRequest id, Request& request) {
       if (request.opened) request.payloads.emplace_back(ref.bytes, '\0');
     }
   }
+  request.heard = steady_now();
   return request.opened;
 }
 
@@ -184,11 +192,14 @@ void BulkClient::State::on_message(std::span<zmq::message_t> parts) {
     finish_put(std::move(*done));
   } else if (const auto* failed = std::get_if<Failed>(&*message)) {
     fail(failed->request, failed->error);
+  } else if (const auto* unknown = std::get_if<Unknown>(&*message)) {
+    begin_again(unknown->request);
   } else if (const auto* ack = std::get_if<Ack>(&*message)) {
     const auto found = open.find(ack->request);
     if (found != open.end()) {
       // The minimum, since the number is the peer's word and must not wrap around.
       found->second.unacked -= std::min(found->second.unacked, ack->chunks);
+      found->second.heard = steady_now();
     }
   }
 }
@@ -206,6 +217,7 @@ void BulkClient::State::take_chunk(const Chunk& chunk, std::string_view body) {
     body.remove_prefix(piece.bytes);
   }
   if (get.stream.left() == 0) return finish_get(chunk.request);
+  get.heard = steady_now();
   send(Ack{chunk.request, 1});
 }
 
@@ -261,22 +273,37 @@ void BulkClient::State::tick(Time now) {
     request.fail({ErrorCode::kTimedOut, "a bulk request waited for its turn until its deadline",
                   to_string(dial.to)});
   }
+  ask_for_silent(now);
   open_waiting();
   if (socket) socket->pump();
 }
 
-// Under other numbers, because messages of their first attempt may still be on their way.
+// A connection may have broken, and taken messages with it (bulk_messages.h).
+void BulkClient::State::ask_for_silent(Time now) {
+  for (auto& [id, request] : open) {
+    if (!request.opened || now - request.heard < kBulkAskEvery) continue;
+    request.heard = now;
+    send(Ask{id});
+  }
+}
+
+// Under another number, because messages of its first attempt may still be on their way.
+void BulkClient::State::begin_again(BulkRequest id) {
+  const auto found = open.find(id);
+  if (found == open.end() || !found->second.opened) return;
+  Request request = std::move(open.extract(found).mapped());
+  request.stream = StreamCursor(request.stream.sizes());
+  request.opened = false;
+  request.unacked = 0;
+  if (!request.is_put) request.payloads.clear();
+  open.emplace(BulkRequest{++last_request}, std::move(request));
+}
+
 void BulkClient::State::send_anew() {
   if (!socket) return;
-  for (auto& [id, request] : std::exchange(open, {})) {
-    if (request.opened) {
-      request.stream = StreamCursor(request.stream.sizes());
-      request.opened = false;
-      request.unacked = 0;
-      if (!request.is_put) request.payloads.clear();
-    }
-    open.emplace(BulkRequest{++last_request}, std::move(request));
-  }
+  std::vector<BulkRequest> ids;
+  for (const auto& [id, request] : open) ids.push_back(id);
+  for (const BulkRequest id : ids) begin_again(id);
   socket->pump();
 }
 

@@ -6,6 +6,11 @@
 //   get:  GetOpen →   ← Chunk …   Ack per chunk →
 // The sender of chunks has at most kBulkChunksInFlight of them without an Ack. Failed ends a
 // request with its Error. Abort says that the client has given the request up.
+//
+// A connection that breaks loses messages without a word. A client that hears nothing of a request
+// asks for it (Ask); a server that has no such request says so (Unknown), and the client begins it
+// again under another number. PutOpen::put stays the same, so that a put whose Stored was lost is
+// answered and not stored again.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +35,9 @@ struct PutOpen {
   BulkRequest request;
   std::vector<std::uint64_t> sizes;
   std::vector<std::uint64_t> checksums;
+  std::uint64_t put = 0;  // names the put among those of all clients; the same in each attempt
 };
-TANDEM_WIRE(PutOpen, request, sizes, checksums)
+TANDEM_WIRE(PutOpen, request, sizes, checksums, put)
 
 // Ends a put: all payloads are committed. The refs are in the order of the sizes.
 struct Stored {
@@ -74,13 +80,29 @@ struct Abort {
 };
 TANDEM_WIRE(Abort, request)
 
-using BulkMessage = std::variant<PutOpen, Stored, GetOpen, Chunk, Ack, Failed, Abort>;
+// Client to server: is the request under way?
+struct Ask {
+  BulkRequest request;
+};
+TANDEM_WIRE(Ask, request)
+
+// Server to client: no such request is under way. One that has ended was answered before this.
+struct Unknown {
+  BulkRequest request;
+};
+TANDEM_WIRE(Unknown, request)
+
+using BulkMessage = std::variant<PutOpen, Stored, GetOpen, Chunk, Ack, Failed, Abort, Ask, Unknown>;
 
 // Bounds a message part: a list of kBulkPayloadsMax refs, or one chunk, fits.
 inline constexpr std::uint64_t kBulkMessageBytesMax = 8 << 20;
 // How often client and server look at deadlines, and try again to send messages that a full socket
 // did not take.
 inline constexpr Duration kBulkTick = std::chrono::milliseconds(20);
+// A client asks for a request of which it has heard nothing for so long, and again after as long.
+inline constexpr Duration kBulkAskEvery = std::chrono::seconds(1);
+// The server knows the answers of as many puts as have so many payloads together.
+inline constexpr std::size_t kBulkAnswersMax = 65'536;
 
 // A place in a stream, which moves forward. A plain value: a caller that tries a send copies the
 // cursor first, and puts the copy back where the socket took nothing.

@@ -11,6 +11,7 @@
 // not say when a client goes: a get notices by a send that fails, a put by its silence. Easy to get
 // wrong: end() must free the room of a put that did not commit, and must not run after a commit.
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -34,9 +35,31 @@ struct Transfer {
   std::vector<Extent> extents;
   std::vector<std::uint64_t> checksums;  // put
   bool is_put = false;
+  std::uint64_t put = 0;      // PutOpen::put
   std::uint32_t unacked = 0;  // get: chunks sent and not acknowledged
   bool started = false;       // get: an empty stream is one empty chunk
   Time active;                // when the client last sent something for it
+};
+
+// The answers of the last puts, by PutOpen::put, up to kBulkAnswersMax payloads together.
+class StoredPuts {
+ public:
+  void add(std::uint64_t put, const std::vector<wire::PayloadRef>& refs) {
+    if (!answers_.emplace(put, refs).second) return;
+    order_.push_back(put);
+    payloads_ += refs.size();
+    for (; payloads_ > kBulkAnswersMax; order_.pop_front())
+      payloads_ -= answers_.extract(order_.front()).mapped().size();
+  }
+  const std::vector<wire::PayloadRef>* find(std::uint64_t put) const {
+    const auto found = answers_.find(put);
+    return found == answers_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<std::uint64_t, std::vector<wire::PayloadRef>> answers_;
+  std::deque<std::uint64_t> order_;  // oldest first
+  std::size_t payloads_ = 0;
 };
 
 // The client's routing id, and the request's number among that client's.
@@ -82,6 +105,7 @@ struct BulkServer::State {
   Result<std::string> read_chunk(Transfer& transfer, std::uint64_t bytes) const;
   void finish_put(const TransferKey& key, Transfer& transfer);
   Result<void> verify(const Transfer& transfer) const;
+  bool answered_before(const TransferKey& key, std::uint64_t put);
   void fail(const TransferKey& key, const Error& error);
   void end(const TransferKey& key);
   bool admit(const TransferKey& key);
@@ -103,6 +127,7 @@ struct BulkServer::State {
   std::unique_ptr<link::ZmqSocket> socket;
   std::optional<link::Ticker> ticker;
   std::map<TransferKey, Transfer> transfers;
+  StoredPuts stored;
 
   mutable std::mutex mutex;
   BulkCounters counters;  // guarded by mutex
@@ -141,6 +166,9 @@ void BulkServer::State::on_message(std::string_view from, std::span<zmq::message
     take_chunk({client, chunk->request}, chunk->offset, body);
   } else if (const auto* ack = std::get_if<Ack>(&*message)) {
     take_ack({client, ack->request}, ack->chunks);
+  } else if (const auto* ask = std::get_if<Ask>(&*message)) {
+    if (const TransferKey key{client, ask->request}; !transfers.contains(key))
+      reply(key, Unknown{ask->request});
   } else if (const auto* abort = std::get_if<Abort>(&*message)) {
     end({client, abort->request});
   } else {
@@ -165,23 +193,40 @@ void BulkServer::State::open_put(const std::string& from, PutOpen open, std::str
     fits = Error{ErrorCode::kInvalid, "a put has another number of checksums than of payloads"};
   }
   if (!fits) return fail(key, fits.error());
+  if (answered_before(key, open.put)) return;
   auto extents = store.reserve(open.sizes);
   if (!extents) return fail(key, extents.error());
   transfers.emplace(key, Transfer{.stream = StreamCursor(std::move(open.sizes)),
                                   .extents = std::move(*extents),
                                   .checksums = std::move(open.checksums),
                                   .is_put = true,
+                                  .put = open.put,
                                   .active = steady_now()});
   // The first chunk came along; an empty put completes with it.
   take_chunk(key, 0, body);
+}
+
+// Answers a put that is stored already. Ends an attempt of it that is under way, whose connection
+// has broken.
+bool BulkServer::State::answered_before(const TransferKey& key, std::uint64_t put) {
+  if (const auto* refs = stored.find(put)) {
+    reply(key, Stored{key.second, *refs});
+    return true;
+  }
+  for (const auto& [other, transfer] : transfers)
+    if (transfer.is_put && transfer.put == put) {
+      end(other);
+      break;
+    }
+  return false;
 }
 
 void BulkServer::State::take_chunk(const TransferKey& key, std::uint64_t offset,
                                    std::string_view body) {
   const auto found = transfers.find(key);
   if (found == transfers.end() || !found->second.is_put) {
-    return fail(key, {ErrorCode::kFailed, "a chunk of a put that is not under way (any more)",
-                      to_string(bound.front())});
+    reply(key, Unknown{key.second});
+    return;
   }
   Transfer& put = found->second;
   if (offset != put.stream.position() || body.size() > put.stream.left()) {
@@ -233,6 +278,7 @@ void BulkServer::State::finish_put(const TransferKey& key, Transfer& put) {
   }
   count(&BulkCounters::payloads_put, put.extents.size());
   count(&BulkCounters::bytes_put, put.stream.total());
+  stored.add(put.put, done.refs);
   // Erased without end(), which would give up the room that has just been committed.
   transfers.erase(key);
   reply(key, std::move(done));

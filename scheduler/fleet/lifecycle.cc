@@ -131,6 +131,10 @@ struct Describe {
     return {"Returning", "has outlived its controller on node " + r.node +
                              ", and is waited for at most " + seconds_until(r.until, now)};
   }
+  Words operator()(const AgentLost& r) const {
+    return {"AgentLost", "the agent of node " + r.node + " has died; its processes work on, and " +
+                             "the next agent is waited for at most " + seconds_until(r.until, now)};
+  }
   Words operator()(const InfeasibleShape& r) const { return {"InfeasibleShape", r.arithmetic}; }
   Words operator()(const WaitingForGang& r) const {
     return {"WaitingForGang", of(r.ready, r.want) + " ranks are ready"};

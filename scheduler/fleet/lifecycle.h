@@ -87,6 +87,12 @@ struct Returning {
   std::string node;
   Time until;  // after which they count as lost with their node
 };
+// The agent of its node has died, and its processes, whose own links are up, work on.
+struct AgentLost {
+  std::string node;
+  Time since;
+  Time until;  // after which they count as lost with their node
+};
 // A rank fits no node, even an empty one: more waiting does not help.
 struct InfeasibleShape {
   std::string arithmetic;  // "needs 3.0 CPUs per rank; the largest node has 2.0 CPUs"
@@ -203,7 +209,7 @@ using Reason =
                  SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
                  JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
-                 WaitingForNodes, NodeDrained, Returning>;
+                 WaitingForNodes, NodeDrained, Returning, AgentLost>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

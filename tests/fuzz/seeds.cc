@@ -119,6 +119,9 @@ void write_bulk(const Folder& folder) {
   put(folder, "put_and_abort", message(put_one, "abc") + message(Abort{{1}}));
   put(folder, "get", message(GetOpen{{2}, {kept, kept}}) + message(Ack{{2}, 1}));
   put(folder, "wrong_checksum", message(PutOpen{{3}, {1, 2}, {0, 0}}, "xyz"));
+  put(folder, "put_twice",
+      message(PutOpen{{1}, {8}, {checksum}, 7}, bytes) +
+          message(PutOpen{{2}, {8}, {checksum}, 7}, bytes) + message(Ask{{2}}));
   put(folder, "answers", message(Stored{{4}, {kept}}) + message(Failed{{4}, {.message = "no"}}));
 }
 

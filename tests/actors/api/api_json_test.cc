@@ -167,6 +167,30 @@ TEST(ApiJson, ALostNodeSaysSinceWhen) {
   EXPECT_NEAR(shown["since"].get<double>(), static_cast<double>(unix_ms()) - 20'000, 10'000);
 }
 
+TEST(ApiJson, ANodeWithoutItsAgentAndItsActorsSayHowLongTheyAreWaitedFor) {
+  const Time now = Time{} + std::chrono::seconds(60);
+  const Time since = Time{} + std::chrono::seconds(40), until = Time{} + std::chrono::seconds(340);
+  controller::NodeRecord node{.name = "far", .since = since, .agent_until = until};
+  const auto shown = node_json(node, now);
+  EXPECT_EQ(shown["reason"], "AgentLost");
+  EXPECT_NE(shown["message"].get<std::string>().find("at most 280.0 s"), std::string::npos)
+      << shown;
+  EXPECT_TRUE(shown["pid"].is_null()) << "no process has that of an agent that is not known";
+
+  controller::JobRecord job = record_in(JobState::kRunning, "training");
+  job.actors.emplace("j-1/rollout/0", controller::ActorRecord{
+                                          .name = "j-1/rollout/0",
+                                          .role = messages::Role::kRollout,
+                                          .status = {scheduler::ActorState::kReady, Time{},
+                                                     scheduler::AgentLost{"far", since, until}}});
+  const auto waits = shown_job(job, nullptr, now)["why"];
+  ASSERT_EQ(waits.size(), 1u) << waits;
+  EXPECT_EQ(waits[0]["who"], "j-1/rollout/0");
+  EXPECT_EQ(waits[0]["waits_for"], "AgentLost");
+  EXPECT_EQ(waits[0]["since_s"], 20);
+  EXPECT_EQ(waits[0]["deadline_s"], 280);
+}
+
 TEST(ApiJson, AResumedJobShowsItsStepFromTheFirstAnswerOn) {
   controller::JobRecord job = record_in(JobState::kStarting, "");
   job.shape.resume_dir = "/runs/arith-1";

@@ -71,6 +71,16 @@ TEST(WaitGraph, EveryWaitIsAnEdgeBetweenNodes) {
   EXPECT_EQ(reward["until"], kNow + 2000);
 }
 
+TEST(WaitGraph, AnActorWhoseNodeHasNoAgentWaitsForTheNode) {
+  Picture picture = picture_of(JobState::kRunning);
+  picture.cluster.jobs.front().actors.at("a-1/rollout/0").status.reason =
+      scheduler::AgentLost{"far", Time{kTime.ns - 1'000'000'000}, Time{kTime.ns + 9'000'000'000}};
+  const json edge = edge_from(wait_graph(picture, "", kNow), "a-1/rollout/0", "node/far");
+  ASSERT_FALSE(edge.is_null());
+  EXPECT_EQ(edge["since"], kNow - 1000);
+  EXPECT_EQ(edge["until"], kNow + 9000);
+}
+
 // Ids are ordered as text, so a-10 comes before a-2.
 TEST(Picture, ANameMeansTheRunThatIsUpElseTheNewest) {
   Picture picture;

@@ -56,7 +56,7 @@ inline void check_reason(const ActorRecord& actor) {
       {ActorState::kStarting, {"WaitingForSpawn", "Returning"}},
       {ActorState::kInitializing,
        {"LoadingModel", "WaitingForGang", "WaitingForProgram", "StartingVerifier"}},
-      {ActorState::kReady, {"Working"}},
+      {ActorState::kReady, {"Working", "AgentLost"}},
       {ActorState::kDraining, {"Draining"}},
       {ActorState::kBackoff, {"Backoff"}},
       {ActorState::kStopped, {"JobEnded", "ScaleDown", "CancelledByUser", "Finished"}},

@@ -97,7 +97,12 @@ TEST_F(NoAgent, ItsLinkedRanksWorkOnAndTheNextAgentHasThem) {
   EXPECT_EQ(world.state(job), JobState::kRunning);
   for (const auto& [id, node] : lived) EXPECT_EQ(world.state_of(id.actor), ActorState::kReady);
   EXPECT_EQ(count_told<messages::ActorDown>(world, job), 0u);
+  const std::string actor = rank("rollout").actor;
+  EXPECT_STREQ(world.reason(actor), "AgentLost");
+  const std::string why = scheduler::message(world.record(actor).status.reason, world.now);
+  EXPECT_NE(why.find("at most 180.0 s"), std::string::npos) << why;
   world.agent_back("a");
+  EXPECT_STREQ(world.reason(actor), "Working");
   pass(10min);
   EXPECT_EQ(world.alive, lived);
   EXPECT_TRUE(world.told_to_end.empty() && world.links_cut.empty());

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/rng.h"
 #include "runtime/link/zmq_socket.h"
+#include "runtime/payload/bulk_messages.h"
 #include "tests/runtime/link/bindings.h"
 
 namespace tandem::payload {
@@ -345,33 +347,124 @@ class DumbServer {
   int messages_ = 0;
 };
 
-TEST(Bulk, a_server_that_starts_anew_gets_what_the_one_before_did_not_answer) {
-  Directory directory;
-  const link::Binding place = link::here();
-  const auto store = files(directory);
-  const wire::PayloadRef kept = [&] {
+// Requests that a server has read and not answered, when the next server takes its place.
+class Unanswered : public testing::Test {
+ protected:
+  Unanswered() : store(files(directory)) {
     const std::string text = "of a time before";
     const Extent extent = put(*store, text);
-    return wire::PayloadRef{"vm", extent.segment, extent.offset, extent.bytes,
-                            checksum64(std::as_bytes(std::span(text.data(), text.size())))};
-  }();
-  link::IoThread io;
-  BulkClient client(io, {place.at, {}});
-  std::promise<Result<std::vector<wire::PayloadRef>>> wrote;
-  std::promise<Result<std::vector<std::string>>> read;
-  Rng rng(2);
-  const std::string large = random_bytes(3 * kMiB, rng);
-  {
+    const wire::PayloadRef kept{"vm", extent.segment, extent.offset, extent.bytes,
+                                checksum64(std::as_bytes(std::span(text.data(), text.size())))};
+    Rng rng(2);
+    large = random_bytes(3 * kMiB, rng);
     DumbServer first(place);
     client.put_many({large}, kPatience, [&](auto refs) { wrote.set_value(std::move(refs)); });
     client.get_many({kept}, kPatience, [&](auto bytes) { read.set_value(std::move(bytes)); });
-    ASSERT_TRUE(first.heard_both());
+    EXPECT_TRUE(first.heard_both());
   }
-  const auto server = std::move(BulkServer::listen({place}, "vm", *store)).value();
+  void listen() { server = std::move(BulkServer::listen({place}, "vm", *store)).value(); }
+  void expect_answers() {
+    EXPECT_EQ(read.get_future().get().value(), std::vector<std::string>{"of a time before"});
+    const auto refs = wrote.get_future().get().value();
+    EXPECT_EQ(client.get(refs.at(0), kPatience).value(), large);
+  }
+
+  Directory directory;
+  const link::Binding place = link::here();
+  std::string large;
+  std::promise<Result<std::vector<wire::PayloadRef>>> wrote;
+  std::promise<Result<std::vector<std::string>>> read;
+  std::unique_ptr<SegmentStore> store;
+  std::unique_ptr<BulkServer> server;
+  link::IoThread io;
+  BulkClient client{io, {place.at, {}}};
+};
+
+TEST_F(Unanswered, are_sent_anew_to_a_server_that_is_known_to_have_started_anew) {
+  listen();
   client.send_anew();
-  EXPECT_EQ(read.get_future().get().value(), std::vector<std::string>{"of a time before"});
-  const auto refs = wrote.get_future().get().value();
-  EXPECT_EQ(client.get(refs.at(0), kPatience).value(), large);
+  expect_answers();
+}
+
+TEST_F(Unanswered, are_asked_for_and_begin_again_where_nobody_tells_of_the_loss) {
+  listen();
+  expect_answers();
+}
+
+// A client as its messages are, which forgets what the server has answered.
+class RawClient {
+ public:
+  explicit RawClient(const link::Endpoint& server) {
+    io_.run([&] {
+      socket_.emplace(io_, zmq::socket_type::dealer,
+                      link::ZmqOptions{.message_bytes_max = 16 * kMiB});
+      socket_->connect({server, {}}, "");
+      socket_->start(
+          [this](auto, std::span<zmq::message_t> parts) {
+            const std::lock_guard lock(mutex_);
+            answers_.push_back(*wire::decode<BulkMessage>(parts[0].to_string_view()));
+            came_.notify_one();
+          },
+          [this] {
+            if (!next_) return false;
+            const bool sent = socket_->write({}, next_->first, next_->second) == link::Wrote::kSent;
+            if (sent) next_.reset();
+            return sent;
+          });
+    });
+  }
+  ~RawClient() {
+    io_.run([this] { socket_.reset(); });
+  }
+  BulkMessage ask(const BulkMessage& message, const std::string& body = {}) {
+    io_.run([&] {
+      next_.emplace(wire::encode(message), body);
+      socket_->pump();
+    });
+    std::unique_lock lock(mutex_);
+    CHECK(came_.wait_for(lock, kPatience, [&] { return !answers_.empty(); }));
+    const BulkMessage answer = answers_.front();
+    answers_.pop_front();
+    return answer;
+  }
+
+ private:
+  link::IoThread io_;
+  std::optional<link::ZmqSocket> socket_;
+  std::optional<std::pair<std::string, std::string>> next_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<BulkMessage> answers_;
+};
+
+TEST(Bulk, a_put_whose_answer_was_lost_is_stored_once) {
+  Directory directory;
+  Bulk bulk(files(directory));
+  const std::string text = "payload";
+  const std::uint64_t sum = checksum64(std::as_bytes(std::span(text.data(), text.size())));
+  const auto put = [&](RawClient& client, std::uint64_t request) {
+    return client.ask(PutOpen{{request}, {text.size()}, {sum}, 7}, text);
+  };
+  RawClient before(bulk.server->endpoints().front()), after(bulk.server->endpoints().front());
+  const auto first = std::get<Stored>(put(before, 1)).refs;
+  const std::uint64_t bytes = bulk.store->bytes();
+  EXPECT_EQ(std::get<Stored>(put(after, 1)).refs, first);
+  EXPECT_EQ(std::get<Stored>(put(after, 2)).refs, first);
+  EXPECT_EQ(bulk.store->bytes(), bytes);
+}
+
+TEST(Bulk, an_attempt_whose_connection_broke_ends_when_the_next_begins) {
+  Directory directory;
+  Bulk bulk(files(directory));
+  const std::string text = "payload";
+  const std::uint64_t sum = checksum64(std::as_bytes(std::span(text.data(), text.size())));
+  RawClient before(bulk.server->endpoints().front()), after(bulk.server->endpoints().front());
+  EXPECT_TRUE(std::holds_alternative<Ack>(
+      before.ask(PutOpen{{1}, {text.size()}, {sum}, 7}, text.substr(0, 3))));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(after.ask(Ask{{1}}))) << "it is another client's";
+  EXPECT_TRUE(
+      std::holds_alternative<Stored>(after.ask(PutOpen{{2}, {text.size()}, {sum}, 7}, text)));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(before.ask(Chunk{{1}, 3}, text.substr(3))));
 }
 
 // The store itself.
