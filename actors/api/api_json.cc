@@ -22,6 +22,7 @@ using nlohmann::json;
 
 constexpr const char* kCrashLoop = "CrashLoop";      // as `reason`, and as `waits_for`
 constexpr const char* kRewardFails = "RewardFails";  // as `reason`
+constexpr const char* kDiskFull = "DiskFull";
 constexpr const char* kFilterKeepsGroups = "FilterKeepsGroups";
 
 // A time of the executor's clock as wall time, by its distance from now.
@@ -178,6 +179,7 @@ ShownReason reason_of(const controller::JobRecord& job, const messages::JobStatu
   if (const controller::ActorRecord* worst = lost ? nullptr : worst_loop(job, now))
     return {kCrashLoop,
             worst->name + " " + *scheduler::text(worst->crash_loop, worst->status, now)};
+  if (status.disk_full && is_going_on(job)) return {kDiskFull, *status.disk_full};
   if (status.reward_fails && is_going_on(job)) return {kRewardFails, *status.reward_fails};
   if (status.filter_keeps && is_going_on(job)) return {kFilterKeepsGroups, *status.filter_keeps};
   const char* const reason = scheduler::reason_name(job.status.reason);

@@ -10,6 +10,7 @@
 
 #include "actors/exchange/samples.h"
 #include "runtime/base/check.h"
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 #include "runtime/wire/split.h"
@@ -77,8 +78,26 @@ void Exchange::handle(actor::Context& cx, messages::Generated generated) {
   step(cx, std::move(stored));
 }
 
+// Whoever ends a job does not wait for room: what is not journalled is lost to the run.
+void Exchange::handle(actor::Context& cx, messages::EndJob end) {
+  step(cx, std::move(end));
+  if (writes_.any()) give_up_room(cx);
+}
+
 void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport> ask) {
-  ask.reply(core_.report(cx.now()));
+  messages::ExchangeReport report = core_.report(cx.now());
+  if (writes_.any()) {
+    const double waited = seconds(cx.now() - writes_.since());
+    report.status.disk_full = writes_.error().message + " (" + writes_.error().where +
+                              "); nothing is lost, and the run goes on once there is room";
+    report.status.waits.insert(report.status.waits.begin(),
+                               {.who = core_.job(),
+                                .waits_for = "room on the disk",
+                                .since_s = waited,
+                                .deadline_s = seconds(kRoomWaitMax) - waited,
+                                .detail = *report.status.disk_full});
+  }
+  ask.reply(std::move(report));
 }
 
 void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask) {
@@ -97,8 +116,10 @@ void Exchange::wake(actor::Context& cx) {
 
 void Exchange::decide(actor::Context& cx) {
   decide_due_ = false;
+  if (writes_.any()) return flush_to_controller(cx);
   if (core_.ended()) return tell_controller(cx);
   step(cx, Decide{});
+  if (writes_.any()) return;
   for (const wire::PayloadRef& payload : std::exchange(released_, {}))
     payload_store_.release(payload);
   // flush() drops messages to a peer that died; ActorDown for that peer is on its way.
@@ -128,6 +149,10 @@ void Exchange::tell_controller(actor::Context& cx) {
     else
       to_controller_.add(links_.controller.address(), links_.controller, std::move(notice));
   }
+  flush_to_controller(cx);
+}
+
+void Exchange::flush_to_controller(actor::Context& cx) {
   const Result<bool> some_wait = to_controller_.flush();
   CHECK(some_wait.has_value());  // a mailbox of this process takes messages of any size
   if (*some_wait) retry(cx);
@@ -158,11 +183,61 @@ void Exchange::carry_out(actor::Context& cx, WakeAtDeadline effect) {
   cx.after(effect.at - cx.now(), [this](actor::Context& then) { step(then, DeadlineCame{}); });
 }
 
+// Passes by the notices, which wait for the journal.
+void Exchange::say(actor::Context& cx, std::string message, messages::EventLevel level) {
+  to_controller_.add(links_.controller.address(), links_.controller,
+                     messages::ExchangeNotices(messages::ExchangeEvent{core_.job(), core_.job(),
+                                                                       std::move(message), level}));
+  flush_to_controller(cx);
+}
+
+void Exchange::keep(actor::Context& cx, const WaitingWrites::Write& write,
+                    const WaitingWrites::Then& then) {
+  writes_.add(cx, write, then);
+  if (!writes_.any() || std::exchange(room_due_, true)) return;
+  const Error& error = writes_.error();
+  log::warn("event=disk_full job={} where=\"{}\" message=\"{}\"", core_.job(), error.where,
+            error.message);
+  say(cx,
+      "stands still, and goes on once there is room: " + error.message + " (" + error.where + ")",
+      messages::EventLevel::kError);
+  cx.after(kRoomEvery, [this](actor::Context& then_cx) { look_for_room(then_cx); });
+}
+
+void Exchange::look_for_room(actor::Context& cx) {
+  if (!writes_.any()) return;  // they were given up
+  const Duration waited = cx.now() - writes_.since();
+  writes_.retry(cx);
+  if (writes_.any() && waited >= kRoomWaitMax) return give_up_room(cx);
+  if (writes_.any()) {
+    cx.after(kRoomEvery, [this](actor::Context& then) { look_for_room(then); });
+    return;
+  }
+  room_due_ = false;
+  say(cx,
+      "there is room on the disk again: goes on after " +
+          std::to_string(static_cast<std::int64_t>(seconds(waited))) + " s",
+      messages::EventLevel::kInfo);
+  wake(cx);
+}
+
+void Exchange::give_up_room(actor::Context& cx) {
+  writes_.give_up(cx);
+  room_due_ = false;
+  wake(cx);
+}
+
 void Exchange::carry_out(actor::Context& cx, Journal effect) {
-  const auto kept = record_.journal(effect.events, effect.durability);
-  if (kept || core_.ended()) return;
-  outgoing_.clear();
-  step(cx, JournalFailed{kept.error().message});
+  keep(
+      cx,
+      [this, effect = std::move(effect)] {
+        return record_.journal(effect.events, effect.durability);
+      },
+      [this](actor::Context& then, const Result<void>& kept) {
+        if (kept || core_.ended()) return;
+        outgoing_.clear();
+        step(then, JournalFailed{kept.error().message});
+      });
 }
 
 void Exchange::expect_kept(actor::Context& cx, const Result<void>& kept) {
@@ -170,39 +245,46 @@ void Exchange::expect_kept(actor::Context& cx, const Result<void>& kept) {
 }
 
 void Exchange::carry_out(actor::Context& cx, const WriteMetrics& effect) {
-  expect_kept(cx, record_.metrics(effect.line));
+  keep(
+      cx, [this, line = effect.line] { return record_.metrics(line); },
+      [this](actor::Context& then, const Result<void>& kept) { expect_kept(then, kept); });
 }
 
-// Returns whether the run goes on with its samples.
-bool Exchange::keep_sample(actor::Context& cx, const std::string& line) {
-  const auto full = record_.sample(line);
-  if (!full) {
-    step(cx, RecordFailed{full.error().message});
-    return false;
-  }
-  if (*full) step(cx, SampleDropped{});
-  return true;
+void Exchange::keep_sample(actor::Context& cx, const std::string& line) {
+  const auto full = std::make_shared<bool>(false);
+  keep(
+      cx,
+      [this, line, full]() -> Result<void> {
+        const auto kept = record_.sample(line);
+        if (!kept) return kept.error();
+        *full = *kept;
+        return {};
+      },
+      [this, full](actor::Context& then, const Result<void>& kept) {
+        expect_kept(then, kept);
+        if (*full) step(then, SampleDropped{});
+      });
 }
 
 void Exchange::carry_out(actor::Context& cx, const WriteSample& effect) {
-  (void)keep_sample(cx, effect.line);
+  keep_sample(cx, effect.line);
 }
 
 void Exchange::carry_out(actor::Context& cx, const WriteStepSamples& effect) {
   const auto payload = read(effect.payload);
   if (!payload) return;
-  for (const std::string& line : sample_lines(effect, *payload))
-    if (!keep_sample(cx, line)) return;
+  for (const std::string& line : sample_lines(effect, *payload)) keep_sample(cx, line);
 }
 
 void Exchange::carry_out(actor::Context& cx, const WriteFailureSample& effect) {
   const auto payload = read(effect.payload);
-  const auto full = record_.sample(failure_line(effect, payload ? &*payload : nullptr));
-  if (full && *full) step(cx, SampleDropped{});
+  keep_sample(cx, failure_line(effect, payload ? &*payload : nullptr));
 }
 
 void Exchange::carry_out(actor::Context& cx, const NameBest& effect) {
-  expect_kept(cx, record_.name_best(effect.step));
+  keep(
+      cx, [this, step = effect.step] { return record_.name_best(step); },
+      [this](actor::Context& then, const Result<void>& kept) { expect_kept(then, kept); });
 }
 
 void Exchange::carry_out(actor::Context& cx, ReadHistory) {
@@ -219,13 +301,17 @@ void Exchange::carry_out(actor::Context& cx, const TakeUpRun& effect) {
   step(cx, RunTakenUp{});
 }
 
-void Exchange::carry_out(actor::Context&, EndRun effect) {
-  const auto written = effect.result ? record_.result(*effect.result) : Result<void>{};
-  if (!written && effect.ended.outcome == messages::JobOutcome::kSucceeded) {
-    effect.ended.outcome = messages::JobOutcome::kFailed;
-    effect.ended.reason = written.error().message;
-  }
-  notices_.push_back(std::move(effect.ended));
+void Exchange::carry_out(actor::Context& cx, EndRun effect) {
+  const auto run = std::make_shared<EndRun>(std::move(effect));
+  keep(
+      cx, [this, run] { return run->result ? record_.result(*run->result) : Result<void>{}; },
+      [this, run](actor::Context&, const Result<void>& written) {
+        if (!written && run->ended.outcome == messages::JobOutcome::kSucceeded) {
+          run->ended.outcome = messages::JobOutcome::kFailed;
+          run->ended.reason = written.error().message;
+        }
+        notices_.push_back(std::move(run->ended));
+      });
 }
 
 // An exchange that follows this one may need the payload, if the journal does not have the reason.

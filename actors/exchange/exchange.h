@@ -3,7 +3,8 @@
 // it borrows the run's files, the payload store and the links.
 //
 // After any number of messages the core decides once; the actor journals, and then sends, in this
-// order (EX-1): no work leaves where the journal cannot be written.
+// order (EX-1): no work leaves where the journal cannot be written. While the disk is full the run
+// stands still: it says so, takes what comes in, sends nothing, and goes on once there is room.
 #pragma once
 
 #include <concepts>
@@ -17,12 +18,16 @@
 #include "actors/exchange/exchange_config.h"
 #include "actors/exchange/exchange_core.h"
 #include "actors/exchange/run_record.h"
+#include "actors/exchange/waiting_writes.h"
 #include "actors/messages/payload.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/link/outbox.h"
 
 namespace tandem::exchange {
+
+// A run that has stood still for so long fails.
+inline constexpr Duration kRoomWaitMax = std::chrono::hours(24);
 
 struct GoOn {};  // from whoever made it
 
@@ -45,6 +50,7 @@ class Exchange {
     step(cx, std::move(message));
   }
   void handle(actor::Context& cx, messages::Generated generated);
+  void handle(actor::Context& cx, messages::EndJob end);
   void handle(actor::Context& cx, GoOn);
   void handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport> ask);
   void handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask);
@@ -57,6 +63,8 @@ class Exchange {
   void decide(actor::Context& cx);
   void retry(actor::Context& cx);
   void tell_controller(actor::Context& cx);
+  void flush_to_controller(actor::Context& cx);
+  void say(actor::Context& cx, std::string message, messages::EventLevel level);
 
   template <class Peer>
   void carry_out(actor::Context& cx, To<Peer> effect);
@@ -78,9 +86,13 @@ class Exchange {
   void carry_out(actor::Context& cx, const TakeUpRun& effect);
   void carry_out(actor::Context& cx, EndRun effect);
 
+  // Writes to the run's files, or waits for room to do so.
+  void keep(actor::Context& cx, const WaitingWrites::Write& write, const WaitingWrites::Then& then);
+  void look_for_room(actor::Context& cx);
+  void give_up_room(actor::Context& cx);
   // Ends the job where a file of the run could not be written.
   void expect_kept(actor::Context& cx, const Result<void>& kept);
-  bool keep_sample(actor::Context& cx, const std::string& line);
+  void keep_sample(actor::Context& cx, const std::string& line);
   std::optional<messages::GroupPayload> read(const wire::PayloadRef& payload);
   bool wrote(const ActorId& from, const wire::PayloadRef& payload);
   bool holds(const ActorId& from, const wire::PayloadRef& payload);
@@ -89,6 +101,8 @@ class Exchange {
   RunRecord& record_;
   PayloadStore& payload_store_;
   ExchangeCore core_;
+  WaitingWrites writes_;
+  bool room_due_ = false;       // the run stands still: a timer is set, or its turn is under way
   link::Outbox outgoing_;       // to ranks
   link::Outbox to_controller_;  // messages for which the controller's mailbox had no room
   std::vector<messages::ExchangeNotices> notices_;  // wait for the journal

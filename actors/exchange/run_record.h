@@ -26,9 +26,10 @@ inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;  // per r
 class RunRecord {
  public:
   virtual ~RunRecord() = default;
-  // Appends the events in one transaction, with the time. An Error (a full disk) ends the job, so
-  // that nothing goes on unrecorded. kPowerCut waits for the disk, also for all that was journalled
-  // before.
+  // Appends the events in one transaction, with the time. kPowerCut waits for the disk, also for
+  // all that was journalled before. After an Error nothing is appended. A full disk
+  // (is_disk_full()) makes the run stand still; any other Error, of this function or of the others
+  // that write, ends the job, so that nothing goes on unrecorded.
   virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
   virtual Result<void> metrics(const std::string& json_line) = 0;
   // Resumes a run that was interrupted or finished, with this job file. The file replaces the one

@@ -25,7 +25,8 @@ struct FakeCheckpoint {
 struct FakeStore {
   std::map<StepId, FakeCheckpoint> checkpoints;
   std::vector<StepId> kept;  // the last that keep() named
-  bool full = false;         // every save fails, as on a full disk
+  bool full = false;         // every save fails
+  int os_error = 0;          // of that failure; ENOSPC: it passes
   int refusals = 0;          // the next so many saves fail, as on a disk with a short fault
 };
 

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 
 namespace tandem::learner {
@@ -33,6 +34,8 @@ LearnerActor::~LearnerActor() {
 void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   ++meeting_;
   step_.reset();
+  deferred_.clear();
+  save_waits_ = false;
   const Result<std::optional<StepId>> restored = trainer_->restore();
   if (!restored) return fail(cx, restored.error());
   restored_ = restored->has_value();
@@ -50,6 +53,7 @@ void LearnerActor::handle(actor::Context& cx, MeetAgain) {
     return handle(cx, MeetExchange{});
   }
   if (step_ && step_->command.more) step_.reset();
+  deferred_.clear();  // they are given again
   outbox_.clear();
   const bool saved_first = saved_ && committed_ && saved_->step <= committed_->step;
   if (saved_first) outbox_.send(cx, *saved_);
@@ -112,17 +116,18 @@ void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& l
             last.step, last.loss, last.reached);
   // The checkpoint is saved before the publication: a learner that dies in between publishes
   // version 0 after its restart from the checkpoint (PublishInitial).
-  saved_ = save(cx);  // LE-2
-  if (!saved_) return;
-  restored_ = true;
-  const auto publication = publish(cx, PolicyVersion{0}, trainer_->weights(), kInitialWeights);
-  if (!publication) return;
-  outbox_.send(cx, messages::WarmStarted{config_.self, last.step, *publication, last.reached});
-  outbox_.send(cx, *saved_);
+  save(cx, [this, last](actor::Context& then) {  // LE-2
+    restored_ = true;
+    const auto publication = publish(then, PolicyVersion{0}, trainer_->weights(), kInitialWeights);
+    if (!publication) return;
+    outbox_.send(then, messages::WarmStarted{config_.self, last.step, *publication, last.reached});
+    outbox_.send(then, *saved_);
+  });
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::TrainStep command) {
   commanded_ = true;
+  if (save_waits_) return deferred_.push_back(std::move(command));
   // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {
     auto& groups = step_->command.groups;
@@ -199,12 +204,12 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
 
 void LearnerActor::handle(actor::Context& cx, messages::SaveCheckpoint command) {
   commanded_ = true;
+  if (save_waits_) return deferred_.push_back(std::move(command));
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
   trainer_->keep(std::move(command.keep));
-  saved_ = save(cx);
-  if (saved_) outbox_.send(cx, *saved_);
+  save(cx, [this](actor::Context& then) { outbox_.send(then, *saved_); });
 }
 
 // Empty after a failure, which fail() has then handled.
@@ -231,25 +236,38 @@ std::optional<messages::Publication> LearnerActor::publish(actor::Context& cx,
 // A disk may fail for a moment, so a save is tried again. An error that stays would also meet the
 // restarted learner, after it had trained every step since the last checkpoint anew; the job fails
 // at once instead (kInvalid).
-std::optional<messages::CheckpointSaved> LearnerActor::save(actor::Context& cx) {
+void LearnerActor::save(actor::Context& cx, actor::Turn then) {
   note("save", cx.now());
-  Result<SavedCheckpoint> saved = trainer_->save();
-  for (int attempt = 1; !saved && attempt < kSaveAttempts; ++attempt) {
+  Result<SavedCheckpoint> result = trainer_->save();
+  for (int attempt = 1; !result && !is_disk_full(result.error()) && attempt < kSaveAttempts;
+       ++attempt) {
     log::warn("event=save_again actor={} step={} error=\"{}\"", config_.self.name,
-              trainer_->step().value, saved.error().message);
-    saved = trainer_->save();
+              trainer_->step().value, result.error().message);
+    result = trainer_->save();
   }
   note("idle", cx.now());
-  if (!saved) {
-    Error error = saved.error();
-    error.code = ErrorCode::kInvalid;
-    fail(cx, error);
-    return {};
+  if (result) return saved(cx, *result, then);
+  Error error = result.error();
+  if (is_disk_full(error)) {
+    if (!std::exchange(save_waits_, true))
+      log::warn("event=save_waits actor={} step={} where=\"{}\" error=\"{}\"", config_.self.name,
+                trainer_->step().value, error.where, error.message);
+    return later(cx, kRoomEvery, [this, then](actor::Context& again) { save(again, then); });
   }
+  error.code = ErrorCode::kInvalid;
+  fail(cx, error);
+}
+
+void LearnerActor::saved(actor::Context& cx, const SavedCheckpoint& checkpoint,
+                         const actor::Turn& then) {
   log::info("event=checkpoint_saved actor={} step={} directory=\"{}\"", config_.self.name,
-            saved->step.value, saved->directory);
-  return messages::CheckpointSaved{config_.self, saved->step, saved->directory,
-                                   saved->weights_sha256};
+            checkpoint.step.value, checkpoint.directory);
+  saved_ = messages::CheckpointSaved{config_.self, checkpoint.step, checkpoint.directory,
+                                     checkpoint.weights_sha256};
+  save_waits_ = false;
+  then(cx);
+  for (auto& command : std::exchange(deferred_, {}))
+    std::visit([&](auto& deferred) { handle(cx, std::move(deferred)); }, command);
 }
 
 void LearnerActor::fail(actor::Context& cx, const Error& error) {

@@ -14,6 +14,7 @@
 //         learner stands.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -89,7 +90,10 @@ class LearnerActor {
   std::optional<messages::Publication> publish(actor::Context& cx, PolicyVersion version,
                                                std::span<const std::byte> weights,
                                                PolicyVersion retain);
-  std::optional<messages::CheckpointSaved> save(actor::Context& cx);
+  // `then` comes once the checkpoint is saved (saved_), which may take room on the disk that is not
+  // there yet. It does not come after a failure, which fail() has handled.
+  void save(actor::Context& cx, actor::Turn then);
+  void saved(actor::Context& cx, const SavedCheckpoint& checkpoint, const actor::Turn& then);
   // A permanent error (kInvalid, kInfeasible) becomes LearnerFailed. Any other error ends the
   // actor, so that the gang is started again.
   void fail(actor::Context& cx, const Error& error);
@@ -106,6 +110,9 @@ class LearnerActor {
   bool restored_ = false;      // there is a checkpoint, so the warm start is done
   std::uint64_t meeting_ = 0;  // which MeetExchange the work under way belongs to
   std::optional<Step> step_;
+  // Commands that came while a save waits for room.
+  std::deque<std::variant<messages::TrainStep, messages::SaveCheckpoint>> deferred_;
+  bool save_waits_ = false;
   Time warm_start_reported_{};
   std::uint64_t trained_ = 0;  // steps, for the log
   bool commanded_ = false;     // an exchange has heard LearnerUp: it has given a command

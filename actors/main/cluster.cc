@@ -205,7 +205,7 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
             to_string((*process)->control().front()), to_string((*process)->control().back()),
             to_string((*process)->http()));
   say_words(words, **process);
-  NodeKeeper node;
+  NodeKeeper node([&](pid_t pid) { return (*process)->has_agent(pid); });
   while (signals.wait_for(NodeKeeper::kLookEvery) == 0) node.look();
   cancel_all(**process);
   (*process)->stop();

@@ -170,7 +170,11 @@ struct ControllerProcess::Parts {
   // Shared by callbacks of the link and functions of the controller. One node name may have several
   // agents, of which the controller takes the first (AG-2).
   using AgentId = std::pair<std::string, Incarnation>;
-  Guarded<std::map<AgentId, actor::Ref<node::AgentInbox>>> agents;
+  struct LinkedAgent {
+    actor::Ref<node::AgentInbox> inbox;
+    std::int64_t pid = 0;  // 0: it runs on another host
+  };
+  Guarded<std::map<AgentId, LinkedAgent>> agents;
   Guarded<doors::Roster> roster;
   KeptPrompts prompts{kKeptPromptsBytesMax};
   // The runs of the jobs that have not ended, by job. They are touched only by functions of the
@@ -269,7 +273,8 @@ link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     if (messages::is_node_peer(peer.name)) {
       auto agent = directory.remote<node::AgentInbox>({node::kAgentPort, {}}, route_to(peer));
       agents.with([&](auto& table) {
-        table[{messages::node_of_peer(peer.name), peer.incarnation}] = std::move(agent);
+        table[{messages::node_of_peer(peer.name), peer.incarnation}] = {
+            std::move(agent), hello.remote ? 0 : hello.pid};
       });
       return;
     }
@@ -316,7 +321,7 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
   actions.agent = [this](const std::string& node, Incarnation incarnation) {
     return agents.with([&](const auto& table) {
       const auto it = table.find({node, incarnation});
-      return it == table.end() ? actor::Ref<node::AgentInbox>() : it->second;
+      return it == table.end() ? actor::Ref<node::AgentInbox>() : it->second.inbox;
     });
   };
   actions.rank = [this](const node::RankId& id) {
@@ -559,9 +564,15 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
   (*made)->introduce();
   auto agent = parts_->system.spawn<node::Agent>("agent", [made] { return std::move(*made); });
   parts_->agents.with([&](auto& table) {
-    table[{node->node, node->incarnation}] = actor::narrow<node::AgentInbox>(agent);
+    table[{node->node, node->incarnation}] = {actor::narrow<node::AgentInbox>(agent), getpid()};
   });
   return {};
+}
+
+bool ControllerProcess::has_agent(pid_t pid) const {
+  return parts_->agents.with([&](const auto& table) {
+    return std::ranges::any_of(table, [&](const auto& entry) { return entry.second.pid == pid; });
+  });
 }
 
 void ControllerProcess::stop() {

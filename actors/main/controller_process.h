@@ -64,6 +64,8 @@ class ControllerProcess {
   // Starts the node of this process: an agent in the process, whose ranks are its children. Errors:
   // the resources of the machine cannot be read.
   Result<void> start_agent(const NodeOffer& offer);
+  // Whether a node of this host whose process has this pid has a link.
+  bool has_agent(pid_t pid) const;
   void stop();  // HTTP, processes, links, then actors; a second call does nothing
 
  private:

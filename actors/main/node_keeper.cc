@@ -1,5 +1,6 @@
 #include "actors/main/node_keeper.h"
 
+#include <csignal>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -64,9 +65,21 @@ void NodeKeeper::died() {
              "node.log says why; `tandem up` starts one");
 }
 
+// Its ranks work on, and the next node has them.
+void NodeKeeper::watch(pid_t node) {
+  if (!up_since_) up_since_ = steady_now();
+  unlinked_looks_ = is_linked_(node) ? 0 : unlinked_looks_ + 1;
+  if (unlinked_looks_ < kHungAfter / kLookEvery) return;
+  log::warn("event=node_hung pid={} consequence=\"it is killed\"", node);
+  const node::ProcessEnd end(node);
+  // Its number may be another process's by now.
+  if (running_keeper() == node) end.signal(SIGKILL);
+  unlinked_looks_ = 0;
+}
+
 void NodeKeeper::look() {
-  if (running_keeper()) {  // perhaps one that a user has started
-    if (!up_since_) up_since_ = steady_now();
+  if (const auto node = running_keeper()) {  // perhaps one that a user has started
+    watch(*node);
     restart_at_.reset();
     given_up_ = false;
     return;

@@ -1,11 +1,14 @@
-// Starts the node that keeps this controller again when its process has died: the two watch each
-// other (controller_keeper.h). A node that keeps a controller leaves its words in a file of the
-// state folder, and removes it when it ends in order: such a node is not started again. Used by the
-// main thread of a controller.
+// Starts the node that keeps this controller again when its process has died, or has had no link
+// to the controller for kHungAfter: the two watch each other (controller_keeper.h). A node that
+// keeps a controller leaves its words in a file of the state folder, and removes it when it ends in
+// order: such a node is not started again. Used by the main thread of a controller.
 #pragma once
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,11 +38,19 @@ class NodeFile {
 class NodeKeeper {
  public:
   static constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+  // Twice the silence that ends a link: a node that was only stopped for a while comes back to it.
+  static constexpr Duration kHungAfter = std::chrono::seconds(10);
 
+  // `is_linked`: whether the node with this pid has a link now.
+  explicit NodeKeeper(std::function<bool(pid_t)> is_linked) : is_linked_(std::move(is_linked)) {}
   void look();  // call it every kLookEvery
 
  private:
+  void watch(pid_t node);
   void died();
+
+  const std::function<bool(pid_t)> is_linked_;
+  std::int64_t unlinked_looks_ = 0;  // in a row; a stopped controller counts none
 
   std::optional<Time> up_since_;    // set while the node lives
   std::optional<Time> restart_at_;  // set while it is dead and will be started

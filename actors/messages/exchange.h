@@ -102,6 +102,7 @@ struct JobStatus {
   std::vector<Wait> waits;
   std::vector<TroubleView> troubles;
   std::optional<std::string> reward_fails;  // why no completion is scored at present
+  std::optional<std::string> disk_full;     // the run stands still until there is room
   std::optional<std::string> filter_keeps;  // the newest batch has groups that the filter is for
   // Optimizer steps that were skipped because their gradient was not finite, since the run began.
   std::uint64_t steps_skipped = 0;

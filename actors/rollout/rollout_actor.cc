@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
@@ -333,8 +334,11 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
   if (!refs) {
     log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               write->attempts, refs.error().message);
+    const bool full = is_disk_full(refs.error());  // it passes, and counts as no attempt
+    if (full) write->attempts = 0;
     if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
-    const Duration pause = config_.retry_interval * (1 << (write->attempts - 1));
+    const Duration pause =
+        full ? kRoomEvery : config_.retry_interval * (1 << (write->attempts - 1));
     cx.after(pause, [this, write](actor::Context& later) { store(later, write); });
     return;
   }

@@ -15,7 +15,7 @@
 //         answer that the former one had not journalled.
 //
 // A payload that cannot be stored after kWriteAttempts fails the actor: its leases are lost, and
-// the exchange assigns the groups again.
+// the exchange assigns the groups again. One for which the disk has no room waits for it.
 #pragma once
 
 #include <deque>

@@ -3,7 +3,6 @@
 // its first one is taken away, so that a crash at any point loses no file.
 #include "actors/runs/run_files.h"
 
-#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <sstream>
@@ -20,6 +19,11 @@ namespace tandem::runs {
 namespace {
 
 constexpr std::uint64_t kMetricsBytesMax = std::uint64_t{4} << 30;  // about a line of 1 KB per step
+
+Error with_help(Error error) {
+  error.help = "is the disk full, or the folder not writable?";
+  return error;
+}
 
 // Gives a file of an earlier incarnation of the run a second name with the first free number,
 // before another file takes its place: a crash between the two loses neither.
@@ -58,11 +62,10 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   if (!journal) return journal.error();
   auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
   if (const auto opened = files->open_metrics(); !opened) return opened.error();
-  if (const auto regular = refuse_irregular(run_dir + "/samples.jsonl"); !regular)
-    return regular.error();
-  files->samples_.open(run_dir + "/samples.jsonl", std::ios::app | std::ios::ate);
-  if (!files->samples_) return files->cannot_open();
-  files->sample_bytes_ = static_cast<std::size_t>(files->samples_.tellp());
+  auto samples = AppendFile::open(run_dir + "/samples.jsonl");
+  if (!samples) return with_help(samples.error());
+  files->samples_ = *std::move(samples);
+  files->sample_bytes_ = files->samples_.bytes();
   if (trackers.tensorboard)
     files->trackers_.push_back(std::make_unique<TensorboardWriter>(run_dir));
   if (trackers.wandb)
@@ -70,16 +73,10 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   return files;
 }
 
-Error RunFiles::cannot_open() const {
-  return {ErrorCode::kFailed, "cannot write the run's files: " + errno_text(errno), run_dir_,
-          "is the disk full, or the folder not writable?"};
-}
-
 Result<void> RunFiles::open_metrics() {
-  const std::string path = run_dir_ + "/metrics.jsonl";
-  if (const auto regular = refuse_irregular(path); !regular) return regular;
-  metrics_.open(path, std::ios::app);
-  if (!metrics_) return cannot_open();
+  auto metrics = AppendFile::open(run_dir_ + "/metrics.jsonl");
+  if (!metrics) return with_help(metrics.error());
+  metrics_ = *std::move(metrics);
   return {};
 }
 
@@ -91,17 +88,8 @@ Result<void> RunFiles::journal(std::span<const exchange::JournalEvent> events,
   return journal_.append(events, unix_ms(), durability);
 }
 
-Result<void> RunFiles::append(std::ofstream& file, const std::string& name,
-                              const std::string& line) {
-  file << line << '\n';
-  file.flush();
-  if (file) return {};
-  return Error{ErrorCode::kFailed, "cannot append to the run's files: " + errno_text(errno),
-               run_dir_ + "/" + name, "is the disk full?"};
-}
-
 Result<void> RunFiles::metrics(const std::string& json_line) {
-  if (const auto kept = append(metrics_, "metrics.jsonl", json_line); !kept) return kept;
+  if (const auto kept = metrics_.append(json_line + '\n'); !kept) return with_help(kept.error());
   tell_trackers([&](Tracker& tracker) { return tracker.add(json_line); });
   return {};
 }
@@ -131,7 +119,6 @@ Result<void> RunFiles::take_up(const std::string& yaml) {
 }
 
 Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
-  metrics_.close();
   const std::string path = run_dir_ + "/metrics.jsonl";
   const auto text = read_file(path, kMetricsBytesMax);
   if (!text) return text.error();
@@ -151,11 +138,12 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 Result<bool> RunFiles::sample(const std::string& json_line) {
   // A sample counts also when it is dropped: after the first sample too many none follows, however
   // short.
-  tell_trackers([&](Tracker& tracker) { return tracker.sample(json_line); });
+  const bool fits = sample_bytes_ + json_line.size() + 1 <= exchange::kSamplesBytesMax;
+  if (fits)
+    if (const auto kept = samples_.append(json_line + '\n'); !kept) return with_help(kept.error());
   sample_bytes_ += json_line.size() + 1;
-  if (sample_bytes_ > exchange::kSamplesBytesMax) return !std::exchange(samples_full_, true);
-  if (const auto kept = append(samples_, "samples.jsonl", json_line); !kept) return kept.error();
-  return false;
+  tell_trackers([&](Tracker& tracker) { return tracker.sample(json_line); });
+  return !fits && !std::exchange(samples_full_, true);
 }
 
 // The link is made aside and renamed, so that a reader finds the former or the new one. A
@@ -179,11 +167,12 @@ Result<void> RunFiles::name_best(StepId step) {
   if (!failed) fs::rename(aside, link, failed);
   if (!failed) return {};
   return Error{ErrorCode::kFailed, "cannot name the best checkpoint: " + failed.message(),
-               link.string(), "is the folder writable?"};
+               link.string(), "is the folder writable?", failed.value()};
 }
 
 Result<void> RunFiles::result(const std::string& text) {
-  tell_trackers([&](Tracker& tracker) { return tracker.end(text); });
+  if (!std::exchange(trackers_ended_, true))
+    tell_trackers([&](Tracker& tracker) { return tracker.end(text); });
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 

@@ -16,7 +16,6 @@
 #pragma once
 
 #include <cstddef>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +25,7 @@
 #include "actors/runs/run_journal.h"
 #include "actors/runs/tracker.h"
 #include "actors/runs/wandb_records.h"
+#include "runtime/base/append_file.h"
 
 namespace tandem::runs {
 
@@ -59,18 +59,16 @@ class RunFiles final : public exchange::RunRecord {
  private:
   RunFiles(std::string run_dir, RunJournal journal);
   Result<void> open_metrics();
-  Error cannot_open() const;
   // Calls `tell` with each tracker; one that fails is given up, and the log says so.
   void tell_trackers(const std::function<Result<void>(Tracker&)>& tell);
-  // Writes a line and flushes it to the operating system, so that it survives a kill.
-  Result<void> append(std::ofstream& file, const std::string& name, const std::string& line);
 
   const std::string run_dir_;
   RunJournal journal_;
-  std::ofstream metrics_, samples_;
+  AppendFile metrics_, samples_;
   std::vector<std::unique_ptr<Tracker>> trackers_;  // each until its files cannot be written
   std::size_t sample_bytes_ = 0;                    // counts all incarnations of the run
   bool samples_full_ = false;                       // and sample() has said so
+  bool trackers_ended_ = false;
 };
 
 }  // namespace tandem::runs

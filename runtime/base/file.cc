@@ -94,7 +94,8 @@ Result<std::string> read_to_end(const OwnedFd& fd, const std::filesystem::path& 
   }
 }
 
-// Writes all of `content`, in as many calls as the system needs. False with errno set.
+}  // namespace
+
 bool write_all(int fd, std::span<const std::byte> content) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
@@ -104,6 +105,8 @@ bool write_all(int fd, std::span<const std::byte> content) {
   }
   return true;
 }
+
+namespace {
 
 // A lock whose owner ends between our try and our look at it is tried again. Owners that come and
 // go faster than this many times are reported without a pid.
@@ -138,6 +141,10 @@ OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
 
 OwnedFd::~OwnedFd() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+bool is_disk_full(const Error& error) {
+  return error.os_error == ENOSPC || error.os_error == EDQUOT;
 }
 
 Error file_error(std::string_view action, const std::filesystem::path& path) {

@@ -44,6 +44,10 @@ class OwnedFd {
 // "cannot <action>: <errno text>" with `where` = path. Reads errno: call it right after the
 // failure.
 Error file_error(std::string_view action, const std::filesystem::path& path);
+// Whether the error passes once somebody makes room: a full disk, or a quota that is used up.
+bool is_disk_full(const Error& error);
+// How often whoever waits for that tries again.
+inline constexpr Duration kRoomEvery = std::chrono::seconds(1);
 
 // The reason alone of an error of this header, for a message that says itself what was attempted:
 // "No such file or directory", "it is a FIFO, not a regular file".
@@ -92,6 +96,8 @@ Result<void> read_file_into(const std::filesystem::path& path, std::span<std::by
 // the content, or none.
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> content);
 
+// Writes all of it, in as many system calls as that takes. False: errno says why.
+bool write_all(int fd, std::span<const std::byte> content);
 // Replaces `path` whole or not at all, also through a crash or a power cut: writes a temporary file
 // beside it, fsync, rename, fsync of the directory. The directory must exist. An error removes the
 // temporary file. Two threads of one process must not write one path at a time.

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "runtime/base/file.h"
@@ -105,8 +106,14 @@ Sqlite::~Sqlite() {
 }
 
 Error Sqlite::error(std::string_view what) const {
-  return {ErrorCode::kFailed, "cannot " + std::string(what) + ": " + sqlite3_errmsg(database_),
-          path_, "is the disk full, or the folder not writable?"};
+  // A full disk has a code of its own, unless a call of another kind met it.
+  const int code = sqlite3_errcode(database_);
+  const int io = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database_) : 0;
+  return {.code = ErrorCode::kFailed,
+          .message = "cannot " + std::string(what) + ": " + sqlite3_errmsg(database_),
+          .where = path_,
+          .help = "is the disk full, or the folder not writable?",
+          .os_error = code == SQLITE_FULL ? ENOSPC : io};
 }
 
 Result<void> Sqlite::run(const char* sql) {

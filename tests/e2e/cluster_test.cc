@@ -348,9 +348,13 @@ TEST_F(Cluster, AControllerThatDiesOrHangsIsReplacedAndItsJobsGoOn) {
   home.expect_nothing_left();
 }
 
-// The node was silent, and not its controller: the node comes back to it.
-TEST_F(Cluster, ANodeThatStoppedForAWhileDoesNotEndItsController) {
+// The node was silent, and not its controller: the node comes back to it. One that is silent for
+// longer hangs: it is killed, and its ranks work on under the next.
+TEST_F(Cluster, ANodeThatStoppedForAWhileComesBackAndOneThatHangsIsReplaced) {
   home.up();
+  const std::string id = submit(small_job(kForever));
+  ASSERT_TRUE(reaches_step(id, 3));
+  const json ranks = home.json({"get", "actors"});
   const json before = home.address();
   const json node = home.json({"get", "nodes"})[0];
   ASSERT_EQ(kill(node["pid"].get<pid_t>(), SIGSTOP), 0);
@@ -359,6 +363,14 @@ TEST_F(Cluster, ANodeThatStoppedForAWhileDoesNotEndItsController) {
   EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Ready"; }));
   EXPECT_EQ(home.json({"get", "nodes"})[0]["pid"], node["pid"]);
   EXPECT_EQ(home.address()["epoch"], before["epoch"]);
+
+  ASSERT_EQ(kill(node["pid"].get<pid_t>(), SIGSTOP), 0);
+  EXPECT_TRUE(eventually([&] {
+    const json now = home.json({"get", "nodes"})[0];
+    return now["state"] == "Ready" && now["pid"] != node["pid"];
+  }));
+  for (const json& rank : ranks) EXPECT_EQ(actor(home, rank["name"])["pid"], rank["pid"]) << rank;
+  EXPECT_TRUE(reaches_step(id, job(id)["step"].get<std::int64_t>() + 2));
   home.down();
   home.expect_nothing_left();
 }

@@ -99,9 +99,13 @@ std::vector<JournalledRow> journalled_rows(const exchange::JournalEvent& event,
   return rows;
 }
 
+Error MemoryRecord::full(const std::string& file) const {
+  return {.message = "cannot write " + file + ": the disk is full", .os_error = os_error};
+}
+
 Result<void> MemoryRecord::journal(std::span<const exchange::JournalEvent> batch,
                                    sqlite::Durability durability) {
-  if (disk_full) return Error{ErrorCode::kFailed, "cannot write the journal: the disk is full"};
+  if (disk_full) return full("the journal");
   const std::size_t before = events.size();
   for (const exchange::JournalEvent& event : batch) {
     entries.push_back({now_ms(), event});
@@ -122,7 +126,7 @@ void MemoryRecord::cut(std::size_t count) {
 }
 
 Result<void> MemoryRecord::metrics(const std::string& json_line) {
-  if (files_full) return Error{ErrorCode::kFailed, "cannot write metrics.jsonl: the disk is full"};
+  if (files_full) return full("metrics.jsonl");
   metrics_lines.push_back(json_line);
   return {};
 }
@@ -145,7 +149,7 @@ Result<void> MemoryRecord::name_best(StepId step) {
 }
 
 Result<bool> MemoryRecord::sample(const std::string& json_line) {
-  if (files_full) return Error{ErrorCode::kFailed, "cannot write samples.jsonl: the disk is full"};
+  if (files_full) return full("samples.jsonl");
   if (sample_lines.size() >= samples_max) return true;
   sample_lines.push_back(json_line);
   return false;

@@ -85,6 +85,7 @@ class MemoryRecord final : public exchange::RunRecord {
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
+  Error full(const std::string& file) const;
   // Leaves only the first `count` entries, as a power cut may.
   void cut(std::size_t count);
 
@@ -100,6 +101,7 @@ class MemoryRecord final : public exchange::RunRecord {
   std::function<void(std::span<const JournalledRow>)> on_events;
   bool disk_full = false;   // for the journal
   bool files_full = false;  // for metrics and samples
+  int os_error = 0;         // of both; ENOSPC: the run stands still until there is room
   std::size_t samples_max = std::size_t{1} << 40;
 };
 

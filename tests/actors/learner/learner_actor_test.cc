@@ -380,7 +380,30 @@ TEST(LearnerActor, PayloadReadsAreRepeatedThenGivenUp) {
   EXPECT_FALSE(world.system.alive("job/learner/0")) << "so that the gang is started again";
 }
 
-TEST(LearnerActor, AFullDiskFailsTheLearnerWithItsReason) {
+TEST(LearnerActor, AFullDiskHoldsACheckpointUpAndWhatComesAfterIt) {
+  World world;
+  world.warm_up();
+  world.tell(world.step(0));
+  world.store->full = true;
+  world.store->os_error = ENOSPC;
+  const auto tell_later = [&](LearnerActor::Inbox message) {
+    EXPECT_EQ(world.learner.tell(std::move(message)), actor::Delivery::kAccepted);
+  };
+  tell_later(messages::SaveCheckpoint{StepId{1}});
+  tell_later(world.step(1));
+  world.executor.run_until([] { return false; }, 1h);
+  EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
+  EXPECT_EQ(world.all<messages::CheckpointSaved>().size(), 1u) << "of step 0";
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u) << "step 1 would change what is saved";
+  world.store->full = false;
+  world.executor.run_until([] { return false; }, 1min);
+  EXPECT_TRUE(world.store->checkpoints.contains(StepId{1}));
+  ASSERT_EQ(world.all<messages::CheckpointSaved>().size(), 2u);
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 2u);
+  EXPECT_TRUE(world.system.alive("job/learner/0"));
+}
+
+TEST(LearnerActor, ADiskThatRefusesForGoodFailsTheLearnerWithItsReason) {
   World world;
   world.warm_up();
   world.store->full = true;

@@ -93,6 +93,7 @@ struct Store {
   actor::SimulatedExecutor* executor;
   std::vector<std::string> payloads;
   int failures_left = 0;
+  Error failure{ErrorCode::kUnreachable, "no store"};
   int writes_open = 0;
   int writes_open_max = 0;
 
@@ -100,10 +101,7 @@ struct Store {
     writes_open_max = std::max(writes_open_max, ++writes_open);
     executor->at(executor->now() + 5ms, [this, batch = std::move(batch), done = std::move(done)] {
       --writes_open;
-      if (failures_left > 0) {
-        --failures_left;
-        return done(Error{ErrorCode::kUnreachable, "no store"});
-      }
+      if (failures_left > 0) return --failures_left, done(failure);
       std::vector<wire::PayloadRef> refs;
       for (const std::string& payload : batch) {
         refs.push_back({.node = "n", .offset = payloads.size(), .bytes = payload.size()});
@@ -536,6 +534,17 @@ TEST(RolloutActor, RetriesAFullLinkAndAFailingStoreAndGivesUpInTheEnd) {
   f.store.failures_left = 1000;
   f.assign(3, 1);
   EXPECT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
+}
+
+TEST(RolloutActor, WaitsForRoomOnAFullDiskAsLongAsItTakes) {
+  Fixture f;
+  f.store.failure.os_error = ENOSPC;
+  f.store.failures_left = 1000;
+  f.publish(kV0, kV0);
+  f.assign(1, 2);
+  EXPECT_FALSE(f.executor.run_until([&] { return f.failure || !f.generated().empty(); }, 60s));
+  f.store.failures_left = 0;
+  EXPECT_TRUE(f.run_until_generated(2));
 }
 
 TEST(RolloutActor, UnservablePromptsAndStatisticsAreReported) {

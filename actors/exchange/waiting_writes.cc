@@ -1,0 +1,37 @@
+#include "actors/exchange/waiting_writes.h"
+
+#include <utility>
+
+#include "runtime/base/file.h"
+
+namespace tandem::exchange {
+
+void WaitingWrites::add(actor::Context& cx, const Write& write, const Then& then) {
+  if (any()) {
+    waiting_.push_back({write, then});
+    return;
+  }
+  const auto done = write();
+  if (done || gave_up_ || !is_disk_full(done.error())) return then(cx, done);
+  error_ = done.error();
+  since_ = cx.now();
+  waiting_.push_back({write, then});
+}
+
+// A write stays in its place while it is tried, so that those which `then` adds come last.
+void WaitingWrites::retry(actor::Context& cx) {
+  while (any()) {
+    const auto done = waiting_.front().write();
+    if (!done && is_disk_full(done.error())) return;
+    const Then then = std::move(waiting_.front().then);
+    waiting_.pop_front();
+    then(cx, done);
+  }
+}
+
+void WaitingWrites::give_up(actor::Context& cx) {
+  gave_up_ = true;
+  for (const Waiting& ended : std::exchange(waiting_, {})) ended.then(cx, error_);
+}
+
+}  // namespace tandem::exchange

@@ -1,0 +1,44 @@
+// Writes to a run's files that wait for room on the disk. A write that finds the disk full waits,
+// and every later one behind it, so that files have their lines in order. Used by one thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "runtime/actor/context.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/result.h"
+
+namespace tandem::exchange {
+
+class WaitingWrites {
+ public:
+  using Write = std::function<Result<void>()>;
+  // Hears how the write has ended, once. It may add further writes.
+  using Then = std::function<void(actor::Context&, const Result<void>&)>;
+
+  void add(actor::Context& cx, const Write& write, const Then& then);
+  // Tries those that wait, up to the first that still finds the disk full.
+  void retry(actor::Context& cx);
+  // Those that wait end with the error that made them wait, and none waits from now on.
+  void give_up(actor::Context& cx);
+
+  bool any() const { return !waiting_.empty(); }
+  // Both are those of the first write, while one waits.
+  const Error& error() const { return error_; }
+  Time since() const { return since_; }
+
+ private:
+  struct Waiting {
+    Write write;
+    Then then;
+  };
+
+  std::deque<Waiting> waiting_;
+  Error error_;
+  Time since_{};
+  bool gave_up_ = false;
+};
+
+}  // namespace tandem::exchange

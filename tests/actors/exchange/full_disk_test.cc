@@ -1,0 +1,114 @@
+// The exchange while the disk of its run has no room: EX-1 holds, nothing is lost, and it says so.
+//
+// Tests actors/exchange/exchange.h, actors/exchange/waiting_writes.h.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "actors/exchange/exchange.h"
+#include "runtime/base/json.h"
+#include "tests/actors/exchange/exchange_stage.h"
+
+namespace tandem::exchange {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A disk that is full, and has room again or not.
+class FullDisk : public testing::Test {
+ protected:
+  FullDisk() {
+    stage.begin();
+    stage.train(1);
+    stage.record.os_error = ENOSPC;
+  }
+  messages::JobStatus status() {
+    std::optional<messages::ExchangeReport> report;
+    const actor::ReplyTo<messages::ExchangeReport> reply(
+        [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
+    stage.tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
+    return report.value().status;
+  }
+  std::size_t sent() const { return stage.to_rollout.size() + stage.to_learner.size(); }
+  std::size_t told(const std::string& words) const {
+    std::size_t count = 0;
+    for (const auto& event : Stage::only<messages::ExchangeEvent>(stage.to_controller))
+      count += event.message.find(words) != std::string::npos;
+    return count;
+  }
+  // A rollout's answers are journalled before the reward actor hears of them.
+  void generate_all() {
+    const auto works = stage.assigned();
+    for (; stage.works_done < works.size(); ++stage.works_done)
+      stage.generate(works[stage.works_done], PolicyVersion{1});
+  }
+
+  Stage stage;
+};
+
+TEST_F(FullDisk, ARunStandsStillUntilThereIsRoomAndSaysSo) {
+  stage.record.disk_full = true;
+  stage.to_reward.clear();
+  const std::size_t before = sent();
+  generate_all();
+  stage.run(1min);
+  EXPECT_FALSE(stage.ended());
+  EXPECT_TRUE(stage.to_reward.empty()) << "EX-1";
+  EXPECT_EQ(sent(), before) << "EX-1";
+  EXPECT_EQ(told("stands still"), 1u);
+  ASSERT_TRUE(status().disk_full);
+  EXPECT_NE(status().disk_full->find("cannot write the journal"), std::string::npos);
+  EXPECT_EQ(status().waits.front().waits_for, "room on the disk");
+
+  stage.record.disk_full = false;
+  stage.run(2s);
+  EXPECT_EQ(told("there is room on the disk again"), 1u);
+  EXPECT_FALSE(status().disk_full);
+  EXPECT_FALSE(stage.to_reward.empty());
+  stage.train(4);
+  EXPECT_EQ(stage.record.replayed.hash(), stage.exchange->core().state().hash()) << "EX-1";
+}
+
+TEST_F(FullDisk, NoStepsFiguresAreLost) {
+  stage.record.files_full = true;
+  generate_all();
+  stage.score_everything();
+  stage.commit();
+  const std::size_t lines = stage.record.metrics_lines.size(), before = sent();
+  stage.run(1min);
+  EXPECT_EQ(stage.record.metrics_lines.size(), lines);
+  EXPECT_EQ(sent(), before) << "it stands still";
+  EXPECT_EQ(told("stands still"), 1u);
+  stage.record.files_full = false;
+  stage.run(2s);
+  EXPECT_EQ(told("there is room on the disk again"), 1u);
+  stage.train(4);
+  std::vector<std::int64_t> steps;
+  for (const std::string& line : stage.record.metrics_lines)
+    if (const auto parsed = parse_json(line); parsed.contains("critic/rewards/mean"))
+      steps.push_back(parsed["step"]);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4}));
+}
+
+TEST_F(FullDisk, WhoeverEndsTheJobDoesNotWaitForRoom) {
+  stage.record.disk_full = true;
+  generate_all();
+  EXPECT_FALSE(stage.ended());
+  stage.tell(messages::EndJob{messages::JobOutcome::kCancelled, "cancelled by the user"});
+  ASSERT_TRUE(stage.ended());
+  EXPECT_TRUE(stage.ended()->reason.starts_with("was being cancelled when: "))
+      << stage.ended()->reason;
+}
+
+TEST_F(FullDisk, ARunThatHasStoodStillForADayFails) {
+  stage.record.disk_full = true;
+  generate_all();
+  stage.run(kRoomWaitMax - 1min);
+  EXPECT_FALSE(stage.ended());
+  stage.run(2min);
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(stage.ended()->reason, "cannot write the journal: the disk is full");
+}
+
+}  // namespace
+}  // namespace tandem::exchange
