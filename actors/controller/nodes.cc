@@ -24,6 +24,12 @@ void refuse(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
                   messages::EventLevel::kWarning);
 }
 
+// The agent was told to end these and may not have done so.
+void cut_those_that_end(Turn& turn, const std::string& node) {
+  for (const node::RankId& id : linked_ranks(turn.state, node))
+    if (turn.state.actor_of({id.actor, id.incarnation})->ending) turn.send(CutLink{id});
+}
+
 void lose_node(Turn& turn, NodeRecord& node) {
   node.up = false;
   node.unwanted.clear();
@@ -40,6 +46,7 @@ void lose_node(Turn& turn, NodeRecord& node) {
     node.agent_until = turn.now + kNodeGrace;
     turn.send(WakeAt{*node.agent_until});
   }
+  cut_those_that_end(turn, node.name);
   lose_ranks(turn, node.name, Lost::kUnlinked);
   renew_reasons(turn, node.name);
   for (auto& [id, job] : turn.state.jobs) finish_job_if_gone(turn, job);

@@ -280,6 +280,20 @@ void end_orphans(const cli::Console& console) {
 
 }  // namespace
 
+// The controller has ended, and its nodes on this host end with it. One that hangs is killed.
+bool end_nodes(const std::vector<node::ProcessEnd>& ends, const cli::Console& console) {
+  const auto have_ended = [&ends] {
+    const Time deadline = steady_now() + kEndTimeout;
+    return end_keeper(deadline).has_value() &&
+           std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); });
+  };
+  if (have_ended()) return true;
+  if (const auto keeper = running_keeper()) node::ProcessEnd(*keeper).signal(SIGKILL);
+  for (const node::ProcessEnd& end : ends) end.signal(SIGKILL);
+  console.err << "a node hung, and was killed\n";
+  return have_ended();
+}
+
 int cluster_down(const cli::Console& console) {
   const auto address = running_controller();
   if (!address) {
@@ -308,18 +322,12 @@ int cluster_down(const cli::Console& console) {
   // The pids are opened before the signal too, so that a pid which is used again is not waited for.
   for (const std::int64_t pid : pids) ends.emplace_back(static_cast<pid_t>(pid));
   ends.front().signal(SIGTERM);
-  const auto all_end_within = [&ends](Duration time) {
-    const Time deadline = steady_now() + time;
-    if (!ends.front().wait_until(deadline)) return false;
-    return end_keeper(deadline).has_value() &&
-           std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); });
-  };
-  bool down = all_end_within(kDownAtOnce);
+  bool down = ends.front().wait_until(steady_now() + kDownAtOnce);
   if (!down) {
     console.err << "waiting for its jobs, which save a checkpoint before they end" << std::endl;
-    down = all_end_within(kDownTimeout);
+    down = ends.front().wait_until(steady_now() + kDownTimeout);
   }
-  if (!down)
+  if (!down || !end_nodes(ends, console))
     return console.complain({ErrorCode::kTimedOut, "the cluster did not end in time",
                              "pid " + std::to_string(pids.front()),
                              "kill it, then look at controller.log"});

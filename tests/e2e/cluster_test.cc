@@ -371,7 +371,12 @@ TEST_F(Cluster, ANodeThatStoppedForAWhileComesBackAndOneThatHangsIsReplaced) {
   }));
   for (const json& rank : ranks) EXPECT_EQ(actor(home, rank["name"])["pid"], rank["pid"]) << rank;
   EXPECT_TRUE(reaches_step(id, job(id)["step"].get<std::int64_t>() + 2));
-  home.down();
+
+  const json third = home.json({"get", "nodes"})[0]["pid"];
+  ASSERT_EQ(kill(third.get<pid_t>(), SIGSTOP), 0);
+  const Finished down = home.run({"down"});
+  EXPECT_EQ(down.code, 0) << down.text();
+  EXPECT_NE(down.err.find("a node hung, and was killed"), std::string::npos) << down.text();
   home.expect_nothing_left();
 }
 

@@ -153,6 +153,14 @@ TEST_F(NoAgent, ANodeWhoseRanksAreSilentAsWellIsLost) {
   EXPECT_STREQ(world.reason(rank("learner").actor), "NodeLost");
 }
 
+TEST_F(Unlinked, WhatAnAgentThatDiesHadNotEndedYetEndsWithItsLink) {
+  world.must(CancelJob{job});
+  world.must(messages::JobEnded{job, messages::JobOutcome::kCancelled, "by its user"});
+  EXPECT_EQ(world.told_to_end.size(), 3u);
+  world.must(NodeDown{"a", world.nodes.at("a").incarnation});
+  EXPECT_EQ(world.links_cut, world.told_to_end);
+}
+
 TEST_F(NoAgent, ACancelledJobEndsWithTheLinksOfItsRanks) {
   world.must(CancelJob{job});
   world.must(messages::JobEnded{job, messages::JobOutcome::kCancelled, "by its user"});
