@@ -352,6 +352,7 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
               {"ranks", ranks},
               {"why", why}};
   object["troubles"] = std::move(troubles);
+  object["sandbox"] = actor.sandbox.empty() ? json() : json(actor.sandbox);
   const auto usage = usage_of(actor.ranks);
   object["cpu_percent"] = usage ? json(usage->cpu_percent) : json();
   object["memory_bytes"] = usage ? json(usage->memory_bytes) : json();

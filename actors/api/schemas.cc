@@ -199,6 +199,7 @@ Schema actor_schema() {
        {"ranks", list_of(rank)},
        {"why", list_of(ref("Wait")), kWhy},
        {"troubles", list_of(ref("Trouble")), kTroubles},
+       {"sandbox", nullable(text()), "What keeps its programs, where they are in a sandbox."},
        {"cpu_percent", nullable(number()), "Of all its living ranks."},
        {"memory_bytes", nullable(integer()), "Of all its living ranks."}});
 }

@@ -26,6 +26,7 @@
 #include "runtime/device/cuda_module.h"
 #include "runtime/node/gpus.h"
 #include "runtime/node/resources.h"
+#include "runtime/sandbox/probe.h"
 
 namespace tandem::cli {
 namespace {
@@ -230,6 +231,18 @@ const char* name(Health health) {
 
 }  // namespace
 
+namespace {
+
+// Rewards of type `code` are in a sandbox unless a job says otherwise.
+Finding examine_sandbox() {
+  const sandbox::Layers layers = sandbox::probe_layers();
+  const auto whole = sandbox::plan_of(sandbox::SandboxMode::kStrict, layers);
+  return {"sandbox", whole ? Health::kOk : Health::kWarning, text(layers),
+          whole ? "" : whole.error().help};
+}
+
+}  // namespace
+
 std::vector<Finding> examine_machine(const fs::path& home, int port) {
   std::vector<Finding> findings{examine_cpu(), examine_instruction_set(), examine_memory()};
   findings.push_back(examine_space("shared memory", "/dev/shm", kSharedMemoryUseful,
@@ -242,6 +255,7 @@ std::vector<Finding> examine_machine(const fs::path& home, int port) {
         examine_space("disk", home, kDiskUseful, "checkpoints and payloads are written there"));
   findings.push_back(examine_ports(port));
   findings.push_back(examine_limits());
+  findings.push_back(examine_sandbox());
   findings.push_back(examine_libraries());
   findings.push_back(examine_parquet());
   for (Finding& finding : examine_gpus()) findings.push_back(std::move(finding));

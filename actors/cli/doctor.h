@@ -21,9 +21,9 @@ struct Finding {
 };
 
 // Looks at the CPU and the instruction set that kernels use, memory, /dev/shm, the folder `home`
-// (made if missing), free disk, the three ports from `port` on, limits, library versions, the
-// program that reads parquet, and GPUs. Leaves nothing behind but the folder. An item that cannot
-// be examined is a finding, not an error.
+// (made if missing), free disk, the three ports from `port` on, limits, sandboxes, library
+// versions, the program that reads parquet, and GPUs. Leaves nothing behind but the folder. An item
+// that cannot be examined is a finding, not an error.
 std::vector<Finding> examine_machine(const std::filesystem::path& home, int port);
 
 // A table with the help below it, or the findings as JSON or YAML.

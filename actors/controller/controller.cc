@@ -94,7 +94,8 @@ void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
                           .program = std::move(spawn.program.command),
                           .environment = std::move(spawn.program.environment),
                           .working_directory = std::move(spawn.working_directory)};
-  if (message.program.empty()) message.arguments = actions_.rank_arguments(spawn.id);
+  message.arguments = message.program.empty() ? actions_.rank_arguments(spawn.id)
+                                              : std::move(spawn.program.launcher);
   if (agent_of(spawn.node).tell(message) != actor::Delivery::kAccepted)
     brought_about_.push_back(node::RankSpawnFailed{spawn.id, spawn.node + " cannot be reached"});
 }

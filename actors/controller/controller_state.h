@@ -36,6 +36,8 @@ struct RoleProgram {
   std::vector<std::string> command;                // argv
   std::map<std::string, std::string> environment;  // beside the agent's own
   std::string args_json = "{}";                    // StartActor::args_json
+  // Arguments of the node's own binary that starts the command; empty: it starts by itself.
+  std::vector<std::string> launcher = {};
 };
 
 // The part of a job file that the controller needs.
@@ -100,6 +102,7 @@ struct ActorRecord {
   std::vector<RankRecord> ranks;
   std::string gang_endpoint;  // where ranks above 0 meet rank 0; empty before it listens
   std::string gang_secret;
+  std::string sandbox;  // RankReady::sandbox, of the last incarnation that was ready
   std::optional<Time> ready_since;
   std::optional<Time> restart_at;  // the end of a backoff
   Time report_deadline{};          // when all ranks of this incarnation must have reported

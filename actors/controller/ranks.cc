@@ -135,6 +135,7 @@ void take(Turn& turn, const messages::RankReady& ready) {
   RankRecord* rank = turn.state.rank_of({ready.actor, ready.incarnation, ready.rank});
   if (!rank || actor->ending || actor->status.state != ActorState::kInitializing) return;
   rank->ready = true;
+  if (ready.rank == 0) actor->sandbox = ready.sandbox;
   const auto count = std::count_if(actor->ranks.begin(), actor->ranks.end(),
                                    [](const RankRecord& r) { return r.ready; });
   if (count == std::ssize(actor->ranks)) {

@@ -31,6 +31,8 @@ Result<void> check(const ActorId& from, const messages::RankListening& listening
 }
 
 Result<void> check(const ActorId& from, const messages::RankReady& ready) {
+  if (ready.sandbox.size() > messages::kSandboxTextMax)
+    return wrong("RankReady: a sandbox of " + std::to_string(ready.sandbox.size()) + " bytes");
   return speaks_for_itself(from, {ready.actor, ready.incarnation}, ready.rank);
 }
 

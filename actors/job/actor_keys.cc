@@ -37,7 +37,8 @@ const Key kActorKeys[] = {
      .later_above = 1},
     {.path = "actors.NAME.memory_megabytes",
      .field = [](J& j) { return slot(any(j).memory_megabytes); },
-     .description = "Memory reserved for an actor; null: none. It is no limit.",
+     .description =
+         "Memory reserved for an actor; null: none. It limits a sandboxed program alone.",
      .range = between(1, kMegabytesMax),
      .unit = "MiB"},
     {.path = "actors.NAME.args",
@@ -48,6 +49,17 @@ const Key kActorKeys[] = {
      .field = [](J& j) { return slot(any(j).env); },
      .description = "Variables of the program's environment, beside those of its node, as in "
                     "`{ OMP_NUM_THREADS: \"1\" }`."},
+    {.path = "actors.NAME.sandbox",
+     .field = [](J& j) { return slot(any(j).sandbox); },
+     .description = "Whether the program runs in a sandbox: it reaches the controller and, through "
+                    "it, the job's other actors, and no other network; writes to a scratch folder "
+                    "alone; and reads the system's programs, its own folder and `readable`. `auto` "
+                    "takes what the node allows, and needs namespaces; `strict` refuses to start "
+                    "with less than all; `off`: it has your rights."},
+    {.path = "actors.NAME.readable",
+     .field = [](J& j) { return slot(any(j).readable); },
+     .description = "Files and folders that a sandboxed program may read, beside its own folder "
+                    "and those of the files that its command line names."},
 };
 
 }  // namespace

@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "actors/job/job_values.h"
 
 namespace tandem::job {
 
@@ -30,6 +33,8 @@ struct ActorSpec {
   std::optional<std::int64_t> memory_megabytes;  // null: none is reserved
   JsonObject args;                               // given to the program
   std::map<std::string, std::string> env;        // beside the node's own environment
+  SandboxMode sandbox = SandboxMode::kOff;
+  std::vector<std::filesystem::path> readable;  // of a sandboxed program, beside its own files
 };
 using ActorsSpec = std::map<std::string, ActorSpec>;  // by role
 

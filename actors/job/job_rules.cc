@@ -281,6 +281,13 @@ void actor_rules(const JobSpec& job, Violations& broken) {
       broken.push_back({section + ".command", "`" + section + ".command` is empty",
                         "add the argv, as in [./counter]"});
     check_variables(actor.env, section + ".env", broken);
+    const bool sandboxed = actor.sandbox != SandboxMode::kOff;
+    if (sandboxed && actor.gpus_per_actor > 0)
+      broken.push_back({section + ".sandbox", "a sandboxed actor sees no GPU",
+                        "set `" + section + ".gpus_per_actor: 0`, or leave the sandbox off"});
+    if (!sandboxed && !actor.readable.empty())
+      broken.push_back({section + ".readable", "without a sandbox the actor may read everything",
+                        "set `" + section + ".sandbox: auto`, or leave it out"});
   }
 }
 

@@ -4,12 +4,25 @@
 #include "actors/job/print_job.h"
 #include "actors/job/resume.h"
 #include "actors/main/roles/registry.h"
+#include "actors/rank/caged_program.h"
 
 namespace tandem::app {
 
 using messages::Role;
 
 namespace {
+
+// The node's own binary starts a sandboxed program.
+std::vector<std::string> launcher_of(const job::ActorSpec& spec) {
+  if (spec.sandbox == sandbox::SandboxMode::kOff) return {};
+  rank::CageSettings settings{.mode = spec.sandbox};
+  if (spec.memory_megabytes)
+    settings.memory_bytes = static_cast<std::uint64_t>(*spec.memory_megabytes) << 20;
+  for (const std::filesystem::path& path : spec.readable)
+    settings.readable.push_back(path.string());
+  for (const auto& [name, value] : spec.env) settings.variables.push_back(name);
+  return rank::cage_arguments(settings);
+}
 
 // Adds the roles that the job brings.
 void add_actors(const job::ActorsSpec& specs, controller::JobShape& shape) {
@@ -23,7 +36,8 @@ void add_actors(const job::ActorsSpec& specs, controller::JobShape& shape) {
                               .memory_bytes = spec.memory_megabytes.value_or(0) << 20});
     shape.programs[role] = {.command = spec.command.value_or(std::vector<std::string>{}),
                             .environment = spec.env,
-                            .args_json = spec.args.text};
+                            .args_json = spec.args.text,
+                            .launcher = launcher_of(spec)};
   }
 }
 

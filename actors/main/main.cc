@@ -1,6 +1,6 @@
 // The entry of every role: parses the command line, then carries out one verb or role and returns
-// its exit code. `tandem rank` is recognised before the parser, since its arguments are not part of
-// the user's grammar.
+// its exit code. `tandem rank` and `tandem cage` are recognised before the parser, since their
+// arguments are not part of the user's grammar.
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include "actors/main/offline_runs.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/verbs.h"
+#include "actors/rank/caged_program.h"
 
 namespace tandem::app {
 namespace {
@@ -30,6 +31,8 @@ int terminal_width() {
 int run(std::span<const char* const> arguments) {
   if (!arguments.empty() && std::string_view(arguments[0]) == kRankCommand)
     return run_rank(arguments.subspan(1));
+  if (!arguments.empty() && std::string_view(arguments[0]) == rank::kCageCommand)
+    return rank::run_caged(arguments.subspan(1));
   const cli::Console console{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, terminal_width};
   auto invocation = cli::parse_command_line(arguments, all_verbs);
   if (!invocation) return console.complain(invocation.error());

@@ -66,12 +66,13 @@ class RankHost {
 
   void handle(actor::Context& cx, StartRank start) {
     if (built_) {
-      report(RankReady{start.actor, start.incarnation, start.rank});
+      report(RankReady{start.actor, start.incarnation, start.rank, instance_.sandbox()});
       return meet_again(cx);
     }
     const Time began = steady_now();
     const Result<void> started = start_role(start);
-    messages::RankEvents event = RankReady{start.actor, start.incarnation, start.rank};
+    messages::RankEvents event =
+        RankReady{start.actor, start.incarnation, start.rank, instance_.sandbox()};
     if (!started) {
       log::error("event=rank_failed message=\"{}\" where=\"{}\"", started.error().message,
                  started.error().where);

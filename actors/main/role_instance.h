@@ -36,6 +36,7 @@ class RoleInstance {
                      const actor::Ref<messages::RankEvents>& controller);
   void begin();       // the actor starts work; after build() and RankReady
   bool meet_again();  // BuiltRole's; after begin()
+  const std::string& sandbox() const { return built_.sandbox; }
 
   // Ends the process, with `exit_status`, if this rank waits within a handler for another rank
   // (BuiltRole::waits): the handler would not come back for the executor's end. Does nothing for

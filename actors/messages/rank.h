@@ -59,8 +59,11 @@ struct RankReady {
   std::string actor;
   Incarnation incarnation;
   std::int32_t rank = 0;
+  // The sandbox of its programs, for people: "auto: namespaces, Landlock 7, …"; empty: none.
+  std::string sandbox = {};
 };
-TANDEM_WIRE(RankReady, actor, incarnation, rank)
+TANDEM_WIRE(RankReady, actor, incarnation, rank, sandbox)
+inline constexpr std::size_t kSandboxTextMax = 512;  // bytes of RankReady::sandbox
 
 // The rank cannot go on, for example because of a damaged model file or too little memory. `code`
 // tells scheduler/fleet/restart_budget.h whether another start can help.

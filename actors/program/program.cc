@@ -1,30 +1,17 @@
 #include "actors/program/program.h"
 
-#include <cstdlib>
 #include <iostream>
 
 #include "actors/program/program_host.h"
+#include "actors/rank/caged_program.h"
 #include "actors/rank/rank_session.h"
 #include "runtime/actor/threaded_executor.h"
-#include "runtime/node/agent_messages.h"
 
 namespace tandem {
 namespace {
 
 // SIGTERM has a grace of its own, after which the agent kills.
 constexpr std::int64_t kDrainAtSignalMs = 3'600'000;
-
-Result<rank::RankWords> words_of_this_process() {
-  const char* const text = std::getenv(node::kActorVariable);
-  if (!text)
-    return Error{ErrorCode::kInvalid,
-                 "this program is started by a Tandem job, and " +
-                     std::string(node::kActorVariable) + " is not set",
-                 "", "name it below `actors:` in a job file, then: tandem run JOB.yaml"};
-  const auto words = rank::split_rank_words(text);
-  unsetenv(node::kActorVariable);  // it is not for the children of this process
-  return rank::parse_rank_words(words);
-}
 
 int complain(const Error& error) {
   std::cerr << render(error) << "\n";
@@ -34,7 +21,7 @@ int complain(const Error& error) {
 }  // namespace
 
 int Program::run() {
-  auto words = words_of_this_process();
+  auto words = rank::words_of_variable();
   if (!words) return complain(words.error());
   // An idle process never counts as hung (HT-1): how long a user's handler may take is the user's.
   const auto idle = [] {
@@ -54,7 +41,8 @@ int Program::run() {
         .out = session.to_controller(),
         .classes = classes_,
         .controller = session.controller(),
-        .end = [&session](int exit_status) { session.end(exit_status); }});
+        .end = [&session](int exit_status) { session.end(exit_status); },
+        .sandbox = rank::sandbox_of_this_process()});
   });
   session.directory().expose(rank::kRankInboxPort, host);
   session.start();

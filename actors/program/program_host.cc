@@ -22,7 +22,7 @@ std::string roles_of(const std::map<std::string, SpawnHosted>& classes) {
 
 void ProgramHost::handle(actor::Context& cx, messages::StartActor start) {
   if (actor_) {
-    if (ready_) report(messages::RankReady{start.actor, start.incarnation, 0});
+    if (ready_) report(messages::RankReady{start.actor, start.incarnation, 0, process_.sandbox});
     return;
   }
   name_ = start.actor;
@@ -44,7 +44,7 @@ Result<void> ProgramHost::spawn(actor::Context& cx, const messages::StartActor& 
   const auto ready = [this, start](actor::Context&) {
     (void)actor_->start();  // a mailbox without room has a message that starts the actor as well
     if (std::exchange(ready_, true)) return;  // a restart within the process
-    report(messages::RankReady{start.actor, start.incarnation, 0});
+    report(messages::RankReady{start.actor, start.incarnation, 0, process_.sandbox});
   };
   actor_ = known->second(
       {process_.system, process_.directory, [post = cx.turn_poster(), ready] { post(ready); }},

@@ -33,7 +33,8 @@ class ProgramHost {
     const std::map<std::string, SpawnHosted>& classes;  // by role
     actor::Ref<messages::RankEvents> controller;
     std::function<void(int exit_status)>
-        end;  // ends the process; after several calls the greatest status counts
+        end;                   // ends the process; after several calls the greatest status counts
+    std::string sandbox = {};  // RankReady::sandbox
   };
   explicit ProgramHost(Process process) : process_(std::move(process)) {}
 

@@ -31,7 +31,8 @@ bool may_come_back(link::Down::Reason reason) {
 
 }  // namespace
 
-Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress) {
+Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress,
+                                                        Passing passing) {
   const bool may_outlive = words.parent == 0;
   const auto armed = may_outlive ? Result<void>()
                                  : node::arm_parent_death_signal(static_cast<pid_t>(words.parent));
@@ -40,18 +41,21 @@ Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportP
   init_logging(
       to_string(ActorId{messages::rank_name(words.id.actor, words.id.rank), words.id.incarnation}),
       LogLevel::kInfo);
-  return std::unique_ptr<RankSession>(new RankSession(std::move(words), std::move(progress)));
+  return std::unique_ptr<RankSession>(
+      new RankSession(std::move(words), std::move(progress), std::move(passing)));
 }
 
 // signals_ is made before io_, whose thread inherits the mask.
-RankSession::RankSession(RankWords words, ReportProgress progress) : words_(std::move(words)) {
+RankSession::RankSession(RankWords words, ReportProgress progress, Passing passing)
+    : words_(std::move(words)), passing_(std::move(passing)) {
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
-    return directory_.deliver(frame, to_controller_);
+    return passing_.parcel ? passing_.parcel(frame) : directory_.deliver(frame, to_controller_);
   };
   callbacks.on_up = [this](const ActorId&, const link::Hello& controller) {
     linked_ = true;
     log::info("event=controller_met epoch={} pid={}", controller.incarnation.value, controller.pid);
+    if (passing_.up) passing_.up(controller);
   };
   callbacks.on_down = [this](const ActorId&, const link::Down& down) { controller_lost(down); };
   link::LinkOptions options;
@@ -93,6 +97,7 @@ void RankSession::controller_lost(const link::Down& down) {
             link::name(down.reason), down.error.message,
             waits ? "it is looked for again" : "this process ends");
   directory_.fail_asks(down.error);
+  if (passing_.down) passing_.down();
   if (!waits) end(1);
 }
 

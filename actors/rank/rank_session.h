@@ -38,9 +38,17 @@ inline constexpr Duration kAloneMax = std::chrono::minutes(6);
 class RankSession {
  public:
   using ReportProgress = std::function<link::ProgressReport()>;
+  // Where the actor is in another process: what becomes of parcels, which else are for directory(),
+  // and the coming and going of the controller. Called on the link's thread; all three or none.
+  struct Passing {
+    std::function<link::Offer(const std::string& frame)> parcel;
+    std::function<void(const link::Hello& controller)> up;
+    std::function<void()> down;
+  };
   // Arms the parent-death signal, unless the rank may outlive its agent. Errors: the agent has
   // ended already.
-  static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress);
+  static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress,
+                                                    Passing passing = {});
 
   link::Directory& directory() { return directory_; }
   const link::ParcelSender& to_controller() const { return to_controller_; }
@@ -58,10 +66,11 @@ class RankSession {
   void close();
 
  private:
-  RankSession(RankWords words, ReportProgress progress);
+  RankSession(RankWords words, ReportProgress progress, Passing passing);
   void controller_lost(const link::Down& down);
 
   const RankWords words_;
+  const Passing passing_;
   node::Signals signals_{SIGTERM, SIGINT};
   std::atomic<int> exit_status_ = 0;
   std::atomic<bool> ending_ = false;

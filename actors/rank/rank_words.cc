@@ -1,6 +1,7 @@
 #include "actors/rank/rank_words.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include "runtime/node/process_host.h"
@@ -50,6 +51,25 @@ std::vector<std::string> split_rank_words(std::string_view text) {
     if (end == text.npos) return words;
     begin = end + 1;
   }
+}
+
+std::string join_rank_words(std::span<const std::string> words) {
+  std::string text;
+  for (const std::string& word : words)
+    text += (text.empty() ? "" : std::string(1, node::kActorWordSeparator)) + word;
+  return text;
+}
+
+Result<RankWords> words_of_variable() {
+  const char* const text = std::getenv(node::kActorVariable);
+  if (!text)
+    return Error{ErrorCode::kInvalid,
+                 "this program is started by a Tandem job, and " +
+                     std::string(node::kActorVariable) + " is not set",
+                 "", "name it below `actors:` in a job file, then: tandem run JOB.yaml"};
+  const auto words = split_rank_words(text);
+  unsetenv(node::kActorVariable);
+  return parse_rank_words(words);
 }
 
 }  // namespace tandem::rank

@@ -35,5 +35,11 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words);
 
 // The words in the text of TANDEM_ACTOR.
 std::vector<std::string> split_rank_words(std::string_view text);
+// The text of these words.
+std::string join_rank_words(std::span<const std::string> words);
+
+// The words of this process, from TANDEM_ACTOR, which is taken out of the environment: it is not
+// for the children of this process. Errors: kInvalid; no job has started this process.
+Result<RankWords> words_of_variable();
 
 }  // namespace tandem::rank

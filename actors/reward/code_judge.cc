@@ -125,6 +125,8 @@ std::optional<CaseResult> fault_of(const Outcome& outcome) {
     case RunEnd::kOutput:
       return CaseResult{Verdict::kError,
                         "it wrote more than " + std::to_string(kOutputBytesMax) + " bytes"};
+    case RunEnd::kMemory:
+      return CaseResult{Verdict::kError, "its processes took more memory than it has"};
     case RunEnd::kStopped:
       return CaseResult{};
     case RunEnd::kSignal:

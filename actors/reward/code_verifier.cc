@@ -63,7 +63,8 @@ void CodeVerifier::judged(actor::Context& cx, const messages::TrajectoryScore& s
 
 Result<std::unique_ptr<Verifier>> make_code_verifier(const CodeReward& reward,
                                                      const node::ChildProgram& program,
-                                                     const std::string& python, int retries) {
+                                                     const std::string& python, int retries,
+                                                     std::optional<int> threads) {
   const auto interpreter = interpreter_of(python);
   if (!interpreter) return interpreter.error();
   CodeTools tools{.reward = reward,
@@ -87,7 +88,7 @@ Result<std::unique_ptr<Verifier>> make_code_verifier(const CodeReward& reward,
       for (const std::string& path : sandbox::readable_for(tool, home_folder()))
         profile.readable.push_back(path);
   return std::unique_ptr<Verifier>(
-      std::make_unique<CodeVerifier>(std::move(tools), threads_here()));
+      std::make_unique<CodeVerifier>(std::move(tools), threads ? *threads : threads_here()));
 }
 
 }  // namespace tandem::reward

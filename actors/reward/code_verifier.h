@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "actors/reward/code_judge.h"
 #include "actors/reward/verifier.h"
@@ -30,9 +31,11 @@ class CodeVerifier final : public Verifier {
 };
 
 // `program` has the environment and the sandbox, without one the program runs with our rights;
-// `python` names the interpreter. kInvalid where there is no such interpreter.
+// `python` names the interpreter, `threads` says how many programs run at once; nullopt: one for
+// each CPU of this node. kInvalid where there is no such interpreter.
 Result<std::unique_ptr<Verifier>> make_code_verifier(const CodeReward& reward,
                                                      const node::ChildProgram& program,
-                                                     const std::string& python, int retries);
+                                                     const std::string& python, int retries,
+                                                     std::optional<int> threads);
 
 }  // namespace tandem::reward

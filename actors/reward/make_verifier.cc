@@ -170,8 +170,7 @@ std::string describe_limits(const node::ChildLimits& limits) {
 
 std::string describe_sandbox(const VerifierConfig& config) {
   if (!config.program.sandbox) return "";
-  const std::string mode(spelling(config.sandbox));
-  return " sandbox=" + shown_word(mode + ": " + text(config.program.sandbox->plan.layers));
+  return " sandbox=" + shown_word(text(config.program.sandbox->plan));
 }
 
 }  // namespace
@@ -294,7 +293,7 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
     case VerifierType::kCode:
       CHECK(config.sandbox == sandbox::SandboxMode::kOff || config.program.sandbox);
       return make_code_verifier(config.code, config.program, config.python.interpreter,
-                                config.retries);
+                                config.retries, config.threads);
     case VerifierType::kHttp: {
       auto post = http_post_to(config.http, config.timeout);
       if (!post) return post.error();

@@ -49,6 +49,7 @@ struct VerifierConfig {  // the reward.* keys of a job
   std::vector<std::string> readable;  // absolute paths that a sandboxed program may read
   Duration timeout = std::chrono::seconds(10);
   int retries = 2;
+  std::optional<int> threads = {};  // of kCode, programs at once; nullopt: the node's CPUs
   std::string log;  // the file that holds the program's stderr, for messages; may be empty
 };
 

@@ -21,25 +21,15 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// What a word of a command line names, where it is the path of a file or folder.
-void add_named(std::vector<std::string>& readable, const std::string& word) {
-  std::error_code failed;
-  if (!word.starts_with('/') || !fs::exists(word, failed)) return;
-  if (fs::is_directory(word, failed))
-    readable.push_back(word);
-  else
-    append(readable, sandbox::readable_for(word, home_folder()));
-}
-
 std::vector<std::string> readable_of(const VerifierConfig& config) {
   std::vector<std::string> readable = config.readable;
   if (config.type == VerifierType::kCode) return readable;  // the verifier adds its tools
   const bool python = config.type == VerifierType::kPython;
-  const std::vector<std::string> argv = python ? argv_of(config.python) : config.program.argv;
+  std::vector<std::string> argv = python ? argv_of(config.python) : config.program.argv;
   if (argv.empty()) return readable;
-  if (const auto program = node::find_program(argv.front(), getenv("PATH")))
-    append(readable, sandbox::readable_for(*program, home_folder()));
-  for (std::size_t i = 1; !python && i < argv.size(); ++i) add_named(readable, argv[i]);
+  if (const auto program = node::find_program(argv.front(), getenv("PATH"))) argv[0] = *program;
+  if (python) argv.resize(1);  // the others are code and settings
+  append(readable, sandbox::readable_for_all(argv, home_folder()));
   if (python) {  // "/a/file.py:name", "/a/folder/module:name" or "module:name"
     const std::string& function = config.python.function;
     const fs::path module = function.substr(0, function.rfind(':'));
@@ -78,6 +68,19 @@ Result<void> enter_sandboxes(RewardParts& reward, const std::vector<std::string>
     config.program.sandbox = sandbox::Box{*plan, profile_of(config, hidden)};
   }
   return {};
+}
+
+std::string sandboxes_of(const RewardParts& reward) {
+  std::vector<std::string> told;
+  std::string all;
+  for (const VerifierConfig& config : reward.verifiers) {
+    if (!config.program.sandbox) continue;
+    const std::string one = text(config.program.sandbox->plan);
+    if (std::ranges::count(told, one) > 0) continue;
+    told.push_back(one);
+    all += (all.empty() ? "" : "; ") + one;
+  }
+  return all;
 }
 
 }  // namespace tandem::reward

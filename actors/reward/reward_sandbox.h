@@ -17,4 +17,7 @@ namespace tandem::reward {
 // the machine has too little.
 Result<void> enter_sandboxes(RewardParts& reward, const std::vector<std::string>& hidden);
 
+// What keeps the programs of these verifiers, for people; empty: they are in no sandbox.
+std::string sandboxes_of(const RewardParts& reward);
+
 }  // namespace tandem::reward

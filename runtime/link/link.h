@@ -154,6 +154,9 @@ class LinkServer {
   // itself causes no on_down. Frames of a callback that is running are still accepted. The IoThread
   // must not call it (CHECKed); only the first call does anything.
   bool close(Duration flush_within);
+  // Closes as if this process had died: the peers hear no good-bye, and look for another server at
+  // the same place. As close() else.
+  void abandon();
 
  private:
   struct State;

@@ -91,6 +91,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   // These are used only on the IoThread.
   std::optional<Ticker> ticker;
   std::optional<Time> close_at;
+  bool abandoned = false;
 };
 
 Result<void> LinkServer::State::bind(const std::vector<Binding>& at) {
@@ -313,7 +314,8 @@ void LinkServer::State::begin_close(Duration flush_within) {
 }
 
 void LinkServer::State::finish_close(bool flushed) {
-  for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
+  if (!abandoned)
+    for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
   if (ticker) ticker->stop();
   traffic.socket->close(kByeLinger);
   traffic.closed.set_value(flushed);
@@ -376,6 +378,13 @@ LinkCounters LinkServer::counters() const {
 bool LinkServer::close(Duration flush_within) {
   return state_->traffic.close(
       [state = state_, flush_within] { state->begin_close(flush_within); });
+}
+
+void LinkServer::abandon() {
+  state_->traffic.close([state = state_] {
+    state->abandoned = true;
+    state->begin_close(Duration::zero());
+  });
 }
 
 }  // namespace tandem::link

@@ -29,7 +29,11 @@ namespace {
 
 // The program's argv is the user's own, so that the words are in a variable.
 void run_program(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config) {
-  spec.argv = std::move(spawn.program);
+  if (!spawn.arguments.empty()) {
+    spec.argv = std::move(spawn.arguments);
+    spec.argv.insert(spec.argv.begin(), config.program);
+  }
+  spec.argv.insert(spec.argv.end(), spawn.program.begin(), spawn.program.end());
   spec.working_directory = std::move(spawn.working_directory);
   spec.environment.assign(spawn.environment.begin(), spawn.environment.end());
   std::string text;

@@ -37,15 +37,15 @@ TANDEM_WIRE(RankId, actor, incarnation, rank)
 // The order to start a rank process: of the node's own binary, or of a user's program.
 struct SpawnRank {
   RankId id;
-  // Arguments of the node's own binary. The agent adds where the controller is, and its own pid
-  // (rank_words).
+  // Arguments of the node's own binary. Without a program the agent adds where the controller is,
+  // and its own pid (rank_words). With one, the program's argv follows them: the binary starts it.
   std::vector<std::string> arguments;
   std::string log_path;  // stdout and stderr are appended
   // Uuids of the GPUs that the process sees. Empty: it sees those that the agent sees.
   std::vector<std::string> gpus;
-  // The argv of a user's program; empty: the node's own binary runs. A program gets the words that
-  // our binary has as arguments in the variable kActorVariable, and `environment` beside the
-  // agent's own. The directory exists on every host, since the log is in it.
+  // The argv of a user's program; empty: the node's own binary runs alone. A program gets the
+  // words that our binary has as arguments in the variable kActorVariable, and `environment` beside
+  // the agent's own. The directory exists on every host, since the log is in it.
   std::vector<std::string> program;
   std::map<std::string, std::string> environment;
   std::string working_directory;  // empty: that of the agent

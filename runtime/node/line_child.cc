@@ -166,7 +166,11 @@ class Process {
   pid_t pid() const { return pid_; }
   std::optional<ChildUsage> usage() const {
     const std::optional<pid_t> program = cell_ ? cell_->program() : pid_;
-    return program ? usage_of(*program) : std::nullopt;
+    auto usage = program ? usage_of(*program) : std::nullopt;
+    // Processes that a sandboxed program has started are all known.
+    if (usage && cell_ && !cell_->counts_memory())
+      usage->resident_bytes = std::max(usage->resident_bytes, cell_->resident_bytes());
+    return usage;
   }
   // Kills and reaps it; returns its wait status, 0 if it was reaped before. One that was exiting by
   // itself keeps its own status, because the signal comes too late.

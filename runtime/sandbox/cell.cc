@@ -2,6 +2,7 @@
 // failed.
 #include "runtime/sandbox/cell.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -12,9 +13,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "runtime/sandbox/seccomp_filter.h"
 
@@ -28,6 +31,7 @@ constexpr std::uint64_t kBytesOfAnInode = 16384;  // of scratch, so that empty f
 constexpr std::uint64_t kInodesMin = 1024;
 constexpr std::uint64_t kLockedBytes = 64u << 10;
 constexpr std::uint64_t kSignalsQueued = 1024;
+constexpr std::size_t kProcessesLookedAt = 1024;
 
 // Uids that no distribution gives to anybody. A container may know few uids: then those that
 // systemd keeps for programs without a user, which need no entry either.
@@ -98,11 +102,12 @@ std::string scratch_options(const Profile& profile) {
          ",nr_inodes=" + std::to_string(inodes);
 }
 
-FilterWishes filter_wishes(const Plan& plan) {
+FilterWishes filter_wishes(const Plan& plan, const Profile& profile) {
   const bool among_others = plan.end == EndOfAll::kLandlockDomain || plan.end == EndOfAll::kNoForks;
   return {.forks = plan.end != EndOfAll::kNoForks,
           .settings = !among_others,
-          .signals = plan.end != EndOfAll::kNoForks};
+          .signals = plan.end != EndOfAll::kNoForks,
+          .sockets = !profile.sockets.empty()};
 }
 
 std::vector<std::string> environment_with(const std::vector<std::string>& given,
@@ -128,6 +133,71 @@ Result<fs::path> make_scratch() {
   return fs::path(name);
 }
 
+// The names of what lies in a folder, and the folder itself, held open.
+struct Listed {
+  OwnedFd folder;
+  std::vector<std::string> names;
+};
+Listed listed(int above, const char* name) {
+  Listed all{OwnedFd(openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)), {}};
+  const int again = all.folder ? openat(all.folder.get(), ".", O_RDONLY | O_CLOEXEC) : -1;
+  DIR* const entries = again >= 0 ? fdopendir(again) : nullptr;
+  while (const dirent* entry = entries ? readdir(entries) : nullptr)
+    if (const std::string_view found = entry->d_name; found != "." && found != "..")
+      all.names.emplace_back(found);
+  if (entries) closedir(entries);
+  return all;
+}
+
+// Removes a folder whose programs have all ended. They may have nested folders deeper than a path
+// or our descriptors reach, and taken away all rights on them: so each folder is opened up and
+// moved to the top, where it is emptied. A folder that cannot be removed whole stays, and says by
+// its name what it is.
+void remove_scratch(const fs::path& scratch) {
+  chmod(scratch.c_str(), 0700);
+  std::uint64_t moved = 0;
+  for (bool progress = true; std::exchange(progress, false);) {
+    const Listed top = listed(AT_FDCWD, scratch.c_str());
+    for (const std::string& name : top.names) {
+      const char* const path = name.c_str();
+      if (unlinkat(top.folder.get(), path, 0) == 0) continue;
+      fchmodat(top.folder.get(), path, 0700, 0);
+      const Listed inner = listed(top.folder.get(), path);
+      for (const std::string& one : inner.names) {
+        if (unlinkat(inner.folder.get(), one.c_str(), 0) == 0) continue;
+        fchmodat(inner.folder.get(), one.c_str(), 0700, 0);
+        // A name that no program gives by chance; if one did, the next number is tried.
+        const std::string at = ".tandem-removed-" + std::to_string(moved++);
+        progress |= renameat2(inner.folder.get(), one.c_str(), top.folder.get(), at.c_str(),
+                              RENAME_NOREPLACE) == 0 ||
+                    errno == EEXIST;
+      }
+      unlinkat(top.folder.get(), path, AT_REMOVEDIR);
+    }
+  }
+  rmdir(scratch.c_str());
+}
+
+// Of all threads of the process; empty where it has ended, or this kernel does not tell.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> all;
+  std::error_code failed;
+  const fs::path tasks = fs::path("/proc") / std::to_string(pid) / "task";
+  for (fs::directory_iterator task(tasks, failed), end; !failed && task != end;
+       task.increment(failed)) {
+    std::ifstream children(task->path() / "children");
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+  }
+  return all;
+}
+
+std::uint64_t resident_of(pid_t pid) {
+  std::ifstream pages("/proc/" + std::to_string(pid) + "/statm");
+  std::uint64_t size = 0, resident = 0;
+  pages >> size >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 bool is_want_of_room(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
          error == ENOSPC;
@@ -149,13 +219,13 @@ Cell::Cell(LimitGroup group, fs::path scratch, SharedRecord record)
 
 Cell::~Cell() {
   end();
-  std::error_code left;  // a folder that cannot be removed whole stays, and says so by its name
-  if (!scratch_.empty()) fs::remove_all(scratch_, left);
+  if (!scratch_.empty()) remove_scratch(scratch_);
 }
 
 Result<std::unique_ptr<Cell>> Cell::start(const Plan& plan, const Profile& profile,
                                           const Command& command) {
   CHECK(!command.argv.empty());
+  CHECK(profile.sockets.empty() || may_have_sockets(plan));
   const bool own_files = plan.layers.namespaces != Namespaces::kNone;
   fs::path folder;
   if (!own_files) {
@@ -194,8 +264,8 @@ Result<std::unique_ptr<Cell>> Cell::start(const Plan& plan, const Profile& profi
       .folder = scratch.c_str(),
       .uids = plan.layers.own_uid ? std::optional(uids_here()) : std::nullopt,
       .limits = limits_of(plan, profile, cell->group_.counts_memory()),
-      .filter =
-          plan.layers.seccomp ? seccomp_filter(filter_wishes(plan)) : std::vector<sock_filter>{},
+      .filter = plan.layers.seccomp ? seccomp_filter(filter_wishes(plan, profile))
+                                    : std::vector<sock_filter>{},
       .landlock = {.abi = plan.layers.landlock_abi,
                    .paths = own_files ? rules_within_tree() : rules_of(profile, scratch)},
       .failure_write = failure_write.get(),
@@ -222,11 +292,20 @@ Result<std::unique_ptr<Cell>> Cell::start(const Plan& plan, const Profile& profi
 }
 
 std::optional<pid_t> Cell::program() const {
-  const std::string id = std::to_string(keeper_);
-  std::ifstream children("/proc/" + id + "/task/" + id + "/children");
-  pid_t first = 0;
-  if (reaped_ || !(children >> first)) return std::nullopt;
-  return first;
+  const std::vector<pid_t> children = reaped_ ? std::vector<pid_t>() : children_of(keeper_);
+  return children.empty() ? std::nullopt : std::optional(children.front());
+}
+
+// Every process of the cell descends from the keeper, which orphans come to. One more than are
+// allowed is never looked at, in case the tree changes under us.
+std::uint64_t Cell::resident_bytes() const {
+  std::uint64_t bytes = 0;
+  std::vector<pid_t> found = reaped_ ? std::vector<pid_t>() : children_of(keeper_);
+  for (std::size_t i = 0; i < found.size() && i < kProcessesLookedAt; ++i) {
+    bytes += resident_of(found[i]);
+    for (const pid_t child : children_of(found[i])) found.push_back(child);
+  }
+  return bytes;
 }
 
 const Record& Cell::end() {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -41,6 +42,12 @@ class Cell {
   pid_t keeper() const { return keeper_; }
   // Of the program itself; nullopt: it has ended, or this kernel does not tell.
   std::optional<pid_t> program() const;
+  // Resident memory of all processes of the program together, the scratch folder's files aside;
+  // pages that several share count for each. 0 where this kernel does not tell.
+  std::uint64_t resident_bytes() const;
+  // Whether a cgroup bounds that sum by Profile::memory_bytes; without one each process is bounded
+  // by it, and their sum is for the cell's owner to watch.
+  bool counts_memory() const { return group_.counts_memory(); }
   // Kills what runs, waits for its end and returns what became of the program. A program that was
   // ending by itself keeps its own status. Later calls return the same.
   const Record& end();

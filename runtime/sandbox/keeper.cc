@@ -293,6 +293,7 @@ bool parent_is_gone(const Keeping& k) {
 
 [[noreturn]] void keep(Keeping& k) {
   const bool namespaces = k.plan.layers.namespaces != Namespaces::kNone;
+  setpgid(0, 0);          // signals to our parent's group are for our parent
   close(k.failure_read);  // the parent's end alone is left, so that its death shows
   prctl(PR_SET_PDEATHSIG, namespaces ? SIGKILL : SIGTERM);
   if (parent_is_gone(k)) _exit(127);

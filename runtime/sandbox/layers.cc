@@ -46,8 +46,13 @@ std::string text(const Layers& layers) {
     append(has, std::string("cgroups ") + (layers.pids_group ? "pids" : "") +
                     (layers.pids_group && layers.memory_group ? "+" : "") +
                     (layers.memory_group ? "memory" : ""));
+  if (!layers.memory_group) append(has, "memory watched");
   const std::string lacks = lacking(layers);
   return has + (lacks.empty() ? "" : "; lacks: " + lacks);
+}
+
+std::string text(const Plan& plan) {
+  return std::string(spelling(plan.mode)) + ": " + text(plan.layers);
 }
 
 Result<Plan> plan_of(SandboxMode mode, const Layers& layers) {
@@ -64,6 +69,14 @@ Result<Plan> plan_of(SandboxMode mode, const Layers& layers) {
                  "this machine has too little for a sandbox: it lacks " + lacks, "",
                  std::string(kHelp) + "or set `off`, and the program runs with all your rights"};
   return Plan{mode, layers, end_of(layers)};
+}
+
+Result<void> may_have_sockets(const Plan& plan) {
+  if (plan.layers.namespaces != Namespaces::kNone) return {};
+  return Error{ErrorCode::kInvalid,
+               "a sandboxed program with a link needs namespaces, and this machine lacks " +
+                   lacking(plan.layers),
+               "", std::string(kHelp) + "or set `off`, and the program runs with all your rights"};
 }
 
 Plan no_sandbox() {

@@ -53,11 +53,16 @@ struct Box {
 };
 
 // "namespaces, own uid, Landlock 7, seccomp, rlimits, cgroups pids+memory", and behind a semicolon
-// what lacks, if anything does.
+// what lacks, if anything does. "memory watched": no cgroup bounds the sum of its processes (XB-8).
 std::string text(const Layers& layers);
+std::string text(const Plan& plan);  // the same behind the mode: "auto: namespaces, …"
 
 // The sandbox that `mode` gets of these layers (XB-1); kInvalid where it gets none. Not for kOff.
 Result<Plan> plan_of(SandboxMode mode, const Layers& layers);
+
+// Whether this sandbox can let its programs connect to the sockets of Profile::sockets and to no
+// other; the Error says what lacks.
+Result<void> may_have_sockets(const Plan& plan);
 
 // No sandbox: limits of processes, cgroups where they can be made, and a deadline, alone.
 Plan no_sandbox();

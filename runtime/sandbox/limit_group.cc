@@ -45,9 +45,10 @@ std::vector<int> LimitGroup::entrances() const {
 }
 
 // Makes a group at the level, with the limits that it can have there.
-bool LimitGroup::add(const fs::path& level, const Profile& profile) {
+bool LimitGroup::add(const fs::path& level, const Profile& profile,
+                     const Hierarchies& hierarchies) {
   std::string name = (level / "tandem-sandbox-XXXXXX").string();
-  if (!mkdtemp(name.data())) return false;
+  if (!hierarchies.make_folder(name.data())) return false;
   const fs::path group(name);
   if (access((level / "cgroup.subtree_control").c_str(), W_OK) == 0 &&
       access((group / "pids.max").c_str(), F_OK) != 0)
@@ -74,15 +75,15 @@ bool LimitGroup::add(const fs::path& level, const Profile& profile) {
   return true;
 }
 
-LimitGroup LimitGroup::make(const Profile& profile) {
+LimitGroup LimitGroup::make(const Profile& profile, const Hierarchies& hierarchies) {
   LimitGroup group;
-  for (const Cgroup& hierarchy : read_cgroups("/proc/self/cgroup", "/sys/fs/cgroup")) {
+  for (const Cgroup& hierarchy : read_cgroups(hierarchies.own, hierarchies.mount)) {
     const bool version_2 = hierarchy.controllers.empty();
     if (!version_2 && hierarchy.controllers != "pids" && hierarchy.controllers != "memory")
       continue;
     if (version_2 && (group.pids_ || group.memory_)) continue;
     for (const fs::path& level : hierarchy.levels)
-      if (group.add(level, profile)) break;
+      if (group.add(level, profile, hierarchies)) break;
   }
   return group;
 }

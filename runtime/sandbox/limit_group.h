@@ -2,7 +2,9 @@
 // pages included. Version 1 and version 2; mostly root alone may make them.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "runtime/base/file.h"
@@ -18,8 +20,15 @@ class LimitGroup {
   LimitGroup& operator=(LimitGroup&& other) noexcept;
   ~LimitGroup();
 
+  // Where the cgroups of this process are, and how a group is made there: as mkdtemp() does, which
+  // the kernel answers with the group's files. A test has folders of its own.
+  struct Hierarchies {
+    std::filesystem::path own = "/proc/self/cgroup", mount = "/sys/fs/cgroup";
+    std::function<bool(char* path)> make_folder = [](char* path) { return mkdtemp(path); };
+  };
   // With those limits of the profile that this machine has cgroups to give for.
-  static LimitGroup make(const Profile& profile);
+  static LimitGroup make(const Profile& profile, const Hierarchies& hierarchies);
+  static LimitGroup make(const Profile& profile) { return make(profile, {}); }
 
   bool counts_processes() const { return pids_; }
   bool counts_memory() const { return memory_; }
@@ -31,7 +40,8 @@ class LimitGroup {
     std::filesystem::path path;
     OwnedFd entrance;
   };
-  bool add(const std::filesystem::path& level, const Profile& profile);
+  bool add(const std::filesystem::path& level, const Profile& profile,
+           const Hierarchies& hierarchies);
 
   std::vector<Folder> folders_;
   bool pids_ = false, memory_ = false;

@@ -31,6 +31,10 @@ struct Profile {
   // Absolute paths of files and folders that the program may read and execute, beside those of the
   // system. They are seen at the same paths.
   std::vector<std::string> readable;
+  // A folder with Unix sockets that the program may connect to, seen at the same path. Its sandbox
+  // needs namespaces, since nothing else keeps it from other sockets (may_have_sockets()). Empty:
+  // it makes no socket.
+  std::string sockets = {};
   // Absolute paths that stay out of sight, also where they lie in a readable folder.
   std::vector<std::string> hidden;
 };

@@ -14,12 +14,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 
 #include "runtime/base/file.h"
 #include "runtime/sandbox/cell.h"
 
 namespace tandem::sandbox {
 namespace {
+
+constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 
 struct PipeEnds {
   OwnedFd read, write;
@@ -68,17 +71,24 @@ class Exchange {
     if (run.input.empty()) input_ = OwnedFd();
   }
 
-  // Until the program has ended, nullopt, or must be ended.
-  std::optional<RunEnd> watch(int keeper) {
+  // Until the program has ended, nullopt, or must be ended. `too_large` is asked ten times a
+  // second; empty: never.
+  std::optional<RunEnd> watch(int keeper, const std::function<bool()>& too_large) {
     const Time deadline = steady_now() + run_.deadline;
+    Time look = steady_now() + kLookEvery;
     for (;;) {
+      if (too_large && steady_now() >= look) {
+        if (too_large()) return RunEnd::kMemory;
+        look = steady_now() + kLookEvery;
+      }
       const std::int64_t left_ms = ((deadline - steady_now()).count() + 999'999) / 1'000'000;
       if (left_ms <= 0) return RunEnd::kDeadline;
       std::array<pollfd, 5> all{pollfd{keeper, POLLIN, 0}, pollfd{run_.stop, POLLIN, 0},
                                 pollfd{output_.fd.get(), POLLIN, 0},
                                 pollfd{errors_.fd.get(), POLLIN, 0},
                                 pollfd{input_.get(), POLLOUT, 0}};
-      const int wait_ms = static_cast<int>(std::min<std::int64_t>(left_ms, 60'000));
+      const std::int64_t look_ms = too_large ? kLookEvery / std::chrono::milliseconds(1) : 60'000;
+      const int wait_ms = static_cast<int>(std::min(left_ms, look_ms));
       if (poll(all.data(), all.size(), wait_ms) <= 0) continue;
       if (all[1].revents != 0) return RunEnd::kStopped;
       if (all[2].revents != 0 && !take(output_)) return RunEnd::kOutput;
@@ -181,7 +191,10 @@ Result<Outcome> run(const Plan& plan, const Profile& profile, const Run& what) {
   if (!ended) return Error{ErrorCode::kFailed, "cannot watch a process: " + errno_text(errno)};
   Exchange exchange(what, std::move(input->write), std::move(output->read),
                     std::move(errors->read));
-  std::optional<RunEnd> cut = exchange.watch(ended.get());
+  std::function<bool()> too_large;
+  if (profile.memory_bytes && !(*cell)->counts_memory())
+    too_large = [&] { return (*cell)->resident_bytes() > *profile.memory_bytes; };
+  std::optional<RunEnd> cut = exchange.watch(ended.get(), too_large);
   const Record& record = (*cell)->end();
   if (!exchange.take_rest() && !cut) cut = RunEnd::kOutput;
   if (exchange.has_survivor())

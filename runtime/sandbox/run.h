@@ -2,6 +2,8 @@
 //
 //   XB-6  A run ends at its deadline, or when there is more output than allowed, whatever the
 //         program does, and leaves no process.
+//   XB-8  Where no cgroup counts memory, a run ends when its processes together hold more than the
+//         profile's, looked at ten times a second. Each alone can never have more address space.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +30,14 @@ struct Run {
   int executable = -1;  // an open program that is executed in place of argv[0]; -1: none
 };
 
-enum class RunEnd : std::uint8_t { kExited, kSignal, kDeadline, kOutput, kStopped };
+enum class RunEnd : std::uint8_t { kExited, kSignal, kDeadline, kOutput, kMemory, kStopped };
 constexpr auto enum_names(RunEnd) {
   using enum RunEnd;
   return enum_name_rows<RunEnd>({{kExited, "exited"},
                                  {kSignal, "killed by a signal"},
                                  {kDeadline, "out of time"},
                                  {kOutput, "too much output"},
+                                 {kMemory, "too much memory"},
                                  {kStopped, "stopped"}});
 }
 

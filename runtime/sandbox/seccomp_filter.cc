@@ -100,12 +100,10 @@ constexpr long kRefused[] = {
     SYS_msgget,
     SYS_mq_open,
     // sockets (XB-7)
-    SYS_socket,
     SYS_bind,
     SYS_listen,
     SYS_accept,
     SYS_accept4,
-    SYS_connect,
 };
 // lookup_dcookie is gone from newer headers; the rest exists on x86-64 alone: iopl, ioperm,
 // modify_ldt, uselib, _sysctl, ustat, sysfs, create_module, get_kernel_syms, query_module, vserver.
@@ -185,8 +183,9 @@ void clones(Filter& filter, bool forks) {
   filter.allow();
 }
 
-void sockets(Filter& filter) {
-  filter.if_equal(SYS_socketpair, 8);
+// Streams of the Unix family alone, of a call whose first arguments are family and type.
+void unix_streams(Filter& filter, long call) {
+  filter.if_equal(static_cast<std::uint32_t>(call), 8);
   filter.argument(0);
   filter.if_not_equal(AF_UNIX);
   filter.refuse(EACCES);
@@ -195,6 +194,13 @@ void sockets(Filter& filter) {
   filter.if_not_equal(SOCK_STREAM);
   filter.refuse(EACCES);
   filter.allow();
+}
+
+void sockets(Filter& filter, bool may_connect) {
+  unix_streams(filter, SYS_socketpair);
+  if (may_connect) return unix_streams(filter, SYS_socket);
+  filter.refuse_call(SYS_socket, EPERM);
+  filter.refuse_call(SYS_connect, EPERM);
 }
 
 void settings_of_others(Filter& filter) {
@@ -237,7 +243,7 @@ std::vector<sock_filter> seccomp_filter(const FilterWishes& wishes) {
   if (kX86)
     for (const long call : kRefusedOnX86) filter.refuse_call(call, EPERM);
   clones(filter, wishes.forks);
-  sockets(filter);
+  sockets(filter, wishes.sockets);
   if (!wishes.settings) settings_of_others(filter);
   if (!wishes.signals) signals_to_others(filter);
   terminals(filter);

@@ -6,7 +6,8 @@
 // addresses are the business of the other layers.
 //
 //   XB-7  A sandboxed program makes no socket but a connected pair of streams, in any layer's
-//         absence: Landlock does not stop a connection to a Unix socket by its path.
+//         absence: Landlock does not stop a connection to a Unix socket by its path. With `sockets`
+//         it may also connect streams to the Unix sockets in its view, and listens at none.
 #pragma once
 
 #include <linux/filter.h>
@@ -24,6 +25,7 @@ struct FilterWishes {
   bool settings = true;
   // Signals to other processes; false: to itself alone, by the number that filter_own_pid() sets.
   bool signals = true;
+  bool sockets = false;  // connections to Unix sockets
 };
 
 std::vector<sock_filter> seccomp_filter(const FilterWishes& wishes);

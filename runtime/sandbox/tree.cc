@@ -143,6 +143,7 @@ Tree tree_of(const Profile& profile) {
     const fs::path real = fs::canonical(path, failed);
     if (!failed && in_view(tree, real)) add_once(tree.covers, real);
   }
+  if (!profile.sockets.empty()) add_readable(tree, plain(profile.sockets));
   return tree;
 }
 
@@ -188,6 +189,20 @@ std::vector<std::string> readable_for(const std::string& program, const std::str
     if (!is_link(at)) break;
     std::error_code failed;
     at = plain((fs::canonical(folder, failed) / fs::read_symlink(at, failed)).string());
+  }
+  return readable;
+}
+
+std::vector<std::string> readable_for_all(const std::vector<std::string>& argv,
+                                          const std::string& home) {
+  std::vector<std::string> readable;
+  for (const std::string& word : argv) {
+    std::error_code failed;
+    if (!word.starts_with('/') || !fs::exists(word, failed)) continue;
+    if (fs::is_directory(word, failed))
+      readable.push_back(word);
+    else
+      for (const std::string& path : readable_for(word, home)) readable.push_back(path);
   }
   return readable;
 }

@@ -45,4 +45,9 @@ std::vector<PathRule> rules_within_tree();
 // the system are left out. A folder above `home` is never named, nor `home` itself: the file alone.
 std::vector<std::string> readable_for(const std::string& program, const std::string& home);
 
+// The same for a whole command line, whose program is a path already: of each further word that
+// names a file what readable_for() says, and each folder that a word names.
+std::vector<std::string> readable_for_all(const std::vector<std::string>& argv,
+                                          const std::string& home);
+
 }  // namespace tandem::sandbox

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "runtime/base/file.h"
+#include "runtime/sandbox/probe.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -117,6 +118,49 @@ TEST_F(OwnActors, OutliveTheirControllerWithTheirState) {
   EXPECT_NE(ask("counter/1", R"({"end": 0})").code, 0);
   EXPECT_EQ(watcher.wait().code, 0) << watcher.err();
   EXPECT_EQ(home.result_of("demo-1")["actors"]["counter"]["finished"], 2);
+  home.down();
+  home.expect_nothing_left();
+}
+
+// The link works, nothing else does; what was reached is shown; and the end is that of any actor.
+TEST_F(OwnActors, InASandboxReachTheirControllerAlone_CG1) {
+  const auto layers = sandbox::probe_layers();
+  if (layers.namespaces == sandbox::Namespaces::kNone) GTEST_SKIP() << sandbox::text(layers);
+  home.up();
+  ASSERT_EQ(home.run({"submit", write_job(home, "    sandbox: auto\n  open:\n    command: [" +
+                                                    std::string(TANDEM_COUNTER) +
+                                                    "]\n    args: { start: 0 }\n")})
+                .code,
+            0);
+  ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Running", "--timeout", "60s"}).code, 0);
+  EXPECT_EQ(json::parse(ask("counter/0", R"({"add": 2})").out)["total"], 5);
+  const std::string look = json{{"look", home.path().string()}}.dump();
+  EXPECT_EQ(json::parse(ask("counter/0", look).out)["total"], 0);
+  EXPECT_EQ(json::parse(ask("counter/0", R"({"call": {}})").out)["total"], 0);
+  EXPECT_EQ(actor(home, "counter/0")["sandbox"], "auto: " + sandbox::text(layers));
+  EXPECT_NE(home.run({"describe", "actors/counter/0"}).out.find("sandbox: "), std::string::npos);
+
+  const json before = actor(home, "counter/0");
+  const json controller = home.address();
+  ASSERT_EQ(kill(controller["pid"].get<pid_t>(), SIGKILL), 0);
+  ASSERT_TRUE(home.next_controller(controller["epoch"]));
+  ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Running", "--timeout", "60s"}).code, 0);
+  EXPECT_EQ(json::parse(ask("counter/0", R"({"add": 1})").out)["total"], 6) << "it keeps its state";
+  EXPECT_EQ(actor(home, "counter/0")["pid"], before["pid"]);
+  kill_rank(before);
+  EXPECT_TRUE(eventually([&] {
+    const json now = actor(home, "counter/0");
+    return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
+  })) << actor(home, "counter/0");
+  EXPECT_EQ(json::parse(ask("counter/0", R"({"add": 1})").out)["total"], 4) << "a fresh state";
+  EXPECT_EQ(home.run({"scale", "demo-1", "counter=1", "--wait"}).code, 0);
+  expect_error(ask("counter/0", R"({"end": 0})"), "unreachable", "ended with code 0");
+  EXPECT_TRUE(eventually([&] { return actor(home, "counter/0")["reason"] == "Finished"; }));
+
+  EXPECT_EQ(actor(home, "open/0")["sandbox"], json());
+  EXPECT_GT(json::parse(ask("open/0", look).out)["total"], 0) << "without a sandbox it sees all";
+  EXPECT_EQ(json::parse(ask("open/0", R"({"call": {}})").out)["total"], 1);
+  EXPECT_EQ(home.run({"cancel", "demo-1"}).code, 0);
   home.down();
   home.expect_nothing_left();
 }

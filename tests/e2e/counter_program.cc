@@ -3,7 +3,12 @@
 //   {"add": N}    adds N and answers {"total": T}; T begins with the argument `start`
 //   {"end": N}    the process ends with code N, without an answer
 //   {"hold": {}}  no answer
+//   {"look": F}   answers how many entries the folder F has
+//   {"call": {}}  answers 1 if a socket to other hosts can be made
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "actors/program/program.h"
 
@@ -27,6 +32,15 @@ struct Hold {
   using Reply = Sum;
 };
 TANDEM_WIRE_EMPTY(Hold)
+struct Look {
+  std::string folder;
+  using Reply = Sum;
+};
+TANDEM_WIRE(Look, folder)
+struct Call {
+  using Reply = Sum;
+};
+TANDEM_WIRE_EMPTY(Call)
 struct Arguments {
   std::int64_t start = 0;
 };
@@ -34,7 +48,8 @@ TANDEM_WIRE(Arguments, start)
 
 class Counter {
  public:
-  using Inbox = std::variant<tandem::Ask<Add>, tandem::Ask<End>, tandem::Ask<Hold>>;
+  using Inbox = std::variant<tandem::Ask<Add>, tandem::Ask<End>, tandem::Ask<Hold>,
+                             tandem::Ask<Look>, tandem::Ask<Call>>;
   explicit Counter(const tandem::ActorStart& start) {
     sum_.total = start.read_args<Arguments>().value().start;
     tandem::log::info("event=counter_up actor={} total={}", start.name, sum_.total);
@@ -47,6 +62,18 @@ class Counter {
     _exit(static_cast<int>(ask.question.code));
   }
   void handle(tandem::Context&, tandem::Ask<Hold> ask) { held_.push_back(ask.reply); }
+  void handle(tandem::Context&, tandem::Ask<Look> ask) {
+    std::error_code failed;
+    Sum entries;
+    for (const auto& entry : std::filesystem::directory_iterator(ask.question.folder, failed))
+      entries.total += entry.path().empty() ? 0 : 1;
+    ask.reply(entries);
+  }
+  void handle(tandem::Context&, tandem::Ask<Call> ask) {
+    const int socket_made = socket(AF_INET, SOCK_STREAM, 0);
+    if (socket_made >= 0) close(socket_made);
+    ask.reply(Sum{socket_made >= 0 ? 1 : 0});
+  }
 
  private:
   Sum sum_;
@@ -55,4 +82,6 @@ class Counter {
 
 }  // namespace counter
 
-int main() { return tandem::Program().actor<counter::Counter>("counter").run(); }
+int main() {
+  return tandem::Program().actor<counter::Counter>("counter").actor<counter::Counter>("open").run();
+}

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "runtime/base/file.h"
 #include "tests/e2e/cluster_driver.h"
 
 namespace tandem::e2e {
@@ -122,6 +123,58 @@ TEST(Reward, ACommandOfTheUsersOwnRewards) {
                                     "data.val_files=[]", "data.train_batch_size=16"}));
   EXPECT_GT(result["reward_mean"], 0.0);
   expect_ledger_balances(home.run_dir("command-reward-1"), result);
+}
+
+// A job of programs, as small as it can be.
+Words code_job(const Words& settings = {}) {
+  return Words{"configs/code.yaml"} +
+         sets({"learner.total_training_steps=2", "learner.save_freq=2", "warm_start.max_steps=150",
+               "data.val_files=[]"}) +
+         sets(settings);
+}
+
+TEST(Reward, ProgramsOfAModelAreJudgedByTheirTests) {
+  const Home home;
+  const json result = home.train("code-grpo-1", code_job());
+  EXPECT_GT(result["reward_mean"], 0.0);
+  expect_ledger_balances(home.run_dir("code-grpo-1"), result);
+  const auto samples = read_file(home.run_dir("code-grpo-1") / "samples.jsonl");
+  ASSERT_TRUE(samples);
+  for (const char* word : {"passed", "\"language\":\"python\""})
+    EXPECT_NE(samples->find(word), std::string::npos) << word;
+}
+
+// As in a container of Docker's: no namespaces of its own, and no capabilities.
+TEST(Reward, WorksInAPlainContainerOrSaysWhatItLacks) {
+  Home home;
+  const Words plain{"unshare",
+                    "--user",
+                    "--map-root-user",
+                    "sh",
+                    "-c",
+                    "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set "
+                    "-all --inh-caps -all \"$@\"",
+                    "sh"};
+  const Finished possible = home.start_program(plain + Words{"unshare", "--user", "true"}).wait();
+  if (possible.err.find("No space left") == std::string::npos)
+    GTEST_SKIP() << "no such container can be made here: " << possible.text();
+  home.start_by(plain);
+  home.train(kSmallId, small_job(2, {"data.val_files=[]"}));
+
+  const std::string right = home.path() / "right.jsonl";
+  std::ofstream(right) << json{{"prompt", "Add."},
+                               {"completion", "print(sum(map(int, input().split())))"},
+                               {"answer", {{{"input", "1 2"}, {"output", "3"}}}}}
+                       << "\n";
+  const json scored = json::parse(home.run({"score", "--type", "code", right, "-o", "jsonl"}).out);
+  EXPECT_EQ(scored["reward"], 1) << scored;
+  const Finished explained = home.run({"explain", "reward.sandbox"});
+  EXPECT_NE(explained.out.find("Here: "), std::string::npos) << explained.text();
+  EXPECT_NE(explained.out.find("lacks: namespaces"), std::string::npos) << explained.text();
+  const Finished strict =
+      home.run({"score", "--type", "code", right, "--set", "reward.sandbox=strict"});
+  EXPECT_EQ(strict.code, 64) << strict.text();
+  EXPECT_NE(strict.err.find("this machine lacks namespaces"), std::string::npos) << strict.text();
 }
 
 }  // namespace

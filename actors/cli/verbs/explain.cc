@@ -5,6 +5,7 @@
 #include <string>
 
 #include "actors/cli/verb.h"
+#include "runtime/sandbox/probe.h"
 
 namespace tandem::cli {
 namespace {
@@ -27,7 +28,10 @@ struct Explain {
     const auto text =
         markdown ? Result<std::string>(job::job_file_reference()) : job::explain(key.value_or(""));
     if (!text) return text.error();
-    context.console.out << *text << std::flush;
+    context.console.out << *text;
+    if (key && key->ends_with("sandbox"))
+      context.console.out << "\n  Here: " << sandbox::text(sandbox::probe_layers()) << "\n";
+    context.console.out << std::flush;
     return 0;
   }
 

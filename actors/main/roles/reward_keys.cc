@@ -108,7 +108,8 @@ const Key kRewardKeys[] = {
      .of_part = true},
     {.path = "reward.timeout_s",
      .field = [](J& j) { return slot(j.reward.timeout_s); },
-     .description = "A completion not scored by then is a failed attempt.",
+     .description = "Of types `command`, `python` and `http`: a completion not scored by then is a "
+                    "failed attempt. Type `code` has `case_timeout_s`.",
      .range = above_to(0, kDayInSeconds),
      .unit = "seconds",
      .of_part = true},
@@ -229,6 +230,7 @@ struct KeyOfType {
 std::vector<KeyOfType> keys_of_types(const RewardPartSpec& r) {
   using enum RewardType;
   const RewardPartSpec none;
+  const RewardLimitsSpec& limits = none.limits;
   const bool argv = r.command && !r.command->empty() && !r.command->front().empty();
   return {
       {"pattern", {kRegex}, r.pattern.has_value(), "add the expression"},
@@ -240,6 +242,20 @@ std::vector<KeyOfType> keys_of_types(const RewardPartSpec& r) {
       {"url", {kHttp}, r.url.has_value(), "add it, as in http://127.0.0.1:8000/score"},
       {"header_env", {kHttp}, !r.header_env.empty(), ""},
       {"batch_size", {kPython, kHttp}, r.batch_size != none.batch_size, ""},
+      {"timeout_s", {kCommand, kPython, kHttp}, r.timeout_s != none.timeout_s, ""},
+      {"limits.open_files", {kCommand, kPython}, r.limits.open_files != limits.open_files, ""},
+      {"limits.file_size_megabytes",
+       {kCommand, kPython},
+       r.limits.file_size_megabytes != limits.file_size_megabytes,
+       ""},
+      {"limits.cpu_seconds_per_line",
+       {kCommand, kPython},
+       r.limits.cpu_seconds_per_line != limits.cpu_seconds_per_line,
+       ""},
+      {"limits.memory_megabytes",
+       {kCommand, kPython},
+       r.limits.memory_megabytes != limits.memory_megabytes,
+       ""},
       {"env", {kCommand, kPython, kCode}, !r.env.empty(), ""},
       {"sandbox", {kCommand, kPython, kCode}, r.sandbox != none.sandbox, ""},
       {"readable", {kCommand, kPython, kCode}, !r.readable.empty(), ""},

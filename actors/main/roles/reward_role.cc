@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "actors/main/roles/registry.h"
@@ -35,6 +37,8 @@ Result<BuiltRole> build_reward(RankResources& resources, const StartRank& start,
   if (const auto boxed = reward::enter_sandboxes(judging, {state_folder().string(), start.run_dir});
       !boxed)
     return rank::of_input(boxed.error());
+  for (reward::VerifierConfig& config : judging.verifiers)
+    config.threads = std::max(1, static_cast<int>(std::ceil(job.pools.reward.cpus_per_actor)));
   log::info("event=started actor={} {}", start.actor, describe(judging));
   auto verifier = reward::make_reward(judging, node::process_spawner(resources.bulk_io));
   if (!verifier) return rank::of_input(verifier.error());
@@ -54,7 +58,8 @@ Result<BuiltRole> build_reward(RankResources& resources, const StartRank& start,
   resources.expose_as<messages::RewardPeer>(ref);
   return BuiltRole{
       .begin = [ref] { CHECK(ref.tell(reward::StartReward{}) == actor::Delivery::kAccepted); },
-      .meet_again = [ref] { return ref.tell(reward::MeetAgain{}) == actor::Delivery::kAccepted; }};
+      .meet_again = [ref] { return ref.tell(reward::MeetAgain{}) == actor::Delivery::kAccepted; },
+      .sandbox = sandboxes_of(judging)};
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ struct BuiltRole {
   std::function<bool()> meet_again = {};
   // Whether this rank waits within a handler for another rank, so that its process must be ended by
   // force. Null: it never does.
-  std::shared_ptr<const std::atomic<bool>> waits;
+  std::shared_ptr<const std::atomic<bool>> waits = nullptr;
+  std::string sandbox = {};  // RankReady::sandbox
 };
 
 struct RoleEntry {

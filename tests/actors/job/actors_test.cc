@@ -110,6 +110,22 @@ TEST(Actors, ArgumentsAreBounded) {
   EXPECT_HAS(refused(folder.parse(kCounter + bomb)).message, "too large");
 }
 
+TEST(Actors, MayAskForASandbox) {
+  const JobFolder folder;
+  EXPECT_EQ(folder.parse(kCounter)->spec.actors.at("counter").sandbox, SandboxMode::kOff);
+  const auto job = folder.parse(kCounter + "    sandbox: strict\n    readable: [data]\n");
+  ASSERT_TRUE(job) << render(job.error());
+  const ActorSpec& counter = job->spec.actors.at("counter");
+  EXPECT_EQ(counter.sandbox, SandboxMode::kStrict);
+  EXPECT_EQ(counter.readable, (std::vector<std::filesystem::path>{folder.root() / "data"}));
+  const auto again = folder.parse(print_job(job->spec));
+  ASSERT_TRUE(again) << render(again.error());
+  EXPECT_EQ(again->spec.actors.at("counter").readable, counter.readable) << "PJ-1";
+  EXPECT_HAS(refused(folder.parse(kCounter + "    sandbox: auto\n    gpus_per_actor: 1\n")).message,
+             "sees no GPU");
+  EXPECT_HAS(refused(folder.parse(kCounter + "    readable: [data]\n")).help, "sandbox: auto");
+}
+
 TEST(Actors, AreExplained) {
   const auto section = explain("actors");
   ASSERT_TRUE(section);

@@ -410,6 +410,11 @@ bool is_tied(const Key& key) {
                                                 "reward.code_memory_megabytes",
                                                 "reward.sandbox",
                                                 "reward.readable",
+                                                "reward.timeout_s",
+                                                "reward.limits.open_files",
+                                                "reward.limits.file_size_megabytes",
+                                                "reward.limits.cpu_seconds_per_line",
+                                                "reward.limits.memory_megabytes",
                                                 "reward.clip",
                                                 "learner.max_token_len",
                                                 "learner.ranks",
@@ -438,6 +443,9 @@ bool is_tied(const Key& key) {
                                                 "tracking.run_name",
                                                 "tracking.group",
                                                 "tracking.tags",
+                                                "actors.NAME.gpus_per_actor",
+                                                "actors.NAME.sandbox",
+                                                "actors.NAME.readable",
                                                 "actors.NAME.command"};
   return kTied.contains(key.path) || key.later_above.has_value();
 }

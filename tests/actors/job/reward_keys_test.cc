@@ -61,6 +61,12 @@ TEST(LoadJob, SandboxesWhatAModelWroteAndOtherProgramsWhereAsked) {
   };
   EXPECT_HAS(refusal("type: math, sandbox: auto"), "does not use `reward.sandbox`");
   EXPECT_HAS(refusal("type: math, cases_max: 3"), "does not use `reward.cases_max`");
+  EXPECT_HAS(refusal("type: code, timeout_s: 3"), "does not use `reward.timeout_s`");
+  EXPECT_HAS(refusal("type: exact, timeout_s: 3"), "does not use `reward.timeout_s`");
+  EXPECT_HAS(refusal("type: code, limits: { open_files: 99 }"),
+             "does not use `reward.limits.open_files`");
+  EXPECT_HAS(refusal("type: math, limits: { memory_megabytes: 64 }"),
+             "does not use `reward.limits.memory_megabytes`");
   EXPECT_HAS(refusal("type: command, command: [cat], readable: [.]"),
              "`reward.readable` means nothing without a sandbox");
   EXPECT_HAS(refusal("type: code, language: ada"), "ada");
@@ -121,7 +127,7 @@ reward:
   - type: regex
     pattern: '^a'
     clip: [0, 0.5]
-    limits: { open_files: null }
+    sources: [c]
 )");
   ASSERT_TRUE(list) << render(list.error());
   const auto map = folder.parse(folder.minimal() + R"(
@@ -130,7 +136,7 @@ reward:
   scale: 3
   parts:
     right: { type: math, weight: 2, sources: [gsm8k] }
-    regex: { type: regex, pattern: '^a', clip: [0, 0.5], limits: { open_files: null } }
+    regex: { type: regex, pattern: '^a', clip: [0, 0.5], sources: [c] }
 )",
                                 {"reward.scale=1", "reward.replicas=1"});
   ASSERT_TRUE(map) << render(map.error());
@@ -139,7 +145,6 @@ reward:
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts.at("right").weight, 2);
   EXPECT_EQ(parts.at("regex").clip, (std::array<double, 2>{0, 0.5}));
-  EXPECT_EQ(parts.at("regex").limits.open_files, std::nullopt);
   const auto again = folder.parse(print_job(list->spec));
   ASSERT_TRUE(again) << render(again.error());
   EXPECT_EQ(print_job(again->spec), print_job(list->spec)) << "PJ-1";

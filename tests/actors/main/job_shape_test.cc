@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "actors/job/print_job.h"
+#include "runtime/base/json.h"
 #include "tests/actors/job/job_folder.h"
 
 namespace tandem::app {
 namespace {
+
+using messages::Role;
 
 TEST(JobShape, CarriesTheJobAndTheTextThatIsParsedToTheSame) {
   const job::JobFolder folder;
@@ -37,6 +40,26 @@ TEST(JobShape, TheCatalogueReadsTheFactsAndTheKeysOfAJobFile) {
   EXPECT_EQ(keys->size(), job::printed_keys(job).size());
   EXPECT_FALSE(read.facts("name: [", "/nowhere"));
   EXPECT_FALSE(read.keys("name: [", "/nowhere"));
+}
+
+TEST(JobShape, ASandboxedActorIsStartedByTheNodesOwnBinary) {
+  job::JobSpec job;
+  job.actors["open"] = {.command = {{"/bin/a"}}};
+  job.actors["caged"] = {.command = {{"/bin/a"}},
+                         .memory_megabytes = 2,
+                         .env = {{"A", "secret"}},
+                         .sandbox = sandbox::SandboxMode::kStrict,
+                         .readable = {"/data"}};
+  const auto programs = job_shape(job).programs;
+  EXPECT_TRUE(programs.at(Role{"open"}).launcher.empty());
+  const auto& launcher = programs.at(Role{"caged"}).launcher;
+  ASSERT_EQ(launcher.size(), 2u);
+  EXPECT_EQ(launcher[0], "cage");
+  EXPECT_EQ(parse_json(launcher[1]), (nlohmann::json{{"mode", "strict"},
+                                                     {"memory_bytes", 2 << 20},
+                                                     {"readable", {"/data"}},
+                                                     {"variables", {"A"}}}))
+      << "values of variables are not for lists of processes";
 }
 
 }  // namespace

@@ -197,6 +197,18 @@ TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
   EXPECT_EQ(said, words + "plum|" + directory_.string() + "|0|");
 }
 
+TEST_F(AgentTest, StartsAProgramThroughItsOwnBinaryWhereArgumentsAreGiven) {
+  const RankId id{"job-1/counter/0", Incarnation{7}, 0};
+  SpawnRank spawn{.id = id, .log_path = (directory_ / "program.log").string()};
+  spawn.arguments = {"-c", "printf '%s|' \"$0\" \"$@\""};
+  spawn.program = {"/the/program", "its argument"};
+  EXPECT_EQ(agent_.tell(spawn), actor::Delivery::kAccepted);
+  ASSERT_EQ(of(heard_.wait(3), id).size(), 2u);
+  std::ifstream log(directory_ / "program.log");
+  const std::string said{std::istreambuf_iterator<char>(log), {}};
+  EXPECT_EQ(said, "/the/program|its argument|");
+}
+
 TEST_F(AgentTest, EverySpawnIsAnsweredAndThenItsEndOnce) {  // AG-1
   constexpr int kShort = 16;
   const auto rank = [](std::int32_t index) { return RankId{"job/rollout/0", {1}, index}; };

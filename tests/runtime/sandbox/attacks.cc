@@ -40,11 +40,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/runtime/sandbox/abuses.h"
+
+namespace tandem::sandbox {
 namespace {
 
 std::map<std::string, std::string> given;  // KEY=VALUE of the command line
 
-const std::string& at(const char* key) { return given[key]; }
 int number(const char* key) { return std::atoi(given[key].c_str()); }
 
 bool can_read(const std::string& path) {
@@ -98,6 +100,7 @@ bool tcp_connect() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   return fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
 }
+bool link_by_path() { return connects_unix(SOCK_STREAM, at("link")); }
 bool tcp_listen() {
   const sockaddr_in any = loopback(0);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -112,6 +115,9 @@ bool udp_send() {
 bool ipv6_socket() { return socket(AF_INET6, SOCK_STREAM, 0) >= 0; }
 bool netlink_socket() { return socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE) >= 0; }
 bool raw_socket() { return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP) >= 0; }
+bool packet_socket() { return socket(AF_PACKET, SOCK_RAW, 0) >= 0; }
+bool machine_socket() { return socket(AF_VSOCK, SOCK_STREAM, 0) >= 0; }  // to the host of a VM
+bool crypto_socket() { return socket(AF_ALG, SOCK_SEQPACKET, 0) >= 0; }
 bool unix_by_path() { return connects_unix(SOCK_STREAM, at("socket")); }
 bool unix_datagram_by_path() { return connects_unix(SOCK_DGRAM, at("datagrams")); }
 bool unix_abstract() { return connects_unix(SOCK_STREAM, std::string(1, '\0') + at("abstract")); }
@@ -159,6 +165,12 @@ bool write_shared_memory() { return can_open("/dev/shm/../tandem-attack", O_CREA
 bool make_device() { return mknod("disk", S_IFBLK | 0600, makedev(254, 0)) == 0; }
 bool kernel_log() { return can_open("/dev/kmsg", O_RDONLY); }
 bool write_core_pattern() { return can_open("/proc/sys/kernel/core_pattern", O_WRONLY); }
+bool system_request() { return can_open("/proc/sysrq-trigger", O_WRONLY); }
+bool memory_of_kernel() {
+  return can_open("/proc/kcore", O_RDONLY) || can_open("/dev/mem", O_RDONLY);
+}
+bool symbols_of_kernel() { return can_read("/proc/kallsyms"); }
+bool words_of_kernel() { return can_read("/proc/cmdline"); }
 bool read_sys() { return can_read("/sys/kernel/notes") || lists("/sys", "kernel"); }
 bool make_cgroup() {
   return mkdir("/sys/fs/cgroup/pids/tandem-attack", 0700) == 0 ||
@@ -174,6 +186,11 @@ int victim() { return number("victim"); }
 bool see_victim() { return lists("/proc", at("victim")); }
 bool victims_environment() { return reads("/proc/" + at("victim") + "/environ", "TOKEN=secret"); }
 bool victims_memory() { return can_open("/proc/" + at("victim") + "/mem", O_RDONLY); }
+bool victims_root() { return can_read("/proc/" + at("victim") + "/root" + at("secret")); }
+bool victims_descriptors() { return opendir(("/proc/" + at("victim") + "/fd").c_str()) != nullptr; }
+bool signal_sibling() { return kill(number("sibling"), 0) == 0; }
+bool siblings_environment() { return can_read("/proc/" + at("sibling") + "/environ"); }
+bool siblings_file() { return can_read(at("sibling_folder") + "/mine"); }
 bool keepers_memory() { return can_open("/proc/" + std::to_string(getppid()) + "/mem", O_RDONLY); }
 bool keepers_environment() { return can_read("/proc/" + std::to_string(getppid()) + "/environ"); }
 bool keepers_descriptors() {
@@ -325,12 +342,6 @@ bool many_threads() {
   }
   return true;
 }
-bool touch(char* bytes, std::size_t size) {
-  if (bytes == MAP_FAILED) return false;
-  for (std::size_t i = 0; i < size; i += 4096) bytes[i] = 1;
-  return true;
-}
-constexpr std::size_t kMuchMemory = 512u << 20;
 bool much_memory() {
   return touch(static_cast<char*>(mmap(nullptr, kMuchMemory, PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
@@ -387,52 +398,6 @@ bool raise_limit() {
   return setrlimit(RLIMIT_FSIZE, &wanted) == 0;
 }
 
-// Abuses, which take too much or do not end: the test looks at how the run ended.
-bool spin() {
-  volatile unsigned long count = 0;
-  for (;;) count = count + 1;
-}
-bool spin_and_ignore() {
-  for (int number = 1; number < NSIG; ++number) signal(number, SIG_IGN);
-  return spin();
-}
-bool wait_for_ever() {
-  sigset_t all;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, nullptr);
-  for (;;) pause();
-}
-bool flood() {
-  for (;;) puts("0123456789012345678901234567890123456789012345678901234567890123456789");
-}
-bool flood_errors() {
-  for (;;) fputs("0123456789012345678901234567890123456789012345678901234567890123\n", stderr);
-}
-bool fork_for_ever() {
-  for (;;) fork();
-}
-bool fork_and_leave() {
-  for (;;)
-    if (fork() > 0) _exit(0);
-}
-bool dump_core() { abort(); }
-// A process that left its session, its parents and its signals behind, and keeps the output open.
-bool grandchild() {
-  if (fork() == 0) {
-    setsid();
-    if (fork() == 0) wait_for_ever();
-    _exit(0);
-  }
-  wait(nullptr);
-  return true;
-}
-bool be_victim() {
-  static char byte = 1;
-  std::printf("%llu\n", static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(&byte)));
-  std::fflush(stdout);
-  for (;;) pause();
-}
-
 struct Attack {
   const char* name;
   bool (*run)();
@@ -450,6 +415,9 @@ constexpr Attack kAttacks[] = {
     ATTACK(ipv6_socket, "untried"),
     ATTACK(netlink_socket, "all"),
     ATTACK(raw_socket, "root"),
+    ATTACK(packet_socket, "root"),
+    ATTACK(machine_socket, "untried"),
+    ATTACK(crypto_socket, "untried"),
     ATTACK(unix_by_path, "all"),
     ATTACK(unix_datagram_by_path, "all"),
     ATTACK(unix_abstract, "all"),
@@ -478,6 +446,10 @@ constexpr Attack kAttacks[] = {
     ATTACK(make_device, "root"),
     ATTACK(kernel_log, "untried"),
     ATTACK(write_core_pattern, "root"),
+    ATTACK(system_request, "untried"),
+    ATTACK(memory_of_kernel, "untried"),
+    ATTACK(symbols_of_kernel, "untried"),
+    ATTACK(words_of_kernel, "all"),
     ATTACK(read_sys, "all"),
     ATTACK(make_cgroup, "untried"),
     ATTACK(inherited_descriptor, "all"),
@@ -485,6 +457,11 @@ constexpr Attack kAttacks[] = {
     ATTACK(see_victim, "all"),
     ATTACK(victims_environment, "all"),
     ATTACK(victims_memory, "all"),
+    ATTACK(victims_root, "all"),
+    ATTACK(victims_descriptors, "all"),
+    ATTACK(signal_sibling, "untried"),
+    ATTACK(siblings_environment, "untried"),
+    ATTACK(siblings_file, "untried"),
     ATTACK(keepers_memory, "untried"),
     ATTACK(keepers_environment, "untried"),
     ATTACK(keepers_descriptors, "untried"),
@@ -547,14 +524,16 @@ constexpr Attack kAttacks[] = {
     ATTACK(flood_errors, "act"),
     ATTACK(fork_for_ever, "act"),
     ATTACK(fork_and_leave, "act"),
+    ATTACK(memory_of_many, "act"),
     ATTACK(dump_core, "act"),
     ATTACK(grandchild, "act"),
+    ATTACK(link_by_path, "act"),
+    ATTACK(leave_much, "act"),
+    ATTACK(be_sibling, "act"),
     ATTACK(be_victim, "act"),
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_attack(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "list";
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
@@ -570,3 +549,11 @@ int main(int argc, char** argv) {
   }
   return name == "list" ? 0 : 2;
 }
+
+}  // namespace
+
+const std::string& at(const char* key) { return given[key]; }
+
+}  // namespace tandem::sandbox
+
+int main(int argc, char** argv) { return tandem::sandbox::run_attack(argc, argv); }

@@ -24,6 +24,7 @@
 #include <sstream>
 
 #include "runtime/base/file.h"
+#include "runtime/sandbox/cell.h"
 #include "runtime/sandbox/probe.h"
 #include "runtime/sandbox/run.h"
 
@@ -49,7 +50,7 @@ class World {
   World() {
     std::string name = (fs::temp_directory_path() / "tandem-escape-XXXXXX").string();
     root_ = mkdtemp(name.data());
-    for (const char* folder : {"", "state", "job", "job/runs", "scratch"}) {
+    for (const char* folder : {"", "state", "job", "job/runs", "scratch", "temporary", "link"}) {
       fs::create_directory(root_ / folder);
       chmod((root_ / folder).c_str(), 0777);
     }
@@ -60,16 +61,23 @@ class World {
     fs::copy_file(TANDEM_ATTACKS, program());
     fs::copy_file(TANDEM_ATTACKS, root_ / "job/setuid_attacks");
     chmod((root_ / "job/setuid_attacks").c_str(), 04755);
+    setenv("TMPDIR", (root_ / "temporary").c_str(), 1);  // of scratch folders of the machine's
     listen_at_path(SOCK_STREAM, "state/agent.sock");
     listen_at_path(SOCK_DGRAM, "state/datagrams.sock");
+    listen_at_path(SOCK_STREAM, "link/socket");
     listen_abstract();
     listen_tcp();
   }
-  ~World() { fs::remove_all(root_); }
+  ~World() {
+    unsetenv("TMPDIR");
+    fs::remove_all(root_);
+  }
 
   fs::path program() const { return root_ / "job/attacks"; }
   fs::path scratch() const { return root_ / "scratch"; }
   fs::path secret() const { return root_ / "state/token"; }
+  bool has_scratch_left() const { return !fs::is_empty(root_ / "temporary"); }
+  fs::path link_folder() const { return root_ / "link"; }
   Profile profile() const {
     return {.memory_bytes = 256u << 20,
             .processes = 32,
@@ -87,6 +95,7 @@ class World {
             "job=" + (root_ / "job").string(),
             "socket=" + (root_ / "state/agent.sock").string(),
             "datagrams=" + (root_ / "state/datagrams.sock").string(),
+            "link=" + (root_ / "link/socket").string(),
             "abstract=" + root_.filename().string(),
             "tcp=" + std::to_string(port_),
             "fd=" + std::to_string(kInheritedFd)};
@@ -166,10 +175,37 @@ std::string first_line(const OwnedFd& fd) {
   return line;
 }
 
+// A program in a sandbox of its own, beside that of the attacks.
+class Sibling {
+ public:
+  Sibling(const World& world, const Plan& plan) {
+    int ends[2];
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    const OwnedFd output(ends[0]), theirs(ends[1]), null(open("/dev/null", O_RDWR | O_CLOEXEC));
+    auto started = Cell::start(plan, world.profile(),
+                               {.argv = {world.program(), "be_sibling"},
+                                .environment = {"TOKEN=secret"},
+                                .input = null.get(),
+                                .output = theirs.get(),
+                                .errors = null.get()});
+    CHECK(started);
+    cell_ = *std::move(started);
+    folder_ = first_line(output);
+  }
+  std::vector<std::string> arguments() const {
+    return {"sibling=" + std::to_string(cell_->program().value_or(0)), "sibling_folder=" + folder_};
+  }
+
+ private:
+  std::unique_ptr<Cell> cell_;
+  std::string folder_;
+};
+
 // One plan for one user. All is done in a child, which takes the user's rights and returns faults.
 class Row {
  public:
-  Row(const World& world, Plan plan) : world_(world), plan_(std::move(plan)) {
+  Row(const World& world, Plan plan, Profile profile)
+      : world_(world), plan_(std::move(plan)), profile_(std::move(profile)) {
     dup2(open(world_.secret().c_str(), O_RDONLY), kInheritedFd);  // which stays open on exec
     victim_ = start_plain(world_, {world_.program(), "be_victim"});
     arguments_ = world_.arguments();
@@ -183,6 +219,8 @@ class Row {
 
   // The faults of all attacks, a line for each; empty: there are none.
   std::string attack_all() {
+    const Sibling sibling(world_, plan_);
+    for (const std::string& argument : sibling.arguments()) arguments_.push_back(argument);
     std::istringstream list(output_of({world_.program(), "list"}));
     for (std::string name, outside; list >> name >> outside;) {
       if (outside == "act") continue;
@@ -205,8 +243,22 @@ class Row {
     expect_end("flood_errors", RunEnd::kOutput, {}, kLong);
     expect_end("fork_for_ever", RunEnd::kDeadline, {}, soon);
     expect_end("fork_and_leave", {}, {}, soon);
+    // A process that needs forks: without them it has none to share its memory with.
+    if (plan_.end != EndOfAll::kNoForks) {
+      const bool counted = plan_.layers.memory_group;
+      expect_end("memory_of_many", counted ? std::nullopt : std::optional(RunEnd::kMemory), {},
+                 counted ? soon : kLong);
+    }
     expect_end("dump_core", RunEnd::kSignal, SIGABRT, kLong);
     expect_end("grandchild", RunEnd::kExited, 0, kLong);
+    expect_end("leave_much", RunEnd::kExited, 0, kLong);
+    if (world_.has_scratch_left()) fault("leave_much", "a scratch folder is left");
+    if (!fs::exists(world_.secret())) fault("leave_much", "a link was followed");
+    return faults_.str();
+  }
+  // Its link is there for a program that has one.
+  std::string connect_link() {
+    expect_end("link_by_path", RunEnd::kExited, 0, kLong);
     return faults_.str();
   }
   int held() const { return held_; }
@@ -244,7 +296,7 @@ class Row {
                {.argv = argv_of(name), .environment = {"PATH=/bin"}, .deadline = deadline});
   }
   void expect_refused(const std::string& name) {
-    const auto outcome = run_inside(name, world_.profile(), kLong);
+    const auto outcome = run_inside(name, profile_, kLong);
     if (!outcome) return fault(name, outcome.error().message);
     const bool refused = outcome->end == RunEnd::kExited && outcome->code == 1;
     if (!refused && outcome->end != RunEnd::kSignal)
@@ -253,7 +305,7 @@ class Row {
   }
   void expect_end(const std::string& name, std::optional<RunEnd> end, std::optional<int> code,
                   Duration deadline) {
-    Profile profile = world_.profile();
+    Profile profile = profile_;
     profile.cpu_seconds = 1;
     const auto outcome = run_inside(name, profile, deadline);
     if (!outcome) return fault(name, outcome.error().message);
@@ -265,6 +317,7 @@ class Row {
 
   const World& world_;
   const Plan plan_;
+  const Profile profile_;
   Plain victim_;
   std::vector<std::string> arguments_;
   std::ostringstream faults_;
@@ -301,9 +354,11 @@ std::string as_user(uid_t uid, const std::function<std::string()>& work) {
 
 struct Case {
   const char* name;
+  SandboxMode mode;
   uid_t uid;
-  Files files;
+  Files files = Files::kOwn;
   int landlock_abi_max = 100;  // as on an older kernel
+  bool link = false;           // the program may connect to a socket
 };
 
 class Escape : public testing::TestWithParam<Case> {};
@@ -317,12 +372,13 @@ std::string try_case(const World& world, const Case& c,
   if (c.files == Files::kOfMachine) layers.namespaces = Namespaces::kNone;
   if (c.files == Files::kOfMachine && layers.landlock_abi == 0) return "SKIP no Landlock here";
   layers.landlock_abi = std::min(layers.landlock_abi, c.landlock_abi_max);
-  const bool whole = c.files == Files::kOwn && layers.landlock_abi > 0;
-  const SandboxMode mode = whole ? SandboxMode::kStrict : SandboxMode::kAuto;
-  const auto plan = plan_of(mode, layers);
+  const auto plan = plan_of(c.mode, layers);
   if (!plan) return plan.error().message;
+  const bool whole = c.files == Files::kOwn && layers.landlock_abi > 0;
   if (!whole && plan_of(SandboxMode::kStrict, layers)) return "strict is content with less";
-  Row row(world, *plan);
+  Profile profile = world.profile();
+  if (c.link) profile.sockets = world.link_folder();
+  Row row(world, *plan, profile);
   const std::string faults = work(row);
   if (row.held() > 0)
     std::printf("[          ] %s: %d attacks fail, %d of them work without a sandbox; %s\n", c.name,
@@ -340,22 +396,28 @@ void expect_no_faults(const Case& c, const std::function<std::string(Row&)>& wor
 }
 
 TEST_P(Escape, EachAttackFails_XB3_XB4_XB7) {
-  expect_no_faults(GetParam(), [](Row& row) { return row.attack_all(); });
+  const bool link = GetParam().link;
+  expect_no_faults(
+      GetParam(), [link](Row& row) { return row.attack_all() + (link ? row.connect_link() : ""); });
 }
 
-TEST_P(Escape, EachAbuseEndsAndLeavesNothing_XB2_XB6_XB5) {
+TEST_P(Escape, EachAbuseEndsAndLeavesNothing_XB2_XB6_XB5_XB8) {
+  if (GetParam().link) GTEST_SKIP() << "a link changes nothing here";
   expect_no_faults(GetParam(), [](Row& row) { return row.abuse_all(); });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Escape,
-                         testing::Values(Case{"RootWithNamespaces", 0, Files::kOwn},
-                                         Case{"RootWithoutNamespaces", 0, Files::kOfMachine},
-                                         Case{"AUserWithNamespaces", kNobody, Files::kOwn},
-                                         Case{"AUserWithoutLandlock", kNobody, Files::kOwn, 0},
-                                         Case{"AUserWithoutNamespaces", kNobody, Files::kOfMachine},
-                                         Case{"AUserWithOldLandlock", kNobody, Files::kOfMachine,
-                                              5}),
-                         [](const auto& one) { return one.param.name; });
+constexpr auto kStrict = SandboxMode::kStrict, kAuto = SandboxMode::kAuto;
+INSTANTIATE_TEST_SUITE_P(
+    All, Escape,
+    testing::Values(Case{"RootStrict", kStrict, 0}, Case{"RootAuto", kAuto, 0},
+                    Case{"RootAutoWithoutNamespaces", kAuto, 0, Files::kOfMachine},
+                    Case{"AUserStrict", kStrict, kNobody}, Case{"AUserAuto", kAuto, kNobody},
+                    Case{"AUserAutoWithoutLandlock", kAuto, kNobody, Files::kOwn, 0},
+                    Case{"AUserAutoWithoutNamespaces", kAuto, kNobody, Files::kOfMachine},
+                    Case{"AUserAutoWithOldLandlock", kAuto, kNobody, Files::kOfMachine, 5},
+                    Case{"RootStrictWithALink", kStrict, 0, Files::kOwn, 100, true},
+                    Case{"AUserAutoWithALink", kAuto, kNobody, Files::kOwn, 100, true}),
+    [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace tandem::sandbox

@@ -24,8 +24,9 @@ TEST(Layers, AreToldInOneLineWithWhatLacks) {
   Layers layers = without_namespaces();
   layers.own_uid = layers.pids_group = layers.memory_group = false;
   EXPECT_EQ(text(layers),
-            "Landlock 7, seccomp, rlimits; lacks: namespaces (starting a process: Operation not "
-            "permitted)");
+            "Landlock 7, seccomp, rlimits, memory watched; lacks: namespaces (starting a process: "
+            "Operation not permitted)");
+  EXPECT_EQ(text(*plan_of(SandboxMode::kStrict, kAll)), "strict: " + text(kAll));
 }
 
 TEST(Layers, StrictRefusesWithLess_XB1) {
@@ -55,6 +56,13 @@ TEST(Layers, AutoTakesWhatThereIsDownToAMinimum_XB1) {
   const auto refused = plan_of(SandboxMode::kAuto, no_seccomp);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().help.find("`off`"), std::string::npos) << refused.error().help;
+}
+
+TEST(Layers, ASandboxWithALinkNeedsNamespaces_XB1) {
+  EXPECT_TRUE(may_have_sockets(*plan_of(SandboxMode::kAuto, kAll)));
+  const auto may = may_have_sockets(*plan_of(SandboxMode::kAuto, without_namespaces()));
+  ASSERT_FALSE(may);
+  EXPECT_NE(may.error().message.find("lacks namespaces"), std::string::npos);
 }
 
 TEST(Layers, DecideHowAllProcessesEnd) {
