@@ -72,6 +72,9 @@ actor::Ref<node::AgentInbox> Controller::agent_of(const std::string& node) const
 }
 
 void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect> effects) {
+  // The result of a job is there before the journal forgets the job.
+  for (ControllerEffect& effect : effects)
+    if (auto* const write = std::get_if<WriteResult>(&effect)) carry_out(cx, std::move(*write));
   // Changes are journalled before the messages that tell of them leave.
   for (ControllerEffect& effect : effects)
     if (auto* const change = std::get_if<Remember>(&effect))
@@ -80,7 +83,8 @@ void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect>
   for (ControllerEffect& effect : effects)
     std::visit(
         [&]<class One>(One& one) {
-          if constexpr (!std::is_same_v<One, Remember>) carry_out(cx, std::move(one));
+          if constexpr (!std::is_same_v<One, Remember> && !std::is_same_v<One, WriteResult>)
+            carry_out(cx, std::move(one));
         },
         effect);
 }

@@ -153,7 +153,8 @@ struct FailAsks {
   std::string cause;  // the cause of the end, for people
 };
 // Writes the outcome of a job that has ended and had no exchange, which writes its own:
-// result.json, or resume.json where ended_unresumed().
+// result.json, or resume.json where ended_unresumed(). It is written before the changes of the step
+// are journalled, since these forget the job.
 struct WriteResult {
   std::string job;
 };

@@ -152,6 +152,16 @@ void start_job(Turn& turn, JobRecord& job) {
   count_ready(turn, job);
 }
 
+// The job's actors were not adopted: on a node that has not come back, or still ends its ranks, a
+// former incarnation of theirs may live (CC-1).
+bool may_have_left_ranks(const JobRecord& job) { return trains(job.shape) && !job.follows; }
+
+void wait_for_nodes(Turn& turn, JobRecord& job, const Reason& why) {
+  for (const std::string& actor_id : job.waiting)
+    if (ActorRecord& actor = job.actors.at(actor_id); actor.status.state == ActorState::kQueued)
+      enter(turn, actor, ActorState::kQueued, why);
+}
+
 // Places those actors of a running job that wait and fit, in the order of their names, each in the
 // room that those before it have left. All actors of a role need the same resources: if there is no
 // room for one, there is none for the next.
@@ -245,6 +255,10 @@ void schedule(Turn& turn) {
     }
     // A job that is ending starts nothing more.
     if (job->outcome || scheduler::is_final(job->status.state)) continue;
+    if (nodes_missing && may_have_left_ranks(*job)) {
+      wait_for_nodes(turn, *job, *nodes_missing);
+      continue;
+    }
     start_waiting(turn, *job);
     say_node_lost(turn, *job);
   }

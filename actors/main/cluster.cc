@@ -262,7 +262,7 @@ int kill_orphans() {
   int found = 0;
   std::error_code failure;
   for (const auto& folder : fs::directory_iterator(node_folders(), failure)) {
-    auto kept = node::KeptRanks::open(folder.path());
+    auto kept = node::KeptRankFiles::open(folder.path());
     if (!kept) continue;
     for (const node::KeptRank& rank : kept->found())
       found += host.adopt(rank.pid, rank.born, [](auto, const auto&) {}).has_value() ? 1 : 0;

@@ -25,7 +25,9 @@
 #include "actors/api/http_api.h"
 #include "actors/api/http_auth.h"
 #include "actors/cli/api_client.h"
+#include "actors/controller/link_news.h"
 #include "actors/controller/result_json.h"
+#include "actors/controller/watchdog.h"
 #include "actors/doors/doors.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
@@ -55,7 +57,6 @@
 #include "runtime/link/link.h"
 #include "runtime/node/agent.h"
 #include "runtime/weights/weight_family.h"
-#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::app {
 
@@ -69,40 +70,9 @@ constexpr std::uint64_t kKeptPromptsBytesMax = std::uint64_t{1} << 30;
 
 constexpr Duration kTakeUpTimeout = std::chrono::minutes(1);
 
-constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
-
 node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
-
-// Looks at the heartbeats of all ranks. A rank that is at work and has made no progress for as long
-// as its phase may take is hung, even if its socket threads are alive. Agents are not watched: a
-// silent agent loses its link.
-struct WatchNow {};
-class Watchdog {
- public:
-  using Inbox = std::variant<WatchNow>;
-  using Peers = std::function<std::vector<link::PeerStatus>()>;
-  Watchdog(Peers peers, actor::Ref<Controller::Inbox> controller)
-      : peers_(std::move(peers)), controller_(std::move(controller)) {}
-
-  void handle(actor::Context& cx, WatchNow) {
-    for (const link::PeerStatus& peer : peers_()) {
-      const Duration silent = cx.now() - peer.progress_changed;
-      const std::string& phase = peer.progress.phase;
-      if (messages::is_node_peer(peer.peer.name) || !scheduler::is_hung(phase, silent)) continue;
-      log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
-      (void)controller_.tell(controller::RankHung{rank_of(peer.peer, peer.hello), seconds(silent)});
-    }
-    // Repeats for ever; the system's end stops it.
-    cx.after(kWatchEvery, [this](actor::Context& then) { handle(then, WatchNow{}); });
-  }
-
- private:
-  const Peers peers_;
-  const actor::Ref<Controller::Inbox> controller_;
-};
-static_assert(actor::Actor<Watchdog>);
 
 // Makes the directory of a new run, "arith-3", with the first number that no run has or had. Making
 // the directory takes the number: of two processes only one makes it.
@@ -174,7 +144,11 @@ struct ControllerProcess::Parts {
     actor::Ref<node::AgentInbox> inbox;
     std::int64_t pid = 0;  // 0: it runs on another host
   };
-  Guarded<std::map<AgentId, LinkedAgent>> agents;
+  struct Arrivals {
+    Guarded<std::map<AgentId, LinkedAgent>> agents;
+    std::optional<controller::LinkNews> news;  // set by listen()
+  };
+  Arrivals arrivals;
   Guarded<doors::Roster> roster;
   KeptPrompts prompts{kKeptPromptsBytesMax};
   // The runs of the jobs that have not ended, by job. They are touched only by functions of the
@@ -272,20 +246,20 @@ link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
   callbacks.on_up = [this](const ActorId& peer, const link::Hello& hello) {
     if (messages::is_node_peer(peer.name)) {
       auto agent = directory.remote<node::AgentInbox>({node::kAgentPort, {}}, route_to(peer));
-      agents.with([&](auto& table) {
+      arrivals.agents.with([&](auto& table) {
         table[{messages::node_of_peer(peer.name), peer.incarnation}] = {
             std::move(agent), hello.remote ? 0 : hello.pid};
       });
       return;
     }
     forwarder.up(peer);
-    (void)controller.tell(controller::RankConnected{rank_of(peer, hello)});
+    arrivals.news->tell(controller::RankConnected{rank_of(peer, hello)});
   };
   callbacks.on_down = [this](const ActorId& peer, const link::Down& down) {
     if (messages::is_node_peer(peer.name)) {
       const std::string node = messages::node_of_peer(peer.name);
-      agents.with([&](auto& table) { table.erase({node, peer.incarnation}); });
-      (void)controller.tell(controller::NodeDown{node, peer.incarnation});
+      arrivals.agents.with([&](auto& table) { table.erase({node, peer.incarnation}); });
+      arrivals.news->tell(controller::NodeDown{node, peer.incarnation});
       return;
     }
     // A rank that has lost its link is of no use: its process is ended, unless it has ended
@@ -293,10 +267,10 @@ link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     const auto at = peer.name.find('@');
     const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
     log::info("event=rank_link_down peer={} reason={}", to_string(peer), link::name(down.reason));
-    (void)controller.tell(
-        controller::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
+    arrivals.news->tell(controller::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
   callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
+    if (!arrivals.news->all_told()) return link::Offer::kLater;
     if (const auto forwarded = forwarder.offer(peer, frame)) return *forwarded;
     return directory.deliver(frame, route_to(peer), peer);
   };
@@ -319,7 +293,7 @@ api::ClusterIdentity ControllerProcess::Parts::identity() {
 controller::ControllerActions ControllerProcess::Parts::actions() {
   controller::ControllerActions actions;
   actions.agent = [this](const std::string& node, Incarnation incarnation) {
-    return agents.with([&](const auto& table) {
+    return arrivals.agents.with([&](const auto& table) {
       const auto it = table.find({node, incarnation});
       return it == table.end() ? actor::Ref<node::AgentInbox>() : it->second.inbox;
     });
@@ -443,6 +417,7 @@ Result<void> ControllerProcess::Parts::listen() {
   controller = system.spawn<Controller>("controller", [this, remembered] {
     return std::make_unique<Controller>(epoch.value, actions(), remembered);
   });
+  arrivals.news.emplace(controller);
   directory.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller),
                    doors::rank_door());
   directory.expose(node::kAgentEventsPort, actor::narrow<node::AgentEvents>(controller),
@@ -490,10 +465,14 @@ Result<void> ControllerProcess::Parts::listen() {
   web.address.with([this](std::string& address) { address = to_string(web.server->endpoint()); });
   // From here on nodes come: a start that fails says no good-bye to them, which would end them.
   link->start();
-  const auto watchdog = system.spawn<Watchdog>("watchdog", [this] {
-    return std::make_unique<Watchdog>([this] { return link->peers(); }, controller);
+  const auto watchdog = system.spawn<controller::Watchdog>("watchdog", [this] {
+    const auto peers = [this] {
+      (void)arrivals.news->all_told();
+      return link->peers();
+    };
+    return std::make_unique<controller::Watchdog>(peers, controller);
   });
-  CHECK(watchdog.tell(WatchNow{}) == actor::Delivery::kAccepted);
+  CHECK(watchdog.tell(controller::WatchNow{}) == actor::Delivery::kAccepted);
   const auto keeper = system.spawn<SocketKeeper>(
       "sockets", [this] { return std::make_unique<SocketKeeper>(sockets, controller); });
   CHECK(keeper.tell(KeepNow{}) == actor::Delivery::kAccepted);
@@ -563,14 +542,14 @@ Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
       config, *parts_->processes, actor::narrow<node::AgentEvents>(parts_->controller)));
   (*made)->introduce();
   auto agent = parts_->system.spawn<node::Agent>("agent", [made] { return std::move(*made); });
-  parts_->agents.with([&](auto& table) {
+  parts_->arrivals.agents.with([&](auto& table) {
     table[{node->node, node->incarnation}] = {actor::narrow<node::AgentInbox>(agent), getpid()};
   });
   return {};
 }
 
 bool ControllerProcess::has_agent(pid_t pid) const {
-  return parts_->agents.with([&](const auto& table) {
+  return parts_->arrivals.agents.with([&](const auto& table) {
     return std::ranges::any_of(table, [&](const auto& entry) { return entry.second.pid == pid; });
   });
 }

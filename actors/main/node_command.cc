@@ -320,7 +320,7 @@ Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence&
   // Removes shared memory that learners of earlier jobs left on this host.
   weights::reclaim_stale_weights("");
   node::AgentConfig config = agent_config(command, *controller);
-  auto kept = node::KeptRanks::open(node_folders() / machine->node);
+  auto kept = node::KeptRankFiles::open(node_folders() / machine->node);
   if (kept) {
     config.kept = &*kept;
     // The memory that ranks of an agent before hold is not free, and theirs to have.

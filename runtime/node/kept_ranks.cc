@@ -53,7 +53,7 @@ std::optional<KeptRank> parse(const std::string& text) {
 
 }  // namespace
 
-Result<KeptRanks> KeptRanks::open(fs::path folder) {
+Result<KeptRankFiles> KeptRankFiles::open(fs::path folder) {
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure)
@@ -62,10 +62,10 @@ Result<KeptRanks> KeptRanks::open(fs::path folder) {
   auto lock = FileLock::take(folder / kLock, "the node of " + folder.string(),
                              "end that agent, or give this one another --name");
   if (!lock) return lock.error();
-  return KeptRanks(std::move(folder), *std::move(lock));
+  return KeptRankFiles(std::move(folder), *std::move(lock));
 }
 
-std::vector<KeptRank> KeptRanks::found() {
+std::vector<KeptRank> KeptRankFiles::found() {
   std::vector<KeptRank> ranks;
   std::error_code failure;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, failure)) {
@@ -84,7 +84,7 @@ std::vector<KeptRank> KeptRanks::found() {
   return ranks;
 }
 
-void KeptRanks::add(const RankId& id, pid_t pid) {
+void KeptRankFiles::add(const RankId& id, pid_t pid) {
   const auto born = birth_of(pid);
   if (!born) return;  // it has ended already, which is reported
   const fs::path path = folder_ / (std::to_string(pid) + kKeptSuffix);
@@ -93,7 +93,7 @@ void KeptRanks::add(const RankId& id, pid_t pid) {
     log::warn("event=rank_not_kept actor={} message=\"{}\"", id.actor, written.error().message);
 }
 
-void KeptRanks::remove(const RankId& id) {
+void KeptRankFiles::remove(const RankId& id) {
   const auto file = files_.extract(id);
   std::error_code ignored;  // the next agent finds a process that has ended
   if (file) fs::remove(file.mapped(), ignored);

@@ -1,11 +1,10 @@
-// The rank processes that an agent has started, written down in a folder of its node, a file each:
-// the agent that comes after one which died finds them there. A file is written before the
-// controller hears of the process, and goes with the process's end.
+// The rank processes that an agent has started, written down: the agent that comes after one which
+// died finds them. A process is written down before the controller hears of it, until its end.
+// KeptRankFiles writes a file for each into a folder of the node; a simulation keeps them in
+// memory.
 //
 //   KR-1  A process is known by its pid, the time of its start and the boot of the machine. A pid
 //         alone may be another process's by now.
-//
-// While a KeptRanks exists it holds the folder's lock: no two agents own the same processes.
 #pragma once
 
 #include <sys/types.h>
@@ -29,19 +28,28 @@ struct KeptRank {
 
 class KeptRanks {
  public:
-  // Makes the folder. Errors: it cannot be made, or an agent that lives has it (kFailed).
-  static Result<KeptRanks> open(std::filesystem::path folder);
+  virtual ~KeptRanks() = default;
+  // The ranks that an earlier agent has left, those that have ended since as well.
+  virtual std::vector<KeptRank> found() = 0;
+  virtual void add(const RankId& id, pid_t pid) = 0;
+  virtual void remove(const RankId& id) = 0;
+};
 
-  // The ranks that an earlier agent has left, those that have ended since as well. A file that
-  // cannot be read is removed, and a line in the log says so.
-  std::vector<KeptRank> found();
+// While a KeptRankFiles exists it holds the folder's lock: no two agents own the same processes.
+class KeptRankFiles final : public KeptRanks {
+ public:
+  // Makes the folder. Errors: it cannot be made, or an agent that lives has it (kFailed).
+  static Result<KeptRankFiles> open(std::filesystem::path folder);
+
+  // A file that cannot be read is removed, and a line in the log says so.
+  std::vector<KeptRank> found() override;
   // Where the file cannot be written, as on a full disk, a line in the log says so: the rank works
   // as ever, and the next agent does not find it.
-  void add(const RankId& id, pid_t pid);
-  void remove(const RankId& id);
+  void add(const RankId& id, pid_t pid) override;
+  void remove(const RankId& id) override;
 
  private:
-  KeptRanks(std::filesystem::path folder, FileLock lock)
+  KeptRankFiles(std::filesystem::path folder, FileLock lock)
       : folder_(std::move(folder)), lock_(std::move(lock)) {}
 
   std::filesystem::path folder_;

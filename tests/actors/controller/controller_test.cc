@@ -69,6 +69,33 @@ TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
   EXPECT_TRUE(std::holds_alternative<messages::EndJob>(exchange->taken[3])) << "in their order";
 }
 
+// A controller that dies in between would leave a run without a result.
+TEST(Controller, TheResultIsWrittenBeforeTheJobIsForgotten) {
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
+  std::vector<std::string> order;
+  ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+  actions.write_result = [&](const JobRecord& job, const std::string&) -> Result<void> {
+    order.push_back("result of " + job.id);
+    return {};
+  };
+  actions.remember = [&](std::span<const DurableEvent> events) -> Result<void> {
+    for (const DurableEvent& event : events)
+      if (std::holds_alternative<JobLeft>(event)) order.push_back("left");
+    return {};
+  };
+  const auto controller = system.spawn<Controller>(
+      "controller", [&] { return std::make_unique<Controller>(1, actions); });
+  const auto tell = [&](Controller::Inbox message) {
+    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
+    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
+  };
+  tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  tell(actor::Ask<Submit>{{actors_alone(1)}, {}});
+  tell(actor::Ask<Cancel>{{"job-1"}, {}});
+  EXPECT_EQ(order, (std::vector<std::string>{"result of job-1", "left"}));
+}
+
 // Nothing is lost, and the order stays: a job that is remembered before it is left is left.
 TEST(Controller, ADiskThatIsFullDelaysWhatIsRemembered) {
   actor::SimulatedExecutor executor(1);

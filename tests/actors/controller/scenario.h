@@ -14,6 +14,7 @@
 namespace tandem::controller {
 
 inline constexpr Duration kVirtualLimit = std::chrono::minutes(20);  // per run, kills included
+inline constexpr double kNodeCpus = 6;                                // of each of two nodes
 
 // 3 rollouts, 2 rewards, a learner; 20 steps of 4 groups of 2 trajectories; K = 2.
 SimulatedJob plain_job(std::uint64_t seed);
@@ -69,6 +70,8 @@ std::string run_to_end(SimulatedCluster& cluster, const std::string& job);
 void expect_clean_end(SimulatedCluster& cluster, const std::string& job, const std::string& state);
 // Checks that as well, and that every step is trained, the staleness bound holds, and nothing was
 // discarded for a death.
+void expect_trained(SimulatedCluster& cluster, const std::string& job);
+// Checks that as well, and that no lease ran out.
 void expect_success(SimulatedCluster& cluster, const std::string& job);
 
 void expect_evaluated(SimulatedCluster& cluster, const std::string& job);  // every prompt, EX-3

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "actors/learner/learner_actor.h"
+#include "actors/rank/rank_failure.h"
 #include "actors/reward/reward_actor.h"
 #include "actors/rollout/rollout_actor.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "runtime/link/remote.h"
+#include "tests/actors/controller/process_executor.h"
 #include "tests/actors/controller/simulated_broadcast.h"
 
 namespace tandem::controller {
@@ -27,8 +29,9 @@ Duration draw(actor::SimulatedExecutor& executor, Duration max) {
 
 // A simulated process, shared by its closures. Once `alive` is false nothing of it reaches anybody.
 struct Process {
-  explicit Process(const RankDependencies& given) : dependencies(given) {}
+  explicit Process(const RankDependencies& given) : dependencies(given), executor(given.executor) {}
   const RankDependencies dependencies;
+  ProcessExecutor executor;
   node::RankId id;
   ActorId peer;
   std::shared_ptr<SimulatedRun> run;
@@ -36,6 +39,9 @@ struct Process {
   std::unique_ptr<actor::System> system;
   actor::Ref<SimulatedBroadcast::Inbox> broadcast;  // in a job with broadcasts
   bool alive = true;
+  bool linked = false;
+  std::uint64_t link_changes = 0;
+  int hangs = 0;  // the actors do nothing while the links live
 
   // The way to the controller's process.
   static link::ParcelSender out(const std::weak_ptr<Process>& self) {
@@ -56,9 +62,10 @@ using SharedProcess = std::shared_ptr<Process>;
 template <class Work, class Done>
 void carry(const std::weak_ptr<Process>& weak, Work work, Done done) {
   const SharedProcess process = weak.lock();
-  auto& executor = process->dependencies.executor;
-  const bool fails = executor.rng().unit() < process->run->job.payload_fails;
-  executor.at(executor.now() + draw(executor, process->run->job.payload_max),
+  auto& simulation = process->dependencies.executor;
+  auto& executor = process->executor;
+  const bool fails = simulation.rng().unit() < process->run->job.payload_fails;
+  executor.at(executor.now() + draw(simulation, process->run->job.payload_max),
               [weak, fails, work = std::move(work), done = std::move(done)] {
                 const SharedProcess then = weak.lock();
                 if (!then || !then->alive) return;
@@ -301,18 +308,28 @@ class ProgramHost {
 };
 static_assert(actor::Actor<ProgramHost>);
 
+// What the session of a rank does (rank_session.cc): whether a lost link ends it.
+bool may_come_back(link::Down::Reason reason) {
+  using Reason = link::Down::Reason;
+  return reason == Reason::kDisconnected || reason == Reason::kSilent ||
+         reason == Reason::kSuperseded;
+}
+
 class RankProcess final : public SimulatedProcess {
  public:
   enum class Of { kOurs, kUsers };
   RankProcess(const RankDependencies& dependencies, const node::RankId& id, Of of, ExitSelf exit)
-      : process_(std::make_shared<Process>(dependencies)) {
+      : process_(std::make_shared<Process>(dependencies)), exit_(std::move(exit)) {
     process_->id = id;
     process_->peer = {messages::rank_name(id.actor, id.rank), id.incarnation};
-    process_->system = std::make_unique<actor::System>(
-        dependencies.executor, [exit](const ActorId&, const Error&) { exit(1); });
     const std::weak_ptr<Process> weak = process_;
     const auto controller =
         process_->remote<messages::RankEvents>(rank::kControllerRanksPort, weak);
+    process_->system = std::make_unique<actor::System>(
+        process_->executor, [exit = exit_, id, controller](const ActorId&, const Error& why) {
+          (void)controller.tell(rank::rank_failed_at_work(id, why));
+          exit(1);
+        });
     if (of == Of::kOurs)
       process_->directory.expose(rank::kRankInboxPort,
                                  actor::narrow<messages::RankInbox>(
@@ -320,27 +337,12 @@ class RankProcess final : public SimulatedProcess {
                                        return std::make_unique<RankHost>(weak, controller);
                                      })));
     else
-      process_->directory.expose(rank::kRankInboxPort,
-                                 process_->system->spawn<ProgramHost>("rank", [controller, exit] {
-                                   return std::make_unique<ProgramHost>(controller, exit);
-                                 }));
-    link::LinkCallbacks callbacks;
-    callbacks.on_up = [](const ActorId&, const link::Hello&) {};
-    callbacks.on_down = [weak, exit](const ActorId&, const link::Down& down) {
-      const SharedProcess process = weak.lock();
-      if (!process) return;
-      process->directory.fail_asks(down.error);
-      if (down.reason == link::Down::Reason::kRefused) exit(1);
-    };
-    callbacks.on_parcel = [weak](const ActorId&, std::string& frame) {
-      const SharedProcess process = weak.lock();
-      return process ? process->directory.deliver(frame, Process::out(weak)) : link::Offer::kTaken;
-    };
-    dependencies.network.dial({.name = process_->peer.name,
-                               .incarnation = id.incarnation,
-                               .rank = id.rank,
-                               .opaque = id.actor},
-                              std::move(callbacks));
+      process_->directory.expose(
+          rank::kRankInboxPort,
+          process_->system->spawn<ProgramHost>("rank", [controller, exit = exit_] {
+            return std::make_unique<ProgramHost>(controller, exit);
+          }));
+    dial(of);
   }
 
   ~RankProcess() override {
@@ -349,8 +351,65 @@ class RankProcess final : public SimulatedProcess {
     process_->system.reset();
   }
 
+  void stop(Stop what) override {
+    process_->executor.stop();
+    if (what == Stop::kAll)
+      process_->dependencies.network.stop(process_->peer);
+    else
+      ++process_->hangs;
+  }
+  void go_on(Stop what) override {
+    process_->executor.go_on();
+    if (what == Stop::kAll)
+      process_->dependencies.network.go_on(process_->peer);
+    else
+      --process_->hangs;
+  }
+  void jump_clock(Duration forward) override { process_->executor.jump(forward); }
+
  private:
+  void dial(Of of) {
+    const std::weak_ptr<Process> weak = process_;
+    link::LinkCallbacks callbacks;
+    callbacks.on_up = [weak](const ActorId&, const link::Hello&) {
+      const SharedProcess process = weak.lock();
+      if (!process) return;
+      process->linked = true;
+      ++process->link_changes;
+    };
+    callbacks.on_down = [weak, exit = exit_](const ActorId&, const link::Down& down) {
+      const SharedProcess process = weak.lock();
+      if (!process) return;
+      process->directory.fail_asks(down.error);
+      process->linked = false;
+      const std::uint64_t changes = ++process->link_changes;
+      if (!may_come_back(down.reason)) return exit(1);
+      process->executor.at(process->executor.now() + rank::kAloneMax, [weak, exit, changes] {
+        const SharedProcess then = weak.lock();
+        if (then && !then->linked && then->link_changes == changes) exit(1);
+      });
+    };
+    callbacks.on_parcel = [weak](const ActorId&, std::string& frame) {
+      const SharedProcess process = weak.lock();
+      return process ? process->directory.deliver(frame, Process::out(weak)) : link::Offer::kTaken;
+    };
+    // A process that hangs is at work for ever.
+    const auto progress = [weak, of] {
+      const SharedProcess process = weak.lock();
+      const bool hangs = process && process->hangs > 0 && of == Of::kOurs;
+      return link::ProgressReport{.counter = process ? process->executor.handled() : 0,
+                                  .phase = hangs ? "train" : "idle"};
+    };
+    process_->dependencies.network.dial(process_->dependencies.node,
+                                        {.name = process_->peer.name,
+                                         .incarnation = process_->id.incarnation,
+                                         .rank = process_->id.rank,
+                                         .opaque = process_->id.actor},
+                                        std::move(callbacks), progress);
+  }
+
   const SharedProcess process_;
+  const ExitSelf exit_;
 };
 
 }  // namespace

@@ -20,10 +20,6 @@
 
 namespace tandem::controller {
 
-// The program of a simulated user: an actor that adds {"add": N} and answers the sum, and that ends
-// at {"end": CODE}.
-inline constexpr const char* kUsersProgram = "counter";
-
 struct RankDependencies {
   std::string node;
   actor::SimulatedExecutor& executor;

@@ -36,14 +36,25 @@ class SimulatedPublisher final : public weights::WeightPublisher {
     // Shared memory is of one host, and GPU memory of one process.
     if (run_->weights.node != node || run_->job.weights_end_with_learner) run_->weights.lose();
     run_->weights.node = node;
+    run_->weights.publisher = this;
   }
   ~SimulatedPublisher() override {
-    if (run_->job.weights_end_with_learner) run_->weights.lose();
+    if (run_->weights.publisher == this && run_->job.weights_end_with_learner) run_->weights.lose();
   }
 
   // Everything that is not retained goes at once, so that whoever counts on it is found out.
   Result<weights::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
-                                        Duration) override {
+                                        Duration timeout) override {
+    if (run_->weights.timeouts > 0) {
+      --run_->weights.timeouts;
+      return Error{ErrorCode::kTimedOut, "no place for version " + std::to_string(version.value) +
+                                             " within " + std::to_string(seconds(timeout)) + " s"};
+    }
+    // A learner that has been given up, and does not know it, has its weights for itself.
+    if (run_->weights.publisher != this) {
+      alone_.push_back(version);
+      return weights::PublishStats{.bytes = arena.size(), .checksum = checksum64(arena)};
+    }
     auto& board = run_->weights.board;
     auto& contents = run_->weights.contents;
     const std::uint64_t checksum = checksum64(arena);
@@ -65,6 +76,7 @@ class SimulatedPublisher final : public weights::WeightPublisher {
   void forget_after(PolicyVersion) override { CHECK(false); }  // no lineage ends in one run
   std::vector<PolicyVersion> offered() override {
     std::vector<PolicyVersion> all;
+    if (run_->weights.publisher != this) return alone_;
     for (const auto& [version, checksum] : run_->weights.contents)
       if (run_->weights.board->holds(version)) all.push_back(version);
     return all;
@@ -73,6 +85,7 @@ class SimulatedPublisher final : public weights::WeightPublisher {
  private:
   const std::shared_ptr<SimulatedRun> run_;
   PolicyVersion oldest_ = kInitialWeights;
+  std::vector<PolicyVersion> alone_;  // published since another learner took this one's place
 };
 
 }  // namespace
@@ -194,6 +207,13 @@ JobShape shape_of(const SimulatedJob& job) {
                  .staleness_bound = job.exchange.budget.max_staleness};
   for (const messages::Role& role : messages::kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = job.cpus_per_rank});
+  if (job.counters > 0) {
+    const messages::Role counter{kUsersProgram};
+    shape.roles.push_back(counter);
+    shape.programs[counter] = {.command = {kUsersProgram}};
+    shape.replicas[counter] = job.counters;
+    shape.per_rank[counter] = scheduler::resources({.cpus = 0.25});
+  }
   return shape;
 }
 

@@ -37,6 +37,7 @@ struct SimulatedJob {
                                                      {messages::Role::kReward, 2}};
   std::int32_t learner_ranks = 1;
   double cpus_per_rank = 1;
+  std::int32_t counters = 0;  // actors of a user's own beside them (kUsersProgram)
   // The configuration without job, seed, epoch, prompts and resume; only the sampling of
   // `evaluation` is set.
   exchange::ExchangeConfig exchange;
@@ -129,6 +130,8 @@ struct PublishedWeights {
   std::shared_ptr<rollout::FakeWeightBoard> board = std::make_shared<rollout::FakeWeightBoard>();
   // Checksums of the versions that the board offers.
   std::map<PolicyVersion, std::uint64_t> contents;
+  const void* publisher = nullptr;  // the newest one
+  int timeouts = 0;                 // so many of the next publications time out
 };
 
 struct SimulatedRun {
@@ -141,6 +144,10 @@ struct SimulatedRun {
   std::shared_ptr<SimulatedEpochs> epochs = std::make_shared<SimulatedEpochs>();
   exchange::Exchange* exchange = nullptr;  // while it lives
 };
+
+// The program of a simulated user: an actor that adds {"add": N} and answers the sum, and that ends
+// at {"end": CODE}. Its role has the same name.
+inline constexpr const char* kUsersProgram = "counter";
 
 // The prompt that the engines of a job with prompts_unservable refuse.
 inline constexpr const char* kUnservablePrompt = "a prompt beyond every limit";

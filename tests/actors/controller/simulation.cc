@@ -1,11 +1,12 @@
 #include "tests/actors/controller/simulation.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
+#include "actors/controller/watchdog.h"
 #include "actors/exchange/follow.h"
 #include "runtime/base/log.h"
-#include "runtime/node/agent.h"
 
 namespace tandem::controller {
 
@@ -13,11 +14,24 @@ using actor::Delivery;
 
 namespace {
 
-constexpr Duration kAnswerWithin = std::chrono::seconds(10);
-constexpr std::int64_t kNodeMemoryBytes = std::int64_t{64} << 30;
+constexpr Duration kAnswerWithin = std::chrono::seconds(60);
 constexpr const char* kRunFolder = "runs/";
+// How long a process may be left over on a host that was out of reach: until both ends have noticed
+// the silence, and it has been ended.
+constexpr Duration kLeftOverMax = std::chrono::seconds(30);
 
-std::string simulated_agent(const std::string& node) { return messages::node_peer(node, 0); }
+const char* state_after(messages::JobOutcome outcome) {
+  switch (outcome) {
+    case messages::JobOutcome::kSucceeded:
+      return "Succeeded";
+    case messages::JobOutcome::kFailed:
+      return "Failed";
+    case messages::JobOutcome::kCancelled:
+      return "Cancelled";
+  }
+  CHECK(false && "an outcome of no kind");
+  return "";
+}
 
 node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
@@ -25,41 +39,48 @@ node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
 
 }  // namespace
 
-// A node's agent process and the host of its ranks.
-struct SimulatedCluster::Node {
-  ActorId peer;
-  link::Directory directory;
-  std::unique_ptr<SimulatedProcessHost> host;
-  std::unique_ptr<actor::System> system;
-  actor::Ref<node::Agent::Inbox> agent;  // set with the first link
-};
-
 SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions,
                                    const DurableState& restored)
     : executor_(seed),
       network_(executor_, conditions.network),
       conditions_(conditions),
-      system_(std::make_unique<actor::System>(executor_,
-                                              [](const ActorId&, const Error&) { CHECK(false); })),
+      directory_(conditions.frame_bytes_max),
       remembered_(restored) {
-  start_controller(derive_seed(seed, "controller"));
+  start_controller(derive_seed(seed, "controller"), remembered_);
   network_.serve(link_callbacks());
+  served_ = true;
 }
 
-void SimulatedCluster::start_controller(std::uint64_t seed) {
-  controller_ = system_->spawn<Controller>("controller", [this, seed, restored = remembered_] {
-    return std::make_unique<Controller>(seed, actions(), restored);
+void SimulatedCluster::start_controller(std::uint64_t seed, const DurableState& restored) {
+  life_ = std::make_shared<ServerLife>(executor_, [this] {
+    ++effects_;
+    if (on_effect) on_effect(effects_);
   });
+  system_ = std::make_unique<actor::System>(life_->executor,
+                                            [](const ActorId&, const Error&) { CHECK(false); });
+  controller_ =
+      system_->spawn<Controller>("controller",
+                                 [seed, actions = mortal(actions(), life_), restored] {
+                                   return std::make_unique<Controller>(seed, actions, restored);
+                                 },
+                                 {.mailbox_max = conditions_.mailbox_max});
+  news_ = std::make_unique<LinkNews>(controller_);
   directory_.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller_),
                     doors::rank_door());
   directory_.expose(
       node::kAgentEventsPort, actor::narrow<node::AgentEvents>(controller_),
       doors::agent_door([this](const node::RankId& rank) { return roster_.node_of(rank); }));
+  const auto watchdog = system_->spawn<Watchdog>("watchdog", [this] {
+    const auto peers = [this] {
+      (void)news_->all_told();
+      return network_.peers();
+    };
+    return std::make_unique<Watchdog>(peers, controller_);
+  });
+  CHECK(watchdog.tell(WatchNow{}) == Delivery::kAccepted);
 }
 
-void SimulatedCluster::restart_controller(Duration pause) {
-  network_.lose_server();
-  directory_.fail_asks(Error{ErrorCode::kUnreachable, "the controller has died"});
+void SimulatedCluster::leave_exchanges() {
   for (const auto& [job, run] : runs_) {
     if (!run) continue;
     messages::for_each_peer(
@@ -67,73 +88,87 @@ void SimulatedCluster::restart_controller(Duration pause) {
     run->record.on_events = nullptr;
     run->exchange = nullptr;
   }
-  system_ = std::make_unique<actor::System>(executor_,
-                                            [](const ActorId&, const Error&) { CHECK(false); });
+}
+
+void SimulatedCluster::end_controller() {
+  served_ = false;
+  network_.lose_server();
+  directory_.fail_asks(Error{ErrorCode::kUnreachable, "the controller has died"});
+  leave_exchanges();
+  controller_ = {};
+  news_.reset();
+  system_.reset();
+  life_.reset();
+  open_runs_.clear();
   agents_.clear();
   roster_ = {};
+}
+
+// The turn in which the process dies goes on to its end, and changes nothing outside.
+void SimulatedCluster::crash_controller(Duration pause) {
+  if (!life_ || life_->dead()) return;
+  life_->die();
+  executor_.at(executor_.now(), [this, pause] {
+    end_controller();
+    executor_.at(executor_.now() + pause, [this] { controller_comes_back(); });
+  });
+}
+
+void SimulatedCluster::controller_comes_back() {
+  start_controller(executor_.draw_seed(), remembered_);
+  // Jobs are taken up before a peer is let in.
+  const actor::ReplyTo<Nothing> reply([this, life = std::weak_ptr(life_)](Result<Nothing> taken) {
+    executor_.at(executor_.now(), [this, life, taken] {
+      if (life.lock() != life_ || !life_ || life_->dead()) return;
+      CHECK(taken.has_value());
+      network_.serve(link_callbacks());
+      served_ = true;
+    });
+  });
+  CHECK(controller_.tell(actor::Ask<TakeUp>{jobs_to_take_up(runs_, /*outlived=*/true), reply}) ==
+        Delivery::kAccepted);
+}
+
+void SimulatedCluster::restart_controller(Duration pause) {
+  crash_controller(pause);
   run_for(pause);
-  start_controller(executor_.draw_seed());
-  outlived_ = true;
-  const auto taken = take_up(runs_);
-  outlived_ = false;
-  CHECK(taken.has_value());
-  network_.serve(link_callbacks());
+  CHECK(run_until([this] { return served_; }, kAnswerWithin));
+}
+
+void SimulatedCluster::stall_controller(Duration time) {
+  if (life_) life_->stall(executor_, time);
+}
+
+void SimulatedCluster::jump_controller_clock(Duration forward) {
+  if (life_) life_->executor.jump(forward);
+}
+
+void SimulatedCluster::stall_for_disk(const SharedLife& life) {
+  if (executor_.now() < disk_.slow_until) life->stall(executor_, disk_.slow_by);
 }
 
 SimulatedCluster::~SimulatedCluster() {
   on_event = nullptr;
+  on_effect = nullptr;
+  if (life_) life_->die();
   while (!nodes_.empty()) end_node(nodes_.begin()->first);
+  leave_exchanges();
   system_.reset();
-  for (const auto& [job, run] : runs_) {
-    if (!run) continue;
-    run->record.on_events = nullptr;
-    run->exchange = nullptr;
-  }
 }
 
 void SimulatedCluster::add_node(const std::string& name, double cpus) {
-  const auto node = std::make_shared<Node>();
-  nodes_[name] = node;
-  node->peer = {simulated_agent(name), Incarnation{++node_lives_}};
-  node->system = std::make_unique<actor::System>(
-      executor_, [](const ActorId&, const Error&) { CHECK(false); });
   const RankDependencies dependencies{name, executor_, network_,
                                       [this](const std::string& job) { return run_of(job); }};
-  node->host = std::make_unique<SimulatedProcessHost>(
+  auto machine = std::make_unique<SimulatedMachine>(
       executor_, conditions_.processes,
       [dependencies](const std::vector<std::string>& argv, ExitSelf exit) {
         return start_rank(dependencies, argv, std::move(exit));
-      });
-  const node::NodeUp introduction{.node = name,
-                                  .incarnation = node->peer.incarnation,
-                                  .cpus = cpus,
-                                  .memory_bytes = kNodeMemoryBytes};
-  link::LinkCallbacks callbacks;
-  callbacks.on_up = [this, introduction, weak = std::weak_ptr(node)](const ActorId&,
-                                                                     const link::Hello&) {
-    const auto up = weak.lock();
-    const auto to_controller = [this, peer = up->peer](std::string frame) {
-      return network_.to_server(peer, std::move(frame));
-    };
-    if (up->agent) {
-      CHECK(up->agent.tell(node::LinkCameUp{}) == Delivery::kAccepted);
-      return;
-    }
-    const auto controller =
-        up->directory.remote<node::AgentEvents>({node::kAgentEventsPort, {}}, to_controller);
-    up->agent = up->system->spawn<node::Agent>("agent", [=, host = up->host.get()] {
-      return std::make_unique<node::Agent>(
-          node::AgentConfig{.node = introduction, .program = "tandem"}, *host, controller);
-    });
-    up->directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(up->agent));
-    CHECK(up->agent.tell(node::LinkCameUp{}) == Delivery::kAccepted);
-  };
-  callbacks.on_parcel = [weak = std::weak_ptr(node)](const ActorId&, std::string& frame) {
-    const auto up = weak.lock();
-    return up ? up->directory.deliver(frame, nullptr) : link::Offer::kTaken;
-  };
-  network_.dial({.name = node->peer.name, .incarnation = node->peer.incarnation, .opaque = name},
-                std::move(callbacks));
+      },
+      [this](const node::RankId& rank) { check_one_incarnation(rank); });
+  nodes_[name] = std::make_shared<SimulatedNode>(
+      SimulatedNode::World{executor_, network_, [this] { return Incarnation{++node_lives_}; },
+                           conditions_.remote},
+      name, cpus, std::move(machine));
 }
 
 void SimulatedCluster::kill_node(const std::string& name) {
@@ -143,28 +178,73 @@ void SimulatedCluster::kill_node(const std::string& name) {
 void SimulatedCluster::end_node(const std::string& name) {
   const auto ended = nodes_.extract(name);
   if (ended.empty()) return;
-  network_.cut(ended.mapped()->peer);
-  ended.mapped()->host.reset();
   for (const auto& [job, run] : runs_)
     if (run && run->weights.node == name) run->weights.lose();
+}
+
+SimulatedNode* SimulatedCluster::node(const std::string& name) {
+  const auto found = nodes_.find(name);
+  return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+std::vector<std::string> SimulatedCluster::nodes_up() const {
+  std::vector<std::string> names;
+  for (const auto& [name, node] : nodes_) names.push_back(name);
+  return names;
 }
 
 std::vector<node::RankId> SimulatedCluster::ranks_running() const {
   std::vector<node::RankId> ranks;
   for (const auto& [name, node] : nodes_)
-    for (const auto& process : node->host->running())
-      ranks.push_back(rank_of_arguments(process.argv));
+    for (const auto& process : node->machine().running()) ranks.push_back(process.rank);
   return ranks;
+}
+
+SimulatedProcess* SimulatedCluster::process_of(const node::RankId& rank) {
+  for (const auto& [name, node] : nodes_)
+    for (const auto& process : node->machine().running())
+      if (process.rank == rank) return process.body;
+  return nullptr;
+}
+
+std::string SimulatedCluster::host_of(const node::RankId& rank) const {
+  for (const auto& [name, node] : nodes_)
+    for (const auto& process : node->machine().running())
+      if (process.rank == rank) return name;
+  return "";
 }
 
 void SimulatedCluster::kill(const node::RankId& rank) {
   for (const auto& [name, node] : nodes_)
-    for (const auto& process : node->host->running())
-      if (rank_of_arguments(process.argv) == rank) node->host->signal(process.id, SIGKILL);
+    for (const auto& process : node->machine().running())
+      if (process.rank == rank) node->machine().signal(process.id, SIGKILL);
+}
+
+void SimulatedCluster::out_of_reach(const std::string& host, Duration time) {
+  Time& until = out_of_reach_until_[host];
+  until = std::max(until, executor_.now() + time + kLeftOverMax);
+}
+
+void SimulatedCluster::check_one_incarnation(const node::RankId& began) {
+  for (const auto& [name, node] : nodes_)
+    for (const auto& process : node->machine().running()) {
+      const bool other =
+          process.rank.actor == began.actor && process.rank.incarnation < began.incarnation;
+      if (!other || executor_.now() < out_of_reach_until_[name]) continue;
+      violations_.push_back(now_text() + " CC-1: " + began.actor + " begins as incarnation " +
+                            std::to_string(began.incarnation.value) + " while incarnation " +
+                            std::to_string(process.rank.incarnation.value) + " lives on " + name);
+    }
 }
 
 void SimulatedCluster::report_hung(const node::RankId& rank) {
   CHECK(controller_.tell(RankHung{rank, 60}) == Delivery::kAccepted);
+}
+
+link::ParcelSender SimulatedCluster::to_client(const ActorId& peer) {
+  return [this, life = life_, peer](std::string frame) {
+    return life->acts() ? network_.to_client(peer, std::move(frame)) : link::Sent::kGone;
+  };
 }
 
 link::LinkCallbacks SimulatedCluster::link_callbacks() {
@@ -172,22 +252,24 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
   callbacks.admit = [this](const link::Hello& hello) { return roster_.admit(hello); };
   callbacks.on_up = [this](const ActorId& peer, const link::Hello& hello) {
     if (messages::is_node_peer(peer.name))
-      agents_[hello.opaque] = directory_.remote<node::AgentInbox>(
-          {node::kAgentPort, {}},
-          [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
+      agents_[{messages::node_of_peer(peer.name), peer.incarnation}] =
+          directory_.remote<node::AgentInbox>({node::kAgentPort, {}}, to_client(peer));
     else
-      CHECK(controller_.tell(RankConnected{rank_of(peer, hello)}) == Delivery::kAccepted);
+      news_->tell(RankConnected{rank_of(peer, hello)});
   };
   callbacks.on_down = [this](const ActorId& peer, const link::Down&) {
     if (messages::is_node_peer(peer.name)) {
-      (void)controller_.tell(NodeDown{messages::node_of_peer(peer.name), peer.incarnation});
+      const std::string node = messages::node_of_peer(peer.name);
+      agents_.erase({node, peer.incarnation});
+      news_->tell(NodeDown{node, peer.incarnation});
       return;
     }
     const auto at = peer.name.find('@');
     const int rank = at == std::string::npos ? 0 : std::stoi(peer.name.substr(at + 1));
-    (void)controller_.tell(RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
+    news_->tell(RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
   };
   callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
+    if (!news_->all_told()) return link::Offer::kLater;
     const link::Offer offer = directory_.deliver(frame, nullptr, peer);
     CHECK(offer != link::Offer::kRefused);  // all of these peers are honest
     return offer;
@@ -197,27 +279,29 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
 
 ControllerActions SimulatedCluster::actions() {
   ControllerActions actions;
-  actions.agent = [this](const std::string& node, Incarnation) { return agents_[node]; };
+  actions.agent = [this](const std::string& node, Incarnation incarnation) {
+    const auto found = agents_.find({node, incarnation});
+    return found == agents_.end() ? actor::Ref<node::AgentInbox>() : found->second;
+  };
   actions.rank = [this](const node::RankId& id) {
     const ActorId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
-    return directory_.remote<messages::RankInbox>(
-        {rank::kRankInboxPort, {}},
-        [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
+    return directory_.remote<messages::RankInbox>({rank::kRankInboxPort, {}}, to_client(peer));
   };
   actions.program = [this](const node::RankId& id) {
     const ActorId peer{messages::rank_name(id.actor, id.rank), id.incarnation};
-    return directory_.remote<messages::ProgramInbox>(
-        {rank::kRankInboxPort, {}},
-        [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
+    return directory_.remote<messages::ProgramInbox>({rank::kRankInboxPort, {}}, to_client(peer));
   };
   actions.write_result = [this](const JobRecord& job, const std::string& text) -> Result<void> {
     trace_.push_back(now_text() + " result of " + job.id + ": " + text);
+    results_.insert(job.id);
     return {};
   };
   actions.expect = [this](const std::string& node, const node::RankId& rank) {
     roster_.started(node, rank);
   };
-  actions.cut_link = [](const node::RankId&) {};  // the processes of a node end with its agent here
+  actions.cut_link = [this](const node::RankId& id) {
+    network_.fence({messages::rank_name(id.actor, id.rank), id.incarnation});
+  };
   actions.rank_arguments = rank_arguments;
   actions.bulk_endpoints = [](const std::string&) {
     return std::vector<std::string>{"simulated:2"};
@@ -230,7 +314,15 @@ ControllerActions SimulatedCluster::actions() {
   };
   actions.own_run_directory = [](const std::string&, const JobShape&) { return Result<void>(); };
   actions.remember = [this](std::span<const DurableEvent> events) -> Result<void> {
-    for (const DurableEvent& event : events) remembered_.apply(event);
+    stall_for_disk(life_);
+    if (executor_.now() < disk_.remember_fails_until)
+      return Error{ErrorCode::kFailed, "the disk is full"};
+    for (const DurableEvent& event : events) {
+      const auto* const left = std::get_if<JobLeft>(&event);
+      const JobOver* const over = left ? remembered_.outcome(left->job) : nullptr;
+      if (over) finals_.emplace(left->job, state_after(over->outcome));
+      remembered_.apply(event);
+    }
     return {};
   };
   actions.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
@@ -239,7 +331,8 @@ ControllerActions SimulatedCluster::actions() {
     trace_.push_back(now_text() + " " + event.kind + " " + event.subject + ": " + event.message);
     for (const char* const state : {"Succeeded", "Failed", "Cancelled"})
       if (event.kind == "job" && event.message.starts_with(std::string(state) + ":")) {
-        CHECK(finals_.emplace(event.subject, state).second);
+        // A controller that dies then may leave it to the next one to say it again.
+        CHECK(finals_.emplace(event.subject, state).first->second == state);
       }
     return {};
   };
@@ -253,10 +346,16 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
   run->record.on_events = [this, id = job.id, run = run.get()](
                               std::span<const JournalledRow> events) { record(id, *run, events); };
   const auto dial = [this]<class Peer>(const ActorId& peer) {
-    return directory_.remote<typename Peer::Inbox>(
-        {Peer::kPort, {}},
-        [this, peer](std::string frame) { return network_.to_client(peer, std::move(frame)); });
+    return directory_.remote<typename Peer::Inbox>({Peer::kPort, {}}, to_client(peer));
   };
+  open_runs_[job.id] = {std::make_unique<MortalRecord>(run->record, life_,
+                                                       [this, life = std::weak_ptr(life_)] {
+                                                         if (const auto then = life.lock())
+                                                           stall_for_disk(then);
+                                                       }),
+                        std::make_unique<MortalPayloads>(run->payload_store, life_)};
+  auto& record = *open_runs_[job.id].first;
+  auto& payloads = *open_runs_[job.id].second;
   const exchange::ExchangeLinks links{
       .dials = exchange::dials(dial),
       .controller = actor::narrow<messages::ExchangeNotices>(controller_),
@@ -274,14 +373,15 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
   exchange::ExchangeConfig config = exchange_config(run->job, job.id, resumes);
   config.epoch = Epoch{++epoch_};
   const auto exchange = system_->spawn<exchange::Exchange>(
-      messages::exchange_name(job.id), [=, now = executor_.now()] {
-        auto made = before ? std::make_unique<exchange::Exchange>(config, links, run->record,
-                                                                  run->payload_store, *before, now)
-                           : std::make_unique<exchange::Exchange>(config, links, run->record,
-                                                                  run->payload_store);
+      messages::exchange_name(job.id),
+      [=, &record, &payloads, now = life_->executor.now()] {
+        auto made = before ? std::make_unique<exchange::Exchange>(config, links, record, payloads,
+                                                                  *before, now)
+                           : std::make_unique<exchange::Exchange>(config, links, record, payloads);
         run->exchange = made.get();
         return made;
-      });
+      },
+      {.mailbox_max = conditions_.mailbox_max});
   if (before) CHECK(exchange.tell(exchange::GoOn{}) == Delivery::kAccepted);
   messages::for_each_peer([&]<class Peer> {
     directory_.expose(messages::exchange_port<Peer>(job.id),
@@ -292,6 +392,7 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
 }
 
 void SimulatedCluster::close_exchange(const std::string& job) {
+  roster_.forget(job);
   if (!runs_.at(job)) return;
   messages::for_each_peer(
       [&]<class Peer> { directory_.withdraw(messages::exchange_port<Peer>(job)); });
@@ -319,7 +420,8 @@ Result<typename Q::Reply> SimulatedCluster::ask(Q question) {
   const auto answer = std::make_shared<std::optional<Reply>>();
   const actor::ReplyTo<typename Q::Reply> reply(
       [answer](Reply given) { answer->emplace(std::move(given)); });
-  CHECK(controller_.tell(actor::Ask<Q>{std::move(question), reply}) == Delivery::kAccepted);
+  if (controller_.tell(actor::Ask<Q>{std::move(question), reply}) != Delivery::kAccepted)
+    return Error{ErrorCode::kUnreachable, "there is no controller"};
   CHECK(executor_.run_until([&] { return answer->has_value(); }, kAnswerWithin));
   return std::move(**answer);
 }
@@ -338,7 +440,14 @@ Result<std::string> SimulatedCluster::submit_actors(const JobShape& shape) {
 
 Result<messages::AskedJson> SimulatedCluster::ask_program(const std::string& actor,
                                                           const std::string& body) {
-  return ask(AskProgram{actor, body, kAnswerWithin / 2});
+  return ask(AskProgram{actor, body, kAnswerWithin / 12});
+}
+
+void SimulatedCluster::ask_program_later(const std::string& actor, const std::string& body,
+                                         Duration timeout, Answered done) {
+  const actor::ReplyTo<messages::AskedJson> reply(
+      [done](const Result<messages::AskedJson>& answer) { done(answer); });
+  (void)controller_.tell(actor::Ask<AskProgram>{{actor, body, timeout}, reply});
 }
 
 Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) {
@@ -352,6 +461,11 @@ Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) 
 
 Result<Nothing> SimulatedCluster::take_up(
     const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs) {
+  return ask(jobs_to_take_up(runs, /*outlived=*/false));
+}
+
+TakeUp SimulatedCluster::jobs_to_take_up(
+    const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs, bool outlived) {
   TakeUp taken;
   for (const JobTaken& job : remembered_.jobs()) {
     const std::shared_ptr<SimulatedRun> run = runs.at(job.job);
@@ -361,7 +475,7 @@ Result<Nothing> SimulatedCluster::take_up(
       taken.jobs.push_back({job, std::move(shape)});
       continue;
     }
-    const bool follows = outlived_ && !run->job.broadcasts && !remembered_.outcome(job.job) &&
+    const bool follows = outlived && !run->job.broadcasts && !remembered_.outcome(job.job) &&
                          exchange::can_follow(run->record.replayed.facts());
     if (!follows) {
       run->weights.lose();                                // with the processes of that time
@@ -373,7 +487,7 @@ Result<Nothing> SimulatedCluster::take_up(
     if (!run->record.entries.empty()) shape.resume_dir = job.run_dir;
     taken.jobs.push_back({job, std::move(shape), follows});
   }
-  return ask(std::move(taken));
+  return taken;
 }
 
 Result<Nothing> SimulatedCluster::scale(const std::string& job, const messages::Role& role,
@@ -410,6 +524,11 @@ void SimulatedCluster::run_for(Duration time) {
 std::string SimulatedCluster::final_state(const std::string& job) const {
   const auto it = finals_.find(job);
   return it == finals_.end() ? "" : it->second;
+}
+
+bool SimulatedCluster::has_result(const std::string& job) const {
+  const auto run = runs_.at(job);
+  return results_.contains(job) || (run && run->record.result_json);
 }
 
 std::shared_ptr<SimulatedRun> SimulatedCluster::run_of(const std::string& job) const {

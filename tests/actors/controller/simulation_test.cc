@@ -127,7 +127,7 @@ TEST(Simulation, RandomJobsEndWellWithoutFaults) {
 
 TEST(Simulation, RandomJobsSurviveKills) {
   std::int64_t retrained = 0, killed = 0;
-  for_seeds(800, [&](std::uint64_t seed) {
+  for_seeds(300, [&](std::uint64_t seed) {
     auto cluster = cluster_of(seed, random_conditions(seed));
     const Kills kills(*cluster, seed, {.early = static_cast<int>(seed % 3), .later = 6});
     const std::string id = run_job(*cluster, random_job(seed));
@@ -137,7 +137,7 @@ TEST(Simulation, RandomJobsSurviveKills) {
     retrained += count_kind(*cluster->run_of(id), "retrained");
   });
   EXPECT_GT(retrained, 0);
-  EXPECT_GT(killed, static_cast<std::int64_t>(seeds_of(800)) * 3);
+  EXPECT_GT(killed, static_cast<std::int64_t>(seeds_of(300)) * 3);
 }
 
 // Ranks that hang, fail, die and are late in the midst of epochs: the job ends as without them.

@@ -68,6 +68,27 @@ TEST(TakeUp, ANodeThatDoesNotComeBackIsNotWaitedForLong) {
   EXPECT_FALSE(after.remembered.nodes().contains("b"));
 }
 
+// The program of the job lives and is adopted, so that the job is not queued; its learner, rollout
+// and reward are to start anew, and may still live on the node that is not back.
+TEST(TakeUp, ActorsThatStartAnewWaitForTheNodesWhereTheyMayLive_CC1) {
+  World before;
+  before.node("a", 4);
+  JobShape shape = shape_of(1);
+  add_program(shape, "counter", 1);
+  const std::string job = before.submit(shape);
+  before.all_ready(job);
+  before.node("b", 4);
+  World after(2, before);
+  after.must(jobs_of(before));
+  after.node_back("b");
+  EXPECT_EQ(after.state(job), JobState::kStarting);
+  EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes");
+  after.node_back("a");
+  EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes") << "its rank is ending";
+  after.obey();
+  EXPECT_EQ(after.state_of(job + "/learner/0"), ActorState::kStarting);
+}
+
 TEST(TakeUp, WithoutJobsNothingIsWaitedFor) {
   World before;
   before.node("a", 4);

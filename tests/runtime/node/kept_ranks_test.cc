@@ -18,7 +18,7 @@ class Kept : public testing::Test {
     folder_ = ::mkdtemp(pattern.data());
   }
   ~Kept() override { std::filesystem::remove_all(folder_); }
-  KeptRanks open() const { return std::move(KeptRanks::open(folder_)).value(); }
+  KeptRankFiles open() const { return std::move(KeptRankFiles::open(folder_)).value(); }
   std::filesystem::path only_file() const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_))
       if (entry.path().extension() == ".json") return entry.path();
@@ -31,11 +31,11 @@ class Kept : public testing::Test {
 
 TEST_F(Kept, ARankIsFoundByTheNextAgentUntilItHasEnded) {
   {
-    KeptRanks kept = open();
+    KeptRankFiles kept = open();
     kept.add(rank_, ::getpid());
   }
   {
-    KeptRanks next = open();
+    KeptRankFiles next = open();
     const auto found = next.found();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].id, rank_);
@@ -47,8 +47,8 @@ TEST_F(Kept, ARankIsFoundByTheNextAgentUntilItHasEnded) {
 }
 
 TEST_F(Kept, TheFolderHasOneAgentAtATime) {
-  const KeptRanks first = open();
-  const auto second = KeptRanks::open(folder_);
+  const KeptRankFiles first = open();
+  const auto second = KeptRankFiles::open(folder_);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find(std::to_string(::getpid())), std::string::npos)
       << second.error().message;
@@ -65,7 +65,7 @@ TEST_F(Kept, AProcessThatHasEndedHasNoBirth) {
 }
 
 TEST_F(Kept, AFileThatIsDamagedIsRemovedAndTheOthersAreRead) {
-  KeptRanks kept = open();
+  KeptRankFiles kept = open();
   kept.add(rank_, ::getpid());
   const std::string good = [&] {
     std::ifstream file(only_file());

@@ -1,0 +1,36 @@
+// Looks at the heartbeats of all ranks. A rank that is at work and has made no progress for as long
+// as its phase may take (scheduler/fleet/hang_timeout.h) is hung, even if its socket threads are
+// alive, and the controller hears of it. Agents are not watched: a silent agent loses its link.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <variant>
+#include <vector>
+
+#include "actors/controller/controller.h"
+#include "runtime/actor/actor.h"
+#include "runtime/actor/context.h"
+#include "runtime/link/link.h"
+
+namespace tandem::controller {
+
+inline constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
+
+struct WatchNow {};  // the first look; the others follow until the system ends
+
+class Watchdog {
+ public:
+  using Inbox = std::variant<WatchNow>;
+  using Peers = std::function<std::vector<link::PeerStatus>()>;
+  Watchdog(Peers peers, actor::Ref<Controller::Inbox> controller);
+
+  void handle(actor::Context& cx, WatchNow);
+
+ private:
+  const Peers peers_;
+  const actor::Ref<Controller::Inbox> controller_;
+};
+static_assert(actor::Actor<Watchdog>);
+
+}  // namespace tandem::controller

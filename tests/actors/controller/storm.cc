@@ -1,0 +1,206 @@
+#include "tests/actors/controller/storm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/digest.h"
+#include "runtime/base/json.h"
+#include "tests/actors/controller/fault_kinds.h"
+
+namespace tandem::controller {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int32_t kCounters = 2;
+constexpr Duration kAskEvery = 150ms;
+constexpr Duration kAskTimeout = 2s;
+// After the job's end: until what the faults left behind has ended too.
+constexpr Duration kCleanWithin = 2min;
+
+bool one_in(Rng& rng, std::uint64_t n) { return rng.below(n) == 0; }
+
+// Asks the users' actors without a pause. A question is answered once, by a sum or an error, and
+// done at most once: no sum is above the number of questions that were put.
+class Questions {
+ public:
+  Questions(SimulatedCluster& cluster, std::string job, std::uint64_t seed)
+      : cluster_(cluster), job_(std::move(job)), rng_(derive_seed(seed, "questions")) {}
+
+  void put_one_and_go_on() {
+    if (cluster_.final(job_)) return;
+    const std::string actor =
+        job_ + "/" + kUsersProgram + "/" + std::to_string(rng_.below(kCounters));
+    std::string padding;
+    if (one_in(rng_, 20)) padding = std::string(std::size_t{1} << (10 + rng_.below(8)), 'x');
+    const std::string body = R"({"add": 1, "for": ")" + padding + "\"}";
+    const std::size_t number = answers_.size();
+    answers_.push_back(0);
+    ++sent_[actor];
+    cluster_.ask_program_later(actor, body, kAskTimeout,
+                               [this, number, actor](const Result<messages::AskedJson>& answer) {
+                                 take(number, actor, answer);
+                               });
+    auto& executor = cluster_.executor();
+    executor.at(executor.now() + kAskEvery, [this] { put_one_and_go_on(); });
+  }
+
+  void expect_answered() {
+    cluster_.run_until([this] { return !std::ranges::count(answers_, 0); }, kCleanWithin);
+    for (std::size_t i = 0; i < answers_.size(); ++i)
+      EXPECT_EQ(answers_[i], 1) << "question " << i << " of " << answers_.size();
+  }
+  std::int64_t asked() const { return std::ssize(answers_); }
+  std::int64_t with_sum() const { return with_sum_; }
+
+ private:
+  void take(std::size_t number, const std::string& actor,
+            const Result<messages::AskedJson>& answer) {
+    ++answers_[number];
+    if (!answer) return;
+    ++with_sum_;
+    const std::int64_t sum = std::stoll(answer->body);
+    EXPECT_LE(sum, sent_[actor]) << actor << " has added more often than it was asked";
+    EXPECT_GE(sum, 1);
+  }
+
+  SimulatedCluster& cluster_;
+  const std::string job_;
+  Rng rng_;
+  std::vector<int> answers_;
+  std::map<std::string, std::int64_t> sent_;
+  std::int64_t with_sum_ = 0;
+};
+
+// Lets the faults of a plan strike in their time.
+class Strikes {
+ public:
+  Strikes(Stricken at, const FaultPlan& plan) : at_(std::move(at)) {
+    auto& executor = at_.cluster.executor();
+    const std::uint64_t before = at_.cluster.effects();
+    for (const Fault& fault : plan) {
+      if (fault.at == Fault::At::kTime)
+        executor.at(executor.now() + std::chrono::milliseconds(fault.when),
+                    [this, fault] { strike(fault); });
+      else
+        at_effect_.emplace(before + fault.when, fault);
+    }
+    at_.cluster.on_effect = [this](std::uint64_t effect) {
+      for (auto [it, end] = at_effect_.equal_range(effect); it != end; ++it) strike(it->second);
+    };
+  }
+  ~Strikes() { at_.cluster.on_effect = nullptr; }
+
+  const std::array<std::uint64_t, kFaultKinds>& struck() const { return struck_; }
+  bool met(FaultKind kind) const { return struck_[static_cast<std::size_t>(kind)] > 0; }
+
+ private:
+  void strike(const Fault& fault) {
+    if (at_.cluster.final(at_.job)) return;
+    if (row_of(fault.kind).strike(at_, fault)) ++struck_[static_cast<std::size_t>(fault.kind)];
+  }
+
+  const Stricken at_;
+  std::multimap<std::uint64_t, Fault> at_effect_;
+  std::array<std::uint64_t, kFaultKinds> struck_ = {};
+};
+
+// Whether the job failed for a reason for which one of the faults that struck lets it.
+bool may_have_failed(SimulatedCluster& cluster, const std::string& job, const Strikes& strikes) {
+  if (cluster.final_state(job) != "Failed") return false;
+  const auto outcome = cluster.view().jobs.at(0).outcome;
+  const std::string reason = outcome ? outcome->reason : "";
+  return std::ranges::any_of(fault_rows(), [&](const FaultRow& row) {
+    return row.may_fail && strikes.met(row.kind) && reason.find(row.may_fail) != std::string::npos;
+  });
+}
+
+// LG-1, LG-2, LG-4 and LG-6 of a job that failed. Its journal may have been cut short by its disk.
+void expect_failed_clean(SimulatedCluster& cluster, const std::string& job) {
+  const auto run = cluster.run_of(job);
+  const JournalCount count = count_groups(run->record.events);
+  EXPECT_EQ(count.trained_twice, 0) << "LG-2";
+  EXPECT_LE(count.staleness_max, run->job.exchange.budget.max_staleness) << "LG-4";
+  if (!run->record.result_json) return;
+  const auto result = parse_json(*run->record.result_json);
+  EXPECT_EQ(result["ledger"]["live"], 0) << "LG-6";
+}
+
+void expect_nothing_left(SimulatedCluster& cluster) {
+  const bool ended =
+      cluster.run_until([&] { return cluster.ranks_running().empty(); }, kCleanWithin);
+  EXPECT_TRUE(ended) << "CC-4";
+  for (const node::RankId& rank : cluster.ranks_running())
+    ADD_FAILURE() << "CC-4: " << rank.actor << " is left running";
+}
+
+std::uint64_t hash_of(const std::vector<std::string>& trace) {
+  std::uint64_t hash = 0;
+  for (const std::string& line : trace)
+    hash = derive_seed(hash, {checksum64(std::as_bytes(std::span(line)))});
+  return hash;
+}
+
+}  // namespace
+
+SimulatedJob storm_job(std::uint64_t seed) {
+  SimulatedJob job = random_job(seed);
+  Rng rng(derive_seed(seed, "storm"));
+  job.exchange.budget.steps_total = 5 + static_cast<std::int64_t>(rng.below(6));
+  job.replicas = {{messages::Role::kRollout, 1 + static_cast<std::int32_t>(rng.below(3))},
+                  {messages::Role::kReward, 1 + static_cast<std::int32_t>(rng.below(2))}};
+  job.validation_prompts = std::min(job.validation_prompts, 6);
+  job.counters = kCounters;
+  if (one_in(rng, 4)) job.weights_end_with_learner = true;
+  return job;
+}
+
+ClusterConditions storm_conditions(std::uint64_t seed) {
+  ClusterConditions conditions = random_conditions(seed);
+  Rng rng(derive_seed(seed, "storm conditions"));
+  conditions.remote = one_in(rng, 2);
+  if (conditions.remote) conditions.network.peer_timeout = 10s;
+  if (one_in(rng, 4)) conditions.frame_bytes_max = std::uint64_t{16} << 10;
+  if (one_in(rng, 8)) conditions.mailbox_max = 16;
+  return conditions;
+}
+
+StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace) {
+  const auto cluster = cluster_of(seed, storm_conditions(seed));
+  const auto job = cluster->submit(storm_job(seed));
+  EXPECT_TRUE(job.has_value());
+  if (!job) return {};
+  Questions questions(*cluster, *job, seed);
+  Strikes strikes({*cluster, *job}, plan);
+  questions.put_one_and_go_on();
+  run_to_end(*cluster, *job);
+  if (trace)
+    for (const std::string& line : cluster->trace()) std::printf("%s\n", line.c_str());
+  if (cluster->final(*job)) {
+    expect_nothing_left(*cluster);
+    if (may_have_failed(*cluster, *job, strikes))
+      expect_failed_clean(*cluster, *job);
+    else if (strikes.met(FaultKind::kClockJump))
+      expect_trained(*cluster, *job);  // leases may have run out
+    else
+      expect_success(*cluster, *job);
+    EXPECT_TRUE(cluster->has_result(*job)) << "a run that has ended has no result";
+    questions.expect_answered();
+  }
+  for (const std::string& violation : cluster->violations()) ADD_FAILURE() << violation;
+  return {.trace_hash = hash_of(cluster->trace()),
+          .steps = cluster->executor().steps(),
+          .effects = cluster->effects(),
+          .struck = strikes.struck(),
+          .asked = questions.asked(),
+          .answered = questions.with_sum(),
+          .state = cluster->final_state(*job)};
+}
+
+}  // namespace tandem::controller

@@ -1,0 +1,36 @@
+// One run of a random job in a simulated cluster under a plan of faults: the main test of the
+// control plane. A seed decides the job, the conditions, the plan and every order of events, and so
+// the whole trace.
+//
+// While it runs: LG-1 … LG-5, SB-1, DU-1 and DU-2 at each flush of the journal, CC-1 for the
+// processes that physically live whenever one begins, LK-2 at each link. Once the faults are over:
+// the job ends (LG-6) with all steps trained, within the staleness bound, nothing is left running
+// (CC-4), and every question to a user's actor has had one answer, of an addition that was done at
+// most once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "tests/actors/controller/fault.h"
+#include "tests/actors/controller/scenario.h"
+
+namespace tandem::controller {
+
+struct StormOutcome {
+  std::uint64_t trace_hash = 0;
+  std::uint64_t steps = 0;                             // of the executor
+  std::uint64_t effects = 0;                           // of the controllers' processes
+  std::array<std::uint64_t, kFaultKinds> struck = {};  // faults by kind that met a target
+  std::int64_t asked = 0, answered = 0;                // questions; answers that are no errors
+  std::string state;                                   // of the job in the end
+};
+
+// What is wrong is a failure of googletest, or a CHECK. With `trace` every event is printed.
+StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace = false);
+
+SimulatedJob storm_job(std::uint64_t seed);
+ClusterConditions storm_conditions(std::uint64_t seed);
+
+}  // namespace tandem::controller

@@ -1,0 +1,131 @@
+// That storms are what scripts/simulate takes them for: a seed has one trace, a plan can be printed
+// and read, each kind of fault meets a target, and a failure is shrunk to what it needs.
+//
+// Tests actors/controller/controller_core.h, actors/exchange/exchange.h.
+#include "tests/actors/controller/storm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/base/log.h"
+#include "tests/actors/controller/fault_kinds.h"
+#include "tests/actors/controller/process_executor.h"
+#include "tests/actors/controller/shrink.h"
+#include "tests/seeds.h"
+
+namespace tandem::controller {
+namespace {
+
+using namespace std::chrono_literals;
+
+const bool kStormsAreSilent = (log::mute(), true);
+
+TEST(Storm, ASeedHasOneTrace) {
+  std::set<std::uint64_t> traces;
+  for_seeds(20, [&](std::uint64_t seed) {
+    const FaultPlan plan = random_plan(seed);
+    const auto read = parse_plan(text_of(plan));
+    ASSERT_TRUE(read) << render(read.error());
+    EXPECT_EQ(*read, plan);
+    const StormOutcome first = run_storm(seed, plan), again = run_storm(seed, *read);
+    EXPECT_EQ(first.trace_hash, again.trace_hash);
+    EXPECT_EQ(first.steps, again.steps);
+    EXPECT_EQ(first.effects, again.effects);
+    EXPECT_TRUE(traces.insert(first.trace_hash).second) << "another seed has the same trace";
+  });
+}
+
+TEST(Storm, EachKindOfFaultMeetsATarget) {
+  std::set<std::string> names;
+  for (const FaultRow& row : fault_rows()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    EXPECT_EQ(kind_named(row.name), row.kind);
+    std::uint64_t struck = 0;
+    for (std::uint64_t seed = 1; seed <= 12 && struck == 0; ++seed)
+      struck +=
+          run_storm(seed, random_plan(seed, {row.kind})).struck[static_cast<std::size_t>(row.kind)];
+    EXPECT_GT(struck, 0u) << row.name;
+  }
+}
+
+TEST(Storm, AQuestionInFlightIsAnsweredWhoeverDies) {
+  std::int64_t asked = 0, answered = 0;
+  for_seeds(20, [&](std::uint64_t seed) {
+    const StormOutcome outcome =
+        run_storm(seed, random_plan(seed, {FaultKind::kControllerDeath, FaultKind::kRankDeath}));
+    asked += outcome.asked;
+    answered += outcome.answered;
+  });
+  EXPECT_GT(answered, asked / 3);
+  EXPECT_LT(answered, asked) << "some die with whom they were put to";
+}
+
+TEST(FaultPlan, WhatIsNoPlanIsRefused) {
+  EXPECT_TRUE(parse_plan("")->empty());
+  EXPECT_EQ(parse_plan("  zombie@t5ms+7ms#9  rank_death@e3+0ms#0 ")->size(), 2u);
+  for (const char* text : {"zombie", "zombie@", "zombie@t5+7ms#9", "zombie@t5ms+7ms", "@t5ms+7ms#9",
+                           "ghost@t5ms+7ms#9", "zombie@t5ms+7ms#9x", "zombie@tms+7ms#9"})
+    EXPECT_FALSE(parse_plan(text)) << text;
+}
+
+TEST(Shrink, LeavesTheFaultsWithoutWhichNothingFails) {
+  for_seeds(200, [](std::uint64_t seed) {
+    Rng rng(seed);
+    FaultPlan plan;
+    for (std::uint64_t i = 0; i < 1 + rng.below(12); ++i)
+      plan.push_back({.kind = FaultKind::kZombie, .when = i, .lasts_ms = 1000});
+    FaultPlan needed;
+    for (const Fault& fault : plan)
+      if (rng.below(3) == 0) needed.push_back(fault);
+    std::set<FaultPlan> tried;
+    const FaultPlan left = shrink(plan, [&](const FaultPlan& some) {
+      EXPECT_TRUE(tried.insert(some).second) << "tried twice";
+      return std::ranges::all_of(needed, [&](const Fault& fault) {
+        return std::ranges::any_of(some, [&](const Fault& other) {
+          return other.when == fault.when && other.lasts_ms >= 100;
+        });
+      });
+    });
+    ASSERT_EQ(left.size(), needed.size());
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].when, needed[i].when);
+      EXPECT_EQ(left[i].lasts_ms, 125u) << "it could be shorter";
+    }
+  });
+}
+
+// PX-1, and timers by a clock that jumps.
+TEST(ProcessExecutor, AStoppedProcessHandlesNothingUntilItGoesOn) {
+  actor::SimulatedExecutor simulation(1);
+  ProcessExecutor process(simulation);
+  std::vector<std::string> ran;
+  const auto at = [&](Duration when, const char* what) {
+    return process.at(process.now() + when, [&ran, what] { ran.push_back(what); });
+  };
+  const auto run_for = [&](Duration time) {
+    bool over = false;
+    simulation.at(simulation.now() + time, [&over] { over = true; });
+    simulation.run_until([&over] { return over; }, time);
+  };
+  at(1s, "first");
+  at(2s, "second");
+  const actor::TimerId cancelled = at(3s, "cancelled");
+  run_for(1500ms);
+  process.stop();
+  run_for(5s);
+  EXPECT_EQ(ran, (std::vector<std::string>{"first"}));
+  process.cancel(cancelled);
+  process.go_on();
+  run_for(1ms);
+  EXPECT_EQ(ran, (std::vector<std::string>{"first", "second"}));
+  at(60s, "third");
+  process.jump(59s);
+  EXPECT_EQ(process.now() - simulation.now(), 59s);
+  run_for(2s);
+  EXPECT_EQ(ran.back(), "third");
+}
+
+}  // namespace
+}  // namespace tandem::controller
