@@ -332,6 +332,7 @@ Schema result_schema() {
       {"rewards_failed", integer()},
       {"best_checkpoint", nullable(best)},
       {"weights_sha256", text()},
+      {"recorded_bytes", integer()},
       {"actors", map_of(ended)}};
   for (schema::Field& field : fields) field.presence = kSometimes;
   return object(fields);

@@ -19,7 +19,7 @@
 namespace tandem::cli {
 namespace {
 
-const std::vector<std::string> kLaterCommands{"size", "simulate", "replay", "serve"};
+const std::vector<std::string> kLaterCommands{"size", "simulate", "serve"};
 
 // A verb of the parser itself, beside those of the table.
 Verb unlisted(std::function<Result<int>(const VerbContext&)> run) {

@@ -86,7 +86,7 @@ std::string result_json(const RunView& view, messages::JobOutcome outcome,
   const TrainedTotals& trained = view.seen.statistics.trained;
   const WorkTotals total = work_of(view);
   const double published = static_cast<double>(std::max<std::uint64_t>(total.publish_count, 1));
-  const nlohmann::json result{
+  nlohmann::json result{
       {"state", name(outcome)},
       {"reason", scheduler::reason_name(reason)},
       {"message", scheduler::message(reason, view.now)},
@@ -120,6 +120,7 @@ std::string result_json(const RunView& view, messages::JobOutcome outcome,
       {"rewards_failed", trained.rewards_failed},
       {"best_checkpoint", best_of(view)},
       {"weights_sha256", view.seen.statistics.weights_sha256}};
+  if (const auto& bytes = view.seen.statistics.recorded_bytes) result["recorded_bytes"] = *bytes;
   return dump_json(result, 2);
 }
 

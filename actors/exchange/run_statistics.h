@@ -51,6 +51,7 @@ struct RunStatistics {
   std::string evaluation_failure;  // the failure of the last evaluation in which everything failed
   // The digest of the newest checkpoint's weights.
   std::string weights_sha256;
+  std::optional<std::uint64_t> recorded_bytes;  // as StepReport's, of the newest step
   // Summed over this incarnation.
   double pause_seconds = 0;  // decoding paused for installs, all actors
   // Points of the last seconds, from which the rates of tokens are computed.

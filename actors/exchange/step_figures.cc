@@ -156,6 +156,7 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
                       {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient}};
   line.update(learner_line(report));
   add_optional_figures(report, line);
+  if (report.recorded_bytes) line["tandem/recorded_bytes"] = *report.recorded_bytes;
   add_extras(turn, batch, line);
   if (statistics.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =

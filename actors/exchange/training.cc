@@ -97,6 +97,7 @@ void note_trained(Turn& turn, const messages::StepReport& report) {
   trained.steps_without_gradient += report.updates_without_gradient;
   trained.rewards_failed += turn.seen.statistics.batch.rewards_failed;
   trained.staleness.add(turn.seen.statistics.batch.staleness);
+  turn.seen.statistics.recorded_bytes = report.recorded_bytes;
 }
 
 // Tells a collapse of the policy, which costs a run more than any of its steps.

@@ -53,6 +53,12 @@ const Key kKeys[] = {
      .description = "Which files the run directory has besides for other programs: `tensorboard`, "
                     "and `wandb`, a folder of that name with an offline run of Weights & Biases, "
                     "for `wandb sync`; []: none. Nothing is sent to anybody."},
+    {.path = "record",
+     .field = [](J& j) { return slot(j.record); },
+     .description = "What the run keeps of its training beside checkpoints: with `replay` each "
+                    "batch as it came to the learner, in the folder `replay` of the run directory, "
+                    "from which `tandem replay` trains the same weights again; the run's result "
+                    "says how many bytes that takes. `none`: nothing."},
 
     // Section `model`.
     {.path = "model.path",

@@ -169,6 +169,7 @@ struct JobSpec {
   bool save_on_cancel = true;  // a job that is cancelled saves a checkpoint first
   bool tensorboard = true;     // false: `trackers` has none either
   std::vector<std::string> trackers{"tensorboard"};  // names of TrackerName
+  Recording record = Recording::kNone;
   TrackingSpec tracking;
   ModelSpec model;
   DataSpec data;

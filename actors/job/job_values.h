@@ -61,6 +61,13 @@ constexpr auto enum_names(TrackerName) {
   return enum_name_rows<TrackerName>({{kTensorboard, "tensorboard"}, {kWandb, "wandb"}});
 }
 
+// record: what a run keeps of its training besides checkpoints.
+enum class Recording { kNone, kReplay };
+constexpr auto enum_names(Recording) {
+  using enum Recording;
+  return enum_name_rows<Recording>({{kNone, "none"}, {kReplay, "replay"}});
+}
+
 // Values of the model, the learner, the engine, the reward and the scheduler, under the names of
 // their keys.
 using learner::KlPenalty;

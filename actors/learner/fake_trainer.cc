@@ -63,6 +63,7 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   TrainedStep out{.checksum = checksum(), .then_wait = config_.train_time};
   out.report.grad_norm = norm;
   out.report.skipped_in_row = skipped_.in_row;
+  out.report.recorded_bytes = 100 * static_cast<std::uint64_t>(step_.value + 1);
   out.report.steps_skipped = skipped_.total;
   for (std::optional<double>* figure :
        {&out.report.entropy, &out.report.ppo_kl, &out.report.pg_clipfrac,

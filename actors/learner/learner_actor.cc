@@ -15,6 +15,26 @@
 #include "runtime/base/log.h"
 
 namespace tandem::learner {
+namespace {
+
+// A disk may fail for a moment, so a write is tried again. An error that stays would also meet the
+// restarted learner, after it had trained every step since the last checkpoint anew; the job fails
+// at once instead (kInvalid). A full disk is the caller's to wait for.
+template <class Write>
+auto write_again(const Write& write, const char* event, StepId step) {
+  auto written = write();
+  const auto lasts = [&written] { return !written && !is_disk_full(written.error()); };
+  for (int attempt = 1; lasts() && attempt < kSaveAttempts; ++attempt) {
+    log::warn("event={} step={} error=\"{}\"", event, step.value, written.error().message);
+    written = write();
+  }
+  if (!lasts()) return written;
+  Error error = written.error();
+  error.code = ErrorCode::kInvalid;
+  return decltype(written)(std::move(error));
+}
+
+}  // namespace
 
 LearnerActor::LearnerActor(LearnerActorConfig config, std::unique_ptr<Trainer> trainer,
                            std::shared_ptr<weights::WeightPublisher> publisher,
@@ -165,6 +185,7 @@ void LearnerActor::pulled(actor::Context& cx, Result<std::vector<std::string>> p
     return later(cx, kPayloadRetryDelay, [this](actor::Context& then) { pull(then); });
   }
   step_->pulled = cx.now();
+  if (!record(cx, *payloads)) return;
   const Result<TrainBatch> batch = make_train_batch(step_->command, *std::move(payloads));
   if (!batch) return fail(cx, batch.error());
   note("train", cx.now());
@@ -178,6 +199,23 @@ void LearnerActor::pulled(actor::Context& cx, Result<std::vector<std::string>> p
         [this, result = *std::move(result)](actor::Context& then) { trained(then, result); });
 }
 
+// LE-5. False: it waits for room on the disk, or fail() has handled a failure.
+bool LearnerActor::record(actor::Context& cx, const std::vector<std::string>& payloads) {
+  if (!config_.recorder) return true;
+  const messages::TrainStep& step = step_->command;
+  const auto kept = write_again([&] { return config_.recorder->keep(step, payloads); },
+                                "record_again", step.step);
+  if (kept) {
+    step_->recorded_bytes = *kept;
+    return true;
+  }
+  if (is_disk_full(kept.error()))
+    later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
+  else
+    fail(cx, kept.error());
+  return false;
+}
+
 void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
   const Step step = std::move(*step_);
   step_.reset();
@@ -186,6 +224,7 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
                                     .checksum = result.checksum,
                                     .publication = {},
                                     .report = std::move(result.report)};
+  if (step.recorded_bytes) committed.report.recorded_bytes = step.recorded_bytes;
   committed.report.seconds_wait_payload = seconds(step.pulled - step.began);
   committed.report.seconds_update = seconds(cx.now() - step.pulled);
   if (step.command.publish) {  // LE-1
@@ -233,28 +272,23 @@ std::optional<messages::Publication> LearnerActor::publish(actor::Context& cx,
                                .offered = publisher_->offered()};
 }
 
-// A disk may fail for a moment, so a save is tried again. An error that stays would also meet the
-// restarted learner, after it had trained every step since the last checkpoint anew; the job fails
-// at once instead (kInvalid).
 void LearnerActor::save(actor::Context& cx, actor::Turn then) {
   note("save", cx.now());
-  Result<SavedCheckpoint> result = trainer_->save();
-  for (int attempt = 1; !result && !is_disk_full(result.error()) && attempt < kSaveAttempts;
-       ++attempt) {
-    log::warn("event=save_again actor={} step={} error=\"{}\"", config_.self.name,
-              trainer_->step().value, result.error().message);
-    result = trainer_->save();
-  }
+  const auto write = [this]() -> Result<SavedCheckpoint> {
+    if (config_.recorder)
+      if (const auto synced = config_.recorder->sync(); !synced) return synced.error();
+    return trainer_->save();
+  };
+  const auto result = write_again(write, "save_again", trainer_->step());
   note("idle", cx.now());
   if (result) return saved(cx, *result, then);
-  Error error = result.error();
+  const Error& error = result.error();
   if (is_disk_full(error)) {
     if (!std::exchange(save_waits_, true))
       log::warn("event=save_waits actor={} step={} where=\"{}\" error=\"{}\"", config_.self.name,
                 trainer_->step().value, error.where, error.message);
     return later(cx, kRoomEvery, [this, then](actor::Context& again) { save(again, then); });
   }
-  error.code = ErrorCode::kInvalid;
   fail(cx, error);
 }
 

@@ -12,6 +12,8 @@
 //   LE-3  Events reach the exchange in the order in which they happened; none is lost.
 //   LE-4  An exchange that follows another one hears the newest answers again, and where the
 //         learner stands.
+//   LE-5  Where batches are recorded, that of a step is kept before the step is trained, and all
+//         are on the disk before a checkpoint is.
 #pragma once
 
 #include <deque>
@@ -41,16 +43,27 @@ struct MeetExchange {};
 // Another exchange follows the one that has died: the learner goes on where it stands.
 struct MeetAgain {};
 
+// Keeps each batch as it came, before it is trained, so that the run can be trained again.
+struct BatchRecorder {
+  // Keeps the batch of a step. Returns the bytes of all batches that the run has kept.
+  std::function<Result<std::uint64_t>(const messages::TrainStep& step,
+                                      const std::vector<std::string>& payloads)>
+      keep;
+  // Waits until the disk has all of them: a checkpoint must not outlive the batches before it.
+  std::function<Result<void>()> sync;
+};
+
 struct LearnerActorConfig {
   ActorId self;
   Duration publish_timeout = std::chrono::seconds(30);
   // Called when the actor begins a phase ("idle", "train", "warm_start", "save"), for the progress
   // that heartbeats carry. May be empty.
   std::function<void(const char* phase, Time now)> progress = {};
+  std::optional<BatchRecorder> recorder = {};  // set where the job records its batches
 };
 
 inline constexpr int kPayloadAttemptsMax = 5;  // to read the payloads of one step
-inline constexpr int kSaveAttempts = 3;        // attempts at one checkpoint, one after another
+inline constexpr int kSaveAttempts = 3;  // attempts at one checkpoint or record, one after another
 inline constexpr Duration kPayloadRetryDelay = std::chrono::milliseconds(200);
 inline constexpr Duration kOutboxRetryDelay = std::chrono::milliseconds(20);
 // The least time between two WarmStartProgress without a new measurement.
@@ -80,10 +93,12 @@ class LearnerActor {
     messages::TrainStep command;
     Time began, pulled;
     int attempts = 0;
+    std::optional<std::uint64_t> recorded_bytes = {};
   };
 
   void pull(actor::Context& cx);
   void pulled(actor::Context& cx, Result<std::vector<std::string>> payloads);
+  bool record(actor::Context& cx, const std::vector<std::string>& payloads);
   void trained(actor::Context& cx, TrainedStep result);
   void warm_start_slice(actor::Context& cx);
   void finish_warm_start(actor::Context& cx, const WarmStartSlice& last);

@@ -54,6 +54,8 @@ class LossPass {
   std::vector<float> kl_penalties() const { return objective_.kl_penalties(); }
   void weigh(const BatchAdvantages& advantages) { objective_.weigh(advantages); }
   void updated() { objective_.updated(); }
+  void watch(TokenWatch* tokens) { objective_.watch(tokens); }
+  bool watched() const { return objective_.watched(); }
   void add(const device::Stream& stream, const Models& models, const MicroBatch& batch,
            const device::Arena& gradients, const Hooks& hooks = {});
   void observe(const device::Stream& stream, const Models& models, const MicroBatch& batch);

@@ -161,8 +161,8 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, const ShardedUpdate:
 Result<messages::StepReport> NativeTrainer::train_share(const TrainBatch& batch,
                                                         BatchAdvantages& advantages) {
   const AlgorithmConfig& algorithm = config_.algorithm;
-  const ObservedGroups observed =
-      choose_observed(batch, advantages, config_.observe_fraction, config_.seed);
+  const double observes = memory_.pass.watched() ? 1.0 : config_.observe_fraction;
+  const ObservedGroups observed = choose_observed(batch, advantages, observes, config_.seed);
   const auto plan = plan_batch(batch, {advantages.learns, observed.chosen}, config_,
                                {gang_.rank(), gang_.ranks(), stream_.device});
   if (!plan) return plan.error();

@@ -39,6 +39,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "actors/learner/batch_plan.h"
@@ -71,6 +72,12 @@ class NativeTrainer final : public Trainer {
   // For ranks >= 1: follows rank 0 until a stop command (no Error) or until the gang breaks.
   // weights() are the newest ones only after a stop.
   Result<void> follow();
+
+  // While it is on, `tokens` gets the figures of this rank's completions, those of groups without a
+  // gradient too (NT-1). That changes no weight. `tokens` outlives this object.
+  void watch(TokenWatch* tokens) { memory_.pass.watch(tokens); }
+  // For rank 0: the hash that a checkpoint of the weights as they are would name.
+  std::string weights_sha256();
 
   // For rank 0: makes follow() of the other ranks return. Nothing else may be called afterwards.
   Result<void> stop_gang();

@@ -136,6 +136,11 @@ Result<void> NativeTrainer::fetch_moments(const Optimizer::HostMoments* to) {
   return {};
 }
 
+std::string NativeTrainer::weights_sha256() {
+  weights_.fetch(stream_);
+  return weights_.host_sha256();
+}
+
 Result<SavedCheckpoint> NativeTrainer::save() {
   const auto moments = memory_.optimizer.host_moments();
   if (!moments) return moments.error();

@@ -65,6 +65,8 @@ void Objective::begin(const TrainBatch& batch, const BatchAdvantages& advantages
   kept_reference_.reset(batch);
   before_first_update_ = true;
   sums_ = observed_ = {};
+  watch_.update = 0;
+  watch_.loss.resize(watched() ? behaviour_.size() : 0);
   diff_max_at_staleness_0_ = 0;
   ratio_max_ = 0;
 }
@@ -186,6 +188,31 @@ device::TensorView Objective::importance_of(const device::Stream& stream, const 
   return vector_view(importance);
 }
 
+void Objective::note_tokens(const MicroBatch& batch, const Operands& operands) {
+  for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
+    const auto begin = static_cast<std::size_t>(batch.sequence_begin[s]);
+    const auto count = static_cast<std::size_t>(batch.sequence_begin[s + 1]) - begin;
+    const auto part = [&](std::span<const float> all) {
+      const auto own = all.subspan(begin, count);
+      return std::vector<float>(own.begin(), own.end());
+    };
+    const auto part_of = [&](const device::TensorView& all) {
+      return all.empty() ? std::vector<float>{} : part(std::span(all.f32(), begin + count));
+    };
+    watch_.tokens->completions.push_back(
+        {.trajectory = static_cast<std::size_t>(batch.sequences[s]),
+         .update = watch_.update,
+         .logprobs = part(operands.inputs.logprob),
+         .entropies = part(operands.inputs.entropy),
+         .proximal = part_of(operands.proximal),
+         .advantages = part(advantage_),
+         .weights = part(weight_),
+         .losses = part(watch_.loss),
+         .importance = part_of(operands.importance),
+         .reference = part_of(operands.reference)});
+  }
+}
+
 Objective::Gradient Objective::evaluate(const device::Stream& stream, const MicroBatch& batch,
                                         const Inputs& inputs, LossPart part) {
   const std::size_t items = batch.items.size();
@@ -234,7 +261,9 @@ Objective::Gradient Objective::evaluate(const device::Stream& stream, const Micr
                .sequence_begin = sequence_begin,
                .dlog_prob = view(dlogprob_),
                .dentropy = entropy_loss ? view(dentropy_) : device::TensorView{},
+               .loss = watched() ? view(watch_.loss) : device::TensorView{},
                .stats = &stats});
+  if (watched()) note_tokens(batch, {inputs, proximal, importance, reference});
   sums.loss += stats.loss;
   sums.tokens += stats.tokens;
   sums.clipped += stats.clipped;

@@ -26,6 +26,7 @@
 #include "actors/learner/learner_config.h"
 #include "actors/learner/packing.h"
 #include "actors/learner/token_store.h"
+#include "actors/learner/token_watch.h"
 #include "actors/learner/train_batch.h"
 #include "runtime/device/stream.h"
 
@@ -73,7 +74,14 @@ class Objective {
   void begin(const TrainBatch& batch, const BatchAdvantages& advantages);
   // Replaces the advantages of the batch; borrowed in the same way.
   void weigh(const BatchAdvantages& advantages) { advantages_ = &advantages; }
-  void updated() { before_first_update_ = false; }  // an optimizer step was taken
+  void updated() {  // an optimizer step was taken
+    before_first_update_ = false;
+    ++watch_.update;
+  }
+  // While it is on, `tokens` gets the figures of every completion that is evaluated, in each
+  // update; from the next begin() on. `tokens` outlives this object.
+  void watch(TokenWatch* tokens) { watch_.tokens = tokens; }
+  bool watched() const { return watch_.tokens != nullptr && watch_.tokens->on; }
 
   // Keep the log-probabilities [M] of a micro-batch before the first update: those of the policy,
   // and those of the reference.
@@ -106,6 +114,12 @@ class Objective {
 
  private:
   void gather(const MicroBatch& batch);
+  // The operands of the loss besides those that gather() fills.
+  struct Operands {
+    const Inputs& inputs;
+    device::TensorView proximal, importance, reference;
+  };
+  void note_tokens(const MicroBatch& batch, const Operands& operands);
   void compare(const MicroBatch& batch, std::span<const float> logprob, ObjectiveSums& sums);
   void count_importance(std::size_t items, ObjectiveSums& sums);
   device::TensorView importance_of(const device::Stream& stream, const MicroBatch& batch,
@@ -124,6 +138,11 @@ class Objective {
   ObjectiveSums sums_, observed_;
   double diff_max_at_staleness_0_ = 0;
   double ratio_max_ = 0;
+  struct Watch {
+    TokenWatch* tokens = nullptr;
+    std::vector<float> loss;  // [items_max] while somebody looks
+    std::int64_t update = 0;  // of the batch
+  } watch_;
 };
 
 }  // namespace tandem::learner

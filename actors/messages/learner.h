@@ -168,6 +168,9 @@ struct StepReport {
   std::uint64_t tokens_at_staleness_0 = 0;
   double logprob_diff_mean = 0;   // absolute, over the tokens that were compared
   std::vector<float> advantages;  // [B * n], in batch order
+  // The bytes of all batches that the run has recorded, this one among them; empty where it
+  // records none (job key `record`).
+  std::optional<std::uint64_t> recorded_bytes;
   // Each is empty where the loss of the job lacks the term, or the weights, that it describes.
   std::optional<double> kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
       rollout_is_eff_sample_size, rollout_rs_masked_fraction;
@@ -176,8 +179,8 @@ TANDEM_WIRE(StepReport, loss, grad_norm, lr, entropy, ppo_kl, pg_clipfrac, pg_cl
             pg_clipfrac_high, ratio_max, seconds_update, seconds_wait_payload, seconds_publish,
             tokens_trained, groups_zero_variance, skipped_in_row, steps_skipped,
             updates_without_gradient, observed_fraction, logprob_diff_max_at_staleness_0,
-            tokens_at_staleness_0, logprob_diff_mean, advantages, kl_loss, pg_clipfrac_lower,
-            reward_kl_penalty, rollout_is_mean, rollout_is_eff_sample_size,
+            tokens_at_staleness_0, logprob_diff_mean, advantages, recorded_bytes, kl_loss,
+            pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean, rollout_is_eff_sample_size,
             rollout_rs_masked_fraction)
 
 // The answer to TrainStep: the weights have taken the step. If the command asked for publication,

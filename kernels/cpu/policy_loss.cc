@@ -107,7 +107,7 @@ struct TokenRatios {
   float reference;  // exp(reference - current)
 };
 
-// Writes one token's gradients and adds its loss and statistics.
+// Writes one token's gradients and loss, and adds its loss and statistics to the sums.
 void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) {
   PolicyLossStats& stats = *op.stats;
   const float current = op.current.f32()[t], weight = op.weight.f32()[t];
@@ -128,6 +128,7 @@ void add_token(const PolicyLoss& op, std::int64_t t, const TokenRatios& ratios) 
   if (!op.dentropy.empty()) op.dentropy.f32()[t] = -weight * op.entropy_coef;
   const double own = static_cast<double>(ratios.own);
   const double k1 = static_cast<double>(op.proximal.f32()[t]) - static_cast<double>(current);
+  if (!op.loss.empty()) op.loss.f32()[t] = weight * loss;
   stats.loss += static_cast<double>(weight) * static_cast<double>(loss);
   stats.tokens += 1;
   stats.clipped += token.clipped ? 1 : 0;
@@ -150,6 +151,7 @@ void policy_tokens(const PolicyLoss& op, std::int64_t begin, std::int64_t end) {
       if (op.weight.f32()[i + j] == 0) {
         op.dlog_prob.f32()[i + j] = 0;
         if (!op.dentropy.empty()) op.dentropy.f32()[i + j] = 0;
+        if (!op.loss.empty()) op.loss.f32()[i + j] = 0;
         continue;
       }
       add_token(op, i + j,

@@ -36,7 +36,7 @@ struct Tokens {
   float low, high, clip_dual, kl_coef, entropy_coef;
   const float *current, *proximal, *advantage, *weight;
   const float *importance, *reference, *entropy;  // or null
-  float *dlog_prob, *dentropy;                    // dentropy: or null
+  float *dlog_prob, *dentropy, *loss;             // the latter two: or null
   PolicyLossStats* stats;
   std::int64_t count;
 };
@@ -100,14 +100,15 @@ enum Statistic {
 };
 constexpr int kStatistics = kRatioMax + 1;
 
-// Writes the token's gradients, and its statistics to `found`, which is all zeros before. With
-// kGspo dlog_prob[t] holds the sequence's ratio on entry.
+// Writes the token's gradients and loss, and its statistics to `found`, which is all zeros before.
+// With kGspo dlog_prob[t] holds the sequence's ratio on entry.
 __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
                                            double (&found)[kStatistics]) {
   const float weight = op.weight[t];
   if (weight == 0) {
     op.dlog_prob[t] = 0.0f;
     if (op.dentropy != nullptr) op.dentropy[t] = 0.0f;
+    if (op.loss != nullptr) op.loss[t] = 0.0f;
     return;
   }
   const float current = op.current[t], proximal = op.proximal[t];
@@ -129,6 +130,7 @@ __device__ __forceinline__ void take_token(const Tokens& op, std::int64_t t,
   }
   op.dlog_prob[t] = weight * gradient;
   if (op.dentropy != nullptr) op.dentropy[t] = -weight * op.entropy_coef;
+  if (op.loss != nullptr) op.loss[t] = weight * loss;
   const double k1 = static_cast<double>(proximal) - static_cast<double>(current);
   found[kLoss] = static_cast<double>(weight) * static_cast<double>(loss);
   found[kTokens] = 1;
@@ -243,6 +245,7 @@ void policy_loss(const Stream& stream, const PolicyLoss& op) {
                       .entropy = data<float>(op.entropy),
                       .dlog_prob = data<float>(op.dlog_prob),
                       .dentropy = data<float>(op.dentropy),
+                      .loss = data<float>(op.loss),
                       .stats = op.stats,
                       .count = op.current.dim(0)};
   if (op.mode == LossMode::kGspo) {

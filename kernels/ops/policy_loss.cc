@@ -26,7 +26,7 @@ void policy_loss(const Stream& stream, const PolicyLoss& op) {
   for (const TensorView& view : {op.current, op.proximal, op.advantage, op.weight, op.dlog_prob}) {
     CHECK(is_f32(view, {tokens}));
   }
-  for (const TensorView& view : {op.importance, op.reference, op.entropy, op.dentropy}) {
+  for (const TensorView& view : {op.importance, op.reference, op.entropy, op.dentropy, op.loss}) {
     CHECK(view.empty() || is_f32(view, {tokens}));
   }
   // A coefficient without the operand that it weighs would be a term left out in silence.

@@ -95,6 +95,7 @@ struct PolicyLoss {
                               // all tokens in order; needed by kGspo, else may be empty
   TensorView dlog_prob;       // [T] written: d loss / d current
   TensorView dentropy;        // [T] written: d loss / d H; or empty
+  TensorView loss;            // [T] written: w * l of each token; or empty
   // Accumulated (+=; ratio_max by max), in the device's memory.
   PolicyLossStats* stats = nullptr;
 };

@@ -20,7 +20,7 @@ namespace tandem::device {
 
 // Raised whenever CudaModule or an operator's struct changes: binary and module must be of one
 // build.
-inline constexpr std::uint32_t kCudaModuleAbi = 5;
+inline constexpr std::uint32_t kCudaModuleAbi = 6;
 
 struct CudaDevices {
   int count = 0;

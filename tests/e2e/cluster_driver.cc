@@ -298,6 +298,13 @@ void run_and_kill(const Home& home, const Words& words, int step) {
   ASSERT_FALSE(fs::exists(dir / "result.json"));
 }
 
+std::vector<nlohmann::json> lines_of(const fs::path& file) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) lines.push_back(parse_json(line));
+  return lines;
+}
+
 std::int64_t journal_value(const fs::path& run_dir, const std::string& query) {
   auto journal = sqlite::Sqlite::open((run_dir / "journal.sqlite").string(), "");
   if (!journal) {

@@ -122,6 +122,9 @@ void let_go(const Home& home);
 // the checkpoint of `step`; its ranks end with it, and no result.json is there.
 void run_and_kill(const Home& home, const Words& words, int step = 10);
 
+// The lines of a file, each as JSON.
+std::vector<nlohmann::json> lines_of(const std::filesystem::path& file);
+
 // The only value that `query` finds in the run's journal.
 std::int64_t journal_value(const std::filesystem::path& run_dir, const std::string& query);
 // Fails unless each admitted group's last word in the journal is trained or discarded, as often as

@@ -21,13 +21,6 @@ using nlohmann::json;
 
 constexpr int kRunSteps = 20;
 
-std::vector<json> lines_of(const fs::path& file) {
-  std::vector<json> lines;
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) lines.push_back(parse_json(line));
-  return lines;
-}
-
 // The lines of metrics.jsonl: those of steps, and the records of evaluations.
 struct Metrics {
   std::vector<json> steps, evaluations;

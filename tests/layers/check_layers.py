@@ -63,6 +63,8 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/exchange": ["runtime", "scheduler", "actors/messages", "actors/exchange/state"],
     "actors/exchange/state": ["runtime", "scheduler", "actors/messages"],
     "actors/runs": ["runtime", "scheduler", "actors/messages", "actors/exchange"],
+    "actors/replay": ["runtime", "scheduler", "actors/messages", "actors/exchange", "actors/runs",
+                      "actors/learner"],
     "actors/controller": ["runtime", "scheduler", "actors/messages", "actors/exchange",
                           "actors/runs"],
     "actors/api": ["runtime", "scheduler", "actors/messages", "actors/exchange", "actors/runs",
@@ -77,7 +79,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
                    "actors/data"],
     "actors/main/roles": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
                           "actors/rank", "actors/broadcast", "actors/learner", "actors/reward",
-                          "actors/rollout", "actors/exchange", "actors/job"],
+                          "actors/rollout", "actors/exchange", "actors/runs", "actors/job"],
     "actors/main": ["runtime", "scheduler", "kernels", "actors"],
 }
 NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those of the one above
@@ -107,6 +109,7 @@ NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those 
     "actors/reward": ["tandem::reward"],
     "actors/exchange": ["tandem::exchange"],
     "actors/runs": ["tandem::runs"],
+    "actors/replay": ["tandem::replay"],
     "actors/controller": ["tandem::controller"],
     "actors/api": ["tandem::api"],
     "actors/doors": ["tandem::doors"],

@@ -13,12 +13,12 @@
 #include "actors/learner/packing.h"
 #include "actors/learner/trainer_setup.h"
 #include "actors/main/roles/gang_shards.h"
+#include "actors/main/roles/learner_setup.h"
 #include "actors/main/roles/registry.h"
 #include "actors/main/roles/role_config.h"
-#include "actors/model/checkpoint.h"
 #include "actors/model/parameters.h"
 #include "actors/rank/rank_failure.h"
-#include "runtime/base/rng.h"
+#include "actors/runs/batch_log.h"
 #include "runtime/base/secret.h"
 #include "runtime/collective/shard_exchange.h"
 #include "runtime/collective/socket.h"
@@ -108,6 +108,8 @@ MemoryDemand learner_memory(const job::JobSpec& job, const PlannedModel& model, 
       job.data.train_batch_size *
       (job.data.max_prompt_length + job.rollout.n * job.data.max_response_length);
   add_row(demand, "batch", tokens * kBatchBytesPerToken);
+  if (job.record == job::Recording::kReplay)  // a part of it: as it is, encoded and packed
+    add_row(demand, "batch as recorded", learner_bytes(3 * runs::kBatchPartBytes));
   add_process(demand, &model);
   // On a CPU files are written directly from the weights and moments and read into them. The
   // moments of a GPU come to the host for that, in two arenas.
@@ -116,28 +118,6 @@ MemoryDemand learner_memory(const job::JobSpec& job, const PlannedModel& model, 
       add_row(demand, peak, 2 * arena, MemoryUse::kPeak);
   return demand;
 }
-
-// A learner rank other than 0. Its one handler follows rank 0 and does not return until the gang
-// ends.
-struct Follow {};
-class Follower {
- public:
-  using Inbox = std::variant<Follow>;
-  // `follows` is true until rank 0 has let this rank go, or the gang broke.
-  Follower(std::unique_ptr<learner::NativeTrainer> trainer,
-           std::shared_ptr<std::atomic<bool>> follows)
-      : trainer_(std::move(trainer)), follows_(std::move(follows)) {}
-  void handle(actor::Context& cx, Follow) {
-    const Result<void> ended = trainer_->follow();
-    *follows_ = false;
-    if (!ended) cx.fail(ended.error());
-  }
-
- private:
-  std::unique_ptr<learner::NativeTrainer> trainer_;
-  const std::shared_ptr<std::atomic<bool>> follows_;
-};
-static_assert(actor::Actor<Follower>);
 
 // How a rank meets its gang: rank 0 has a listener, the others dial.
 struct GangMeeting {
@@ -212,6 +192,25 @@ Result<std::unique_ptr<collective::ShardExchange>> share(RankResources& resource
                           *setup.gang, resources.device.nccl->process());
 }
 
+// Under `record: replay` the file that takes the batches of this incarnation; else nothing.
+Result<std::optional<learner::BatchRecorder>> recorder_of(const job::JobSpec& job,
+                                                          const StartRank& start,
+                                                          DeviceKind device) {
+  if (job.record == job::Recording::kNone) return std::optional<learner::BatchRecorder>();
+  auto opened = runs::BatchLogWriter::open(
+      start.run_dir,
+      {.version = TANDEM_VERSION, .device = device_name(device), .yaml = start.job_yaml});
+  if (!opened) return opened.error();
+  const auto log = std::make_shared<runs::BatchLogWriter>(*std::move(opened));
+  return std::optional(learner::BatchRecorder{
+      .keep = [log](const messages::TrainStep& step,
+                    const std::vector<std::string>& payloads) -> Result<std::uint64_t> {
+        if (auto kept = log->keep(step, payloads); !kept) return kept.error();
+        return log->bytes();
+      },
+      .sync = [log] { return log->sync(); }});
+}
+
 Result<BuiltRole> build_learner(RankResources& resources, const StartRank& start,
                                 const job::JobSpec& job,
                                 const actor::Ref<messages::RankEvents>& controller) {
@@ -227,23 +226,11 @@ Result<BuiltRole> build_learner(RankResources& resources, const StartRank& start
   meeting->spec.liveness.beat = [progress = &resources.progress] { progress->beat(); };
   meeting->spec.liveness.stuck_max = scheduler::hang_timeout;
   const RunLocation run{start.job, start.run_dir};
-  auto threads = make_threads(job.pools.learner.threads_per_actor);
-  auto model = model::load_model(job.model.path,
-                                 {.init = job.model.init,
-                                  .seed = derive_seed(static_cast<std::uint64_t>(job.seed), "init"),
-                                  .dtype = dtype_of(job.model),
-                                  .threads = threads.get()});
-  if (!model) return rank::of_input(model.error());
-  auto records = warm_start_records(job, model->config, model->tokenizer);
-  if (!records) return rank::of_input(records.error());
-  auto weights = weights_config(job, run, model::published_manifest(model->config));
-
-  learner::NativeTrainerSetup setup{.config = trainer_config(job, run, start.resume),
-                                    .model = std::move(*model),
-                                    .records = std::move(*records),
-                                    .device = *device,
-                                    .threads = std::move(threads),
-                                    .beat = [progress = &resources.progress] { progress->beat(); }};
+  auto loaded = learner_setup(job, trainer_config(job, run, start.resume), *device);
+  if (!loaded) return loaded.error();
+  learner::NativeTrainerSetup setup = *std::move(loaded);
+  setup.beat = [progress = &resources.progress] { progress->beat(); };
+  auto weights = weights_config(job, run, model::published_manifest(setup.model.config));
   // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
   if (weights::traits_of(weights.type).nccl && start.rank == 0)
     setup.config.broadcast_bytes = weights::broadcast_bytes_of_publisher(weights);
@@ -269,13 +256,16 @@ Result<BuiltRole> build_learner(RankResources& resources, const StartRank& start
   if (!made) return made.error();
   const std::shared_ptr<weights::WeightPublisher> publisher = *std::move(made);
   resources.take_part_in_broadcasts(start, weights, {publisher, publisher->broadcasts()});
+  auto recorder = recorder_of(job, start, *device);
+  if (!recorder) return recorder.error();
   auto exchange = resources.exchange_for<messages::LearnerPeer>(start.job);
   auto ref = spawn_made(
       resources.system,
       std::make_unique<learner::LearnerActor>(
           learner::LearnerActorConfig{.self = {start.actor, start.incarnation},
                                       .publish_timeout = weights.stall_max,
-                                      .progress = resources.phase_reporter()},
+                                      .progress = resources.phase_reporter(),
+                                      .recorder = *std::move(recorder)},
           std::move(*trainer), publisher, resources.payload_reader(), std::move(exchange)));
   resources.expose_as<messages::LearnerPeer>(ref);
   return BuiltRole{

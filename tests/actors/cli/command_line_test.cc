@@ -45,7 +45,7 @@ TEST(CommandLine, SaysWhatAMistakeWasMeantToBe) {
     expect_refused(words, client_verbs, message, help);
   };
   check({"gett"}, "unknown command `gett`", "`get`");
-  check({"replay", "run"}, "`tandem replay` is not in this version", "--help");
+  check({"simulate", "run"}, "`tandem simulate` is not in this version", "--help");
   check({"zzzzzz"}, "unknown command", "--help");
   check({"get", "actos"}, "unknown kind `actos`", "`actors`");
   check({"get", "jobs", "--wach"}, "unknown option `--wach`", "`--watch`");

@@ -146,6 +146,10 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
   const std::string with_sources = final_summary(a_job(), sampled);
   for (const char* part : {"3 failed (pass@8 1.000)", "by source", "code -, 3 failed, math 0.970"})
     EXPECT_NE(with_sources.find(part), std::string::npos) << part << "\n" << with_sources;
+  EXPECT_EQ(text.find("record"), text.npos);
+  json recorded = result;
+  recorded["recorded_bytes"] = 3072000;
+  EXPECT_NE(final_summary(a_job(), recorded).find("2.9 MiB, 2.0 KiB a step"), text.npos);
   json failed = result;
   failed["state"] = "Failed";
   failed["eval"] = nullptr;

@@ -80,7 +80,7 @@ struct World {
   void start() {
     learner = system.spawn<LearnerActor>("job/learner/0", [this] {
       return std::make_unique<LearnerActor>(
-          LearnerActorConfig{.self = {"job/learner/0", Incarnation{++lives}}},
+          LearnerActorConfig{.self = {"job/learner/0", Incarnation{++lives}}, .recorder = recorder},
           std::make_unique<FakeTrainer>(FakeTrainerConfig{.seed = 1,
                                                           .warm_start_steps = 3,
                                                           .warm_start_step_time = 1s,
@@ -154,6 +154,7 @@ struct World {
   int reads_fail = 0;
   std::int64_t older_versions = 0;
   std::set<StepId> nonfinite;  // steps whose gradient is not finite
+  std::optional<BatchRecorder> recorder;
   actor::Ref<messages::LearnerEvents> exchange;
   actor::Ref<LearnerActor::Inbox> learner;
 };
@@ -424,6 +425,59 @@ TEST(LearnerActor, ADiskThatFailsForAMomentCostsNothing) {
   world.tell(messages::SaveCheckpoint{StepId{1}});
   EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{1}));
+}
+
+// What a recorder was asked for, in order; it refuses the first `refusals` batches.
+struct Recorded {
+  explicit Recorded(World& world) {
+    world.recorder = BatchRecorder{
+        .keep = [this, &world](const messages::TrainStep& step,
+                               const std::vector<std::string>& payloads) -> Result<std::uint64_t> {
+          if (refusals > 0) {
+            --refusals;
+            return Error{.message = "No space left on device"};
+          }
+          EXPECT_EQ(payloads.size(), step.groups.size());
+          words.push_back("keep " + std::to_string(step.step.value) + " at " +
+                          std::to_string(world.all<messages::StepCommitted>().size()));
+          return 100 * words.size();
+        },
+        .sync = [this, &world]() -> Result<void> {
+          words.push_back("sync at " + std::to_string(world.store->checkpoints.size()));
+          return {};
+        }};
+  }
+  int refusals = 0;
+  std::vector<std::string> words;
+};
+
+TEST(LearnerActor, ABatchIsKeptBeforeItsStepAndSyncedBeforeACheckpoint_LE5) {
+  World world;
+  Recorded recorded(world);
+  world.warm_up();
+  world.tell(world.step(0));
+  world.tell(world.step(1));
+  world.tell(messages::SaveCheckpoint{StepId{2}});
+  EXPECT_EQ(recorded.words,
+            (std::vector<std::string>{"sync at 0", "keep 0 at 0", "keep 1 at 1", "sync at 1"}));
+  const auto committed = world.all<messages::StepCommitted>();
+  ASSERT_EQ(committed.size(), 2u);
+  EXPECT_EQ(committed[0].report.recorded_bytes, 200u);
+  EXPECT_EQ(committed[1].report.recorded_bytes, 300u);
+}
+
+TEST(LearnerActor, ABatchThatCannotBeKeptIsNotTrained_LE5) {
+  World world;
+  Recorded recorded(world);
+  recorded.refusals = kSaveAttempts - 1;
+  world.warm_up();
+  world.tell(world.step(0));
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u) << "tried again";
+  recorded.refusals = kSaveAttempts;
+  world.tell(world.step(1));
+  EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u);
+  ASSERT_EQ(world.all<messages::LearnerFailed>().size(), 1u);
+  EXPECT_EQ(world.all<messages::LearnerFailed>()[0].message, "No space left on device");
 }
 
 TEST(LearnerActor, AStepWithoutAFiniteGradientIsCommittedAndItsVersionPublished) {

@@ -239,6 +239,11 @@ metrics JOB: records
 metrics --keys: -
 metrics --steps: -
 top --job: live
+replay RUN: runs
+replay --from-step: -
+replay --to-step: -
+replay --dump-step: -
+replay --dump-file: -
 scale JOB: live
 scale ROLE=N: choices
 scale --timeout: -

@@ -113,6 +113,36 @@ TEST(PolicyLoss, VanillaGradientMatchesFiniteDifferences) {
   });
 }
 
+// The losses of the tokens are the terms of the sum, rounded to f32; masked tokens have none.
+TEST(PolicyLoss, TokenLossesAddUpToTheLoss) {
+  const Tokens t = make_tokens(4);
+  const auto of = [](const Floats& values) { return tensor(values.data(), {kTokens}); };
+  for (const LossMode mode : {LossMode::kVanilla, LossMode::kGspo, LossMode::kCispo}) {
+    Floats losses = poison(kTokens);
+    double sum = 0;
+    same_everywhere([&](const Backend& backend, const Stream& stream) {
+      losses = poison(kTokens);
+      sum = run(backend, stream, t, [&](PolicyLoss& op) {
+              op.mode = mode;
+              op.importance = of(t.importance);
+              op.reference = of(t.reference);
+              op.kl_coef = 0.3f;
+              op.entropy = of(t.entropy);
+              op.entropy_coef = 0.1f;
+              op.loss = of(losses);
+            }).stats.loss;
+      return losses;
+    });
+    double added = 0;
+    for (std::size_t i = 0; i < kTokens; ++i) {
+      EXPECT_TRUE(t.weight[i] != 0 || losses[i] == 0) << "token " << i;
+      added += static_cast<double>(losses[i]);
+    }
+    EXPECT_NEAR(added, sum, 1e-6);
+    EXPECT_NE(sum, 0);
+  }
+}
+
 TEST(PolicyLoss, VanillaFollowsTheFormula) {
   Tokens t;
   t.begin = {0, 4};
