@@ -163,8 +163,13 @@ void settle(Turn& turn) {
   const auto& learner = turn.facts.learner.who;
   if (learner && turn.seen.learner.away) away.push_back(*learner);
   if (!away.empty() && turn.now < turn.seen.away_until) return;
-  for (const ActorId& who : away)
-    take(turn, messages::ActorDown{who, "it has not come back to the exchange that follows"});
+  // One may live all the same, as a learner amid a very long step does. It ends then, since what it
+  // says is of no use any more, and the controller starts the next.
+  for (const ActorId& who : away) {
+    const std::string why = "it has not come back to the exchange that follows";
+    take(turn, messages::ActorDown{who, why});
+    refuse(turn, who, why);
+  }
   turn.seen.payloads_unsettled = false;
   turn.send(SettlePayloads{});
 }

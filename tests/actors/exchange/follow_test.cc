@@ -71,6 +71,27 @@ TEST_F(Following, ALearnerThatSaysTwiceThatItIsBackGetsOneStep) {
   EXPECT_EQ(rows(stage, "retrained"), 0);
 }
 
+// It may live, amid a very long step: the job would wait for ever for what it says, which counts no
+// more.
+TEST_F(Following, ALearnerThatIsGivenUpIsRefusedAndTheNextOneGoesOn) {
+  Stage stage;
+  stage.begin();
+  stage.train(1);
+  stage.follow();
+  stage.tell(back(kRollout, PolicyVersion{1}));
+  stage.run(7min);
+  ASSERT_EQ(stage.refused.size(), 2u) << "the reward actor is away as well";
+  EXPECT_TRUE(std::ranges::any_of(stage.refused, [](const std::string& refused) {
+    return refused.starts_with(kLearner.name + ": it has not come back");
+  }));
+  const ActorId next{kLearner.name, Incarnation{14}};
+  stage.tell(stage.learner_up(next, StepId{0}));
+  ASSERT_NE(stage.step_sent(), nullptr);
+  stage.commit(next);
+  EXPECT_EQ(rows(stage, "retrained"), 1);
+  EXPECT_FALSE(stage.ended());
+}
+
 TEST_F(Following, ALearnerAtWorkIsLeftAtIt) {
   Stage stage;
   stage.begin();
