@@ -313,11 +313,15 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
                 std::int32_t restarts, Time now) {
   const messages::ActorLoad* load = load_of(report, actor.name);
   json ranks = json::array();
+  // A pid of a process that has ended may be another process's by now. That of one which has
+  // outlived its controller is known once its agent is back.
+  const auto pid_of = [](const controller::RankRecord& rank) {
+    return rank.alive && rank.pid > 0 ? json(rank.pid) : json();
+  };
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-    // A pid of a process that has ended may be another process's by now.
     ranks.push_back({{"rank", r},
                      {"node", actor.ranks[r].node},
-                     {"pid", actor.ranks[r].alive ? json(actor.ranks[r].pid) : json()},
+                     {"pid", pid_of(actor.ranks[r])},
                      {"gpus", actor.ranks[r].alive ? json(actor.ranks[r].gpus) : json::array()}});
   // An actor is shown with the place of its rank 0; `ranks` has the others.
   const bool placed = !actor.ranks.empty();
@@ -343,7 +347,7 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
               {"message", message},
               {"since", wall_ms(actor.status.since, now)},
               {"node", placed ? json(actor.ranks[0].node) : json()},
-              {"pid", placed && actor.ranks[0].alive ? json(actor.ranks[0].pid) : json()},
+              {"pid", placed ? pid_of(actor.ranks[0]) : json()},
               {"gpus", placed && actor.ranks[0].alive ? json(actor.ranks[0].gpus) : json::array()},
               {"incarnation", actor.incarnation.value},
               {"restarts", restarts},

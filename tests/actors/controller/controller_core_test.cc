@@ -521,6 +521,11 @@ class Storm {
       return node == name && !world.record(id.actor).ranks.at(id.rank).connected;
     });
     world.must(NodeDown{name, world.core.nodes().at(name).incarnation});
+    for (const node::RankId& id : std::exchange(world.links_cut, {})) {  // which ends them
+      world.alive.erase(id);
+      world.told_to_end.erase(id);
+      world.must(RankHung{id, 0});
+    }
   }
   void cordons() {
     const std::string name = rng_.below(2) ? "a" : "b";

@@ -37,8 +37,9 @@ enum class FaultKind : std::uint8_t {
   kClockJump,
   kPublishTimeout,
   kSpawnFailure,
+  kDiskFull,
 };
-inline constexpr std::size_t kFaultKinds = 20;
+inline constexpr std::size_t kFaultKinds = 21;
 
 struct Fault {
   enum class At : std::uint8_t { kTime, kEffect };

@@ -177,6 +177,12 @@ bool journal_full(const Stricken& at, const Fault&) {
   return true;
 }
 
+bool disk_full(const Stricken& at, const Fault& fault) {
+  at.cluster.run_of(at.job)->record.full_until_ms =
+      (at.cluster.executor().now() + lasts(fault)).ns / 1'000'000;
+  return true;
+}
+
 bool clock_jump(const Stricken& at, const Fault& fault) {
   const Ranks ranks = at.cluster.ranks_running();
   // Of the controller's host mostly; by up to twenty minutes.
@@ -237,7 +243,7 @@ constexpr std::array<FaultRow, kFaultKinds> kRows = {{
      nullptr, slow_journal},
     {Kind::kJournalFails, "journal_fails", "the controller's journal cannot be written", 3'000,
      true, nullptr, journal_fails},
-    {Kind::kJournalFull, "journal_full", "the run's disk is full for good", 0, true, "disk is full",
+    {Kind::kJournalFull, "journal_full", "the run's disk fails for good", 0, true, "disk is full",
      journal_full},
     {Kind::kClockJump, "clock_jump", "the clock of the controller or of a rank jumps forward",
      20'000, true, nullptr, clock_jump},
@@ -245,6 +251,8 @@ constexpr std::array<FaultRow, kFaultKinds> kRows = {{
      nullptr, publish_timeout},
     {Kind::kSpawnFailure, "spawn_failure", "a host starts no process, up to three times", 0, false,
      nullptr, spawn_failure},
+    {Kind::kDiskFull, "disk_full", "the run's disk has no room for a while", 20'000, true, nullptr,
+     disk_full},
 }};
 
 }  // namespace

@@ -214,7 +214,7 @@ Built build_learner(const SharedProcess& process, const messages::StartRank& sta
           trainer.older_versions = run->job.exchange.budget.max_staleness;
         return std::make_unique<learner::LearnerActor>(
             config, std::make_unique<learner::FakeTrainer>(trainer, run->checkpoints),
-            make_publisher(run, node), read, exchange);
+            make_publisher(run, node, start.incarnation), read, exchange);
       });
   process->directory.expose(messages::kRolePort, actor::narrow<messages::LearnerInbox>(role));
   process->run->epochs->in_use.reset();  // an earlier incarnation's

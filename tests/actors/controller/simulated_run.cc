@@ -1,6 +1,7 @@
 #include "tests/actors/controller/simulated_run.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <utility>
 
@@ -31,8 +32,12 @@ exchange::ExchangeRecords prompts_of(const SimulatedJob& job, const char* kind,
 
 class SimulatedPublisher final : public weights::WeightPublisher {
  public:
-  SimulatedPublisher(std::shared_ptr<SimulatedRun> run, const std::string& node)
+  SimulatedPublisher(std::shared_ptr<SimulatedRun> run, const std::string& node,
+                     Incarnation incarnation)
       : run_(std::move(run)) {
+    // A learner that has been given up may begin late, and has its weights for itself.
+    if (incarnation < run_->weights.incarnation) return;
+    run_->weights.incarnation = incarnation;
     // Shared memory is of one host, and GPU memory of one process.
     if (run_->weights.node != node || run_->job.weights_end_with_learner) run_->weights.lose();
     run_->weights.node = node;
@@ -113,12 +118,13 @@ std::vector<JournalledRow> journalled_rows(const exchange::JournalEvent& event,
 }
 
 Error MemoryRecord::full(const std::string& file) const {
-  return {.message = "cannot write " + file + ": the disk is full", .os_error = os_error};
+  return {.message = "cannot write " + file + ": the disk is full",
+          .os_error = lacks_room() ? ENOSPC : os_error};
 }
 
 Result<void> MemoryRecord::journal(std::span<const exchange::JournalEvent> batch,
                                    sqlite::Durability durability) {
-  if (disk_full) return full("the journal");
+  if (disk_full || lacks_room()) return full("the journal");
   const std::size_t before = events.size();
   for (const exchange::JournalEvent& event : batch) {
     entries.push_back({now_ms(), event});
@@ -139,7 +145,7 @@ void MemoryRecord::cut(std::size_t count) {
 }
 
 Result<void> MemoryRecord::metrics(const std::string& json_line) {
-  if (files_full) return full("metrics.jsonl");
+  if (files_full || lacks_room()) return full("metrics.jsonl");
   metrics_lines.push_back(json_line);
   return {};
 }
@@ -162,7 +168,7 @@ Result<void> MemoryRecord::name_best(StepId step) {
 }
 
 Result<bool> MemoryRecord::sample(const std::string& json_line) {
-  if (files_full) return full("samples.jsonl");
+  if (files_full || lacks_room()) return full("samples.jsonl");
   if (sample_lines.size() >= samples_max) return true;
   sample_lines.push_back(json_line);
   return false;
@@ -239,8 +245,9 @@ exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::str
 }
 
 std::unique_ptr<weights::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
-                                                         const std::string& node) {
-  return std::make_unique<SimulatedPublisher>(std::move(run), node);
+                                                         const std::string& node,
+                                                         Incarnation incarnation) {
+  return std::make_unique<SimulatedPublisher>(std::move(run), node, incarnation);
 }
 
 void PublishedWeights::lose() {

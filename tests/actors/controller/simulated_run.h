@@ -86,6 +86,7 @@ class MemoryRecord final : public exchange::RunRecord {
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
+  bool lacks_room() const { return now_ms && now_ms() < full_until_ms; }
   Error full(const std::string& file) const;
   // Leaves only the first `count` entries, as a power cut may.
   void cut(std::size_t count);
@@ -100,9 +101,10 @@ class MemoryRecord final : public exchange::RunRecord {
   std::string job_yaml;
   std::function<std::int64_t()> now_ms;
   std::function<void(std::span<const JournalledRow>)> on_events;
-  bool disk_full = false;   // for the journal
-  bool files_full = false;  // for metrics and samples
-  int os_error = 0;         // of both; ENOSPC: the run stands still until there is room
+  bool disk_full = false;          // for the journal
+  bool files_full = false;         // for metrics and samples
+  int os_error = 0;                // of both; ENOSPC: the run stands still until there is room
+  std::int64_t full_until_ms = 0;  // both, with ENOSPC
   std::size_t samples_max = std::size_t{1} << 40;
 };
 
@@ -130,8 +132,9 @@ struct PublishedWeights {
   std::shared_ptr<rollout::FakeWeightBoard> board = std::make_shared<rollout::FakeWeightBoard>();
   // Checksums of the versions that the board offers.
   std::map<PolicyVersion, std::uint64_t> contents;
-  const void* publisher = nullptr;  // the newest one
-  int timeouts = 0;                 // so many of the next publications time out
+  const void* publisher = nullptr;  // that of the learner's newest incarnation
+  Incarnation incarnation;
+  int timeouts = 0;  // so many of the next publications time out
 };
 
 struct SimulatedRun {
@@ -156,7 +159,8 @@ JobShape shape_of(const SimulatedJob& job);
 exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::string& id,
                                          bool resume);
 std::unique_ptr<weights::WeightPublisher> make_publisher(std::shared_ptr<SimulatedRun> run,
-                                                         const std::string& node);
+                                                         const std::string& node,
+                                                         Incarnation incarnation);
 
 // The ends of the groups of a journal, counted over distinct groups (LG-1), and the staleness of
 // the trained groups, as their headers tell. A user would get the same numbers by queries to

@@ -364,7 +364,7 @@ reward:
   scale: 0.5
   parts:
     one: { type: http, url: "http://a:1/b", header_env: { X-Key: KEY }, batch_size: 3 }
-    two: { type: math, weight: 2, timeout_s: 4, sources: [s] }
+    two: { type: math, weight: 2, sources: [s] }
 )");
   ASSERT_TRUE(job) << render(job.error());
   const reward::RewardParts reward = reward_parts(job->spec, "log");
@@ -375,7 +375,7 @@ reward:
   EXPECT_EQ(reward.parts[1].name, "two");
   EXPECT_EQ(reward.parts[1].payment.weight, 2);
   EXPECT_EQ(reward.parts[1].sources, std::vector<std::string>{"s"});
-  EXPECT_EQ(reward.verifiers[1].timeout, std::chrono::seconds(4));
+
   const auto plain = folder.parse(folder.minimal());
   const reward::RewardParts single = reward_parts(plain->spec, "");
   EXPECT_EQ(single.parts[0].name, "");
