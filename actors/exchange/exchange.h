@@ -56,6 +56,8 @@ class Exchange {
   void handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask);
 
   const ExchangeCore& core() const { return core_; }
+  // Writes wait for room on the disk: the state is ahead of the journal.
+  bool stands_still() const { return writes_.any(); }
 
  private:
   void step(actor::Context& cx, ExchangeInput input);
