@@ -264,7 +264,10 @@ TEST(Replay, ASubmittedRunWhoseControllerAndLearnerDied) {
   ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
   ASSERT_TRUE(home.next_controller(before["epoch"]));
   ASSERT_TRUE(trained(13));
-  kill_rank(actor(home, std::string(kSmallId) + "/learner/0"));
+  const std::string learner = std::string(kSmallId) + "/learner/0";
+  // Its pid is known once the agent is back at the new controller.
+  ASSERT_TRUE(eventually([&] { return actor(home, learner)["pid"].is_number_integer(); }));
+  kill_rank(actor(home, learner));
   let_go(home);
   const Finished done = home.run({"wait", kSmallId, "--for", "Succeeded"});
   EXPECT_EQ(done.code, 0) << done.text();
