@@ -1,5 +1,6 @@
 // Writes to a run's files that wait for room on the disk. A write that finds the disk full waits,
-// and every later one behind it, so that files have their lines in order. Used by one thread.
+// and every later one behind it, so that files have their lines in order. Their number is bounded
+// by the work that is under way: a run that stands still gives out no more. Used by one thread.
 #pragma once
 
 #include <deque>

@@ -55,10 +55,9 @@ const Key kKeys[] = {
                     "for `wandb sync`; []: none. Nothing is sent to anybody."},
     {.path = "record",
      .field = [](J& j) { return slot(j.record); },
-     .description = "What the run keeps of its training beside checkpoints: with `replay` each "
-                    "batch as it came to the learner, in the folder `replay` of the run directory, "
-                    "from which `tandem replay` trains the same weights again; the run's result "
-                    "says how many bytes that takes. `none`: nothing."},
+     .description = "`replay`: the run keeps each batch that it trains, in the folder `replay` of "
+                    "its run directory. `tandem replay` can then train the same weights again. "
+                    "The run's result says how many bytes they take. `none`: it keeps no batches."},
 
     // Section `model`.
     {.path = "model.path",

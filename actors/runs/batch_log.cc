@@ -123,16 +123,6 @@ Result<std::string> read_at(const OwnedFd& fd, const fs::path& path, std::uint64
   return text;
 }
 
-bool write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return true;
-}
-
 template <class T>
 Result<T> decode_body(std::string body) {
   auto content = unpacked(std::move(body));
@@ -183,7 +173,7 @@ Result<void> BatchLogWriter::begin_file() {
 // After an Error the file ends as before, or is given up. Parts of the batch that were written may
 // stay behind: without the last part they are no batch (BL-2).
 Result<void> BatchLogWriter::append(const std::string& frame) {
-  if (write_whole(fd_.get(), frame)) {
+  if (write_all(fd_.get(), std::as_bytes(std::span(frame)))) {
     end_ += frame.size();
     return {};
   }

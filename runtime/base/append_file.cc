@@ -18,14 +18,20 @@ Result<AppendFile> AppendFile::open(const std::filesystem::path& path) {
 }
 
 Result<void> AppendFile::append(std::string_view piece) {
-  if (!write_all(fd_.get(), std::as_bytes(std::span(piece)))) {
-    const Error error = file_error("append to the file", path_);
-    // A part of the piece may be there. If it cannot be taken back either, readers skip it.
-    (void)!::ftruncate(fd_.get(), static_cast<off_t>(bytes_));
-    return error;
+  if (torn_ && !take_back()) return file_error("append to the file", path_);
+  if (write_all(fd_.get(), std::as_bytes(std::span(piece)))) {
+    bytes_ += piece.size();
+    return {};
   }
-  bytes_ += piece.size();
-  return {};
+  const Error error = file_error("append to the file", path_);
+  torn_ = true;
+  (void)take_back();  // else the next append tries again
+  return error;
+}
+
+bool AppendFile::take_back() {
+  torn_ = ::ftruncate(fd_.get(), static_cast<off_t>(bytes_)) != 0;
+  return !torn_;
 }
 
 }  // namespace tandem

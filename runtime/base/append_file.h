@@ -20,7 +20,7 @@ class AppendFile {
   static Result<AppendFile> open(const std::filesystem::path& path);
 
   // The piece survives the end of this process, not that of the machine. After an Error, such as a
-  // full disk (is_disk_full()), the file is as it was.
+  // full disk (is_disk_full()), the file is as it was, or is made so before the next piece.
   Result<void> append(std::string_view piece);
   std::uint64_t bytes() const { return bytes_; }
 
@@ -28,9 +28,12 @@ class AppendFile {
   AppendFile(OwnedFd fd, std::filesystem::path path, std::uint64_t bytes)
       : fd_(std::move(fd)), path_(std::move(path)), bytes_(bytes) {}
 
+  bool take_back();
+
   OwnedFd fd_;
   std::filesystem::path path_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;  // of whole pieces
+  bool torn_ = false;        // behind them may be a part of one
 };
 
 }  // namespace tandem

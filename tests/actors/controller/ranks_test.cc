@@ -13,16 +13,24 @@ namespace {
 using namespace std::chrono_literals;
 using scheduler::ActorState;
 
-// A rank whose link is lost, and which does not end by itself.
-class Unlinked : public testing::Test {
+// A job with a program of a user's own, all of whose actors are ready.
+class ReadyJob : public testing::Test {
  protected:
-  Unlinked() {
-    world.node("a", 6);
+  ReadyJob() {
+    world.node("a", 8);
     JobShape shape = shape_of(1);
     add_program(shape, "counter", 1);
     job = world.submit(shape);
     world.all_ready(job);
   }
+
+  World world;
+  std::string job;
+};
+
+// A rank whose link is lost, and which does not end by itself.
+class Unlinked : public ReadyJob {
+ protected:
   node::RankId lose_link(const std::string& role) {
     const std::string actor = job + "/" + role + "/0";
     const node::RankId id{actor, world.record(actor).incarnation, 0};
@@ -30,9 +38,6 @@ class Unlinked : public testing::Test {
     EXPECT_TRUE(world.told_to_end.empty()) << "its end, which may be under way, says why";
     return id;
   }
-
-  World world;
-  std::string job;
 };
 
 TEST_F(Unlinked, ItsProcessMayEndBeforeItIsEnded) {
@@ -65,14 +70,9 @@ TEST_F(Unlinked, ARankThatTrainsIsEndedWhenItComesBackAndAProgramIsNot) {
 }
 
 // The agent of the node has died, and nobody else.
-class NoAgent : public testing::Test {
+class NoAgent : public ReadyJob {
  protected:
   NoAgent() {
-    world.node("a", 8);
-    JobShape shape = shape_of(1);
-    add_program(shape, "counter", 1);
-    job = world.submit(shape);
-    world.all_ready(job);
     world.must(messages::JobProgress{job, messages::JobPhase::kRunning, "training"});
     lived = world.alive;
     world.must(NodeDown{"a", world.nodes.at("a").incarnation});
@@ -87,8 +87,6 @@ class NoAgent : public testing::Test {
   }
   void lose_link(const node::RankId& id) { world.must(RankHung{id, 0}); }
 
-  World world;
-  std::string job;
   std::map<node::RankId, std::string> lived;
 };
 

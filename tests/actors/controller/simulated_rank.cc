@@ -308,7 +308,7 @@ class ProgramHost {
 };
 static_assert(actor::Actor<ProgramHost>);
 
-// What the session of a rank does (rank_session.cc): whether a lost link ends it.
+// Whether a rank dials again after its link was lost, as RankSession does; else it ends.
 bool may_come_back(link::Down::Reason reason) {
   using Reason = link::Down::Reason;
   return reason == Reason::kDisconnected || reason == Reason::kSilent ||

@@ -15,7 +15,7 @@
 
 namespace tandem::controller {
 
-// What the disk of the controller's host does to its journals.
+// Faults of the disk that has the controller's journal and those of its runs.
 struct DiskFaults {
   Time slow_until{};  // until then each write stops the process for `slow_by`
   Duration slow_by{};

@@ -27,7 +27,8 @@ struct StormOutcome {
   std::string state;                                   // of the job in the end
 };
 
-// What is wrong is a failure of googletest, or a CHECK. With `trace` every event is printed.
+// Runs one storm to its end. If something is wrong, it reports a failure to googletest, or a CHECK
+// ends the process. With `trace` it prints every event.
 StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace = false);
 
 SimulatedJob storm_job(std::uint64_t seed);
