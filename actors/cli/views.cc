@@ -467,6 +467,12 @@ std::string table_of_samples(const json& samples, const Screen& screen) {
   return render_table(columns, rows, screen.width);
 }
 
+// "in 59m12s, 01:26:40": how much time is left, and when it is over.
+std::string until_text(double left_s, const Screen& screen) {
+  const auto left_ms = static_cast<std::int64_t>(std::clamp(left_s, 0.0, 1e9) * 1000);
+  return "in " + age(left_s) + ", " + cells::clock_time(screen.now_ms + left_ms, screen.now_ms);
+}
+
 // A wait without a deadline shows "none", one without a start "-".
 std::string wait_lines(const json& why, const Screen& screen) {
   std::vector<Row> rows;
@@ -475,7 +481,7 @@ std::string wait_lines(const json& why, const Screen& screen) {
     const json& deadline = at(wait, {"deadline_s"});
     rows.push_back({text(at(wait, {"who"})), text(at(wait, {"waits_for"})),
                     since.is_number() ? age(since.get<double>()) : kNone,
-                    deadline.is_number() ? age(deadline.get<double>()) : "none",
+                    deadline.is_number() ? until_text(deadline.get<double>(), screen) : "none",
                     text(at(wait, {"detail"}))});
   }
   return render_table({{"WHO", Align::kLeft, 12},

@@ -93,6 +93,7 @@ Result<void> check(const messages::CheckpointSaved& saved) {
 }
 
 Result<void> check(const messages::LearnerFailed&) { return {}; }
+Result<void> check(const messages::LearnerWaits&) { return {}; }
 
 }  // namespace
 

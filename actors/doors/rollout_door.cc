@@ -26,6 +26,12 @@ Result<void> check(const messages::Installed& installed) {
   return {};
 }
 
+Result<void> check(const messages::VersionDamaged& damaged) {
+  if (!is_version(damaged.version))
+    return wrong("VersionDamaged: version " + std::to_string(damaged.version.value));
+  return {};
+}
+
 // Whether the group and its lease exist is for the exchange to say.
 Result<void> check(const messages::Generated& generated) {
   for (const messages::GroupHeader& group : generated.groups) {
@@ -72,7 +78,8 @@ Result<void> check(const messages::RolloutStats& stats) {
   // Counters are unsigned; the wire has checked their type.
   if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
       !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds) ||
-      !is_amount(stats.missing_seconds) || (stats.missing && !is_version(*stats.missing)))
+      !is_amount(stats.missing_seconds) || (stats.missing && !is_version(*stats.missing)) ||
+      (stats.first && (stats.first->tokens < 0 || stats.first->tokens_max < 0)))
     return wrong("RolloutStats: a count below 0, or a figure that is none");
   return check(stats.latencies);
 }

@@ -18,7 +18,7 @@ void admit(Turn& turn) {
       return;
     }
     const GroupId group = flow.ledger.next_group();
-    turn.seen.admitted[group] = turn.now;
+    turn.seen.groups[group] = {turn.now, turn.now};
     turn.record(GroupAdmitted{
         .group = group,
         .position = slot ? scheduler::prompt_position(budget, *slot) : flow.position_next,

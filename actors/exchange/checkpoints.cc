@@ -75,7 +75,7 @@ void take(Turn& turn, const messages::CheckpointSaved& saved) {
       const scheduler::GroupRecord& record = *flow.ledger.find(group);
       if (record.state != scheduler::GroupState::kTrained || *record.step >= saved.step) continue;
       turn.send(ReleasePayload{facts.header->payload});
-      turn.seen.admitted.erase(group);
+      turn.seen.groups.erase(group);
     }
   turn.record(CheckpointKept{saved.step, saved.directory, saved.weights_sha256});
   if (const auto best = best_saved(turn.view()); best && best->version.value == saved.step.value)

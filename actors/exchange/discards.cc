@@ -6,7 +6,7 @@ void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason) {
   const auto& header = turn.facts.flow.entries.at(group).header;
   if (header) turn.send(ReleasePayload{header->payload});
   turn.record(GroupDiscarded{group, reason});
-  turn.seen.admitted.erase(group);
+  turn.seen.groups.erase(group);
   turn.seen.notes.erase(group);
 }
 

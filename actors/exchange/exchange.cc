@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "actors/exchange/run_report.h"
 #include "actors/exchange/samples.h"
 #include "runtime/base/check.h"
 #include "runtime/base/file.h"
@@ -88,8 +89,8 @@ void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport
   messages::ExchangeReport report = core_.report(cx.now());
   if (writes_.any()) {
     const double waited = seconds(cx.now() - writes_.since());
-    report.status.disk_full = writes_.error().message + " (" + writes_.error().where +
-                              "); nothing is lost, and the run goes on once there is room";
+    report.status.disk_full =
+        writes_.error().message + " (" + writes_.error().where + "); " + kNothingIsLost;
     report.status.waits.insert(report.status.waits.begin(),
                                {.who = core_.job(),
                                 .waits_for = "room on the disk",

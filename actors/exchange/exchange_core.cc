@@ -8,6 +8,7 @@
 
 #include "actors/exchange/admission.h"
 #include "actors/exchange/checkpoints.h"
+#include "actors/exchange/damaged_versions.h"
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
 #include "actors/exchange/follow.h"

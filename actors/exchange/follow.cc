@@ -83,7 +83,8 @@ void follow(Turn& turn, const GroupHistory& history) {
   turn.seen.payloads_unsettled = true;
   turn.seen.away_until = turn.now + kAwayMax;
   turn.send(DecideAt{turn.seen.away_until});
-  for (const auto& [group, entry] : facts.flow.entries) turn.seen.admitted[group] = turn.now;
+  for (const auto& [group, entry] : facts.flow.entries)
+    turn.seen.groups[group] = {turn.now, turn.now};
   for (const WorkerFacts* worker : facts.workers.all())
     turn.seen.workers.by_actor[worker->who.name] = {
         .up = turn.now, .worked = turn.now, .away = true};

@@ -283,6 +283,12 @@ JournalRows rows(const VersionsRestored& event) {
   return {{.kind = "published_again", .version = event.publication.version.value}, {}};
 }
 
+JournalRows rows(const VersionWithdrawn& event) {
+  return {
+      {.kind = "version_damaged", .holder = to_string(event.by), .version = event.version.value},
+      {}};
+}
+
 JournalRows rows(const CheckpointAsked& event) {
   return {{.kind = "checkpoint_asked", .step = event.step.value}, {}};
 }

@@ -138,6 +138,7 @@ void learner_gone(Turn& turn, const ActorId& who) {
     statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
   turn.seen.learner.none_since = turn.now;
   turn.seen.learner.save_due = turn.seen.learner.away = false;
+  turn.seen.learner.no_room.reset();
   turn.seen.learner.drain_deadline.reset();
   turn.seen.learner.let_go = false;
   end_broadcasts_of_learner(turn);
@@ -203,6 +204,15 @@ void take(Turn& turn, const messages::LearnerFailed& failed) {
   fail(turn, failed.from.name + ": " + failed.message);
 }
 
+void take(Turn& turn, messages::LearnerWaits waits) {
+  if (!is_learner(turn.facts, waits.from)) return;
+  auto& no_room = turn.seen.learner.no_room;
+  if (waits.message.empty())
+    no_room.reset();
+  else
+    no_room = {std::move(waits.message), turn.now};
+}
+
 // A run that is refused here stays as it was.
 void take(Turn& turn, HistoryRead read) {
   auto& restoring = turn.seen.learner.restoring;
@@ -227,7 +237,8 @@ void take(Turn& turn, const RunTakenUp&) {
   statistics.started = started;
   turn.seen.samples_full = from.history.samples_full();
   turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));
-  for (const auto& [group, facts] : turn.facts.flow.entries) turn.seen.admitted[group] = turn.now;
+  for (const auto& [group, facts] : turn.facts.flow.entries)
+    turn.seen.groups[group] = {turn.now, turn.now};
   if (statistics.best) turn.send(NameBest{StepId{statistics.best->version.value}});
   ask_to_publish(turn, from.checkpoint);
 }

@@ -12,6 +12,7 @@ void take(Turn& turn, messages::WarmStartProgress progress);
 void take(Turn& turn, const messages::WarmStarted& started);
 // Also comes from a learner that could not come up: LearnerUp never came.
 void take(Turn& turn, const messages::LearnerFailed& failed);
+void take(Turn& turn, messages::LearnerWaits waits);
 void take(Turn& turn, HistoryRead read);
 void take(Turn& turn, const RunTakenUp& taken);
 

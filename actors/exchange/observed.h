@@ -25,6 +25,12 @@
 namespace tandem::exchange {
 
 // An actor that is up, of a role that works under leases.
+// The version that a rollout has last found damaged, and how often since it came up.
+struct DamagedVersion {
+  PolicyVersion version{-2};
+  int times = 0;
+};
+
 struct WorkerSeen {
   Time up;
   Time worked;                  // when it last came up, installed a version or answered
@@ -32,8 +38,10 @@ struct WorkerSeen {
   bool away = false;       // it has outlived the exchange before and not met this one (follow.h)
   bool came_back = false;  // it was away
   std::optional<Time> drain_deadline;
+  DamagedVersion damaged;
   messages::RolloutStats stats;
-  std::optional<Time> stats_at;  // when `stats` came; they count up to here
+  std::optional<Time> stats_at;       // when `stats` came; they count up to here
+  std::optional<Time> no_room_since;  // while stats.no_room is set
 };
 
 struct WorkersSeen {
@@ -56,6 +64,8 @@ struct WarmStartPoint {
 };
 
 struct LearnerSeen {
+  // Set while it waits for room on a disk: why, and since when.
+  std::optional<std::pair<std::string, Time>> no_room;
   std::optional<Time> none_since;  // when the last learner ended
   bool away = false;               // as WorkerSeen's
   bool save_due = false;           // the next Decide asks for the checkpoint that is awaited
@@ -77,8 +87,13 @@ struct BroadcastsSeen {
   std::int64_t started = 0;
 };
 
+struct GroupTimes {
+  Time admitted;
+  Time moved;  // when the group came into its present state
+};
+
 struct Observed {
-  std::map<GroupId, Time> admitted;  // when the groups in GroupFlow::entries were admitted
+  std::map<GroupId, GroupTimes> groups;  // those in GroupFlow::entries
   WorkersSeen workers;
   LearnerSeen learner;
   // Notes of scored groups that have any, until they are trained.

@@ -6,6 +6,8 @@
 // learner holds it, else when the learner has trained up to it again (scheduler/fleet/
 // version_supply.h).
 //
+// A version that a rollout finds damaged counts as lost.
+//
 //   EX-4  A version's place in a broadcast is told once to each rollout that the broadcast reaches.
 #pragma once
 

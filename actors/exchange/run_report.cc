@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "actors/exchange/awaited_group.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/work_totals.h"
 
@@ -19,6 +20,15 @@ std::string evaluation_text(const Evaluation& evaluation) {
   return std::string("evaluation ") + name(evaluation.kind()) + " (" +
          std::to_string(evaluation.completions_done()) + " of " +
          std::to_string(evaluation.completions_in_all()) + " completions)";
+}
+
+std::string admission_text(scheduler::AdmitVerdict verdict) {
+  using enum scheduler::AdmitVerdict;
+  std::string text = std::string("admission: ") + scheduler::name(verdict);
+  if (verdict == kAhead) text += ": the next groups come with the next version of the weights";
+  if (verdict == kAllAdmitted) text += ": every group of the run is given out";
+  if (verdict == kReplacementWaits) text += ": discards are replaced with the next version";
+  return text;
 }
 
 class WaitList {
@@ -37,6 +47,7 @@ class WaitList {
     return time ? seconds(view_.now - *time) : 0;
   }
   void add_actors();
+  void add_room();
   void add_stages();
   std::string form_text() const;
   void add_learner();
@@ -63,6 +74,16 @@ void WaitList::add_actors() {
   }
   for (const messages::TroubleView& shown : workers.troubles.shown(view_.now))
     add(shown.trouble.from.name, "a reward program that works", shown.since_s, text(shown.trouble));
+}
+
+// Of the disks of actors; the exchange itself tells of the run's (exchange.cc).
+void WaitList::add_room() {
+  if (const auto& no_room = view_.seen.learner.no_room; no_room && view_.facts.learner.who)
+    add(view_.facts.learner.who->name, "room on the disk", seconds(view_.now - no_room->second),
+        no_room->first);
+  for (const auto& [actor, worker] : view_.seen.workers.by_actor)
+    if (worker.no_room_since)
+      add(actor, "room on the disk", since(worker.no_room_since), worker.stats.no_room);
 }
 
 void WaitList::add_stages() {
@@ -111,6 +132,7 @@ void WaitList::add_learner() {
             std::to_string(budget.groups_per_step) + " scored groups for step " +
             std::to_string(ledger.budget_state().next_step.value),
         idle, form_text());
+    if (const auto group = awaited_group(view_)) waits_.push_back(wait_of_group(view_, *group));
   } else if (learner.training) {
     // The batch in training is a repeated one too, and is not among those that follow.
     const std::int64_t follow =
@@ -168,7 +190,7 @@ void WaitList::add_rollouts() {
     const auto verdict = scheduler::admit_verdict(view_.config.budget, ledger.budget_state());
     const PolicyVersion announced = view_.seen.workers.by_actor.at(actor).announced;
     add(actor, "groups to generate", since(view_.seen.workers.by_actor.at(actor).worked),
-        worker.installed ? std::string("admission: ") + scheduler::name(verdict)
+        worker.installed ? admission_text(verdict)
                          : "it installs version " + std::to_string(announced.value));
   }
 }
@@ -176,6 +198,7 @@ void WaitList::add_rollouts() {
 std::vector<messages::Wait> WaitList::all() {
   if (view_.facts.stage == RunStage::kEnded) return {};
   add_actors();
+  add_room();
   add_stages();
   if (view_.facts.stage != RunStage::kRunning) return std::move(waits_);
   if (const auto& last = view_.seen.statistics.last_step; last && last->skipped_in_row > 0)
@@ -211,6 +234,18 @@ messages::WarmStartStatus warm_start_of(const LearnerSeen& seen) {
   status.steps_per_s = (newest.step - first.step) / span;
   status.eta_s = (newest.steps_max - newest.step) / *status.steps_per_s;
   return status;
+}
+
+// An actor that waits for room on its disk holds the run up sooner or later.
+std::optional<std::string> full_disk_of(const RunView& view) {
+  std::optional<std::string> text;
+  if (view.facts.stage == RunStage::kEnded) return text;
+  if (view.seen.learner.no_room && view.facts.learner.who)
+    text = view.facts.learner.who->name + ": " + view.seen.learner.no_room->first;
+  for (const auto& [actor, worker] : view.seen.workers.by_actor)
+    if (!text && worker.no_room_since) text = actor + ": " + worker.stats.no_room;
+  if (text) *text += std::string("; ") + kNothingIsLost;
+  return text;
 }
 
 // "step 41", "warm start 120/500" or "idle".
@@ -251,6 +286,7 @@ messages::JobStatus status_of(const RunView& view) {
       .waits = WaitList(view).all(),
       .troubles = view.seen.workers.troubles.shown(view.now),
       .reward_fails = view.seen.workers.troubles.all_fail(),
+      .disk_full = full_disk_of(view),
       .filter_keeps = view.seen.filter_keeps ? std::optional(kept_text(view)) : std::nullopt,
       .steps_skipped = statistics.trained.steps_skipped,
       .steps_without_gradient = statistics.trained.steps_without_gradient,
@@ -296,7 +332,7 @@ std::vector<messages::GroupView> groups_of(const RunView& view) {
     const scheduler::GroupRecord& record = *view.facts.flow.ledger.find(group);
     messages::GroupView shown{.group = group.value,
                               .state = scheduler::name(record.state),
-                              .age_s = seconds(view.now - view.seen.admitted.at(group))};
+                              .age_s = seconds(view.now - view.seen.groups.at(group).admitted)};
     if (record.due) shown.due = record.due->value;
     if (record.lease) {
       shown.attempt = record.lease->id.value;

@@ -8,6 +8,10 @@
 
 namespace tandem::exchange {
 
+// Follows the error of a full disk.
+inline constexpr const char* kNothingIsLost =
+    "nothing is lost, and the run goes on once there is room";
+
 messages::ExchangeReport report_of(const RunView& view);
 // That the newest batch has groups which the filter is for, in words for people.
 std::string kept_text(const RunView& view);

@@ -61,6 +61,7 @@ class Turn {
 
   void record(JournalEvent event) {
     state_.apply(event);
+    std::visit([this](const auto& change) { note_move(change); }, event);
     draft_.events.push_back(std::move(event));
   }
   // Records the hash of the facts as they are.
@@ -89,6 +90,17 @@ class Turn {
   void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled
 
  private:
+  // The event has put one group into another state.
+  template <class Change>
+  void note_move(const Change& change) {
+    const GroupId* group = nullptr;
+    if constexpr (requires { change.header.group; }) group = &change.header.group;
+    if constexpr (requires { change.group; }) group = &change.group;
+    if (!group) return;
+    if (const auto times = seen.groups.find(*group); times != seen.groups.end())
+      times->second.moved = now;
+  }
+
   DurableState& state_;
   JournalDraft& draft_;
   std::vector<ExchangeEffect>& effects_;

@@ -40,8 +40,8 @@ void end_incarnation(Turn& turn, const ActorId& who) {
   if (auto& groups = turn.seen.broadcasts.groups) groups->gone(who);
 }
 
-// Ends a rollout that installed wrong weights (EX-7): its groups are leased again, its later
-// messages are ignored, and its link is cut.
+}  // namespace
+
 void condemn(Turn& turn, const ActorId& rollout, const std::string& why) {
   turn.notify(
       messages::ExchangeEvent{turn.config.job, rollout.name, why, messages::EventLevel::kError});
@@ -49,8 +49,6 @@ void condemn(Turn& turn, const ActorId& rollout, const std::string& why) {
   end_incarnation(turn, rollout);
   refuse(turn, rollout, why);
 }
-
-}  // namespace
 
 void come_up(Turn& turn, const messages::Role& role, const ActorId& who, std::int64_t capacity,
              const char* said) {
@@ -118,6 +116,10 @@ void take(Turn& turn, messages::RolloutStats stats) {
   WorkerSeen& worker = turn.seen.workers.by_actor[stats.from.name];
   if (stats.generation_tokens > worker.stats.generation_tokens)
     extend_leases(turn, stats.from, turn.config.rollout_lease);
+  if (stats.no_room.empty())
+    worker.no_room_since.reset();
+  else if (!worker.no_room_since)
+    worker.no_room_since = turn.now;
   worker.stats = std::move(stats);
   worker.stats_at = turn.now;
 }

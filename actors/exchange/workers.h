@@ -25,6 +25,10 @@ void take(Turn& turn, const messages::DrainActor& drain);
 // Takes the end of a worker; for another actor only the incarnation is noted.
 void take(Turn& turn, const messages::ActorDown& down);
 
+// Ends a rollout that has, or may have, other weights than were published (EX-7): its groups are
+// leased again, its later messages are ignored, and its link is cut.
+void condemn(Turn& turn, const ActorId& rollout, const std::string& why);
+
 // Takes these groups back from a worker, or everything where the list is empty.
 void hand_back(Turn& turn, const WorkerFacts& worker, std::vector<GroupId> groups);
 void expire_leases(Turn& turn);

@@ -92,6 +92,7 @@ void LearnerActor::handle(actor::Context& cx, MeetAgain) {
   log::info("event=met_again actor={} step={} training={}", config_.self.name,
             trainer_->step().value, step_.has_value());
   outbox_.send(cx, std::move(back));
+  if (waits_) outbox_.send(cx, *waits_);
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::PublishInitial command) {
@@ -206,14 +207,28 @@ bool LearnerActor::record(actor::Context& cx, const std::vector<std::string>& pa
   const auto kept = write_again([&] { return config_.recorder->keep(step, payloads); },
                                 "record_again", step.step);
   if (kept) {
+    go_on(cx);
     step_->recorded_bytes = *kept;
     return true;
   }
-  if (is_disk_full(kept.error()))
-    later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
-  else
-    fail(cx, kept.error());
+  if (!is_disk_full(kept.error())) return fail(cx, kept.error()), false;
+  wait_for_room(cx, kept.error());
+  later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
   return false;
+}
+
+void LearnerActor::wait_for_room(actor::Context& cx, const Error& error) {
+  if (waits_) return;
+  log::warn("event=waits_for_room actor={} step={} where=\"{}\" error=\"{}\"", config_.self.name,
+            trainer_->step().value, error.where, error.message);
+  waits_ = messages::LearnerWaits{config_.self, error.message + " (" + error.where + ")"};
+  outbox_.send(cx, *waits_);
+}
+
+void LearnerActor::go_on(actor::Context& cx) {
+  if (!waits_) return;
+  waits_.reset();
+  outbox_.send(cx, messages::LearnerWaits{config_.self, {}});
 }
 
 void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
@@ -284,9 +299,8 @@ void LearnerActor::save(actor::Context& cx, actor::Turn then) {
   if (result) return saved(cx, *result, then);
   const Error& error = result.error();
   if (is_disk_full(error)) {
-    if (!std::exchange(save_waits_, true))
-      log::warn("event=save_waits actor={} step={} where=\"{}\" error=\"{}\"", config_.self.name,
-                trainer_->step().value, error.where, error.message);
+    save_waits_ = true;
+    wait_for_room(cx, error);
     return later(cx, kRoomEvery, [this, then](actor::Context& again) { save(again, then); });
   }
   fail(cx, error);
@@ -299,6 +313,7 @@ void LearnerActor::saved(actor::Context& cx, const SavedCheckpoint& checkpoint,
   saved_ = messages::CheckpointSaved{config_.self, checkpoint.step, checkpoint.directory,
                                      checkpoint.weights_sha256};
   save_waits_ = false;
+  go_on(cx);
   then(cx);
   for (auto& command : std::exchange(deferred_, {}))
     std::visit([&](auto& deferred) { handle(cx, std::move(deferred)); }, command);

@@ -2,7 +2,7 @@
 //
 //   exchange -> learner   PublishInitial, WarmStart, TrainStep, SaveCheckpoint
 //   learner -> exchange   LearnerUp, LearnerBack, Published, WarmStartProgress, WarmStarted,
-//                         StepCommitted, CheckpointSaved, LearnerFailed
+//                         StepCommitted, CheckpointSaved, LearnerFailed, LearnerWaits
 //
 // One TrainStep is under way at a time. A learner that starts again loads the newest complete
 // checkpoint c and names it in LearnerUp; the exchange then sends the batches c, c+1, … again in
@@ -25,7 +25,7 @@ namespace tandem::messages {
 
 // Makes the learner publish the weights as they are: version kInitialWeights before the warm start,
 // version c after a restart from checkpoint c, and at any later step where the publisher has lost
-// versions that the learner holds. Answered by Published.
+// versions that the learner holds, or where their bytes are damaged. Answered by Published.
 struct PublishInitial {
   // Versions from this one on are still wanted. The learner first publishes those of them that it
   // holds, which under a fixed lag are all since the oldest one that a group may need. Others are
@@ -214,8 +214,16 @@ struct LearnerFailed {
 };
 TANDEM_WIRE(LearnerFailed, from, message)
 
+// The learner waits until the disk of a checkpoint, or of its record of batches, has room again.
+struct LearnerWaits {
+  ActorId from;
+  std::string message;  // empty: it waits no more
+};
+TANDEM_WIRE(LearnerWaits, from, message)
+
 // Every message that the exchange can get from the learner.
-using LearnerEvents = std::variant<LearnerUp, Published, WarmStartProgress, WarmStarted,
-                                   StepCommitted, CheckpointSaved, LearnerFailed, LearnerBack>;
+using LearnerEvents =
+    std::variant<LearnerUp, Published, WarmStartProgress, WarmStarted, StepCommitted,
+                 CheckpointSaved, LearnerFailed, LearnerBack, LearnerWaits>;
 
 }  // namespace tandem::messages

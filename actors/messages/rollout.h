@@ -1,8 +1,8 @@
 // The messages between an exchange and a rollout actor.
 //
 //   exchange -> rollout   Assign, Evaluate, NewVersion, HandBack, GroupsKept
-//   rollout -> exchange   RolloutUp, RolloutBack, Installed, Generated, Unservable, Evaluated,
-//                         RolloutStats
+//   rollout -> exchange   RolloutUp, RolloutBack, Installed, VersionDamaged, Generated, Unservable,
+//                         Evaluated, RolloutStats
 //
 // Links deliver in order and once while both incarnations are alive, and an incarnation that dies
 // loses its leases. An exchange may die alone: what a rollout has done is kept there until the
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "actors/messages/held_group.h"
-#include "actors/messages/latencies.h"
+#include "actors/messages/rollout_stats.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/broadcast_place.h"
 #include "runtime/wire/fields.h"
@@ -177,6 +177,15 @@ struct Installed {
 };
 TANDEM_WIRE(Installed, from, version, seconds, checksum)
 
+// The bytes of a version that is offered are not those that were published. The rollout installs
+// none of them, says so again as long as that lasts, and asks for the version anew meanwhile.
+struct VersionDamaged {
+  ActorId from;
+  PolicyVersion version;
+  std::string message;  // for the log and the events
+};
+TANDEM_WIRE(VersionDamaged, from, version, message)
+
 // Groups whose completions are all there and whose payloads are stored (RO-2).
 struct Generated {
   ActorId from;
@@ -220,31 +229,8 @@ struct Evaluated {
 };
 TANDEM_WIRE(Evaluated, from, evaluation, completions, unservable)
 
-// Sent every stats_interval. Counters count from the actor's start. A growing generation_tokens
-// shows progress and extends the leases of the sender.
-struct RolloutStats {
-  ActorId from;
-  std::uint64_t generation_tokens = 0;
-  std::uint64_t prompt_tokens = 0;  // tokens of prompts; those found in the cache do not count
-  // Figures of the prefix cache are in tokens; hits / queries is the share found.
-  std::uint64_t prefix_cache_queries = 0;  // tokens looked up
-  std::uint64_t prefix_cache_hits = 0;     // tokens found
-  std::uint64_t preemptions = 0;
-  std::int32_t requests_running = 0;
-  std::int32_t requests_waiting = 0;
-  double kv_cache_usage = 0;  // share of the pages that are in use, 0…1
-  double busy_seconds = 0;    // spent in engine steps
-  Latencies latencies;
-  // Set while a version that the engine's work needs cannot be had, and for how long already.
-  std::optional<PolicyVersion> missing;
-  double missing_seconds = 0;
-};
-TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_queries,
-            prefix_cache_hits, preemptions, requests_running, requests_waiting, kv_cache_usage,
-            busy_seconds, latencies, missing, missing_seconds)
-
 // Every message that the exchange can get from a rollout.
-using RolloutEvents =
-    std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated, RolloutStats, RolloutBack>;
+using RolloutEvents = std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated,
+                                   RolloutStats, RolloutBack, VersionDamaged>;
 
 }  // namespace tandem::messages

@@ -60,7 +60,7 @@ struct EngineFailed {
 using EngineEvent =
     std::variant<messages::GroupPayload, GroupUnservable, EvaluationDone, EngineFailed>;
 
-struct EngineStats {  // counters since the engine's start; the last three are current values
+struct EngineStats {  // counters since the engine's start; the last four are current values
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;         // computed as part of a prompt, recomputation included
   std::uint64_t prefix_cache_queries = 0;  // tokens looked up
@@ -69,7 +69,8 @@ struct EngineStats {  // counters since the engine's start; the last three are c
   messages::Latencies latencies;
   std::int32_t sequences_running = 0;
   std::int32_t sequences_waiting = 0;
-  double kv_cache_usage = 0;  // 0…1
+  double kv_cache_usage = 0;                     // 0…1
+  std::optional<messages::GroupProgress> first;  // RolloutStats::first
 };
 
 // The versions that a publisher holds: those from `oldest_retained` to `newest`.

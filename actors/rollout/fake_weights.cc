@@ -9,6 +9,7 @@ namespace tandem::rollout {
 void FakeWeightBoard::publish(PolicyVersion version, PolicyVersion oldest_retained,
                               std::uint64_t checksum) {
   versions_[version] = checksum;
+  damaged_.erase(version);
   versions_.erase(versions_.begin(), versions_.lower_bound(oldest_retained));
 }
 
@@ -41,7 +42,11 @@ Result<void> FakeWeightSubscriber::begin(PolicyVersion version, std::span<std::b
 Result<weights::UpdateProgress> FakeWeightSubscriber::progress(std::uint64_t) {
   CHECK(copying_.has_value());
   if (--calls_left_ > 0) return weights::UpdateProgress{};
-  installed_ = std::exchange(copying_, std::nullopt);
+  const Installed copied = *std::exchange(copying_, std::nullopt);
+  if (board_->is_damaged(copied.version))
+    return Error{ErrorCode::kInvalid,
+                 "version " + std::to_string(copied.version.value) + " is damaged"};
+  installed_ = copied;
   return weights::UpdateProgress{.complete = true};
 }
 

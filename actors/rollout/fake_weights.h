@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "runtime/weights/weight_ends.h"
 
@@ -17,6 +18,9 @@ class FakeWeightBoard {
  public:
   // Adds `version` and removes all versions below `oldest_retained`.
   void publish(PolicyVersion version, PolicyVersion oldest_retained, std::uint64_t checksum);
+  // From now on copies of `version` end damaged, until it is published again.
+  void damage(PolicyVersion version) { damaged_.insert(version); }
+  bool is_damaged(PolicyVersion version) const { return damaged_.contains(version); }
   // Removes the versions above `last`, as a learner does that restarts from an older checkpoint.
   void forget_after(PolicyVersion last);
   bool holds(PolicyVersion version) const { return versions_.contains(version); }
@@ -25,6 +29,7 @@ class FakeWeightBoard {
 
  private:
   std::map<PolicyVersion, std::uint64_t> versions_;  // the checksum of each version
+  std::set<PolicyVersion> damaged_;
 };
 
 // Reads one board. begin() fails with kNotFound for a version that the board does not hold.

@@ -498,6 +498,11 @@ EngineStats NativeEngine::stats() const {
   const scheduler::PagePool& pool = state_->sequences.pool();
   const std::int64_t started = state_->sequences.started_count();
   const std::int64_t waiting = state_->sequences.open_count() - started + state_->queue.sequences();
+  std::optional<messages::GroupProgress> first;
+  if (const auto group = state_->sequences.first_group())
+    first = {.group = group->first,
+             .tokens = group->second,
+             .tokens_max = state_->config.max_response_length};
   return {.generation_tokens = state_->generation_tokens,
           .prompt_tokens = state_->prompt_tokens,
           .prefix_cache_queries =
@@ -507,7 +512,8 @@ EngineStats NativeEngine::stats() const {
           .latencies = state_->latencies,
           .sequences_running = static_cast<std::int32_t>(started),
           .sequences_waiting = static_cast<std::int32_t>(waiting),
-          .kv_cache_usage = static_cast<double>(pool.total() - pool.available()) / pool.total()};
+          .kv_cache_usage = static_cast<double>(pool.total() - pool.available()) / pool.total(),
+          .first = first};
 }
 
 std::optional<PolicyVersion> NativeEngine::version() const { return state_->queue.version(); }

@@ -208,10 +208,15 @@ void RolloutActor::retry_update(actor::Context& cx, PolicyVersion version, const
   copying_ = in_place_ = let_go_ = false;
   updating_.reset();
   update_waits_ = true;
-  cx.after(config_.retry_interval, [this](actor::Context& later) {
-    update_waits_ = false;
-    advance_later(later, Duration{0});
-  });
+  const bool damaged = why.code == ErrorCode::kInvalid;
+  // What waits in the outbox already says enough.
+  if (damaged && outbox_.empty())
+    outbox_.send(cx, messages::VersionDamaged{config_.self, version, why.message});
+  cx.after(damaged ? config_.damaged_interval : config_.retry_interval,
+           [this](actor::Context& later) {
+             update_waits_ = false;
+             advance_later(later, Duration{0});
+           });
 }
 
 // A version that is read in place keeps its slot at the publisher in use. Sequences that must end
@@ -304,13 +309,13 @@ void RolloutActor::collect(actor::Context& cx) {
 }
 
 void RolloutActor::store_finished(actor::Context& cx) {
-  while (!finished_.empty() && writes_.size() < kWritesInFlight) {
+  while (!finished_.empty() && writes_.under_way.size() < kWritesInFlight) {
     auto write = std::make_shared<Write>();
     while (!finished_.empty() && write->groups.size() < kGroupsPerWrite) {
       write->groups.push_back(std::move(finished_.front()));
       finished_.pop_front();
     }
-    writes_.insert(write);
+    writes_.under_way.insert(write);
     store(cx, std::move(write));
   }
 }
@@ -336,12 +341,14 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
               write->attempts, refs.error().message);
     const bool full = is_disk_full(refs.error());  // it passes, and counts as no attempt
     if (full) write->attempts = 0;
+    if (full) writes_.no_room = refs.error().message + " (" + refs.error().where + ")";
     if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
     const Duration pause =
         full ? kRoomEvery : config_.retry_interval * (1 << (write->attempts - 1));
     cx.after(pause, [this, write](actor::Context& later) { store(later, write); });
     return;
   }
+  writes_.no_room.clear();
   CHECK(refs->size() == write->groups.size());
   messages::Generated generated{.from = config_.self};
   for (std::size_t i = 0; i < refs->size(); ++i) {
@@ -351,7 +358,7 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
   totals_.generated += refs->size();
   outbox_.send(cx, std::move(generated), &messages::Generated::groups);
   // The slot is freed only after the groups are told of, and the next batch may use it (RO-4).
-  writes_.erase(write);
+  writes_.under_way.erase(write);
   store_finished(cx);
 }
 
@@ -379,7 +386,9 @@ void RolloutActor::send_stats(actor::Context& cx) {
                                             .busy_seconds = busy_seconds_,
                                             .latencies = std::move(stats.latencies),
                                             .missing = missing,
-                                            .missing_seconds = missing_seconds});
+                                            .missing_seconds = missing_seconds,
+                                            .no_room = writes_.no_room,
+                                            .first = stats.first});
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
 }
 

@@ -50,6 +50,7 @@ struct RolloutConfig {
   Duration stats_interval = std::chrono::seconds(1);
   // The pause before messages and writes that failed are tried again.
   Duration retry_interval = std::chrono::milliseconds(50);
+  Duration damaged_interval = std::chrono::seconds(1);  // a damaged version is read whole each time
   // Bytes of weights copied between two steps.
   std::uint64_t copy_bytes_per_step = std::uint64_t{8} << 20;
 };
@@ -116,7 +117,8 @@ class RolloutActor {
   void hold_while_installable(actor::Context& cx);
   std::optional<PolicyVersion> wish();  // the update to begin now, if any
   void begin_update(actor::Context& cx, PolicyVersion version);
-  // Gives the update to `version` up and lets wish() ask again after retry_interval.
+  // Gives the update to `version` up and lets wish() ask again after retry_interval, or after
+  // damaged_interval where its bytes are not those that were published.
   void retry_update(actor::Context& cx, PolicyVersion version, const Error& why);
   bool may_install() const;  // the version is whole here, and no running request forbids it
   std::span<const std::byte> arrived() const;  // empty if the version was withdrawn
@@ -153,7 +155,10 @@ class RolloutActor {
   bool update_waits_ = false;   // an update failed; a timer tries again
   bool advance_waits_ = false;  // a Step or a timer that leads to advance() is under way
   std::deque<messages::GroupPayload> finished_;  // not yet being stored
-  std::set<std::shared_ptr<Write>> writes_;
+  struct Writes {
+    std::set<std::shared_ptr<Write>> under_way;
+    std::string no_room;  // why the newest one waits, where the disk is full
+  } writes_;
   link::OutboxTo<messages::RolloutEvents> outbox_;
   messages::HeldGroups<messages::GroupHeader> held_;
   double busy_seconds_ = 0;

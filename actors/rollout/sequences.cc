@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include "runtime/base/check.h"
 
@@ -171,6 +172,19 @@ void Sequences::version_changed(PolicyVersion from, PolicyVersion to, Pages page
 
 std::int64_t Sequences::started_count() const {
   return std::ranges::count_if(live_, [](const auto& sequence) { return sequence->started; });
+}
+
+std::optional<std::pair<GroupId, std::int32_t>> Sequences::first_group() const {
+  std::optional<std::tuple<StepId, GroupId, std::int32_t>> first;
+  for (const auto& sequence : live_) {
+    const Request& request = sequence->open->request;
+    if (request.of_evaluation()) continue;
+    const std::tuple one{request.due, std::get<GroupKey>(request.key).group,
+                         sequence->length() - sequence->prompt_length()};
+    if (!first || one < *first) first = one;
+  }
+  if (!first) return std::nullopt;
+  return std::pair{std::get<GroupId>(*first), std::get<std::int32_t>(*first)};
 }
 
 }  // namespace tandem::rollout

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "actors/rollout/completion.h"
@@ -112,6 +114,9 @@ class Sequences {
   bool empty() const { return live_.empty(); }
   std::int64_t open_count() const { return open_; }  // unfinished trajectories, unforked included
   std::int64_t started_count() const;
+  // Of the groups that are open, the one that is due first, and the tokens of its shortest
+  // unfinished completion; none where no group is open.
+  std::optional<std::pair<GroupId, std::int32_t>> first_group() const;
   std::uint64_t preemptions() const { return preemptions_; }
   const scheduler::PagePool& pool() const { return pool_; }
   const scheduler::PrefixCache& cache() const { return cache_; }

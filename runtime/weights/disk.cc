@@ -10,6 +10,7 @@
 // old version raises no count, so a copy of a pruned version succeeds.
 #include "runtime/weights/disk.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -41,6 +43,8 @@ constexpr const char* kLatest = "LATEST";
 constexpr const char* kFamilyFacts = "family.json";
 constexpr const char* kLock = "publisher.lock";
 constexpr const char* kStaging = "staging";  // a version being written; the lock allows one writer
+
+constexpr PolicyVersion kAll{std::numeric_limits<std::int64_t>::max()};  // however late
 
 fs::path version_directory(const fs::path& directory, PolicyVersion version) {
   return directory / ("v" + std::to_string(version.value));
@@ -107,6 +111,20 @@ Result<VersionFacts> read_version_facts(const fs::path& directory, PolicyVersion
   return VersionFacts{.bytes = n[0], .checksum = n[1], .layout_hash = n[2]};
 }
 
+// checksum64 of the arena as it is on the disk now; none where it cannot be read.
+std::optional<std::uint64_t> arena_checksum(const fs::path& directory, PolicyVersion version) {
+  const OwnedFd arena(
+      ::open((version_directory(directory, version) / kArena).c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<std::byte> part(std::size_t{1} << 20);
+  Checksum64 checksum;
+  for (ssize_t got = 1; got != 0;) {
+    got = ::read(arena.get(), part.data(), part.size());
+    if (got < 0 && errno != EINTR) return std::nullopt;
+    if (got > 0) checksum.update(std::span(part).first(static_cast<std::size_t>(got)));
+  }
+  return checksum.value();
+}
+
 // The facts are all zero where no publisher has been.
 FamilyFacts read_family_facts(const fs::path& directory) {
   const auto numbers = read_numbers(directory / kFamilyFacts, {"publisher_life", "lineage"});
@@ -164,7 +182,7 @@ class DiskPublisher : public WeightPublisher {
   std::vector<PolicyVersion> offered() override { return versions_in(config_.directory); }
 
  private:
-  Result<void> withdraw_from(PolicyVersion first);
+  Result<void> withdraw(PolicyVersion first, PolicyVersion last);
   Result<void> write_version(PolicyVersion version, std::span<const std::byte> arena,
                              std::uint64_t checksum);
   Result<void> prune(PolicyVersion published);
@@ -187,11 +205,15 @@ Result<PublishStats> DiskPublisher::publish(PolicyVersion version, std::span<con
   std::error_code ignored;
   if (fs::exists(version_directory(config_.directory, version), ignored)) {
     const Result<VersionFacts> there = read_version_facts(config_.directory, version);
-    if (there && there->checksum == checksum && there->layout_hash == config_.layout.hash) {
+    const bool same =
+        there && there->checksum == checksum && there->layout_hash == config_.layout.hash;
+    if (same && arena_checksum(config_.directory, version) == checksum) {
       return PublishStats{
           .bytes = 0, .seconds = seconds(steady_now() - start), .checksum = checksum};
     }
-    if (auto done = withdraw_from(version); !done) return done.error();
+    // A damaged file is written anew; of another lineage all later versions go as well.
+    if (auto done = same ? withdraw(version, version) : withdraw(version, kAll); !done)
+      return done.error();
   }
   if (auto done = write_version(version, arena, checksum); !done) return done.error();
   // LATEST is written after the version that it names.
@@ -239,15 +261,15 @@ Result<void> DiskPublisher::prune(PolicyVersion published) {
 }
 
 void DiskPublisher::forget_after(PolicyVersion last) {
-  if (auto done = withdraw_from(PolicyVersion{last.value + 1}); !done) failure_ = done.error();
+  if (auto done = withdraw(PolicyVersion{last.value + 1}, kAll); !done) failure_ = done.error();
 }
 
 // The count changes first: a copy of a withdrawn version that ends at any later moment sees it.
-Result<void> DiskPublisher::withdraw_from(PolicyVersion first) {
+Result<void> DiskPublisher::withdraw(PolicyVersion first, PolicyVersion last) {
   ++facts_.lineage;
   if (auto done = write_family_facts(config_.directory, facts_); !done) return done;
   for (const PolicyVersion version : versions_in(config_.directory)) {
-    if (version < first) continue;
+    if (version < first || version > last) continue;
     if (auto done = remove_tree(version_directory(config_.directory, version)); !done) return done;
   }
   return write_latest(config_.directory);
@@ -377,7 +399,10 @@ Result<void> DiskSubscriber::map(const fs::path& arena) {
   if (::fstat(arena_.get(), &status) != 0) return file_error("examine weights", arena);
   const std::size_t bytes = config_.layout.arena_bytes;
   if (static_cast<std::uint64_t>(status.st_size) < bytes)
-    return Error{.message = "the weights end too early", .where = arena.string(), .help = {}};
+    return Error{.code = ErrorCode::kInvalid,
+                 .message = "the weights end too early",
+                 .where = arena.string(),
+                 .help = {}};
   void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, arena_.get(), 0);
   if (address == MAP_FAILED) return file_error("map weights", arena);
   mapped_ = Mapping(address, bytes);

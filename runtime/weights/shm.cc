@@ -84,15 +84,21 @@ Result<PublishStats> ShmPublisher::publish(PolicyVersion version, std::span<cons
                                            Duration timeout) {
   CHECK(arena.size() == config_.layout.arena_bytes);
   const Time start = steady_now();
-  for (int i = 0; i < config_.slots; ++i) {
-    const SegmentSlot& there = segment_->header().slot[i];
+  for (std::size_t i = 0; i < static_cast<std::size_t>(config_.slots); ++i) {
+    SegmentSlot& there = segment_->header().slot[i];
     if (offered_version(there) != version) continue;
-    if (const std::uint64_t checksum = checksum64(arena); there.checksum == checksum) {
+    const std::uint64_t checksum = checksum64(arena);
+    if (there.checksum != checksum) {
+      // Other content under the same number starts a new lineage: later versions are of the old
+      // one.
+      forget_after(PolicyVersion{version.value - 1});
+      break;
+    }
+    if (memory_->checksum_of(i) == checksum) {
       return PublishStats{
           .bytes = 0, .seconds = seconds(steady_now() - start), .checksum = checksum};
     }
-    // Other content under the same number starts a new lineage: later versions are of the old one.
-    forget_after(PolicyVersion{version.value - 1});
+    there.offered = 0;  // somebody wrote to it: copies of it end, and it is written anew
     break;
   }
   const Result<std::size_t> claimed = claim(version, start + timeout);

@@ -35,6 +35,9 @@ class ShmSlotWriter final : public SlotWriter {
     stream_end();
     return checksum.value();
   }
+  std::optional<std::uint64_t> checksum_of(std::size_t slot) override {
+    return checksum64(segment_.slot_bytes(slot));
+  }
 
  private:
   const ShmSegment& segment_;
@@ -87,6 +90,15 @@ class GpuSlotWriter final : public SlotWriter {
     const std::uint64_t checksum = checksum64(arena);  // computed while the copy is under way
     synchronize(queue_.stream());
     return checksum;
+  }
+  std::optional<std::uint64_t> checksum_of(std::size_t slot) override {
+    const device::Buffer& block = blocks_[slot];
+    const auto bytes = device::Buffer::allocate(block.size(), "a version that is read back",
+                                                device::MemoryKind::kPinned);
+    if (!bytes) return std::nullopt;
+    copy(queue_.stream(), bytes->data(), block.data(), block.size());
+    synchronize(queue_.stream());
+    return checksum64({bytes->data(), block.size()});
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "runtime/base/result.h"
@@ -21,6 +22,9 @@ class SlotWriter {
   // Copies a whole version into the slot and returns its checksum64. The copy is done when the call
   // returns. The caller has claimed the slot.
   virtual std::uint64_t write(std::size_t slot, std::span<const std::byte> arena) = 0;
+  // checksum64 of the bytes that are in the slot now, whatever they should be; none where they
+  // cannot be read back.
+  virtual std::optional<std::uint64_t> checksum_of(std::size_t slot) = 0;
 };
 
 // A subscriber's side. Borrows the segment, which outlives the reader.

@@ -29,7 +29,8 @@ UpdateProgress VersionCopy::progress() const {
 Result<void> VersionCopy::verify(const std::string& family) const {
   CHECK(complete());
   if (arrived_.value() == checksum_) return {};
-  return Error{.message = "policy version " + std::to_string(version_.value) + " of " + family +
+  return Error{.code = ErrorCode::kInvalid,
+               .message = "policy version " + std::to_string(version_.value) + " of " + family +
                           " is damaged: its checksum differs from the published one",
                .where = {},
                .help = {}};

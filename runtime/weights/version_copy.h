@@ -38,7 +38,7 @@ class VersionCopy {
   void take(std::span<const std::byte> arrived);
 
   UpdateProgress progress() const;
-  // With all bytes taken (CHECKed): fails where the checksum differs from the published one.
+  // With all bytes taken (CHECKed): kInvalid where the checksum differs from the published one.
   // `family` names the weights in the error.
   Result<void> verify(const std::string& family) const;
 

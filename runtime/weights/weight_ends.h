@@ -50,8 +50,10 @@ class WeightPublisher {
   // Copies the arena (exactly arena_bytes), after which the caller may change it. The new version
   // replaces the lowest one that is neither retained nor being copied. Where there is none, the
   // call waits up to `timeout` and then fails with kTimedOut, naming the processes that hold
-  // versions. A version number that is already there with other content starts a new lineage: that
-  // version and all later ones are forgotten first.
+  // versions. A version that is already there is read once more: where its bytes are no longer
+  // those that were published, it is withdrawn and written anew. A version number that is already
+  // there with other content starts a new lineage: that version and all later ones are forgotten
+  // first.
   virtual Result<PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                        Duration timeout) = 0;
 
@@ -123,9 +125,10 @@ class WeightSubscriber {
   virtual std::span<const std::byte> held() { return {}; }
 
   // Copies up to `bytes_max` more bytes (at least one). Call it between decode steps, only after
-  // begin(). An error (the version was forgotten, or is damaged) ends the copy; the buffer then
-  // holds no version. Over TCP the copy goes on by itself: this call reports how far the copy is,
-  // whatever `bytes_max`, and fails with kTimedOut after WeightsConfig::stall_max.
+  // begin(). An error ends the copy, and the buffer then holds no version: the version was
+  // forgotten, or its bytes are not those that were published (kInvalid). Over TCP the copy goes on
+  // by itself: this call reports how far the copy is, whatever `bytes_max`, and fails with
+  // kTimedOut after WeightsConfig::stall_max.
   virtual Result<UpdateProgress> progress(std::uint64_t bytes_max) = 0;
   virtual void cancel() = 0;
 

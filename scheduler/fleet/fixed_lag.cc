@@ -90,6 +90,14 @@ std::optional<std::vector<GroupId>> FixedLag::batch(StepId step) const {
   return groups;
 }
 
+std::optional<GroupId> FixedLag::awaited(StepId step) const {
+  const auto row = rows_.find(step);
+  if (row == rows_.end()) return std::nullopt;
+  const auto cell =
+      std::ranges::find_if(row->second.cells, [](const Cell& one) { return !one.scored; });
+  return cell == row->second.cells.end() ? std::nullopt : cell->group;
+}
+
 void FixedLag::committed(StepId step) {
   CHECK(step == first_);
   const auto row = rows_.find(step);

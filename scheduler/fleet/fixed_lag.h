@@ -73,6 +73,10 @@ class FixedLag {
   // The groups of `step` in slot order, where every slot is scored; else none. Changes nothing.
   std::optional<std::vector<GroupId>> batch(StepId step) const;
 
+  // The group of the first slot of `step` that is not scored; none where all are, or where the slot
+  // has no group yet.
+  std::optional<GroupId> awaited(StepId step) const;
+
   void committed(StepId step);  // steps commit in order (CHECKed); the step's row is forgotten
 
   std::optional<Slot> slot_of(GroupId group) const;  // the slot of a group in a held row

@@ -205,6 +205,15 @@ void DurableState::on(const VersionsRestored& event) {
   facts_.flow.ledger.published(facts_.versions.published);
 }
 
+void DurableState::on(const VersionWithdrawn& event) {
+  VersionFacts& versions = facts_.versions;
+  versions.offered.erase(event.version);
+  if (supply_of(event.version, facts_.supply()) != scheduler::VersionSupply::kLost) return;
+  // Nobody waits for what the learner cannot publish again.
+  const PolicyVersion next{event.version.value + 1};
+  versions.oldest_retained = std::max(versions.oldest_retained, std::min(next, versions.published));
+}
+
 void DurableState::on(const CheckpointAsked& event) {
   facts_.learner.checkpoint_awaited = event.step;
 }

@@ -67,6 +67,7 @@ class DurableState {
   void on(const LearnerAsked& event);
   void on(const VersionPublished& event);
   void on(const VersionsRestored& event);
+  void on(const VersionWithdrawn& event);
   void on(const CheckpointAsked& event);
   void on(const EvaluationBegan& event);
   void on(const EvaluationEnded& event);

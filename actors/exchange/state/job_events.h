@@ -173,6 +173,13 @@ struct VersionsRestored {
 };
 TANDEM_WIRE(VersionsRestored, who, publication)
 
+// A rollout found that the bytes of this version are not those that were published.
+struct VersionWithdrawn {
+  ActorId by;
+  PolicyVersion version;
+};
+TANDEM_WIRE(VersionWithdrawn, by, version)
+
 struct CommitRefused {
   StepId step;
   Incarnation learner;

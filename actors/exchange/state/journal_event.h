@@ -28,7 +28,7 @@ using JournalEvent =
                  GroupDiscarded, LiveDiscarded, AnswerRefused, LearnerCameUp, LearnerRestarted,
                  LearnerAsked, VersionPublished, VersionsRestored, CommitRefused, CheckpointAsked,
                  CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete,
-                 SamplesFull, ExchangeFollowed, LeaseAdopted>;
+                 SamplesFull, ExchangeFollowed, LeaseAdopted, VersionWithdrawn>;
 
 // An event with the time at which it was written, which the state never depends on.
 struct JournalEntry {

@@ -248,6 +248,9 @@ TEST(Views, WhyNamesWhoWaitsForWhat) {
   EXPECT_NE(why.find("arith-1/learner/0  64 scored groups     3s      none  31 of 64"),
             std::string::npos)
       << why;
+  job["why"][0]["deadline_s"] = 90;
+  const std::string limited = render_why(job, kUnlimited);
+  EXPECT_NE(limited.find("  in 1m30s, "), std::string::npos) << limited;
   EXPECT_TRUE(render_why(an_actor(), kUnlimited)
                   .starts_with("arith-1/rollout/0 is Backoff: Backoff: killed by signal 9"));
 }

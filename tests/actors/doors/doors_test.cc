@@ -55,7 +55,8 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
       {messages::RolloutUp{me, 1}, messages::Installed{me, kInitialWeights, 0.5},
        messages::Generated{me, {group({fine, fine})}}, messages::Unservable{me},
        messages::Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, messages::RolloutStats{me},
-       messages::RolloutBack{me, 1, kInitialWeights, 0, {{GroupId{1}, 2}}}},
+       messages::RolloutBack{me, 1, kInitialWeights, 0, {{GroupId{1}, 2}}},
+       messages::VersionDamaged{me, PolicyVersion{3}, "why"}},
       true);
   const auto of = [&](messages::TrajectoryHeader wrong) {
     return messages::Generated{me, {group({fine}), group({fine, wrong})}};
@@ -81,6 +82,8 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
                                        messages::Installed{me, huge},
                                        messages::Installed{me, PolicyVersion{1}, -1},
                                        messages::Installed{me, {}, kNan},
+                                       messages::VersionDamaged{me, PolicyVersion{-2}},
+                                       messages::VersionDamaged{me, huge},
                                        messages::Generated{me, {group({})}},
                                        messages::Generated{me, {group({fine}, -1)}},
                                        of({PolicyVersion{-2}, PolicyVersion{0}, 1}),
@@ -153,7 +156,8 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
        messages::Published{me, third}, messages::WarmStartProgress{me, 1, 2, kNan, {}},
        messages::WarmStarted{me, 3, first}, committed, messages::StepCommitted{.from = me},
        messages::CheckpointSaved{me, StepId{3}, "d", std::string(64, 'a')},
-       messages::LearnerFailed{me, "why"}, messages::LearnerBack{me, StepId{2}, StepId{2}, {}}},
+       messages::LearnerFailed{me, "why"}, messages::LearnerBack{me, StepId{2}, StepId{2}, {}},
+       messages::LearnerWaits{me, "the disk is full"}},
       true);
   const StepId huge{std::numeric_limits<std::int64_t>::max()};
   messages::StepCommitted other = committed, overflow = committed;

@@ -40,6 +40,42 @@ TEST(LostVersions, VersionsThatWentWithALearnerArePublishedAgain_VS1) {
   EXPECT_FALSE(stage.ended());
 }
 
+TEST(LostVersions, ADamagedOneIsPublishedAgainByTheLearnerThatHoldsIt_VS1) {
+  Stage stage;
+  stage.begin();
+  const auto asked = [&] { return Stage::only<messages::PublishInitial>(stage.to_learner).size(); };
+  const std::size_t before = asked();
+  const messages::VersionDamaged damaged{kRollout, PolicyVersion{0}, "version 0 is damaged"};
+  for (std::size_t times = 1; times <= 2; ++times) {
+    stage.tell(damaged);
+    stage.tell(damaged);  // it says so again, and the learner is at it already
+    EXPECT_EQ(asked(), before + times);
+    EXPECT_FALSE(stage.exchange->core().state().facts().versions.offered.contains({0}));
+    stage.tell(messages::Published{kLearner, stage.publication({0}, kInitialWeights)});
+    EXPECT_TRUE(stage.exchange->core().state().facts().versions.offered.contains({0}));
+  }
+  EXPECT_TRUE(stage.refused.empty());
+  // The learner has written it twice by now, so it may be the rollout's own memory.
+  stage.tell(damaged);
+  ASSERT_EQ(stage.refused.size(), 1u);
+  EXPECT_NE(stage.refused.front().find("for the third time"), std::string::npos);
+  EXPECT_EQ(asked(), before + 2);
+  EXPECT_FALSE(stage.ended());
+}
+
+TEST(LostVersions, ADamagedOneThatNobodyHoldsIsNotWaitedFor) {
+  Stage stage;
+  stage.begin();
+  stage.train(2);
+  const auto& facts = stage.exchange->core().state().facts();
+  const std::size_t asked = stage.to_learner.size();
+  stage.tell(messages::VersionDamaged{kRollout, PolicyVersion{1}, "version 1 is damaged"});
+  EXPECT_FALSE(facts.versions.offered.contains({1}));
+  EXPECT_EQ(facts.versions.oldest_retained, PolicyVersion{2});
+  EXPECT_EQ(stage.to_learner.size(), asked);
+  EXPECT_FALSE(stage.ended());
+}
+
 TEST(LostVersions, ALearnerThatDoesNotPublishWhatItHoldsEndsTheJob) {
   Stage stage;
   stage.begin();

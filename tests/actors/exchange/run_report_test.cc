@@ -39,6 +39,77 @@ TEST(RunReport, WaitsTellHowFarAnEvaluationIsAndSinceWhen) {
             "TooFewScored: the rollouts also generate evaluation before (1 of 8 completions)");
 }
 
+const messages::Wait* wait_of(const std::vector<messages::Wait>& waits, const std::string& who) {
+  const auto found = std::ranges::find(waits, who, &messages::Wait::who);
+  return found == waits.end() ? nullptr : &*found;
+}
+
+// From the learner by the group that is missing to the actor that has it.
+TEST(RunReport, TheGroupThatAStepWaitsForIsFollowedToItsHolder) {
+  Stage stage;
+  stage.begin();
+  const std::vector<GroupWork> works = stage.assigned();
+  ASSERT_FALSE(works.empty());
+  const std::string group = "group " + std::to_string(works.front().group.value);
+  const auto now = [&] {
+    const auto waits = stage.exchange->core().report(stage.executor.now()).status.waits;
+    const messages::Wait* wait = wait_of(waits, group);
+    return wait ? *wait : messages::Wait{.who = "none"};
+  };
+  stage.run(4s);
+  EXPECT_EQ(now().waits_for, kRollout.name + " to generate it");
+  EXPECT_NEAR(now().since_s, 4, 0.1);
+  EXPECT_NEAR(now().deadline_s.value_or(0), seconds(stage.job.exchange.rollout_lease) - 4, 0.1);
+  stage.tell(messages::RolloutStats{.from = kRollout,
+                                    .first = messages::GroupProgress{works.front().group, 39, 64}});
+  EXPECT_NE(now().detail.find("39 of at most 64 tokens; due in step "), std::string::npos)
+      << now().detail;
+  stage.run(5s);
+  EXPECT_NE(now().detail.find("it has said nothing for 5 s"), std::string::npos) << now().detail;
+  stage.generate(works.front(), PolicyVersion{0});
+  stage.run(2s);
+  EXPECT_EQ(now().waits_for, kReward.name + " to score it");
+  EXPECT_NEAR(now().since_s, 2, 0.1);
+  stage.score_everything();
+  EXPECT_EQ(now().who, "none") << "another group is the next that is missing";
+}
+
+TEST(RunReport, AFullDiskOfAnActorIsToldUntilThereIsRoom) {
+  Stage stage;
+  stage.begin();
+  const auto status = [&] { return stage.exchange->core().report(stage.executor.now()).status; };
+  EXPECT_FALSE(status().disk_full);
+  const std::string full = "cannot write: no space left on device (/runs/j)";
+  stage.tell(messages::LearnerWaits{kLearner, full});
+  stage.run(3s);
+  const auto waits = status().waits;
+  const messages::Wait* wait = wait_of(waits, kLearner.name);
+  ASSERT_NE(wait, nullptr);
+  EXPECT_EQ(wait->waits_for, "room on the disk");
+  EXPECT_EQ(wait->detail, full);
+  EXPECT_NEAR(wait->since_s, 3, 0.1);
+  EXPECT_NE(status().disk_full.value_or("").find("job-1/learner/0: " + full), std::string::npos);
+  stage.tell(messages::LearnerWaits{kLearner, {}});
+  EXPECT_FALSE(status().disk_full);
+  stage.tell(messages::RolloutStats{.from = kRollout, .no_room = full});
+  EXPECT_NE(status().disk_full.value_or("").find("job-1/rollout/0: " + full), std::string::npos);
+  stage.tell(messages::RolloutStats{.from = kRollout});
+  EXPECT_FALSE(status().disk_full);
+}
+
+TEST(RunReport, AGroupThatNobodyHasWaitsForOneThatTakesIt) {
+  Stage stage;
+  stage.begin();
+  stage.tell(messages::ActorDown{kRollout, "killed"});
+  stage.run(2s);
+  const auto waits = stage.exchange->core().report(stage.executor.now()).status.waits;
+  const auto found =
+      std::ranges::find(waits, "a rollout that takes it", &messages::Wait::waits_for);
+  ASSERT_NE(found, waits.end());
+  EXPECT_NEAR(found->since_s, 2, 0.1);
+  EXPECT_FALSE(found->deadline_s);
+}
+
 TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
   Stage stage;
   stage.begin();

@@ -396,11 +396,16 @@ TEST(LearnerActor, AFullDiskHoldsACheckpointUpAndWhatComesAfterIt) {
   EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
   EXPECT_EQ(world.all<messages::CheckpointSaved>().size(), 1u) << "of step 0";
   EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u) << "step 1 would change what is saved";
+  ASSERT_EQ(world.all<messages::LearnerWaits>().size(), 1u);
+  EXPECT_NE(world.all<messages::LearnerWaits>()[0].message.find("No space left on device"),
+            std::string::npos);
   world.store->full = false;
   world.executor.run_until([] { return false; }, 1min);
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{1}));
   ASSERT_EQ(world.all<messages::CheckpointSaved>().size(), 2u);
   EXPECT_EQ(world.all<messages::StepCommitted>().size(), 2u);
+  ASSERT_EQ(world.all<messages::LearnerWaits>().size(), 2u);
+  EXPECT_TRUE(world.all<messages::LearnerWaits>()[1].message.empty()) << "it waits no more";
   EXPECT_TRUE(world.system.alive("job/learner/0"));
 }
 

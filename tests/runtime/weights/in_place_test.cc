@@ -45,6 +45,18 @@ class InPlace : public testing::TestWithParam<std::string> {
     return std::ranges::equal(reader.held(), arena);
   }
 
+  // Changes a byte of a published version.
+  void damage(std::int64_t version) const {
+    fs::path file = config().directory / ("v" + std::to_string(version)) / "arena.bin";
+    if (in_slots()) file = "/dev/shm/tandem-weights." + config().name;
+    std::string bytes = read_file(file).value();
+    const auto arena = arena_of(version);
+    const auto at = bytes.find({reinterpret_cast<const char*>(arena.data()), arena.size()});
+    ASSERT_NE(at, std::string::npos);
+    const OwnedFd there(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::pwrite(there.get(), "x", 1, static_cast<off_t>(at) + 1000), 1);
+  }
+
   fs::path directory_;
 };
 
@@ -70,6 +82,21 @@ TEST_P(InPlace, WT1AVersionIsVerifiedAndHeldWithoutACopy) {
 }
 
 // Only the rooms of shared memory are few: a file that is removed stays as long as it is mapped.
+TEST_P(InPlace, WT1ADamagedVersionIsNotHeldAndIsWrittenAnewIfPublishedAgain) {
+  auto learner = make_publisher(config(3)).value();
+  ASSERT_TRUE(publish(*learner, 1) && publish(*learner, 2));
+  damage(2);
+  const auto reader = make_subscriber(config(3));
+  EXPECT_EQ(hold(*reader, 2).error().code, ErrorCode::kInvalid);
+  EXPECT_FALSE(reader->installed());
+  EXPECT_EQ(learner->publish(v(2), arena_of(2), kLong)->bytes, kArenaBytes);
+  EXPECT_EQ(learner->publish(v(2), arena_of(2), kLong)->bytes, 0u);
+  for (const std::int64_t version : {1, 2}) {
+    ASSERT_TRUE(hold(*reader, version)) << version;
+    EXPECT_TRUE(holds(*reader, arena_of(version)));
+  }
+}
+
 TEST_P(InPlace, WT2WhatIsHeldIsNotReplaced) {
   auto learner = make_publisher(config()).value();
   ASSERT_TRUE(publish(*learner, 1));

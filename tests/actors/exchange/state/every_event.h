@@ -76,6 +76,7 @@ inline std::vector<JournalEvent> every_event() {
       LearnerAsked{LearnerTask::kTrain, StepId{4}},
       VersionPublished{learner, publication, 40},
       VersionsRestored{learner, publication},
+      VersionWithdrawn{rollout, PolicyVersion{3}},
       CommitRefused{StepId{4}, Incarnation{5}, scheduler::Refusal::kOldLease},
       CheckpointAsked{StepId{4}},
       CheckpointKept{StepId{4}, "step-4", "sha"},
