@@ -9,6 +9,8 @@
 namespace tandem::exchange {
 
 messages::ExchangeReport report_of(const RunView& view);
+// That a learner which repeated its steps did not reproduce its weights, which has happened.
+std::string lineage_text(const RunView& view);
 // That the newest batch has groups which the filter is for, in words for people.
 std::string kept_text(const RunView& view);
 std::vector<messages::GroupView> groups_of(const RunView& view);

@@ -55,7 +55,8 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
       {messages::RolloutUp{me, 1}, messages::Installed{me, kInitialWeights, 0.5},
        messages::Generated{me, {group({fine, fine})}}, messages::Unservable{me},
        messages::Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, messages::RolloutStats{me},
-       messages::RolloutBack{me, 1, kInitialWeights, 0, {{GroupId{1}, 2}}}},
+       messages::RolloutBack{me, 1, kInitialWeights, 0, {{GroupId{1}, 2}}},
+       messages::EngineBroke{me, "NaN"}},
       true);
   const auto of = [&](messages::TrajectoryHeader wrong) {
     return messages::Generated{me, {group({fine}), group({fine, wrong})}};
