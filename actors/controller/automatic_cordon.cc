@@ -69,7 +69,8 @@ bool stands_still(const JobRecord& job) {
     const bool lives = std::ranges::any_of(job.actors, [&](const auto& other) {
       return other.second.role == actor.role && alive(other.second);
     });
-    return !lives && waits_for_cordoned(actor.status.reason);
+    return !lives && (waits_for_cordoned(actor.status.reason) ||
+                      std::holds_alternative<scheduler::NodeLost>(actor.status.reason));
   });
 }
 

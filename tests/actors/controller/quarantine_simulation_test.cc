@@ -43,7 +43,8 @@ TEST(Quarantine, ADeadlyPromptCostsAFewCrashesAndNotTheRun) {
     const Outcome outcome = outcome_of(job, seed, 1 + static_cast<std::int32_t>(seed % 3), 0);
     EXPECT_GE(outcome.poisoned, 1);
     EXPECT_GE(outcome.crashes, 2u);
-    EXPECT_LE(outcome.crashes, 4u) << "in whichever epoch it comes";
+    // Groups that share the prompt may be under way at once, and each is tried.
+    EXPECT_LE(outcome.crashes, 4u * static_cast<std::size_t>(outcome.poisoned));
   });
 }
 
