@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/controller/automatic_cordon.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
 #include "actors/controller/rank_end.h"
@@ -156,11 +157,15 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
   if (actor.ending && explains(why, *actor.ending)) actor.ending = why;
   if (first) {
     if (!actor.ending) actor.ending = why;
+    if (!job.outcome && !scheduler::is_final(job.status.state))
+      note_death(turn, job, actor, record.node, *actor.ending);
     const std::string cause = scheduler::message(*actor.ending, turn.now);
     if (program_of(job.shape, actor.role))
       turn.send(FailAsks{{actor.name, actor.incarnation, rank}, cause});
     else if (!job.outcome)
-      turn.send(TellExchange{job.id, messages::ActorDown{{actor.name, actor.incarnation}, cause}});
+      turn.send(TellExchange{
+          job.id,
+          messages::ActorDown{{actor.name, actor.incarnation}, cause, is_crash(*actor.ending)}});
   }
   if (alive(actor))
     kill(turn, actor, scheduler::GangMemberDied{rank}, 0);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/controller/actor_end.h"
+#include "actors/controller/automatic_cordon.h"
 #include "actors/controller/cordon.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
@@ -40,6 +41,7 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   const Result<void> done = std::visit([&](const auto& e) { return taken(turn, e); }, event);
   if (!done) return done.error();
   schedule(turn);
+  if (lift_needed_cordons(turn)) schedule(turn);
   return effects;
 }
 

@@ -22,6 +22,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
+#include "scheduler/fleet/node_deaths.h"
 #include "scheduler/fleet/placement.h"
 #include "scheduler/fleet/restart_budget.h"
 
@@ -207,11 +208,12 @@ struct ControllerState {
   std::optional<Time> actors_return_until;
   std::uint64_t incarnation_last;
   std::int64_t submitted_last = 0;
-  std::uint64_t changes = 0;         // Turn::note_change() counts them
-  std::uint64_t scheduled = 0;       // `changes` when the last schedule() (queue.h) began
-  std::optional<Time> restart_next;  // the earliest end of a backoff, by the last schedule()
-  Rng rng;                           // of the jitter in restart pauses
-  Time now_last{};                   // the time of the last event
+  scheduler::NodeDeaths node_deaths;  // by which nodes are cordoned (automatic_cordon.h)
+  std::uint64_t changes = 0;          // Turn::note_change() counts them
+  std::uint64_t scheduled = 0;        // `changes` when the last schedule() (queue.h) began
+  std::optional<Time> restart_next;   // the earliest end of a backoff, by the last schedule()
+  Rng rng;                            // of the jitter in restart pauses
+  Time now_last{};                    // the time of the last event
 
   // Both return null for a job that is unknown; `actor` is the name of one of its actors.
   JobRecord* job(const std::string& id);

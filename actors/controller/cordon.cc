@@ -71,6 +71,7 @@ Result<void> take(Turn& turn, const UncordonNode& uncordon) {
   if (remembered) turn.remember(NodeUncordoned{uncordon.node});
   if (it == turn.state.nodes.end() || !it->second.cordoned) return {};
   it->second.cordoned.reset();
+  turn.state.node_deaths.forget(uncordon.node);
   turn.note_change();
   turn.announce(it->second, "takes new actors again");
   return {};

@@ -1,5 +1,7 @@
 #include "actors/controller/rank_end.h"
 
+#include <csignal>
+
 namespace tandem::controller {
 
 using scheduler::Reason;
@@ -27,6 +29,21 @@ Reason reason_of(const node::RankExited& exited, std::int64_t room_bytes) {
 bool explains(const Reason& why, const Reason& ending) {
   return is_one_of<scheduler::OOMKilled>(why) &&
          is_one_of<scheduler::RankError, scheduler::ExitCode, scheduler::ExitSignal>(ending);
+}
+
+bool is_crash(const Reason& reason) {
+  const auto* const by_signal = std::get_if<scheduler::ExitSignal>(&reason);
+  if (!by_signal || by_signal->memory_hint) return false;
+  switch (by_signal->signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGABRT:
+      return true;
+    default:
+      return false;
+  }
 }
 
 messages::EventLevel level_of(const Reason& reason) {

@@ -21,6 +21,10 @@ scheduler::Reason reason_of(const node::RankExited& exited, std::int64_t room_by
 // before the report of the killed one.
 bool explains(const scheduler::Reason& why, const scheduler::Reason& ending);
 
+// Whether the process ended by a fault of its own: by a signal that a program raises by what it
+// does. A kill, an exit code or an error that a rank reports may have its cause outside.
+bool is_crash(const scheduler::Reason& reason);
+
 // How much an event wants to be looked at that tells of this reason: a death that is dealt with is
 // a warning, one that costs the job or the actor is an error.
 messages::EventLevel level_of(const scheduler::Reason& reason);

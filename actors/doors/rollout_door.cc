@@ -51,6 +51,8 @@ Result<void> check(const messages::Generated& generated) {
 
 Result<void> check(const messages::Unservable&) { return {}; }
 
+Result<void> check(const messages::EngineBroke&) { return {}; }
+
 Result<void> check(const messages::Evaluated& evaluated) {
   const bool indices = std::ranges::all_of(
       evaluated.completions, [](const auto& text) { return text.index >= 0 && text.sample >= 0; });

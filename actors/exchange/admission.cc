@@ -1,5 +1,7 @@
 #include "actors/exchange/admission.h"
 
+#include "actors/exchange/discards.h"
+#include "actors/exchange/quarantine.h"
 #include "runtime/base/rng.h"
 #include "scheduler/fleet/fixed_lag.h"
 
@@ -23,6 +25,8 @@ void admit(Turn& turn) {
         .group = group,
         .position = slot ? scheduler::prompt_position(budget, *slot) : flow.position_next,
         .slot = slot});
+    if (is_quarantined(turn.view(), group))
+      discard(turn, group, scheduler::DiscardReason::kPoisonPrompt);
   }
 }
 

@@ -70,13 +70,17 @@ void take(Turn& turn, const messages::CheckpointSaved& saved) {
   if (const auto why = misfit(turn.view(), saved)) return refuse(turn, saved.from, *why);
   turn.seen.statistics.weights_sha256 = saved.weights_sha256;
   const GroupFlow& flow = turn.facts.flow;
-  if (saved.step > learner.durable)
+  if (saved.step > learner.durable) {
+    const bool has_other = turn.config.checkpoints_kept > 1;
+    const StepId from = has_other ? learner.durable : saved.step;
     for (const auto& [group, facts] : flow.entries) {
       const scheduler::GroupRecord& record = *flow.ledger.find(group);
-      if (record.state != scheduler::GroupState::kTrained || *record.step >= saved.step) continue;
+      if (record.state != scheduler::GroupState::kTrained || *record.step >= from) continue;
       turn.send(ReleasePayload{facts.header->payload});
       turn.seen.groups.erase(group);
     }
+    turn.record(BatchesKept{from});
+  }
   turn.record(CheckpointKept{saved.step, saved.directory, saved.weights_sha256});
   if (const auto best = best_saved(turn.view()); best && best->version.value == saved.step.value)
     name_best(turn);

@@ -12,6 +12,7 @@
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/journal_rows.h"
 #include "actors/exchange/publications.h"
+#include "actors/exchange/quarantine.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/samples.h"
 #include "actors/exchange/step_figures.h"
@@ -152,7 +153,7 @@ void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation) {
   bool more_may_be = turn.facts.workers.rollouts().empty();
   for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
     const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
-    if (is_away(turn.view(), worker.who))
+    if (is_away(turn.view(), worker.who) || tries_alone(turn.facts, worker))
       more_may_be = true;
     else if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
                                   (worker.installed == version && announced == version)))

@@ -54,9 +54,10 @@ struct ExchangeConfig {
   std::function<std::uint32_t(std::int64_t position)> prompt_at;
   bool warm_start = false;
   SaveSchedule save = {};
-  std::int64_t test_freq = 0;    // 0: only before and after
-  bool val_before_train = true;  // false: the first evaluation comes with a step
-  BestBy best = {};              // by which evaluations a checkpoint is the best one
+  std::int64_t checkpoints_kept = 2;  // by the learner: with two, a damaged one costs no run
+  std::int64_t test_freq = 0;         // 0: only before and after
+  bool val_before_train = true;       // false: the first evaluation comes with a step
+  BestBy best = {};                   // by which evaluations a checkpoint is the best one
   SamplesConfig samples = {};
   std::optional<double> on_failure = {};  // the reward of a failed completion; none: discarded
   GroupFilter filter_groups = {};

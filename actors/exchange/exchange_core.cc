@@ -14,6 +14,7 @@
 #include "actors/exchange/follow.h"
 #include "actors/exchange/learner.h"
 #include "actors/exchange/publications.h"
+#include "actors/exchange/quarantine.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/step_figures.h"
@@ -57,7 +58,9 @@ std::vector<ExchangeEffect> ExchangeCore::step(ExchangeInput input, Time now) {
 
 void ExchangeCore::on(Turn& turn, const messages::ActorDown& down) {
   learner_gone(turn, down.who);
+  const std::vector<GroupId> suspects = suspect(turn, down);
   take(turn, down);
+  quarantine(turn, suspects, down.reason);
 }
 
 void ExchangeCore::on(Turn& turn, Decide) {

@@ -4,12 +4,15 @@
 #include "actors/exchange/generation.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "actors/exchange/admission.h"
 #include "actors/exchange/checks.h"
 #include "actors/exchange/discards.h"
+#include "actors/exchange/quarantine.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/workers.h"
 
@@ -25,18 +28,21 @@ struct Choice {
   PolicyVersion version;
 };
 
-Choice choose_rollout(const RunView& view, GroupId group) {
+enum class Room { kNeeded, kLater };  // kLater: also a rollout that is full, once it has room
+using Allowed = std::function<bool(const WorkerFacts&)>;
+
+Choice choose_rollout(const RunView& view, GroupId group, Room needed, const Allowed& allowed) {
   const GroupFlow& flow = view.facts.flow;
   const GroupFacts& facts = flow.entries.at(group);
   const auto kept_due = flow.ledger.find(group)->due;
   const std::int64_t n = view.config.n;
   Choice best;
-  std::int64_t room_best = 0;
+  std::int64_t room_best = needed == Room::kNeeded ? n - 1 : -1;
   for (const auto& [name, worker] : view.facts.workers.rollouts()) {
     // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
     // to train.
     if (worker.draining || is_away(view, worker.who) ||
-        (!flow.fixed && worker.installed < PolicyVersion{0}))
+        (!flow.fixed && worker.installed < PolicyVersion{0}) || !allowed(worker))
       continue;
     const PolicyVersion version =
         facts.slot ? scheduler::slot_version(view.config.budget, facts.slot->step)
@@ -47,11 +53,94 @@ Choice choose_rollout(const RunView& view, GroupId group) {
                                  kept_due) != scheduler::LeaseVerdict::kLease)
       continue;
     const std::int64_t room = worker.capacity - flow.ledger.held_by(worker.who.incarnation) * n;
-    if (room < n || room <= room_best) continue;
+    if (room <= room_best) continue;
     best = {&worker, version};
     room_best = room;
   }
   return best;
+}
+
+// One round of leases. Suspects are tried alone: first by a rollout that has generated something,
+// so that its end would mean something, and such a rollout gets no other work until it is idle. A
+// rollout for which there is nothing else takes a suspect as well.
+class Leasing {
+ public:
+  explicit Leasing(Turn& turn) : turn_(turn), flow_(turn.facts.flow) {
+    for (const GroupId group : flow_.suspects.isolated())
+      if (flow_.ledger.find(group)->state == GroupState::kAdmitted) suspects_.push_back(group);
+    if (flow_.suspects.all().empty()) return;
+    for (const auto& [name, rollout] : turn.facts.workers.rollouts())
+      if (tries_alone(turn.facts, rollout)) closed_.insert(name);
+  }
+  void try_suspects() {
+    std::erase_if(suspects_, [&](GroupId group) {
+      const auto has_worked = [&](const WorkerFacts& rollout) {
+        return is_open(rollout) && turn_.seen.workers.by_actor.at(rollout.who.name).generated;
+      };
+      if (lease_alone(group, has_worked)) return true;
+      const Choice later = choose_rollout(turn_.view(), group, Room::kLater, has_worked);
+      if (later.rollout) closed_.insert(later.rollout->who.name);
+      return false;
+    });
+  }
+  void lease_others() {
+    const auto& admitted = flow_.ledger.queue(GroupState::kAdmitted);
+    for (auto next = admitted.begin(); next != admitted.end();) {
+      const GroupId group = (next++)->second;
+      if (flow_.suspects.is_isolated(group)) continue;
+      const Choice choice = choose_rollout(turn_.view(), group, Room::kNeeded,
+                                           [&](const auto& rollout) { return is_open(rollout); });
+      if (!choice.rollout) return;  // the groups behind it are due later, and wait as well
+      lease(group, choice);
+    }
+  }
+  void try_suspects_of_idle_rollouts() {
+    for (const GroupId group : suspects_)
+      lease_alone(group, [&](const auto& rollout) { return is_open(rollout); });
+  }
+  void send() {
+    for (auto& [name, assignment] : assignments_)
+      turn_.tell(assignment.first, std::move(assignment.second));
+  }
+
+ private:
+  bool is_open(const WorkerFacts& rollout) const { return !closed_.contains(rollout.who.name); }
+  bool lease_alone(GroupId group, const Allowed& allowed) {
+    const Choice choice =
+        choose_rollout(turn_.view(), group, Room::kNeeded, [&](const WorkerFacts& rollout) {
+          return allowed(rollout) && is_idle(turn_.view(), rollout);
+        });
+    if (!choice.rollout) return false;
+    closed_.insert(choice.rollout->who.name);
+    lease(group, choice);
+    return true;
+  }
+  void lease(GroupId group, const Choice& choice);
+
+  Turn& turn_;
+  const GroupFlow& flow_;
+  std::vector<GroupId> suspects_;  // that are admitted and are to be tried alone
+  std::set<std::string> closed_;   // rollouts that get no other group
+  std::map<std::string, std::pair<ActorId, messages::Assign>> assignments_;
+};
+
+void Leasing::lease(GroupId group, const Choice& choice) {
+  const ActorId holder = choice.rollout->who;
+  const LeaseId lease = flow_.ledger.next_lease();
+  turn_.record(RolloutLeased{group, lease, holder, choice.version});
+  turn_.set_deadline({group, lease, turn_.config.epoch}, turn_.now + turn_.config.rollout_lease);
+  const GroupFacts& facts = flow_.entries.at(group);
+  messages::GroupWork work{
+      .group = group,
+      .attempt = static_cast<std::uint32_t>(lease.value),
+      .due = *flow_.ledger.find(group)->due,
+      .seed = seed_of(turn_.config, group, facts),
+      .n = turn_.config.n,
+      .prompt = turn_.config.train[turn_.config.prompt_at(facts.position)].prompt};
+  if (flow_.fixed) work.version = choice.version;
+  auto& [to, assign] = assignments_[holder.name];
+  to = holder;
+  assign.groups.push_back(std::move(work));
 }
 
 // No later message will name the payloads of the rest of this one: those that its sender wrote are
@@ -88,6 +177,7 @@ void take_header(Turn& turn, const ActorId& from, bool holds, const messages::Gr
   }
   turn.seen.statistics.work.tokens_generated += tokens;
   turn.record(GroupGenerated{from, header});
+  turn.seen.workers.by_actor[from.name].generated = true;
 }
 
 }  // namespace
@@ -107,31 +197,11 @@ bool is_told_again(const RunView& view, const ActorId& from, const messages::Gro
 }
 
 void lease_rollouts(Turn& turn) {
-  const GroupFlow& flow = turn.facts.flow;
-  std::map<std::string, std::pair<ActorId, messages::Assign>> assignments;
-  while (!flow.ledger.queue(GroupState::kAdmitted).empty()) {
-    const GroupId group = flow.ledger.queue(GroupState::kAdmitted).begin()->second;
-    const Choice choice = choose_rollout(turn.view(), group);
-    if (!choice.rollout) break;  // the groups behind it are due later, and wait as well
-    const ActorId holder = choice.rollout->who;
-    const LeaseId lease = flow.ledger.next_lease();
-    turn.record(RolloutLeased{group, lease, holder, choice.version});
-    turn.set_deadline({group, lease, turn.config.epoch}, turn.now + turn.config.rollout_lease);
-    const GroupFacts& facts = flow.entries.at(group);
-    messages::GroupWork work{
-        .group = group,
-        .attempt = static_cast<std::uint32_t>(lease.value),
-        .due = *flow.ledger.find(group)->due,
-        .seed = seed_of(turn.config, group, facts),
-        .n = turn.config.n,
-        .prompt = turn.config.train[turn.config.prompt_at(facts.position)].prompt};
-    if (flow.fixed) work.version = choice.version;
-    auto& [to, assign] = assignments[holder.name];
-    to = holder;
-    assign.groups.push_back(std::move(work));
-  }
-  for (auto& [name, assignment] : assignments)
-    turn.tell(assignment.first, std::move(assignment.second));
+  Leasing leasing(turn);
+  leasing.try_suspects();
+  leasing.lease_others();
+  leasing.try_suspects_of_idle_rollouts();
+  leasing.send();
 }
 
 void hand_back_to_rollout(Turn& turn, const ActorId& who, std::vector<GroupId> groups) {
@@ -170,6 +240,11 @@ void take(Turn& turn, GroupsGenerated stored) {
   messages::GroupsKept kept;
   for (const messages::GroupHeader& header : generated.groups) kept.groups.push_back(header.group);
   turn.tell(generated.from, std::move(kept));
+}
+
+void take(Turn& turn, const messages::EngineBroke& broke) {
+  if (!turn.facts.workers.find(messages::Role::kRollout, broke.from)) return;
+  turn.seen.workers.by_actor[broke.from.name].broke = true;
 }
 
 void take(Turn& turn, const messages::Unservable& unservable) {

@@ -19,5 +19,6 @@ void take(Turn& turn, const messages::RolloutUp& up);
 // `stored.payloads` are those payloads of the message that the store has.
 void take(Turn& turn, GroupsGenerated stored);
 void take(Turn& turn, const messages::Unservable& unservable);
+void take(Turn& turn, const messages::EngineBroke& broke);
 
 }  // namespace tandem::exchange

@@ -96,6 +96,7 @@ void GroupHistory::for_evaluations(StepId checkpoint, std::int64_t steps_total,
 RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_total,
                                        const BestBy& best) const {
   RunStatistics statistics = statistics_;
+  std::erase_if(statistics.lineages, [&](StepId step) { return step >= checkpoint; });
   if (const auto at = trained_.find(checkpoint); at != trained_.end())
     statistics.trained = at->second;
   if (const auto after = digests_.upper_bound(checkpoint); after != digests_.begin())

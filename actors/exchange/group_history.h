@@ -58,6 +58,7 @@ class GroupHistory {
   void on(const EvaluationEnded& event);
   void on(const TotalsNoted& event);
   void on(const CheckpointKept& event) { digests_[event.step] = event.weights_sha256; }
+  void on(const LineageBegan& event) { statistics_.lineages.push_back(event.step); }
   void on(const SamplesFull&) { samples_full_ = true; }
   template <class Other>
   void on(const Other&) {}  // no part of a group's story

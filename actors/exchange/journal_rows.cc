@@ -111,6 +111,18 @@ JournalRows rows(const LeaseAdopted& event) {
           {}};
 }
 
+JournalRows rows(const EngineCrashed& event) {
+  JournalRows rows{{.kind = "engine_crashed",
+                    .holder = to_string(event.who),
+                    .detail = event.cause + (event.alone ? "; it held one group alone" : "")},
+                   {}};
+  for (const GroupId group : event.groups) {
+    rows.of_groups.push_back(of_group("suspected", group));
+    rows.of_groups.back().holder = event.who.name;
+  }
+  return rows;
+}
+
 JournalRows rows(const LeaseExpired& event) { return {of_group("expired", event.group), {}}; }
 
 JournalRows rows(const GroupHandedBack& event) {
@@ -253,6 +265,15 @@ JournalRows rows(const LearnerRestarted& event) {
           {}};
 }
 
+JournalRows rows(const LineageBegan& event) {
+  return {{.kind = "lineage_began",
+           .holder = to_string(event.who),
+           .step = event.step.value,
+           .detail = "checksum " + std::to_string(event.now) + ", before " +
+                     std::to_string(event.before)},
+          {}};
+}
+
 JournalRows rows(const LearnerAsked& event) {
   JournalRow row{.kind = "learner_asked"};
   if (event.step) row.step = event.step->value;
@@ -291,6 +312,10 @@ JournalRows rows(const VersionWithdrawn& event) {
 
 JournalRows rows(const CheckpointAsked& event) {
   return {{.kind = "checkpoint_asked", .step = event.step.value}, {}};
+}
+
+JournalRows rows(const BatchesKept& event) {
+  return {{.kind = "batches_kept", .step = event.from.value}, {}};
 }
 
 JournalRows rows(const CheckpointKept& event) {
@@ -353,7 +378,9 @@ messages::EventLevel level_of(const JournalEvent& event) {
   if (const auto* evaluated = std::get_if<EvaluationEnded>(&event)) return level_of(evaluated->all);
   const bool trouble = std::holds_alternative<EvaluationIncomplete>(event) ||
                        std::holds_alternative<SamplesFull>(event) ||
-                       std::holds_alternative<LearnerRestarted>(event);
+                       std::holds_alternative<LearnerRestarted>(event) ||
+                       std::holds_alternative<EngineCrashed>(event) ||
+                       std::holds_alternative<LineageBegan>(event);
   return trouble ? messages::EventLevel::kWarning : messages::EventLevel::kInfo;
 }
 

@@ -60,10 +60,15 @@ void meet_again(Turn& turn, const messages::LearnerUp& up) {
   if (!up.checkpoint)
     return fail(turn,
                 "the learner came back without any checkpoint: " + text(done) + " steps are lost");
-  if (*up.checkpoint > done || *up.checkpoint < learner.durable)
+  if (*up.checkpoint > done || *up.checkpoint < learner.batches_from())
     return fail(turn, "the learner came back with a checkpoint of step " + text(*up.checkpoint) +
-                          ", but the batches of steps " + text(learner.durable) + " to " +
+                          ", but the batches of steps " + text(learner.batches_from()) + " to " +
                           text(done) + " are those that are kept");
+  if (*up.checkpoint < learner.durable)
+    turn.say("the checkpoint of step " + text(learner.durable) +
+                 " cannot be read any more: the learner goes back to the one before, of step " +
+                 text(*up.checkpoint) + ", and trains the batches since then again",
+             messages::EventLevel::kWarning);
   turn.record(LearnerRestarted{up.from, *up.checkpoint, done.value - up.checkpoint->value});
   if (learner.checkpoint_awaited == up.checkpoint) ask_checkpoint(turn);
 }

@@ -37,6 +37,8 @@ struct WorkerSeen {
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
   bool away = false;       // it has outlived the exchange before and not met this one (follow.h)
   bool came_back = false;  // it was away
+  bool broke = false;      // its engine has failed, and its end follows
+  bool generated = false;  // a group, in this incarnation, since this exchange hears it
   std::optional<Time> drain_deadline;
   DamagedVersion damaged;
   messages::RolloutStats stats;
@@ -103,6 +105,7 @@ struct Observed {
   BroadcastsSeen broadcasts;
   RunStatistics statistics;
   scheduler::CollapseWatch collapse;
+  std::string quarantined;            // the newest group that was discarded as poison_prompt
   bool samples_full = false;          // which the journal has
   bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save

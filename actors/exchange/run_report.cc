@@ -7,6 +7,7 @@
 
 #include "actors/exchange/awaited_group.h"
 #include "actors/exchange/publications.h"
+#include "actors/exchange/quarantine.h"
 #include "actors/exchange/work_totals.h"
 
 namespace tandem::exchange {
@@ -207,6 +208,15 @@ std::vector<messages::Wait> WaitList::all() {
             " (learner.max_nonfinite_steps)");
   if (view_.seen.filter_keeps)
     add(view_.config.job, "groups that algorithm.filter_groups is not for", 0, kept_text(view_));
+  if (!view_.seen.statistics.lineages.empty())
+    add(view_.config.job, "nothing, but its weights were not reproduced", 0, lineage_text(view_));
+  if (const std::string suspects = suspects_text(view_); !suspects.empty())
+    add(view_.config.job, suspects + " to be generated, alone", 0,
+        "engines that generated them have crashed; one that crashes an engine again is quarantined "
+        "as poison_prompt");
+  if (!view_.seen.quarantined.empty())
+    add(view_.config.job, "prompts that crash no engine", 0,
+        "the newest one is " + view_.seen.quarantined);
   add_learner();
   add_rollouts();
   return std::move(waits_);
@@ -258,6 +268,17 @@ std::string work_of_learner(const RunView& view) {
 }
 
 }  // namespace
+
+std::string lineage_text(const RunView& view) {
+  const auto& lineages = view.seen.statistics.lineages;
+  return "training step " + std::to_string(lineages.back().value) +
+         " again gave other weights than before (was the binary or the machine changed?): the run "
+         "goes on with these, new lineage " +
+         std::to_string(lineages.size()) +
+         (view.config.fixed_lag ? "; IT CAN NO LONGER BE REPEATED, although async.schedule is "
+                                  "fixed_lag: its weights depend on this death"
+                                : "");
+}
 
 std::string kept_text(const RunView& view) {
   return std::to_string(view.seen.statistics.batch.kept) + " of the " +

@@ -120,6 +120,8 @@ std::string result_json(const RunView& view, messages::JobOutcome outcome,
       {"rewards_failed", trained.rewards_failed},
       {"best_checkpoint", best_of(view)},
       {"weights_sha256", view.seen.statistics.weights_sha256}};
+  result["lineages"] = nlohmann::json::array();
+  for (const StepId step : view.seen.statistics.lineages) result["lineages"].push_back(step.value);
   if (const auto& bytes = view.seen.statistics.recorded_bytes) result["recorded_bytes"] = *bytes;
   return dump_json(result, 2);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/exchange/batch_figures.h"
 #include "actors/exchange/evaluation_json.h"
@@ -51,6 +52,7 @@ struct RunStatistics {
   std::string evaluation_failure;  // the failure of the last evaluation in which everything failed
   // The digest of the newest checkpoint's weights.
   std::string weights_sha256;
+  std::vector<StepId> lineages;  // the steps with which new lineages began (LineageBegan)
   std::optional<std::uint64_t> recorded_bytes;  // as StepReport's, of the newest step
   // Summed over this incarnation.
   double pause_seconds = 0;  // decoding paused for installs, all actors

@@ -29,6 +29,8 @@ namespace tandem::messages {
 struct ActorDown {
   ActorId who;
   std::string reason;
+  // Its process ended by a fault of its own, such as a bad access: nobody outside has killed it.
+  bool crashed = false;
 };
 
 // The actor gets no more work. It finishes the groups that it holds; those that are left at the

@@ -2,7 +2,7 @@
 //
 //   exchange -> rollout   Assign, Evaluate, NewVersion, HandBack, GroupsKept
 //   rollout -> exchange   RolloutUp, RolloutBack, Installed, VersionDamaged, Generated, Unservable,
-//                         Evaluated, RolloutStats
+//                         Evaluated, RolloutStats, EngineBroke
 //
 // Links deliver in order and once while both incarnations are alive, and an incarnation that dies
 // loses its leases. An exchange may die alone: what a rollout has done is kept there until the
@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/messages/evaluation_sampling.h"
 #include "actors/messages/held_group.h"
 #include "actors/messages/rollout_stats.h"
 #include "runtime/base/ids.h"
@@ -51,26 +52,6 @@ struct Assign {
 };
 TANDEM_WIRE(Assign, groups)
 constexpr auto cut_at(const Assign&) { return &Assign::groups; }
-
-// How an evaluation completes each of its prompts: `n` times, and once more if `greedy` is set. The
-// completions 0 … n - 1 are sampled, or greedy where the temperature is 0; completion n is greedy.
-struct EvaluationSampling {
-  std::int32_t n = 1;
-  float temperature = 0;
-  float top_p = 1;
-  std::int32_t top_k = 0;  // 0: off
-  bool greedy = false;
-};
-TANDEM_WIRE(EvaluationSampling, n, temperature, top_p, top_k, greedy)
-
-// How many completions each prompt gets.
-constexpr std::int32_t completions_of(const EvaluationSampling& sampling) {
-  return sampling.n + (sampling.greedy ? 1 : 0);
-}
-// Whether completion `sample` of a prompt is greedy, and so draws nothing.
-constexpr bool is_greedy(const EvaluationSampling& sampling, std::int32_t sample) {
-  return sampling.temperature == 0 || sample == sampling.n;
-}
 
 struct EvaluationPrompt {
   std::int32_t index = 0;  // the prompt's index in the evaluation's set, from 0
@@ -208,6 +189,14 @@ struct Unservable {
 };
 TANDEM_WIRE(Unservable, from, group, attempt, reason, message)
 
+// The engine cannot go on, by a fault of its own or of what it generates; the rollout ends after
+// this message, and what it holds is suspected as after a crash.
+struct EngineBroke {
+  ActorId from;
+  std::string message;
+};
+TANDEM_WIRE(EngineBroke, from, message)
+
 // One completion of an evaluation. It travels in the message: evaluations store no payloads.
 struct EvaluationText {
   std::int32_t index = 0;   // EvaluationPrompt::index
@@ -231,6 +220,6 @@ TANDEM_WIRE(Evaluated, from, evaluation, completions, unservable)
 
 // Every message that the exchange can get from a rollout.
 using RolloutEvents = std::variant<RolloutUp, Installed, Generated, Unservable, Evaluated,
-                                   RolloutStats, RolloutBack, VersionDamaged>;
+                                   RolloutStats, RolloutBack, EngineBroke, VersionDamaged>;
 
 }  // namespace tandem::messages

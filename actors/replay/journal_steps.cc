@@ -33,9 +33,14 @@ void JournalSteps::on(const exchange::LiveDiscarded& event) {
   for (const GroupId group : event.groups) live_.erase(group);
 }
 
-// A step that was only repeated has no groups here; it is known already, with the same checksum.
+// A step that was only repeated has no groups here, and is known already: with the same checksum,
+// unless a new lineage began.
 void JournalSteps::on(const exchange::StepTrained& event) {
-  if (event.groups.empty()) return;
+  if (event.groups.empty()) {
+    if (const auto known = trained_.find(event.step); known != trained_.end())
+      known->second.checksum = event.checksum;
+    return;
+  }
   JournalStep step{.groups = {}, .checksum = event.checksum};
   for (const GroupId group : event.groups) {
     auto known = live_.extract(group);

@@ -285,7 +285,10 @@ Duration RolloutActor::install(actor::Context& cx) {
 
 void RolloutActor::collect(actor::Context& cx) {
   for (EngineEvent& event : engine_->poll()) {
-    if (const auto* failed = std::get_if<EngineFailed>(&event)) return cx.fail(failed->error);
+    if (const auto* failed = std::get_if<EngineFailed>(&event)) {
+      outbox_.send(cx, messages::EngineBroke{config_.self, failed->error.message});
+      return cx.fail(failed->error);
+    }
     if (auto* payload = std::get_if<messages::GroupPayload>(&event)) {
       finished_.push_back(std::move(*payload));
     } else if (auto* refused = std::get_if<GroupUnservable>(&event)) {

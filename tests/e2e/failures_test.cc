@@ -157,5 +157,71 @@ TEST(Failures, TwoKillsInARowDoNotEndTheJobAndTheLogsTellTheLife) {  // RB-6
     EXPECT_NE(learners.find(event), std::string::npos) << event << "\n" << learners;
 }
 
+constexpr const char* kDeadlyPrompt = "77+77+77=";
+
+// A data set of so many lines, one of which is the deadly prompt.
+Words deadly_data(const Home& home, int lines) {
+  const fs::path path = home.path() / "deadly.jsonl";
+  std::ifstream from(fs::path(TANDEM_SOURCE_DIR) / "configs/data/train.jsonl");
+  std::ofstream to(path);
+  std::string line;
+  for (int i = 0; i < lines && std::getline(from, line); ++i) to << line << "\n";
+  to << json{{"prompt", kDeadlyPrompt}, {"answer", "231"}} << "\n";
+  return {"data.train_files=[" + path.string() + "]"};
+}
+
+// A run of five epochs at a fixed lag, whose rollouts die by the deadly prompt; its result.
+json run_with_deadly_prompt(bool killed_from_outside) {
+  Home home;
+  home.start_by(
+      {"env", "LD_PRELOAD=" TANDEM_DEADLY_PROMPT, std::string("DEADLY_PROMPT=") + kDeadlyPrompt});
+  constexpr int kSteps = 20;
+  const Words words =
+      Words{"run"} + small_job(kSteps, deadly_data(home, 63) +
+                                           Words{"async.schedule=fixed_lag", "data.val_files=[]"});
+  Process run = home.start(words + (killed_from_outside ? held(home, 8) : held(home, 0)));
+  if (killed_from_outside) {
+    EXPECT_TRUE(run.said("TANDEM_ADDRESS="));
+    const std::string err = run.err(), mark = "TANDEM_ADDRESS=";
+    const auto at = err.find(mark) + mark.size();
+    const Words address{"--address", err.substr(at, err.find('\n', at) - at)};
+    EXPECT_TRUE(eventually([&] {
+      const json rollout = actor(home, std::string(kSmallId) + "/rollout/0", address);
+      return rollout["state"] == "Ready" &&
+             home.json(address + Words{"get", "jobs", kSmallId})["step"] >= 3;
+    }));
+    kill_rank(actor(home, std::string(kSmallId) + "/rollout/0", address));
+  }
+  let_go(home);
+  const Finished done = run.wait();
+  EXPECT_EQ(done.code, 0) << done.text();
+  home.expect_nothing_left();
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  const auto rows = [&](const std::string& kind) {
+    return journal_value(home.run_dir(kSmallId),
+                         "SELECT count(*) FROM journal WHERE kind = '" + kind + "'");
+  };
+  EXPECT_GE(rows("engine_crashed"), 2);
+  EXPECT_LE(rows("engine_crashed"), 4) << "in the first epoch alone";
+  bool sampled = false;
+  for (const json& line : lines_of(home.run_dir(kSmallId) / "samples.jsonl"))
+    sampled = sampled || (line["prompt"] == kDeadlyPrompt &&
+                          line.value("error", "").starts_with("poison_prompt: "));
+  EXPECT_TRUE(sampled);
+  return result;
+}
+
+// The real engine, killed by a prompt.
+TEST(Failures, APromptThatKillsItsEngineIsQuarantinedAndAKillFromOutsideChangesNothing) {
+  const json calm = run_with_deadly_prompt(false);
+  EXPECT_EQ(calm["state"], "Succeeded");
+  EXPECT_EQ(calm["ledger"]["trained"], 20 * kGroupsPerStep);
+  EXPECT_EQ(calm["ledger"]["discarded"].size(), 1u) << calm["ledger"];
+  EXPECT_GE(calm["ledger"]["discarded"]["poison_prompt"], 5) << "once in each epoch";
+  const json disturbed = run_with_deadly_prompt(true);
+  EXPECT_EQ(disturbed["weights_sha256"], calm["weights_sha256"]);
+}
+
 }  // namespace
 }  // namespace tandem::e2e

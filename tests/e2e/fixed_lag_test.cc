@@ -9,6 +9,7 @@
 namespace tandem::e2e {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kLagSteps = 60;
@@ -69,6 +70,37 @@ std::string sha_with_a_kill(const std::string& name) {
   return sha_of(result);
 }
 
+// Runs, damages the newest checkpoint and kills the learner; the weights.
+std::string sha_with_a_damaged_checkpoint() {
+  const Home home;
+  const Words saving{"learner.save_freq=10"};
+  Process run = home.start(Words{"run"} + job(saving) + held(home, 34));
+  const Words address = address_of(run);
+  const std::string learner = std::string(kSmallId) + "/learner/0";
+  const fs::path newest = home.run_dir(kSmallId) / "checkpoints" / "step-30";
+  EXPECT_TRUE(eventually([&] {
+    return fs::exists(newest / "model.safetensors") &&
+           home.json(address + Words{"get", "jobs", kSmallId})["step"] >= 32;
+  }));
+  fs::resize_file(newest / "model.safetensors", 1000);
+  const json before = actor(home, learner, address);
+  kill_rank(before);
+  EXPECT_TRUE(eventually([&] {
+    const json now = actor(home, learner, address);
+    return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
+  }));
+  let_go(home);
+  EXPECT_EQ(run.wait().code, 0) << run.err();
+  home.expect_nothing_left();
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  EXPECT_EQ(result["lineages"], json::array());
+  EXPECT_EQ(journal_value(home.run_dir(kSmallId),
+                          "SELECT min(step) FROM journal WHERE kind = 'learner_restarted'"),
+            20);
+  return sha_of(result);
+}
+
 class FixedLag : public testing::Test {
  protected:
   static const json& reference_result() {
@@ -103,6 +135,10 @@ TEST_F(FixedLag, ARolloutThatIsKilledMidwayChangesNothing) {
 
 TEST_F(FixedLag, ALearnerThatIsKilledMidwayChangesNothing) {
   EXPECT_EQ(sha_with_a_kill("learner/0"), reference());
+}
+
+TEST_F(FixedLag, ALearnerWhoseNewestCheckpointIsDamagedChangesNothing_CP2) {
+  EXPECT_EQ(sha_with_a_damaged_checkpoint(), reference());
 }
 
 constexpr int kLong = 300;

@@ -60,6 +60,7 @@ void DurableState::on(const GroupGenerated& event) {
   ++flow.generated_for_step;
   flow.held.hold(header.payload);
   flow.entries.at(header.group).header = header;
+  flow.suspects.generated(header.group, event.holder.name);
 }
 
 void DurableState::on(const RewardLeased& event) {
@@ -97,15 +98,18 @@ void DurableState::on(const StepTrained& event) {
   if (flow.fixed && !repeated) flow.fixed->committed(event.step);
 }
 
-// The ledger forgets the groups that the checkpoint covers, and the facts go with them.
+void DurableState::on(const BatchesKept& event) { facts_.learner.batches_kept = event.from; }
+
+// The ledger forgets the groups that no learner can need again, and the facts go with them.
 void DurableState::on(const CheckpointKept& event) {
   LearnerFacts& learner = facts_.learner;
   GroupFlow& flow = facts_.flow;
   if (learner.checkpoint_awaited == event.step) learner.checkpoint_awaited.reset();
   if (event.step <= learner.durable) return;
-  flow.ledger.durable(event.step);
   learner.durable = event.step;
-  learner.checksums.erase(learner.checksums.begin(), learner.checksums.lower_bound(event.step));
+  const StepId from = learner.batches_from();
+  flow.ledger.durable(from);
+  learner.checksums.erase(learner.checksums.begin(), learner.checksums.lower_bound(from));
   std::erase_if(flow.entries, [&flow](const auto& entry) {
     const auto& [group, facts] = entry;
     if (flow.ledger.find(group)) return false;
@@ -115,6 +119,13 @@ void DurableState::on(const CheckpointKept& event) {
 }
 
 void DurableState::on(const LeaseReleased& event) { facts_.flow.ledger.release(event.group); }
+
+void DurableState::on(const EngineCrashed& event) {
+  facts_.flow.suspects.crashed({.actor = event.who.name,
+                                .groups = event.groups,
+                                .alone = event.alone,
+                                .worked = event.worked});
+}
 
 void DurableState::on(const LeaseExpired& event) { facts_.flow.ledger.release(event.group); }
 
@@ -133,15 +144,21 @@ void DurableState::on(const GroupDiscarded& event) {
       event.reason == scheduler::DiscardReason::kOutsideBounds)
     flow.reward_failures = 0;
   flow.ledger.discard(event.group, event.reason);
+  flow.suspects.forget(event.group);
   if (flow.fixed) flow.fixed->discarded(event.group);
   const auto entry = flow.entries.find(event.group);
+  if (event.reason == scheduler::DiscardReason::kPoisonPrompt)
+    flow.poisoned.insert(entry->second.position);
   if (entry->second.header) flow.held.forget(entry->second.header->payload);
   flow.entries.erase(entry);
 }
 
 void DurableState::on(const LiveDiscarded& event) {
   facts_.flow.ledger.discard_live(event.reason);
-  for (const GroupId group : event.groups) facts_.flow.entries.erase(group);
+  for (const GroupId group : event.groups) {
+    facts_.flow.entries.erase(group);
+    facts_.flow.suspects.forget(group);
+  }
 }
 
 // A group whose tokens are too old is its holder's no longer; it is generated anew (LG-5).

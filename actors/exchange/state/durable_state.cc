@@ -159,12 +159,21 @@ void DurableState::on(const LearnerCameUp& event) {
 
 void DurableState::on(const LearnerRestarted& event) {
   (void)facts_.flow.ledger.learner_started(event.checkpoint, event.who.incarnation);
+  // A newer checkpoint than the learner's is damaged.
+  facts_.learner.durable = std::min(facts_.learner.durable, event.checkpoint);
   forget_lost_versions();
 }
 
 void DurableState::on(const LearnerAsked& event) {
   facts_.learner.owed = event.task;
   facts_.learner.training = event.step;
+}
+
+// The checksums of the step and of those after it are of weights that no longer exist. Versions
+// that were published stay what they were: rollouts have them.
+void DurableState::on(const LineageBegan& event) {
+  auto& checksums = facts_.learner.checksums;
+  checksums.erase(checksums.upper_bound(event.step), checksums.end());
 }
 
 void DurableState::forget_lost_versions() {

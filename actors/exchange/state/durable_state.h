@@ -41,6 +41,7 @@ class DurableState {
   void on(const StepTrained& event);
   void on(const LeaseReleased& event);
   void on(const LeaseExpired& event);
+  void on(const EngineCrashed& event);
   void on(const LeaseAdopted& event);
   void on(const GroupHandedBack& event);
   void on(const GroupDiscarded& event);
@@ -48,6 +49,7 @@ class DurableState {
   void on(const AnswerRefused& event);
   void on(const CommitRefused& event);
   void on(const CheckpointKept& event);
+  void on(const BatchesKept& event);
   // These are in durable_state.cc.
   void on(const RunBegan& event);
   void on(const RunResumed& event);
@@ -65,6 +67,7 @@ class DurableState {
   void on(const LearnerCameUp& event);
   void on(const LearnerRestarted& event);
   void on(const LearnerAsked& event);
+  void on(const LineageBegan& event);
   void on(const VersionPublished& event);
   void on(const VersionsRestored& event);
   void on(const VersionWithdrawn& event);

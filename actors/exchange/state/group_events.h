@@ -89,6 +89,17 @@ struct LeaseReleased {  // the holder ended
 };
 TANDEM_WIRE(LeaseReleased, group, holder)
 
+// An engine has crashed by a fault of its own, and these groups are suspected of it
+// (scheduler/fleet/suspects.h).
+struct EngineCrashed {
+  ActorId who;
+  std::string cause;            // for people
+  std::vector<GroupId> groups;  // that it held
+  bool alone = false;           // one group, and no other work
+  bool worked = false;          // this incarnation has generated another group before
+};
+TANDEM_WIRE(EngineCrashed, who, cause, groups, alone, worked)
+
 struct LeaseExpired {
   GroupId group;
 };

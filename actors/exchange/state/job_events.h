@@ -149,6 +149,15 @@ struct LearnerRestarted {
 };
 TANDEM_WIRE(LearnerRestarted, who, checkpoint, batches)
 
+// A repeated step did not give the weights that it gave before. The run goes on with those of now,
+// a new lineage: what is generated stays, since its tokens tell who sampled them.
+struct LineageBegan {
+  ActorId who;
+  StepId step;
+  std::uint64_t before = 0, now = 0;  // the checksums
+};
+TANDEM_WIRE(LineageBegan, who, step, before, now)
+
 enum class LearnerTask : std::uint8_t { kPublish, kWarmStart, kTrain };
 TANDEM_WIRE_ENUM(LearnerTask, kPublish, kWarmStart, kTrain)
 struct LearnerAsked {  // it owes the answer
@@ -191,6 +200,14 @@ struct CheckpointAsked {
   StepId step;
 };
 TANDEM_WIRE(CheckpointAsked, step)
+
+// The checkpoint that follows forgets batches of the steps below `from` alone. The others are
+// trained again where that checkpoint turns out to be damaged, from the one before it. Without this
+// event a checkpoint forgets every batch that it covers.
+struct BatchesKept {
+  StepId from;
+};
+TANDEM_WIRE(BatchesKept, from)
 
 struct CheckpointKept {
   StepId step;

@@ -17,6 +17,7 @@
 #include "actors/exchange/state/job_events.h"
 #include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"
+#include "scheduler/fleet/suspects.h"
 #include "scheduler/fleet/version_supply.h"
 
 namespace tandem::exchange {
@@ -35,7 +36,9 @@ struct GroupFlow {
   scheduler::Ledger ledger{scheduler::Budget{}};
   std::optional<scheduler::FixedLag> fixed;  // set under fixed_lag
   std::map<GroupId, GroupFacts> entries;
-  HeldPayloads held;  // those that the entries' headers name
+  HeldPayloads held;                // those that the entries' headers name
+  std::set<std::int64_t> poisoned;  // positions of groups that were discarded as poison_prompt
+  scheduler::Suspects suspects;     // among the groups that are to be generated
   std::int64_t position_next = 0;
   std::int64_t generated_for_step = 0;  // groups since the last batch was formed (filter_groups)
   std::int64_t reward_failures = 0;     // groups in a row
@@ -67,10 +70,12 @@ struct WorkersFacts {
 };
 
 struct LearnerFacts {
-  std::optional<ActorId> who;                 // while it is up
-  std::optional<LearnerTask> owed;            // the answer that it owes
-  std::optional<StepId> training;             // the step that it was sent and has not committed
-  StepId durable;                             // a checkpoint covers the steps below it
+  std::optional<ActorId> who;          // while it is up
+  std::optional<LearnerTask> owed;     // the answer that it owes
+  std::optional<StepId> training;      // the step that it was sent and has not committed
+  StepId durable;                      // the newest checkpoint covers the steps below it
+  std::optional<StepId> batches_kept;  // from this step on; none: from `durable` on
+  StepId batches_from() const { return batches_kept.value_or(durable); }
   std::optional<StepId> checkpoint_awaited;   // EX-2
   std::map<StepId, std::uint64_t> checksums;  // checksums of the weights since that checkpoint
 };

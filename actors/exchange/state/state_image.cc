@@ -117,11 +117,24 @@ StateImage image_of(const RunFacts& facts) {
   return image;
 }
 
-std::uint64_t hash_of(const StateImage& image) {
-  const std::string bytes = wire::encode(image);
+LaterImage later_image_of(const RunFacts& facts) {
+  LaterImage image{.suspects = {},
+                   .poisoned = {facts.flow.poisoned.begin(), facts.flow.poisoned.end()},
+                   .batches_kept = facts.learner.batches_kept};
+  for (const auto& [group, suspicion] : facts.flow.suspects.all())
+    image.suspects.push_back({group, suspicion.crashes, suspicion.alone, suspicion.last_alone,
+                              suspicion.others_work, suspicion.actor});
+  return image;
+}
+
+std::uint64_t hash_of(const StateImage& image, const LaterImage& later) {
+  std::string bytes = wire::encode(image);
+  if (later != LaterImage{}) bytes += wire::encode(later);
   return checksum64(std::as_bytes(std::span(bytes)));
 }
 
-std::uint64_t DurableState::hash() const { return hash_of(image_of(facts_)); }
+std::uint64_t DurableState::hash() const {
+  return hash_of(image_of(facts_), later_image_of(facts_));
+}
 
 }  // namespace tandem::exchange

@@ -110,6 +110,25 @@ struct EvaluationsImage {
 };
 TANDEM_WIRE(EvaluationsImage, running, last, once)
 
+struct SuspicionImage {
+  GroupId group;
+  std::int32_t crashes = 0, alone = 0;
+  bool last_alone = false, others_work = false;
+  std::string actor;
+  bool operator==(const SuspicionImage&) const = default;
+};
+TANDEM_WIRE(SuspicionImage, group, crashes, alone, last_alone, others_work, actor)
+
+// Facts that runs of earlier versions do not have. They are hashed only where there are any, so
+// that the hashes of earlier journals stay as they are.
+struct LaterImage {
+  std::vector<SuspicionImage> suspects;
+  std::vector<std::int64_t> poisoned;
+  std::optional<StepId> batches_kept;
+  bool operator==(const LaterImage&) const = default;
+};
+TANDEM_WIRE(LaterImage, suspects, poisoned, batches_kept)
+
 struct StateImage {
   RunBegan began;
   RunStage stage = RunStage::kStarting;
@@ -132,6 +151,7 @@ TANDEM_WIRE(StateImage, began, stage, resumed, ledger, groups, fixed_first, fixe
             evaluations, end, last_save)
 
 StateImage image_of(const RunFacts& facts);
-std::uint64_t hash_of(const StateImage& image);  // checksum64 of its encoding
+LaterImage later_image_of(const RunFacts& facts);
+std::uint64_t hash_of(const StateImage& image, const LaterImage& later = {});  // checksum64
 
 }  // namespace tandem::exchange

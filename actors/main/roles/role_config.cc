@@ -201,6 +201,7 @@ exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocat
       .save = {.steps = job.learner.save_freq,
                .epochs = job.learner.save_every_epochs.value_or(0),
                .time = minutes(job.learner.save_every_minutes.value_or(0))},
+      .checkpoints_kept = job.learner.max_ckpt_to_keep,
       .test_freq = job.learner.test_freq,
       .val_before_train = job.learner.val_before_train,
       .best = {.key = job.learner.keep_best.value_or(""),

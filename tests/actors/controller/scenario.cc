@@ -277,6 +277,7 @@ void expect_trained(SimulatedCluster& cluster, const std::string& job) {
   EXPECT_TRUE(run->checkpoints->checkpoints.contains(StepId{budget.steps_total}));
   std::set<std::string> allowed = {"job_finished"};
   if (run->job.prompts_unservable > 0) allowed.insert("prompt_too_long");
+  if (run->job.deadly_position) allowed.insert("poison_prompt");
   if (run->job.scorer.fails > 0) allowed.insert("reward_failed");
   if (run->job.exchange.filter_groups.enable) allowed.insert("zero_variance");
   for (const auto& [reason, groups] : result["ledger"]["discarded"].items())

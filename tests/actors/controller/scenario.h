@@ -14,7 +14,7 @@
 namespace tandem::controller {
 
 inline constexpr Duration kVirtualLimit = std::chrono::minutes(20);  // per run, kills included
-inline constexpr double kNodeCpus = 6;                                // of each of two nodes
+inline constexpr double kNodeCpus = 6;                               // of each of two nodes
 
 // 3 rollouts, 2 rewards, a learner; 20 steps of 4 groups of 2 trajectories; K = 2.
 SimulatedJob plain_job(std::uint64_t seed);

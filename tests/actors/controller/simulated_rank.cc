@@ -188,6 +188,7 @@ Built build_rollout(const SharedProcess& process, const messages::StartRank& sta
   const auto role = process->system->spawn<rollout::RolloutActor>("role", [=, run = process->run] {
     rollout::FakeEngineConfig engine = run->job.engine;
     if (run->job.prompts_unservable > 0) engine.unservable_prompt = kUnservablePrompt;
+    if (run->job.deadly_position) engine.failing_prompt = kDeadlyPrompt;
     return std::make_unique<rollout::RolloutActor>(
         config, std::make_unique<rollout::FakeEngine>(engine),
         std::make_unique<SimulatedSubscriber>(run, config.self), connections);

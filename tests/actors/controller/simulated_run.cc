@@ -18,15 +18,16 @@ std::uint64_t as_count(double fraction, std::int32_t of) {
   return static_cast<std::uint64_t>(fraction * of);
 }
 
-exchange::ExchangeRecords prompts_of(const SimulatedJob& job, const char* kind,
-                                     std::int32_t count) {
+exchange::ExchangeRecords prompts_of(const SimulatedJob& job, const char* kind, std::int32_t count,
+                                     std::optional<std::uint32_t> deadly = {}) {
   exchange::ExchangeRecords records;
   const std::uint64_t unservable = as_count(job.prompts_unservable, count);
-  for (std::int32_t i = 0; i < count; ++i)
-    records.add(static_cast<std::uint64_t>(i) < unservable
-                    ? kUnservablePrompt
-                    : std::string(kind) + " " + std::to_string(i),
-                "{}");
+  for (std::int32_t i = 0; i < count; ++i) {
+    std::string prompt = std::string(kind) + " " + std::to_string(i);
+    if (static_cast<std::uint64_t>(i) < unservable) prompt = kUnservablePrompt;
+    if (deadly == static_cast<std::uint32_t>(i)) prompt = kDeadlyPrompt;
+    records.add(prompt, "{}");
+  }
   return records;
 }
 
@@ -229,7 +230,6 @@ exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::str
   config.job = id;
   config.seed = job.seed;
   config.resume = resume;
-  config.train = prompts_of(job, "prompt", job.prompts);
   config.validation = prompts_of(job, "held-out prompt", job.validation_prompts);
   config.evaluation.prompts = job.validation_prompts;
   config.evaluation.seed = job.seed;
@@ -241,6 +241,9 @@ exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::str
     const auto p = static_cast<std::uint64_t>(position);
     return static_cast<std::uint32_t>(derive_seed(seed, {p}) % static_cast<std::uint64_t>(count));
   };
+  const auto deadly =
+      job.deadly_position ? std::optional(config.prompt_at(*job.deadly_position)) : std::nullopt;
+  config.train = prompts_of(job, "prompt", job.prompts, deadly);
   return config;
 }
 

@@ -45,6 +45,8 @@ struct SimulatedJob {
   std::int32_t validation_prompts = 0;
   std::vector<std::string> data_sources;  // the validation prompts' sources, in turn
   double prompts_unservable = 0;          // fraction
+  // The place in the run's sequence of a prompt by which every engine fails.
+  std::optional<std::int64_t> deadly_position;
   rollout::FakeEngineConfig engine;
   std::int32_t rollout_capacity = 0;  // 0: the actor's own default
   learner::FakeTrainerConfig trainer;
@@ -152,6 +154,8 @@ struct SimulatedRun {
 // at {"end": CODE}. Its role has the same name.
 inline constexpr const char* kUsersProgram = "counter";
 
+// The prompt by which the engines of a job with deadly_position fail.
+inline constexpr const char* kDeadlyPrompt = "a prompt that no engine survives";
 // The prompt that the engines of a job with prompts_unservable refuse.
 inline constexpr const char* kUnservablePrompt = "a prompt beyond every limit";
 

@@ -56,7 +56,7 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
        messages::Generated{me, {group({fine, fine})}}, messages::Unservable{me},
        messages::Evaluated{me, {}, {{0, 0, "t", false}}, {1}}, messages::RolloutStats{me},
        messages::RolloutBack{me, 1, kInitialWeights, 0, {{GroupId{1}, 2}}},
-       messages::VersionDamaged{me, PolicyVersion{3}, "why"}},
+       messages::VersionDamaged{me, PolicyVersion{3}, "why"}, messages::EngineBroke{me, "NaN"}},
       true);
   const auto of = [&](messages::TrajectoryHeader wrong) {
     return messages::Generated{me, {group({fine}), group({fine, wrong})}};

@@ -134,19 +134,6 @@ TEST(Exchange, TheSourceOfALearnersNextIncarnationIsToldToAllRollouts) {
   EXPECT_EQ(offers[0].source, later);
 }
 
-TEST(Exchange, LearnerThatTrainsOtherwiseThanBeforeEndsTheJob) {
-  Stage stage;
-  stage.begin();
-  stage.train(1);
-  stage.tell(messages::ActorDown{kLearner, "killed"});
-  const ActorId next{kLearner.name, Incarnation{4}};
-  stage.tell(stage.learner_up(next, StepId{0}));
-  stage.tell(messages::StepCommitted{.from = next, .step = StepId{0}, .checksum = 7});
-  ASSERT_TRUE(stage.ended());
-  EXPECT_EQ(stage.ended()->outcome, messages::JobOutcome::kFailed);
-  EXPECT_NE(stage.ended()->reason.find("other weights"), std::string::npos);
-}
-
 TEST(Exchange, LearnerWhoseCheckpointsAreGoneEndsTheJob) {
   for (const std::optional<StepId> checkpoint : {std::optional<StepId>{}, {StepId{9}}}) {
     Stage stage;

@@ -318,6 +318,7 @@ TEST(RolloutActor, AnEngineThatFailsEndsTheActorWithItsReason_EN5) {
   ASSERT_TRUE(f.executor.run_until([&] { return f.failure.has_value(); }, 60s));
   EXPECT_NE(f.failure->message.find("NaN"), std::string::npos) << f.failure->message;
   EXPECT_TRUE(f.generated().empty());
+  ASSERT_EQ(f.heard->all<messages::EngineBroke>().size(), 1u) << "what it holds is suspected";
 }
 
 TEST(RolloutActor, OneSeedGivesTheSameRunTwice) {

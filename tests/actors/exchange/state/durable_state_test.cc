@@ -111,6 +111,24 @@ TEST(StateImage, DU3EveryFactIsInTheHash) {
   }
 }
 
+TEST(StateImage, DU3FactsOfLaterVersionsAreInTheHashWhereThereAreAny) {
+  const LaterImage full{.suspects = {{GroupId{4}, 2, 1, true, true, "job-1/rollout/0"}},
+                        .poisoned = {3},
+                        .batches_kept = StepId{4}};
+  LaterImage image = full;
+  Leaves all(-1);
+  all.visit(image);
+  EXPECT_EQ(all.empty(), 0);
+  std::set<std::uint64_t> hashes = {hash_of({}), hash_of({}, full)};
+  EXPECT_EQ(hashes.size(), 2u);
+  EXPECT_EQ(hash_of({}, {}), hash_of({})) << "journals of earlier versions";
+  for (int leaf = 0; leaf < all.count(); ++leaf) {
+    LaterImage changed = full;
+    Leaves(leaf).visit(changed);
+    EXPECT_TRUE(hashes.insert(hash_of({}, changed)).second) << "leaf " << leaf << ", DU-3";
+  }
+}
+
 // A run of one group, event by event.
 class OneGroup : public testing::Test {
  protected:

@@ -1,0 +1,71 @@
+// A prompt by which every engine fails, over the whole control plane: it is quarantined, the run
+// ends well, and under fixed_lag in the same weights whichever other processes are killed.
+//
+// Tests scheduler/fleet/suspects.h, actors/exchange/quarantine.h.
+#include <gtest/gtest.h>
+
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "tests/actors/controller/scenario.h"
+#include "tests/seeds.h"
+
+namespace tandem::controller {
+namespace {
+
+const bool kMuted = (log::mute(), true);
+
+struct Outcome {
+  std::string weights;
+  std::int64_t poisoned = 0;  // groups
+  std::size_t crashes = 0;
+};
+
+Outcome outcome_of(SimulatedJob job, std::uint64_t seed, std::int32_t rollouts, int kills) {
+  auto cluster = cluster_of(seed, random_conditions(seed));
+  const Kills killing(*cluster, seed, {.later = kills});
+  job.replicas[messages::Role::kRollout] = rollouts;
+  const std::string id = run_job(*cluster, job);
+  expect_trained(*cluster, id);
+  const auto run = cluster->run_of(id);
+  Outcome outcome{.weights = weights_of(*cluster, id)};
+  if (run->record.result_json)
+    outcome.poisoned =
+        parse_json(*run->record.result_json)["ledger"]["discarded"].value("poison_prompt", 0);
+  for (const JournalledRow& row : run->record.events)
+    outcome.crashes += row.kind == "engine_crashed";
+  return outcome;
+}
+
+TEST(Quarantine, ADeadlyPromptCostsAFewCrashesAndNotTheRun) {
+  for_seeds(12, [](std::uint64_t seed) {
+    SimulatedJob job = plain_job(seed);
+    job.deadly_position = 9;
+    const Outcome outcome = outcome_of(job, seed, 1 + static_cast<std::int32_t>(seed % 3), 0);
+    EXPECT_GE(outcome.poisoned, 1);
+    EXPECT_GE(outcome.crashes, 2u);
+    // Groups that share the prompt may be under way at once, and each is tried.
+    EXPECT_LE(outcome.crashes, 4u * static_cast<std::size_t>(outcome.poisoned));
+  });
+}
+
+TEST(Quarantine, AtAFixedLagTheWeightsAreThoseOfARunThatNobodyDisturbs) {
+  for_seeds(8, [](std::uint64_t seed) {
+    SimulatedJob job = fixed_lag_job(seed, static_cast<std::int64_t>(seed % 4));
+    job.deadly_position = 9;
+    const Outcome alone = outcome_of(job, seed, 1, 0);
+    EXPECT_GE(alone.poisoned, 1);
+    EXPECT_EQ(outcome_of(job, seed + 1, 3, 0).weights, alone.weights);
+    EXPECT_EQ(outcome_of(job, seed + 2, 3, 6).weights, alone.weights) << "with kills from outside";
+  });
+}
+
+TEST(Quarantine, KillsFromOutsideSuspectNobody) {
+  for_seeds(8, [](std::uint64_t seed) {
+    const Outcome outcome = outcome_of(plain_job(seed), seed, 3, 8);
+    EXPECT_EQ(outcome.poisoned, 0);
+    EXPECT_EQ(outcome.crashes, 0u);
+  });
+}
+
+}  // namespace
+}  // namespace tandem::controller

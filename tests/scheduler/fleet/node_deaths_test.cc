@@ -1,0 +1,73 @@
+#include "scheduler/fleet/node_deaths.h"
+
+#include <gtest/gtest.h>
+
+namespace tandem::scheduler {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TwoNodes : public testing::Test {
+ protected:
+  void die(const std::string& node, const std::string& actor, Duration at) {
+    deaths.died({.node = node,
+                 .actor = "job-1/" + actor,
+                 .kind = "job-1/" + actor.substr(0, actor.find('/')),
+                 .cause = "killed by SIGSEGV (11)",
+                 .at = Time{} + at});
+  }
+  std::optional<std::string> fault(const std::string& node) const {
+    return deaths.fault_of(node, [this](const std::string& kind, const std::string&) {
+      return kind == "job-1/rollout" && rollouts_work_elsewhere;
+    });
+  }
+  NodeDeaths deaths;
+  bool rollouts_work_elsewhere = true;
+};
+
+TEST_F(TwoNodes, ThreeDeathsOfTwoActorsThatWorkElsewhereAreTheNodesFault_ND1) {
+  die("b", "rollout/1", 1s);
+  die("b", "rollout/1", 2s);
+  EXPECT_FALSE(fault("b")) << "two";
+  die("b", "rollout/1", 3s);
+  EXPECT_FALSE(fault("b")) << "one actor alone may be the cause";
+  die("b", "rollout/2", 4s);
+  ASSERT_TRUE(fault("b"));
+  EXPECT_EQ(*fault("b"),
+            "2 actors died here 4 times within 10 minutes and work elsewhere; the last: "
+            "job-1/rollout/2, killed by SIGSEGV (11)");
+  EXPECT_FALSE(fault("a"));
+  deaths.forget("b");
+  EXPECT_FALSE(fault("b"));
+}
+
+TEST_F(TwoNodes, DeathsThatAreFarApartDoNotCount_ND1) {
+  die("b", "rollout/1", 0s);
+  die("b", "rollout/2", 6min);
+  die("b", "rollout/1", 12min);
+  EXPECT_FALSE(fault("b"));
+}
+
+TEST_F(TwoNodes, AJobThatDiesEverywhereIsItsOwnFault_ND2) {
+  for (const auto at : {1s, 2s, 3s}) {
+    die("b", "rollout/1", at);
+    die("b", "rollout/2", at);
+  }
+  EXPECT_TRUE(fault("b"));
+  die("a", "rollout/0", 4s);
+  EXPECT_FALSE(fault("b"));
+  EXPECT_FALSE(fault("a"));
+}
+
+TEST_F(TwoNodes, WithoutAPeerElsewhereNothingIsKnown_ND2) {
+  rollouts_work_elsewhere = false;
+  for (const auto at : {1s, 2s, 3s}) {
+    die("b", "rollout/1", at);
+    die("b", "rollout/2", at);
+    die("b", "reward/0", at);
+  }
+  EXPECT_FALSE(fault("b"));
+}
+
+}  // namespace
+}  // namespace tandem::scheduler
