@@ -90,6 +90,7 @@ void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect>
 }
 
 void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
+  if (journal_due_) return held_.push_back(std::move(spawn));
   // The order matters: the process may dial as soon as the agent has the message.
   actions_.expect(spawn.node, spawn.id);
   node::SpawnRank message{.id = spawn.id,
@@ -109,6 +110,9 @@ void Controller::carry_out(actor::Context&, const ExpectRank& expect) {
 }
 
 void Controller::carry_out(actor::Context&, KillRankOn kill) {
+  if (std::erase_if(held_, [&](const SpawnRankOn& held) { return held.id == kill.id; }) > 0)
+    return brought_about_.push_back(
+        node::RankSpawnFailed{kill.id, "the controller could not write its journal"});
   const auto told = agent_of(kill.node).tell(node::StopRankProcess{kill.id, kill.grace_ms});
   if (told != actor::Delivery::kAccepted) actions_.cut_link(kill.id);  // its agent is lost
 }
@@ -199,26 +203,37 @@ void Controller::tell_exchanges(actor::Context& cx) {
   });
 }
 
-// A full disk stops no job. If this controller died before there is room again, the next one would
-// not know the newest changes. An event says that once.
+// A full disk stops nothing that runs. If this controller died before there is room again, the next
+// one would not know the newest changes: an event says that once, and no process starts, of which
+// the next one could not know either (CC-1).
 void Controller::journal_changes(actor::Context& cx) {
   if (!unremembered_.empty()) {
     if (const auto done = actions_.remember(unremembered_); !done) {
-      if (!std::exchange(journal_due_, true))
+      if (!std::exchange(journal_due_, true)) {
+        brought_about_.push_back(JournalNews{.fails = true});
         carry_out(cx,
                   Announce{"controller", "controller",
-                           "cannot write its journal, and goes on trying; if it died now, the next "
-                           "controller would not know the newest jobs and wishes: " +
+                           "cannot write its journal, goes on trying, and starts no process; if it "
+                           "died now, the next controller would not know the newest jobs and "
+                           "wishes: " +
                                done.error().message,
                            messages::EventLevel::kError});
+      }
       cx.after(kJournalAgain, [this](actor::Context& then) { journal_changes(then); });
       return;
     }
     unremembered_.clear();
   }
-  if (std::exchange(journal_due_, false))
-    carry_out(cx, Announce{"controller", "controller", "writes its journal again",
-                           messages::EventLevel::kInfo});
+  if (!std::exchange(journal_due_, false)) return;
+  carry_out(cx, Announce{"controller", "controller", "writes its journal again",
+                         messages::EventLevel::kInfo});
+  start_held(cx);
+  (void)take(cx, JournalNews{.fails = false});
+}
+
+void Controller::start_held(actor::Context& cx) {
+  for (SpawnRankOn& spawn : std::exchange(held_, {}))
+    if (core_.lives(spawn.id)) carry_out(cx, std::move(spawn));
 }
 
 void Controller::carry_out(actor::Context&, Announce announce) {

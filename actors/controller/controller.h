@@ -170,6 +170,8 @@ class Controller {
   void carry_out(actor::Context& cx, Announce announce);
   // Journals what waits for it, and tries again later where that fails.
   void journal_changes(actor::Context& cx);
+  // Starts the processes that have waited for the journal, but for those that are over.
+  void start_held(actor::Context& cx);
   actor::Ref<node::AgentInbox> agent_of(const std::string& node) const;
   // Answers a question to a program, unless it has been answered.
   void answer_ask(actor::Context& cx, std::uint64_t number, Result<messages::AskedJson> answer);
@@ -188,6 +190,8 @@ class Controller {
   bool retry_due_ = false;                  // a timer is set: an exchange's mailbox was full
   std::vector<DurableEvent> unremembered_;  // in order; empty unless the journal cannot be written
   bool journal_due_ = false;                // a timer is set: it could not
+  // Starts of processes that wait for the journal: those of the step whose changes it did not take.
+  std::vector<SpawnRankOn> held_;
   // Events caused by effects, taken in order after the effects of the current event.
   std::deque<ControllerEvent> brought_about_;
   struct ProgramAsk {

@@ -66,6 +66,11 @@ Result<node::RankId> ControllerCore::program_to_ask(const std::string& actor) co
   return controller::program_to_ask(state_, actor);
 }
 
+bool ControllerCore::lives(const node::RankId& rank) {
+  const RankRecord* const record = state_.rank_of(rank);
+  return record && record->alive;
+}
+
 bool ControllerCore::idle() const { return controller::idle(state_); }
 
 }  // namespace tandem::controller

@@ -60,6 +60,9 @@ class ControllerCore {
   // kInvalid: it is none of a user's program; kUnreachable: it is not ready.
   Result<node::RankId> program_to_ask(const std::string& actor) const;
 
+  // Whether the process counts as living: it was to be started, and no end of it is known.
+  bool lives(const node::RankId& rank);
+
   const std::map<std::string, JobRecord>& jobs() const { return state_.jobs; }
   const std::map<std::string, NodeRecord>& nodes() const { return state_.nodes; }
   const DurableState& durable() const { return state_.durable; }

@@ -76,6 +76,11 @@ struct ExchangeOpened {  // the exchange serves payloads there
   std::string job;
   std::vector<std::string> endpoints;
 };
+// A write of the controller's journal has failed; or after that it could be written, with all that
+// waited for it.
+struct JournalNews {
+  bool fails = false;
+};
 struct Tick {};  // a WakeAt has come: a deadline may have passed
 
 // How long jobs that were taken up wait for the nodes of the controller before to come back, whose
@@ -97,11 +102,12 @@ using ControllerEvent =
                  node::NodeUp, NodeDown, node::RankSpawned, node::RankSpawnFailed, node::RankExited,
                  RankConnected, messages::RankListening, messages::RankReady, messages::RankFailed,
                  RankHung, messages::JobProgress, messages::ActorDrained, messages::JobEnded,
-                 ExchangeOpened, Tick>;
+                 ExchangeOpened, JournalNews, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
 //
-// Starts a process. Reported back by RankSpawned or RankSpawnFailed, and later by RankExited.
+// Starts a process, once the journal has all changes of the step. Reported back by RankSpawned or
+// RankSpawnFailed, and later by RankExited.
 struct SpawnRankOn {
   std::string node;
   node::RankId id;
@@ -175,8 +181,8 @@ struct WakeAt {
   Time when;
 };
 // Journals a change of what survives the controller's process (CC-5). All changes of a step are
-// journalled before its other effects are carried out. Only a disk that does not take them lets
-// them come later.
+// journalled before its other effects are carried out. A disk that does not
+// take them lets them come later than those, but for starts of processes.
 struct Remember {
   DurableEvent event;
 };

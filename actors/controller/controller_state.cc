@@ -63,6 +63,15 @@ bool has_unwanted(const ControllerState& state, const std::string& job) {
   });
 }
 
+std::optional<std::string> node_of_unwanted(const ControllerState& state,
+                                            const std::string& actor) {
+  for (const auto& [name, node] : state.nodes)
+    if (std::ranges::any_of(node.unwanted,
+                            [&](const node::RankId& rank) { return rank.actor == actor; }))
+      return name;
+  return std::nullopt;
+}
+
 bool idle(const ControllerState& state) {
   return std::ranges::all_of(
       state.jobs, [](const auto& job) { return scheduler::is_final(job.second.status.state); });

@@ -207,6 +207,7 @@ struct ControllerState {
   // (adoption.h); set while some may be missing.
   std::optional<Time> actors_return_until;
   std::uint64_t incarnation_last;
+  bool journal_fails = false;  // by the last JournalNews: no actor starts
   std::int64_t submitted_last = 0;
   scheduler::NodeDeaths node_deaths;  // by which nodes are cordoned (automatic_cordon.h)
   std::uint64_t changes = 0;          // Turn::note_change() counts them
@@ -225,6 +226,8 @@ struct ControllerState {
 };
 // Whether processes of the job are left on nodes that nobody wants (NodeRecord::unwanted).
 bool has_unwanted(const ControllerState& state, const std::string& job);
+// The node on which a process of a former incarnation of the actor is told to end, and lives.
+std::optional<std::string> node_of_unwanted(const ControllerState& state, const std::string& actor);
 // Whether nothing runs and every job is final.
 bool idle(const ControllerState& state);
 

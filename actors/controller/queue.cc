@@ -134,8 +134,16 @@ void go_on_without(Turn& turn) {
   turn.note_change();
 }
 
+// Why the actor may not start yet, wherever there is room.
+std::optional<Reason> may_not_start(const ControllerState& state, const std::string& actor) {
+  const auto node = node_of_unwanted(state, actor);
+  return node ? std::optional<Reason>(scheduler::FormerEnding{*node}) : std::nullopt;
+}
+
 // Places all actors of a queued job at once, or leaves it queued.
 void start_job(Turn& turn, JobRecord& job) {
+  for (const auto& [actor_id, actor] : job.actors)
+    if (const auto why = may_not_start(turn.state, actor_id)) return wait_in_queue(turn, job, *why);
   job.nccl_version.clear();
   job.shape = settled(turn.state, std::move(job.shape));
   std::vector<scheduler::Gang> gangs = gangs_to_restart(turn.state);
@@ -152,13 +160,23 @@ void start_job(Turn& turn, JobRecord& job) {
   count_ready(turn, job);
 }
 
+// The actor waits for the end of its pause: schedule() must run again when the first of these ends,
+// though nothing else changes.
+bool backs_off(Turn& turn, const ActorRecord& actor) {
+  if (actor.status.state != ActorState::kBackoff || *actor.restart_at <= turn.now) return false;
+  std::optional<Time>& next = turn.state.restart_next;
+  next = std::min(next.value_or(*actor.restart_at), *actor.restart_at);
+  return true;
+}
+
 // The job's actors were not adopted: on a node that has not come back, or still ends its ranks, a
 // former incarnation of theirs may live (CC-1).
 bool may_have_left_ranks(const JobRecord& job) { return trains(job.shape) && !job.follows; }
 
-void wait_for_nodes(Turn& turn, JobRecord& job, const Reason& why) {
+// Those actors of a running job that could start now wait for that reason.
+void let_wait(Turn& turn, JobRecord& job, const Reason& why) {
   for (const std::string& actor_id : job.waiting)
-    if (ActorRecord& actor = job.actors.at(actor_id); actor.status.state == ActorState::kQueued)
+    if (ActorRecord& actor = job.actors.at(actor_id); !backs_off(turn, actor))
       enter(turn, actor, ActorState::kQueued, why);
 }
 
@@ -174,10 +192,9 @@ void start_waiting(Turn& turn, JobRecord& job) {
   const std::vector<std::string> waiting(job.waiting.begin(), job.waiting.end());
   for (const std::string& actor_id : waiting) {
     ActorRecord& actor = job.actors.at(actor_id);
-    // schedule() must run again when the first of these pauses ends, though nothing else changes.
-    if (actor.status.state == ActorState::kBackoff && *actor.restart_at > turn.now) {
-      state.restart_next =
-          std::min(state.restart_next.value_or(*actor.restart_at), *actor.restart_at);
+    if (backs_off(turn, actor)) continue;
+    if (const auto why = may_not_start(state, actor_id)) {
+      enter(turn, actor, ActorState::kQueued, *why);
       continue;
     }
     if (const auto none = no_room.find(actor.role); none != no_room.end()) {
@@ -213,6 +230,10 @@ void say_node_lost(Turn& turn, JobRecord& job) {
 
 }  // namespace
 
+void take(Turn& turn, const JournalNews& news) {
+  if (std::exchange(turn.state.journal_fails, news.fails) != news.fails) turn.note_change();
+}
+
 void await_nodes(Turn& turn) {
   ControllerState& state = turn.state;
   for (const std::string& node : state.durable.nodes()) {
@@ -242,10 +263,12 @@ void schedule(Turn& turn) {
             [](const JobRecord* a, const JobRecord* b) { return a->submitted < b->submitted; });
   std::int32_t queued = 0;
   const std::optional<Reason> nodes_missing = waits_for_nodes(state);
+  const std::optional<Reason> nothing_starts =
+      state.journal_fails ? std::optional<Reason>(scheduler::WaitingForJournal{}) : nodes_missing;
   for (JobRecord* job : order) {
     if (job->status.state == JobState::kQueued) {
-      if (nodes_missing)
-        wait_in_queue(turn, *job, *nodes_missing);
+      if (nothing_starts)
+        wait_in_queue(turn, *job, *nothing_starts);
       else if (queued == 0)
         start_job(turn, *job);
       else
@@ -255,8 +278,8 @@ void schedule(Turn& turn) {
     }
     // A job that is ending starts nothing more.
     if (job->outcome || scheduler::is_final(job->status.state)) continue;
-    if (nodes_missing && may_have_left_ranks(*job)) {
-      wait_for_nodes(turn, *job, *nodes_missing);
+    if (nothing_starts && (state.journal_fails || may_have_left_ranks(*job))) {
+      let_wait(turn, *job, *nothing_starts);
       continue;
     }
     start_waiting(turn, *job);

@@ -4,11 +4,17 @@
 // tried, and the others wait for it, so that a large job is not overtaken for ever by small ones.
 // Actors of a running job that restart, or were added by scaling, take free room before any later
 // job. Room that an actor in backoff will need again counts as taken for queued jobs.
+//
+// Nothing starts while the journal cannot be written, since the next controller would not know of
+// it, nor an actor of which a process of a former incarnation is still ending (CC-1).
 #pragma once
 
 #include "actors/controller/turn.h"
 
 namespace tandem::controller {
+
+// The controller's journal cannot be written, or can be again.
+void take(Turn& turn, const JournalNews& news);
 
 // Starts queued jobs and actors that now fit, and those whose backoff is over. Runs after every
 // event and returns at once unless something that it reads has changed.

@@ -16,9 +16,8 @@ bool take_end_of_unwanted(Turn& turn, const node::RankId& id) {
   for (auto& [name, node] : turn.state.nodes) {
     if (node.unwanted.erase(id) == 0) continue;
     if (JobRecord* job = turn.state.job_of(id.actor)) finish_job_if_gone(turn, *job);
-    if (!node.unwanted.empty()) return true;
-    turn.state.nodes_awaited.erase(name);
     turn.note_change();
+    if (node.unwanted.empty()) turn.state.nodes_awaited.erase(name);
     return true;
   }
   return false;

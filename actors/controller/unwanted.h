@@ -1,5 +1,6 @@
 // Processes of incarnations that are over and that a node tells of all the same: nobody wants them
-// any more. They are told to end, and their node has no room before they have.
+// any more. They are told to end. Before they have, their node has no room, and no other
+// incarnation of their actors starts.
 #pragma once
 
 #include <vector>

@@ -92,7 +92,10 @@ std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& 
     replay.take(entry);
     history.take(entry.event);
   });
-  if (!read || replay.differs_at() || !can_follow(replay.state().facts()) ||
+  if (const auto whole = replay.contradiction(); !whole)
+    log::error("event=journal_contradicts run={} where=\"{}\" message=\"{}\"", run_dir.string(),
+               whole.error().where, whole.error().message);
+  if (!read || !replay.contradiction() || !can_follow(replay.state().facts()) ||
       !has_payloads(replay.state().facts(), run_dir))
     return std::nullopt;
   return exchange::Predecessor{replay.state(), std::move(history)};

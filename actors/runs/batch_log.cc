@@ -243,6 +243,7 @@ Result<void> BatchLogReader::scan(const fs::path& file) {
     if (!text) return text.error();
     const auto head = head_of(*text);
     const std::uint64_t body = at + kHeadBytes;
+    if (head && head->kind != kJob && !jobs_.contains(file)) break;  // by which job is not known
     if (!head || head->bytes > kBodyBytesMax || body + head->bytes > opened->bytes) break;
     at = body + head->bytes;
     const Frame frame{.offset = body, .bytes = head->bytes, .checksum = head->checksum};

@@ -127,6 +127,13 @@ struct Describe {
     return {"WaitingForNodes", "waits for nodes of the controller before this one to come back: " +
                                    r.nodes + "; at most " + seconds_until(r.until, now)};
   }
+  Words operator()(const FormerEnding& r) const {
+    return {"FormerEnding", "a process of a former incarnation is still ending on node " + r.node};
+  }
+  Words operator()(const WaitingForJournal&) const {
+    return {"WaitingForJournal",
+            "the controller cannot write its journal, and starts no process before it can"};
+  }
   Words operator()(const Returning& r) const {
     return {"Returning", "has outlived its controller on node " + r.node +
                              ", and is waited for at most " + seconds_until(r.until, now)};

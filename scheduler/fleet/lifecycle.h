@@ -81,6 +81,12 @@ struct WaitingForNodes {
   std::string nodes;  // their names
   Time until;         // after which the job starts without them
 };
+// A process of one of its former incarnations is told to end, and lives.
+struct FormerEnding {
+  std::string node;
+};
+// The controller cannot write its journal, and starts no process before it can.
+struct WaitingForJournal {};
 // Its processes have worked on since the controller before this one died. They are waited for:
 // first their node comes back, then their links.
 struct Returning {
@@ -203,13 +209,12 @@ struct JobFailed {
   std::string cause;
 };
 
-using Reason =
-    std::variant<Submitted, WaitingForCapacity, WaitingForJobs, InfeasibleShape, WaitingForGang,
-                 WaitingForSpawn, LoadingModel, WaitingForActors, Backoff, Working, Draining,
-                 SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
-                 NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
-                 JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
-                 WaitingForNodes, NodeDrained, Returning, AgentLost>;
+using Reason = std::variant<
+    Submitted, WaitingForCapacity, WaitingForJobs, InfeasibleShape, WaitingForGang, WaitingForSpawn,
+    LoadingModel, WaitingForActors, Backoff, Working, Draining, SpawnFailed, ExitSignal, OOMKilled,
+    RankError, OutOfMemory, ExitCode, Hung, NodeLost, GangMemberDied, RestartsExhausted, ScaleDown,
+    Completed, CancelledByUser, JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
+    WaitingForNodes, NodeDrained, Returning, AgentLost, FormerEnding, WaitingForJournal>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

@@ -10,7 +10,8 @@
 namespace tandem::fuzz {
 namespace {
 
-constexpr Target kTargets[] = {{"bulk", bulk},
+constexpr Target kTargets[] = {{"batch_log", batch_log},
+                               {"bulk", bulk},
                                {"chat_template", chat_template},
                                {"checkpoint", checkpoint},
                                {"datasets", datasets},

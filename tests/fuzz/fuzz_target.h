@@ -24,6 +24,7 @@ std::span<const Target> targets();
 const Target* find_target(std::string_view name);  // null: there is none
 
 // One for each source `NAME_fuzz.cc`, which says what comes from outside and what is checked.
+void batch_log(std::string_view input);
 void bulk(std::string_view input);
 void chat_template(std::string_view input);
 void checkpoint(std::string_view input);

@@ -1,8 +1,7 @@
 // A row of a run's journal, which a disk may have damaged: the value of its column `body`, packed
 // or not. Checked: what decodes, encodes to bytes that decode to the same; its columns for people
-// can be made. Whether an event fits the state of the run is the exchange's own promise, and no
-// part of this: a journal whose rows decode and contradict each other is CHECKed where it is
-// replayed.
+// can be made. Whether an event fits those before it is no part of this
+// (actors/exchange/state/misfit.h).
 #include "actors/exchange/journal_rows.h"
 #include "actors/runs/run_journal.h"
 #include "runtime/base/check.h"

@@ -11,6 +11,8 @@
 #include "actors/messages/rank.h"
 #include "actors/messages/reward.h"
 #include "actors/messages/rollout.h"
+#include "actors/runs/batch_log.h"
+#include "actors/runs/packed.h"
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
@@ -163,6 +165,29 @@ void write_checkpoint(const Folder& folder) {
   put(folder, "state", wire::encode(state));
 }
 
+// Frames as batch_log_fuzz.cc takes them.
+void write_batch_log(const Folder& folder) {
+  const auto frame = [](char kind, char part, char step, const std::string& content) {
+    return std::string{kind, part, step} + piece(runs::packed(content));
+  };
+  const auto batch = [](std::string_view payload) {
+    return wire::encode(runs::RecordedBatch{.step = {.step = {3}, .groups = {{.group = {1}}}},
+                                            .payloads = {std::string(payload)}});
+  };
+  const std::string job = frame(1, 0, 0, wire::encode(runs::RecordedJob{"1", "cpu", "name: a\n"}));
+  put(folder, "batch", '\0' + job + frame(3, 0, 3, batch("tokens")));
+  put(folder, "parts",
+      '\0' + job + frame(2, 0, 3, batch("a")) + frame(3, 1, 3, batch("b")) +
+          frame(2, 0, 4, batch("no end")) + frame(3, 0, 5, batch("c")));
+  put(folder, "twice", '\0' + job + frame(3, 0, 3, batch("a")) + frame(3, 0, 3, batch("b")));
+  put(folder, "no_job", '\0' + frame(3, 0, 3, batch("tokens")));
+  put(folder, "spoiled_body", '\0' + job + frame(0x43, 0, 3, batch("tokens")));
+  put(folder, "spoiled_head", '\0' + job + frame('\203', 0, 3, batch("tokens")));
+  put(folder, "more_payloads",
+      '\0' + job + frame(3, 0, 3, wire::encode(runs::RecordedBatch{.payloads = {"a", "b"}})));
+  put(folder, "file", "\1TANDEMB1");
+}
+
 // The bytes of a step are those that payload_fuzz.cc takes.
 void write_payload(const Folder& folder) {
   const std::string mark = "\n--\n";
@@ -190,6 +215,7 @@ void write_seeds(const Folder& corpus) {
                 std::make_index_sequence<std::variant_size_v<exchange::JournalEvent>>());
   write_checkpoint(corpus / "checkpoint");
   write_payload(corpus / "payload");
+  write_batch_log(corpus / "batch_log");
 }
 
 }  // namespace tandem::fuzz

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/exchange/state/misfit.h"
 #include "runtime/base/check.h"
 
 namespace tandem::exchange {
@@ -33,6 +34,7 @@ scheduler::LedgerSnapshot ledger_of(const RunResumed& event) {
 }  // namespace
 
 void DurableState::apply(const JournalEvent& event) {
+  CHECK(!misfit(facts_, event));
   std::visit([this](const auto& what) { on(what); }, event);
 }
 

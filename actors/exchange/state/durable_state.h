@@ -3,7 +3,7 @@
 // it leaves; a reader of the journal applies the same events in the same order. Pure, one thread.
 //
 // An event states a fact that was checked when it was decided. One that does not fit the state is a
-// bug of the exchange and is CHECKed.
+// bug of the exchange and is CHECKed; a reader of a file asks misfit() (misfit.h) first.
 //
 //   DU-1  Only apply() changes the state.
 //   DU-2  The same events give the same state, live and offline: hash() is equal after each.

@@ -1,5 +1,5 @@
-// Reads a run's journal as the run lived it: applies each event, and compares the state with each
-// hash that the run journalled. Pure.
+// Reads a run's journal as the run lived it: applies each event that fits, and compares the state
+// with each hash that the run journalled. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,15 @@
 #include <string>
 
 #include "actors/exchange/state/durable_state.h"
+#include "runtime/base/result.h"
 
 namespace tandem::exchange {
 
 // Give take() all entries of a journal in their order.
 class JournalReplay {
  public:
-  // Once a hash differs nothing more is applied: later events need not fit such a state.
+  // Once a hash differs, or an event does not fit, nothing more is applied: later events need not
+  // fit such a state.
   void take(const JournalEntry& entry);
 
   const DurableState& state() const { return state_; }
@@ -21,11 +23,15 @@ class JournalReplay {
   std::int64_t hashes() const { return hashes_; }  // compared, and equal
   // The number of the first event whose hash was not the state's, from 1.
   std::optional<std::int64_t> differs_at() const { return differs_at_; }
+  // Why the events are no run's, with the place of the first that contradicts those before it, and
+  // what to do; success: they may be one's.
+  Result<void> contradiction() const;
 
  private:
   DurableState state_;
   std::int64_t events_ = 0, hashes_ = 0;
   std::optional<std::int64_t> differs_at_;
+  std::optional<std::string> misfit_;  // of event number events_
 };
 
 }  // namespace tandem::exchange

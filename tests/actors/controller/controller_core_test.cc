@@ -331,6 +331,27 @@ TEST(ControllerCore, ScalesDownWhatHasNotStarted) {
   EXPECT_FALSE(world.core.jobs().at(job).actors.contains(job + "/rollout/1"));
 }
 
+// The next controller would not know of what starts meanwhile.
+TEST(ControllerCore, NothingStartsWhileTheJournalCannotBeWritten_CC1) {
+  World world;
+  world.node("a", 8);
+  const std::string running = world.submit(shape_of(1)), rollout = running + "/rollout/0";
+  world.all_ready(running);
+  world.die(rollout);
+  world.must(JournalNews{.fails = true});
+  EXPECT_STREQ(world.reason(rollout), "Backoff");
+  const Time restart = *world.record(rollout).restart_at;
+  EXPECT_EQ(world.wakes.count(restart), 1u);
+  world.now = restart;
+  world.must(Tick{});
+  EXPECT_STREQ(world.reason(rollout), "WaitingForJournal");
+  const std::string queued = world.submit(shape_of(1));
+  EXPECT_STREQ(world.reason(queued + "/learner/0"), "WaitingForJournal");
+  EXPECT_EQ(world.alive.size(), 2u);
+  world.must(JournalNews{.fails = false});
+  EXPECT_EQ(world.alive.size(), 6u);
+}
+
 TEST(ControllerCore, LostNodeIsReplacedByTheOther) {
   World world;
   world.node("a", 3);

@@ -135,9 +135,56 @@ TEST(Controller, ADiskThatIsFullDelaysWhatIsRemembered) {
     if (const auto kind = kind_of(event); kinds.empty() || kind != kinds.back())
       kinds.push_back(kind);
   const std::vector<std::string_view> in_order{
-      "node_joined", "job_taken", "incarnations_reserved", "actor_started", "job_serves",
-      "actor_ended", "node_left"};
+      "node_joined", "job_taken",  "incarnations_reserved", "actor_started", "job_serves",
+      "node_left",   "actor_ended"};
   EXPECT_EQ(kinds, in_order);
+}
+
+// An agent, as far as the controller sees it.
+class HonestAgent final : public actor::Target<node::AgentInbox> {
+ public:
+  actor::Delivery post(node::AgentInbox message) override {
+    if (const auto* spawn = std::get_if<node::SpawnRank>(&message)) spawned.push_back(spawn->id);
+    return actor::Delivery::kAccepted;
+  }
+  std::vector<node::RankId> spawned;
+};
+
+// The next controller must know of each process: the changes of the step that starts some are not
+// journalled, and one of its actors is told to end before they are.
+TEST(Controller, AProcessStartsOnceTheJournalHasIt_CC1) {
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
+  bool full = false;
+  const auto agent = std::make_shared<HonestAgent>();
+  ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+  actions.agent = [&](const std::string&, Incarnation incarnation) {
+    return actor::Ref<node::AgentInbox>({"vm", incarnation}, agent);
+  };
+  actions.program = [](const node::RankId&) { return actor::Ref<messages::ProgramInbox>(); };
+  actions.remember = [&](std::span<const DurableEvent>) -> Result<void> {
+    if (full) return Error{ErrorCode::kFailed, "no space left"};
+    return {};
+  };
+  const auto controller = system.spawn<Controller>(
+      "controller", [&] { return std::make_unique<Controller>(1, actions); });
+  const auto tell = [&](Controller::Inbox message) {
+    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
+    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
+  };
+  tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  full = true;
+  tell(actor::Ask<Submit>{{actors_alone(3)}, {}});
+  tell(actor::Ask<Scale>{{{"job-1", {"counter"}, 2}}, {}});
+  executor.run_until([] { return false; }, std::chrono::seconds(5));
+  EXPECT_TRUE(agent->spawned.empty());
+  full = false;
+  executor.run_until([&] { return agent->spawned.size() == 2; }, std::chrono::seconds(5));
+  ASSERT_EQ(agent->spawned.size(), 2u);
+  EXPECT_EQ(agent->spawned[0].actor, "job-1/counter/0");
+  EXPECT_EQ(agent->spawned[1].actor, "job-1/counter/1");
+  executor.run_until([&] { return false; }, std::chrono::seconds(5));
+  EXPECT_EQ(agent->spawned.size(), 2u);
 }
 
 // A user's program, as far as the controller sees it.

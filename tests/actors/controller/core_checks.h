@@ -52,7 +52,7 @@ inline void check_reason(const ActorRecord& actor) {
   static const std::map<ActorState, std::set<std::string>> kMay = {
       {ActorState::kQueued,
        {"Submitted", "WaitingForCapacity", "WaitingForJobs", "WaitingForNodes", "InfeasibleShape",
-        "NodeLost", "NodeDrained"}},
+        "NodeLost", "NodeDrained", "FormerEnding", "WaitingForJournal"}},
       {ActorState::kStarting, {"WaitingForSpawn", "Returning"}},
       {ActorState::kInitializing,
        {"LoadingModel", "WaitingForGang", "WaitingForProgram", "StartingVerifier"}},

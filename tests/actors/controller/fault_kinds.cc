@@ -169,8 +169,6 @@ bool slow_journal(const Stricken& at, const Fault& fault) {
 
 bool journal_fails(const Stricken& at, const Fault& fault) {
   at.cluster.disk().remember_fails_until = at.cluster.executor().now() + lasts(fault);
-  // A controller that dies meanwhile takes with it what it has started.
-  for (const std::string& host : at.cluster.nodes_up()) at.cluster.out_of_reach(host, {});
   return true;
 }
 

@@ -130,6 +130,7 @@ Result<void> MemoryRecord::journal(std::span<const exchange::JournalEvent> batch
   for (const exchange::JournalEvent& event : batch) {
     entries.push_back({now_ms(), event});
     replayed.apply(event);
+    witness.take(event);
     for (JournalledRow& row : journalled_rows(event, now_ms())) events.push_back(std::move(row));
   }
   if (durability == sqlite::Durability::kPowerCut) entries_on_disk = entries.size();

@@ -18,6 +18,7 @@
 #include "actors/learner/fake_trainer.h"
 #include "actors/rollout/fake_engine.h"
 #include "actors/rollout/fake_weights.h"
+#include "tests/actors/controller/journal_witness.h"
 #include "tests/actors/controller/simulated_broadcast.h"
 
 namespace tandem::controller {
@@ -97,6 +98,7 @@ class MemoryRecord final : public exchange::RunRecord {
   std::size_t entries_on_disk = 0;              // entries that a power cut would leave
   std::vector<JournalledRow> events;            // the rows of the entries
   exchange::DurableState replayed;              // the state that a reader of the journal has
+  JournalWitness witness;                       // another reader, with rules of its own
   std::vector<std::string> metrics_lines, sample_lines;
   std::vector<StepId> best;  // as name_best() was told
   std::optional<std::string> result_json;

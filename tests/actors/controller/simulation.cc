@@ -33,6 +33,26 @@ const char* state_after(messages::JobOutcome outcome) {
   return "";
 }
 
+// A peer of an exchange. The run's witness looks at each message before it leaves.
+template <class Inbox>
+class Witnessed final : public actor::Target<Inbox> {
+ public:
+  Witnessed(ActorId to, actor::Ref<Inbox> peer, std::shared_ptr<SimulatedRun> run, SharedLife life)
+      : to_(std::move(to)), peer_(std::move(peer)), run_(std::move(run)), life_(std::move(life)) {}
+  Delivery post(Inbox message) override {
+    if (!life_->dead()) run_->record.witness.sent(to_, message);
+    return peer_.tell(std::move(message));
+  }
+  std::uint64_t bytes_max() const override { return peer_.bytes_max(); }
+  Error too_large(const Inbox& message) const override { return peer_.too_large(message); }
+
+ private:
+  const ActorId to_;
+  const actor::Ref<Inbox> peer_;
+  const std::shared_ptr<SimulatedRun> run_;
+  const SharedLife life_;
+};
+
 node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
@@ -345,8 +365,12 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
   run->record.now_ms = [this] { return executor_.now().ns / 1'000'000; };
   run->record.on_events = [this, id = job.id, run = run.get()](
                               std::span<const JournalledRow> events) { record(id, *run, events); };
-  const auto dial = [this]<class Peer>(const ActorId& peer) {
-    return directory_.remote<typename Peer::Inbox>({Peer::kPort, {}}, to_client(peer));
+  const auto dial = [this, run]<class Peer>(const ActorId& peer) {
+    using Inbox = typename Peer::Inbox;
+    auto remote = directory_.remote<Inbox>({Peer::kPort, {}}, to_client(peer));
+    const ActorId address = remote.address();
+    return actor::Ref<Inbox>(
+        address, std::make_shared<Witnessed<Inbox>>(peer, std::move(remote), run, life_));
   };
   open_runs_[job.id] = {std::make_unique<MortalRecord>(run->record, life_,
                                                        [this, life = std::weak_ptr(life_)] {

@@ -284,6 +284,7 @@ TEST_F(Outlived, AJobThatWasCancelledLeavesRanksThatAreEnded) {
   EXPECT_TRUE(world.core.jobs().empty());
   world.node_back("a");
   EXPECT_EQ(world.told_to_end.size(), 2u);
+  world.submitted = before.submitted;
   const std::string next = world.submit(actors_alone(1));
   EXPECT_STREQ(world.reason(next + "/counter/0"), "WaitingForCapacity") << "they are still there";
   world.obey();
@@ -366,6 +367,31 @@ TEST_F(Outlived, ANodeThatWasTakenForLostHasThemStill) {
   before.all_ready(job);
   EXPECT_EQ(before.core.jobs().at(job).ready, 2);
   EXPECT_TRUE(before.told_to_end.empty());
+}
+
+// The learner, the rollout and the reward have ended by the records, and are found to live on a
+// node that was taken for lost. There is room for them on another one.
+TEST(TakeUp, AnActorWhoseFormerProcessIsStillEndingWaits_CC1) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1)), learner = job + "/learner/0";
+  world.all_ready(job);
+  world.node("b", 4);
+  const auto living = world.alive;
+  world.outlived = true;
+  world.node_lost("a");
+  ASSERT_EQ(world.state_of(learner), ActorState::kBackoff);
+  world.alive = living;
+  world.node_back("a");
+  world.now = *world.record(learner).restart_at + 1min;
+  world.must(Tick{});
+  EXPECT_EQ(world.alive, living);
+  EXPECT_STREQ(world.reason(learner), "FormerEnding");
+  world.die(job + "/reward/0");
+  EXPECT_EQ(world.state_of(job + "/reward/0"), ActorState::kStarting) << "it waits for no other";
+  EXPECT_STREQ(world.reason(learner), "FormerEnding");
+  world.die(node::RankId{learner, living.begin()->first.incarnation, 0});
+  EXPECT_EQ(world.state_of(learner), ActorState::kStarting);
 }
 
 TEST_F(Outlived, ANodeThatWasTakenForLostEndsThoseWithASuccessor) {
