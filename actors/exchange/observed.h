@@ -31,6 +31,7 @@ struct WorkerSeen {
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
   bool away = false;       // it has outlived the exchange before and not met this one (follow.h)
   bool came_back = false;  // it was away
+  bool silent = false;     // it cannot be reached
   std::optional<Time> drain_deadline;
   messages::RolloutStats stats;
   std::optional<Time> stats_at;  // when `stats` came; they count up to here

@@ -113,7 +113,8 @@ bool controller_stall(const Stricken& at, const Fault& fault) {
 
 bool cut(const Stricken& at, const Fault& fault, const std::string& whom, const std::string& host,
          const std::vector<Way>& ways) {
-  at.cluster.out_of_reach(host, lasts(fault));
+  // Hosts that are joined by TCP are waited for, until what was cut off has ended by itself (LK-5).
+  if (!at.cluster.network().conditions().remote) at.cluster.out_of_reach(host, lasts(fault));
   for (const Way way : ways) at.cluster.network().cut_way(whom, way);
   later(at, lasts(fault), [&network = at.cluster.network(), whom, ways] {
     for (const Way way : ways) network.mend_way(whom, way);
