@@ -17,9 +17,9 @@ namespace tandem::app {
 
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+constexpr Duration kLookAtNode = std::chrono::milliseconds(100);
 // As long as a controller waits for a node of its own host (NodeKeeper::kHungAfter).
-constexpr Duration kHungAfter = std::chrono::seconds(10);
+constexpr Duration kNodeHungAfter = std::chrono::seconds(10);
 constexpr int kSignalled = 128;  // and the signal's number: the exit code of a shell
 
 struct NodeEnd {
@@ -27,11 +27,11 @@ struct NodeEnd {
   bool asked_to = false;  // this process was told to end
 };
 
-NodeEnd watch(node::WatchedChild& child, node::Signals& signals) {
+NodeEnd watch_child(node::WatchedChild& child, node::Signals& signals) {
   NodeEnd end;
   bool killed = false;
   for (;;) {
-    if (const int signal = signals.wait_for(kLookEvery); signal != 0) {
+    if (const int signal = signals.wait_for(kLookAtNode); signal != 0) {
       end.asked_to = true;
       child.signal(signal);
     }
@@ -39,7 +39,7 @@ NodeEnd watch(node::WatchedChild& child, node::Signals& signals) {
       end.status = *status;
       return end;
     }
-    if (child.missed() < kHungAfter / kLookEvery || std::exchange(killed, true)) continue;
+    if (child.missed() < kNodeHungAfter / kLookAtNode || std::exchange(killed, true)) continue;
     log::warn("event=node_hung pid={} consequence=\"it is killed\"", child.pid());
     child.signal(SIGKILL);
   }
@@ -59,7 +59,7 @@ int watch_node(const node::WatchedChild::Work& node, const cli::Console& console
     const Time started = steady_now();
     auto child = node::WatchedChild::start(node);
     if (!child) return console.complain(child.error());
-    const NodeEnd end = watch(*child, signals);
+    const NodeEnd end = watch_child(*child, signals);
     if (WIFEXITED(end.status)) return WEXITSTATUS(end.status);
     const int code = kSignalled + WTERMSIG(end.status);
     if (end.asked_to) return code;

@@ -61,8 +61,8 @@ std::optional<int> WatchedChild::ended() const {
 }
 
 int WatchedChild::missed() {
-  const bool still = std::exchange(beats_, pulse_.shared_->beats.load()) == beats_;
-  missed_ = still && !pulse_.shared_->rests ? missed_ + 1 : 0;
+  const std::uint64_t before = std::exchange(beats_, pulse_.shared_->beats.load());
+  missed_ = before == beats_ && !pulse_.shared_->rests ? missed_ + 1 : 0;
   return missed_;
 }
 
