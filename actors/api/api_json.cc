@@ -371,7 +371,7 @@ std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord&
   if (node.awaited)
     return {"Returning", "was up under the controller before this one, and is waited for"};
   if (node.agent_until) {
-    const scheduler::AgentLost lost{node.name, node.since, *node.agent_until};
+    const scheduler::AgentLost lost{node.name, node.since, *node.agent_until, node.silent};
     return {scheduler::reason_name(lost), scheduler::message(lost, now)};
   }
   if (!node.up) return {"NodeLost", scheduler::message(scheduler::NodeLost{node.name}, now)};

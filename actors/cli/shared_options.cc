@@ -102,6 +102,12 @@ void add_listen_options(Options& options, ListenOptions& listen) {
            "repeatable")
       .value("NAME")
       .one_each();
+  options
+      .add("--node-grace-s", listen.node_grace_s,
+           "For how many seconds a host that is cut off, or whose controller is away, keeps its "
+           "actors at work and is waited for; 300 without it")
+      .value("N")
+      .between(kNodeGraceMinS, kNodeGraceMaxS);
   options.flag("--metrics-without-token", listen.metrics_without_token,
                "Serve /metrics to whoever can connect");
 }

@@ -13,6 +13,7 @@
 #include "actors/cli/arguments.h"
 #include "actors/cli/kinds.h"
 #include "actors/cli/options.h"
+#include "runtime/node/agent_messages.h"
 
 namespace tandem::cli {
 
@@ -35,15 +36,18 @@ void add_sets(Options& options, std::vector<std::string>& sets);
 // Declares the argument MODEL_DIR.
 void add_model(Options& options, std::filesystem::path& model);
 
+// Below, a host would end its ranks as soon as its silence is noticed.
+inline constexpr std::int64_t kNodeGraceMinS = 10, kNodeGraceMaxS = 86'400;
 inline constexpr int kPortDefault = 7420;  // payloads and HTTP use the next two
 
-// Where a controller listens, and who may use its HTTP API besides clients on this machine that
-// have the token.
+// Where a controller listens, who may use its HTTP API besides clients on this machine that have
+// the token, and how long hosts keep their ranks without it.
 struct ListenOptions {
   int port = kPortDefault;         // 0: any
   std::string bind = "127.0.0.1";  // where nodes of other hosts join
   std::vector<std::string> allow_hosts;
   bool metrics_without_token = false;
+  std::int64_t node_grace_s = node::kNodeGraceDefault / std::chrono::seconds(1);
 };
 void add_listen_options(Options& options, ListenOptions& listen);
 

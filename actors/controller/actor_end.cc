@@ -139,11 +139,8 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   restart(turn, job, actor, why);
 }
 
-// The ranks of a node without an agent count as gone. A process that has no agent ends with its
-// link.
-void give_up(Turn& turn, const std::string& node) {
-  for (const node::RankId& id : linked_ranks(turn.state, node)) turn.send(CutLink{id});
-  lose_ranks(turn, node, Lost::kAll);
+bool is_lost(const RankRecord& rank, Lost which) {
+  return which == Lost::kAll || !rank.connected || (which == Lost::kUnheard && rank.silent);
 }
 
 }  // namespace
@@ -173,13 +170,14 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
     actor_gone(turn, job, actor);
 }
 
-std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node) {
+std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node,
+                                       Lost lost) {
   std::vector<node::RankId> ranks;
   for (const auto& [id, job] : state.jobs)
     for (const auto& [name, actor] : job.actors)
       for (std::size_t r = 0; r < actor.ranks.size(); ++r)
         if (const RankRecord& rank = actor.ranks[r];
-            rank.alive && rank.connected && rank.node == node)
+            rank.alive && rank.node == node && !is_lost(rank, lost))
           ranks.push_back({name, actor.incarnation, static_cast<std::int32_t>(r)});
   return ranks;
 }
@@ -190,8 +188,11 @@ void lose_ranks(Turn& turn, const std::string& node, Lost which) {
     for (auto& [actor_id, actor] : job.actors)
       for (std::size_t r = 0; r < actor.ranks.size(); ++r)
         if (const RankRecord& rank = actor.ranks[r];
-            rank.alive && rank.node == node && (which == Lost::kAll || !rank.connected))
-          gone.emplace_back(actor_id, static_cast<std::int32_t>(r));
+            rank.alive && rank.node == node && is_lost(rank, which)) {
+          const auto index = static_cast<std::int32_t>(r);
+          if (rank.connected) turn.send(CutLink{{actor_id, actor.incarnation, index}});
+          gone.emplace_back(actor_id, index);
+        }
     for (const auto& [actor_id, rank] : gone)
       if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
         rank_gone(turn, job, actor->second, rank, scheduler::NodeLost{node});
@@ -203,7 +204,7 @@ void give_up_unreturned(Turn& turn) {
   if (!until || turn.now < *until) return;
   until.reset();
   for (const auto& [name, node] : turn.state.nodes)
-    if (!node.up && !node.agent_until) give_up(turn, name);
+    if (!node.up && !node.agent_until) lose_ranks(turn, name, Lost::kAll);
 }
 
 void give_up_agents(Turn& turn) {
@@ -211,7 +212,7 @@ void give_up_agents(Turn& turn) {
     if (!node.agent_until || turn.now < *node.agent_until) continue;
     node.agent_until.reset();
     turn.announce(node, "its agent has not come back", messages::EventLevel::kError);
-    give_up(turn, name);
+    lose_ranks(turn, name, Lost::kAll);
   }
 }
 

@@ -17,10 +17,14 @@ namespace tandem::controller {
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank,
                scheduler::Reason why);
 
-// The living ranks on the node whose own link is up.
-std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node);
-enum class Lost { kAll, kUnlinked };
-void lose_ranks(Turn& turn, const std::string& node, Lost which);  // they count as gone
+// Ranks that count as gone with their node: all, those without a link, or also those that are
+// silent.
+enum class Lost { kAll, kUnlinked, kUnheard };
+// The living ranks on the node that do not.
+std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node,
+                                       Lost lost = Lost::kUnlinked);
+// They count as gone. A link that such a rank has is cut, which ends the rank.
+void lose_ranks(Turn& turn, const std::string& node, Lost which);
 // So do those that have outlived the controller before and whose node has not come back in time,
 void give_up_unreturned(Turn& turn);
 // and those whose agent has died and has not come back in time (NodeRecord::agent_until).

@@ -105,7 +105,7 @@ void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known)
     actor.incarnation = started.incarnation;
     return enter(turn, actor, ActorState::kStopped, scheduler::Finished{});
   }
-  turn.state.actors_return_until = turn.now + kActorsReturn;
+  turn.state.actors_return_until = turn.now + turn.state.away_max();
   turn.send(WakeAt{*turn.state.actors_return_until});
   adopt(turn, actor, known, *turn.state.actors_return_until);
 }

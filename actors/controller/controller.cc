@@ -29,7 +29,9 @@ Result<Nothing> taken_or_error(const Result<void>& taken) {
 }  // namespace
 
 Controller::Controller(std::uint64_t seed, ControllerActions actions, const DurableState& restored)
-    : actions_(std::move(actions)), core_(seed, restored), event_last_(actions_.events_before) {}
+    : actions_(std::move(actions)),
+      core_(seed, restored, actions_.node_grace),
+      event_last_(actions_.events_before) {}
 
 Result<void> Controller::take(actor::Context& cx, const ControllerEvent& event) {
   auto effects = core_.step(event, cx.now());
@@ -118,6 +120,10 @@ void Controller::carry_out(actor::Context&, KillRankOn kill) {
 }
 
 void Controller::carry_out(actor::Context&, const CutLink& cut) { actions_.cut_link(cut.id); }
+
+void Controller::carry_out(actor::Context&, const AskNode& ask) {
+  (void)actions_.agent(ask.node, ask.incarnation).tell(node::IntroduceNode{});
+}
 
 void Controller::carry_out(actor::Context&, RefuseNode refuse) {
   (void)actions_.agent(refuse.node, refuse.incarnation).tell(node::NodeRefused{refuse.pid_up});
@@ -250,6 +256,8 @@ void Controller::carry_out(actor::Context&, Announce announce) {
 
 void Controller::handle(actor::Context& cx, node::NodeUp up) { (void)take(cx, up); }
 void Controller::handle(actor::Context& cx, NodeDown down) { (void)take(cx, down); }
+void Controller::handle(actor::Context& cx, NodeSilent m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, RankSilent m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, node::RankSpawned m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, node::RankSpawnFailed m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, node::RankExited m) { (void)take(cx, m); }

@@ -109,13 +109,14 @@ inline constexpr std::size_t kEventsKept = 10'000;
 class Controller {
  public:
   using Inbox =
-      std::variant<node::NodeUp, NodeDown, node::RankSpawned, node::RankSpawnFailed,
-                   node::RankExited, node::UsageReport, RankConnected, messages::RankListening,
-                   messages::RankReady, messages::RankFailed, RankHung, messages::JobProgress,
-                   messages::ActorDrained, messages::ExchangeEvent, messages::JobEnded, ProcessNews,
-                   actor::Ask<Submit>, actor::Ask<TakeUp>, actor::Ask<Scale>, actor::Ask<Cancel>,
-                   actor::Ask<Forget>, actor::Ask<Cordon>, actor::Ask<AskProgram>,
-                   actor::Ask<GetCluster>, actor::Ask<GetEvents>, actor::Ask<Await>>;
+      std::variant<node::NodeUp, NodeDown, NodeSilent, RankSilent, node::RankSpawned,
+                   node::RankSpawnFailed, node::RankExited, node::UsageReport, RankConnected,
+                   messages::RankListening, messages::RankReady, messages::RankFailed, RankHung,
+                   messages::JobProgress, messages::ActorDrained, messages::ExchangeEvent,
+                   messages::JobEnded, ProcessNews, actor::Ask<Submit>, actor::Ask<TakeUp>,
+                   actor::Ask<Scale>, actor::Ask<Cancel>, actor::Ask<Forget>, actor::Ask<Cordon>,
+                   actor::Ask<AskProgram>, actor::Ask<GetCluster>, actor::Ask<GetEvents>,
+                   actor::Ask<Await>>;
 
   // `seed`: for the core's random numbers. `restored`: what the controller before this one
   // remembered.
@@ -123,6 +124,8 @@ class Controller {
 
   void handle(actor::Context& cx, node::NodeUp up);
   void handle(actor::Context& cx, NodeDown down);
+  void handle(actor::Context& cx, NodeSilent silent);
+  void handle(actor::Context& cx, RankSilent silent);
   void handle(actor::Context& cx, node::RankSpawned spawned);
   void handle(actor::Context& cx, node::RankSpawnFailed failed);
   void handle(actor::Context& cx, node::RankExited exited);
@@ -157,6 +160,7 @@ class Controller {
   void carry_out(actor::Context& cx, const ExpectRank& expect);
   void carry_out(actor::Context& cx, KillRankOn kill);
   void carry_out(actor::Context& cx, const CutLink& cut);
+  void carry_out(actor::Context& cx, const AskNode& ask);
   void carry_out(actor::Context& cx, RefuseNode refuse);
   void carry_out(actor::Context& cx, SendStart start);
   void carry_out(actor::Context& cx, SendProgramStart start);

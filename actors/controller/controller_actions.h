@@ -22,7 +22,7 @@ namespace tandem::controller {
 
 // The part of an exchange's inbox that the controller and the API may use.
 using ExchangeControl =
-    std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob,
+    std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor, messages::EndJob,
                  actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>;
 
 // The id of a run and its directory.
@@ -60,6 +60,8 @@ struct ControllerActions {
   std::function<Result<void>(std::span<const DurableEvent>)> remember;
   // The highest event number of earlier controllers of this state folder.
   std::int64_t events_before = 0;
+  // For so long a host that hears of no controller keeps its ranks (--node-grace-s).
+  Duration node_grace = node::kNodeGraceDefault;
 };
 
 }  // namespace tandem::controller

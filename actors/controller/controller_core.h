@@ -33,11 +33,13 @@
 namespace tandem::controller {
 
 // Plain state, used by one thread. `seed` is that of the jitter in restart pauses. `restored` is
-// what the controller before this one remembered; its jobs come by TakeUpJobs.
+// what the controller before this one remembered; its jobs come by TakeUpJobs. `node_grace`: for so
+// long a host that hears of no controller keeps its ranks.
 class ControllerCore {
  public:
-  explicit ControllerCore(std::uint64_t seed, const DurableState& restored = {})
-      : state_(seed, restored) {}
+  explicit ControllerCore(std::uint64_t seed, const DurableState& restored = {},
+                          Duration node_grace = node::kNodeGraceDefault)
+      : state_(seed, restored, node_grace) {}
 
   // Takes one event; returns the effects, to be carried out in order. Only submit, scale, cancel,
   // forget, cordon and uncordon can fail (kInfeasible, kInvalid, kNotFound, kFailed); an event that

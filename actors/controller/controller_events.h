@@ -64,6 +64,18 @@ struct UncordonNode {
 struct NodeDown {
   std::string node;
   Incarnation incarnation;
+  bool died = false;  // the agent's process has ended alone: ranks that are silent may live
+};
+// The link of a node's agent, or of a rank, has been silent for a while and lasts (link.h), or it
+// is heard again: the network may be cut, or the process or its host has stopped.
+struct NodeSilent {
+  std::string node;
+  Incarnation incarnation;
+  bool silent = true;
+};
+struct RankSilent {
+  node::RankId id;
+  bool silent = true;
 };
 struct RankConnected {  // its link is up
   node::RankId id;
@@ -86,11 +98,9 @@ struct Tick {};  // a WakeAt has come: a deadline may have passed
 // How long jobs that were taken up wait for the nodes of the controller before to come back, whose
 // room they may need.
 inline constexpr Duration kNodesReturn = std::chrono::seconds(15);
-// A node that has no controller ends its ranks after so long.
-inline constexpr Duration kNodeGrace = std::chrono::minutes(5);
-// How long actors that have outlived a controller are waited for: after that no process of theirs
-// can be left.
-inline constexpr Duration kActorsReturn = kNodeGrace + std::chrono::seconds(15);
+// How long a silent rank is waited for whose agent is heard: its link heals later than the agent's,
+// or the process has stopped.
+inline constexpr Duration kRankSilenceMax = std::chrono::seconds(5);
 
 // How long an actor's processes may take from their start until each of them has reported: its link
 // is up, which is before it loads a model. The end of a process is reported at once, so this limit
@@ -99,10 +109,10 @@ inline constexpr Duration kReportWait = std::chrono::minutes(2);
 
 using ControllerEvent =
     std::variant<SubmitJob, TakeUpJobs, ScaleRole, CancelJob, ForgetJob, CordonNode, UncordonNode,
-                 node::NodeUp, NodeDown, node::RankSpawned, node::RankSpawnFailed, node::RankExited,
-                 RankConnected, messages::RankListening, messages::RankReady, messages::RankFailed,
-                 RankHung, messages::JobProgress, messages::ActorDrained, messages::JobEnded,
-                 ExchangeOpened, JournalNews, Tick>;
+                 node::NodeUp, NodeDown, NodeSilent, RankSilent, node::RankSpawned,
+                 node::RankSpawnFailed, node::RankExited, RankConnected, messages::RankListening,
+                 messages::RankReady, messages::RankFailed, RankHung, messages::JobProgress,
+                 messages::ActorDrained, messages::JobEnded, ExchangeOpened, JournalNews, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
 //
@@ -132,6 +142,10 @@ struct KillRankOn {
 // Ends the link of a process, which ends by that: its agent cannot be told to end it.
 struct CutLink {
   node::RankId id;
+};
+struct AskNode {  // to introduce itself again
+  std::string node;
+  Incarnation incarnation;
 };
 struct RefuseNode {  // another living agent has this name
   std::string node;
@@ -171,7 +185,8 @@ struct OpenExchange {
 };
 struct TellExchange {
   std::string job;
-  std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob> message;
+  std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor, messages::EndJob>
+      message;
 };
 struct CloseExchange {
   std::string job;
@@ -194,7 +209,7 @@ struct Announce {    // an event for people and the journal
 };
 
 using ControllerEffect =
-    std::variant<SpawnRankOn, ExpectRank, KillRankOn, CutLink, RefuseNode, SendStart,
+    std::variant<SpawnRankOn, ExpectRank, KillRankOn, CutLink, AskNode, RefuseNode, SendStart,
                  SendProgramStart, DrainRank, FailAsks, WriteResult, OpenExchange, TellExchange,
                  CloseExchange, WakeAt, Remember, Announce>;
 

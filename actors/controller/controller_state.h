@@ -20,6 +20,7 @@
 #include "actors/messages/roles.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/rng.h"
+#include "runtime/link/link.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/lifecycle.h"
 #include "scheduler/fleet/node_deaths.h"
@@ -83,6 +84,7 @@ struct RankRecord {
   std::int64_t pid = 0;
   bool alive = false;  // spawned, not yet exited
   bool connected = false, ready = false;
+  bool silent = false;                   // its link is up, and nothing is heard of it
   bool started = false;                  // StartRank was sent
   std::vector<std::int32_t> gpus;        // indices into NodeRecord::gpus
   scheduler::Resources need;             // that it holds there while it is alive
@@ -179,11 +181,11 @@ struct NodeRecord {
   std::string gpus_absent;                 // why the node has no GPU; empty if it has
   node::NodeNccl nccl;
   std::int64_t pid = 0;
-  bool up = false;
+  bool up = false;       // its agent is heard
+  bool silent = false;   // its agent has a link and is not heard
   bool awaited = false;  // it was up under the controller before this one, and may come back
   Time since{};          // the last change of `up`
-  // Its agent has died, and ranks of it, whose own links are up, work on: they are waited for until
-  // then.
+  // Its agent has died or is silent, and ranks of it may work on: they are waited for until then.
   std::optional<Time> agent_until;
   std::optional<std::string> cordoned;  // why; set: the node takes no new actor
   Incarnation refused;                  // the last other agent of this name that was refused
@@ -193,8 +195,16 @@ struct NodeRecord {
 
 // All that the core keeps from one event to the next.
 struct ControllerState {
-  ControllerState(std::uint64_t seed, const DurableState& restored)
-      : durable(restored), incarnation_last(restored.incarnation_last()), rng(seed) {}
+  ControllerState(std::uint64_t seed, const DurableState& restored, Duration grace)
+      : node_grace(grace),
+        durable(restored),
+        incarnation_last(restored.incarnation_last()),
+        rng(seed) {}
+  // How long a host is waited for that has no link to this controller: longer than it keeps its
+  // ranks, so that none of them can be left when others take their place (CC-1).
+  Duration away_max() const { return node_grace + link::kGraceMargin; }
+
+  const Duration node_grace;
 
   std::map<std::string, JobRecord> jobs;    // by id
   std::map<std::string, NodeRecord> nodes;  // by name

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "actors/controller/nodes.h"
 #include "actors/controller/stopping.h"
 
 namespace tandem::controller {
@@ -56,6 +57,7 @@ Result<void> take(Turn& turn, const CordonNode& cordon) {
   }
   if (!cordon.drain) return {};
   turn.announce(node, "drained: its actors move to other nodes");
+  give_up_silent(turn, node);
   for (auto& [id, job] : turn.state.jobs) {
     if (job.outcome || scheduler::is_final(job.status.state)) continue;
     for (auto& [name, actor] : job.actors)

@@ -30,26 +30,49 @@ void cut_those_that_end(Turn& turn, const std::string& node) {
     if (turn.state.actor_of({id.actor, id.incarnation})->ending) turn.send(CutLink{id});
 }
 
-void lose_node(Turn& turn, NodeRecord& node) {
+void wait_for_agent(Turn& turn, NodeRecord& node, Time until) {
+  node.agent_until = until;
+  turn.send(WakeAt{until});
+}
+
+// Ranks that are linked to this controller after the whole time of a silence have had it: their
+// agent hangs.
+void lose_node(Turn& turn, NodeRecord& node, bool died) {
+  const bool was_silent = std::exchange(node.silent, false);
   node.up = false;
   node.unwanted.clear();
   turn.remember(NodeLeft{node.name});
   turn.note_change();
-  node.since = turn.now;
-  const std::size_t linked = linked_ranks(turn.state, node.name).size();
+  if (!was_silent) node.since = turn.now;
+  node.agent_until.reset();
+  const Lost which = died ? Lost::kUnlinked : Lost::kUnheard;
+  const std::size_t kept = linked_ranks(turn.state, node.name, which).size();
   turn.announce(node,
-                linked == 0 ? "lost"
-                            : "its agent is lost; " + std::to_string(linked) +
-                                  " of its processes are linked and work on",
+                kept == 0 ? "lost"
+                          : "its agent is lost; " + std::to_string(kept) +
+                                " of its processes are linked and work on",
                 messages::EventLevel::kError);
-  if (linked > 0) {
-    node.agent_until = turn.now + kNodeGrace;
-    turn.send(WakeAt{*node.agent_until});
-  }
+  if (kept > 0)
+    wait_for_agent(turn, node, was_silent && !died ? turn.now : turn.now + turn.state.node_grace);
   cut_those_that_end(turn, node.name);
-  lose_ranks(turn, node.name, Lost::kUnlinked);
+  lose_ranks(turn, node.name, which);
   renew_reasons(turn, node.name);
   for (auto& [id, job] : turn.state.jobs) finish_job_if_gone(turn, job);
+}
+
+void fall_silent(Turn& turn, NodeRecord& node) {
+  node.up = false;
+  node.silent = true;
+  node.since = turn.now;
+  // It has been silent for that time already.
+  const Duration left = turn.state.away_max() - link::kRemotePeerTimeout;
+  wait_for_agent(turn, node, turn.now + left);
+  turn.note_change();
+  turn.announce(node,
+                "cannot be reached; its processes may work on, and are waited for at most " +
+                    std::to_string(left / std::chrono::seconds(1)) + " s",
+                messages::EventLevel::kError);
+  renew_reasons(turn, node.name);
 }
 
 }  // namespace
@@ -83,6 +106,7 @@ void take(Turn& turn, const node::NodeUp& up) {
   node.nccl = up.nccl;
   node.pid = up.pid;
   node.up = true;
+  node.silent = false;
   node.awaited = false;
   node.agent_until.reset();
   turn.note_change();
@@ -96,7 +120,23 @@ void take(Turn& turn, const node::NodeUp& up) {
 void take(Turn& turn, const NodeDown& down) {
   const auto it = turn.state.nodes.find(down.node);
   if (it != turn.state.nodes.end() && it->second.incarnation == down.incarnation)
-    lose_node(turn, it->second);
+    lose_node(turn, it->second, down.died);
+}
+
+void take(Turn& turn, const NodeSilent& event) {
+  const auto it = turn.state.nodes.find(event.node);
+  if (it == turn.state.nodes.end()) return;
+  NodeRecord& node = it->second;
+  // It is up again once it has told which ranks it has. It is refused if another agent has its
+  // name.
+  if (event.silent && node.up && node.incarnation == event.incarnation)
+    fall_silent(turn, node);
+  else if (!event.silent)
+    turn.send(AskNode{event.node, event.incarnation});
+}
+
+void give_up_silent(Turn& turn, NodeRecord& node) {
+  if (node.silent) lose_ranks(turn, node.name, Lost::kUnheard);
 }
 
 }  // namespace tandem::controller

@@ -71,10 +71,16 @@ void link_lost(Turn& turn, ActorRecord& actor) {
   turn.send(WakeAt{actor.report_deadline});
 }
 
-// The agent of the rank has died, so that nobody can end the process or report its end.
+// The agent of the rank has died or is silent, so that nobody can end the process or report its
+// end.
 bool has_no_agent(const Turn& turn, const RankRecord& rank) {
   const auto node = turn.state.nodes.find(rank.node);
   return node == turn.state.nodes.end() || !node->second.up;
+}
+
+// The rank may be cut off and work on: its node is waited for.
+bool is_cut_off(const Turn& turn, const RankRecord& rank) {
+  return rank.connected && rank.silent && has_no_agent(turn, rank);
 }
 
 // Ends an actor that lives on without its link. May erase the record of the actor.
@@ -82,7 +88,8 @@ void end_unlinked(Turn& turn, JobRecord& job, ActorRecord& actor) {
   if (!alive(actor) || turn.now < actor.report_deadline) return;
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     const RankRecord& rank = actor.ranks[r];
-    if (!rank.alive || !rank.started || rank.connected) continue;
+    const bool heard = rank.connected && !rank.silent;
+    if (!rank.alive || !rank.started || heard || is_cut_off(turn, rank)) continue;
     if (has_no_agent(turn, rank))  // the others of a gang are ended with it
       return rank_gone(turn, job, actor, static_cast<std::int32_t>(r),
                        scheduler::NodeLost{rank.node});
@@ -117,6 +124,7 @@ void take(Turn& turn, const RankConnected& connected) {
   const bool again = rank->alive && rank->started && !rank->connected;
   if (again && !program_of(job.shape, actor->role)) return kill(turn, *actor, scheduler::Hung{}, 0);
   rank->connected = true;
+  rank->silent = false;
   if (actor->status.state == ActorState::kStarting)
     enter(turn, *actor, ActorState::kInitializing, initialising(job, *actor));
   start_ranks(turn, job, *actor);
@@ -169,7 +177,8 @@ void take(Turn& turn, const RankHung& hung) {
   ActorRecord* actor = turn.state.actor_of({hung.id.actor, hung.id.incarnation});
   const bool unlinked = hung.silent_s <= 0;
   // Also of one that has ended here: it may be found to live (adoption.h).
-  if (RankRecord* rank = turn.state.rank_of(hung.id); rank && unlinked) rank->connected = false;
+  if (RankRecord* rank = turn.state.rank_of(hung.id); rank && unlinked)
+    rank->connected = rank->silent = false;
   if (!actor || !alive(*actor)) return;
   const RankRecord* const rank = turn.state.rank_of(hung.id);
   if (actor->ending && !(unlinked && rank && has_no_agent(turn, *rank))) return;
@@ -177,6 +186,21 @@ void take(Turn& turn, const RankHung& hung) {
     link_lost(turn, *actor);
   else
     kill(turn, *actor, scheduler::Hung{hung.silent_s}, 0);
+}
+
+void take(Turn& turn, const RankSilent& event) {
+  RankRecord* const rank = turn.state.rank_of(event.id);
+  if (!rank || !rank->connected || rank->silent == event.silent) return;
+  rank->silent = event.silent;
+  ActorRecord& actor = *turn.state.actor_of({event.id.actor, event.id.incarnation});
+  const JobRecord& job = *turn.state.job_of(event.id.actor);
+  // The exchange speaks with rank 0.
+  if (event.id.rank == 0 && !program_of(job.shape, actor.role) && !job.outcome)
+    turn.send(
+        TellExchange{job.id, messages::ActorSilent{{actor.name, actor.incarnation}, event.silent}});
+  if (!event.silent || actor.status.state == ActorState::kStarting) return;
+  actor.report_deadline = turn.now + kRankSilenceMax;
+  turn.send(WakeAt{actor.report_deadline});
 }
 
 void take(Turn& turn, const Tick&) {

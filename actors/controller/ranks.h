@@ -12,6 +12,8 @@ void take(Turn& turn, const messages::RankListening& listening);
 void take(Turn& turn, const messages::RankReady& ready);
 void take(Turn& turn, const messages::RankFailed& failed);
 void take(Turn& turn, const RankHung& hung);
+// A silent rank is waited for with its node; where its agent is heard, it is ended soon.
+void take(Turn& turn, const RankSilent& event);
 // Ends actors whose processes live and have not reported, or drained, in time.
 void take(Turn& turn, const Tick&);
 

@@ -39,7 +39,8 @@ Reason at_work(const ControllerState& state, const ActorRecord& actor) {
   for (const RankRecord& rank : actor.ranks)
     if (const auto node = state.nodes.find(rank.node);
         rank.alive && node != state.nodes.end() && node->second.agent_until)
-      return scheduler::AgentLost{rank.node, node->second.since, *node->second.agent_until};
+      return scheduler::AgentLost{rank.node, node->second.since, *node->second.agent_until,
+                                  node->second.silent};
   return scheduler::Working{};
 }
 

@@ -13,6 +13,7 @@ Watchdog::Watchdog(Peers peers, actor::Ref<Controller::Inbox> controller)
 
 void Watchdog::handle(actor::Context& cx, WatchNow) {
   for (const link::PeerStatus& peer : peers_()) {
+    if (peer.silent) continue;  // what is not heard makes progress unseen
     const Duration silent = cx.now() - peer.progress_changed;
     const std::string& phase = peer.progress.phase;
     if (messages::is_node_peer(peer.peer.name) || !scheduler::is_hung(phase, silent)) continue;

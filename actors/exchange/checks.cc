@@ -9,6 +9,11 @@ bool is_away(const RunView& view, const ActorId& worker) {
   return seen != view.seen.workers.by_actor.end() && seen->second.away;
 }
 
+bool is_here(const RunView& view, const ActorId& worker) {
+  const auto seen = view.seen.workers.by_actor.find(worker.name);
+  return seen == view.seen.workers.by_actor.end() || (!seen->second.away && !seen->second.silent);
+}
+
 bool comes_too_early(const Turn& turn, const ActorId& from) {
   return turn.facts.workers.find(from) && is_away(turn.view(), from);
 }

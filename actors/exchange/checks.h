@@ -16,6 +16,8 @@ using Misfit = std::optional<std::string>;  // why not; empty: the message fits
 
 // The worker has outlived the exchange before, and has not said what it holds (follow.h).
 bool is_away(const RunView& view, const ActorId& worker);
+// The worker may be given work: it is neither away nor silent.
+bool is_here(const RunView& view, const ActorId& worker);
 // The message is of an actor that is away, and will be told again.
 bool comes_too_early(const Turn& turn, const ActorId& from);
 

@@ -64,11 +64,11 @@ struct HeardOf<std::variant<Events...>> {
   using type = std::variant<AsHeard<Events>...>;
 };
 
-using ExchangeInput =
-    messages::Joined<HeardOf<messages::PeerEvents>::type,
-                     std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob,
-                                  Decide, DeadlineCame, MessagesSent, JournalFailed, RecordFailed,
-                                  SendFailed, HistoryRead, RunTakenUp, SampleDropped>>::type;
+using ExchangeInput = messages::Joined<
+    HeardOf<messages::PeerEvents>::type,
+    std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor, messages::EndJob,
+                 Decide, DeadlineCame, MessagesSent, JournalFailed, RecordFailed, SendFailed,
+                 HistoryRead, RunTakenUp, SampleDropped>>::type;
 
 // A message leaves after the next Decide, once that one's Journal, if any, is written (EX-1). A
 // list that is too long for the link leaves in parts.

@@ -153,7 +153,7 @@ void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation) {
   bool more_may_be = turn.facts.workers.rollouts().empty();
   for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
     const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
-    if (is_away(turn.view(), worker.who) || tries_alone(turn.facts, worker))
+    if (!is_here(turn.view(), worker.who) || tries_alone(turn.facts, worker))
       more_may_be = true;
     else if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
                                   (worker.installed == version && announced == version)))

@@ -35,8 +35,9 @@ class Exchange {
  public:
   using Inbox = messages::Joined<
       messages::PeerEvents,
-      std::variant<messages::ActorDown, messages::DrainActor, messages::EndJob, GoOn,
-                   actor::Ask<messages::GetExchangeReport>, actor::Ask<messages::GetGroups>>>::type;
+      std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor,
+                   messages::EndJob, GoOn, actor::Ask<messages::GetExchangeReport>,
+                   actor::Ask<messages::GetGroups>>>::type;
 
   // Both references must stay valid as long as the exchange exists.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,

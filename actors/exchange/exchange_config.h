@@ -65,6 +65,9 @@ struct ExchangeConfig {
   Duration rollout_lease = std::chrono::minutes(10);  // without a token or a result from its holder
   Duration reward_lease = std::chrono::minutes(10);   // without a result from its holder
   Epoch epoch{1};
+  // For how long an exchange that follows another one waits for the actors that are away: longer
+  // than the controller does, which ends most of them (adoption.h).
+  Duration away_max = std::chrono::minutes(6);
   bool resume = false;        // go on in the run that record.replay() tells of
   std::string job_yaml;       // effective; what record.take_up() is given then
   Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none

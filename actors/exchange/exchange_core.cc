@@ -81,11 +81,13 @@ void ExchangeCore::decide(Turn& turn) {
   if (std::exchange(seen_.learner.save_due, false)) ask_checkpoint(turn);
   order_broadcasts(turn);
   if (facts.end.asked && saves_first(turn)) {
+    relieve_silent(turn);
     expire_leases(turn);
     return form(turn);  // a learner that repeats steps comes back to the last one first
   }
   if (facts.end.asked)
     return end(turn, facts.end.asked->outcome, std::string(facts.end.asked->reason));
+  relieve_silent(turn);
   expire_leases(turn);
   run_evaluations(turn);
   publish_lost(turn);

@@ -15,10 +15,6 @@ namespace tandem::exchange {
 
 namespace {
 
-// After the controller has given up the nodes that have not come back (adoption.h): it ends most of
-// the actors that are away, and this those that it does not know.
-constexpr Duration kAwayMax = std::chrono::minutes(6);
-
 // What is left of the worker's leases: those that it holds go on, the others are leased anew. A
 // group that it holds under no lease is handed back to where it was.
 void settle_leases(Turn& turn, const WorkerFacts& worker,
@@ -81,7 +77,7 @@ void follow(Turn& turn, const GroupHistory& history) {
   note_formed_batch(turn);
   turn.seen.samples_full = history.samples_full();
   turn.seen.payloads_unsettled = true;
-  turn.seen.away_until = turn.now + kAwayMax;
+  turn.seen.away_until = turn.now + turn.config.away_max;
   turn.send(DecideAt{turn.seen.away_until});
   for (const auto& [group, entry] : facts.flow.entries)
     turn.seen.groups[group] = {turn.now, turn.now};

@@ -41,7 +41,7 @@ Choice choose_rollout(const RunView& view, GroupId group, Room needed, const All
   for (const auto& [name, worker] : view.facts.workers.rollouts()) {
     // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
     // to train.
-    if (worker.draining || is_away(view, worker.who) ||
+    if (worker.draining || !is_here(view, worker.who) ||
         (!flow.fixed && worker.installed < PolicyVersion{0}) || !allowed(worker))
       continue;
     const PolicyVersion version =

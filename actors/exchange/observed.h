@@ -39,6 +39,7 @@ struct WorkerSeen {
   bool came_back = false;  // it was away
   bool broke = false;      // its engine has failed, and its end follows
   bool generated = false;  // a group, in this incarnation, since this exchange hears it
+  bool silent = false;     // it cannot be reached
   std::optional<Time> drain_deadline;
   DamagedVersion damaged;
   messages::RolloutStats stats;

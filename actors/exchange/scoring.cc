@@ -148,7 +148,7 @@ void take_scores(Turn& turn, const ActorId& from, const messages::GroupScore& gr
 void lease_rewards(Turn& turn) {
   const GroupFlow& flow = turn.facts.flow;
   for (const auto& [name, worker] : turn.facts.workers.of(messages::Role::kReward)) {
-    if (worker.draining || is_away(turn.view(), worker.who)) continue;
+    if (worker.draining || !is_here(turn.view(), worker.who)) continue;
     messages::ScoreGroups batch;
     while (!flow.ledger.queue(GroupState::kGenerated).empty() &&
            flow.ledger.held_by(worker.who.incarnation) < worker.capacity) {
@@ -168,7 +168,7 @@ void lease_rewards(Turn& turn) {
 
 void evaluate_by_rewards(Turn& turn, Evaluation& evaluation) {
   for (const auto& [name, worker] : turn.facts.workers.of(messages::Role::kReward)) {
-    if (worker.draining || is_away(turn.view(), worker.who)) continue;
+    if (worker.draining || !is_here(turn.view(), worker.who)) continue;
     while (evaluation.texts_wait()) {
       messages::ScoreTexts work{.evaluation = evaluation.id()};
       for (messages::EvaluationText& text : evaluation.take_texts(name, kEvaluationChunk))

@@ -80,6 +80,12 @@ void take(Turn& turn, const messages::ActorDown& down) {
   turn.wake();
 }
 
+void take(Turn& turn, const messages::ActorSilent& event) {
+  if (!turn.facts.workers.find(event.who)) return;
+  turn.seen.workers.by_actor[event.who.name].silent = event.silent;
+  turn.wake();
+}
+
 void take(Turn& turn, const messages::DrainActor& drain) {
   const ActorId& who = drain.who;
   if (turn.facts.learner.who == who) return drain_learner(turn, drain);
@@ -129,13 +135,50 @@ void extend_leases(Turn& turn, const ActorId& holder, Duration lease) {
     turn.set_deadline({held.group, held.id, held.epoch}, turn.now + lease);
 }
 
+// Null: the worker of this incarnation is heard.
+const WorkerFacts* silent_holder(const RunView& view,
+                                 const std::vector<const WorkerFacts*>& workers,
+                                 Incarnation holder) {
+  for (const WorkerFacts* worker : workers)
+    if (worker->who.incarnation == holder && view.seen.workers.by_actor.at(worker->who.name).silent)
+      return worker;
+  return nullptr;
+}
+
 void expire_leases(Turn& turn) {
   const std::vector<const WorkerFacts*> workers = turn.facts.workers.all();
   for (const GroupId group : turn.facts.flow.ledger.expired(turn.now)) {
     const Incarnation holder = turn.facts.flow.ledger.find(group)->lease->holder;
+    if (const WorkerFacts* const silent = silent_holder(turn.view(), workers, holder)) {
+      extend_leases(turn, silent->who, turn.config.rollout_lease);
+      continue;
+    }
     turn.record(LeaseExpired{group});
     for (const WorkerFacts* worker : workers)
       if (worker->who.incarnation == holder) hand_back(turn, *worker, {group});
+  }
+}
+
+// What is told to a silent worker waits in its link, and is the first that it hears.
+void relieve_silent(Turn& turn) {
+  const auto is_silent = [](const auto& worker) { return worker.second.silent; };
+  if (std::ranges::none_of(turn.seen.workers.by_actor, is_silent)) return;
+  std::vector<WorkerFacts> relieved;
+  const std::vector<const WorkerFacts*> workers = turn.facts.workers.all();
+  for (const WorkerFacts* worker : workers) {
+    if (!turn.seen.workers.by_actor[worker->who.name].silent) continue;
+    const bool replaced = std::ranges::any_of(workers, [&](const WorkerFacts* other) {
+      return other->role == worker->role && !other->draining && is_here(turn.view(), other->who);
+    });
+    if (replaced) relieved.push_back(*worker);
+  }
+  for (const WorkerFacts& worker : relieved) {
+    std::vector<GroupId> groups;
+    for (const scheduler::Lease& lease : turn.facts.flow.ledger.leases_of(worker.who.incarnation))
+      groups.push_back(lease.group);
+    for (const GroupId group : groups) turn.record(LeaseReleased{group, worker.who});
+    if (!groups.empty()) hand_back(turn, worker, std::move(groups));
+    for (Evaluation& evaluation : turn.seen.evaluations) evaluation.actor_down(worker.who.name);
   }
 }
 

@@ -22,6 +22,9 @@ void come_up(Turn& turn, const messages::Role& role, const ActorId& who, std::in
 void take(Turn& turn, const messages::Installed& installed);
 void take(Turn& turn, messages::RolloutStats stats);
 void take(Turn& turn, const messages::DrainActor& drain);
+// A silent worker keeps its leases, however long, where no other of its role is here. Where one is,
+// its groups are leased to that one, and its answers to the former leases are refused later.
+void take(Turn& turn, const messages::ActorSilent& event);
 // Takes the end of a worker; for another actor only the incarnation is noted.
 void take(Turn& turn, const messages::ActorDown& down);
 
@@ -32,6 +35,8 @@ void condemn(Turn& turn, const ActorId& rollout, const std::string& why);
 // Takes these groups back from a worker, or everything where the list is empty.
 void hand_back(Turn& turn, const WorkerFacts& worker, std::vector<GroupId> groups);
 void expire_leases(Turn& turn);
+// Takes the leases of silent workers back where another can have them.
+void relieve_silent(Turn& turn);
 // Lets go of workers that drain and hold nothing, or whose deadline has come.
 void finish_drains(Turn& turn);
 

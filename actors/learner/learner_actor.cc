@@ -182,7 +182,10 @@ void LearnerActor::pulled(actor::Context& cx, Result<std::vector<std::string>> p
   if (!payloads) {
     log::warn("step={} payloads not read, attempt={}: {}", step_->command.step.value,
               step_->attempts, payloads.error().message);
-    if (step_->attempts >= kPayloadAttemptsMax) return fail(cx, payloads.error());
+    if (payload::is_unanswered(payloads.error()))
+      step_->attempts = 0;
+    else if (step_->attempts >= kPayloadAttemptsMax)
+      return fail(cx, payloads.error());
     return later(cx, kPayloadRetryDelay, [this](actor::Context& then) { pull(then); });
   }
   step_->pulled = cx.now();

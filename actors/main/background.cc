@@ -53,6 +53,7 @@ std::vector<std::string> controller_words(const cli::ListenOptions& listen) {
   std::vector<std::string> words{"controller", "--port", std::to_string(listen.port)};
   for (const std::string& host : listen.allow_hosts)
     words.insert(words.end(), {"--allow-host", host});
+  words.insert(words.end(), {"--node-grace-s", std::to_string(listen.node_grace_s)});
   if (listen.metrics_without_token) words.emplace_back("--metrics-without-token");
   words.insert(words.end(), {"--bind", listen.bind});
   return words;

@@ -197,6 +197,7 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
                                 .of_home = true,
                                 .words = controller_words(command.listen),
                                 .allow_hosts = command.listen.allow_hosts,
+                                .node_grace = std::chrono::seconds(command.listen.node_grace_s),
                                 .metrics_without_token = command.listen.metrics_without_token});
   if (!process) return console.complain(process.error());
   // Whoever wanted it to end before it was up does not mean its jobs.

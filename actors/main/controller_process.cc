@@ -74,6 +74,17 @@ node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
+// By its name alone, which is that of messages::rank_name().
+node::RankId rank_of(const ActorId& peer) {
+  const auto at = peer.name.find('@');
+  const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
+  return {peer.name.substr(0, at), peer.incarnation, rank};
+}
+
+bool has_died(link::Down::Reason reason) {
+  return reason == link::Down::Reason::kDisconnected || reason == link::Down::Reason::kSuperseded;
+}
+
 // Makes the directory of a new run, "arith-3", with the first number that no run has or had. Making
 // the directory takes the number: of two processes only one makes it.
 Result<controller::RunDirectory> make_run_directory(const fs::path& home,
@@ -175,6 +186,7 @@ struct ControllerProcess::Parts {
             .controller = actor::narrow<messages::ExchangeNotices>(controller),
             .refuse = [this](const ActorId& peer, const std::string& why) { refuse(peer, why); },
             .epoch = epoch,
+            .node_grace = options.node_grace,
             .bulk = places(1)};
   }
   // Where other hosts may join, the plan counts memory for versions that arrive (memory_plan.h).
@@ -259,15 +271,20 @@ link::LinkCallbacks ControllerProcess::Parts::link_callbacks() {
     if (messages::is_node_peer(peer.name)) {
       const std::string node = messages::node_of_peer(peer.name);
       arrivals.agents.with([&](auto& table) { table.erase({node, peer.incarnation}); });
-      arrivals.news->tell(controller::NodeDown{node, peer.incarnation});
+      arrivals.news->tell(controller::NodeDown{node, peer.incarnation, has_died(down.reason)});
       return;
     }
     // A rank that has lost its link is of no use: its process is ended, unless it has ended
     // already.
-    const auto at = peer.name.find('@');
-    const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
     log::info("event=rank_link_down peer={} reason={}", to_string(peer), link::name(down.reason));
-    arrivals.news->tell(controller::RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
+    arrivals.news->tell(controller::RankHung{rank_of(peer), 0});
+  };
+  callbacks.on_silence = [this](const ActorId& peer, bool silent) {
+    if (messages::is_node_peer(peer.name))
+      return arrivals.news->tell(
+          controller::NodeSilent{messages::node_of_peer(peer.name), peer.incarnation, silent});
+    log::info("event=rank_silent peer={} silent={}", to_string(peer), silent);
+    arrivals.news->tell(controller::RankSilent{rank_of(peer), silent});
   };
   callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
     if (!arrivals.news->all_told()) return link::Offer::kLater;
@@ -346,6 +363,7 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
   actions.journal = [this](const runs::ClusterEvent& event) {
     return state ? state->journal().append(event) : Result<void>();
   };
+  actions.node_grace = options.node_grace;
   if (state) actions.events_before = state->journal().events_before();
   return actions;
 }
@@ -430,7 +448,7 @@ Result<void> ControllerProcess::Parts::listen() {
                                     {.name = "controller",
                                      .incarnation = Incarnation{epoch.value},
                                      .build = messages::wire_build()},
-                                    {}, link_callbacks());
+                                    {.remote_grace = options.node_grace}, link_callbacks());
   };
   auto server = listen_at(former.control);
   if (!server && former.control != 0) server = listen_at(0);

@@ -39,6 +39,8 @@ struct ControllerOptions {
   // The words that start such a controller again, written into controller.json.
   std::vector<std::string> words;
   std::vector<std::string> allow_hosts;  // further names that a Host header may have
+  // For so long a host that hears of no controller keeps its ranks.
+  Duration node_grace = node::kNodeGraceDefault;
   // Serve /metrics to clients without the token.
   bool metrics_without_token = false;
 };

@@ -112,6 +112,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
   const bool resume = job.shape.resume_dir.has_value();
   auto config = exchange_config(spec, {job.id, job.run_dir}, resume, std::move(prompts));
   config.epoch = deps.epoch;
+  config.away_max = deps.node_grace + 2 * link::kGraceMargin;
   // Whether the run has once been resumed, and not whether this exchange resumes it.
   if (before) config.resume = before->state.facts().resumed;
 

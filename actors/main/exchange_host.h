@@ -37,6 +37,7 @@ struct ExchangeDeps {
   // exchange's thread.
   std::function<void(const ActorId& peer, const std::string& why)> refuse;
   Epoch epoch;
+  Duration node_grace;  // ControllerOptions::node_grace
   std::vector<link::Binding>
       bulk;  // where payloads are served; ports are preferred ones, see open()
 };

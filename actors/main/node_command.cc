@@ -14,13 +14,14 @@
 
 #include "actors/cli/api_client.h"
 #include "actors/cli/shared_options.h"
-#include "actors/controller/controller_events.h"
 #include "actors/main/background.h"
 #include "actors/main/controller_keeper.h"
 #include "actors/main/node_keeper.h"
+#include "actors/main/node_watch.h"
 #include "actors/main/this_node.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/wire_build.h"
+#include "actors/rank/rank_session.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
@@ -129,7 +130,7 @@ struct Served {
 // What the end of a link means for the ranks.
 enum class AfterLink {
   kKeep,  // the controller has died or hangs: the next one takes them up
-  kEnd,   // the network is cut: the controller places their actors elsewhere
+  kEnd,   // the network was cut for too long: the controller places their actors elsewhere
   kStop,  // it wants this node no more
 };
 AfterLink after(link::Down::Reason reason, bool same_host) {
@@ -159,9 +160,10 @@ class Absence {
   Absence(const NodeCommand& command, ControllerKeeper* keeper, node::Signals& signals)
       : command_(command), keeper_(keeper), signals_(signals) {}
 
-  // There is no link since now, and there was one.
-  void begins() {
+  // There is no link since now, and there was one, to a controller that has told this grace.
+  void begins(Duration grace) {
     was_up_ = true;
+    grace_ = grace;
     since_ = steady_now();
   }
   // Starts the controller again if this node keeps it and it has died or hangs. Returns how the
@@ -177,14 +179,13 @@ class Absence {
       if (!back) return Served{Served::End::kFailed, back.error()};
       if (!*back) return Served{Served::End::kSignal};
       since_ = steady_now();
-    } else if (was_up_ && absent > controller::kNodeGrace) {
-      return Served{
-          Served::End::kFailed,
-          Error{ErrorCode::kUnreachable,
-                "the controller has not come back within " +
-                    std::to_string(controller::kNodeGrace / std::chrono::minutes(1)) + " minutes",
-                command_.controller.value_or(cli::tandem_home().string()),
-                "start this node again once it runs"}};
+    } else if (was_up_ && absent > grace_) {
+      return Served{Served::End::kFailed,
+                    Error{ErrorCode::kUnreachable,
+                          "the controller has not come back within " +
+                              std::to_string(grace_ / std::chrono::seconds(1)) + " s",
+                          command_.controller.value_or(cli::tandem_home().string()),
+                          "start this node again once it runs"}};
     }
     return std::nullopt;
   }
@@ -196,7 +197,8 @@ class Absence {
   const NodeCommand& command_;
   ControllerKeeper* const keeper_;  // null: another keeps it, or nobody
   node::Signals& signals_;
-  bool was_up_ = false;        // there has been a link
+  bool was_up_ = false;  // there has been a link
+  Duration grace_{};
   Time since_ = steady_now();  // no link since then, while there is none
 };
 
@@ -204,6 +206,7 @@ class Absence {
 struct LinkState {
   bool up = false, was_up = false;
   std::uint64_t losses = 0;
+  Duration grace = node::kNodeGraceDefault;  // of the newest controller
   std::optional<Served> served;
 };
 
@@ -216,15 +219,18 @@ bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
 
 // Looks at the link, and while there is none at the controller, until the node's life ends.
 Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::Dial& controller,
-             node::Signals& signals, Absence& absence) {
+             node::Signals& signals, Absence& absence, node::Pulse& pulse) {
   const Time give_up =
       steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
   std::uint64_t losses = 0;
   for (;;) {
+    pulse.beat();
     if (signals.wait_for(kLookAtLink) != 0) return {Served::End::kSignal};
     const LinkState now = state.with([](const LinkState& s) { return s; });
+    // A node that has ended its ranks has no haste.
+    if (std::exchange(losses, now.losses) != now.losses)
+      absence.begins(now.served ? std::max(now.grace, node::kNodeGraceDefault) : now.grace);
     if (now.served) return *now.served;
-    if (std::exchange(losses, now.losses) != now.losses) absence.begins();
     if (now.up && !absence.controller_ended()) continue;
     if (!now.was_up) {
       if (steady_now() >= give_up) return {Served::End::kNoLink};
@@ -237,7 +243,7 @@ Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::
 
 // Serves controllers until the node's life ends.
 Served serve(node::AgentConfig config, const NodeCommand& command, const link::Dial& controller,
-             node::Signals& signals, Absence& absence) {
+             node::Signals& signals, Absence& absence, node::Pulse& pulse) {
   Guarded<LinkState> state;
   const auto end = [&](Served how) {
     state.with([&](LinkState& s) {
@@ -265,9 +271,10 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
     return directory.deliver(frame, to_controller);
   };
   // The agent introduces its node with each link.
-  callbacks.on_up = [&](const ActorId&, const link::Hello&) {
-    const bool first = state.with([](LinkState& s) {
+  callbacks.on_up = [&](const ActorId&, const link::Hello& hello) {
+    const bool first = state.with([&](LinkState& s) {
       s.up = true;
+      s.grace = rank::alone_max(hello);
       return !std::exchange(s.was_up, true);
     });
     if (first) {
@@ -280,6 +287,10 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
     }
     if (agent.tell(node::LinkCameUp{}) != actor::Delivery::kAccepted)
       end({Served::End::kLost});  // its mailbox is full: nothing else makes it introduce the node
+  };
+  callbacks.on_silence = [](const ActorId&, bool silent) {
+    log::warn("event={}", silent ? "controller_silent consequence=\"the ranks work on\""
+                                 : "controller_heard_again");
   };
   callbacks.on_down = [&](const ActorId&, const link::Down& down) {
     const AfterLink then = after(down.reason, controller.to.is_local());
@@ -300,7 +311,8 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
                         {}, callbacks);
   link_pointer = &link;
   link.start();
-  Served served = watch(state, command, controller, signals, absence);
+  Served served = watch(state, command, controller, signals, absence, pulse);
+  pulse.rest();
   link.close(std::chrono::milliseconds(200));
   executor.stop();
   return served;
@@ -308,7 +320,8 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
 
 // One life of the node: a new incarnation, which dials, serves and ends its ranks. Errors: what the
 // command asks for cannot be had, or there is no controller to dial.
-Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence& absence) {
+Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence& absence,
+                    node::Pulse& pulse) {
   auto machine = offered_node(node_incarnation(),
                               {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
   if (!machine) return machine.error();
@@ -336,12 +349,13 @@ Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence&
   }
   config.node = *std::move(machine);
   config.bind = *bind;
-  Served served = serve(std::move(config), command, *controller, signals, absence);
+  Served served = serve(std::move(config), command, *controller, signals, absence, pulse);
   weights::reclaim_stale_weights("");
   return served;
 }
 
-int run_node(const NodeCommand& command, const cli::Console& console, bool verbose) {
+int run_node(const NodeCommand& command, const cli::Console& console, bool verbose,
+             node::Pulse pulse) {
   // A node says no word: `up` hears only the end of its socket.
   const auto words = node::DaemonWords::inherited();
   node::Signals signals({SIGINT, SIGTERM});
@@ -360,7 +374,7 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
   }
   Absence absence(command, keeper ? &*keeper : nullptr, signals);
   for (;;) {
-    const auto served = live(command, signals, absence);
+    const auto served = live(command, signals, absence, pulse);
     if (!served && !absence.was_up()) return console.complain(served.error());
     std::optional<Served> end;
     if (served && served->end != Served::End::kLost && served->end != Served::End::kNoLink)
@@ -436,7 +450,11 @@ void NodeCommand::options(cli::Options& options) {
 }
 
 Result<int> NodeCommand::run(const cli::VerbContext& context) {
-  return run_node(*this, context.console, context.verbose);
+  const auto run = [&](node::Pulse pulse) {
+    return run_node(*this, context.console, context.verbose, std::move(pulse));
+  };
+  // The controller that it keeps watches it (node_keeper.h).
+  return keep_controller ? run({}) : watch_node(run, context.console);
 }
 
 }  // namespace tandem::app

@@ -1,12 +1,13 @@
 // `tandem node`: the agent of this machine. It runs until SIGINT or SIGTERM, until its controller
-// ends or refuses it, or until a controller that was lost has not come back within
-// controller::kNodeGrace. While a controller is away that has died or hangs, the agent keeps its
-// ranks and dials. When the network is cut, the controller at its other end places the actors
-// elsewhere: then the ranks end, and the node dials as a new incarnation.
+// ends or refuses it, or until a controller that was lost has not come back within its grace
+// (`--node-grace-s` of the controller). While a controller is away that has died or hangs, or the
+// network is cut, the agent keeps its ranks and dials. When the network was cut for the whole
+// grace, the controller at its other end places the actors elsewhere: the ranks end before, and the
+// node dials as a new incarnation for as long once more, at least for five minutes.
 //
 // With --keep-controller, by which `tandem up` starts its node, it also starts the controller of
 // the state folder again when that has died or hangs (controller_keeper.h), and the controller
-// starts such a node again (node_keeper.h).
+// starts such a node again (node_keeper.h). Another node has a parent that does (node_watch.h).
 #pragma once
 
 #include <cstdint>

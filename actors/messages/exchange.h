@@ -2,7 +2,8 @@
 // process, so these messages never cross a wire and have no wire format; the controller journals an
 // outcome.
 //
-//   controller -> exchange   ActorDown, DrainActor, EndJob, Ask<GetExchangeReport>, Ask<GetGroups>
+//   controller -> exchange   ActorDown, ActorSilent, DrainActor, EndJob, Ask<GetExchangeReport>,
+//                            Ask<GetGroups>
 //   exchange -> controller   JobProgress, ActorDrained, ExchangeEvent, JobEnded
 //
 // Fields whose names end in _s are seconds.
@@ -31,6 +32,13 @@ struct ActorDown {
   std::string reason;
   // Its process ended by a fault of its own, such as a bad access: nobody outside has killed it.
   bool crashed = false;
+};
+
+// The actor cannot be reached, while it may live and work; or it is heard again. It gets no work
+// meanwhile, and keeps its leases where nobody else could take them.
+struct ActorSilent {
+  ActorId who;
+  bool silent = true;
 };
 
 // The actor gets no more work. It finishes the groups that it holds; those that are left at the

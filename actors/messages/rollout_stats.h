@@ -37,7 +37,7 @@ struct RolloutStats {
   // Set while a version that the engine's work needs cannot be had, and for how long already.
   std::optional<PolicyVersion> missing;
   double missing_seconds = 0;
-  std::string no_room;  // the error, while payloads wait for room on their disk
+  std::string no_room;                 // the error, while payloads wait for room on their disk
   std::optional<GroupProgress> first;  // of the groups that have begun, the one that is due first
 };
 TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_queries,

@@ -15,10 +15,18 @@ namespace {
 
 constexpr Duration kLookAtLink = std::chrono::seconds(1);
 
-bool may_come_back(link::Down::Reason reason) {
+}  // namespace
+
+Duration alone_max(const link::Hello& controller) {
+  return controller.grace > Duration::zero() ? controller.grace : node::kNodeGraceDefault;
+}
+
+// A controller by TCP that is silent has been waited for by its link.
+bool may_come_back(link::Down::Reason reason, bool remote) {
   switch (reason) {
-    case link::Down::Reason::kDisconnected:
     case link::Down::Reason::kSilent:
+      return !remote;
+    case link::Down::Reason::kDisconnected:
     case link::Down::Reason::kSuperseded:
       return true;
     case link::Down::Reason::kClosed:
@@ -28,8 +36,6 @@ bool may_come_back(link::Down::Reason reason) {
   }
   return false;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress,
                                                         Passing passing) {
@@ -53,11 +59,16 @@ RankSession::RankSession(RankWords words, ReportProgress progress, Passing passi
     return passing_.parcel ? passing_.parcel(frame) : directory_.deliver(frame, to_controller_);
   };
   callbacks.on_up = [this](const ActorId&, const link::Hello& controller) {
+    alone_max_ = alone_max(controller);
     linked_ = true;
     log::info("event=controller_met epoch={} pid={}", controller.incarnation.value, controller.pid);
     if (passing_.up) passing_.up(controller);
   };
   callbacks.on_down = [this](const ActorId&, const link::Down& down) { controller_lost(down); };
+  callbacks.on_silence = [](const ActorId&, bool silent) {
+    log::warn("event={}", silent ? "controller_silent consequence=\"it is waited for\""
+                                 : "controller_heard_again");
+  };
   link::LinkOptions options;
   options.progress = std::move(progress);
   link_ = std::make_unique<link::LinkClient>(
@@ -81,7 +92,8 @@ void RankSession::start() { link_->start(); }
 int RankSession::wait() {
   for (;;) {
     if (const int signal = signals_.wait_for(kLookAtLink); signal != 0) return signal;
-    if (linked_ || words_.parent != 0 || steady_now() - alone_since_.load() < kAloneMax) continue;
+    if (linked_ || words_.parent != 0 || steady_now() - alone_since_.load() < alone_max_.load())
+      continue;
     log::error("event=controller_never_came consequence=\"this process ends\"");
     end(1);
   }
@@ -92,7 +104,7 @@ int RankSession::wait() {
 void RankSession::controller_lost(const link::Down& down) {
   alone_since_ = steady_now();
   linked_ = false;
-  const bool waits = may_come_back(down.reason);
+  const bool waits = may_come_back(down.reason, !words_.network.controller.to.is_local());
   log::warn("event=controller_lost reason={} message=\"{}\" consequence=\"{}\"",
             link::name(down.reason), down.error.message,
             waits ? "it is looked for again" : "this process ends");

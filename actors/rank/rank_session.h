@@ -1,9 +1,10 @@
 // The common part of the processes of all ranks, whether of this binary or of a user's program:
 // they die with an agent that does not keep its ranks, block the signals that end them, dial the
 // controller, report their failure, and end when they are told to, or when their actor has failed.
-// A rank whose controller dies or hangs works on and dials again; if no controller comes, its agent
-// ends it, or without an agent it ends by itself after kAloneMax. A controller that says good-bye,
-// or refuses the rank, ends it. The owner of a RankSession adds the executor and the actors.
+// A rank whose controller dies, hangs or is cut off works on and dials again; if no controller
+// comes for the time that the last one has told, its agent ends it, and it does so by itself. A
+// controller that says good-bye, or refuses the rank, ends it. The owner of a RankSession adds the
+// executor and the actors.
 //
 //   RankSession::begin(words, progress)       // before the process's first thread
 //   … actors; directory().expose("rank", …)
@@ -32,8 +33,10 @@ namespace tandem::rank {
 inline constexpr const char* kRankInboxPort = "rank";
 inline constexpr const char* kControllerRanksPort = "controller/ranks";
 
-// Longer than an agent keeps ranks without a controller, and a controller those without an agent.
-inline constexpr Duration kAloneMax = std::chrono::minutes(6);
+// For how long a rank works without a controller, as this one tells in its Hello.
+Duration alone_max(const link::Hello& controller);
+// Whether a rank is to look for another link after the end of one.
+bool may_come_back(link::Down::Reason reason, bool remote);
 
 class RankSession {
  public:
@@ -76,6 +79,7 @@ class RankSession {
   std::atomic<bool> ending_ = false;
   std::atomic<bool> linked_ = false;
   std::atomic<Time> alone_since_ = steady_now();  // while there is no link
+  std::atomic<Duration> alone_max_ = node::kNodeGraceDefault;
   link::Directory directory_;
   link::IoThread io_{"link"};
   std::unique_ptr<link::LinkClient> link_;

@@ -100,7 +100,10 @@ void RewardActor::read(actor::Context& cx, std::shared_ptr<OpenGroups> work) {
     // The pause doubles with each attempt.
     log::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               work->attempts, payloads.error().message);
-    if (work->attempts >= kReadAttempts) return later.fail(payloads.error());
+    if (payload::is_unanswered(payloads.error()))
+      work->attempts = 1;
+    else if (work->attempts >= kReadAttempts)
+      return later.fail(payloads.error());
     later.after(config_.retry_interval * (1 << (work->attempts - 1)),
                 [this, work](actor::Context& again) { read(again, work); });
   };

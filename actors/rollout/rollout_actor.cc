@@ -343,6 +343,7 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
     log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               write->attempts, refs.error().message);
     const bool full = is_disk_full(refs.error());  // it passes, and counts as no attempt
+    if (payload::is_unanswered(refs.error())) write->attempts = 1;
     if (full) write->attempts = 0;
     if (full) writes_.no_room = refs.error().message + " (" + refs.error().where + ")";
     if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());

@@ -15,7 +15,8 @@
 //         answer that the former one had not journalled.
 //
 // A payload that cannot be stored after kWriteAttempts fails the actor: its leases are lost, and
-// the exchange assigns the groups again. One for which the disk has no room waits for it.
+// the exchange assigns the groups again. One for which the disk has no room waits for it, and one
+// that meets no answer for the network.
 #pragma once
 
 #include <deque>

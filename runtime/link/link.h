@@ -15,6 +15,9 @@
 // close(). A callback may use the link itself: its maker assigns the link to its place first and
 // starts it then.
 //
+// A peer by TCP that is silent may be cut off by a network, with its work under way. Where the
+// server gives a grace, its session lasts: frames wait, and go on once it is heard again.
+//
 // Invariants:
 //   LK-1  on_up and on_down alternate per peer, and every parcel comes between the two.
 //   LK-2  at most one incarnation of a name is up; an older one is refused, counted and fenced.
@@ -22,6 +25,9 @@
 //   LK-3  a frame that send() accepted is delivered, or its peer's on_down counts it as unsent.
 //   LK-4  after a frame of a peer was refused, no further frame of that peer is offered; its
 //         on_down says kFenced.
+//   LK-5  where the server gives a grace, a client by TCP that is cut off goes down on its own side
+//         before it does on the server's: a server sends nothing to a silent client, so that each
+//         side is silent for the other, and waits longer by kGraceMargin.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +57,9 @@ struct Hello {
   std::string build;      // the build of the wire format: both sides must have the same
   std::string opaque;     // for the layer above, at most kHelloOpaqueBytesMax
   bool remote = false;    // the client dials by TCP, as it says itself
+  Duration grace{};       // a server's LinkOptions::remote_grace
 };
-TANDEM_WIRE(Hello, name, incarnation, rank, pid, build, opaque, remote)
+TANDEM_WIRE(Hello, name, incarnation, rank, pid, build, opaque, remote, grace)
 inline constexpr std::size_t kHelloOpaqueBytesMax = 64 << 10;
 
 // Why a peer is no longer up, and what is lost with it.
@@ -60,7 +67,7 @@ struct Down {
   enum class Reason {
     kClosed,        // the peer said good-bye
     kDisconnected,  // its connection ended and did not come back within disconnect_grace
-    kSilent,        // nothing was heard of it for peer_timeout, or remote_peer_timeout
+    kSilent,        // nothing was heard of it for peer_timeout, or by TCP until its grace was over
     kSuperseded,    // a newer incarnation (of the client) or epoch (of the server) took its place
     kFenced,        // server: fence() was called; client: the server fenced it, never dial again
     kRefused,       // client only: the introduction was refused for good, see `error`
@@ -89,8 +96,12 @@ struct LinkCallbacks {
   // Server: whether this peer is let in at all; the Error refuses it for good. Asked before an
   // earlier incarnation is taken down for it. Empty: every peer is let in.
   std::function<Result<void>(const Hello&)> admit = {};
+  // A peer by TCP has not been heard for remote_peer_timeout, and keeps its session (LK-5); or it
+  // is heard again. Between on_up and on_down. Empty: nobody is told.
+  std::function<void(const ActorId&, bool silent)> on_silence = {};
 };
 
+inline constexpr Duration kRemotePeerTimeout = std::chrono::seconds(10);
 struct LinkOptions {
   // Limits of each peer's session. Both ends should have the same: until the peer has sent a grant,
   // its window is taken to be this end's own.
@@ -101,8 +112,11 @@ struct LinkOptions {
   // The same two limits for peers by TCP, whose network may be cut for some seconds. When a cut
   // ends, TCP may wait once more for as long as the cut lasted before it tries again, or a new
   // connection is dialled.
-  Duration remote_peer_timeout = std::chrono::seconds(10);
+  Duration remote_peer_timeout = kRemotePeerTimeout;
   Duration remote_disconnect_grace = std::chrono::seconds(5);
+  // A server: for how long a silent peer by TCP keeps its session and its work, since it was heard
+  // last. Zero: silence ends it. Clients hear of it by the server's Hello.
+  Duration remote_grace{};
   Duration redial_min = std::chrono::milliseconds(50);  // doubles up to redial_max, with jitter
   Duration redial_max = std::chrono::seconds(2);
   // How many peers a server has at most; one more gets no answer and goes on trying.
@@ -110,11 +124,16 @@ struct LinkOptions {
   std::function<ProgressReport()> progress;  // called on the IoThread; empty: no progress is told
 };
 
+// By so much the server's grace for a silent client is longer than the client's own: for the time
+// until the server takes a client for silent that still hears it, and until processes have ended.
+inline constexpr Duration kGraceMargin = std::chrono::seconds(30);
+
 // A peer that is up, as of the moment of the question.
 struct PeerStatus {
   ActorId peer;
   Hello hello;
   Time last_heard;          // when the last packet of any kind came
+  bool silent = false;      // as on_silence said last
   ProgressReport progress;  // from the peer's last heartbeat, with `since` on this process's clock
   Time progress_changed;    // when its counter last moved
   SessionCounters session;

@@ -4,9 +4,10 @@
 // A client is in one of four states: about to introduce itself (no `server`, no `introduced_at`),
 // introduced and waiting for the answer, up (`server` is set), or given up (refused or fenced, for
 // good). A Welcome leads up; a good-bye, silence, a lost connection, a newer epoch or an Unknown
-// lead back to the first state with the next `attempt`. The number of the attempt is part of the
-// session's key, so a late Welcome and late frames of an earlier session are told from those of
-// this one (SE-3).
+// lead back to the first state with the next `attempt`. A server by TCP that is silent stays up for
+// its grace, while new connections are tried under the same session (LK-5). The number of the
+// attempt is part of the session's key, so a late Welcome and late frames of an earlier session are
+// told from those of this one (SE-3).
 //
 // LK-1: `server` is exchanged under the mutex before on_down, and set before on_up, so that send()
 // in a callback sees the state that the callback reports.
@@ -44,6 +45,7 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
 
   void start();
   void connect();
+  void connect_anew();
   bool flush(Time now);
   void on_message(std::string_view packet);
   void take_welcome(std::string_view body, Time now);
@@ -71,6 +73,7 @@ struct LinkClient::State : std::enable_shared_from_this<LinkClient::State> {
   Epoch newest;                       // the highest epoch among the servers that welcomed it
   bool given_up = false;
   std::optional<Time> close_at;
+  Time connected_at{};  // the newest attempt to connect
 };
 
 void LinkClient::State::start() {
@@ -79,6 +82,7 @@ void LinkClient::State::start() {
 }
 
 void LinkClient::State::connect() {
+  connected_at = steady_now();
   traffic.socket =
       std::make_unique<ZmqSocket>(traffic.io, zmq::socket_type::dealer, traffic.socket_options());
   traffic.socket->connect(dial, route);
@@ -87,6 +91,11 @@ void LinkClient::State::connect() {
         if (parts.size() == 1 && !parts[0].empty()) on_message(parts[0].to_string_view());
       },
       [this] { return flush(steady_now()); });
+}
+
+void LinkClient::State::connect_anew() {
+  traffic.socket->close(Duration::zero());
+  connect();
 }
 
 // Called whenever the socket has room, and it has room only while it is connected; so a new
@@ -147,6 +156,7 @@ void LinkClient::State::take_welcome(std::string_view body, Time now) {
     server = std::make_shared<LinkPeer>(std::string(), welcome->hello,
                                         SessionKey{epoch, self.incarnation, attempt},
                                         traffic.options.session, now);
+    if (dial.to.is_local()) server->patience = Duration::zero();
   }
   traffic.callbacks.on_up(server->id, server->hello);
 }
@@ -215,10 +225,11 @@ void LinkClient::State::tick(Time now) {
   if (server) {
     const auto reason = traffic.tick(*server, now);
     if (reason) down(*reason);
-    if (reason == Down::Reason::kSilent) {  // the connection may be half open: begin with a new one
-      traffic.socket->close(Duration::zero());
-      connect();
-    }
+    // The connection may be half open: begin with a new one.
+    const bool silent = server && server->silent;
+    if (reason == Down::Reason::kSilent ||
+        (silent && now - connected_at > traffic.silence_max(*server)))
+      connect_anew();
   } else if (introduced_at && now - *introduced_at > kIntroduceAgainAfter) {
     introduced_at.reset();
   }

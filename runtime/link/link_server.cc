@@ -48,6 +48,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   State(IoThread& io, Hello hello, LinkOptions options, LinkCallbacks callbacks)
       : self(std::move(hello)), traffic(io, std::move(options), std::move(callbacks)) {
     if (self.pid == 0) self.pid = getpid();
+    self.grace = traffic.options.remote_grace;
   }
 
   Result<void> bind(const std::vector<Binding>& at);
@@ -241,6 +242,8 @@ void LinkServer::State::up(std::string_view from, const Introduction& who, Time 
   auto peer = std::make_shared<LinkPeer>(std::string(from), who.hello,
                                          SessionKey{epoch(), who.hello.incarnation, who.attempt},
                                          traffic.options.session, now);
+  const bool has_grace = who.hello.remote && self.grace > Duration::zero();
+  peer->patience = has_grace ? self.grace + kGraceMargin : Duration::zero();
   {
     const std::lock_guard lock(traffic.mutex);
     if (names.size() >= kNamesMax && !names.contains(peer->id.name)) {

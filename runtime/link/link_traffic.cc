@@ -111,7 +111,7 @@ bool LinkTraffic::flush_dirty(Time now) {
 
 bool LinkTraffic::flush(LinkPeer& peer, Time now) {
   bool wrote = false;
-  while (!peer.gone) {
+  while (!peer.gone && !held_back(peer)) {
     if (!peer.packet) {
       const std::lock_guard lock(mutex);
       peer.packet = peer.session.next_packet(now);
@@ -140,9 +140,19 @@ Wrote LinkTraffic::write(LinkPeer& peer, std::string_view packet, Time now) {
 }
 
 void LinkTraffic::heard(LinkPeer& peer, Time now) {
-  const std::lock_guard lock(mutex);
-  peer.last_heard = now;
-  if (std::exchange(peer.unreachable_since, std::nullopt)) peer.session.reconnected();
+  bool was_silent = false;
+  {
+    const std::lock_guard lock(mutex);
+    peer.last_heard = now;
+    was_silent = std::exchange(peer.silent, false);
+    // A hang is not told from a cut network: progress counts anew.
+    if (was_silent) peer.progress_changed = now;
+    if (std::exchange(peer.unreachable_since, std::nullopt) || was_silent)
+      peer.session.reconnected();
+  }
+  if (!was_silent) return;
+  peer.goes_on = true;
+  if (callbacks.on_silence) callbacks.on_silence(peer.id, false);
 }
 
 Received LinkTraffic::receive(const std::shared_ptr<LinkPeer>& peer, std::string_view packet,
@@ -220,21 +230,33 @@ void LinkTraffic::begin_tick(Time now) {
   socket->pump();
 }
 
+// A process that was stalled for long, or whose host was, hears what has come meanwhile before the
+// end of its patience is judged.
+std::optional<Down::Reason> LinkTraffic::judge_silence(LinkPeer& peer, Time now) {
+  bool told = true;
+  {
+    const std::lock_guard lock(mutex);
+    if (now - std::max(peer.last_heard, judged_from_) <= silence_max(peer)) return std::nullopt;
+    if (now - peer.last_heard > peer.patience) return Down::Reason::kSilent;
+    told = std::exchange(peer.silent, true);
+  }
+  if (!told && callbacks.on_silence) callbacks.on_silence(peer.id, true);
+  return std::nullopt;
+}
+
 std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
-  if (now >= peer.beat_at) beat(peer, now);
+  if (now >= peer.beat_at && !held_back(peer)) beat(peer, now);
   offer(peer, now);
   // A packet that the socket did not take is tried again at each tick.
-  bool due = peer.packet.has_value();
+  bool due = std::exchange(peer.goes_on, false) || peer.packet.has_value();
+  if (const auto reason = judge_silence(peer, now)) return reason;
   {
     const std::lock_guard lock(mutex);
     const std::optional<Time> deadline = peer.session.next_deadline();
     due = due || (deadline && *deadline <= now);
-    if (now - std::max(peer.last_heard, judged_from_) > silence_max(peer)) {
-      return Down::Reason::kSilent;
-    }
   }
   if (due) flush(peer, now);
-  if (peer.unreachable_since &&
+  if (peer.unreachable_since && !peer.silent &&
       now - std::max(*peer.unreachable_since, judged_from_) > grace(peer)) {
     return Down::Reason::kDisconnected;
   }
@@ -252,7 +274,8 @@ Down LinkTraffic::down(LinkPeer& peer, Down::Reason reason) const {
         return " lost its connection and did not come back within " +
                std::to_string(seconds(grace(peer))) + " s";
       case Down::Reason::kSilent:
-        return " was not heard of for " + std::to_string(seconds(silence_max(peer))) + " s";
+        return " was not heard of for " +
+               std::to_string(seconds(std::max(silence_max(peer), peer.patience))) + " s";
       case Down::Reason::kSuperseded:
         return " gave way to a newer incarnation";
       case Down::Reason::kFenced:
@@ -271,6 +294,7 @@ PeerStatus LinkTraffic::status(const LinkPeer& peer) const {
   return {.peer = peer.id,
           .hello = peer.hello,
           .last_heard = peer.last_heard,
+          .silent = peer.silent,
           .progress = peer.progress,
           .progress_changed = peer.progress_changed,
           .session = peer.session.counters()};

@@ -60,6 +60,7 @@ struct LinkPeer {
       : id{introduced.name, introduced.incarnation},
         route(std::move(from)),
         hello(std::move(introduced)),
+        patience(hello.grace),
         session(key, limits),
         last_heard(now),
         progress_changed(now) {}
@@ -67,6 +68,7 @@ struct LinkPeer {
   const ActorId id;
   const std::string route;  // its socket's routing id; empty: the server of a client
   const Hello hello;
+  Duration patience;  // since it was heard last, by which a silent one is down; zero: at once
 
   // Guarded by the link's mutex.
   // Frames and packets of this peer in both directions; the mutex makes send() possible on any
@@ -74,6 +76,7 @@ struct LinkPeer {
   Session session;
   bool dirty = false;  // in LinkTraffic::dirty_
   Time last_heard;
+  bool silent = false;  // it was not heard for silence_max(), and is not down (LK-5)
   // The peer's last heartbeat, and when its counter was last another one than before.
   ProgressReport progress;
   Time progress_changed;
@@ -83,6 +86,7 @@ struct LinkPeer {
   std::optional<std::string> packet;  // built by the session, not yet taken by the socket
   // Set while writes fail; a write or a packet that gets through clears it.
   std::optional<Time> unreachable_since;
+  bool goes_on = false;  // it was heard again: what is in flight travels again at the next tick
   Time beat_at{};        // when the next heartbeat is due
   bool gone = false;     // on_down came: nothing more is written or offered
   bool refused = false;  // LK-4: the server is about to fence it
@@ -97,7 +101,8 @@ class LinkTraffic {
 
   // Options of a socket that takes the largest packet of a session.
   ZmqOptions socket_options() const;
-  // How long a peer may be silent, and how long without a connection, before it counts as lost.
+  // How long a peer may be silent before it counts as silent, and how long without a connection
+  // before it counts as lost.
   Duration silence_max(const LinkPeer& peer) const;
   Duration grace(const LinkPeer& peer) const;
 
@@ -149,6 +154,10 @@ class LinkTraffic {
   void offer(LinkPeer& peer, Time now);
   // Sends a heartbeat with this process's own progress.
   void beat(LinkPeer& peer, Time now);
+  // Whether nothing may be written to it (LK-5).
+  bool held_back(const LinkPeer& peer) const { return peer.silent && !peer.route.empty(); }
+  // Judges by when the peer was heard last. A reason: it is gone.
+  std::optional<Down::Reason> judge_silence(LinkPeer& peer, Time now);
   // Writes one packet, and notes from the outcome whether the peer is connected.
   Wrote write(LinkPeer& peer, std::string_view packet, Time now);
 

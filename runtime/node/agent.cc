@@ -126,6 +126,8 @@ void Agent::handle(actor::Context& cx, NodeRefused refused) {
   cx.after(kNameRetryDelay, [this](actor::Context&) { introduce(); });
 }
 
+void Agent::handle(actor::Context&, IntroduceNode) { introduce(); }
+
 void Agent::handle(actor::Context& cx, LinkCameUp) {
   if (config_.kept && !std::exchange(adopted_, true))
     for (const KeptRank& rank : config_.kept->found()) adopt(cx, rank);

@@ -64,7 +64,7 @@ struct LinkCameUp {};
 
 class Agent {
  public:
-  using Inbox = std::variant<SpawnRank, StopRankProcess, NodeRefused, LinkCameUp>;
+  using Inbox = std::variant<SpawnRank, StopRankProcess, NodeRefused, IntroduceNode, LinkCameUp>;
 
   // Introduces itself with LinkCameUp. `host` and AgentConfig::kept must outlive the agent.
   Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller);
@@ -75,6 +75,7 @@ class Agent {
   void handle(actor::Context& cx, SpawnRank spawn);
   void handle(actor::Context& cx, StopRankProcess stop);
   void handle(actor::Context& cx, NodeRefused refused);
+  void handle(actor::Context& cx, IntroduceNode ask);
   void handle(actor::Context& cx, LinkCameUp up);
 
  private:

@@ -1,10 +1,11 @@
 // The conversation of a controller and a node's agent. An agent starts, stops and watches the rank
 // processes that it is told to, and decides nothing.
 //
-//   controller -> agent   SpawnRank, StopRankProcess, NodeRefused
+//   controller -> agent   SpawnRank, StopRankProcess, NodeRefused, IntroduceNode
 //   agent -> controller   NodeUp, RankSpawned, RankSpawnFailed, RankExited, UsageReport
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/node/gpus.h"
 #include "runtime/node/memory_kills.h"
@@ -22,6 +24,10 @@ namespace tandem::node {
 // The ports (runtime/link/remote.h) of an agent, and of the controller for all agents.
 inline constexpr const char* kAgentPort = "agent";
 inline constexpr const char* kAgentEventsPort = "controller/agents";
+
+// For how long a host that has no controller keeps its ranks at work, unless its controller has
+// said otherwise (link::Hello::grace).
+inline constexpr Duration kNodeGraceDefault = std::chrono::minutes(5);
 
 TANDEM_WIRE_ENUM(MemoryKill, kNone, kProven, kHinted)
 
@@ -70,7 +76,13 @@ struct NodeRefused {
 };
 TANDEM_WIRE(NodeRefused, pid)
 
-using AgentInbox = std::variant<SpawnRank, StopRankProcess, NodeRefused>;
+// The order to tell of the node again: its link is heard again after a silence.
+struct IntroduceNode {
+  bool again = true;  // the wire needs a field
+};
+TANDEM_WIRE(IntroduceNode, again)
+
+using AgentInbox = std::variant<SpawnRank, StopRankProcess, NodeRefused, IntroduceNode>;
 
 // A rank process that lives, as the node tells of it when it introduces itself.
 struct LivingRank {
@@ -108,8 +120,8 @@ inline constexpr std::int32_t kNcclSharesGpusSince = 23003;
 inline constexpr std::size_t kNcclTextMax = 4096;  // bytes of path, and of absent
 
 // An agent's introduction: a node's name, what the node offers, and the ranks that it holds. Sent
-// when the agent starts, whenever it has a link again, and after a NodeRefused. The figures are
-// those of the agent's start.
+// when the agent starts, whenever it has a link again, when it is asked, and after a NodeRefused.
+// The figures are those of the agent's start.
 struct NodeUp {
   std::string node;
   Incarnation incarnation;        // the agent's incarnation

@@ -19,4 +19,10 @@ using PayloadWriter = std::function<void(std::vector<std::string> payloads, Writ
 using ReadDone = std::function<void(Result<std::vector<std::string>>)>;
 using PayloadReader = std::function<void(std::vector<wire::PayloadRef> refs, ReadDone done)>;
 
+// Whether a request has failed for want of an answer, as while the network is cut. It may be made
+// again for as long as the process has a controller (actors/rank/rank_session.h).
+inline bool is_unanswered(const Error& error) {
+  return error.code == ErrorCode::kTimedOut || error.code == ErrorCode::kUnreachable;
+}
+
 }  // namespace tandem::payload

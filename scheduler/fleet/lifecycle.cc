@@ -139,6 +139,10 @@ struct Describe {
                              ", and is waited for at most " + seconds_until(r.until, now)};
   }
   Words operator()(const AgentLost& r) const {
+    if (r.cut_off)
+      return {"AgentLost", "node " + r.node +
+                               " cannot be reached; its processes may work on, and " +
+                               "are waited for at most " + seconds_until(r.until, now)};
     return {"AgentLost", "the agent of node " + r.node + " has died; its processes work on, and " +
                              "the next agent is waited for at most " + seconds_until(r.until, now)};
   }

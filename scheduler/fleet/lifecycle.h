@@ -97,7 +97,8 @@ struct Returning {
 struct AgentLost {
   std::string node;
   Time since;
-  Time until;  // after which they count as lost with their node
+  Time until;            // after which they count as lost with their node
+  bool cut_off = false;  // or the node cannot be reached, and they may work on
 };
 // A rank fits no node, even an empty one: more waiting does not help.
 struct InfeasibleShape {

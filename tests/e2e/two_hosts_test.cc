@@ -1,6 +1,7 @@
 // A cluster of two hosts with a network between them, over which links, payloads and weights go by
 // TCP with keys: it learns as on one host, a short cut heals, and a long one is told.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "runtime/base/file.h"
 #include "tests/e2e/cluster_driver.h"
@@ -13,7 +14,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kShortCutSeconds = 3;  // that links must outlive
-constexpr int kLongCutSeconds = 20;
+constexpr int kLongCutSeconds = 20;  // in which a silence is told
 
 // The learner fits on the first host alone, and then a rollout on the second one alone.
 const Words kPlaces{"pools.learner.cpus_per_actor=0.9", "pools.rollout.cpus_per_actor=0.5"};
@@ -50,8 +51,9 @@ class TwoHosts : public testing::Test {
   }
 
   void start_controller() {
-    controller_.emplace(
-        first_.start({"controller", "--port", "0", "--bind", network_->first_address()}));
+    controller_.emplace(first_.start(
+        Words{"controller", "--port", "0", "--bind", network_->first_address(), "--node-grace-s"} +
+        Words{std::to_string(node_grace_s_)}));
     ASSERT_TRUE(first_.next_controller(epoch_));
     epoch_ = first_.address()["epoch"];
   }
@@ -59,11 +61,12 @@ class TwoHosts : public testing::Test {
     return second_.start({"node", "--name", "far", "--cpus", "0.6", "--controller", control_});
   }
   bool node_is(const std::string& name, const std::string& state) const {
-    return eventually([&] {
-      for (const json& node : first_.json({"get", "nodes"}))
-        if (node["name"] == name) return node["state"] == state;
-      return false;
-    });
+    return eventually([&] { return node(name).value("state", "") == state; });
+  }
+  json node(const std::string& name) const {
+    for (const json& node : first_.json({"get", "nodes"}))
+      if (node["name"] == name) return node;
+    return json::object();
   }
   json job() const { return first_.json({"get", "jobs", kSmallId}); }
   bool job_is_at(int step) const {
@@ -77,6 +80,7 @@ class TwoHosts : public testing::Test {
   std::string control_;
   std::int64_t epoch_ = 0;  // of the controller
   std::optional<Process> controller_, near_, far_;
+  int node_grace_s_ = 300;
 };
 
 TEST_F(TwoHosts, WeightsThatTravelByTcpAreThoseOfSharedMemory) {
@@ -106,7 +110,7 @@ TEST_F(TwoHosts, RanksOfOneLearnerMeetAcrossTheNetwork) {
   EXPECT_EQ(first_.result_of(kSmallId)["weights_sha256"], expected["weights_sha256"]);
 }
 
-TEST_F(TwoHosts, AShortCutHealsAndALongOneIsTold) {
+TEST_F(TwoHosts, ACutHealsAndALongOneIsTold) {
   ASSERT_EQ(first_.run(Words{"submit"} + small_job(1'000'000, tcp_)).code, 0);
   ASSERT_TRUE(job_is_at(10));
   const json before = rollout();
@@ -121,8 +125,55 @@ TEST_F(TwoHosts, AShortCutHealsAndALongOneIsTold) {
   ASSERT_TRUE(node_is("far", "Lost"));
   const Finished why = first_.run({"why", kSmallId});
   EXPECT_NE(why.out.find(std::string(kSmallId) + "/rollout/0"), std::string::npos) << why.text();
+  EXPECT_NE(why.out.find("node far cannot be reached; its processes may work on, and are waited "
+                         "for at most 3"),
+            std::string::npos)
+      << why.text();
+  EXPECT_EQ(job()["state"], "Running");
   EXPECT_EQ(cut.wait().code, 0);
-  ASSERT_TRUE(node_is("far", "Ready")) << "it dials again, with other ranks";
+  ASSERT_TRUE(node_is("far", "Ready"));
+  const int lost_at = job()["step"];
+  EXPECT_TRUE(job_is_at(lost_at + 20));
+  EXPECT_EQ(rollout()["incarnation"], before["incarnation"]) << "it goes on where it was";
+  EXPECT_EQ(rollout()["pid"], before["pid"]);
+  EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);
+}
+
+// The agent of a host without a controller is watched by its own parent.
+TEST_F(TwoHosts, AnAgentOfAnotherHostThatHangsIsReplacedAndItsRanksWorkOn) {
+  ASSERT_EQ(first_.run(Words{"submit"} + small_job(1'000'000, tcp_)).code, 0);
+  ASSERT_TRUE(job_is_at(10));
+  const json before = rollout();
+  ASSERT_EQ(before["node"], "far");
+  const pid_t hung = node("far")["pid"].get<pid_t>();
+  ASSERT_EQ(kill(hung, SIGSTOP), 0);
+  ASSERT_TRUE(far_->said("event=node_hung pid=" + std::to_string(hung)));
+  EXPECT_TRUE(eventually([&] {
+    const json now = node("far");
+    return now["state"] == "Ready" && now["pid"] != hung;
+  }));
+  EXPECT_EQ(rollout()["pid"], before["pid"]);
+  EXPECT_TRUE(job_is_at(job()["step"].get<int>() + 20));
+  EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);
+}
+
+// The grace is over on the host that is cut off before it is over on the controller's.
+class ImpatientHosts : public TwoHosts {
+ protected:
+  ImpatientHosts() { node_grace_s_ = 10; }
+};
+
+TEST_F(ImpatientHosts, AHostThatIsCutOffForItsGraceEndsItsRanksAndComesBackWithoutThem) {
+  ASSERT_EQ(first_.run(Words{"submit"} + small_job(1'000'000, tcp_)).code, 0);
+  ASSERT_TRUE(job_is_at(10));
+  const json before = rollout();
+  ASSERT_EQ(before["node"], "far");
+  Process cut = network_->cut(kLongCutSeconds);
+  EXPECT_TRUE(far_->said("event=rank_exited actor=" + std::string(kSmallId) + "/rollout/0"));
+  EXPECT_FALSE(cut.ended()) << "it has ended its ranks by itself";
+  EXPECT_NE(job()["state"], "Failed");
+  EXPECT_EQ(cut.wait().code, 0);
+  ASSERT_TRUE(node_is("far", "Ready"));
   const int lost_at = job()["step"];
   EXPECT_TRUE(job_is_at(lost_at + 20));
   EXPECT_GT(rollout()["incarnation"], before["incarnation"]);

@@ -112,14 +112,16 @@ TEST(SharedOptions, AControllerListensWhereItIsTold) {
   const auto usual = parsed<Work>({"work", "j"});
   EXPECT_EQ(usual.listen.port, kPortDefault);
   EXPECT_EQ(usual.listen.bind, "127.0.0.1");
+  EXPECT_EQ(usual.listen.node_grace_s, 300);
   EXPECT_FALSE(usual.memory_bytes);
-  const auto work =
-      parsed<Work>({"work", "j", "--port", "0", "--bind", "10.0.0.1", "--allow-host", "a",
-                    "--allow-host", "b", "--metrics-without-token", "--memory", "1.5GiB"});
+  const auto work = parsed<Work>({"work", "j", "--port", "0", "--bind", "10.0.0.1", "--allow-host",
+                                  "a", "--allow-host", "b", "--metrics-without-token",
+                                  "--node-grace-s", "3600", "--memory", "1.5GiB"});
   EXPECT_EQ(work.listen.port, 0);
   EXPECT_EQ(work.listen.bind, "10.0.0.1");
   EXPECT_EQ(work.listen.allow_hosts, (Words{"a", "b"}));
   EXPECT_TRUE(work.listen.metrics_without_token);
+  EXPECT_EQ(work.listen.node_grace_s, 3600);
   EXPECT_EQ(work.memory_bytes, 3ll << 29);
 }
 

@@ -153,6 +153,7 @@ class World {
   std::vector<Announce> announced;
   std::multiset<Time> wakes;
   std::vector<RefuseNode> nodes_refused;
+  std::vector<std::string> nodes_asked;          // to introduce themselves again
   DurableState remembered;                       // as a reader of the journal has it
   std::map<std::string, std::string> not_taken;  // jobs that could not be taken up, and why
   std::set<std::string> cancelled;               // jobs that were cancelled and may not have ended
@@ -175,6 +176,7 @@ class World {
   }
   void apply(const KillRankOn& kill) { told_to_end.insert(kill.id); }
   void apply(const CutLink& cut) { links_cut.insert(cut.id), alive.erase(cut.id); }
+  void apply(const AskNode& ask) { nodes_asked.push_back(ask.node); }
   void apply(const RefuseNode& refuse) { nodes_refused.push_back(refuse); }
   void apply(const SendStart& start) { started.push_back(start.start); }
   void apply(const SendProgramStart& start) { programs_started.push_back(start.start); }

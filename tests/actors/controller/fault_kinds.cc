@@ -12,6 +12,8 @@ namespace tandem::controller {
 namespace {
 
 using Ranks = std::vector<node::RankId>;
+constexpr std::int64_t kCutMaxMs = 60'000;
+constexpr Duration kCutMax = std::chrono::milliseconds(kCutMaxMs);
 
 Duration lasts(const Fault& fault) { return std::chrono::milliseconds(fault.lasts_ms); }
 
@@ -101,7 +103,11 @@ bool node_death(const Stricken& at, const Fault& fault) {
   return true;
 }
 
+// The next controller waits for a host that is cut off for kNodesReturn alone, where the job's
+// exchange cannot follow.
 bool controller_death(const Stricken& at, const Fault& fault) {
+  for (const std::string& host : at.cluster.nodes_up())
+    if (at.cluster.network().is_cut(host)) at.cluster.out_of_reach(host, kCutMax);
   at.cluster.crash_controller(lasts(fault));
   return true;
 }
@@ -113,7 +119,10 @@ bool controller_stall(const Stricken& at, const Fault& fault) {
 
 bool cut(const Stricken& at, const Fault& fault, const std::string& whom, const std::string& host,
          const std::vector<Way>& ways) {
-  at.cluster.out_of_reach(host, lasts(fault));
+  // Hosts that are joined by TCP are waited for, until what was cut off has ended by itself (LK-5).
+  const SimulatedNetwork& network = at.cluster.network();
+  if (!network.conditions().remote || network.has_lost_a_server())
+    at.cluster.out_of_reach(host, lasts(fault));
   for (const Way way : ways) at.cluster.network().cut_way(whom, way);
   later(at, lasts(fault), [&network = at.cluster.network(), whom, ways] {
     for (const Way way : ways) network.mend_way(whom, way);
@@ -229,9 +238,9 @@ constexpr std::array<FaultRow, kFaultKinds> kRows = {{
      3'000, true, nullptr, controller_death},
     {Kind::kControllerStall, "controller_stall", "the controller's actors wait, its links live",
      5'000, true, nullptr, controller_stall},
-    {Kind::kPartition, "partition", "a host is cut off, and both sides live", 20'000, false,
+    {Kind::kPartition, "partition", "a host is cut off, and both sides live", kCutMaxMs, false,
      nullptr, partition},
-    {Kind::kOneWay, "one_way", "a host hears and is not heard, or the other way round", 20'000,
+    {Kind::kOneWay, "one_way", "a host hears and is not heard, or the other way round", kCutMaxMs,
      false, nullptr, one_way},
     {Kind::kLinkLoss, "link_loss", "the link of one rank is cut, and comes back", 10'000, false,
      nullptr, link_loss},

@@ -72,10 +72,11 @@ TEST_F(Unlinked, ARankThatTrainsIsEndedWhenItComesBackAndAProgramIsNot) {
 // The agent of the node has died, and nobody else.
 class NoAgent : public ReadyJob {
  protected:
-  NoAgent() {
+  enum class Begin { kReady, kNoAgent };
+  explicit NoAgent(Begin begin = Begin::kNoAgent) {
     world.must(messages::JobProgress{job, messages::JobPhase::kRunning, "training"});
     lived = world.alive;
-    world.must(NodeDown{"a", world.nodes.at("a").incarnation});
+    if (begin == Begin::kNoAgent) world.must(NodeDown{"a", world.nodes.at("a").incarnation});
   }
   node::RankId rank(const std::string& role) const {
     const std::string actor = job + "/" + role + "/0";
@@ -130,7 +131,7 @@ TEST_F(NoAgent, TheNextAgentTellsOfAnEndWhoseCauseNobodySaw) {
 }
 
 TEST_F(NoAgent, WithoutAnotherAgentTheirLinksAreCutAfterTheGrace) {
-  pass(kNodeGrace - 1s);
+  pass(node::kNodeGraceDefault - 1s);
   EXPECT_TRUE(world.links_cut.empty());
   pass(1s);
   std::set<node::RankId> all;
@@ -149,6 +150,134 @@ TEST_F(NoAgent, ANodeWhoseRanksAreSilentAsWellIsLost) {
   EXPECT_EQ(count_told<messages::ActorDown>(world, job), 3u);
   pass(10s);
   EXPECT_STREQ(world.reason(rank("learner").actor), "NodeLost");
+}
+
+// The host of a job is cut off: its agent and its ranks are silent, and their links last.
+class CutOff : public NoAgent {
+ protected:
+  CutOff() : NoAgent(Begin::kReady) {
+    for (const auto& [id, node] : lived) world.must(RankSilent{id});
+    world.must(NodeSilent{"a", agent()});
+  }
+  Incarnation agent() const { return world.nodes.at("a").incarnation; }
+  std::set<node::RankId> all() const {
+    std::set<node::RankId> all;
+    for (const auto& [id, node] : lived) all.insert(id);
+    return all;
+  }
+  static constexpr Duration kLeft =
+      node::kNodeGraceDefault + link::kGraceMargin - link::kRemotePeerTimeout;
+};
+
+TEST_F(CutOff, ItsRanksAreWaitedForAndGoOnWhenTheyAreHeardAgain) {
+  world.node("b", 8);
+  pass(2min);
+  const std::string actor = rank("rollout").actor;
+  EXPECT_EQ(world.state(job), JobState::kRunning);
+  EXPECT_STREQ(world.reason(actor), "AgentLost");
+  const std::string why = scheduler::message(world.record(actor).status.reason, world.now);
+  EXPECT_NE(why.find("cannot be reached"), std::string::npos) << why;
+  EXPECT_NE(why.find("at most 200.0 s"), std::string::npos) << why;
+  EXPECT_EQ(count_told<messages::ActorSilent>(world, job), 3u);
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 0u);
+  EXPECT_FALSE(world.core.nodes().at("a").up) << "it takes no new actor";
+  world.must(NodeSilent{"a", agent(), false});
+  EXPECT_EQ(world.nodes_asked, std::vector<std::string>{"a"});
+  world.node_back("a");
+  for (const auto& [id, node] : lived) world.must(RankSilent{id, false});
+  EXPECT_EQ(count_told<messages::ActorSilent>(world, job), 6u);
+  EXPECT_STREQ(world.reason(actor), "Working");
+  pass(10min);
+  EXPECT_EQ(world.alive, lived) << "CC-1: each is as it was";
+  EXPECT_TRUE(world.told_to_end.empty() && world.links_cut.empty());
+}
+
+TEST_F(CutOff, WhoHasNotComeBackInTimeIsFencedAndStartedElsewhere) {
+  world.node("b", 8);
+  pass(kLeft - 1s);
+  EXPECT_EQ(world.alive, lived);
+  EXPECT_TRUE(world.links_cut.empty());
+  pass(1s);
+  EXPECT_EQ(world.links_cut, all());
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 3u);
+  pass(1min);
+  EXPECT_EQ(world.record(rank("learner").actor).ranks.at(0).node, "b");
+  EXPECT_NE(world.state(job), JobState::kFailed);
+}
+
+// Its links end at the same time as the controller's patience, and may come first.
+TEST_F(CutOff, TheEndOfItsLinksGivesItUpAsWell) {
+  world.node("b", 8);
+  pass(kLeft - 1s);
+  world.must(NodeDown{"a", agent()});
+  EXPECT_EQ(world.links_cut, all());
+  pass(1min);
+  EXPECT_EQ(world.record(rank("counter").actor).ranks.at(0).node, "b");
+}
+
+TEST_F(CutOff, AnotherAgentOfTheHostMayComeBackInPlaceOfTheSilentOne) {
+  const Incarnation former = agent();
+  pass(1min);
+  world.agent_back("a");
+  EXPECT_TRUE(world.nodes_refused.empty());
+  EXPECT_TRUE(world.core.nodes().at("a").up);
+  world.must(NodeDown{"a", former, true});
+  for (const auto& [id, node] : lived) world.must(RankSilent{id, false});
+  pass(10min);
+  EXPECT_EQ(world.alive, lived);
+  EXPECT_STREQ(world.reason(rank("learner").actor), "Working");
+}
+
+TEST_F(CutOff, ARankThatStaysSilentThoughItsAgentIsHeardIsEnded) {
+  world.must(NodeSilent{"a", agent(), false});
+  world.node_back("a");
+  const node::RankId stopped = rank("rollout");
+  for (const auto& [id, node] : lived)
+    if (id != stopped) world.must(RankSilent{id, false});
+  pass(kReportWait);
+  EXPECT_EQ(world.told_to_end, std::set{stopped});
+}
+
+// As for a host whose power is gone: its user knows that nothing of it lives.
+TEST_F(CutOff, ADrainedNodeIsNotWaitedForAndEndsWhatItStillHasWhenItIsBack) {
+  world.node("b", 8);
+  const std::map<node::RankId, std::string> on_a = lived;
+  world.must(CordonNode{"a", "it burns", true});
+  EXPECT_EQ(world.links_cut, all());
+  pass(1min);
+  EXPECT_EQ(world.record(rank("learner").actor).ranks.at(0).node, "b");
+  world.outlived = true;
+  world.alive.insert(on_a.begin(), on_a.end());
+  world.must(NodeSilent{"a", agent(), false});
+  world.node_back("a");
+  EXPECT_EQ(world.told_to_end, all());
+}
+
+// Its ranks are linked and heard: they work on for as long.
+TEST_F(NoAgent, AnAgentThatHangsIsWaitedForLikeOneThatIsCutOff) {
+  world.agent_back("a");
+  world.must(NodeSilent{"a", world.nodes.at("a").incarnation});
+  pass(kReportWait);
+  EXPECT_STREQ(world.reason(rank("learner").actor), "AgentLost");
+  EXPECT_EQ(world.alive, lived);
+  EXPECT_EQ(count_told<messages::ActorSilent>(world, job), 0u);
+  world.must(NodeDown{"a", world.nodes.at("a").incarnation});
+  pass(1s);
+  EXPECT_TRUE(world.alive.empty()) << "they have had the whole time";
+}
+
+TEST_F(Unlinked, ASilentRankWhoseAgentIsHeardIsEndedUnlessItSpeaks) {
+  const std::string actor = job + "/rollout/0";
+  const node::RankId id{actor, world.record(actor).incarnation, 0};
+  world.must(RankSilent{id});
+  world.must(RankSilent{id, false});
+  world.now = world.now + kRankSilenceMax;
+  world.must(Tick{});
+  EXPECT_TRUE(world.told_to_end.empty());
+  world.must(RankSilent{id});
+  world.now = world.now + kRankSilenceMax;
+  world.must(Tick{});
+  EXPECT_EQ(world.told_to_end, std::set{id});
 }
 
 TEST_F(Unlinked, WhatAnAgentThatDiesHadNotEndedYetEndsWithItsLink) {

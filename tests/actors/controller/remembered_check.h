@@ -66,7 +66,7 @@ inline void check_what_is_remembered(const ControllerCore& core, const DurableSt
   EXPECT_GE(reader.incarnation_last(), newest) << "CC-5";
   for (const auto& [name, node] : core.nodes()) {
     if (node.incarnation == Incarnation{}) continue;  // it has not come back to this controller
-    EXPECT_EQ(reader.nodes().contains(name), node.up) << "CC-5: " << name;
+    EXPECT_EQ(reader.nodes().contains(name), node.up || node.silent) << "CC-5: " << name;
   }
   for (const auto& [name, node] : core.nodes())
     EXPECT_EQ(reader.cordoned().contains(name), node.cordoned.has_value()) << "CC-5: " << name;

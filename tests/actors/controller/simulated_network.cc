@@ -115,8 +115,8 @@ void SimulatedNetwork::take_hello(const SharedClient& client, std::uint64_t atte
 
 void SimulatedNetwork::let_in(const SharedClient& client, std::uint64_t attempt) {
   const link::SessionKey key{epoch_, client->id.incarnation, attempt};
-  const auto peer = std::make_shared<Peer>(
-      Peer{client, attempt, std::make_shared<End>(key), executor_.now(), 0, executor_.now()});
+  const auto peer = std::make_shared<Peer>(Peer{client, attempt, std::make_shared<End>(key),
+                                                executor_.now(), false, 0, executor_.now()});
   names_[client->id.name] = {client->id.incarnation, peer};
   welcome(peer);
   server_.on_up(client->id, client->hello);
@@ -135,8 +135,11 @@ void SimulatedNetwork::take_welcome(const SharedClient& client, std::uint64_t at
     return;
   client->newest = epoch;
   client->heard = executor_.now();
+  client->silent = false;
   client->end = std::make_shared<End>(link::SessionKey{epoch, client->id.incarnation, attempt});
-  client->callbacks.on_up(kServer, client->hello);
+  link::Hello server = client->hello;
+  server.grace = conditions_.grace;
+  client->callbacks.on_up(kServer, server);
 }
 
 // The server does not know the session of the sender.
@@ -246,6 +249,7 @@ std::vector<link::PeerStatus> SimulatedNetwork::peers() {
     all.push_back({.peer = client.id,
                    .hello = client.hello,
                    .last_heard = peer.heard,
+                   .silent = peer.silent,
                    .progress = progress,
                    .progress_changed = peer.progress_changed,
                    .session = peer.end->session.counters()});
@@ -261,6 +265,11 @@ bool SimulatedNetwork::way_cut(const Client& client, Way way) const {
 void SimulatedNetwork::cut_way(const std::string& host_or_name, Way way) {
   ways_cut_.emplace(host_or_name, way);
   disturbed();
+}
+
+bool SimulatedNetwork::is_cut(const std::string& host_or_name) const {
+  return ways_cut_.contains({host_or_name, Way::kToServer}) ||
+         ways_cut_.contains({host_or_name, Way::kToClient});
 }
 
 void SimulatedNetwork::mend_way(const std::string& host_or_name, Way way) {
@@ -310,6 +319,8 @@ void SimulatedNetwork::carry(const SharedClient& client, Way way, std::function<
 }
 
 void SimulatedNetwork::pump(const SharedClient& client, Way way, const std::shared_ptr<End>& end) {
+  const SharedPeer peer = peer_of(client);
+  if (way == Way::kToClient && peer && peer->end == end && peer->silent) return;
   if (end->over || (way == Way::kToServer && (client->stops > 0 || !client->alive))) return;
   while (auto packet = end->session.next_packet(executor_.now()))
     carry(client, way,
@@ -341,7 +352,7 @@ void SimulatedNetwork::take_frames(const SharedClient& client, Way way, const st
   if (received == link::Received::kFenced)
     return at_server ? server_down(peer, Down::Reason::kSuperseded)
                      : client_down(client, Down::Reason::kSuperseded);
-  (at_server ? peer->heard : client->heard) = executor_.now();
+  at_server ? hears(peer) : hears(client);
   for (std::string& frame : delivered) end->delivered.push_back(std::move(frame));
   if (!end->offering) offer(client, way, end);
   pump(client, back, end);
@@ -390,22 +401,54 @@ void SimulatedNetwork::beat() {
     if (!client->alive || client->stops > 0 || !client->end) continue;
     const SharedPeer peer = peer_of(client);
     const bool same = peer && peer->attempt == client->attempt;
-    if (same && !way_cut(*client, Way::kToClient)) client->heard = now;
+    if (same && !peer->silent && !way_cut(*client, Way::kToClient)) hears(client);
     if (!way_cut(*client, Way::kToServer)) {
-      if (peer) peer->heard = now;
+      if (peer) hears(peer);
       if (!peer && server_.on_up)
         carry(client, Way::kToServer, [this, client] {
           if (!peer_of(client)) answer_stranger(client);
         });
     }
-    if (now - client->heard > conditions_.peer_timeout) client_down(client, Down::Reason::kSilent);
+    if (client->end) judge(client);
   }
   const auto names = names_;
   for (const auto& [name, entry] : names)
-    if (entry.up && !entry.up->end->over && now - entry.up->heard > conditions_.peer_timeout)
-      server_down(entry.up, Down::Reason::kSilent);
+    if (entry.up && !entry.up->end->over) judge(entry.up);
   beating_ = !all_well();
   if (beating_) executor_.at(now + kBeat, [this] { beat(); });
+}
+
+void SimulatedNetwork::hears(const SharedPeer& peer) {
+  peer->heard = executor_.now();
+  if (!std::exchange(peer->silent, false)) return;
+  peer->progress_changed = executor_.now();
+  peer->end->session.reconnected();
+  if (server_.on_silence) server_.on_silence(peer->client->id, false);
+  pump(peer->client, Way::kToClient, peer->end);
+}
+
+void SimulatedNetwork::hears(const SharedClient& client) {
+  client->heard = executor_.now();
+  if (!std::exchange(client->silent, false)) return;
+  client->end->session.reconnected();
+  pump(client, Way::kToServer, client->end);
+}
+
+void SimulatedNetwork::judge(const SharedPeer& peer) {
+  const Duration silence = executor_.now() - peer->heard;
+  if (silence <= conditions_.peer_timeout) return;
+  if (!conditions_.remote || silence > conditions_.grace + link::kGraceMargin)
+    return server_down(peer, Down::Reason::kSilent);
+  if (!std::exchange(peer->silent, true) && server_.on_silence)
+    server_.on_silence(peer->client->id, true);
+}
+
+void SimulatedNetwork::judge(const SharedClient& client) {
+  const Duration silence = executor_.now() - client->heard;
+  if (silence <= conditions_.peer_timeout) return;
+  if (!conditions_.remote || silence > conditions_.grace)
+    return client_down(client, Down::Reason::kSilent);
+  client->silent = true;
 }
 
 bool SimulatedNetwork::all_well() const {
@@ -414,8 +457,8 @@ bool SimulatedNetwork::all_well() const {
     const SharedClient& client = entry.second;
     if (client->given_up) return true;
     const SharedPeer peer = peer_of(client);
-    return client->alive && client->stops == 0 && client->end && peer &&
-           peer->attempt == client->attempt;
+    return client->alive && client->stops == 0 && client->end && peer && !client->silent &&
+           !peer->silent && peer->attempt == client->attempt;
   });
 }
 

@@ -35,6 +35,8 @@ struct NetworkConditions {
   bool overtaken = false;                                    // a later packet may arrive earlier
   Duration down_after_max = std::chrono::milliseconds(200);  // until a process's end is noticed
   Duration peer_timeout = std::chrono::seconds(5);           // as LinkOptions has it
+  bool remote = false;  // the clients dial by TCP: silence does not end a session (LK-5)
+  Duration grace = std::chrono::minutes(5);  // as LinkOptions::remote_grace
 };
 
 enum class Way : std::uint8_t { kToServer, kToClient };
@@ -58,11 +60,14 @@ class SimulatedNetwork {
   link::Sent to_client(const ActorId& to, std::string frame);
   std::vector<link::PeerStatus> peers();  // as LinkServer::peers()
   std::uint64_t packets_sent() const { return packets_sent_; }
+  const NetworkConditions& conditions() const { return conditions_; }
 
   // Packets this way are lost from now on, of all processes of a host or of one process, by its
   // name; as often as it was cut it must be mended.
   void cut_way(const std::string& host_or_name, Way way);
   void mend_way(const std::string& host_or_name, Way way);
+  bool is_cut(const std::string& host_or_name) const;  // either way
+  bool has_lost_a_server() const { return epoch_ > Epoch{1}; }
   // SIGSTOP and SIGCONT: a stopped process neither sends nor hears; packets wait for it.
   void stop(const ActorId& client);
   void go_on(const ActorId& client);
@@ -93,7 +98,8 @@ class SimulatedNetwork {
     bool alive = true;
     bool given_up = false;
     int stops = 0;
-    Time heard{};
+    Time heard{};         // of the server
+    bool silent = false;  // the server is, for this client
     Time full_until{};
     std::vector<std::function<void()>> held = {};  // packets for a stopped process
     std::array<Time, 2> last_arrival = {};         // by way
@@ -105,6 +111,7 @@ class SimulatedNetwork {
     std::uint64_t attempt = 0;
     std::shared_ptr<End> end;
     Time heard{};
+    bool silent = false;
     std::uint64_t progress_counter = 0;
     Time progress_changed{};
   };
@@ -125,6 +132,12 @@ class SimulatedNetwork {
   void client_down(const SharedClient& client, link::Down::Reason reason);
   void give_up(const SharedClient& client, link::Down::Reason reason);
 
+  // A packet or a heartbeat has come.
+  void hears(const SharedPeer& peer);
+  void hears(const SharedClient& client);
+  // Silence as LinkTraffic judges it.
+  void judge(const SharedPeer& peer);
+  void judge(const SharedClient& client);
   SharedPeer peer_of(const SharedClient& client) const;  // null: it is not up
   SharedClient find(const ActorId& id) const;
   bool way_cut(const Client& client, Way way) const;

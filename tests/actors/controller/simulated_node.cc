@@ -106,9 +106,10 @@ void SimulatedNode::link_lost(const std::shared_ptr<Agent>& agent, link::Down::R
   const std::uint64_t loss = ++agent->losses;
   using Reason = link::Down::Reason;
   const bool keeps = reason == Reason::kDisconnected || reason == Reason::kSuperseded ||
-                     (reason == Reason::kSilent && !world_.remote);
+                     (reason == Reason::kSilent && !world_.network.conditions().remote);
   if (!keeps) return end_ranks_and_begin_anew(agent);
-  agent->executor.at(agent->executor.now() + kNodeGrace, [this, loss, weak = std::weak_ptr(agent)] {
+  const Duration grace = world_.network.conditions().grace;
+  agent->executor.at(agent->executor.now() + grace, [this, loss, weak = std::weak_ptr(agent)] {
     const auto then = weak.lock();
     if (then && then == agent_ && !then->up && then->losses == loss) end_ranks_and_begin_anew(then);
   });

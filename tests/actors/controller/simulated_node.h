@@ -23,7 +23,6 @@ class SimulatedNode {
     SimulatedNetwork& network;
     // Another agent's incarnation, of all nodes.
     std::function<Incarnation()> next_incarnation;
-    bool remote = false;  // hosts are joined by TCP: a silent controller means a cut network
   };
   SimulatedNode(World world, const std::string& name, double cpus,
                 std::unique_ptr<SimulatedMachine> machine);

@@ -309,13 +309,6 @@ class ProgramHost {
 };
 static_assert(actor::Actor<ProgramHost>);
 
-// Whether a rank dials again after its link was lost, as RankSession does; else it ends.
-bool may_come_back(link::Down::Reason reason) {
-  using Reason = link::Down::Reason;
-  return reason == Reason::kDisconnected || reason == Reason::kSilent ||
-         reason == Reason::kSuperseded;
-}
-
 class RankProcess final : public SimulatedProcess {
  public:
   enum class Of { kOurs, kUsers };
@@ -384,8 +377,9 @@ class RankProcess final : public SimulatedProcess {
       process->directory.fail_asks(down.error);
       process->linked = false;
       const std::uint64_t changes = ++process->link_changes;
-      if (!may_come_back(down.reason)) return exit(1);
-      process->executor.at(process->executor.now() + rank::kAloneMax, [weak, exit, changes] {
+      const NetworkConditions& network = process->dependencies.network.conditions();
+      if (!rank::may_come_back(down.reason, network.remote)) return exit(1);
+      process->executor.at(process->executor.now() + network.grace, [weak, exit, changes] {
         const SharedProcess then = weak.lock();
         if (then && !then->linked && then->link_changes == changes) exit(1);
       });

@@ -57,6 +57,12 @@ node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
+node::RankId rank_of(const ActorId& peer) {
+  const auto at = peer.name.find('@');
+  const int rank = at == std::string::npos ? 0 : std::stoi(peer.name.substr(at + 1));
+  return {peer.name.substr(0, at), peer.incarnation, rank};
+}
+
 }  // namespace
 
 SimulatedCluster::SimulatedCluster(std::uint64_t seed, const ClusterConditions& conditions,
@@ -186,8 +192,7 @@ void SimulatedCluster::add_node(const std::string& name, double cpus) {
       },
       [this](const node::RankId& rank) { check_one_incarnation(rank); });
   nodes_[name] = std::make_shared<SimulatedNode>(
-      SimulatedNode::World{executor_, network_, [this] { return Incarnation{++node_lives_}; },
-                           conditions_.remote},
+      SimulatedNode::World{executor_, network_, [this] { return Incarnation{++node_lives_}; }},
       name, cpus, std::move(machine));
 }
 
@@ -277,16 +282,22 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
     else
       news_->tell(RankConnected{rank_of(peer, hello)});
   };
-  callbacks.on_down = [this](const ActorId& peer, const link::Down&) {
+  callbacks.on_down = [this](const ActorId& peer, const link::Down& down) {
     if (messages::is_node_peer(peer.name)) {
       const std::string node = messages::node_of_peer(peer.name);
       agents_.erase({node, peer.incarnation});
-      news_->tell(NodeDown{node, peer.incarnation});
+      const bool died = down.reason == link::Down::Reason::kDisconnected ||
+                        down.reason == link::Down::Reason::kSuperseded;
+      news_->tell(NodeDown{node, peer.incarnation, died});
       return;
     }
-    const auto at = peer.name.find('@');
-    const int rank = at == std::string::npos ? 0 : std::stoi(peer.name.substr(at + 1));
-    news_->tell(RankHung{{peer.name.substr(0, at), peer.incarnation, rank}, 0});
+    news_->tell(RankHung{rank_of(peer), 0});
+  };
+  callbacks.on_silence = [this](const ActorId& peer, bool silent) {
+    if (messages::is_node_peer(peer.name))
+      news_->tell(NodeSilent{messages::node_of_peer(peer.name), peer.incarnation, silent});
+    else
+      news_->tell(RankSilent{rank_of(peer), silent});
   };
   callbacks.on_parcel = [this](const ActorId& peer, std::string& frame) {
     if (!news_->all_told()) return link::Offer::kLater;
@@ -299,6 +310,7 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
 
 ControllerActions SimulatedCluster::actions() {
   ControllerActions actions;
+  actions.node_grace = conditions_.network.grace;
   actions.agent = [this](const std::string& node, Incarnation incarnation) {
     const auto found = agents_.find({node, incarnation});
     return found == agents_.end() ? actor::Ref<node::AgentInbox>() : found->second;
@@ -398,6 +410,7 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
   const bool resumes = before ? before->state.facts().resumed : job.shape.resume_dir.has_value();
   exchange::ExchangeConfig config = exchange_config(run->job, job.id, resumes);
   config.epoch = Epoch{++epoch_};
+  config.away_max = conditions_.network.grace + 2 * link::kGraceMargin;
   const auto exchange = system_->spawn<exchange::Exchange>(
       messages::exchange_name(job.id),
       [=, &record, &payloads, now = life_->executor.now()] {

@@ -31,7 +31,6 @@ namespace tandem::controller {
 struct ClusterConditions {
   NetworkConditions network;
   ProcessTimes processes;
-  bool remote = false;  // the nodes are hosts of their own, joined by TCP
   std::size_t mailbox_max = actor::SpawnOptions{}.mailbox_max;  // of controller and exchanges
   std::uint64_t frame_bytes_max = link::SessionLimits{}.frame_bytes_max;  // to ranks
 };

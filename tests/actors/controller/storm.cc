@@ -164,10 +164,11 @@ SimulatedJob storm_job(std::uint64_t seed) {
 ClusterConditions storm_conditions(std::uint64_t seed) {
   ClusterConditions conditions = random_conditions(seed);
   Rng rng(derive_seed(seed, "storm conditions"));
-  conditions.remote = one_in(rng, 2);
-  if (conditions.remote) conditions.network.peer_timeout = 10s;
+  conditions.network.remote = one_in(rng, 2);
+  if (conditions.network.remote) conditions.network.peer_timeout = link::kRemotePeerTimeout;
   if (one_in(rng, 4)) conditions.frame_bytes_max = std::uint64_t{16} << 10;
   if (one_in(rng, 8)) conditions.mailbox_max = 16;
+  if (one_in(rng, 2)) conditions.network.grace = 12s;  // shorter than most cuts
   return conditions;
 }
 

@@ -210,7 +210,7 @@ TEST_F(Outlived, ANewAgentHasNone) {
 TEST_F(Outlived, ANodeThatDoesNotComeBackIsWaitedForUntilItsRanksHaveEnded) {
   World& world = follow();
   world.node("b", 4);
-  const Time until = world.now + kActorsReturn;
+  const Time until = world.now + node::kNodeGraceDefault + link::kGraceMargin;
   world.now = world.now + kNodesReturn;
   world.must(Tick{});
   EXPECT_STREQ(world.reason(first), "Returning");

@@ -85,6 +85,42 @@ TEST(Exchange, SilentHoldersLoseTheirLeasesThoughNobodySpeaks) {
   EXPECT_EQ(stage.assigned().size(), assigned * 2);
 }
 
+TEST(Exchange, ASilentRolloutThatNobodyReplacesKeepsItsLeases) {
+  controller::SimulatedJob job = controller::plain_job(1);
+  job.exchange.rollout_lease = 30s;
+  Stage stage(job);
+  stage.begin();
+  const auto works = stage.assigned();
+  stage.tell(messages::ActorSilent{kRollout});
+  stage.run(5min);
+  EXPECT_TRUE(Stage::only<messages::HandBack>(stage.to_rollout).empty());
+  stage.tell(messages::ActorSilent{kRollout, false});
+  stage.generate(works[0], PolicyVersion{0});
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kGenerated) +
+                stage.exchange->core().ledger().count(scheduler::GroupState::kScoring),
+            1)
+      << "what it has done meanwhile is taken";
+}
+
+TEST(Exchange, TheLeasesOfASilentRolloutGoToAnotherThatIsHeard) {
+  Stage stage;
+  stage.begin();
+  const auto works = stage.assigned();
+  stage.tell(messages::ActorSilent{kRollout});
+  stage.to_rollout.clear();
+  const ActorId second{"job-1/rollout/1", Incarnation{4}};
+  stage.tell(messages::RolloutUp{second, kCapacity});
+  stage.install(second, PolicyVersion{0});
+  EXPECT_EQ(stage.assigned().size(), works.size());
+  const auto back = Stage::only<messages::HandBack>(stage.to_rollout);
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0].groups.size(), works.size());
+  stage.tell(messages::ActorSilent{kRollout, false});
+  stage.generate(works[0], PolicyVersion{0});  // it was under way
+  EXPECT_EQ(stage.exchange->core().ledger().count(scheduler::GroupState::kGenerated), 0);
+  EXPECT_TRUE(stage.refused.empty()) << "a late answer is no lie";
+}
+
 TEST(Exchange, CheckpointIsAskedForAgainWhenTheLearnerIsBackAtItsStep) {
   controller::SimulatedJob job = controller::plain_job(1);
   job.exchange.save.steps = 2;
