@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "actors/controller/cordon.h"
+#include "actors/controller/cordon_mark.h"
 #include "actors/controller/demands.h"
 #include "actors/controller/rank_end.h"
 #include "actors/controller/room.h"
@@ -94,7 +94,7 @@ void note_death(Turn& turn, const JobRecord& job, const ActorRecord& actor, cons
   if (!can_do_without(turn.state, job, actor, node))
     return turn.announce(record->second, "is not cordoned, since no other node has room: " + *fault,
                          messages::EventLevel::kWarning);
-  (void)take(turn, CordonNode{node, kAutomatic + *fault});
+  mark_cordoned(turn, node, record->second, kAutomatic + *fault);
 }
 
 bool lift_needed_cordons(Turn& turn) {
@@ -107,7 +107,7 @@ bool lift_needed_cordons(Turn& turn) {
   for (auto& [name, node] : state.nodes) {
     if (!node.up || !is_automatic(node)) continue;
     turn.announce(node, "is needed: a job has no room without it", messages::EventLevel::kWarning);
-    (void)take(turn, UncordonNode{name});
+    unmark_cordoned(turn, name, node);
     lifted = true;
   }
   return lifted;

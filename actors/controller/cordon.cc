@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "actors/controller/cordon_mark.h"
 #include "actors/controller/nodes.h"
 #include "actors/controller/stopping.h"
 
@@ -49,12 +50,7 @@ Result<void> take(Turn& turn, const CordonNode& cordon) {
   const auto it = turn.state.nodes.find(cordon.node);
   if (it == turn.state.nodes.end()) return no_node(cordon.node);
   NodeRecord& node = it->second;
-  if (node.cordoned != cordon.why) {
-    node.cordoned = cordon.why;
-    turn.remember(NodeCordoned{cordon.node, cordon.why});
-    turn.note_change();
-    turn.announce(node, "cordoned: " + cordon.why, messages::EventLevel::kWarning);
-  }
+  mark_cordoned(turn, cordon.node, node, cordon.why);
   if (!cordon.drain) return {};
   turn.announce(node, "drained: its actors move to other nodes");
   give_up_silent(turn, node);
@@ -68,14 +64,12 @@ Result<void> take(Turn& turn, const CordonNode& cordon) {
 
 Result<void> take(Turn& turn, const UncordonNode& uncordon) {
   const auto it = turn.state.nodes.find(uncordon.node);
-  const bool remembered = turn.state.durable.cordoned().contains(uncordon.node);
-  if (it == turn.state.nodes.end() && !remembered) return no_node(uncordon.node);
-  if (remembered) turn.remember(NodeUncordoned{uncordon.node});
-  if (it == turn.state.nodes.end() || !it->second.cordoned) return {};
-  it->second.cordoned.reset();
-  turn.state.node_deaths.forget(uncordon.node);
-  turn.note_change();
-  turn.announce(it->second, "takes new actors again");
+  if (it == turn.state.nodes.end()) {  // a node of the controller before may have the mark
+    if (!turn.state.durable.cordoned().contains(uncordon.node)) return no_node(uncordon.node);
+    turn.remember(NodeUncordoned{uncordon.node});
+  } else if (it->second.cordoned) {
+    unmark_cordoned(turn, uncordon.node, it->second);
+  }
   return {};
 }
 

@@ -1,7 +1,7 @@
 // Nodes that take no new actors, because a user said so or actors kept dying on them
-// (automatic_cordon.h): cordoned, and with their actors moved to
-// other nodes, drained. A cordon outlives the node's agent and the controller (CC-5). As in
-// requests.h, a request that fails (kNotFound) changes nothing.
+// (automatic_cordon.h): cordoned, and with their actors moved to other nodes, drained. A cordon
+// outlives the node's agent and the controller (CC-5). As in requests.h, a request that fails
+// (kNotFound) changes nothing.
 #pragma once
 
 #include "actors/controller/turn.h"

@@ -1,0 +1,15 @@
+// The mark of a node that takes no new actors, in the records, the journal and the events. Who sets
+// it and why: cordon.h and automatic_cordon.h.
+#pragma once
+
+#include <string>
+
+#include "actors/controller/turn.h"
+
+namespace tandem::controller {
+
+void mark_cordoned(Turn& turn, const std::string& name, NodeRecord& node, const std::string& why);
+// Of a node that is marked; its deaths are counted anew.
+void unmark_cordoned(Turn& turn, const std::string& name, NodeRecord& node);
+
+}  // namespace tandem::controller
