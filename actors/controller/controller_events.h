@@ -196,8 +196,8 @@ struct WakeAt {
   Time when;
 };
 // Journals a change of what survives the controller's process (CC-5). All changes of a step are
-// journalled before its other effects are carried out. A disk that does not
-// take them lets them come later than those, but for starts of processes.
+// journalled before its other effects are carried out. A disk that does not take them lets them
+// come later than those, but for starts of processes.
 struct Remember {
   DurableEvent event;
 };

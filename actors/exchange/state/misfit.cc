@@ -1,10 +1,14 @@
 // Each event is judged by the questions that the exchange puts to the ledger before it records the
 // event (Ledger::refusal_of_…, the verdicts of the staleness budget), and by what the ledger and
-// FixedLag ask of their callers. Numbers are bounded first, so that sums of them cannot overflow.
+// FixedLag ask of their callers. Only numbers that the exchange makes itself are bounded here, so
+// that no peer can say a number with which its own event does not fit.
 #include "actors/exchange/state/misfit.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace tandem::exchange {
 namespace {
@@ -15,12 +19,11 @@ using scheduler::LeaseId;
 using scheduler::Refusal;
 using Misfit = std::optional<std::string>;
 
-// Of any number of steps, groups and versions.
-constexpr std::int64_t kNumberMax = 1'000'000'000;
-constexpr std::int64_t kGroupsPerStepMax = 1'000'000;
+// Of steps and of groups. Products of the two stay below 2^63.
+constexpr std::int64_t kNumberMax = std::int64_t{1} << 40;
+constexpr std::int64_t kGroupsPerStepMax = std::int64_t{1} << 22;
 
 bool sane(std::int64_t number) { return number >= 0 && number <= kNumberMax; }
-bool sane(PolicyVersion version) { return version.value >= -2 && version.value <= kNumberMax; }
 
 std::string text_of(GroupId group) { return "group " + std::to_string(group.value); }
 
@@ -37,10 +40,7 @@ Misfit unless_taken(const std::optional<Refusal>& refusal, GroupId group) {
 // The versions that are published after this publication are of steps below `end`.
 Misfit unless_published(const RunFacts& facts, const messages::Publication& publication,
                         StepId end) {
-  const bool offered =
-      std::ranges::all_of(publication.offered, [](PolicyVersion version) { return sane(version); });
-  return unless(sane(publication.version) && sane(publication.oldest_retained) && offered &&
-                    std::max(facts.versions.published, publication.version).value <= end.value,
+  return unless(std::max(facts.versions.published, publication.version).value <= end.value,
                 "it publishes version " + std::to_string(publication.version.value) + ", and " +
                     std::to_string(end.value) + " steps are trained");
 }
@@ -59,9 +59,8 @@ Misfit misfit(const RunFacts&, const RunBegan& event) {
                 "its settings are none of a run");
 }
 
-// The slots of a run that is resumed, tried on a FixedLag of their own.
+// The slots of a run that is resumed: attempts of one slot are issued and discarded in their order.
 Misfit slots_misfit(const RunFacts& facts, const RunResumed& event) {
-  scheduler::FixedLag fixed(facts.began.budget, event.checkpoint);
   std::map<std::pair<StepId, std::int32_t>, std::int32_t> next_attempt;
   std::set<std::pair<StepId, std::int32_t>> taken;
   for (const ResumedGroup& group : event.groups) {
@@ -95,7 +94,7 @@ Misfit misfit(const RunFacts& facts, const RunResumed& event) {
     ended += discarded;
   }
   if (!sane(event.checkpoint.value) || !sane(event.issued) || !sane(event.trained) ||
-      !sane(event.retrained) || !sane(event.next_position))
+      !sane(event.retrained) || event.next_position < 0)
     return "it has a count that is none";
   if (event.trained != event.checkpoint.value * facts.began.budget.groups_per_step ||
       event.issued != event.trained + ended + live)
@@ -105,7 +104,8 @@ Misfit misfit(const RunFacts& facts, const RunResumed& event) {
 
 Misfit misfit(const RunFacts& facts, const GroupAdmitted& event) {
   const GroupFlow& flow = facts.flow;
-  if (event.group != flow.ledger.next_group() || !sane(event.position))
+  if (event.group != flow.ledger.next_group() || event.position < 0 ||
+      event.position == std::numeric_limits<std::int64_t>::max())
     return "the next is " + text_of(flow.ledger.next_group());
   if (event.slot.has_value() != flow.fixed.has_value())
     return "it should, or should not, have a slot";
@@ -119,8 +119,7 @@ Misfit misfit(const RunFacts& facts, const RolloutLeased& event) {
   const GroupRecord* const group = ledger.find(event.group);
   if (!group || group->state != GroupState::kAdmitted)
     return text_of(event.group) + " waits for no rollout";
-  if (event.lease != ledger.next_lease() || event.holder.incarnation.value == 0 ||
-      !sane(event.version))
+  if (event.lease != ledger.next_lease() || event.holder.incarnation.value == 0)
     return "the next lease is " + std::to_string(ledger.next_lease().value);
   return unless(scheduler::lease_verdict(ledger.budget(), ledger.budget_state(), event.version,
                                          group->due) == scheduler::LeaseVerdict::kLease,
@@ -132,7 +131,6 @@ Misfit misfit(const RunFacts& facts, const GroupGenerated& event) {
       event.header.trajectories.empty() ? PolicyVersion{} : event.header.trajectories[0].oldest;
   for (const messages::TrajectoryHeader& one : event.header.trajectories)
     oldest = std::min(oldest, one.oldest);
-  if (!sane(oldest)) return "it has a version that is none";
   return unless_taken(facts.flow.ledger.refusal_of_generated(
                           key(facts, event.header.group, LeaseId{event.header.attempt}), oldest),
                       event.header.group);
@@ -234,11 +232,6 @@ Misfit misfit(const RunFacts& facts, const AnswerRefused& event) {
 Misfit misfit(const RunFacts& facts, const VersionInstalled& event) {
   return unless(facts.workers.rollouts().contains(event.who.name),
                 event.who.name + " is no rollout that is up");
-}
-
-Misfit misfit(const RunFacts&, const LearnerCameUp& event) {
-  return unless(std::ranges::all_of(event.offered, [](PolicyVersion one) { return sane(one); }),
-                "it has a version that is none");
 }
 
 Misfit misfit(const RunFacts& facts, const LearnerRestarted& event) {
