@@ -23,6 +23,8 @@ namespace {
 
 // More messages than any window allows: a full socket queue then means that there is no connection.
 constexpr int kQueueMessages = 20'000;
+// A peer that was heard so shortly before its connection ended has ended it: several heartbeats.
+constexpr Duration kHeardBeforeEnd = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -244,6 +246,13 @@ std::optional<Down::Reason> LinkTraffic::judge_silence(LinkPeer& peer, Time now)
   return std::nullopt;
 }
 
+// libzmq gives up a connection over which it hears nothing, as when the network is cut. A process
+// that ends is heard until then.
+bool ended_in_silence(const LinkPeer& peer) {
+  return peer.patience > Duration::zero() &&
+         (peer.silent || *peer.unreachable_since - peer.last_heard > kHeardBeforeEnd);
+}
+
 std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
   if (now >= peer.beat_at && !held_back(peer)) beat(peer, now);
   offer(peer, now);
@@ -256,7 +265,7 @@ std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
     due = due || (deadline && *deadline <= now);
   }
   if (due) flush(peer, now);
-  if (peer.unreachable_since && !peer.silent &&
+  if (peer.unreachable_since && !ended_in_silence(peer) &&
       now - std::max(*peer.unreachable_since, judged_from_) > grace(peer)) {
     return Down::Reason::kDisconnected;
   }

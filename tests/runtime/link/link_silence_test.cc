@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
+#include <thread>
 #include <zmq.hpp>
 
 #include "runtime/link/link_traffic.h"
@@ -74,6 +76,23 @@ TEST(Link, LK_5_a_silent_client_by_tcp_keeps_its_session_and_hears_all_when_it_s
   mute.send(PacketKind::kHeartbeat, wire::encode(Heartbeat{}));
   ASSERT_TRUE(server.log.wait([](Log& log) { return log.silences_.size() >= 2; }));
   EXPECT_FALSE(mute.hear_until("kept for it").empty());
+  EXPECT_TRUE(server.log.downs().empty());
+}
+
+// As libzmq ends the connections of a network that is cut, on either side.
+TEST(Link, LK_5_a_connection_that_ends_in_silence_is_not_the_end_of_its_client) {
+  LinkOptions options = quick();
+  options.remote_peer_timeout = milliseconds(2000);
+  options.remote_grace = seconds(60);
+  Server server(here(), 1, options);
+  std::optional<Mute> mute(std::in_place, server, true);
+  const ActorId peer{"mute", {1}};
+  ASSERT_TRUE(server.log.wait([](Log& log) { return log.ups_ == 1; }));
+  const Time heard = server.link->status(peer)->last_heard;
+  while (steady_now() - heard < milliseconds(1500)) std::this_thread::yield();
+  mute.reset();
+  ASSERT_TRUE(
+      server.log.wait([](Log& log) { return !log.silences_.empty() || !log.downs_.empty(); }));
   EXPECT_TRUE(server.log.downs().empty());
 }
 

@@ -41,9 +41,16 @@ TEST(WatchedChild, ItsEndIsThatOfItsWork) {
 }
 
 TEST(WatchedChild, AChildThatIsStoppedMissesItsBeats) {
-  auto child = WatchedChild::start(beat_for_ever);
+  int begun[2];
+  ASSERT_EQ(pipe(begun), 0);
+  auto child = WatchedChild::start([&](Pulse pulse) {
+    pulse.beat();
+    if (write(begun[1], "b", 1) != 1) return 1;
+    return beat_for_ever(pulse);
+  });
   ASSERT_TRUE(child);
-  EXPECT_TRUE(eventually([&] { return child->missed() == 0 && child->missed() == 0; }));
+  char word = 0;
+  ASSERT_EQ(read(begun[0], &word, 1), 1);
   child->signal(SIGSTOP);
   EXPECT_TRUE(eventually([&] { return child->missed() >= 1000; }));
   child->signal(SIGCONT);
