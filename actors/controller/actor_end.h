@@ -20,7 +20,7 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
 // Ranks that count as gone with their node: all, those without a link, or also those that are
 // silent.
 enum class Lost { kAll, kUnlinked, kUnheard };
-// The living ranks on the node that do not.
+// The living ranks on the node that are not lost by that measure.
 std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node,
                                        Lost lost = Lost::kUnlinked);
 // They count as gone. A link that such a rank has is cut, which ends the rank.

@@ -20,6 +20,7 @@ namespace tandem::controller {
 namespace {
 
 constexpr Duration kJournalAgain = std::chrono::seconds(1);
+constexpr Duration kAskAgain = std::chrono::seconds(1);  // where the link to an agent is full
 
 Result<Nothing> taken_or_error(const Result<void>& taken) {
   if (!taken) return taken.error();
@@ -121,8 +122,11 @@ void Controller::carry_out(actor::Context&, KillRankOn kill) {
 
 void Controller::carry_out(actor::Context&, const CutLink& cut) { actions_.cut_link(cut.id); }
 
-void Controller::carry_out(actor::Context&, const AskNode& ask) {
-  (void)actions_.agent(ask.node, ask.incarnation).tell(node::IntroduceNode{});
+void Controller::carry_out(actor::Context& cx, const AskNode& ask) {
+  const auto told = actions_.agent(ask.node, ask.incarnation).tell(node::IntroduceNode{});
+  // After a long silence its link may be at its limit.
+  if (told == actor::Delivery::kFull)
+    cx.after(kAskAgain, [this, ask](actor::Context& again) { carry_out(again, ask); });
 }
 
 void Controller::carry_out(actor::Context&, RefuseNode refuse) {

@@ -9,7 +9,7 @@
 namespace tandem::controller {
 
 void mark_cordoned(Turn& turn, const std::string& name, NodeRecord& node, const std::string& why);
-// Of a node that is marked; its deaths are counted anew.
+// Takes the mark from a node that has it, and forgets the deaths on it.
 void unmark_cordoned(Turn& turn, const std::string& name, NodeRecord& node);
 
 }  // namespace tandem::controller

@@ -52,8 +52,10 @@ void lose_node(Turn& turn, NodeRecord& node, bool died) {
                           : "its agent is lost; " + std::to_string(kept) +
                                 " of its processes are linked and work on",
                 messages::EventLevel::kError);
-  if (kept > 0)
-    wait_for_agent(turn, node, was_silent && !died ? turn.now : turn.now + turn.state.node_grace);
+  // A process that is silent too lives for its grace since it last heard the controller.
+  const bool all_heard = linked_ranks(turn.state, node.name, Lost::kUnheard).size() == kept;
+  const Duration wait = all_heard ? turn.state.node_grace : turn.state.away_max();
+  if (kept > 0) wait_for_agent(turn, node, was_silent && !died ? turn.now : turn.now + wait);
   cut_those_that_end(turn, node.name);
   lose_ranks(turn, node.name, which);
   renew_reasons(turn, node.name);

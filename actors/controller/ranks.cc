@@ -101,6 +101,10 @@ void end_unreported(Turn& turn, ActorRecord& actor) {
   const bool starts = actor.status.state == ActorState::kStarting ||
                       actor.status.state == ActorState::kInitializing;
   if (!starts || turn.now < actor.report_deadline || actor.ending) return;
+  if (turn.state.journal_fails) {  // its start may be held back until the journal has it
+    actor.report_deadline = turn.now + kReportWait;
+    return turn.send(WakeAt{actor.report_deadline});
+  }
   if (const auto missing = unlinked_rank(actor))
     kill(turn, actor,
          scheduler::SpawnFailed{"rank " + std::to_string(*missing) + " did not report within " +

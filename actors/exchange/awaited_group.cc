@@ -57,7 +57,9 @@ messages::Wait wait_of_group(const RunView& view, GroupId group) {
   const scheduler::GroupRecord& record = *view.facts.flow.ledger.find(group);
   messages::Wait wait{.who = "group " + std::to_string(group.value)};
   wait.since_s = seconds(view.now - view.seen.groups.at(group).moved);
-  if (record.lease) wait.deadline_s = seconds(record.lease->deadline - view.now);
+  // A lease that its holder has not claimed from this exchange yet has no deadline.
+  if (record.lease && record.lease->epoch == view.config.epoch)
+    wait.deadline_s = seconds(record.lease->deadline - view.now);
   const WorkerFacts* holder = holder_of(view, record);
   const bool generates =
       record.state == GroupState::kAdmitted || record.state == GroupState::kRolling;

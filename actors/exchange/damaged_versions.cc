@@ -1,7 +1,5 @@
 #include "actors/exchange/damaged_versions.h"
 
-#include <utility>
-
 #include "actors/exchange/checks.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/workers.h"
@@ -14,10 +12,8 @@ void take(Turn& turn, const messages::VersionDamaged& damaged) {
   if (!turn.facts.workers.find(messages::Role::kRollout, from)) return;
   if (comes_too_early(turn, from)) return;
   if (!versions.offered.contains(damaged.version)) return;  // that is known
-  DamagedVersion& found = turn.seen.workers.by_actor[from.name].damaged;
-  if (std::exchange(found.version, damaged.version) != damaged.version) found.times = 0;
-  if (++found.times == kDamagedMax)
-    return condemn(turn, from, damaged.message + ", for the third time since it was published");
+  if (++turn.seen.workers.by_actor[from.name].damaged_in_row == kDamagedMax)
+    return condemn(turn, from, damaged.message + ", for the third time in a row");
   turn.notify(messages::ExchangeEvent{turn.config.job, from.name,
                                       damaged.message + "; the learner publishes it again",
                                       messages::EventLevel::kWarning});

@@ -6,8 +6,8 @@
 
 namespace tandem::exchange {
 
-// A rollout that finds one version damaged so often is started anew: the learner has written the
-// version again meanwhile, so the memory or the network of the rollout's host may be at fault.
+// A rollout that finds versions damaged so often in a row is started anew: the learner has written
+// them again meanwhile, so the memory or the network of the rollout's host may be at fault.
 inline constexpr int kDamagedMax = 3;
 
 void take(Turn& turn, const messages::VersionDamaged& damaged);

@@ -8,6 +8,7 @@
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/checks.h"
 #include "actors/exchange/publications.h"
+#include "actors/exchange/quarantine.h"
 #include "actors/exchange/training.h"
 #include "actors/exchange/workers.h"
 
@@ -79,6 +80,7 @@ void follow(Turn& turn, const GroupHistory& history) {
   turn.seen.payloads_unsettled = true;
   turn.seen.away_until = turn.now + turn.config.away_max;
   turn.send(DecideAt{turn.seen.away_until});
+  remember_quarantined(turn);
   for (const auto& [group, entry] : facts.flow.entries)
     turn.seen.groups[group] = {turn.now, turn.now};
   for (const WorkerFacts* worker : facts.workers.all())

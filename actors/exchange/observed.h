@@ -25,12 +25,6 @@
 namespace tandem::exchange {
 
 // An actor that is up, of a role that works under leases.
-// The version that a rollout has last found damaged, and how often since it came up.
-struct DamagedVersion {
-  PolicyVersion version{-2};
-  int times = 0;
-};
-
 struct WorkerSeen {
   Time up;
   Time worked;                  // when it last came up, installed a version or answered
@@ -41,7 +35,7 @@ struct WorkerSeen {
   bool generated = false;  // a group, in this incarnation, since this exchange hears it
   bool silent = false;     // it cannot be reached
   std::optional<Time> drain_deadline;
-  DamagedVersion damaged;
+  int damaged_in_row = 0;  // versions that it found damaged since it last installed one
   messages::RolloutStats stats;
   std::optional<Time> stats_at;       // when `stats` came; they count up to here
   std::optional<Time> no_room_since;  // while stats.no_room is set
@@ -97,6 +91,7 @@ struct GroupTimes {
 
 struct Observed {
   std::map<GroupId, GroupTimes> groups;  // those in GroupFlow::entries
+  std::set<std::uint32_t> poisoned;      // the prompts of GroupFlow::poisoned, by their index
   WorkersSeen workers;
   LearnerSeen learner;
   // Notes of scored groups that have any, until they are trained.

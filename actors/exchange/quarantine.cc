@@ -1,7 +1,6 @@
 #include "actors/exchange/quarantine.h"
 
 #include <algorithm>
-#include <set>
 
 #include "actors/exchange/discards.h"
 #include "actors/exchange/run_end.h"
@@ -43,22 +42,22 @@ void discard_same_prompts(Turn& turn) {
   for (const GroupId group : same) discard(turn, group, scheduler::DiscardReason::kPoisonPrompt);
 }
 
+// Without a prompt that is left, admission would replace groups for ever.
+bool all_are_quarantined(const RunView& view) {
+  return view.seen.poisoned.size() == view.config.train.size();
+}
+
 }  // namespace
 
-// Without a prompt that is left, admission would replace groups for ever.
-static bool all_are_quarantined(const RunView& view) {
-  std::set<std::uint32_t> prompts;
-  for (const std::int64_t position : view.facts.flow.poisoned)
-    prompts.insert(view.config.prompt_at(position));
-  return prompts.size() == view.config.train.size();
+void remember_quarantined(Turn& turn) {
+  for (const std::int64_t position : turn.facts.flow.poisoned)
+    turn.seen.poisoned.insert(turn.config.prompt_at(position));
 }
 
 bool is_quarantined(const RunView& view, GroupId group) {
-  const auto& poisoned = view.facts.flow.poisoned;
-  if (poisoned.empty()) return false;
-  const auto prompt = view.config.prompt_at(view.facts.flow.entries.at(group).position);
-  return std::ranges::any_of(
-      poisoned, [&](std::int64_t position) { return view.config.prompt_at(position) == prompt; });
+  if (view.seen.poisoned.empty()) return false;
+  return view.seen.poisoned.contains(
+      view.config.prompt_at(view.facts.flow.entries.at(group).position));
 }
 
 bool is_idle(const RunView& view, const WorkerFacts& rollout) {
@@ -104,6 +103,7 @@ void quarantine(Turn& turn, const std::vector<GroupId>& suspects, const std::str
     turn.say("group " + std::to_string(group.value) + " is quarantined as " + why +
                  "; its prompt: " + dump_json(prompt.substr(0, kPromptShown)),
              messages::EventLevel::kWarning);
+    turn.seen.poisoned.insert(turn.config.prompt_at(turn.facts.flow.entries.at(group).position));
     discard(turn, group, scheduler::DiscardReason::kPoisonPrompt);
     turn.seen.quarantined = "group " + std::to_string(group.value) + ", " + why;
     discard_same_prompts(turn);

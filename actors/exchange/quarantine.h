@@ -17,6 +17,8 @@ std::vector<GroupId> suspect(Turn& turn, const messages::ActorDown& down);
 // Discards those of them that the crash has proved guilty, once their leases have ended.
 void quarantine(Turn& turn, const std::vector<GroupId>& suspects, const std::string& cause);
 
+// Takes over what an exchange that has died had found out.
+void remember_quarantined(Turn& turn);
 // Whether the group's prompt was quarantined before, in an earlier epoch.
 bool is_quarantined(const RunView& view, GroupId group);
 

@@ -77,7 +77,8 @@ void WaitList::add_actors() {
     add(shown.trouble.from.name, "a reward program that works", shown.since_s, text(shown.trouble));
 }
 
-// Of the disks of actors; the exchange itself tells of the run's (exchange.cc).
+// Adds the actors that wait for room on their disks; the exchange tells of the run's own disk
+// (exchange.cc).
 void WaitList::add_room() {
   if (const auto& no_room = view_.seen.learner.no_room; no_room && view_.facts.learner.who)
     add(view_.facts.learner.who->name, "room on the disk", seconds(view_.now - no_room->second),

@@ -13,7 +13,8 @@ inline constexpr const char* kNothingIsLost =
     "nothing is lost, and the run goes on once there is room";
 
 messages::ExchangeReport report_of(const RunView& view);
-// That a learner which repeated its steps did not reproduce its weights, which has happened.
+// Says, for people, that a learner repeated steps and got other weights. Call it only where that
+// has happened.
 std::string lineage_text(const RunView& view);
 // That the newest batch has groups which the filter is for, in words for people.
 std::string kept_text(const RunView& view);

@@ -90,9 +90,12 @@ class Turn {
   void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled
 
  private:
-  // The event has put one group into another state.
+  // Notes the time where the event has put one group into another state.
   template <class Change>
   void note_move(const Change& change) {
+    if constexpr (std::is_same_v<Change, LeaseAdopted>) return;
+    if constexpr (std::is_same_v<Change, AnswerRefused>)
+      if (change.refusal != scheduler::Refusal::kOverAge) return;
     const GroupId* group = nullptr;
     if constexpr (requires { change.header.group; }) group = &change.header.group;
     if constexpr (requires { change.group; }) group = &change.group;

@@ -40,6 +40,16 @@ void end_incarnation(Turn& turn, const ActorId& who) {
   if (auto& groups = turn.seen.broadcasts.groups) groups->gone(who);
 }
 
+// Null: the worker of this incarnation is heard.
+const WorkerFacts* silent_holder(const RunView& view,
+                                 const std::vector<const WorkerFacts*>& workers,
+                                 Incarnation holder) {
+  for (const WorkerFacts* worker : workers)
+    if (worker->who.incarnation == holder && view.seen.workers.by_actor.at(worker->who.name).silent)
+      return worker;
+  return nullptr;
+}
+
 }  // namespace
 
 void condemn(Turn& turn, const ActorId& rollout, const std::string& why) {
@@ -112,7 +122,9 @@ void take(Turn& turn, const messages::Installed& installed) {
   if (const auto why = misfit(turn.view(), installed)) return condemn(turn, installed.from, *why);
   turn.record(VersionInstalled{installed.from, installed.version});
   turn.seen.statistics.pause_seconds += installed.seconds;
-  turn.seen.workers.by_actor[installed.from.name].worked = turn.now;
+  WorkerSeen& seen = turn.seen.workers.by_actor[installed.from.name];
+  seen.worked = turn.now;
+  seen.damaged_in_row = 0;
   turn.wake();
 }
 
@@ -133,16 +145,6 @@ void take(Turn& turn, messages::RolloutStats stats) {
 void extend_leases(Turn& turn, const ActorId& holder, Duration lease) {
   for (const scheduler::Lease& held : turn.facts.flow.ledger.leases_of(holder.incarnation))
     turn.set_deadline({held.group, held.id, held.epoch}, turn.now + lease);
-}
-
-// Null: the worker of this incarnation is heard.
-const WorkerFacts* silent_holder(const RunView& view,
-                                 const std::vector<const WorkerFacts*>& workers,
-                                 Incarnation holder) {
-  for (const WorkerFacts* worker : workers)
-    if (worker->who.incarnation == holder && view.seen.workers.by_actor.at(worker->who.name).silent)
-      return worker;
-  return nullptr;
 }
 
 void expire_leases(Turn& turn) {

@@ -182,7 +182,7 @@ void LearnerActor::pulled(actor::Context& cx, Result<std::vector<std::string>> p
   if (!payloads) {
     log::warn("step={} payloads not read, attempt={}: {}", step_->command.step.value,
               step_->attempts, payloads.error().message);
-    if (payload::is_unanswered(payloads.error()))
+    if (payload::is_waited_for(payloads.error(), step_->unanswered_since, cx.now()))
       step_->attempts = 0;
     else if (step_->attempts >= kPayloadAttemptsMax)
       return fail(cx, payloads.error());
@@ -214,9 +214,12 @@ bool LearnerActor::record(actor::Context& cx, const std::vector<std::string>& pa
     step_->recorded_bytes = *kept;
     return true;
   }
-  if (!is_disk_full(kept.error())) return fail(cx, kept.error()), false;
-  wait_for_room(cx, kept.error());
-  later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
+  if (is_disk_full(kept.error())) {
+    wait_for_room(cx, kept.error());
+    later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
+  } else {
+    fail(cx, kept.error());
+  }
   return false;
 }
 

@@ -93,6 +93,7 @@ class LearnerActor {
     messages::TrainStep command;
     Time began, pulled;
     int attempts = 0;
+    std::optional<Time> unanswered_since = {};
     std::optional<std::uint64_t> recorded_bytes = {};
   };
 

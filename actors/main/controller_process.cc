@@ -74,7 +74,7 @@ node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
 }
 
-// By its name alone, which is that of messages::rank_name().
+// Takes the peer apart by its name alone, which messages::rank_name() made.
 node::RankId rank_of(const ActorId& peer) {
   const auto at = peer.name.find('@');
   const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);

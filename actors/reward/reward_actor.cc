@@ -30,6 +30,7 @@ std::string text_or_empty(const json& value) {
 struct RewardActor::OpenGroups {
   std::vector<messages::GroupToScore> groups;
   int attempts = 0;
+  std::optional<Time> unanswered_since;
 };
 
 struct RewardActor::OpenGroup {
@@ -100,7 +101,7 @@ void RewardActor::read(actor::Context& cx, std::shared_ptr<OpenGroups> work) {
     // The pause doubles with each attempt.
     log::warn("event=payload_read_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               work->attempts, payloads.error().message);
-    if (payload::is_unanswered(payloads.error()))
+    if (payload::is_waited_for(payloads.error(), work->unanswered_since, later.now()))
       work->attempts = 1;
     else if (work->attempts >= kReadAttempts)
       return later.fail(payloads.error());

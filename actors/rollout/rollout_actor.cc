@@ -343,9 +343,10 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
     log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               write->attempts, refs.error().message);
     const bool full = is_disk_full(refs.error());  // it passes, and counts as no attempt
-    if (payload::is_unanswered(refs.error())) write->attempts = 1;
+    if (payload::is_waited_for(refs.error(), write->unanswered_since, cx.now()))
+      write->attempts = 1;
     if (full) write->attempts = 0;
-    if (full) writes_.no_room = refs.error().message + " (" + refs.error().where + ")";
+    writes_.no_room = full ? refs.error().message + " (" + refs.error().where + ")" : "";
     if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
     const Duration pause =
         full ? kRoomEvery : config_.retry_interval * (1 << (write->attempts - 1));

@@ -107,6 +107,7 @@ class RolloutActor {
   struct Write {  // a batch of finished groups on its way to the store
     std::vector<messages::GroupPayload> groups;
     int attempts = 0;
+    std::optional<Time> unanswered_since;
   };
 
   // One round: fetches weights, runs a step, collects its results, and plans the next round if

@@ -26,6 +26,13 @@ constexpr int kQueueMessages = 20'000;
 // A peer that was heard so shortly before its connection ended has ended it: several heartbeats.
 constexpr Duration kHeardBeforeEnd = std::chrono::seconds(1);
 
+// libzmq gives up a connection over which it hears nothing, as when the network is cut. A process
+// that ends is heard until then.
+bool ended_in_silence(const LinkPeer& peer) {
+  return peer.patience > Duration::zero() &&
+         (peer.silent || *peer.unreachable_since - peer.last_heard > kHeardBeforeEnd);
+}
+
 }  // namespace
 
 const char* name(Down::Reason reason) {
@@ -244,13 +251,6 @@ std::optional<Down::Reason> LinkTraffic::judge_silence(LinkPeer& peer, Time now)
   }
   if (!told && callbacks.on_silence) callbacks.on_silence(peer.id, true);
   return std::nullopt;
-}
-
-// libzmq gives up a connection over which it hears nothing, as when the network is cut. A process
-// that ends is heard until then.
-bool ended_in_silence(const LinkPeer& peer) {
-  return peer.patience > Duration::zero() &&
-         (peer.silent || *peer.unreachable_since - peer.last_heard > kHeardBeforeEnd);
 }
 
 std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {

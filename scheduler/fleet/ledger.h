@@ -39,7 +39,7 @@ enum class GroupState {
   kScoring,
   kScored,
   kTraining,  // the last live state
-  kTrained,   // until a checkpoint covers it
+  kTrained,   // until no learner can need it again
   kDurable,
   kDiscarded,  // counted, then forgotten
 };
@@ -106,7 +106,7 @@ struct LedgerCounters {
   std::int64_t trained = 0;
   std::array<std::int64_t, kDiscardReasons> discarded{};
   std::int64_t live = 0;
-  std::int64_t durable = 0;    // trained groups that are in a checkpoint
+  std::int64_t durable = 0;    // trained groups that no learner can need again
   std::int64_t retrained = 0;  // group trainings repeated after learner restarts, not in `trained`
   std::array<std::int64_t, kRefusals> refused{};
   std::int64_t discarded_total() const;
@@ -187,7 +187,7 @@ class Ledger {
   // counted again. Refused: a commit of another incarnation, or of a step that is not the next one.
   std::optional<Refusal> commit(StepId step, Incarnation learner);
   void published(PolicyVersion version);
-  void durable(StepId checkpoint);  // a checkpoint covers the steps below it
+  void durable(StepId checkpoint);  // no learner can need the steps below it again
   // A new lineage: the weights of live groups no longer exist. All groups go back to admitted,
   // undated. Returned: the leases that ended, whose work is to be cancelled.
   std::vector<Lease> regenerate_live();

@@ -144,10 +144,12 @@ void DurableState::on(const GroupDiscarded& event) {
       event.reason == scheduler::DiscardReason::kOutsideBounds)
     flow.reward_failures = 0;
   flow.ledger.discard(event.group, event.reason);
+  const bool guilty = flow.suspects.is_guilty(event.group);
   flow.suspects.forget(event.group);
   if (flow.fixed) flow.fixed->discarded(event.group);
   const auto entry = flow.entries.find(event.group);
-  if (event.reason == scheduler::DiscardReason::kPoisonPrompt)
+  // Further groups of such a prompt are discarded without a trial, and say nothing new.
+  if (event.reason == scheduler::DiscardReason::kPoisonPrompt && guilty)
     flow.poisoned.insert(entry->second.position);
   if (entry->second.header) flow.held.forget(entry->second.header->payload);
   flow.entries.erase(entry);

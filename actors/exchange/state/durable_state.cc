@@ -176,6 +176,9 @@ void DurableState::on(const LearnerAsked& event) {
 void DurableState::on(const LineageBegan& event) {
   auto& checksums = facts_.learner.checksums;
   checksums.erase(checksums.upper_bound(event.step), checksums.end());
+  // Where the learner publishes one of these versions again, it has the weights of now.
+  auto& published = facts_.versions.checksums;
+  published.erase(published.upper_bound(PolicyVersion{event.step.value}), published.end());
 }
 
 void DurableState::forget_lost_versions() {

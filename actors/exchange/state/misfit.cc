@@ -19,7 +19,7 @@ using scheduler::LeaseId;
 using scheduler::Refusal;
 using Misfit = std::optional<std::string>;
 
-// Of steps and of groups. Products of the two stay below 2^63.
+// The greatest numbers of steps, and of groups in one step: their product stays below 2^63.
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 40;
 constexpr std::int64_t kGroupsPerStepMax = std::int64_t{1} << 22;
 
@@ -45,7 +45,7 @@ Misfit unless_published(const RunFacts& facts, const messages::Publication& publ
                     std::to_string(end.value) + " steps are trained");
 }
 
-// As the ledger's key of an answer.
+// Names a lease as the ledger wants it named by an answer.
 scheduler::LeaseKey key(const RunFacts& facts, GroupId group, LeaseId lease) {
   return {.group = group, .id = lease, .epoch = facts.began.epoch};
 }
@@ -187,9 +187,27 @@ Misfit misfit(const RunFacts& facts, const CheckpointKept& event) {
   return unless(event.step <= facts.flow.ledger.next_commit(), "the step is not trained");
 }
 
+Misfit misfit(const RunFacts& facts, const BatchesKept& event) {
+  return unless(event.from.value >= 0 && event.from <= facts.flow.ledger.next_commit(),
+                "the step is not trained");
+}
+
+Misfit misfit(const RunFacts& facts, const LearnerAsked& event) {
+  return unless(!event.step || facts.flow.ledger.batch(*event.step), "the step has no batch");
+}
+
 Misfit unless_leased(const RunFacts& facts, GroupId id) {
   const GroupRecord* const group = facts.flow.ledger.find(id);
   return unless(group && group->lease, text_of(id) + " has no lease");
+}
+
+Misfit misfit(const RunFacts& facts, const EngineCrashed& event) {
+  std::set<GroupId> groups;
+  for (const GroupId group : event.groups) {
+    if (!groups.insert(group).second) return text_of(group) + " is there twice";
+    if (const Misfit why = unless_leased(facts, group)) return why;
+  }
+  return std::nullopt;
 }
 
 Misfit misfit(const RunFacts& facts, const LeaseReleased& event) {

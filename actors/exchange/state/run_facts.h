@@ -37,7 +37,7 @@ struct GroupFlow {
   std::optional<scheduler::FixedLag> fixed;  // set under fixed_lag
   std::map<GroupId, GroupFacts> entries;
   HeldPayloads held;                // those that the entries' headers name
-  std::set<std::int64_t> poisoned;  // positions of groups that were discarded as poison_prompt
+  std::set<std::int64_t> poisoned;  // positions of the groups that were found guilty of crashes
   scheduler::Suspects suspects;     // among the groups that are to be generated
   std::int64_t position_next = 0;
   std::int64_t generated_for_step = 0;  // groups since the last batch was formed (filter_groups)
