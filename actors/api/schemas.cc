@@ -331,6 +331,7 @@ Schema result_schema() {
       {"steps_without_gradient", integer()},
       {"rewards_failed", integer()},
       {"best_checkpoint", nullable(best)},
+      {"lineages", list_of(integer())},
       {"weights_sha256", text()},
       {"recorded_bytes", integer()},
       {"actors", map_of(ended)}};

@@ -71,8 +71,10 @@ void take(Turn& turn, const messages::CheckpointSaved& saved) {
   turn.seen.statistics.weights_sha256 = saved.weights_sha256;
   const GroupFlow& flow = turn.facts.flow;
   if (saved.step > learner.durable) {
-    const bool has_other = turn.config.checkpoints_kept > 1;
-    const StepId from = has_other ? learner.durable : saved.step;
+    // With the last checkpoint the run is over, and nothing is trained again.
+    const bool falls_back = turn.config.checkpoints_kept > 1 && !turn.facts.end.asked &&
+                            saved.step.value < turn.config.budget.steps_total;
+    const StepId from = falls_back ? learner.durable : saved.step;
     for (const auto& [group, facts] : flow.entries) {
       const scheduler::GroupRecord& record = *flow.ledger.find(group);
       if (record.state != scheduler::GroupState::kTrained || *record.step >= from) continue;

@@ -256,6 +256,7 @@ delete run/ID: runs/
 up --port: -
 up --bind: -
 up --allow-host: -
+up --node-grace-s: -
 up --memory: -
 cordon NODE: nodes
 cordon --reason: -
@@ -266,6 +267,7 @@ uncordon NODE: nodes
 controller --port: -
 controller --bind: -
 controller --allow-host: -
+controller --node-grace-s: -
 node --name: -
 node --controller: -
 node --bind: -
