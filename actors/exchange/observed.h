@@ -29,11 +29,12 @@ struct WorkerSeen {
   Time up;
   Time worked;                  // when it last came up, installed a version or answered
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
-  bool away = false;       // it has outlived the exchange before and not met this one (follow.h)
-  bool came_back = false;  // it was away
-  bool broke = false;      // its engine has failed, and its end follows
-  bool generated = false;  // a group, in this incarnation, since this exchange hears it
-  bool silent = false;     // it cannot be reached
+  bool away = false;          // it has outlived the exchange before and not met this one (follow.h)
+  bool came_back = false;     // it was away
+  bool broke = false;         // its engine has failed, and its end follows
+  bool generated = false;     // a group, in this incarnation, since this exchange hears it
+  bool silent = false;        // it cannot be reached
+  bool may_evaluate = false;  // it had prompts of an evaluation that are asked of others since
   std::optional<Time> drain_deadline;
   int damaged_in_row = 0;  // versions that it found damaged since it last installed one
   messages::RolloutStats stats;

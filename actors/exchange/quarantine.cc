@@ -61,7 +61,8 @@ bool is_quarantined(const RunView& view, GroupId group) {
 }
 
 bool is_idle(const RunView& view, const WorkerFacts& rollout) {
-  return view.facts.flow.ledger.held_by(rollout.who.incarnation) == 0 && !evaluates(view, rollout);
+  return view.facts.flow.ledger.held_by(rollout.who.incarnation) == 0 &&
+         !evaluates(view, rollout) && !view.seen.workers.by_actor.at(rollout.who.name).may_evaluate;
 }
 
 bool tries_alone(const RunFacts& facts, const WorkerFacts& rollout) {
@@ -81,7 +82,8 @@ std::vector<GroupId> suspect(Turn& turn, const messages::ActorDown& down) {
   for (const scheduler::Lease& lease : turn.facts.flow.ledger.leases_of(down.who.incarnation))
     groups.push_back(lease.group);
   if (groups.empty()) return groups;
-  const bool alone = groups.size() == 1 && !evaluates(turn.view(), *rollout) && !seen.away;
+  const bool alone =
+      groups.size() == 1 && !evaluates(turn.view(), *rollout) && !seen.away && !seen.may_evaluate;
   turn.record(EngineCrashed{.who = down.who,
                             .cause = down.reason,
                             .groups = groups,

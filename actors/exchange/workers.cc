@@ -180,7 +180,11 @@ void relieve_silent(Turn& turn) {
       groups.push_back(lease.group);
     for (const GroupId group : groups) turn.record(LeaseReleased{group, worker.who});
     if (!groups.empty()) hand_back(turn, worker, std::move(groups));
-    for (Evaluation& evaluation : turn.seen.evaluations) evaluation.actor_down(worker.who.name);
+    for (Evaluation& evaluation : turn.seen.evaluations) {
+      if (evaluation.held_by(worker.who.name))
+        turn.seen.workers.by_actor[worker.who.name].may_evaluate = true;
+      evaluation.actor_down(worker.who.name);
+    }
   }
 }
 

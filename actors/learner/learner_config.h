@@ -177,6 +177,7 @@ struct CheckpointConfig {
   std::filesystem::path directory;  // RUN_DIR/checkpoints; made when first needed
   std::int64_t keep_max = 2;        // newest ones kept; at least 1
   std::vector<StepId> keep;         // kept besides, where they are there
+  std::vector<StepId> refused;      // damaged: they count for none, and go with the next save
   ResumeMode resume = ResumeMode::kAuto;
   std::filesystem::path resume_path;  // the directory of one checkpoint; only with kPath
 };

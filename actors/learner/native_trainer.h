@@ -114,7 +114,8 @@ class NativeTrainer final : public Trainer {
   Gang gang_;
   StepId step_{};
   const TrainerConfig config_;
-  std::vector<StepId> kept_;  // by save(), besides the newest
+  std::vector<StepId> kept_;     // by save(), besides the newest
+  std::vector<StepId> refused_;  // checkpoints that restore() found damaged
   const std::unique_ptr<device::ThreadPool> threads_;
   const std::function<void()> beat_;
   const model::ModelConfig model_;

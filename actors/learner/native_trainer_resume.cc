@@ -116,6 +116,8 @@ Result<std::optional<StepId>> NativeTrainer::restore() {
   std::optional<StepId> restored;
   if (*state) {
     restored = step_ = (*state)->step;
+    if (config_.checkpoints.resume == ResumeMode::kAuto)
+      refused_ = checkpoints_after(config_.checkpoints, step_);
     untrained_ = false;
   } else if (untrained_) {
     start_rl();  // a damaged checkpoint may have left its moments behind
@@ -162,8 +164,10 @@ Result<SavedCheckpoint> NativeTrainer::save() {
                             }};
   CheckpointConfig checkpoints = config_.checkpoints;
   checkpoints.keep = kept_;
+  checkpoints.refused = refused_;
   const auto path = write_checkpoint(checkpoints, std::move(content));
   if (!path) return path.error();
+  refused_.clear();  // they are gone, or written anew
   return SavedCheckpoint{step_, path->string(), weights_.host_sha256()};
 }
 

@@ -102,6 +102,12 @@ void prune(const CheckpointConfig& config, StepId written) {
   const auto later = std::upper_bound(steps.begin(), steps.end(), written);
   std::vector<StepId> excess(later, steps.end());
   steps.erase(later, steps.end());
+  const auto serves = [&](StepId step) {
+    return step == written || std::ranges::count(config.refused, step) == 0;
+  };
+  const auto refused = std::stable_partition(steps.begin(), steps.end(), serves);
+  excess.insert(excess.end(), refused, steps.end());
+  steps.erase(refused, steps.end());
   const std::size_t keep = static_cast<std::size_t>(std::max<std::int64_t>(config.keep_max, 1));
   if (steps.size() > keep)
     std::copy_if(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(keep),
@@ -255,6 +261,12 @@ Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& conf
   // To begin anew would in time remove checkpoints that may be unreadable only at the moment.
   if (newest) return *std::move(newest);
   return std::optional<TrainerState>{};
+}
+
+std::vector<StepId> checkpoints_after(const CheckpointConfig& config, StepId step) {
+  std::vector<StepId> steps = list_steps(config.directory);
+  std::erase_if(steps, [&](StepId one) { return one <= step; });
+  return steps;
 }
 
 Result<void> read_array(const fs::path& file, std::uint64_t checksum, std::span<std::byte> out) {

@@ -56,8 +56,8 @@ struct CheckpointContent {
 };
 
 // Writes step-N, replacing a checkpoint of that name. Then removes later checkpoints, which belong
-// to a course of training that is repeated, and all but the newest keep_max of the others and those
-// that config.keep names. Returns the path of step-N.
+// to a course of training that is repeated, those that config.refused names, and all but the newest
+// keep_max of the others and those that config.keep names. Returns the path of step-N.
 Result<std::filesystem::path> write_checkpoint(const CheckpointConfig& config,
                                                CheckpointContent content);
 
@@ -72,6 +72,10 @@ using CheckpointLoader =
 // modes: going on without it would train from the beginning and remove that job's checkpoints.
 Result<std::optional<TrainerState>> read_checkpoint(const CheckpointConfig& config,
                                                     const CheckpointLoader& load);
+
+// The checkpoints of later steps than `step`, ascending: damaged ones, where `step` is that of the
+// checkpoint that was just read.
+std::vector<StepId> checkpoints_after(const CheckpointConfig& config, StepId step);
 
 // Used by a CheckpointLoader: reads a file of trainer/ straight into `out`. Errors: the file has
 // another size than `out`, or its content another checksum. After an Error the content of `out` is

@@ -61,7 +61,7 @@ FixedLag::Cell& FixedLag::cell_of(const Slot& slot) {
 void FixedLag::discarded(GroupId group) {
   // Keeps the row's count of scored cells right for a group that was scored before it was
   // discarded.
-  unscored(group);
+  set_scored(group, false);
   const auto at = slots_.find(group);
   Cell& cell = cell_of(at->second);
   cell.group.reset();
@@ -71,7 +71,6 @@ void FixedLag::discarded(GroupId group) {
 }
 
 void FixedLag::scored(GroupId group) { set_scored(group, true); }
-void FixedLag::unscored(GroupId group) { set_scored(group, false); }
 
 void FixedLag::set_scored(GroupId group, bool scored) {
   const auto at = slots_.find(group);

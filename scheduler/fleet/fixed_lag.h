@@ -68,7 +68,6 @@ class FixedLag {
 
   void discarded(GroupId group);  // frees the slot for the next attempt
   void scored(GroupId group);     // repeating it is harmless
-  void unscored(GroupId group);   // a new lineage generates it anew
 
   // The groups of `step` in slot order, where every slot is scored; else none. Changes nothing.
   std::optional<std::vector<GroupId>> batch(StepId step) const;

@@ -408,18 +408,6 @@ void Ledger::durable(StepId checkpoint) {
   check();
 }
 
-std::vector<Lease> Ledger::regenerate_live() {
-  CHECK(budget_state_.next_step == next_commit_);  // learner_started() put the batch back
-  std::vector<Lease> ended;
-  for (auto& [id, live] : records_) {
-    if (!is_live(live.state)) continue;
-    if (live.lease) ended.push_back(*live.lease);
-    move(live, GroupState::kAdmitted, {});
-  }
-  check();
-  return ended;
-}
-
 LedgerCounters Ledger::counters() const {
   LedgerCounters counters = counters_;
   // The live groups are counted from the states and not as issued - trained - discarded: by the

@@ -188,9 +188,6 @@ class Ledger {
   std::optional<Refusal> commit(StepId step, Incarnation learner);
   void published(PolicyVersion version);
   void durable(StepId checkpoint);  // no learner can need the steps below it again
-  // A new lineage: the weights of live groups no longer exist. All groups go back to admitted,
-  // undated. Returned: the leases that ended, whose work is to be cancelled.
-  std::vector<Lease> regenerate_live();
 
   // Queries; references are valid until the next change.
   const BudgetState& budget_state() const { return budget_state_; }
@@ -207,6 +204,7 @@ class Ledger {
   StepId next_commit() const { return next_commit_; }  // = the newest committed version
   GroupId next_group() const { return next_group_; }   // the group that admit() gives next
   LeaseId next_lease() const { return next_lease_; }   // the number of the next lease
+  Incarnation learner() const { return learner_; }     // that trains; 0 before the first
 
   // CHECKs LG-1 … LG-5 and SB-1 from the counters, O(K); the second one recounts everything.
   void check() const;

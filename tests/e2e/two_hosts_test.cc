@@ -168,7 +168,8 @@ TEST_F(ImpatientHosts, AHostThatIsCutOffForItsGraceEndsItsRanksAndComesBackWitho
   ASSERT_TRUE(job_is_at(10));
   const json before = rollout();
   ASSERT_EQ(before["node"], "far");
-  Process cut = network_->cut(kLongCutSeconds);
+  // Ten seconds until either side notices, and the grace.
+  Process cut = network_->cut(kLongCutSeconds + node_grace_s_ + 5);
   EXPECT_TRUE(far_->said("event=rank_exited actor=" + std::string(kSmallId) + "/rollout/0"));
   EXPECT_FALSE(cut.ended()) << "it has ended its ranks by itself";
   EXPECT_NE(job()["state"], "Failed");

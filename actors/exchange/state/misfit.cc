@@ -27,9 +27,11 @@ bool sane(std::int64_t number) { return number >= 0 && number <= kNumberMax; }
 
 std::string text_of(GroupId group) { return "group " + std::to_string(group.value); }
 
-Misfit unless(bool fits, std::string why) {
+// `why` makes the clause, which almost no event needs.
+template <class Why>
+Misfit unless(bool fits, const Why& why) {
   if (fits) return std::nullopt;
-  return why;
+  return why();
 }
 
 Misfit unless_taken(const std::optional<Refusal>& refusal, GroupId group) {
@@ -40,9 +42,10 @@ Misfit unless_taken(const std::optional<Refusal>& refusal, GroupId group) {
 // The versions that are published after this publication are of steps below `end`.
 Misfit unless_published(const RunFacts& facts, const messages::Publication& publication,
                         StepId end) {
-  return unless(std::max(facts.versions.published, publication.version).value <= end.value,
-                "it publishes version " + std::to_string(publication.version.value) + ", and " +
-                    std::to_string(end.value) + " steps are trained");
+  return unless(std::max(facts.versions.published, publication.version).value <= end.value, [&] {
+    return std::string("it publishes version " + std::to_string(publication.version.value) +
+                       ", and " + std::to_string(end.value) + " steps are trained");
+  });
 }
 
 // Names a lease as the ledger wants it named by an answer.
@@ -56,7 +59,7 @@ Misfit misfit(const RunFacts&, const RunBegan& event) {
                     sane(budget.sync_steps) && budget.groups_per_step > 0 &&
                     budget.groups_per_step <= kGroupsPerStepMax && sane(budget.steps_total) &&
                     (!event.fixed_lag || budget.sync_steps == 1),
-                "its settings are none of a run");
+                [&] { return std::string("its settings are none of a run"); });
 }
 
 // The slots of a run that is resumed: attempts of one slot are issued and discarded in their order.
@@ -81,6 +84,7 @@ Misfit slots_misfit(const RunFacts& facts, const RunResumed& event) {
 }
 
 Misfit misfit(const RunFacts& facts, const RunResumed& event) {
+  if (facts.resumed || facts.flow.ledger.next_group() != GroupId{1}) return "the run has begun";
   if (event.discarded.size() > scheduler::kDiscardReasons) return "it has unknown reasons";
   std::int64_t live = 0, ended = 0;
   std::set<GroupId> known;
@@ -111,7 +115,7 @@ Misfit misfit(const RunFacts& facts, const GroupAdmitted& event) {
     return "it should, or should not, have a slot";
   if (!event.slot) return std::nullopt;
   return unless(event.slot == flow.fixed->next(facts.versions.published),
-                "its slot is not the next one");
+                [&] { return std::string("its slot is not the next one"); });
 }
 
 Misfit misfit(const RunFacts& facts, const RolloutLeased& event) {
@@ -121,9 +125,10 @@ Misfit misfit(const RunFacts& facts, const RolloutLeased& event) {
     return text_of(event.group) + " waits for no rollout";
   if (event.lease != ledger.next_lease() || event.holder.incarnation.value == 0)
     return "the next lease is " + std::to_string(ledger.next_lease().value);
-  return unless(scheduler::lease_verdict(ledger.budget(), ledger.budget_state(), event.version,
-                                         group->due) == scheduler::LeaseVerdict::kLease,
-                text_of(event.group) + " could not be trained in time");
+  return unless(
+      scheduler::lease_verdict(ledger.budget(), ledger.budget_state(), event.version, group->due) ==
+          scheduler::LeaseVerdict::kLease,
+      [&] { return std::string(text_of(event.group) + " could not be trained in time"); });
 }
 
 Misfit misfit(const RunFacts& facts, const GroupGenerated& event) {
@@ -141,8 +146,9 @@ Misfit misfit(const RunFacts& facts, const RewardLeased& event) {
   const GroupRecord* const group = ledger.find(event.group);
   if (!group || group->state != GroupState::kGenerated)
     return text_of(event.group) + " waits for no score";
-  return unless(event.lease == ledger.next_lease() && event.holder.incarnation.value != 0,
-                "the next lease is " + std::to_string(ledger.next_lease().value));
+  return unless(event.lease == ledger.next_lease() && event.holder.incarnation.value != 0, [&] {
+    return std::string("the next lease is " + std::to_string(ledger.next_lease().value));
+  });
 }
 
 Misfit misfit(const RunFacts& facts, const GroupScored& event) {
@@ -152,7 +158,7 @@ Misfit misfit(const RunFacts& facts, const GroupScored& event) {
 
 Misfit misfit(const RunFacts& facts, const BatchFormed& event) {
   const scheduler::Ledger& ledger = facts.flow.ledger;
-  const bool learner_ready = ledger.snapshot().learner.value != 0 && !ledger.replaying();
+  const bool learner_ready = ledger.learner().value != 0 && !ledger.replaying();
   scheduler::BudgetState after = ledger.budget_state();
   if (!learner_ready || event.step != ledger.next_commit() || after.next_step != event.step ||
       std::ssize(event.groups) != ledger.budget().groups_per_step)
@@ -167,7 +173,7 @@ Misfit misfit(const RunFacts& facts, const BatchFormed& event) {
   }
   ++after.next_step.value;
   return unless(scheduler::feasible(ledger.budget(), after),
-                "other groups could not be trained in time after it");
+                [&] { return std::string("other groups could not be trained in time after it"); });
 }
 
 Misfit misfit(const RunFacts& facts, const StepTrained& event) {
@@ -184,21 +190,23 @@ Misfit misfit(const RunFacts& facts, const StepTrained& event) {
 }
 
 Misfit misfit(const RunFacts& facts, const CheckpointKept& event) {
-  return unless(event.step <= facts.flow.ledger.next_commit(), "the step is not trained");
+  return unless(event.step <= facts.flow.ledger.next_commit(),
+                [&] { return std::string("the step is not trained"); });
 }
 
 Misfit misfit(const RunFacts& facts, const BatchesKept& event) {
   return unless(event.from.value >= 0 && event.from <= facts.flow.ledger.next_commit(),
-                "the step is not trained");
+                [&] { return std::string("the step is not trained"); });
 }
 
 Misfit misfit(const RunFacts& facts, const LearnerAsked& event) {
-  return unless(!event.step || facts.flow.ledger.batch(*event.step), "the step has no batch");
+  return unless(!event.step || facts.flow.ledger.batch(*event.step),
+                [&] { return std::string("the step has no batch"); });
 }
 
 Misfit unless_leased(const RunFacts& facts, GroupId id) {
   const GroupRecord* const group = facts.flow.ledger.find(id);
-  return unless(group && group->lease, text_of(id) + " has no lease");
+  return unless(group && group->lease, [&] { return std::string(text_of(id) + " has no lease"); });
 }
 
 Misfit misfit(const RunFacts& facts, const EngineCrashed& event) {
@@ -222,7 +230,7 @@ Misfit misfit(const RunFacts& facts, const LeaseAdopted& event) {
   const GroupRecord* const group = facts.flow.ledger.find(event.group);
   return unless(group && group->lease && group->lease->id == event.lease &&
                     group->lease->holder == event.holder.incarnation,
-                text_of(event.group) + " does not have that lease");
+                [&] { return std::string(text_of(event.group) + " does not have that lease"); });
 }
 
 Misfit misfit(const RunFacts& facts, const GroupHandedBack& event) {
@@ -233,14 +241,14 @@ Misfit misfit(const RunFacts& facts, const GroupHandedBack& event) {
 Misfit misfit(const RunFacts& facts, const GroupDiscarded& event) {
   const GroupRecord* const group = facts.flow.ledger.find(event.group);
   return unless(group && is_live(group->state) && group->state != GroupState::kTraining,
-                text_of(event.group) + " cannot be discarded");
+                [&] { return std::string(text_of(event.group) + " cannot be discarded"); });
 }
 
 Misfit misfit(const RunFacts&, const LiveDiscarded& event) {
   using scheduler::DiscardReason;
   return unless(
       event.reason == DiscardReason::kJobFinished || event.reason == DiscardReason::kCancelled,
-      "it has no reason for which a run ends");
+      [&] { return std::string("it has no reason for which a run ends"); });
 }
 
 Misfit misfit(const RunFacts& facts, const AnswerRefused& event) {
@@ -249,7 +257,7 @@ Misfit misfit(const RunFacts& facts, const AnswerRefused& event) {
 
 Misfit misfit(const RunFacts& facts, const VersionInstalled& event) {
   return unless(facts.workers.rollouts().contains(event.who.name),
-                event.who.name + " is no rollout that is up");
+                [&] { return std::string(event.who.name + " is no rollout that is up"); });
 }
 
 Misfit misfit(const RunFacts& facts, const LearnerRestarted& event) {
@@ -257,7 +265,7 @@ Misfit misfit(const RunFacts& facts, const LearnerRestarted& event) {
   return unless(event.who.incarnation.value != 0 &&
                     (event.checkpoint == ledger.next_commit() ||
                      (event.checkpoint < ledger.next_commit() && ledger.batch(event.checkpoint))),
-                "the batches since its checkpoint are not known");
+                [&] { return std::string("the batches since its checkpoint are not known"); });
 }
 
 Misfit misfit(const RunFacts& facts, const VersionPublished& event) {

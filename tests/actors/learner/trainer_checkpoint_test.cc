@@ -110,6 +110,21 @@ TEST_F(TrainerCheckpoint, DamageIsRefusedAndTheOlderOneTaken_CP2) {
   EXPECT_NE(refused.error().message.find("step-10"), std::string::npos);
 }
 
+// Else the damaged one would count as one of the two, and the only whole one would go.
+TEST_F(TrainerCheckpoint, ADamagedOneGoesBeforeAWholeOne) {
+  write(10);
+  write(20);
+  fs::resize_file(m_file(config_.directory / "step-20"), 10);
+  ASSERT_EQ(read()->step, StepId{10});
+  config_.refused = checkpoints_after(config_, StepId{10});
+  EXPECT_EQ(config_.refused, std::vector{StepId{20}});
+  write(30);
+  EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-10", "step-30"}));
+  config_.refused = {StepId{30}};
+  write(30);  // it is whole now
+  EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-10", "step-30"}));
+}
+
 TEST_F(TrainerCheckpoint, OneOfAnotherJobEndsTheSearchAndStays) {
   for (const std::int64_t step : {5, 10}) write(step);
   const auto refused = read_checkpoint(config_, [](const fs::path&, const TrainerState&) {

@@ -199,19 +199,6 @@ TEST(Ledger, TheLearnersRestartPutsTrainingBackAndReplaysInOrderWithoutCountingT
   ledger.check_by_recount();
 }
 
-TEST(Ledger, ANewLineageGeneratesEverythingLiveAnew) {
-  Ledger ledger = started(budget_of(2, 1));
-  train_step(ledger, StepId{0});
-  const GroupId old = scored(ledger, PolicyVersion{1});
-  const Lease lease = rolling(ledger, 1, PolicyVersion{1});
-  ledger.learner_started(StepId{0}, Incarnation{901});
-  EXPECT_EQ(ledger.regenerate_live(), std::vector{lease});
-  EXPECT_EQ(ledger.count(GroupState::kAdmitted), 2);
-  EXPECT_EQ(ledger.budget_state().dated.total(), 0);
-  EXPECT_EQ(ledger.find(old)->due, std::nullopt);
-  ledger.check_by_recount();
-}
-
 TEST(Ledger, TheEndDiscardsWhatIsLiveWithItsReason) {  // LG-1, LG-5
   Ledger ledger = started(budget_of(2, 1));
   train_step(ledger, StepId{0});
@@ -411,10 +398,6 @@ class RandomRun {
     resend_ = ledger_.learner_started(durable, Incarnation{++learner_});
     for (auto& [id, state] : model_)
       if (state == GroupState::kTraining) state = GroupState::kScored;
-    if (!chance(3)) return;
-    ledger_.regenerate_live();
-    for (auto& [id, state] : model_)
-      if (is_live(state)) state = GroupState::kAdmitted;
   }
 
   void restart_controller() {

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "actors/exchange/exchange_core.h"
+#include "actors/exchange/follow.h"
 #include "actors/exchange/state/journal_replay.h"
 #include "runtime/base/log.h"
 #include "tests/actors/controller/scenario.h"
@@ -85,17 +88,42 @@ TEST(Misfit, AnotherHashIsAContradictionToo) {
   EXPECT_EQ(replay.contradiction().error().where, "event 2 of the journal");
 }
 
-// A reader of an edited journal gets an Error or another run, and its process lives.
+// An exchange goes on from the journal, and is asked what a user may ask.
+void go_on(const controller::SimulatedJob& job, const Entries& entries) {
+  const JournalReplay replay = replay_of(entries);
+  ExchangeConfig config = controller::exchange_config(job, "job-1", false);
+  const RunBegan& began = replay.state().facts().began;
+  const auto tied = [](const scheduler::Budget& b) {
+    return std::tuple(b.max_staleness, b.lookahead, b.sync_steps, b.groups_per_step, b.steps_total);
+  };
+  if (!can_follow(replay.state().facts()) || tied(began.budget) != tied(config.budget) ||
+      began.fixed_lag != config.fixed_lag || config.broadcasts)
+    return;
+  Predecessor before{replay.state(), {}};
+  for (const JournalEntry& entry : entries) before.history.take(entry.event);
+  config.epoch = Epoch{began.epoch.value + 1};
+  ExchangeCore core(std::move(config), std::move(before), Time{});
+  (void)core.step(Decide{}, Time{} + std::chrono::seconds(1));
+  (void)core.report(Time{} + std::chrono::seconds(2));
+  (void)core.groups(Time{} + std::chrono::seconds(2));
+}
+
+// A reader of an edited journal gets an Error or another run, from which an exchange can go on, and
+// its process lives.
 TEST(Misfit, AnEditedJournalEndsNoReader) {
   for_seeds(8, [&](std::uint64_t seed) {
     auto cluster = controller::cluster_of(seed);
-    const auto id = cluster->submit(seed % 2 ? controller::random_job(seed)
-                                             : controller::fixed_lag_job(seed, 2));
+    const controller::SimulatedJob job =
+        seed % 2 ? controller::random_job(seed) : controller::fixed_lag_job(seed, 2);
+    const auto id = cluster->submit(job);
     ASSERT_TRUE(id.has_value());
     cluster->run_for(std::chrono::seconds(2));
     cluster->restart_controller(std::chrono::milliseconds(300));
     controller::run_to_end(*cluster, *id);
     const Entries& whole = cluster->run_of(*id)->record.entries;
+    const auto part = [&](std::size_t size) {
+      return Entries(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    };
     EXPECT_TRUE(replay_of(whole).contradiction().has_value());
     Rng rng(derive_seed(seed, "edits"));
     int contradictions = 0;
@@ -103,6 +131,10 @@ TEST(Misfit, AnEditedJournalEndsNoReader) {
       Entries edited = whole;
       for (std::uint64_t edits = 1 + rng.below(3); edits > 0; --edits) edit(rng, edited);
       contradictions += replay_of(edited).contradiction() ? 0 : 1;
+      // As a controller that dies in the midst of the run leaves it.
+      Entries begun = part(1 + rng.below(whole.size()));
+      edit(rng, begun);
+      if (replay_of(begun).contradiction()) go_on(job, begun);
     }
     EXPECT_GT(contradictions, 30) << "of 100";
   });
