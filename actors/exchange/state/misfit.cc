@@ -17,7 +17,7 @@ using scheduler::GroupRecord;
 using scheduler::GroupState;
 using scheduler::LeaseId;
 using scheduler::Refusal;
-using Misfit = std::optional<std::string>;
+using Clause = std::optional<std::string>;  // why an event does not fit
 
 // The greatest numbers of steps, and of groups in one step: their product stays below 2^63.
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 40;
@@ -29,18 +29,18 @@ std::string text_of(GroupId group) { return "group " + std::to_string(group.valu
 
 // `why` makes the clause, which almost no event needs.
 template <class Why>
-Misfit unless(bool fits, const Why& why) {
+Clause unless(bool fits, const Why& why) {
   if (fits) return std::nullopt;
   return why();
 }
 
-Misfit unless_taken(const std::optional<Refusal>& refusal, GroupId group) {
+Clause unless_taken(const std::optional<Refusal>& refusal, GroupId group) {
   if (!refusal) return std::nullopt;
   return text_of(group) + " would refuse it: " + scheduler::name(*refusal);
 }
 
 // The versions that are published after this publication are of steps below `end`.
-Misfit unless_published(const RunFacts& facts, const messages::Publication& publication,
+Clause unless_published(const RunFacts& facts, const messages::Publication& publication,
                         StepId end) {
   return unless(std::max(facts.versions.published, publication.version).value <= end.value, [&] {
     return std::string("it publishes version " + std::to_string(publication.version.value) +
@@ -53,7 +53,7 @@ scheduler::LeaseKey key(const RunFacts& facts, GroupId group, LeaseId lease) {
   return {.group = group, .id = lease, .epoch = facts.began.epoch};
 }
 
-Misfit misfit(const RunFacts&, const RunBegan& event) {
+Clause misfit(const RunFacts&, const RunBegan& event) {
   const scheduler::Budget& budget = event.budget;
   return unless(sane(budget.max_staleness) && sane(budget.lookahead) && budget.sync_steps > 0 &&
                     sane(budget.sync_steps) && budget.groups_per_step > 0 &&
@@ -63,7 +63,7 @@ Misfit misfit(const RunFacts&, const RunBegan& event) {
 }
 
 // The slots of a run that is resumed: attempts of one slot are issued and discarded in their order.
-Misfit slots_misfit(const RunFacts& facts, const RunResumed& event) {
+Clause slots_misfit(const RunFacts& facts, const RunResumed& event) {
   std::map<std::pair<StepId, std::int32_t>, std::int32_t> next_attempt;
   std::set<std::pair<StepId, std::int32_t>> taken;
   for (const ResumedGroup& group : event.groups) {
@@ -83,7 +83,7 @@ Misfit slots_misfit(const RunFacts& facts, const RunResumed& event) {
   return std::nullopt;
 }
 
-Misfit misfit(const RunFacts& facts, const RunResumed& event) {
+Clause misfit(const RunFacts& facts, const RunResumed& event) {
   if (facts.resumed || facts.flow.ledger.next_group() != GroupId{1}) return "the run has begun";
   if (event.discarded.size() > scheduler::kDiscardReasons) return "it has unknown reasons";
   std::int64_t live = 0, ended = 0;
@@ -106,7 +106,7 @@ Misfit misfit(const RunFacts& facts, const RunResumed& event) {
   return facts.flow.fixed ? slots_misfit(facts, event) : std::nullopt;
 }
 
-Misfit misfit(const RunFacts& facts, const GroupAdmitted& event) {
+Clause misfit(const RunFacts& facts, const GroupAdmitted& event) {
   const GroupFlow& flow = facts.flow;
   if (event.group != flow.ledger.next_group() || event.position < 0 ||
       event.position == std::numeric_limits<std::int64_t>::max())
@@ -118,7 +118,7 @@ Misfit misfit(const RunFacts& facts, const GroupAdmitted& event) {
                 [&] { return std::string("its slot is not the next one"); });
 }
 
-Misfit misfit(const RunFacts& facts, const RolloutLeased& event) {
+Clause misfit(const RunFacts& facts, const RolloutLeased& event) {
   const scheduler::Ledger& ledger = facts.flow.ledger;
   const GroupRecord* const group = ledger.find(event.group);
   if (!group || group->state != GroupState::kAdmitted)
@@ -131,7 +131,7 @@ Misfit misfit(const RunFacts& facts, const RolloutLeased& event) {
       [&] { return std::string(text_of(event.group) + " could not be trained in time"); });
 }
 
-Misfit misfit(const RunFacts& facts, const GroupGenerated& event) {
+Clause misfit(const RunFacts& facts, const GroupGenerated& event) {
   PolicyVersion oldest =
       event.header.trajectories.empty() ? PolicyVersion{} : event.header.trajectories[0].oldest;
   for (const messages::TrajectoryHeader& one : event.header.trajectories)
@@ -141,7 +141,7 @@ Misfit misfit(const RunFacts& facts, const GroupGenerated& event) {
                       event.header.group);
 }
 
-Misfit misfit(const RunFacts& facts, const RewardLeased& event) {
+Clause misfit(const RunFacts& facts, const RewardLeased& event) {
   const scheduler::Ledger& ledger = facts.flow.ledger;
   const GroupRecord* const group = ledger.find(event.group);
   if (!group || group->state != GroupState::kGenerated)
@@ -151,12 +151,12 @@ Misfit misfit(const RunFacts& facts, const RewardLeased& event) {
   });
 }
 
-Misfit misfit(const RunFacts& facts, const GroupScored& event) {
+Clause misfit(const RunFacts& facts, const GroupScored& event) {
   return unless_taken(facts.flow.ledger.refusal_of_scored(key(facts, event.group, event.lease)),
                       event.group);
 }
 
-Misfit misfit(const RunFacts& facts, const BatchFormed& event) {
+Clause misfit(const RunFacts& facts, const BatchFormed& event) {
   const scheduler::Ledger& ledger = facts.flow.ledger;
   const bool learner_ready = ledger.learner().value != 0 && !ledger.replaying();
   scheduler::BudgetState after = ledger.budget_state();
@@ -176,7 +176,7 @@ Misfit misfit(const RunFacts& facts, const BatchFormed& event) {
                 [&] { return std::string("other groups could not be trained in time after it"); });
 }
 
-Misfit misfit(const RunFacts& facts, const StepTrained& event) {
+Clause misfit(const RunFacts& facts, const StepTrained& event) {
   const GroupFlow& flow = facts.flow;
   if (const auto refusal = flow.ledger.refusal_of_commit(event.step, event.learner))
     return std::string("the step would be refused: ") + scheduler::name(*refusal);
@@ -189,78 +189,78 @@ Misfit misfit(const RunFacts& facts, const StepTrained& event) {
   return unless_published(facts, *event.publication, done);
 }
 
-Misfit misfit(const RunFacts& facts, const CheckpointKept& event) {
+Clause misfit(const RunFacts& facts, const CheckpointKept& event) {
   return unless(event.step <= facts.flow.ledger.next_commit(),
                 [&] { return std::string("the step is not trained"); });
 }
 
-Misfit misfit(const RunFacts& facts, const BatchesKept& event) {
+Clause misfit(const RunFacts& facts, const BatchesKept& event) {
   return unless(event.from.value >= 0 && event.from <= facts.flow.ledger.next_commit(),
                 [&] { return std::string("the step is not trained"); });
 }
 
-Misfit misfit(const RunFacts& facts, const LearnerAsked& event) {
+Clause misfit(const RunFacts& facts, const LearnerAsked& event) {
   return unless(!event.step || facts.flow.ledger.batch(*event.step),
                 [&] { return std::string("the step has no batch"); });
 }
 
-Misfit unless_leased(const RunFacts& facts, GroupId id) {
+Clause unless_leased(const RunFacts& facts, GroupId id) {
   const GroupRecord* const group = facts.flow.ledger.find(id);
   return unless(group && group->lease, [&] { return std::string(text_of(id) + " has no lease"); });
 }
 
-Misfit misfit(const RunFacts& facts, const EngineCrashed& event) {
+Clause misfit(const RunFacts& facts, const EngineCrashed& event) {
   std::set<GroupId> groups;
   for (const GroupId group : event.groups) {
     if (!groups.insert(group).second) return text_of(group) + " is there twice";
-    if (const Misfit why = unless_leased(facts, group)) return why;
+    if (const Clause why = unless_leased(facts, group)) return why;
   }
   return std::nullopt;
 }
 
-Misfit misfit(const RunFacts& facts, const LeaseReleased& event) {
+Clause misfit(const RunFacts& facts, const LeaseReleased& event) {
   return unless_leased(facts, event.group);
 }
 
-Misfit misfit(const RunFacts& facts, const LeaseExpired& event) {
+Clause misfit(const RunFacts& facts, const LeaseExpired& event) {
   return unless_leased(facts, event.group);
 }
 
-Misfit misfit(const RunFacts& facts, const LeaseAdopted& event) {
+Clause misfit(const RunFacts& facts, const LeaseAdopted& event) {
   const GroupRecord* const group = facts.flow.ledger.find(event.group);
   return unless(group && group->lease && group->lease->id == event.lease &&
                     group->lease->holder == event.holder.incarnation,
                 [&] { return std::string(text_of(event.group) + " does not have that lease"); });
 }
 
-Misfit misfit(const RunFacts& facts, const GroupHandedBack& event) {
+Clause misfit(const RunFacts& facts, const GroupHandedBack& event) {
   return unless_taken(facts.flow.ledger.refusal_of_hand_back(key(facts, event.group, event.lease)),
                       event.group);
 }
 
-Misfit misfit(const RunFacts& facts, const GroupDiscarded& event) {
+Clause misfit(const RunFacts& facts, const GroupDiscarded& event) {
   const GroupRecord* const group = facts.flow.ledger.find(event.group);
   return unless(group && is_live(group->state) && group->state != GroupState::kTraining,
                 [&] { return std::string(text_of(event.group) + " cannot be discarded"); });
 }
 
-Misfit misfit(const RunFacts&, const LiveDiscarded& event) {
+Clause misfit(const RunFacts&, const LiveDiscarded& event) {
   using scheduler::DiscardReason;
   return unless(
       event.reason == DiscardReason::kJobFinished || event.reason == DiscardReason::kCancelled,
       [&] { return std::string("it has no reason for which a run ends"); });
 }
 
-Misfit misfit(const RunFacts& facts, const AnswerRefused& event) {
+Clause misfit(const RunFacts& facts, const AnswerRefused& event) {
   return event.refusal == Refusal::kOverAge ? unless_leased(facts, event.group) : std::nullopt;
 }
 
-Misfit misfit(const RunFacts& facts, const VersionInstalled& event) {
+Clause misfit(const RunFacts& facts, const VersionInstalled& event) {
   return unless(facts.workers.rollouts().contains(event.who.name),
                 [&] { return std::string(event.who.name + " is no rollout that is up"); });
 }
 
-Misfit misfit(const RunFacts& facts, const LearnerRestarted& event) {
+Clause misfit(const RunFacts& facts, const LearnerRestarted& event) {
   const scheduler::Ledger& ledger = facts.flow.ledger;
   return unless(event.who.incarnation.value != 0 &&
                     (event.checkpoint == ledger.next_commit() ||
@@ -268,18 +268,18 @@ Misfit misfit(const RunFacts& facts, const LearnerRestarted& event) {
                 [&] { return std::string("the batches since its checkpoint are not known"); });
 }
 
-Misfit misfit(const RunFacts& facts, const VersionPublished& event) {
+Clause misfit(const RunFacts& facts, const VersionPublished& event) {
   if (event.who.incarnation.value == 0) return "it names no learner";
   return unless_published(facts, event.publication, facts.flow.ledger.next_commit());
 }
 
-Misfit misfit(const RunFacts& facts, const VersionsRestored& event) {
+Clause misfit(const RunFacts& facts, const VersionsRestored& event) {
   return unless_published(facts, event.publication, facts.flow.ledger.next_commit());
 }
 
 // Every other event is a fact that needs no other.
 template <class Event>
-Misfit misfit(const RunFacts&, const Event&) {
+Clause misfit(const RunFacts&, const Event&) {
   return std::nullopt;
 }
 
