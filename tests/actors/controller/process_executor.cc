@@ -75,6 +75,13 @@ void ProcessExecutor::go_on() {
   for (const TimerId id : std::exchange(state_->due, {})) set(id);
 }
 
+void ProcessExecutor::end() {
+  state_->due.clear();
+  for (const auto& [id, timer] : std::exchange(state_->timers, {}))
+    simulation_.cancel(timer.in_simulation);
+  std::exchange(state_->runnable, {}).clear();
+}
+
 bool ProcessExecutor::stopped() const { return state_->stops > 0; }
 
 void ProcessExecutor::jump(Duration forward) {

@@ -34,6 +34,9 @@ class ProcessExecutor final : public actor::Executor {
   void stop();
   void go_on();
   bool stopped() const;
+  // The process is gone: what still waits is dropped. What waits may hold the process itself, so
+  // that without this neither would ever be freed.
+  void end();
   // The process's clock is so much later from now on; timers of that time are due at once.
   void jump(Duration forward);
   // Grows with each message and turn that the process has handled.

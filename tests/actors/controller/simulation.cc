@@ -124,6 +124,7 @@ void SimulatedCluster::end_controller() {
   controller_ = {};
   news_.reset();
   system_.reset();
+  if (life_) life_->executor.end();
   life_.reset();
   open_runs_.clear();
   agents_.clear();
@@ -180,6 +181,7 @@ SimulatedCluster::~SimulatedCluster() {
   while (!nodes_.empty()) end_node(nodes_.begin()->first);
   leave_exchanges();
   system_.reset();
+  if (life_) life_->executor.end();
 }
 
 void SimulatedCluster::add_node(const std::string& name, double cpus) {
