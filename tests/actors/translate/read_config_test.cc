@@ -53,6 +53,7 @@ TEST(ReadConfig, TomlBecomesDottedKeysWithPlaces) {
             "a=1 b.c.d=2.5 b.e=[1,2] b.f=\"1979-05-27\" g=[{\"id\":\"x\"}] h={} ");
   EXPECT_EQ(config->find("b.e")->where, "a.toml:4");
   EXPECT_EQ(read_toml("a = \n", "a.toml").error().where, "a.toml:1:5");
+  EXPECT_EQ(read_toml("[:a]\n", "a.toml").error().where, "a.toml:1:2");
   EXPECT_TRUE(says(read_toml("a = [" + std::string(1000, '['), "a.toml").error().message, "TOML"));
 }
 
