@@ -55,9 +55,10 @@ const Key kKeys[] = {
                     "for `wandb sync`; []: none. Nothing is sent to anybody."},
     {.path = "record",
      .field = [](J& j) { return slot(j.record); },
-     .description = "`replay`: the run keeps each batch that it trains, in the folder `replay` of "
-                    "its run directory. `tandem replay` can then train the same weights again. "
-                    "The run's result says how many bytes they take. `none`: it keeps no batches."},
+     .description =
+         "`replay`: the run keeps each batch that it trains, in the folder `replay` of "
+         "its run directory. `tandem replay` can then train the same weights again. "
+         "`recorded_bytes` in `result.json` is the size of that folder. `none`: no batch is kept."},
 
     // Section `model`.
     {.path = "model.path",
