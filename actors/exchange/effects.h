@@ -16,6 +16,7 @@
 #include "actors/exchange/exchange_config.h"
 #include "actors/exchange/group_history.h"
 #include "actors/exchange/reward_extras.h"
+#include "actors/exchange/run_image.h"
 #include "actors/exchange/run_record.h"
 #include "actors/exchange/state/journal_event.h"
 #include "actors/messages/exchange.h"
@@ -98,6 +99,7 @@ struct WakeAtDeadline {  // DeadlineCame then
 struct Journal {
   std::vector<JournalEvent> events;  // in order
   Durability durability = Durability::kKill;
+  std::optional<RunImage> image;  // of the run after these events
 };
 
 struct WriteMetrics {  // a line of metrics.jsonl

@@ -231,8 +231,10 @@ void Exchange::give_up_room(actor::Context& cx) {
 void Exchange::carry_out(actor::Context& cx, Journal effect) {
   keep(
       cx,
-      [this, effect = std::move(effect)] {
-        return record_.journal(effect.events, effect.durability);
+      [this, effect = std::move(effect)]() -> Result<void> {
+        if (const auto kept = record_.journal(effect.events, effect.durability); !kept) return kept;
+        if (effect.image) record_.keep_image(*effect.image);
+        return {};
       },
       [this](actor::Context& then, const Result<void>& kept) {
         if (kept || core_.ended()) return;

@@ -68,8 +68,9 @@ struct ExchangeConfig {
   // For how long an exchange that follows another one waits for the actors that are away: longer
   // than the controller does, which ends most of them (adoption.h).
   Duration away_max = std::chrono::minutes(6);
-  bool resume = false;        // go on in the run that record.replay() tells of
-  std::string job_yaml;       // effective; what record.take_up() is given then
+  std::int64_t events_per_image = 8192;  // at least so many lie between two images of the run
+  bool resume = false;                   // go on in the run that record.replay() tells of
+  std::string job_yaml;                  // effective; what record.take_up() is given then
   Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
   std::optional<scheduler::BroadcastLimits> broadcasts = {};  // none: weights are only fetched
 };

@@ -40,7 +40,7 @@ ExchangeCore::ExchangeCore(ExchangeConfig config, Predecessor before, Time now)
     : config_(std::move(config)), state_(std::move(before.state)) {
   CHECK(can_follow(state_.facts()) && !config_.broadcasts);
   Turn turn(config_, now, state_, seen_, draft_, first_effects_, kWorkerRoles);
-  follow(turn, before.history);
+  follow(turn, std::move(before.figures));
 }
 
 template <class Input>
@@ -73,7 +73,20 @@ void ExchangeCore::on(Turn& turn, Decide) {
   }
   if (draft_.events.empty()) return;
   JournalDraft draft = std::exchange(draft_, {});
-  turn.send(Journal{.events = std::move(draft.events), .durability = draft.durability});
+  Journal journal{.events = std::move(draft.events), .durability = draft.durability, .image = {}};
+  events_since_image_ += std::ssize(journal.events);
+  // An image has all groups, so that its cost is a small part of that of the events before it.
+  const auto live = static_cast<std::int64_t>(turn.facts.flow.entries.size());
+  if (!ended() && events_since_image_ >= std::max(config_.events_per_image, 4 * live))
+    journal.image = image();
+  turn.send(std::move(journal));
+}
+
+RunImage ExchangeCore::image() {
+  events_since_image_ = 0;
+  const RunFacts& facts = state_.facts();
+  seen_.history.forget_below(facts.learner.batches_from());
+  return {image_of(facts), later_image_of(facts), seen_.history.image()};
 }
 
 void ExchangeCore::decide(Turn& turn) {

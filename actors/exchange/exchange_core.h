@@ -28,10 +28,10 @@
 
 namespace tandem::exchange {
 
-// The whole journal of an exchange that has died: its last state, and the history of its groups.
+// What the whole journal of an exchange that has died comes to.
 struct Predecessor {
   DurableState state;
-  GroupHistory history;
+  FigureHistory figures;
 };
 
 class ExchangeCore {
@@ -52,6 +52,7 @@ class ExchangeCore {
 
  private:
   void decide(Turn& turn);
+  RunImage image();
   void on(Turn& turn, Decide);
   void on(Turn& turn, DeadlineCame);
   void on(Turn& turn, MessagesSent);
@@ -65,6 +66,7 @@ class ExchangeCore {
   DurableState state_;
   Observed seen_;
   JournalDraft draft_;
+  std::int64_t events_since_image_ = 0;
   std::vector<ExchangeEffect> first_effects_;  // of follow(), for the first step
   std::optional<Time> deadline_wake_;          // WakeAtDeadline was asked for
 };

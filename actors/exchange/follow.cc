@@ -67,7 +67,9 @@ bool can_follow(const RunFacts& facts) {
   return facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
 }
 
-void follow(Turn& turn, const GroupHistory& history) {
+void follow(Turn& turn, FigureHistory before) {
+  turn.seen.history = std::move(before);
+  const FigureHistory& history = turn.seen.history;
   turn.record(ExchangeFollowed{turn.config.epoch});
   const RunFacts& facts = turn.facts;
   const StepId done = facts.flow.ledger.next_commit();

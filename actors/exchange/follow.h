@@ -6,7 +6,7 @@
 //         has trained, or is training, is not trained again.
 #pragma once
 
-#include "actors/exchange/group_history.h"
+#include "actors/exchange/figure_history.h"
 #include "actors/exchange/turn.h"
 
 namespace tandem::exchange {
@@ -14,8 +14,8 @@ namespace tandem::exchange {
 // Whether an exchange can go on from this state: the run trains.
 bool can_follow(const RunFacts& facts);
 
-// The exchange before has left this state. `history` has all events of the journal.
-void follow(Turn& turn, const GroupHistory& history);
+// The exchange before has left this state; `before` has the figures of its whole journal.
+void follow(Turn& turn, FigureHistory before);
 
 // A worker says what it holds, in the message of this name. One that is unknown comes up by it.
 void meet_again(Turn& turn, const messages::Role& role, const ActorId& who, std::int64_t capacity,

@@ -4,12 +4,12 @@
 #include "actors/exchange/group_history.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace tandem::exchange {
 
 void GroupHistory::take(const JournalEvent& event) {
+  figures_.take(event);
   std::visit([this](const auto& what) { on(what); }, event);
 }
 
@@ -28,42 +28,18 @@ void GroupHistory::on(const RunResumed& event) {
     if (!group.discarded) admit(group.group, group.position, group.slot);
 }
 
-void GroupHistory::on(const GroupGenerated& event) {
-  for (const messages::TrajectoryHeader& trajectory : event.header.trajectories)
-    generated_ += static_cast<std::uint64_t>(trajectory.completion_tokens);
-}
-
-void GroupHistory::on(const GroupScored& event) { rewards_[event.group] = event.rewards; }
-
 void GroupHistory::on(const StepTrained& event) {
   if (event.groups.empty()) ++steps_repeated_;
-  double reward = 0;
-  std::size_t trajectories = 0;
   for (const GroupId group : event.groups) {
     ++trainings_;
     groups_[group].group = group;
     groups_[group].trained_at = event.step;
-    const auto scored = rewards_.extract(group);
-    if (!scored) continue;
-    for (const float one : scored.mapped()) reward += one;
-    trajectories += scored.mapped().size();
   }
-  if (trajectories > 0) reward_means_[event.step] = reward / static_cast<double>(trajectories);
 }
 
 void GroupHistory::on(const GroupDiscarded& event) {
   groups_[event.group].group = event.group;
   groups_[event.group].discarded = event.reason;
-  rewards_.erase(event.group);
-}
-
-void GroupHistory::on(const EvaluationEnded& event) { evaluated_.push_back(event); }
-
-void GroupHistory::on(const TotalsNoted& event) {
-  trained_[event.step] = event.totals.trained;
-  statistics_.work = event.totals.work;
-  generated_ = 0;
-  if (event.totals.publish_seconds) statistics_.add_publish_seconds(*event.totals.publish_seconds);
 }
 
 std::vector<RestoredGroup> GroupHistory::at(StepId checkpoint) const {
@@ -80,33 +56,6 @@ std::int64_t GroupHistory::retrained(StepId checkpoint, std::int64_t groups_per_
     return group.second.trained_at && *group.second.trained_at < checkpoint;
   });
   return trainings_ - below + steps_repeated_ * groups_per_step;
-}
-
-void GroupHistory::for_evaluations(StepId checkpoint, std::int64_t steps_total,
-                                   const auto& take) const {
-  for (const EvaluationEnded& one : evaluated_) {
-    if (one.version.value > checkpoint.value) continue;
-    // A run whose total steps were raised had its last evaluation at the earlier end.
-    const bool of_earlier_end =
-        one.kind == EvaluationKind::kFinal && one.version.value < steps_total;
-    take(of_earlier_end ? EvaluationKind::kPeriodic : one.kind, one);
-  }
-}
-
-RunStatistics GroupHistory::statistics(StepId checkpoint, std::int64_t steps_total,
-                                       const BestBy& best) const {
-  RunStatistics statistics = statistics_;
-  std::erase_if(statistics.lineages, [&](StepId step) { return step >= checkpoint; });
-  if (const auto at = trained_.find(checkpoint); at != trained_.end())
-    statistics.trained = at->second;
-  if (const auto after = digests_.upper_bound(checkpoint); after != digests_.begin())
-    statistics.weights_sha256 = std::prev(after)->second;
-  const auto mean = reward_means_.find(StepId{checkpoint.value - 1});
-  if (mean != reward_means_.end()) statistics.batch.rewards.mean = mean->second;
-  for_evaluations(checkpoint, steps_total, [&](EvaluationKind kind, const EvaluationEnded& one) {
-    statistics.add_evaluation({kind, one.version, figures_of(one)}, best);
-  });
-  return statistics;
 }
 
 RunResumed GroupHistory::resumed(StepId checkpoint, const scheduler::Budget& budget,
@@ -127,10 +76,7 @@ RunResumed GroupHistory::resumed(StepId checkpoint, const scheduler::Budget& bud
     if (!group.discarded || slot_ahead)
       event.groups.push_back({group.group, group.position, group.slot, group.discarded});
   }
-  std::set<EvaluationKind> kinds;
-  for_evaluations(checkpoint, budget.steps_total,
-                  [&](EvaluationKind kind, const EvaluationEnded&) { kinds.insert(kind); });
-  event.evaluated.assign(kinds.begin(), kinds.end());
+  event.evaluated = figures_.evaluated(checkpoint, budget.steps_total);
   return event;
 }
 

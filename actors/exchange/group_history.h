@@ -1,5 +1,5 @@
-// The story of each group, and the figures of the run, that the journal of a run's earlier
-// incarnations tells as of a checkpoint: what a resumed run begins with. Pure.
+// The story of each group that the journal of a run's earlier incarnations tells as of a
+// checkpoint, and the figures of the run: what a resumed run begins with. Pure.
 //
 // The journal may hold decisions beyond the checkpoint, made by an incarnation that ended before
 // the next one. These do not count: such a step is trained again.
@@ -8,10 +8,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "actors/exchange/run_statistics.h"
+#include "actors/exchange/figure_history.h"
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
 #include "scheduler/fleet/fixed_lag.h"
@@ -37,29 +36,13 @@ class GroupHistory {
   std::vector<RestoredGroup> at(StepId checkpoint) const;
   // The event by which a run goes on from a checkpoint.
   RunResumed resumed(StepId checkpoint, const scheduler::Budget& budget, bool fixed_lag) const;
-  // The totals and evaluations of the run so far; those of training and evaluation, and the mean
-  // reward of the newest step, as of the checkpoint. Only an evaluation of version `steps_total` is
-  // the final one: the final evaluation of an earlier, shorter end counts as a periodic one. The
-  // best of them is that by `best`.
-  RunStatistics statistics(StepId checkpoint, std::int64_t steps_total,
-                           const BestBy& best = {}) const;
-  // Tokens of groups that were generated after the newest totals.
-  std::uint64_t generated_since_noted() const { return generated_; }
-  // Whether the run's samples had reached their limit.
-  bool samples_full() const { return samples_full_; }
+  const FigureHistory& figures() const { return figures_; }
 
  private:
   void on(const GroupAdmitted& event);
-  void on(const GroupGenerated& event);
-  void on(const GroupScored& event);
   void on(const StepTrained& event);
   void on(const GroupDiscarded& event);
   void on(const RunResumed& event);
-  void on(const EvaluationEnded& event);
-  void on(const TotalsNoted& event);
-  void on(const CheckpointKept& event) { digests_[event.step] = event.weights_sha256; }
-  void on(const LineageBegan& event) { statistics_.lineages.push_back(event.step); }
-  void on(const SamplesFull&) { samples_full_ = true; }
   template <class Other>
   void on(const Other&) {}  // no part of a group's story
 
@@ -67,19 +50,10 @@ class GroupHistory {
   // How many trainings of groups are not among those that count as of the checkpoint: a learner
   // that had restarted repeated them, or they were lost with the end of an incarnation.
   std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
-  // Calls `take(kind, evaluation)` for those that count as of the checkpoint, oldest first.
-  void for_evaluations(StepId checkpoint, std::int64_t steps_total, const auto& take) const;
 
   std::map<GroupId, RestoredGroup> groups_;
-  std::vector<EvaluationEnded> evaluated_;
-  bool samples_full_ = false;
-  std::uint64_t generated_ = 0;
-  std::map<StepId, std::string> digests_;  // of the weights, by checkpoint
   std::int64_t trainings_ = 0, steps_repeated_ = 0;
-  std::map<StepId, TrainedTotals> trained_;        // by the step that they were noted at
-  std::map<GroupId, std::vector<float>> rewards_;  // for scored groups, until they are trained
-  std::map<StepId, double> reward_means_;          // by the step that was trained
-  RunStatistics statistics_;                       // without what hangs on the checkpoint
+  FigureHistory figures_;
 };
 
 }  // namespace tandem::exchange

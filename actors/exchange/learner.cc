@@ -238,9 +238,11 @@ void take(Turn& turn, const RunTakenUp&) {
   const scheduler::Budget& budget = turn.config.budget;
   RunStatistics& statistics = turn.seen.statistics;
   const auto started = statistics.started;
-  statistics = from.history.statistics(from.checkpoint, budget.steps_total, turn.config.best);
+  statistics =
+      from.history.figures().statistics(from.checkpoint, budget.steps_total, turn.config.best);
   statistics.started = started;
-  turn.seen.samples_full = from.history.samples_full();
+  turn.seen.samples_full = from.history.figures().samples_full();
+  turn.seen.history = from.history.figures();
   turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));
   for (const auto& [group, facts] : turn.facts.flow.entries)
     turn.seen.groups[group] = {turn.now, turn.now};

@@ -12,6 +12,7 @@
 
 #include "actors/exchange/broadcasts.h"
 #include "actors/exchange/evaluation.h"
+#include "actors/exchange/figure_history.h"
 #include "actors/exchange/group_history.h"
 #include "actors/exchange/reward_extras.h"
 #include "actors/exchange/reward_troubles.h"
@@ -101,6 +102,8 @@ struct Observed {
   std::list<Evaluation> evaluations;  // the evaluations of EvaluationFacts::running, by id
   BroadcastsSeen broadcasts;
   RunStatistics statistics;
+  FigureHistory
+      history;  // follows from the run's events, and goes along with an image of the facts
   scheduler::CollapseWatch collapse;
   std::string quarantined;            // the newest group that was discarded as poison_prompt
   bool samples_full = false;          // which the journal has

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "actors/exchange/run_image.h"
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
@@ -31,6 +32,9 @@ class RunRecord {
   // (is_disk_full()) makes the run stand still; any other Error, of this function or of the others
   // that write, ends the job, so that nothing goes on unrecorded.
   virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
+  // Keeps an image of the run after all that was journalled, in place of the one before. It only
+  // saves time: one that cannot be written is told of in the log.
+  virtual void keep_image(const RunImage& image) = 0;
   virtual Result<void> metrics(const std::string& json_line) = 0;
   // Resumes a run that was interrupted or finished, with this job file. The file replaces the one
   // that the run has kept, and the result of an earlier incarnation is no longer the run's result.

@@ -61,6 +61,7 @@ class Turn {
 
   void record(JournalEvent event) {
     state_.apply(event);
+    seen.history.take(event);
     std::visit([this](const auto& change) { note_move(change); }, event);
     draft_.events.push_back(std::move(event));
   }

@@ -54,7 +54,7 @@ class ControllerKeeper {
   scheduler::RestartBudget budget_{{.intensity = 30,
                                     .backoff_first = std::chrono::milliseconds(200),
                                     .backoff_max = std::chrono::seconds(2),
-                                    .healthy_after = std::chrono::seconds(10)}};
+                                    .healthy_after = std::chrono::seconds(2)}};
   Rng rng_{static_cast<std::uint64_t>(steady_now().ns)};
 };
 

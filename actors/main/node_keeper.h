@@ -59,7 +59,7 @@ class NodeKeeper {
   scheduler::RestartBudget budget_{{.intensity = 30,
                                     .backoff_first = std::chrono::milliseconds(100),
                                     .backoff_max = std::chrono::seconds(2),
-                                    .healthy_after = std::chrono::seconds(10)}};
+                                    .healthy_after = std::chrono::seconds(2)}};
   Rng rng_{static_cast<std::uint64_t>(steady_now().ns)};
 };
 

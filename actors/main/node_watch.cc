@@ -53,7 +53,7 @@ int watch_node(const node::WatchedChild::Work& node, const cli::Console& console
   scheduler::RestartBudget budget({.intensity = 30,
                                    .backoff_first = std::chrono::milliseconds(100),
                                    .backoff_max = std::chrono::seconds(2),
-                                   .healthy_after = std::chrono::seconds(10)});
+                                   .healthy_after = std::chrono::seconds(2)});
   Rng rng(static_cast<std::uint64_t>(steady_now().ns));
   for (;;) {
     const Time started = steady_now();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "actors/exchange/follow.h"
-#include "actors/exchange/state/journal_replay.h"
+#include "actors/exchange/run_replay.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
 #include "actors/job/resume.h"
@@ -78,27 +78,25 @@ bool has_payloads(const exchange::RunFacts& facts, const fs::path& run_dir) {
   });
 }
 
-// Reads the journal to its end. None where the run did not train, where it has actors that
-// broadcast weights, whose epochs are in no journal, or where the journal does not give the state
-// whose hash it has.
+// Reads the journal's last image and the events after it. None where the run did not train, where it
+// has actors that broadcast weights, whose epochs are in no journal, or where the journal does not
+// give the state whose hash it has.
 std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& shape,
                                                     const fs::path& run_dir) {
   if (!trains(shape) || !shape.nccl_roles.empty()) return std::nullopt;
   const auto journal = runs::RunJournal::open_to_read(run_dir.string());
   if (!journal) return std::nullopt;
-  exchange::JournalReplay replay;
-  exchange::GroupHistory history;
-  const auto read = journal->read([&](const exchange::JournalEntry& entry) {
-    replay.take(entry);
-    history.take(entry.event);
-  });
-  if (const auto whole = replay.contradiction(); !whole)
+  exchange::RunReplay run;
+  const auto read = journal->read_from_image(
+      [&run](const exchange::RunImage& image) { run = exchange::RunReplay(image); },
+      [&run](const exchange::JournalEntry& entry) { run.take(entry); });
+  const auto whole = run.replay().contradiction();
+  if (!whole)
     log::error("event=journal_contradicts run={} where=\"{}\" message=\"{}\"", run_dir.string(),
                whole.error().where, whole.error().message);
-  if (!read || !replay.contradiction() || !can_follow(replay.state().facts()) ||
-      !has_payloads(replay.state().facts(), run_dir))
+  if (!read || !whole || !can_follow(run.facts()) || !has_payloads(run.facts(), run_dir))
     return std::nullopt;
-  return exchange::Predecessor{replay.state(), std::move(history)};
+  return run.predecessor();
 }
 
 }  // namespace

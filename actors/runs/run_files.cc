@@ -88,6 +88,13 @@ Result<void> RunFiles::journal(std::span<const exchange::JournalEvent> events,
   return journal_.append(events, unix_ms(), durability);
 }
 
+void RunFiles::keep_image(const exchange::RunImage& image) {
+  const auto kept = journal_.keep_image(image);
+  if (kept) return;
+  const Error& error = kept.error();
+  log::warn("event=image_not_kept file=\"{}\" message=\"{}\"", error.where, error.message);
+}
+
 Result<void> RunFiles::metrics(const std::string& json_line) {
   if (const auto kept = metrics_.append(json_line + '\n'); !kept) return with_help(kept.error());
   tell_trackers([&](Tracker& tracker) { return tracker.add(json_line); });

@@ -12,6 +12,7 @@
 
 #include "actors/exchange/journal_rows.h"
 #include "actors/runs/packed.h"
+#include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "runtime/wire/codec.h"
 
@@ -39,6 +40,12 @@ constexpr const char* kTables =
     "iif(e.kind IS NULL AND e.position IS NOT NULL, e.position, json_extract(g.value, '$[4]')), "
     "iif(e.kind IS NULL AND e.detail IS NOT NULL, e.detail, json_extract(g.value, '$[5]')) "
     "FROM events e, json_each(e.groups) g WHERE e.groups_kind IS NOT NULL;";
+// Journals of earlier versions have no such table.
+constexpr const char* kImages =
+    "CREATE TABLE IF NOT EXISTS images(id INTEGER PRIMARY KEY CHECK(id = 1), seq INTEGER, "
+    "checksum INTEGER, body BLOB)";
+constexpr const char* kKeepImage =
+    "INSERT OR REPLACE INTO images VALUES(1, (SELECT max(seq) FROM events), ?, ?)";
 constexpr const char* kInsert =
     "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
     "groups_kind, groups, body) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
@@ -239,6 +246,7 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir) {
         ";PRAGMA user_version = " + std::to_string(exchange::kJournalSchema) + ";COMMIT";
     if (const auto done = (*database)->run_script(made); !done) return done.error();
   }
+  if (const auto made = (*database)->run_script(kImages); !made) return made.error();
   return RunJournal(path, std::move(*database));
 }
 
@@ -269,11 +277,58 @@ Result<std::vector<exchange::JournalEvent>> RunJournal::events_in(
   return events;
 }
 
+namespace {
+
+std::int64_t checksum_of(const std::string& bytes) {
+  return static_cast<std::int64_t>(checksum64(std::as_bytes(std::span(bytes))));
+}
+
+// Nothing where the row holds anything but an image.
+std::optional<exchange::RunImage> image_in(const sqlite::Sqlite::Value& checksum,
+                                           const sqlite::Sqlite::Value& body) {
+  const auto* blob = std::get_if<sqlite::Sqlite::Blob>(&body);
+  if (!blob || sqlite::number_of(checksum) != checksum_of(blob->bytes)) return std::nullopt;
+  const auto bytes = unpacked(blob->bytes);
+  if (!bytes) return std::nullopt;
+  auto image = wire::decode<exchange::RunImage>(*bytes);
+  if (!image) return std::nullopt;
+  return std::move(*image);
+}
+
+}  // namespace
+
+Result<void> RunJournal::keep_image(const exchange::RunImage& image) {
+  std::string body = packed(wire::encode(image));
+  const std::int64_t checksum = checksum_of(body);
+  return database_->insert(kKeepImage, {{checksum, sqlite::Sqlite::Blob{std::move(body)}}});
+}
+
+Result<void> RunJournal::read_from_image(
+    const std::function<void(const exchange::RunImage&)>& begin,
+    const std::function<void(const exchange::JournalEntry&)>& take) const {
+  std::int64_t after = 0;
+  const auto asked = database_->query("SELECT seq, checksum, body FROM images",
+                                      [&](const sqlite::Sqlite::Row& row) {
+                                        const auto image = image_in(row[1], row[2]);
+                                        if (!image) return;
+                                        after = sqlite::number_of(row[0]);
+                                        begin(*image);
+                                      });
+  (void)asked;  // a journal of an earlier version has no such table
+  return read_after(after, take);
+}
+
 Result<void> RunJournal::read(
     const std::function<void(const exchange::JournalEntry&)>& take) const {
+  return read_after(0, take);
+}
+
+Result<void> RunJournal::read_after(
+    std::int64_t seq, const std::function<void(const exchange::JournalEntry&)>& take) const {
   std::optional<Error> damaged;
   const auto asked = database_->query(
-      "SELECT seq, time_ms, body FROM events ORDER BY seq", [&](const sqlite::Sqlite::Row& row) {
+      "SELECT seq, time_ms, body FROM events WHERE seq > ? ORDER BY seq",
+      [&](const sqlite::Sqlite::Row& row) {
         if (damaged) return;
         auto events = events_in(row[2]);
         if (!events) {
@@ -285,7 +340,8 @@ Result<void> RunJournal::read(
         }
         for (exchange::JournalEvent& event : *events)
           take({sqlite::number_of(row[1]), std::move(event)});
-      });
+      },
+      {seq});
   if (!asked) return asked;
   if (damaged) return *damaged;
   return {};

@@ -4,6 +4,8 @@
 //   table events   a row per event, or for several events of one kind, in order: `body` is the
 //                  encoded events, from which the program reads them; all other columns are for
 //                  people (journal_rows.h)
+//   table images   one row: what all events up to row `seq` come to (run_image.h), for a reader
+//                  that goes on with the run
 //   view  journal  a row per event and, where one event is about many groups, per group: the
 //                  columns that users' queries name (docs/design/contract.md)
 //
@@ -17,6 +19,7 @@
 #include <span>
 #include <string>
 
+#include "actors/exchange/run_image.h"
 #include "actors/exchange/run_record.h"
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/sqlite/sqlite.h"
@@ -45,12 +48,23 @@ class RunJournal {
   // Calls `take` with all events in order. kInvalid, with the event's number, for bytes that are no
   // event; those before it have been taken.
   Result<void> read(const std::function<void(const exchange::JournalEntry&)>& take) const;
+  // Keeps an image of the run after all events that were appended, in place of the one before.
+  Result<void> keep_image(const exchange::RunImage& image);
+  // As read(), but with the kept image in place of the events before it: `begin` is called with it
+  // first. Where there is none, or it is damaged, `take` is called with all events.
+  Result<void> read_from_image(
+      const std::function<void(const exchange::RunImage&)>& begin,
+      const std::function<void(const exchange::JournalEntry&)>& take) const;
   // The events in one value of the column `body`, at least one.
   static Result<std::vector<exchange::JournalEvent>> events_in(const sqlite::Sqlite::Value& body);
 
  private:
   RunJournal(std::string path, std::unique_ptr<sqlite::Sqlite> database)
       : path_(std::move(path)), database_(std::move(database)) {}
+
+  // The events of the rows after `seq`.
+  Result<void> read_after(std::int64_t seq,
+                          const std::function<void(const exchange::JournalEntry&)>& take) const;
 
   std::string path_;
   std::unique_ptr<sqlite::Sqlite> database_;

@@ -24,6 +24,22 @@ FixedLag::FixedLag(const Budget& budget, StepId first) : budget_(budget), first_
   CHECK(budget.sync_steps == 1);
 }
 
+FixedLag::FixedLag(const Budget& budget, const FixedLagSnapshot& snapshot)
+    : FixedLag(budget, snapshot.first) {
+  for (const auto& [step, cells] : snapshot.rows) {
+    Row& row = rows_[step];
+    row.cells = cells;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const Cell& cell = cells[i];
+      if (cell.scored) ++row.scored;
+      if (cell.group)
+        slots_[*cell.group] = Slot{step, static_cast<std::int32_t>(i), cell.attempt};
+      else
+        ++row.open;
+    }
+  }
+}
+
 std::optional<Slot> FixedLag::next(PolicyVersion published) const {
   const std::int64_t end =
       std::min(published.value + budget_.lookahead + 1, budget_.steps_total);  // first closed step

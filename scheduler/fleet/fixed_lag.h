@@ -58,6 +58,7 @@ class FixedLag {
   // `budget.sync_steps` must be 1 (CHECKed): every version is published. `first`: the next step to
   // commit, above 0 where a run resumes.
   explicit FixedLag(const Budget& budget, StepId first = {});
+  FixedLag(const Budget& budget, const FixedLagSnapshot& snapshot);
 
   // The next slot to admit: the earliest (step, index) without a live group, among the steps d <=
   // min(p + L, total - 1) that are not committed; none where all have one. A slot that was issued

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/ids.h"
@@ -41,6 +42,9 @@ struct Suspicion {
 
 class Suspects {
  public:
+  Suspects() = default;
+  explicit Suspects(std::map<GroupId, Suspicion> all) : suspicions_(std::move(all)) {}
+
   void crashed(const EngineCrash& crash);
   void generated(GroupId group, const std::string& actor);
   void forget(GroupId group);  // it is discarded

@@ -23,8 +23,7 @@ link "$b" 2
 ip netns exec "$between" sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'
 )";
 constexpr const char* kRemove = R"(for host in a b r; do ip netns del "$1-$host"; done)";
-constexpr const char* kCut =
-    R"(echo 0 > /proc/sys/net/ipv4/ip_forward; sleep "$1"; echo 1 > /proc/sys/net/ipv4/ip_forward)";
+constexpr const char* kForward = R"(echo "$1" > /proc/sys/net/ipv4/ip_forward)";
 
 }  // namespace
 
@@ -44,8 +43,15 @@ std::unique_ptr<Network> Network::make(const Home& home) {
 
 Network::~Network() { home_.start_program({"sh", "-c", kRemove, "sh", mark_}).wait(); }
 
-Process Network::cut(int seconds) const {
-  return home_.start_program(on("r") + Words{"sh", "-c", kCut, "sh", std::to_string(seconds)});
+bool Network::forward(bool packets) const {
+  const Words command{"sh", "-c", kForward, "sh", packets ? "1" : "0"};
+  return home_.start_program(on("r") + command).wait().code == 0;
+}
+
+bool Network::cut_for(std::chrono::seconds time) const {
+  if (!cut()) return false;
+  home_.start_program({"sleep", std::to_string(time.count())}).wait();
+  return heal();
 }
 
 }  // namespace tandem::e2e

@@ -2,6 +2,7 @@
 // that forwards between them, or drops everything without a word, as a cut cable does.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -24,13 +25,17 @@ class Network {
   std::string first_address() const { return "10.71.1.2"; }
   std::string second_address() const { return "10.71.2.2"; }
 
-  // Cuts the hosts off from each other for so long. wait() returns at the end of the cut.
-  Process cut(int seconds) const;
+  // Cuts the hosts off from each other, until heal(). Both return false where that failed.
+  bool cut() const { return forward(false); }
+  bool heal() const { return forward(true); }
+  // Cuts them off for so long, and returns after it.
+  bool cut_for(std::chrono::seconds time) const;
 
  private:
   Network(const Home& home, std::string mark) : home_(home), mark_(std::move(mark)) {}
   Words on(const std::string& host) const;
   bool build() const;
+  bool forward(bool packets) const;
 
   const Home& home_;
   const std::string mark_;  // the mark in the names of this process's namespaces

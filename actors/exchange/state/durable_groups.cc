@@ -2,7 +2,6 @@
 // the facts beside it. The ledger CHECKs that a transition is possible; the exchange has asked it
 // before (Ledger::refusal_of_…), so a failure here is a bug and not an answer that came late.
 #include <algorithm>
-#include <limits>
 
 #include "actors/exchange/state/durable_state.h"
 #include "runtime/base/check.h"
@@ -12,8 +11,6 @@ namespace tandem::exchange {
 using scheduler::LeaseId;
 
 namespace {
-
-constexpr Time kNoDeadline{std::numeric_limits<std::int64_t>::max()};
 
 PolicyVersion oldest_of(const messages::GroupHeader& header) {
   PolicyVersion oldest =

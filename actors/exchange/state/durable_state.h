@@ -8,9 +8,11 @@
 //   DU-1  Only apply() changes the state.
 //   DU-2  The same events give the same state, live and offline: hash() is equal after each.
 //   DU-3  hash() depends on every fact.
+//   DU-4  An image (state_image.h) and the events after it give the same state as all events.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "actors/exchange/state/journal_event.h"
 #include "actors/exchange/state/run_facts.h"
@@ -19,6 +21,9 @@ namespace tandem::exchange {
 
 class DurableState {
  public:
+  DurableState() = default;
+  explicit DurableState(RunFacts facts) : facts_(std::move(facts)) {}  // facts_of() an image
+
   void apply(const JournalEvent& event);
 
   // Valid until the next apply().

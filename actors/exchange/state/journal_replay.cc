@@ -19,7 +19,8 @@ void JournalReplay::take(const JournalEntry& entry) {
 }
 
 Result<void> JournalReplay::contradiction() const {
-  const std::string place = "event " + std::to_string(events_) + " of the journal";
+  const std::string place = "event " + std::to_string(events_) + " of the journal" +
+                            (from_image_ ? ", counted from its last image" : "");
   const char* const help =
       "the journal is damaged; the run can go on from its last checkpoint (--resume)";
   if (misfit_)

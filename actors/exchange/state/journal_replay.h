@@ -5,15 +5,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/exchange/state/durable_state.h"
 #include "runtime/base/result.h"
 
 namespace tandem::exchange {
 
-// Give take() all entries of a journal in their order.
+// Give take() all entries of a journal in their order, or those after an image.
 class JournalReplay {
  public:
+  JournalReplay() = default;
+  explicit JournalReplay(RunFacts image) : state_(std::move(image)), from_image_(true) {}
+
   // Once a hash differs, or an event does not fit, nothing more is applied: later events need not
   // fit such a state.
   void take(const JournalEntry& entry);
@@ -29,6 +33,7 @@ class JournalReplay {
 
  private:
   DurableState state_;
+  bool from_image_ = false;
   std::int64_t events_ = 0, hashes_ = 0;
   std::optional<std::int64_t> differs_at_;
   std::optional<std::string> misfit_;  // of event number events_

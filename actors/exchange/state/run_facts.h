@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,12 +16,16 @@
 
 #include "actors/exchange/state/held_payloads.h"
 #include "actors/exchange/state/job_events.h"
+#include "runtime/base/clock.h"
 #include "scheduler/fleet/fixed_lag.h"
 #include "scheduler/fleet/ledger.h"
 #include "scheduler/fleet/suspects.h"
 #include "scheduler/fleet/version_supply.h"
 
 namespace tandem::exchange {
+
+// The deadline of a lease that nobody has given one: no event tells deadlines.
+inline constexpr Time kNoDeadline{std::numeric_limits<std::int64_t>::max()};
 
 // A live group, or one that is trained and not yet durable; besides the ledger's record of it.
 struct GroupFacts {

@@ -152,6 +152,8 @@ TANDEM_WIRE(StateImage, began, stage, resumed, ledger, groups, fixed_first, fixe
 
 StateImage image_of(const RunFacts& facts);
 LaterImage later_image_of(const RunFacts& facts);
+// The facts of which these are the images, without deadlines; those of another are CHECKed in part.
+RunFacts facts_of(const StateImage& image, const LaterImage& later);
 std::uint64_t hash_of(const StateImage& image, const LaterImage& later = {});  // checksum64
 
 }  // namespace tandem::exchange

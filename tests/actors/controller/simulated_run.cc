@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "actors/exchange/journal_rows.h"
+#include "actors/exchange/run_replay.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
+#include "runtime/wire/codec.h"
 
 namespace tandem::controller {
 
@@ -138,7 +140,34 @@ Result<void> MemoryRecord::journal(std::span<const exchange::JournalEvent> batch
   return {};
 }
 
+void MemoryRecord::keep_image(const exchange::RunImage& kept) {
+  image = wire::encode(kept);
+  entries_in_image = entries.size();
+}
+
+exchange::Predecessor MemoryRecord::predecessor() const {
+  exchange::RunReplay from_image, whole;
+  if (!image.empty()) from_image = exchange::RunReplay(*wire::decode<exchange::RunImage>(image));
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    whole.take(entries[i]);
+    if (i >= entries_in_image) from_image.take(entries[i]);
+  }
+  exchange::Predecessor predecessor = from_image.predecessor();
+  CHECK(from_image.replay().contradiction() && predecessor.state.hash() == replayed.hash() &&
+        "DU-4");
+  const auto figures_of = [this](exchange::FigureHistory figures) {
+    figures.forget_below(replayed.facts().learner.batches_from());
+    return wire::encode(figures.image());
+  };
+  CHECK(figures_of(predecessor.figures) == figures_of(whole.predecessor().figures) && "DU-4");
+  return predecessor;
+}
+
 void MemoryRecord::cut(std::size_t count) {
+  if (entries_in_image > count) {
+    image.clear();
+    entries_in_image = 0;
+  }
   entries.resize(count);
   events.clear();
   for (const exchange::JournalEntry& entry : entries)
@@ -231,6 +260,7 @@ exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::str
   config.job = id;
   config.seed = job.seed;
   config.resume = resume;
+  config.events_per_image = 100 + static_cast<std::int64_t>(job.seed % 300);
   config.validation = prompts_of(job, "held-out prompt", job.validation_prompts);
   config.evaluation.prompts = job.validation_prompts;
   config.evaluation.seed = job.seed;

@@ -81,6 +81,7 @@ class MemoryRecord final : public exchange::RunRecord {
  public:
   Result<void> journal(std::span<const exchange::JournalEvent> batch,
                        sqlite::Durability durability) override;
+  void keep_image(const exchange::RunImage& image) override;
   Result<void> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
@@ -93,12 +94,16 @@ class MemoryRecord final : public exchange::RunRecord {
   Error full(const std::string& file) const;
   // Leaves only the first `count` entries, as a power cut may.
   void cut(std::size_t count);
+  // What the last image and the events after it come to; DU-4 is CHECKed.
+  exchange::Predecessor predecessor() const;
 
   std::vector<exchange::JournalEntry> entries;  // time_ms is virtual
   std::size_t entries_on_disk = 0;              // entries that a power cut would leave
   std::vector<JournalledRow> events;            // the rows of the entries
-  exchange::DurableState replayed;              // the state that a reader of the journal has
-  JournalWitness witness;                       // another reader, with rules of its own
+  std::string image;                            // the last one, encoded; empty where there is none
+  std::size_t entries_in_image = 0;
+  exchange::DurableState replayed;  // the state that a reader of the journal has
+  JournalWitness witness;           // another reader, with rules of its own
   std::vector<std::string> metrics_lines, sample_lines;
   std::vector<StepId> best;  // as name_best() was told
   std::optional<std::string> result_json;

@@ -56,6 +56,10 @@ Result<void> MortalRecord::journal(std::span<const exchange::JournalEvent> event
   return record_.journal(events, durability);
 }
 
+void MortalRecord::keep_image(const exchange::RunImage& image) {
+  if (life_->acts()) record_.keep_image(image);
+}
+
 Result<void> MortalRecord::metrics(const std::string& json_line) {
   return life_->acts() ? record_.metrics(json_line) : Result<void>(died());
 }

@@ -404,11 +404,7 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
         network_.fence(who);
       }};
   std::optional<exchange::Predecessor> before;
-  if (job.follows) {
-    before = exchange::Predecessor{run->record.replayed, {}};
-    for (const exchange::JournalEntry& entry : run->record.entries)
-      before->history.take(entry.event);
-  }
+  if (job.follows) before = run->record.predecessor();
   const bool resumes = before ? before->state.facts().resumed : job.shape.resume_dir.has_value();
   exchange::ExchangeConfig config = exchange_config(run->job, job.id, resumes);
   config.epoch = Epoch{++epoch_};

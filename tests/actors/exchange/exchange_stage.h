@@ -43,9 +43,7 @@ class Stage {
   void follow() {
     system.stop("exchange");
     executor.run_until([this] { return !system.alive("exchange"); }, std::chrono::seconds(1));
-    Predecessor before{record.replayed, {}};
-    for (const JournalEntry& entry : record.entries) before.history.take(entry.event);
-    open(std::move(before));
+    open(record.predecessor());
     tell(GoOn{});
   }
   void tell(Exchange::Inbox message) {

@@ -69,11 +69,11 @@ TEST(GroupHistory, LastFateOfEachGroupCountsAsOfTheCheckpoint) {
   EXPECT_EQ(groups[3].trained_at, StepId{1});
   EXPECT_FALSE(groups[4].discarded) << "the end of an incarnation discards nothing";
   EXPECT_FALSE(history.at(StepId{1})[3].trained_at);
-  EXPECT_EQ(means_of(history.statistics(StepId{1}, 9)), (Means{{"before", 0.25}, {"last", 0.25}}));
-  EXPECT_EQ(history.statistics(StepId{1}, 9).evaluations_failed, 0);
-  EXPECT_EQ(means_of(history.statistics(StepId{2}, 9)), (Means{{"before", 0.25}}))
+  EXPECT_EQ(means_of(history.figures().statistics(StepId{1}, 9)), (Means{{"before", 0.25}, {"last", 0.25}}));
+  EXPECT_EQ(history.figures().statistics(StepId{1}, 9).evaluations_failed, 0);
+  EXPECT_EQ(means_of(history.figures().statistics(StepId{2}, 9)), (Means{{"before", 0.25}}))
       << "an older mean is not that of an evaluation in which everything failed";
-  EXPECT_EQ(history.statistics(StepId{2}, 9).evaluations_failed, 10);
+  EXPECT_EQ(history.figures().statistics(StepId{2}, 9).evaluations_failed, 10);
 }
 
 TEST(GroupHistory, TheEventThatResumesHasAllThatIsNeeded) {
@@ -100,7 +100,7 @@ TEST(GroupHistory, AnEvaluationKeepsAllItsFigures) {
   const std::vector<JournalEvent> events = {ended};
   const messages::EvaluationFigures figures{
       .all = all, .sources = {{"a", {.failed = 3}}, {"b", {.mean = 0.1, .scored = 7}}}};
-  EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).evaluations.at("before"), figures);
+  EXPECT_EQ(history_of(events).figures().statistics(StepId{0}, 9).evaluations.at("before"), figures);
 }
 
 // Step 1 is trained, lost, and trained anew with another group.
@@ -113,7 +113,7 @@ TEST(GroupHistory, TheRewardOfTheNewestStepIsThatOfItsCheckpoint) {
       scored(3, {1, 1}),    trained(1, {GroupId{3}}), RunResumed{.checkpoint = StepId{1}},
       scored(4, {0, 0.25f})};
   const auto mean_at = [&](std::int64_t checkpoint) {
-    return history_of(events).statistics(StepId{checkpoint}, 9).batch.rewards.mean;
+    return history_of(events).figures().statistics(StepId{checkpoint}, 9).batch.rewards.mean;
   };
   EXPECT_EQ(mean_at(0), 0) << "nothing is trained";
   EXPECT_EQ(mean_at(1), 0.375);
@@ -126,9 +126,9 @@ TEST(GroupHistory, TheRewardOfTheNewestStepIsThatOfItsCheckpoint) {
 
 TEST(GroupHistory, AFinalEvaluationIsThatOfTheLastStepAlone) {
   const std::vector<JournalEvent> events = {evaluated(EvaluationKind::kFinal, 2, {.mean = 0.5})};
-  EXPECT_EQ(means_of(history_of(events).statistics(StepId{2}, 2)),
+  EXPECT_EQ(means_of(history_of(events).figures().statistics(StepId{2}, 2)),
             (Means{{"final", 0.5}, {"last", 0.5}}));
-  EXPECT_EQ(means_of(history_of(events).statistics(StepId{2}, 3)),
+  EXPECT_EQ(means_of(history_of(events).figures().statistics(StepId{2}, 3)),
             (Means{{"periodic", 0.5}, {"last", 0.5}}));
 }
 
@@ -155,7 +155,7 @@ TEST(GroupHistory, TotalsCountWhatIsTrainedOnceAndWorkAsOftenAsItWasDone) {
                                       trained(1, {GroupId{2}}), TotalsNoted{StepId{2}, second},
                                       TotalsNoted{StepId{2}, end}};
   const scheduler::Budget budget{.groups_per_step = 1, .steps_total = 9};
-  const RunStatistics resumed = history_of(events).statistics(StepId{1}, 9);
+  const RunStatistics resumed = history_of(events).figures().statistics(StepId{1}, 9);
   EXPECT_EQ(resumed.trained.tokens, 100u);
   EXPECT_EQ(resumed.trained.tokens_at_staleness_0, 100u);
   EXPECT_EQ(resumed.trained.logprob_diff_max_at_staleness_0, 0);
@@ -164,16 +164,16 @@ TEST(GroupHistory, TotalsCountWhatIsTrainedOnceAndWorkAsOftenAsItWasDone) {
   EXPECT_EQ(resumed.work.wall_seconds, 7);
   EXPECT_EQ(resumed.publish_seconds, (std::deque<double>{0.25, 0.75}));
   EXPECT_EQ(history_of(events).resumed(StepId{1}, budget, false).retrained, 1);
-  EXPECT_EQ(history_of(events).statistics(StepId{0}, 9).trained.tokens, 0u);
+  EXPECT_EQ(history_of(events).figures().statistics(StepId{0}, 9).trained.tokens, 0u);
 
   events.push_back(admitted(2, 0));
   events.push_back(trained(1, {GroupId{3}}));
   events.push_back(TotalsNoted{StepId{2}, again});
   events.push_back(trained(1, {}));  // repeated
   const GroupHistory history = history_of(events);
-  EXPECT_EQ(history.statistics(StepId{2}, 9).trained.tokens, 240u);
-  EXPECT_EQ(history.statistics(StepId{2}, 9).trained.staleness.max(), 2);
-  EXPECT_EQ(history.statistics(StepId{2}, 9).work.tokens_generated, 450u);
+  EXPECT_EQ(history.figures().statistics(StepId{2}, 9).trained.tokens, 240u);
+  EXPECT_EQ(history.figures().statistics(StepId{2}, 9).trained.staleness.max(), 2);
+  EXPECT_EQ(history.figures().statistics(StepId{2}, 9).work.tokens_generated, 450u);
   EXPECT_EQ(history.resumed(StepId{2}, budget, false).retrained, 2)
       << "group 2 lost, group 3 repeated";
 }
@@ -192,7 +192,7 @@ TEST(GroupHistory, ARunGoesOnWithItsBestCheckpoint) {
       evaluated(EvaluationKind::kPeriodic, 2, {.mean = 0.5, .pass = {{2, 0.7}}}),
       evaluated(EvaluationKind::kPeriodic, 3, {.mean = 0.8})};
   const auto best = [&](std::int64_t checkpoint, const char* key) {
-    const auto found = history_of(events).statistics(StepId{checkpoint}, 9, BestBy{key}).best;
+    const auto found = history_of(events).figures().statistics(StepId{checkpoint}, 9, BestBy{key}).best;
     return found ? found->version.value : -9;
   };
   EXPECT_EQ(best(3, "val/reward/mean"), 3);

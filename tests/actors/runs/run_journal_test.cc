@@ -198,5 +198,56 @@ TEST_F(RunJournalTest, ADamagedEventIsAnErrorWithItsNumber) {
   EXPECT_EQ(taken, 2);
 }
 
+// What read_from_image() gives of the journal: the position in the kept image, and the events after
+// it.
+struct Rest {
+  std::optional<std::int64_t> image;
+  std::size_t events = 0;
+};
+Rest rest_of(const RunJournal& journal) {
+  Rest rest;
+  const auto read = journal.read_from_image(
+      [&rest](const exchange::RunImage& image) { rest.image = image.state.position_next; },
+      [&rest](const exchange::JournalEntry&) { ++rest.events; });
+  EXPECT_TRUE(read.has_value());
+  return rest;
+}
+
+// A reader that goes on with a run reads what came after the image alone, however long the run is.
+TEST_F(RunJournalTest, AnImageStandsForTheEventsBeforeIt) {
+  RunJournal journal = open();
+  EXPECT_EQ(rest_of(journal).events, 0u);
+  for (std::int64_t i = 1; i <= 5; ++i) {
+    ASSERT_TRUE(journal.append(trips(100 * i, 10), i, sqlite::Durability::kKill));
+    EXPECT_EQ(rest_of(journal).events, i == 1 ? 40u : 80u) << "since the image before";
+    ASSERT_TRUE(journal.append(trips(100 * i + 10, 10), i, sqlite::Durability::kKill));
+    exchange::RunImage image;
+    image.state.position_next = i;
+    ASSERT_TRUE(journal.keep_image(image));
+    EXPECT_EQ(rest_of(journal).image, i);
+    EXPECT_EQ(rest_of(journal).events, 0u);
+    ASSERT_TRUE(journal.append(trips(100 * i + 20, 10), i, sqlite::Durability::kKill));
+  }
+  EXPECT_EQ(rows("SELECT seq FROM images").size(), 1u);
+  std::size_t all = 0;
+  ASSERT_TRUE(journal.read([&all](const exchange::JournalEntry&) { ++all; }));
+  EXPECT_EQ(all, 600u) << "for all other readers they are there";
+}
+
+TEST_F(RunJournalTest, WithoutAWholeImageAllEventsAreRead) {
+  ASSERT_TRUE(open().append(trips(1, 10), 1, sqlite::Durability::kKill));
+  ASSERT_TRUE(open().keep_image({}));
+  const std::string path = (run_ / "journal.sqlite").string();
+  for (const char* damage :
+       {"UPDATE images SET body = substr(body, 2)", "UPDATE images SET body = 7",
+        "UPDATE images SET checksum = checksum + 1", "DELETE FROM images", "DROP TABLE images"}) {
+    ASSERT_TRUE((*sqlite::Sqlite::open(path, ""))->run_script(damage).has_value());
+    auto journal = RunJournal::open_to_read(run_.string());
+    ASSERT_TRUE(journal.has_value());
+    EXPECT_FALSE(rest_of(*journal).image) << damage;
+    EXPECT_EQ(rest_of(*journal).events, 40u) << damage;
+  }
+}
+
 }  // namespace
 }  // namespace tandem::runs

@@ -61,7 +61,7 @@ TEST(FixedLag, ADiscardedAttemptIsReplacedInItsSlot) {  // FL-2
 }
 
 // Which (slot, attempt) are trained depends on the score of each, never on the order in which they
-// end.
+// end, nor on how often the schedule is made again from its snapshot.
 TEST(FixedLagProperty, BatchesDoNotDependOnTheOrderOfEvents) {
   const auto worthless = [](const Slot& s) {
     return (s.step.value * 7 + s.index * 3 + s.attempt) % 4 == 0;
@@ -91,6 +91,7 @@ TEST(FixedLagProperty, BatchesDoNotDependOnTheOrderOfEvents) {
         if (worthless(its)) live.erase(slot(its.step.value, its.index));
         worthless(its) ? schedule.discarded(group) : schedule.scored(group);
       }
+      if (rng.below(4) == 0) schedule = FixedLag(kBudget, schedule.snapshot());
       const auto batch = schedule.batch(StepId{version});
       if (!batch) continue;
       for (const GroupId group : *batch) order.push_back(*schedule.slot_of(group));

@@ -86,6 +86,9 @@ class OneGroup : public testing::Test {
     state_.apply(event);
     replayed_.apply(event);
     EXPECT_EQ(state_.hash(), replayed_.hash()) << "DU-2";
+    const auto& facts = state_.facts();
+    const DurableState restored(facts_of(image_of(facts), later_image_of(facts)));
+    EXPECT_EQ(restored.hash(), state_.hash()) << "DU-4";
   }
   // The event changes the state.
   void changes(JournalEvent event) {

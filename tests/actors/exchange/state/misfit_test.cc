@@ -10,7 +10,7 @@
 
 #include "actors/exchange/exchange_core.h"
 #include "actors/exchange/follow.h"
-#include "actors/exchange/state/journal_replay.h"
+#include "actors/exchange/run_replay.h"
 #include "runtime/base/log.h"
 #include "tests/actors/controller/scenario.h"
 #include "tests/actors/exchange/state/leaves.h"
@@ -90,7 +90,9 @@ TEST(Misfit, AnotherHashIsAContradictionToo) {
 
 // An exchange goes on from the journal, and is asked what a user may ask.
 void go_on(const controller::SimulatedJob& job, const Entries& entries) {
-  const JournalReplay replay = replay_of(entries);
+  RunReplay run;
+  for (const JournalEntry& entry : entries) run.take(entry);
+  const JournalReplay& replay = run.replay();
   ExchangeConfig config = controller::exchange_config(job, "job-1", false);
   const RunBegan& began = replay.state().facts().began;
   const auto tied = [](const scheduler::Budget& b) {
@@ -99,10 +101,8 @@ void go_on(const controller::SimulatedJob& job, const Entries& entries) {
   if (!can_follow(replay.state().facts()) || tied(began.budget) != tied(config.budget) ||
       began.fixed_lag != config.fixed_lag || config.broadcasts)
     return;
-  Predecessor before{replay.state(), {}};
-  for (const JournalEntry& entry : entries) before.history.take(entry.event);
   config.epoch = Epoch{began.epoch.value + 1};
-  ExchangeCore core(std::move(config), std::move(before), Time{});
+  ExchangeCore core(std::move(config), run.predecessor(), Time{});
   (void)core.step(Decide{}, Time{} + std::chrono::seconds(1));
   (void)core.report(Time{} + std::chrono::seconds(2));
   (void)core.groups(Time{} + std::chrono::seconds(2));
