@@ -56,6 +56,14 @@ std::vector<link::Binding> former_places(std::vector<link::Binding> places,
 
 }  // namespace
 
+bool has_whole(const payload::SegmentStore& store, const wire::PayloadRef& payload) {
+  const payload::Extent at{payload.segment, payload.offset, payload.bytes};
+  if (payload.bytes == 0 || !store.read(at, 0, {})) return false;
+  std::string bytes(payload.bytes, '\0');
+  const auto to = std::as_writable_bytes(std::span(bytes.data(), bytes.size()));
+  return store.read(at, 0, to) && checksum64(to) == payload.checksum;
+}
+
 bool SegmentPayloads::holds(const wire::PayloadRef& payload) const {
   return payload.node == node_ && store_.holds(payload);
 }
@@ -75,12 +83,7 @@ void SegmentPayloads::follow(const exchange::RunFacts& facts) {
 bool SegmentPayloads::recover(const wire::PayloadRef& payload) {
   if (settled_ || payload.node != node_ || payload.segment >= found_below_ || payload.bytes == 0)
     return false;
-  // The number of bytes is the peer's word: nothing is allocated before the segment has them.
-  if (!store_.read({payload.segment, payload.offset, payload.bytes}, 0, {})) return false;
-  const auto bytes = read(payload);
-  if (!bytes ||
-      checksum64(std::as_bytes(std::span(bytes->data(), bytes->size()))) != payload.checksum)
-    return false;
+  if (!has_whole(store_, payload)) return false;
   store_.retain(payload);
   return true;
 }

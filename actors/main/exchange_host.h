@@ -66,6 +66,10 @@ class SegmentPayloads final : public exchange::PayloadStore {
   bool settled_ = true;
 };
 
+// Whether the store has the bytes of which the reference speaks. Their number is another's word:
+// nothing is allocated for bytes that are not there.
+bool has_whole(const payload::SegmentStore& store, const wire::PayloadRef& payload);
+
 class ExchangeHost {
  public:
   // Opens everything, spawns the exchange and exposes its four ports. Where a port of `bulk` is

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <system_error>
 #include <utility>
 
@@ -11,10 +10,11 @@
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
 #include "actors/job/resume.h"
+#include "actors/main/exchange_host.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
+#include "actors/main/roles/role_config.h"
 #include "actors/runs/run_journal.h"
-#include "runtime/base/digest.h"
 #include "runtime/base/log.h"
 #include "runtime/payload/segment_store.h"
 
@@ -69,18 +69,17 @@ bool has_payloads(const exchange::RunFacts& facts, const fs::path& run_dir) {
   const auto store = payload::open_file_segments(run_dir / "payload", {});
   if (!store) return false;
   return std::ranges::all_of(facts.flow.entries, [&](const auto& entry) {
-    if (!entry.second.header) return true;
-    const wire::PayloadRef& payload = entry.second.header->payload;
-    std::string bytes(payload.bytes, '\0');
-    const auto at = std::as_writable_bytes(std::span(bytes.data(), bytes.size()));
-    return (*store)->read({payload.segment, payload.offset, payload.bytes}, 0, at) &&
-           checksum64(at) == payload.checksum;
+    return !entry.second.header || has_whole(**store, entry.second.header->payload);
   });
 }
 
-// Reads the journal's last image and the events after it. None where the run did not train, where it
-// has actors that broadcast weights, whose epochs are in no journal, or where the journal does not
-// give the state whose hash it has.
+// Whether the run began with the settings that its job has: events depend on them.
+bool is_of(const exchange::RunBegan& began, const job::JobSpec& spec) {
+  return began.budget == budget_of(spec) && began.fixed_lag == has_fixed_lag(spec);
+}
+
+}  // namespace
+
 std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& shape,
                                                     const fs::path& run_dir) {
   if (!trains(shape) || !shape.nccl_roles.empty()) return std::nullopt;
@@ -94,12 +93,11 @@ std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& 
   if (!whole)
     log::error("event=journal_contradicts run={} where=\"{}\" message=\"{}\"", run_dir.string(),
                whole.error().where, whole.error().message);
-  if (!read || !whole || !can_follow(run.facts()) || !has_payloads(run.facts(), run_dir))
+  if (!read || !whole || !can_follow(run.facts()) || !is_of(run.facts().began, *shape.spec) ||
+      !has_payloads(run.facts(), run_dir))
     return std::nullopt;
   return run.predecessor();
 }
-
-}  // namespace
 
 controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, const fs::path& runs,
                                    Hosts hosts, KeptPrompts& prompts, Predecessors& predecessors) {

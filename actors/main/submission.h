@@ -21,6 +21,13 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                                              const std::filesystem::path& runs, Hosts hosts,
                                              KeptPrompts& prompts, KeepPrompts keep);
 
+// The exchange that has died with its controller, from its journal's last image and the events
+// after it. None where the run did not train, where it has actors that broadcast weights, whose
+// epochs are in no journal, and where the journal does not give the state whose hash it has, or is
+// of another job.
+std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& shape,
+                                                    const std::filesystem::path& run_dir);
+
 // The exchanges that can be followed, by job.
 using Predecessors = std::map<std::string, exchange::Predecessor>;
 

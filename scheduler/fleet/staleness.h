@@ -34,6 +34,7 @@ struct Budget {
   std::int64_t sync_steps = 1;       // m: every m-th version is published, <= L + 1
   std::int64_t groups_per_step = 1;  // B
   std::int64_t steps_total = 1;
+  bool operator==(const Budget&) const = default;
 };
 
 // The lookahead of a job that sets none: K up to 2, K - 1 up to 4, K - 2 above.

@@ -30,6 +30,7 @@ struct RunLocation {
 device::DType dtype_of(const job::ModelSpec& model);
 // K, L, m, B and the number of steps.
 scheduler::Budget budget_of(const job::JobSpec& job);
+bool has_fixed_lag(const job::JobSpec& job);
 // kv_memory_bytes is this rollout's share of `machine_memory_bytes`; a caller that knows better
 // replaces it (roles/rollout_role.cc).
 rollout::EngineConfig engine_config(const job::JobSpec& job, std::uint64_t machine_memory_bytes);

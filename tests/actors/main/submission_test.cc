@@ -1,0 +1,86 @@
+// The exchange that a new controller follows, from the journal and the payloads of its run.
+#include "actors/main/submission.h"
+
+#include <gtest/gtest.h>
+
+#include "actors/main/job_shape.h"
+#include "actors/main/roles/role_config.h"
+#include "actors/runs/run_files.h"
+#include "runtime/base/digest.h"
+#include "runtime/payload/segment_store.h"
+#include "tests/actors/job/job_folder.h"
+
+namespace tandem::app {
+namespace {
+
+namespace fs = std::filesystem;
+using exchange::JournalEvent;
+
+// The run of one group, which is generated and has its payload.
+class Predecessor : public testing::Test {
+ protected:
+  Predecessor() {
+    fs::create_directories(run_);
+    const auto store = std::move(payload::open_file_segments(run_ / "payload", {})).value();
+    const std::string tokens = "the tokens of a group";
+    const std::uint64_t size = tokens.size();
+    const payload::Extent at = store->reserve(std::span(&size, 1)).value().at(0);
+    const auto bytes = std::as_bytes(std::span(tokens.data(), tokens.size()));
+    EXPECT_TRUE(store->write(at, 0, bytes));
+    store->commit(at, checksum64(bytes));
+    payload_ = {"job-1", at.segment, at.offset, at.bytes, checksum64(bytes)};
+  }
+
+  void journal(const scheduler::Budget& budget) const {
+    const ActorId learner{"job-1/learner/0", Incarnation{5}};
+    const ActorId rollout{"job-1/rollout/0", Incarnation{3}};
+    const messages::Publication first{.version = PolicyVersion{0}, .checksum = 1, .broadcast = {}};
+    const std::vector<JournalEvent> events{
+        exchange::RunBegan{budget, has_fixed_lag(spec_), 17, Epoch{1}},
+        exchange::LearnerCameUp{learner, {}},
+        exchange::LearnerAsked{exchange::LearnerTask::kPublish, {}},
+        exchange::VersionPublished{learner, first, {}},
+        exchange::StageEntered{exchange::RunStage::kRunning, "training"},
+        exchange::WorkerCameUp{messages::Role::kRollout, rollout, 8},
+        exchange::VersionInstalled{rollout, PolicyVersion{0}},
+        exchange::GroupAdmitted{GroupId{1}, 0, {}},
+        exchange::RolloutLeased{GroupId{1}, scheduler::LeaseId{1}, rollout, PolicyVersion{0}},
+        exchange::GroupGenerated{
+            rollout,
+            {.group = GroupId{1}, .attempt = 1, .trajectories = {{}}, .payload = payload_}}};
+    const auto files = runs::RunFiles::open(run_.string());
+    ASSERT_TRUE(files);
+    ASSERT_TRUE((*files)->journal(events, sqlite::Durability::kKill));
+  }
+  bool is_followed() const { return predecessor_of(job_shape(spec_), run_).has_value(); }
+
+  const job::JobFolder folder_;
+  const job::JobSpec spec_ = folder_.full();
+  const fs::path run_ = folder_.root() / "run";
+  wire::PayloadRef payload_;
+};
+
+TEST_F(Predecessor, IsFollowedWhereItsJournalAndPayloadsAreThere) {
+  EXPECT_FALSE(is_followed()) << "there is no journal";
+  journal(budget_of(spec_));
+  EXPECT_TRUE(is_followed());
+  fs::remove_all(run_ / "payload");
+  EXPECT_FALSE(is_followed());
+}
+
+TEST_F(Predecessor, OfAnotherJobsSettingsIsNot) {
+  scheduler::Budget other = budget_of(spec_);
+  ++other.groups_per_step;
+  journal(other);
+  EXPECT_FALSE(is_followed());
+}
+
+// The journal names more bytes than any machine has: they are looked for, and not made room for.
+TEST_F(Predecessor, WhosePayloadHasAbsurdlyManyBytesIsNot) {
+  payload_.bytes = std::uint64_t{1} << 60;
+  journal(budget_of(spec_));
+  EXPECT_FALSE(is_followed());
+}
+
+}  // namespace
+}  // namespace tandem::app
