@@ -52,11 +52,9 @@ Result<void> Controller::take(actor::Context& cx, const ControllerEvent& event) 
 bool Controller::holds(ClusterCondition condition) const {
   switch (condition) {
     case ClusterCondition::kNodeReady:
-      return std::ranges::any_of(core_.nodes(), [](const auto& node) { return node.second.up; });
+      return !core_.lookups().room.empty();
     case ClusterCondition::kNoJobRuns:
-      return std::ranges::all_of(core_.jobs(), [](const auto& job) {
-        return scheduler::is_final(job.second.status.state);
-      });
+      return core_.idle();
   }
   CHECK(false && "a condition of no kind");
   return false;
@@ -370,11 +368,10 @@ void Controller::answer_ask(actor::Context& cx, std::uint64_t number,
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<GetCluster> ask) {
-  ClusterView view{.exchanges = exchanges_, .now = cx.now()};
-  for (const auto& [id, job] : core_.jobs()) view.jobs.push_back(job);
-  for (const auto& [id, node] : core_.nodes()) view.nodes.push_back(node);
-  ask.reply(std::move(view));
+  ask.reply(view_of(core_, exchanges_, ask.question.page, cx.now()));
 }
+
+void Controller::handle(actor::Context&, actor::Ask<GetCounts> ask) { ask.reply(counts_of(core_)); }
 
 void Controller::handle(actor::Context&, actor::Ask<Await> ask) {
   if (awaits_.size() == kAwaitsMax)
@@ -385,8 +382,9 @@ void Controller::handle(actor::Context&, actor::Ask<Await> ask) {
 
 void Controller::handle(actor::Context&, actor::Ask<GetEvents> ask) {
   std::vector<runs::ClusterEvent> events;
-  for (const runs::ClusterEvent& event : events_)
-    if (event.seq > ask.question.after) events.push_back(event);
+  const auto first =
+      std::ranges::upper_bound(events_, ask.question.after, {}, &runs::ClusterEvent::seq);
+  events.assign(first, events_.end());
   ask.reply(std::move(events));
 }
 
