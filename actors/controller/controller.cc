@@ -131,25 +131,36 @@ void Controller::carry_out(actor::Context&, RefuseNode refuse) {
   (void)actions_.agent(refuse.node, refuse.incarnation).tell(node::NodeRefused{refuse.pid_up});
 }
 
+// A process that is never told what it is would wait for ever. One that is gone is ending, and its
+// exit is reported.
+template <class Peer, class Start>
+void Controller::tell_start(const node::RankId& id, const actor::Ref<Peer>& rank,
+                            const Start& start) {
+  const actor::Delivery sent = rank.tell(start);
+  if (sent == actor::Delivery::kAccepted || sent == actor::Delivery::kGone) return;
+  const Error why = sent == actor::Delivery::kTooLarge ? rank.too_large(start)
+                                                       : actor::undelivered(id.actor, sent);
+  brought_about_.push_back(
+      messages::RankFailed{id.actor, id.incarnation, id.rank, why.message, why.code});
+}
+
 void Controller::carry_out(actor::Context&, SendStart start) {
   start.start.bulk_endpoints = actions_.bulk_endpoints(start.start.job);
-  const auto rank = actions_.rank(start.id);
-  // A message that is lost in another way means that the rank is ending: its exit is reported.
-  if (rank.tell(start.start) == actor::Delivery::kTooLarge)
-    brought_about_.push_back(
-        messages::RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
-                             rank.too_large(start.start).message, ErrorCode::kInvalid});
+  tell_start(start.id, actions_.rank(start.id), start.start);
 }
 
 void Controller::carry_out(actor::Context&, SendProgramStart start) {
-  // The arguments of a job file are far smaller than a link's limit; a message that is lost in
-  // another way means that the program is ending.
-  (void)actions_.program(start.id).tell(std::move(start.start));
+  tell_start(start.id, actions_.program(start.id), start.start);
 }
 
 void Controller::carry_out(actor::Context&, DrainRank drain) {
+  const auto sent = actions_.program(drain.id).tell(messages::DrainProgram{drain.deadline_ms});
   // A program that cannot be reached is ended by its agent, or has ended.
-  (void)actions_.program(drain.id).tell(messages::DrainProgram{drain.deadline_ms});
+  if (sent == actor::Delivery::kFull)
+    log::warn(
+        "event=drain_not_told actor={} message=\"its link is at its limit; it is ended at "
+        "its deadline\"",
+        drain.id.actor);
 }
 
 void Controller::carry_out(actor::Context& cx, FailAsks fail) {

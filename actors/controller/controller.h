@@ -155,6 +155,9 @@ class Controller {
   void carry_out(actor::Context& cx, SendStart start);
   void carry_out(actor::Context& cx, SendProgramStart start);
   void carry_out(actor::Context& cx, DrainRank drain);
+  // Tells a process what it is; one that does not take the message has failed.
+  template <class Peer, class Start>
+  void tell_start(const node::RankId& id, const actor::Ref<Peer>& rank, const Start& start);
   void carry_out(actor::Context& cx, FailAsks fail);
   void carry_out(actor::Context& cx, WriteResult write);
   void carry_out(actor::Context& cx, OpenExchange open);

@@ -9,8 +9,8 @@
 //   they
 //                         start, and refused as many where a tenth would fit; an event is one of
 //                         these
-//   controller/restart/N  N nodes with eight ranks each, all busy, and more that wait: an actor dies,
-//                         starts again and is ready (five events and a look at the clock)
+//   controller/restart/N  N nodes with eight ranks each, all busy, and two jobs that are queued: an
+//                         actor dies, starts again and is ready (five events)
 //   controller/room/N     likewise: an actor ends for good, and one that waits gets its room
 //   controller/node/N     likewise: a node is cut off and comes back with its ranks
 //

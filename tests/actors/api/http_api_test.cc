@@ -227,6 +227,7 @@ std::vector<std::string> names_by_pages(const Api& api, const std::string& list,
 
 TEST(HttpApi, AListCanBeReadPageByPage) {
   const Api api;
+  api.submit();  // it waits: the nodes are too small
   for (const char* const name : {"d", "b", "e", "a", "c"}) api.node(name);
   const auto has_five = [&] {
     return parse_json(api.ask("GET", "/api/v1/nodes").body).size() == 5;
@@ -235,7 +236,6 @@ TEST(HttpApi, AListCanBeReadPageByPage) {
   const std::vector<std::string> nodes{"a", "b", "c", "d", "e"};
   for (const std::size_t limit : {1u, 2u, 5u, 9u})
     EXPECT_EQ(names_by_pages(api, "nodes", limit), nodes);
-  api.submit();
   const std::vector<std::string> actors{"job-1/learner/0", "job-1/reward/0", "job-1/rollout/0"};
   for (const std::size_t limit : {1u, 2u, 3u})
     EXPECT_EQ(names_by_pages(api, "actors", limit), actors);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/text.h"
+#include "actors/controller/views.h"
 #include "tests/actors/controller/sized_cluster.h"
 #include "tests/allocations.h"
 
@@ -93,6 +93,28 @@ TEST(ControllerSize, AnEventCostsTheSameOnAThousandNodes) {
     EXPECT_LE(many.at(what).times, cost.times * 3 / 2 + 50) << what;
     EXPECT_LE(many.at(what).bytes, cost.bytes * 3 / 2 + 8192) << what;
   }
+}
+
+// How many allocations the view takes.
+std::size_t cost_of(const SizedCluster& cluster, const ViewPage& page, std::size_t shown) {
+  const std::size_t before = test::allocations();
+  const ClusterView view = view_of(cluster.core(), {}, page, Time{});
+  const std::size_t cost = test::allocations() - before;
+  EXPECT_EQ(view.nodes.size() + view.actors.size(), shown);
+  return cost;
+}
+
+TEST(ControllerSize, APageCostsWhatItShows) {
+  const SizedCluster few(10), many(1000);
+  const auto page = [](ViewOf of, const std::string& after) {
+    return ViewPage{.of = of, .after = after, .limit = 4};
+  };
+  for (const ViewPage& asked : {page(ViewOf::kNodes, ""), page(ViewOf::kNodes, "node-2"),
+                                page(ViewOf::kActors, ""), page(ViewOf::kActors, "job-5/counter/0"),
+                                ViewPage{.of = ViewOf::kActors, .job = "job-3", .limit = 4}})
+    EXPECT_LE(cost_of(many, asked, 4), cost_of(few, asked, 4) + 8) << asked.after << asked.job;
+  const ViewPage one{.of = ViewOf::kNodes, .name = "node-3"};  // with its eight actors
+  EXPECT_LE(cost_of(many, one, 9), cost_of(few, one, 9) + 8);
 }
 
 }  // namespace
