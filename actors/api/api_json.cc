@@ -125,10 +125,8 @@ double gpus(std::int64_t milli) {
 const messages::ActorLoad* load_of(const messages::ExchangeReport* report,
                                    const std::string& actor) {
   if (!report) return nullptr;
-  const auto it =
-      std::find_if(report->loads.begin(), report->loads.end(),
-                   [&](const messages::ActorLoad& load) { return load.actor == actor; });
-  return it == report->loads.end() ? nullptr : &*it;
+  const auto it = std::ranges::lower_bound(report->loads, actor, {}, &messages::ActorLoad::actor);
+  return it == report->loads.end() || it->actor != actor ? nullptr : &*it;
 }
 
 json nccl_json(const node::NodeNccl& nccl) {
@@ -418,19 +416,17 @@ json node_json(const controller::NodeRecord& node, Time now) {
             {"memory_bytes", node.leased.memory_bytes}}}};
 }
 
-json reservations_json(const std::vector<controller::JobRecord>& jobs, const std::string& node) {
+json reservations_json(const std::vector<controller::ShownActor>& actors, const std::string& node) {
   json reserved = json::array();
-  for (const controller::JobRecord& job : jobs)
-    for (const auto& [id, actor] : job.actors)
-      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-        if (actor.ranks[r].alive && actor.ranks[r].node == node) {
-          const scheduler::Resources& need = job.shape.per_rank.at(actor.role);
-          reserved.push_back({{"actor", id},
-                              {"rank", r},
-                              {"cpus", cpus(need)},
-                              {"gpus", gpus(need.gpu_milli)},
-                              {"memory_bytes", need.memory_bytes}});
-        }
+  for (const controller::ShownActor& shown : actors)
+    for (std::size_t r = 0; r < shown.actor.ranks.size(); ++r)
+      if (const controller::RankRecord& rank = shown.actor.ranks[r];
+          rank.alive && rank.node == node)
+        reserved.push_back({{"actor", shown.actor.name},
+                            {"rank", r},
+                            {"cpus", cpus(rank.need)},
+                            {"gpus", gpus(rank.need.gpu_milli)},
+                            {"memory_bytes", rank.need.memory_bytes}});
   return reserved;
 }
 

@@ -34,7 +34,7 @@ nlohmann::json actor_json(const controller::ActorRecord& actor,
                           const messages::ExchangeReport* report, std::int32_t restarts, Time now);
 nlohmann::json node_json(const controller::NodeRecord& node, Time now);
 // The resources of a node that living ranks hold, one entry per rank, with its actor.
-nlohmann::json reservations_json(const std::vector<controller::JobRecord>& jobs,
+nlohmann::json reservations_json(const std::vector<controller::ShownActor>& actors,
                                  const std::string& node);
 nlohmann::json event_json(const runs::ClusterEvent& event);
 nlohmann::json group_json(const messages::GroupView& group, const std::string& job);

@@ -2,7 +2,8 @@
 // timeout and is left out.
 #include "actors/api/cluster_picture.h"
 
-#include <map>
+#include <algorithm>
+#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -41,32 +42,57 @@ json Picture::shown(const controller::JobRecord& job, const controller::ActorRec
   return actor_json(actor, report(job.id), job.ladder.restarts_of(actor.name), cluster.now);
 }
 
-Result<Picture> take_picture(const actor::Ref<controller::Controller::Inbox>& controller) {
-  auto cluster = ask_and_wait(controller, controller::GetCluster{}, kApiAskTimeout);
+Result<Picture> take_picture(const Controller& controller, const controller::ViewPage& page) {
+  auto cluster = ask_and_wait(controller, controller::GetCluster{page}, kApiAskTimeout);
   if (!cluster) return cluster.error();
   Picture picture{.cluster = std::move(*cluster), .reports = {}};
+  // A page of exchanges is for their groups, which are not in the reports.
+  if (page.of == controller::ViewOf::kExchanges) return picture;
   for (const auto& [job, exchange] : picture.cluster.exchanges)
     if (auto report = ask_and_wait(exchange, messages::GetExchangeReport{}, kApiAskTimeout))
       picture.reports.emplace(job, std::move(*report));
   return picture;
 }
 
-json list(const Picture& picture, const std::string& kind) {
+Result<Picture> picture_of(const Controller& controller, const std::string& job) {
+  auto one = take_picture(controller, {.of = controller::ViewOf::kJobs, .job = job});
+  return !one || !one->cluster.jobs.empty() ? std::move(one) : take_picture(controller);
+}
+
+namespace {
+
+// Groups of all jobs, in the order of the jobs and of their numbers. An exchange that does not
+// answer is left out.
+json groups(const Picture& picture, const GroupsPage& page) {
+  json array = json::array();
+  for (const auto& [job, exchange] : picture.cluster.exchanges) {
+    if (job < page.job || array.size() >= page.limit) continue;
+    const messages::GetGroups asked{.after = job == page.job ? page.after : 0,
+                                    .limit = page.limit - array.size()};
+    if (const auto some = ask_and_wait(exchange, asked, kApiAskTimeout))
+      for (const messages::GroupView& group : *some) array.push_back(group_json(group, job));
+  }
+  return array;
+}
+
+}  // namespace
+
+json list(const Picture& picture, const std::string& kind, const GroupsPage& page) {
+  if (kind == "groups") return groups(picture, page);
   json array = json::array();
   if (kind == "jobs")
     for (const controller::JobRecord& job : picture.cluster.jobs)
       array.push_back(picture.shown(job));
-  if (kind == "actors")
+  if (kind == "actors") {
     for (const controller::JobRecord& job : picture.cluster.jobs)
       for (const auto& [id, actor] : job.actors) array.push_back(picture.shown(job, actor));
+    for (const controller::ShownActor& shown : picture.cluster.actors)
+      array.push_back(actor_json(shown.actor, picture.report(shown.actor.job), shown.restarts,
+                                 picture.cluster.now));
+  }
   if (kind == "nodes")
     for (const controller::NodeRecord& node : picture.cluster.nodes)
       array.push_back(node_json(node, picture.cluster.now));
-  if (kind == "groups")
-    for (const auto& [job, exchange] : picture.cluster.exchanges)
-      // Groups are not in the report, since there may be thousands of them.
-      if (const auto groups = ask_and_wait(exchange, messages::GetGroups{}, kApiAskTimeout))
-        for (const messages::GroupView& group : *groups) array.push_back(group_json(group, job));
   return array;
 }
 
@@ -85,6 +111,31 @@ Result<FoundActor> find_actor(const Picture& picture, const std::string& wanted)
                "", "name the job as well: -j JOB, or JOB/" + wanted};
 }
 
+namespace {
+
+// The first job that has a group of this number.
+Result<json> find_group(const Picture& picture, const std::string& name) {
+  std::uint64_t number = 0;
+  const char* const end = name.data() + name.size();
+  const bool read = std::from_chars(name.data(), end, number) == std::from_chars_result{end, {}};
+  if (read && number > 0)
+    for (const auto& [job, exchange] : picture.cluster.exchanges)
+      if (const auto one = ask_and_wait(
+              exchange, messages::GetGroups{.after = number - 1, .limit = 1}, kApiAskTimeout);
+          one && !one->empty() && one->front().group == number)
+        return group_json(one->front(), job);
+  return no_such("group", name);
+}
+
+std::vector<controller::ShownActor> actors_of(const controller::ClusterView& view) {
+  std::vector<controller::ShownActor> actors = view.actors;
+  for (const controller::JobRecord& job : view.jobs)
+    for (const auto& [id, actor] : job.actors) actors.push_back({actor});
+  return actors;
+}
+
+}  // namespace
+
 Result<json> find_one(const Picture& picture, const std::string& kind, const std::string& name) {
   if (kind == "actors") {
     const auto found = find_actor(picture, name);
@@ -96,22 +147,18 @@ Result<json> find_one(const Picture& picture, const std::string& kind, const std
     if (!job) return no_such("job", name);
     return picture.shown(*job);
   }
-  for (json& item : list(picture, kind))
-    if (item.value("name", "") == name || std::to_string(item.value("group", 0)) == name) {
-      if (kind == "nodes") item["reserved"] = reservations_json(picture.cluster.jobs, name);
-      return std::move(item);
-    }
-  // The singular of the kind.
-  return no_such(kind.substr(0, kind.size() - 1), name);
+  if (kind == "groups") return find_group(picture, name);
+  const auto node = std::ranges::find(picture.cluster.nodes, name, &controller::NodeRecord::name);
+  if (kind != "nodes" || node == picture.cluster.nodes.end())
+    return no_such(kind.substr(0, kind.size() - 1), name);  // the singular of the kind
+  json item = node_json(*node, picture.cluster.now);
+  item["reserved"] = reservations_json(actors_of(picture.cluster), name);
+  return item;
 }
 
-json status_json(const controller::ClusterView& cluster) {
-  int ready = 0;
-  for (const controller::NodeRecord& node : cluster.nodes) ready += node.up;
-  std::map<std::string, int> jobs;
-  for (const controller::JobRecord& job : cluster.jobs) ++jobs[scheduler::name(job.status.state)];
-  return {{"nodes", {{"ready", ready}, {"lost", static_cast<int>(cluster.nodes.size()) - ready}}},
-          {"jobs", jobs}};
+json status_json(const controller::ClusterCounts& counts) {
+  return {{"nodes", {{"ready", counts.nodes_up}, {"lost", counts.nodes_lost}}},
+          {"jobs", counts.jobs}};
 }
 
 }  // namespace tandem::api

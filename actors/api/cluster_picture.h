@@ -5,6 +5,8 @@
 // their answers, at most kApiAskTimeout each; the other functions do not wait.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -27,9 +29,12 @@ struct Picture {
                        const controller::ActorRecord& actor) const;
 };
 
-// Asks the controller, then each exchange. Fails only if the controller does not answer; an
-// exchange that does not is left out.
-Result<Picture> take_picture(const actor::Ref<controller::Controller::Inbox>& controller);
+using Controller = actor::Ref<controller::Controller::Inbox>;
+// Asks the controller, then each exchange of the page. Fails only if the controller does not
+// answer; an exchange that does not is left out.
+Result<Picture> take_picture(const Controller& controller, const controller::ViewPage& page = {});
+// Of the job of this id alone, or of all where there is none: the job may be meant by its name.
+Result<Picture> picture_of(const Controller& controller, const std::string& job);
 
 struct FoundActor {
   const controller::JobRecord* job = nullptr;
@@ -39,13 +44,19 @@ struct FoundActor {
 // actor. Fails with kNotFound, or kInvalid where several jobs have one.
 Result<FoundActor> find_actor(const Picture& picture, const std::string& wanted);
 
-// All objects of a kind: "jobs", "actors", "nodes" or "groups".
-nlohmann::json list(const Picture& picture, const std::string& kind);
+// From where a list of groups goes on, behind a group of a job, and how long it is.
+struct GroupsPage {
+  std::string job = {};
+  std::uint64_t after = 0;
+  std::size_t limit = std::numeric_limits<std::size_t>::max();
+};
+// The objects of a kind that the picture has: "jobs", "actors", "nodes" or "groups".
+nlohmann::json list(const Picture& picture, const std::string& kind, const GroupsPage& page = {});
 // The object of a kind by its name, or by its number for a group. kNotFound if there is none.
 Result<nlohmann::json> find_one(const Picture& picture, const std::string& kind,
                                 const std::string& name);
 
 // The part of `GET /api/v1/status` that the controller knows; its process adds the rest.
-nlohmann::json status_json(const controller::ClusterView& cluster);
+nlohmann::json status_json(const controller::ClusterCounts& counts);
 
 }  // namespace tandem::api

@@ -5,6 +5,7 @@
 #include "actors/api/http_api.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -46,6 +47,15 @@ constexpr QueryParameter kAskSeconds{.name = "timeout_s",
 constexpr QueryParameter kCordonReason{.name = "reason",
                                        .about = "Why, for people: shown wherever the node is."};
 constexpr std::size_t kCordonReasonBytesMax = 200;
+constexpr const char* kAboutPages =
+    "Without `limit`, all of them. The next page is `after` the last one's name; of jobs, their "
+    "id, and of groups JOB/NUMBER. A watch has all.";
+constexpr QueryParameter kPageLimit{.name = "limit",
+                                    .kind = QueryKind::kNumber,
+                                    .about = "So many at most.",
+                                    .bounds = {1, 100'000}};
+constexpr QueryParameter kPageAfter{.name = "after", .about = "Those behind this one alone."};
+constexpr QueryParameter kPageJob{.name = "job", .about = "Those of the job of this id alone."};
 constexpr QueryParameter kGraphJob{.name = "job", .about = "The graph of this job alone."};
 
 using http::HttpAnswer;
@@ -90,6 +100,8 @@ class ClusterApi {
   HttpAnswer objects(const HttpRequest& request, const std::string& kind,
                      const std::string& name) const;
   HttpAnswer watch(const std::string& kind, const std::string& name) const;
+  HttpAnswer page(const HttpRequest& request, const std::string& kind) const;
+  Result<Picture> picture_of_one(const std::string& kind, const std::string& name) const;
 
   const HttpApi api_;
   const HttpStreams streams_;
@@ -190,15 +202,19 @@ std::vector<Route> ClusterApi::object_routes() const {
   for (const Kind& kind : kinds) {
     const json schema = schema::ref(kind.schema);
     const Body lines = json_lines_body(schema, "With `watch`, one for each line.");
-    routes.push_back({.method = "GET",
-                      .path = "/api/v1/" + kind.all,
-                      .id = "list_" + kind.all,
-                      .summary = "All " + kind.all,
-                      .query = {kWatch},
-                      .answers = {json_body(schema::list_of(schema), "All of them."), lines},
-                      .handler = [this, all = kind.all](const Call& call) {
-                        return objects(call.request, all, "");
-                      }});
+    routes.push_back(
+        {.method = "GET",
+         .path = "/api/v1/" + kind.all,
+         .id = "list_" + kind.all,
+         .summary = "All " + kind.all,
+         .about = kAboutPages,
+         .query = kind.all == "nodes" ? std::vector{kPageLimit, kPageAfter, kWatch}
+                                      : std::vector{kPageLimit, kPageAfter, kPageJob, kWatch},
+         .answers = {json_body(schema::list_of(schema), "All of them, or a page."), lines},
+         .errors = {{400, "A value of the query is wrong."}},
+         .handler = [this, all = kind.all](const Call& call) {
+           return objects(call.request, all, "");
+         }});
     routes.push_back({.method = "GET",
                       .path = "/api/v1/" + kind.all + "/" + kind.parameter,
                       .id = "get_" + kind.one,
@@ -299,9 +315,9 @@ HttpAnswer ClusterApi::watch(const std::string& kind, const std::string& name) c
 }
 
 HttpAnswer ClusterApi::status(const Call&) const {
-  const auto cluster = ask_and_wait(api_.controller, controller::GetCluster{}, kApiAskTimeout);
-  if (!cluster) return http::error_response(cluster.error());
-  json body = status_json(*cluster);
+  const auto counts = ask_and_wait(api_.controller, controller::GetCounts{}, kApiAskTimeout);
+  if (!counts) return http::error_response(counts.error());
+  json body = status_json(*counts);
   const ClusterIdentity self = api_.identity();
   body["version"] = self.version;
   body["epoch"] = self.epoch;
@@ -314,9 +330,10 @@ HttpAnswer ClusterApi::status(const Call&) const {
 }
 
 HttpAnswer ClusterApi::waits(const Call& call) const {
-  const auto picture = take_picture(api_.controller);
-  if (!picture) return http::error_response(picture.error());
   const std::string wanted = query_text(call.request, kGraphJob);
+  const auto picture =
+      wanted.empty() ? take_picture(api_.controller) : picture_of(api_.controller, wanted);
+  if (!picture) return http::error_response(picture.error());
   const controller::JobRecord* job = wanted.empty() ? nullptr : picture->job(wanted);
   if (!wanted.empty() && !job) return http::error_response(no_such("job", wanted));
   return ok(wait_graph(*picture, job ? job->id : "", unix_ms()));
@@ -325,11 +342,48 @@ HttpAnswer ClusterApi::waits(const Call& call) const {
 HttpAnswer ClusterApi::objects(const HttpRequest& request, const std::string& kind,
                                const std::string& name) const {
   if (query_flag(request, kWatch)) return watch(kind, name);
-  const auto picture = take_picture(api_.controller);
+  if (name.empty()) return page(request, kind);
+  const auto picture = picture_of_one(kind, name);
   if (!picture) return http::error_response(picture.error());
-  if (name.empty()) return ok(list(*picture, kind));
   const auto one = find_one(*picture, kind, name);
   return one ? ok(*one) : http::error_response(one.error());
+}
+
+// Where it takes a look at all jobs to find the object, the picture has all.
+Result<Picture> ClusterApi::picture_of_one(const std::string& kind, const std::string& name) const {
+  using controller::ViewOf;
+  if (kind == "jobs") return picture_of(api_.controller, name);
+  if (kind == "nodes") return take_picture(api_.controller, {.of = ViewOf::kNodes, .name = name});
+  if (kind == "groups") return take_picture(api_.controller, {.of = ViewOf::kExchanges});
+  return picture_of(api_.controller, name.substr(0, name.find('/')));  // "JOB/rollout/0"
+}
+
+HttpAnswer ClusterApi::page(const HttpRequest& request, const std::string& kind) const {
+  using controller::ViewOf;
+  const auto limit = query_number(request, kPageLimit);
+  if (!limit) return http::error_response(limit.error());
+  controller::ViewPage page{.job = kind == "nodes" ? "" : query_text(request, kPageJob),
+                            .after = query_text(request, kPageAfter)};
+  if (*limit) page.limit = static_cast<std::size_t>(**limit);
+  page.of = kind == "jobs"     ? ViewOf::kJobs
+            : kind == "actors" ? ViewOf::kActors
+            : kind == "nodes"  ? ViewOf::kNodes
+                               : ViewOf::kExchanges;
+  GroupsPage groups{.limit = page.limit};
+  if (page.of == ViewOf::kExchanges && !page.after.empty()) {
+    const auto slash = page.after.find('/');
+    groups.job = slash == std::string::npos ? page.job : page.after.substr(0, slash);
+    const char* const end = page.after.data() + page.after.size();
+    const char* const begin =
+        slash == std::string::npos ? page.after.data() : page.after.data() + slash + 1;
+    if (std::from_chars(begin, end, groups.after) != std::from_chars_result{end, {}})
+      return http::error_response(
+          Error{ErrorCode::kInvalid,
+                "`after` of groups is JOB/NUMBER, found " + cut_utf8(page.after, kQuotedBytesMax)});
+  }
+  const auto picture = take_picture(api_.controller, page);
+  if (!picture) return http::error_response(picture.error());
+  return ok(list(*picture, kind, groups));
 }
 
 HttpAnswer ClusterApi::submit(const Call& call) const {
@@ -342,7 +396,7 @@ HttpAnswer ClusterApi::submit(const Call& call) const {
   const auto id =
       ask_and_wait(api_.controller, controller::Submit{std::move(*shape)}, kApiAskTimeout);
   if (!id) return http::error_response(id.error());
-  const auto picture = take_picture(api_.controller);
+  const auto picture = picture_of(api_.controller, *id);
   const controller::JobRecord* job = picture ? picture->job(*id) : nullptr;
   json answer = job ? picture->shown(*job) : json{{"id", *id}};
   if (job) answer["warnings"] = job->shape.warnings;
@@ -350,7 +404,7 @@ HttpAnswer ClusterApi::submit(const Call& call) const {
 }
 
 HttpAnswer ClusterApi::cancel(const Call& call) const {
-  const auto picture = take_picture(api_.controller);
+  const auto picture = picture_of(api_.controller, call.at("job"));
   if (!picture) return http::error_response(picture.error());
   const controller::JobRecord* job = picture->job(call.at("job"));
   if (!job) return http::error_response(no_such("job", call.at("job")));
@@ -359,7 +413,7 @@ HttpAnswer ClusterApi::cancel(const Call& call) const {
 }
 
 HttpAnswer ClusterApi::scale(const Call& call) const {
-  const auto picture = take_picture(api_.controller);
+  const auto picture = picture_of(api_.controller, call.at("job"));
   if (!picture) return http::error_response(picture.error());
   const controller::JobRecord* job = picture->job(call.at("job"));
   if (!job) return http::error_response(no_such("job", call.at("job")));
@@ -385,7 +439,7 @@ HttpAnswer ClusterApi::uncordon(const Call& call) const {
 HttpAnswer ClusterApi::change_node(const std::string& node, controller::Cordon request) const {
   const auto done = ask_and_wait(api_.controller, std::move(request), kApiAskTimeout);
   if (!done) return http::error_response(done.error());
-  const auto picture = take_picture(api_.controller);
+  const auto picture = picture_of_one("nodes", node);
   if (!picture) return http::error_response(picture.error());
   const auto one = find_one(*picture, "nodes", node);
   return one ? ok(*one) : http::error_response(one.error());

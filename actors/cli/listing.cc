@@ -77,9 +77,28 @@ Result<Listing> listing_of(const Client& client, const ListRequest& request) {
   return listing;
 }
 
+// A job may have a hundred thousand groups: they are asked for page by page.
+Result<json> fetch_groups(const Client& client, const Listing& listing) {
+  constexpr std::size_t kPage = 5000;
+  json all = json::array();
+  for (std::string after;;) {
+    const std::string query = listing.query(false);
+    const std::string page = (query.find('?') == std::string::npos ? "?" : "&") +
+                             ("limit=" + std::to_string(kPage)) +
+                             (after.empty() ? "" : "&after=" + url_escape(after));
+    auto items = get_list(client, query + page);
+    if (!items) return items;
+    const std::size_t count = items->size();
+    for (json& item : *items) all.push_back(std::move(item));
+    if (count != kPage) return all;  // more: from a controller that knows no pages
+    after = field(all.back(), "job") + "/" + field(all.back(), "group");
+  }
+}
+
 Result<json> fetch(const Client& client, const Listing& listing) {
   if (listing.one) return client.api.get(listing.query(false));
-  auto items = get_list(client, listing.query(false));
+  auto items = listing.kind == Kind::kGroups ? fetch_groups(client, listing)
+                                             : get_list(client, listing.query(false));
   if (!items) return items;
   json wanted = json::array();
   for (json& item : *items)

@@ -12,6 +12,7 @@
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
 #include "actors/controller/unwanted.h"
+#include "actors/controller/upkeep.h"
 
 namespace tandem::controller {
 
@@ -22,7 +23,7 @@ namespace {
 
 // The incarnation is over. A job that its user has cancelled is not remembered any more.
 void remember_end(Turn& turn, const ActorRecord& actor, ActorEnded end) {
-  if (!turn.state.durable.job(actor.job)) return;
+  if (!turn.state.durable.knows(actor.job)) return;
   end.actor = actor.name;
   end.incarnation = actor.incarnation;
   turn.remember(std::move(end));
@@ -72,8 +73,9 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
     back_off(turn, actor, one->restart, cause);
   } else if (const auto* all = std::get_if<scheduler::RestartLadder::RestartRole>(&decision)) {
     back_off(turn, actor, all->restart, cause);
-    for (auto& [other_name, other] : job.actors)
-      if (other.role == actor.role && alive(other))
+    const auto [from, behind] = names_below(job.id + "/" + name(actor.role));
+    for (auto at = job.actors.lower_bound(from); at != job.actors.lower_bound(behind); ++at)
+      if (ActorRecord& other = at->second; alive(other))
         kill(turn, other, scheduler::RestartsExhausted{all->restart.n, all->root_cause},
              kStopGraceMs);
   } else if (std::holds_alternative<scheduler::RestartLadder::FailJobForMemory>(decision)) {
@@ -129,7 +131,7 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
     const bool again = wanted(job, actor);  // it was scaled up while this incarnation was ending
     const messages::Role role = actor.role;
     const std::int32_t index = actor.index;
-    remove_actor(job, actor.name);
+    remove_actor(turn, job, actor.name);
     if (again) add_actor(turn, job, role, index);
     return count_finished(turn, job);
   }
@@ -148,6 +150,7 @@ bool is_lost(const RankRecord& rank, Lost which) {
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
   RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
   if (!std::exchange(record.alive, false)) return;
+  count_living(job, actor.role, -1);
   give_back(turn, record);
   const bool first = std::count_if(actor.ranks.begin(), actor.ranks.end(),
                                    [](const RankRecord& r) { return !r.alive; }) == 1;
@@ -170,33 +173,34 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
     actor_gone(turn, job, actor);
 }
 
-std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node,
-                                       Lost lost) {
+std::vector<node::RankId> linked_ranks(ControllerState& state, const std::string& node, Lost lost) {
   std::vector<node::RankId> ranks;
-  for (const auto& [id, job] : state.jobs)
-    for (const auto& [name, actor] : job.actors)
-      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-        if (const RankRecord& rank = actor.ranks[r];
-            rank.alive && rank.node == node && !is_lost(rank, lost))
-          ranks.push_back({name, actor.incarnation, static_cast<std::int32_t>(r)});
+  for (const std::string& name : actors_on(state, node)) {
+    const ActorRecord& actor = state.job_of(name)->actors.at(name);
+    for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+      if (const RankRecord& rank = actor.ranks[r];
+          rank.alive && rank.node == node && !is_lost(rank, lost))
+        ranks.push_back({name, actor.incarnation, static_cast<std::int32_t>(r)});
+  }
   return ranks;
 }
 
 void lose_ranks(Turn& turn, const std::string& node, Lost which) {
-  for (auto& [id, job] : turn.state.jobs) {
-    std::vector<std::pair<std::string, std::int32_t>> gone;
-    for (auto& [actor_id, actor] : job.actors)
-      for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-        if (const RankRecord& rank = actor.ranks[r];
-            rank.alive && rank.node == node && is_lost(rank, which)) {
-          const auto index = static_cast<std::int32_t>(r);
-          if (rank.connected) turn.send(CutLink{{actor_id, actor.incarnation, index}});
-          gone.emplace_back(actor_id, index);
-        }
-    for (const auto& [actor_id, rank] : gone)
-      if (const auto actor = job.actors.find(actor_id); actor != job.actors.end())
-        rank_gone(turn, job, actor->second, rank, scheduler::NodeLost{node});
+  std::vector<node::RankId> gone;
+  for (const std::string& name : actors_on(turn.state, node)) {
+    const ActorRecord& actor = turn.state.job_of(name)->actors.at(name);
+    for (std::size_t r = 0; r < actor.ranks.size(); ++r)
+      if (const RankRecord& rank = actor.ranks[r];
+          rank.alive && rank.node == node && is_lost(rank, which)) {
+        gone.push_back({name, actor.incarnation, static_cast<std::int32_t>(r)});
+        if (rank.connected) turn.send(CutLink{gone.back()});
+      }
   }
+  for (const node::RankId& rank : gone)
+    if (turn.state.rank_of(rank))
+      rank_gone(turn, *turn.state.job_of(rank.actor),
+                *turn.state.actor_of({rank.actor, rank.incarnation}), rank.rank,
+                scheduler::NodeLost{node});
 }
 
 void give_up_unreturned(Turn& turn) {
@@ -208,7 +212,10 @@ void give_up_unreturned(Turn& turn) {
 }
 
 void give_up_agents(Turn& turn) {
-  for (auto& [name, node] : turn.state.nodes) {
+  for (const std::string& name : due(turn.state.found.node_checks, turn.now)) {
+    const auto found = turn.state.nodes.find(name);
+    if (found == turn.state.nodes.end()) continue;
+    NodeRecord& node = found->second;
     if (!node.agent_until || turn.now < *node.agent_until) continue;
     node.agent_until.reset();
     turn.announce(node, "its agent has not come back", messages::EventLevel::kError);
@@ -229,7 +236,9 @@ void take(Turn& turn, const node::RankExited& exited) {
   if (!rank) return;
   JobRecord& job = *turn.state.job_of(exited.id.actor);
   ActorRecord& actor = *turn.state.actor_of({exited.id.actor, exited.id.incarnation});
-  Reason why = reason_of(exited, turn.state.nodes.at(rank->node).total.memory_bytes);
+  const auto node = turn.state.nodes.find(rank->node);
+  const std::int64_t room = node == turn.state.nodes.end() ? 0 : node->second.total.memory_bytes;
+  Reason why = reason_of(exited, room);
   if (exited.code == 0 && program_of(job.shape, actor.role)) why = scheduler::Finished{};
   rank_gone(turn, job, actor, exited.id.rank, std::move(why));
 }

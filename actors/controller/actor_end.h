@@ -21,7 +21,7 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
 // silent.
 enum class Lost { kAll, kUnlinked, kUnheard };
 // The living ranks on the node that are not lost by that measure.
-std::vector<node::RankId> linked_ranks(const ControllerState& state, const std::string& node,
+std::vector<node::RankId> linked_ranks(ControllerState& state, const std::string& node,
                                        Lost lost = Lost::kUnlinked);
 // They count as gone. A link that such a rank has is cut, which ends the rank.
 void lose_ranks(Turn& turn, const std::string& node, Lost which);

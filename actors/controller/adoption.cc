@@ -14,6 +14,7 @@
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
 #include "actors/controller/unwanted.h"
+#include "actors/controller/upkeep.h"
 
 namespace tandem::controller {
 
@@ -46,7 +47,8 @@ scheduler::Reason ending_of(const ActorLeaves& leaves) {
 }
 
 // The actor, which waits, has living ranks at these places.
-void adopt(Turn& turn, ActorRecord& actor, const DurableState::Actor& known, Time until) {
+void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::Actor& known,
+           Time until) {
   const std::string& node = known.started.ranks.front().node;
   enter(turn, actor, ActorState::kPlacing, scheduler::Returning{node, until});
   enter(turn, actor, ActorState::kStarting, scheduler::Returning{node, until});
@@ -60,7 +62,10 @@ void adopt(Turn& turn, ActorRecord& actor, const DurableState::Actor& known, Tim
     actor.ending = ending_of(*known.leaves);
   }
   actor.report_deadline = until;
+  check_at(turn, actor, until);
+  remove_places(turn.state, actor);
   actor.ranks.resize(known.started.ranks.size());
+  count_living(job, actor.role, static_cast<std::int32_t>(actor.ranks.size()));
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     const RankPlaced& place = known.started.ranks[r];
     RankRecord& rank = actor.ranks[r];
@@ -75,6 +80,7 @@ void adopt(Turn& turn, ActorRecord& actor, const DurableState::Actor& known, Tim
     turn.send(
         ExpectRank{place.node, {actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});
   }
+  add_places(turn.state, actor);
 }
 
 // It goes on: a user's program, or an actor of an exchange that goes on; of a job that is over it
@@ -107,7 +113,7 @@ void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known)
   }
   turn.state.actors_return_until = turn.now + turn.state.away_max();
   turn.send(WakeAt{*turn.state.actors_return_until});
-  adopt(turn, actor, known, *turn.state.actors_return_until);
+  adopt(turn, job, actor, known, *turn.state.actors_return_until);
 }
 
 // Deaths count as before, but for those of a time when the machine was not booted yet.
@@ -133,7 +139,7 @@ void meet(Turn& turn, JobRecord& job, ActorRecord& actor) {
   if (actor.ending) return stop_actor(turn, job, actor, *actor.ending);
   if (!wanted(job, actor)) return stop_actor(turn, job, actor, scheduler::ScaleDown{});
   actor.report_deadline = turn.now + kReportWait;
-  turn.send(WakeAt{actor.report_deadline});
+  check_at(turn, actor, actor.report_deadline);
 }
 
 // The actor has ended here because its node was lost, nothing was started in its place yet, and its
@@ -144,10 +150,10 @@ bool may_go_on(const JobRecord& job, const ActorRecord& actor) {
   return waits && program_of(job.shape, actor.role) && !job.outcome && wanted(job, actor);
 }
 
-void go_on(Turn& turn, ActorRecord& actor) {
+void go_on(Turn& turn, JobRecord& job, ActorRecord& actor) {
   const ActorStarted again = started(actor);
   turn.remember(again);
-  adopt(turn, actor, {.started = again}, turn.now + kReportWait);
+  adopt(turn, job, actor, {.started = again}, turn.now + kReportWait);
   for (std::size_t r = 0; r < actor.ranks.size(); ++r)
     if (actor.ranks[r].connected)
       take(turn, RankConnected{{actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});
@@ -167,7 +173,7 @@ void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const std::strin
     const bool lives = found != living.end();
     if (rank.alive && !lives) gone.push_back(r);
     if (!lives || (!rank.alive && !may_go_on(job, actor))) continue;
-    if (!rank.alive) go_on(turn, actor);
+    if (!rank.alive) go_on(turn, job, actor);
     rank.pid = found->second;
     living.erase(found);
     met = true;
@@ -203,12 +209,12 @@ void meet_ranks(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
   Living living;
   for (const node::LivingRank& rank : up.ranks) living.emplace(rank.id, rank.pid);
   for (const node::RankExited& ended : up.ended) take(turn, ended);
-  for (auto& [id, job] : turn.state.jobs) {
-    std::vector<std::string> names;  // the end of an actor may take it out
-    for (const auto& [name, actor] : job.actors) names.push_back(name);
-    for (const std::string& name : names)
-      if (const auto actor = job.actors.find(name); actor != job.actors.end())
-        meet_actor(turn, job, actor->second, up.node, living);
+  for (const std::string& name : actors_on(turn.state, up.node)) {
+    JobRecord* const job = turn.state.job_of(name);
+    if (!job) continue;
+    // The end of an actor may take it out.
+    if (const auto actor = job->actors.find(name); actor != job->actors.end())
+      meet_actor(turn, *job, actor->second, up.node, living);
   }
   std::vector<node::RankId> unwanted;
   for (const auto& [id, pid] : living) unwanted.push_back(id);

@@ -8,7 +8,7 @@
 #include "actors/controller/cordon_mark.h"
 #include "actors/controller/demands.h"
 #include "actors/controller/rank_end.h"
-#include "actors/controller/room.h"
+#include "actors/controller/upkeep.h"
 #include "scheduler/fleet/placement.h"
 
 namespace tandem::controller {
@@ -16,12 +16,6 @@ namespace tandem::controller {
 using scheduler::ActorState;
 
 namespace {
-
-constexpr const char* kAutomatic = "automatic: ";  // begins the reason of such a cordon
-
-bool is_automatic(const NodeRecord& node) {
-  return node.cordoned && node.cordoned->starts_with(kAutomatic);
-}
 
 // An end by which a node may show that it is at fault.
 bool may_be_of_the_node(const scheduler::Reason& why) {
@@ -34,26 +28,30 @@ bool may_be_of_the_node(const scheduler::Reason& why) {
 
 std::string kind_of(const ActorRecord& actor) { return actor.job + "/" + name(actor.role); }
 
-bool works_elsewhere(const ControllerState& state, const std::string& kind,
-                     const std::string& node) {
-  for (const auto& [id, job] : state.jobs)
-    for (const auto& [name, actor] : job.actors)
-      if (actor.status.state == ActorState::kReady && kind_of(actor) == kind &&
-          std::ranges::none_of(actor.ranks, [&](const auto& rank) { return rank.node == node; }))
-        return true;
+bool works_elsewhere(ControllerState& state, const std::string& kind, const std::string& node) {
+  const JobRecord* const job = state.job_of(kind);
+  if (!job) return false;
+  const auto [from, behind] = names_below(kind);
+  for (auto at = job->actors.lower_bound(from); at != job->actors.end() && at->first < behind; ++at)
+    if (const ActorRecord& actor = at->second;
+        actor.status.state == ActorState::kReady &&
+        std::ranges::none_of(actor.ranks, [&](const auto& rank) { return rank.node == node; }))
+      return true;
   return false;
 }
 
 // Whether everything that waits, and the actor that has just died, finds room without the node.
-bool can_do_without(const ControllerState& state, const JobRecord& job, const ActorRecord& died,
+bool can_do_without(ControllerState& state, const JobRecord& job, const ActorRecord& died,
                     const std::string& node) {
-  std::vector<scheduler::NodeCapacity> room = capacity(state);
-  std::erase_if(room, [&](const scheduler::NodeCapacity& one) { return one.name == node; });
+  scheduler::FreeRoom room = state.found.room;
+  room.erase(node);
   std::vector<scheduler::Gang> gangs{gang_of(job, died)};
-  for (const auto& [id, other] : state.jobs)
+  for (const auto& [submitted, id] : state.found.wanting) {
+    const JobRecord& other = state.jobs.at(id);
     for (const std::string& waiting : other.waiting)
       if (waiting != died.name) gangs.push_back(gang_of(other, other.actors.at(waiting)));
-  return std::holds_alternative<std::vector<scheduler::Assignment>>(scheduler::place(room, gangs));
+  }
+  return std::holds_alternative<std::vector<scheduler::Assignment>>(place_all(room, gangs));
 }
 
 bool waits_for_cordoned(const scheduler::Reason& reason) {
@@ -64,13 +62,15 @@ bool waits_for_cordoned(const scheduler::Reason& reason) {
 bool stands_still(const JobRecord& job) {
   if (job.status.state == scheduler::JobState::kQueued)
     return waits_for_cordoned(job.status.reason);
-  return std::ranges::any_of(job.waiting, [&](const std::string& name) {
-    const ActorRecord& actor = job.actors.at(name);
-    const bool lives = std::ranges::any_of(job.actors, [&](const auto& other) {
-      return other.second.role == actor.role && alive(other.second);
-    });
-    return !lives && (waits_for_cordoned(actor.status.reason) ||
-                      std::holds_alternative<scheduler::NodeLost>(actor.status.reason));
+  return std::ranges::any_of(job.shape.roles, [&](const messages::Role& role) {
+    if (any_lives(job, role)) return false;
+    const auto [from, behind] = names_below(job.id + "/" + name(role));
+    return std::any_of(job.waiting.lower_bound(from), job.waiting.lower_bound(behind),
+                       [&](const std::string& waiting) {
+                         const scheduler::Reason& why = reason_shown(job, job.actors.at(waiting));
+                         return waits_for_cordoned(why) ||
+                                std::holds_alternative<scheduler::NodeLost>(why);
+                       });
   });
 }
 
@@ -99,18 +99,23 @@ void note_death(Turn& turn, const JobRecord& job, const ActorRecord& actor, cons
 
 bool lift_needed_cordons(Turn& turn) {
   ControllerState& state = turn.state;
-  if (state.durable.cordoned().empty()) return false;
-  const bool needed =
-      std::ranges::any_of(state.jobs, [](const auto& job) { return stands_still(job.second); });
+  std::vector<std::string> automatic;
+  for (const auto& [name, why] : state.durable.cordoned()) {
+    const auto node = state.nodes.find(name);
+    if (node != state.nodes.end() && node->second.up && is_automatic(node->second))
+      automatic.push_back(name);
+  }
+  if (automatic.empty()) return false;
+  const bool needed = std::ranges::any_of(state.found.wanting, [&](const auto& job) {
+    return stands_still(state.jobs.at(job.second));
+  });
   if (!needed) return false;
-  bool lifted = false;
-  for (auto& [name, node] : state.nodes) {
-    if (!node.up || !is_automatic(node)) continue;
+  for (const std::string& name : automatic) {
+    NodeRecord& node = state.nodes.at(name);
     turn.announce(node, "is needed: a job has no room without it", messages::EventLevel::kWarning);
     unmark_cordoned(turn, name, node);
-    lifted = true;
   }
-  return lifted;
+  return true;
 }
 
 }  // namespace tandem::controller

@@ -52,11 +52,9 @@ Result<void> Controller::take(actor::Context& cx, const ControllerEvent& event) 
 bool Controller::holds(ClusterCondition condition) const {
   switch (condition) {
     case ClusterCondition::kNodeReady:
-      return std::ranges::any_of(core_.nodes(), [](const auto& node) { return node.second.up; });
+      return !core_.lookups().room.empty();
     case ClusterCondition::kNoJobRuns:
-      return std::ranges::all_of(core_.jobs(), [](const auto& job) {
-        return scheduler::is_final(job.second.status.state);
-      });
+      return core_.idle();
   }
   CHECK(false && "a condition of no kind");
   return false;
@@ -133,25 +131,36 @@ void Controller::carry_out(actor::Context&, RefuseNode refuse) {
   (void)actions_.agent(refuse.node, refuse.incarnation).tell(node::NodeRefused{refuse.pid_up});
 }
 
+// A process that is never told what it is would wait for ever. One that is gone is ending, and its
+// exit is reported.
+template <class Peer, class Start>
+void Controller::tell_start(const node::RankId& id, const actor::Ref<Peer>& rank,
+                            const Start& start) {
+  const actor::Delivery sent = rank.tell(start);
+  if (sent == actor::Delivery::kAccepted || sent == actor::Delivery::kGone) return;
+  const Error why = sent == actor::Delivery::kTooLarge ? rank.too_large(start)
+                                                       : actor::undelivered(id.actor, sent);
+  brought_about_.push_back(
+      messages::RankFailed{id.actor, id.incarnation, id.rank, why.message, why.code});
+}
+
 void Controller::carry_out(actor::Context&, SendStart start) {
   start.start.bulk_endpoints = actions_.bulk_endpoints(start.start.job);
-  const auto rank = actions_.rank(start.id);
-  // A message that is lost in another way means that the rank is ending: its exit is reported.
-  if (rank.tell(start.start) == actor::Delivery::kTooLarge)
-    brought_about_.push_back(
-        messages::RankFailed{start.id.actor, start.id.incarnation, start.id.rank,
-                             rank.too_large(start.start).message, ErrorCode::kInvalid});
+  tell_start(start.id, actions_.rank(start.id), start.start);
 }
 
 void Controller::carry_out(actor::Context&, SendProgramStart start) {
-  // The arguments of a job file are far smaller than a link's limit; a message that is lost in
-  // another way means that the program is ending.
-  (void)actions_.program(start.id).tell(std::move(start.start));
+  tell_start(start.id, actions_.program(start.id), start.start);
 }
 
 void Controller::carry_out(actor::Context&, DrainRank drain) {
+  const auto sent = actions_.program(drain.id).tell(messages::DrainProgram{drain.deadline_ms});
   // A program that cannot be reached is ended by its agent, or has ended.
-  (void)actions_.program(drain.id).tell(messages::DrainProgram{drain.deadline_ms});
+  if (sent == actor::Delivery::kFull)
+    log::warn(
+        "event=drain_not_told actor={} message=\"its link is at its limit; it is ended at "
+        "its deadline\"",
+        drain.id.actor);
 }
 
 void Controller::carry_out(actor::Context& cx, FailAsks fail) {
@@ -370,11 +379,10 @@ void Controller::answer_ask(actor::Context& cx, std::uint64_t number,
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<GetCluster> ask) {
-  ClusterView view{.exchanges = exchanges_, .now = cx.now()};
-  for (const auto& [id, job] : core_.jobs()) view.jobs.push_back(job);
-  for (const auto& [id, node] : core_.nodes()) view.nodes.push_back(node);
-  ask.reply(std::move(view));
+  ask.reply(view_of(core_, exchanges_, ask.question.page, cx.now()));
 }
+
+void Controller::handle(actor::Context&, actor::Ask<GetCounts> ask) { ask.reply(counts_of(core_)); }
 
 void Controller::handle(actor::Context&, actor::Ask<Await> ask) {
   if (awaits_.size() == kAwaitsMax)
@@ -385,8 +393,9 @@ void Controller::handle(actor::Context&, actor::Ask<Await> ask) {
 
 void Controller::handle(actor::Context&, actor::Ask<GetEvents> ask) {
   std::vector<runs::ClusterEvent> events;
-  for (const runs::ClusterEvent& event : events_)
-    if (event.seq > ask.question.after) events.push_back(event);
+  const auto first =
+      std::ranges::upper_bound(events_, ask.question.after, {}, &runs::ClusterEvent::seq);
+  events.assign(first, events_.end());
   ask.reply(std::move(events));
 }
 

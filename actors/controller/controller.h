@@ -18,6 +18,7 @@
 
 #include "actors/controller/controller_actions.h"
 #include "actors/controller/controller_core.h"
+#include "actors/controller/views.h"
 #include "actors/runs/cluster_event.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
@@ -77,18 +78,6 @@ struct AskProgram {
 // Questions that wait for an answer at the same time; one more is refused with kFailed.
 inline constexpr std::size_t kProgramAsksMax = 1024;
 
-// A copy of all records at one moment, for views. The exchanges are those of jobs that have one; a
-// ref may be of an exchange that ends meanwhile, and an ask of it then fails.
-struct ClusterView {
-  std::vector<JobRecord> jobs;  // in the order of their ids
-  std::vector<NodeRecord> nodes;
-  std::map<std::string, actor::Ref<ExchangeControl>> exchanges;
-  Time now;
-};
-// Answered at once with a copy of the records; for views of people and scripts.
-struct GetCluster {
-  using Reply = ClusterView;
-};
 enum class ClusterCondition : std::uint8_t { kNodeReady, kNoJobRuns };
 struct Await {  // answered once it holds; an asker that no longer waits is answered all the same
   using Reply = Nothing;
@@ -115,8 +104,8 @@ class Controller {
                    messages::JobProgress, messages::ActorDrained, messages::ExchangeEvent,
                    messages::JobEnded, ProcessNews, actor::Ask<Submit>, actor::Ask<TakeUp>,
                    actor::Ask<Scale>, actor::Ask<Cancel>, actor::Ask<Forget>, actor::Ask<Cordon>,
-                   actor::Ask<AskProgram>, actor::Ask<GetCluster>, actor::Ask<GetEvents>,
-                   actor::Ask<Await>>;
+                   actor::Ask<AskProgram>, actor::Ask<GetCluster>, actor::Ask<GetCounts>,
+                   actor::Ask<GetEvents>, actor::Ask<Await>>;
 
   // `seed`: for the core's random numbers. `restored`: what the controller before this one
   // remembered.
@@ -148,6 +137,7 @@ class Controller {
   void handle(actor::Context& cx, actor::Ask<Cordon> ask);
   void handle(actor::Context& cx, actor::Ask<AskProgram> ask);
   void handle(actor::Context& cx, actor::Ask<GetCluster> ask);
+  void handle(actor::Context& cx, actor::Ask<GetCounts> ask);
   void handle(actor::Context& cx, actor::Ask<GetEvents> ask);
   void handle(actor::Context& cx, actor::Ask<Await> ask);
 
@@ -165,6 +155,9 @@ class Controller {
   void carry_out(actor::Context& cx, SendStart start);
   void carry_out(actor::Context& cx, SendProgramStart start);
   void carry_out(actor::Context& cx, DrainRank drain);
+  // Tells a process what it is; one that does not take the message has failed.
+  template <class Peer, class Start>
+  void tell_start(const node::RankId& id, const actor::Ref<Peer>& rank, const Start& start);
   void carry_out(actor::Context& cx, FailAsks fail);
   void carry_out(actor::Context& cx, WriteResult write);
   void carry_out(actor::Context& cx, OpenExchange open);

@@ -16,6 +16,7 @@
 #include "actors/controller/room.h"
 #include "actors/controller/stopping.h"
 #include "actors/controller/turn.h"
+#include "actors/controller/upkeep.h"
 
 namespace tandem::controller {
 
@@ -38,6 +39,7 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   std::vector<ControllerEffect> effects;
   state_.now_last = now;
   Turn turn(state_, now, effects);
+  forget_old_jobs(state_);
   const Result<void> done = std::visit([&](const auto& e) { return taken(turn, e); }, event);
   if (!done) return done.error();
   schedule(turn);

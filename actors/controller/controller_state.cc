@@ -55,26 +55,6 @@ RankRecord* ControllerState::rank_of(const node::RankId& id) {
   return &actor->ranks[static_cast<std::size_t>(id.rank)];
 }
 
-bool has_unwanted(const ControllerState& state, const std::string& job) {
-  return std::ranges::any_of(state.nodes, [&](const auto& node) {
-    return std::ranges::any_of(node.second.unwanted, [&](const node::RankId& rank) {
-      return rank.actor.starts_with(job + "/");
-    });
-  });
-}
-
-std::optional<std::string> node_of_unwanted(const ControllerState& state,
-                                            const std::string& actor) {
-  for (const auto& [name, node] : state.nodes)
-    if (std::ranges::any_of(node.unwanted,
-                            [&](const node::RankId& rank) { return rank.actor == actor; }))
-      return name;
-  return std::nullopt;
-}
-
-bool idle(const ControllerState& state) {
-  return std::ranges::all_of(
-      state.jobs, [](const auto& job) { return scheduler::is_final(job.second.status.state); });
-}
+bool idle(const ControllerState& state) { return state.jobs.size() == state.found.ended.size(); }
 
 }  // namespace tandem::controller

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "actors/controller/durable.h"
+#include "actors/controller/lookups.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/rank.h"
 #include "actors/messages/roles.h"
@@ -117,7 +118,7 @@ struct ActorRecord {
   std::string moved_off;  // the node that this incarnation is drained off; empty: it is not
 };
 
-// One submitted job; it stays after its end until it is forgotten.
+// One submitted job; it stays after its end until it is forgotten (lookups.h).
 struct JobRecord {
   std::string id;
   JobShape shape;
@@ -128,8 +129,10 @@ struct JobRecord {
   // All actors that the job has, by name ("JOB/rollout/0"). An actor that was scaled away is
   // removed when its processes are gone.
   std::map<std::string, ActorRecord> actors;
-  // A subset of `actors`, kept by transitions.h so that an event need not look at all of them.
+  // Subsets of `actors`, kept by transitions.h so that an event need not look at all of them.
   std::set<std::string> waiting;  // actors that wait for room or for the end of a backoff
+  WaitingActors line;
+  std::map<messages::Role, std::int32_t> living;  // ranks that are alive
   // How many actors are Ready, and how many Stopped. While a job runs, a Stopped actor is one whose
   // program has ended with code 0.
   std::int32_t ready = 0, stopped = 0;
@@ -222,7 +225,7 @@ struct ControllerState {
   scheduler::NodeDeaths node_deaths;  // by which nodes are cordoned (automatic_cordon.h)
   std::uint64_t changes = 0;          // Turn::note_change() counts them
   std::uint64_t scheduled = 0;        // `changes` when the last schedule() (queue.h) began
-  std::optional<Time> restart_next;   // the earliest end of a backoff, by the last schedule()
+  Lookups found;                      // in the records above
   Rng rng;                            // of the jitter in restart pauses
   Time now_last{};                    // the time of the last event
 
@@ -234,10 +237,6 @@ struct ControllerState {
   // Null for an incarnation that is over, and for a rank that the actor does not have.
   RankRecord* rank_of(const node::RankId& id);
 };
-// Whether processes of the job are left on nodes that nobody wants (NodeRecord::unwanted).
-bool has_unwanted(const ControllerState& state, const std::string& job);
-// The node on which a process of a former incarnation of the actor is told to end, and lives.
-std::optional<std::string> node_of_unwanted(const ControllerState& state, const std::string& actor);
 // Whether nothing runs and every job is final.
 bool idle(const ControllerState& state);
 

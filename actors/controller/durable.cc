@@ -6,6 +6,9 @@ namespace tandem::controller {
 
 namespace {
 
+// Names of a job's actors begin with "JOB/", and lie before "JOB0".
+constexpr const char* kBehindSlash = "0";
+
 struct Kind {
   std::string_view operator()(const JobTaken&) const { return "job_taken"; }
   std::string_view operator()(const RoleScaled&) const { return "role_scaled"; }
@@ -50,6 +53,7 @@ void DurableState::apply(const DurableEvent& event) {
 }
 
 const JobTaken* DurableState::job(const std::string& id) const {
+  if (!known_.contains(id)) return nullptr;
   const auto it = std::ranges::find(jobs_, id, &JobTaken::job);
   return it == jobs_.end() ? nullptr : &*it;
 }
@@ -65,10 +69,7 @@ std::vector<std::string> DurableState::endpoints_of(const std::string& job) cons
 }
 
 DurableState::Actors DurableState::actors_of(const std::string& job) const {
-  Actors found;
-  for (const auto& [name, actor] : actors_)
-    if (job_of_actor(name) == job) found.emplace(name, actor);
-  return found;
+  return {actors_.lower_bound(job + "/"), actors_.lower_bound(job + kBehindSlash)};
 }
 
 std::vector<ActorEnded> DurableState::deaths_of(const std::string& job) const {
@@ -81,7 +82,7 @@ std::vector<ActorEnded> DurableState::deaths_of(const std::string& job) const {
 void DurableState::on(const JobTaken& event) {
   const auto it = std::ranges::find(jobs_, event.job, &JobTaken::job);
   if (it == jobs_.end())
-    jobs_.push_back(event);
+    jobs_.push_back(event), known_.insert(event.job);
   else
     *it = event;
 }
@@ -92,23 +93,25 @@ void DurableState::on(const RoleScaled& event) {
 }
 
 void DurableState::on(const JobLeft& event) {
-  std::erase_if(jobs_, [&](const JobTaken& job) { return job.job == event.job; });
+  if (known_.erase(event.job) > 0)
+    std::erase_if(jobs_, [&](const JobTaken& job) { return job.job == event.job; });
   over_.erase(event.job);
   serves_.erase(event.job);
-  std::erase_if(actors_, [&](const auto& actor) { return job_of_actor(actor.first) == event.job; });
+  actors_.erase(actors_.lower_bound(event.job + "/"),
+                actors_.lower_bound(event.job + kBehindSlash));
   deaths_.erase(event.job);
 }
 
 void DurableState::on(const JobOver& event) {
-  if (job(event.job)) over_[event.job] = event;
+  if (known_.contains(event.job)) over_[event.job] = event;
 }
 
 void DurableState::on(const JobServes& event) {
-  if (job(event.job)) serves_[event.job] = event.endpoints;
+  if (known_.contains(event.job)) serves_[event.job] = event.endpoints;
 }
 
 void DurableState::on(const ActorStarted& event) {
-  if (job(job_of_actor(event.actor))) actors_[event.actor] = {.started = event};
+  if (known_.contains(job_of_actor(event.actor))) actors_[event.actor] = {.started = event};
 }
 
 void DurableState::on(const ActorLeaves& event) {
@@ -119,7 +122,7 @@ void DurableState::on(const ActorLeaves& event) {
 
 void DurableState::on(const ActorEnded& event) {
   const std::string of = job_of_actor(event.actor);
-  if (!job(of)) return;
+  if (!known_.contains(of)) return;
   const auto it = actors_.find(event.actor);
   const bool known = it != actors_.end() && it->second.started.incarnation == event.incarnation;
   if (known && event.how == ActorEnd::kFinished)

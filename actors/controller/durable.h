@@ -181,7 +181,8 @@ class DurableState {
 
   // The jobs that have not left, in the order in which they were submitted.
   const std::vector<JobTaken>& jobs() const { return jobs_; }
-  const JobTaken* job(const std::string& id) const;      // null where it has left
+  const JobTaken* job(const std::string& id) const;  // null where it has left
+  bool knows(const std::string& job) const { return known_.contains(job); }
   const JobOver* outcome(const std::string& job) const;  // null where it has none yet
   std::vector<std::string> endpoints_of(const std::string& job) const;  // JobServes
   const Actors& actors() const { return actors_; }
@@ -219,6 +220,7 @@ class DurableState {
     }
   };
   std::vector<JobTaken> jobs_;
+  std::set<std::string> known_;                             // their ids
   std::map<std::string, JobOver> over_;                     // by job
   std::map<std::string, std::vector<std::string>> serves_;  // endpoints, by job
   Actors actors_;

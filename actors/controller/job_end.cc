@@ -4,6 +4,7 @@
 
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
+#include "actors/controller/upkeep.h"
 #include "actors/exchange/run_result.h"
 
 namespace tandem::controller {
@@ -30,7 +31,7 @@ void stop_job(Turn& turn, JobRecord& job) {
 }
 
 void job_ended(Turn& turn, JobRecord& job, const messages::JobEnded& ended) {
-  if (turn.state.durable.job(job.id))
+  if (turn.state.durable.knows(job.id))
     turn.remember(JobOver{job.id, ended.outcome, ended.reason, ended.has_result});
   const bool failed = ended.outcome == messages::JobOutcome::kFailed;
   turn.announce(job, ended.reason,
@@ -60,8 +61,7 @@ void fail_job(Turn& turn, JobRecord& job, const std::string& why) {
 
 void finish_job_if_gone(Turn& turn, JobRecord& job) {
   if (job.status.state != JobState::kStopping) return;
-  for (const auto& [actor_id, actor] : job.actors)
-    if (alive(actor)) return;
+  if (any_lives(job)) return;
   if (has_unwanted(turn.state, job.id)) return;
   const Reason why = job.status.reason;
   switch (job.outcome->outcome) {

@@ -26,7 +26,7 @@ void count_finished(Turn& turn, JobRecord& job) {
 }
 
 void take(Turn& turn, const ExchangeOpened& opened) {
-  if (turn.state.durable.job(opened.job)) turn.remember(JobServes{opened.job, opened.endpoints});
+  if (turn.state.durable.knows(opened.job)) turn.remember(JobServes{opened.job, opened.endpoints});
 }
 
 void take(Turn& turn, const messages::JobProgress& progress) {

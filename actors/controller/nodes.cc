@@ -7,7 +7,10 @@
 #include "actors/controller/actor_end.h"
 #include "actors/controller/adoption.h"
 #include "actors/controller/job_end.h"
+#include "actors/controller/room.h"
 #include "actors/controller/transitions.h"
+#include "actors/controller/unwanted.h"
+#include "actors/controller/upkeep.h"
 
 namespace tandem::controller {
 
@@ -32,6 +35,7 @@ void cut_those_that_end(Turn& turn, const std::string& node) {
 
 void wait_for_agent(Turn& turn, NodeRecord& node, Time until) {
   node.agent_until = until;
+  turn.state.found.node_checks.emplace(until, node.name);
   turn.send(WakeAt{until});
 }
 
@@ -40,10 +44,11 @@ void wait_for_agent(Turn& turn, NodeRecord& node, Time until) {
 void lose_node(Turn& turn, NodeRecord& node, bool died) {
   const bool was_silent = std::exchange(node.silent, false);
   node.up = false;
-  node.unwanted.clear();
+  forget_unwanted(turn, node);
   turn.remember(NodeLeft{node.name});
   turn.note_change();
-  if (!was_silent) node.since = turn.now;
+  if (!was_silent) date_node(turn.state, node, turn.now);
+  renew_room(turn.state, node);
   node.agent_until.reset();
   const Lost which = died ? Lost::kUnlinked : Lost::kUnheard;
   const std::size_t kept = linked_ranks(turn.state, node.name, which).size();
@@ -59,13 +64,17 @@ void lose_node(Turn& turn, NodeRecord& node, bool died) {
   cut_those_that_end(turn, node.name);
   lose_ranks(turn, node.name, which);
   renew_reasons(turn, node.name);
-  for (auto& [id, job] : turn.state.jobs) finish_job_if_gone(turn, job);
+  look_again_on(turn.state, node.name);
 }
 
 void fall_silent(Turn& turn, NodeRecord& node) {
   node.up = false;
   node.silent = true;
-  node.since = turn.now;
+  date_node(turn.state, node, turn.now);
+  renew_room(turn.state, node);
+  look_again_on(turn.state, node.name);
+  // Its ranks without a link have nobody any more who could end them.
+  check_actors_on(turn.state, node.name);
   // It has been silent for that time already.
   const Duration left = turn.state.away_max() - link::kRemotePeerTimeout;
   wait_for_agent(turn, node, turn.now + left);
@@ -80,19 +89,20 @@ void fall_silent(Turn& turn, NodeRecord& node) {
 }  // namespace
 
 void take(Turn& turn, const node::NodeUp& up) {
+  forget_lost_nodes(turn);
   const auto known = turn.state.nodes.find(up.node);
   // A node keeps its GPUs while it is up: ranks hold them by their index.
   if (known != turn.state.nodes.end() && known->second.up &&
       known->second.incarnation == up.incarnation && up.gpus.size() < known->second.gpus.size())
     return;
   NodeRecord& node = turn.state.nodes[up.node];
+  node.name = up.node;
   if (node.up && node.incarnation != up.incarnation) return refuse(turn, node, up);
   const bool was_up = node.up;
   if (!was_up) {
-    node.since = turn.now;
+    date_node(turn.state, node, turn.now);
     if (!turn.state.durable.nodes().contains(up.node)) turn.remember(NodeJoined{up.node});
   }
-  node.name = up.node;
   if (const auto cordon = turn.state.durable.cordoned().find(up.node);
       cordon != turn.state.durable.cordoned().end())
     node.cordoned = cordon->second;
@@ -111,11 +121,14 @@ void take(Turn& turn, const node::NodeUp& up) {
   node.silent = false;
   node.awaited = false;
   node.agent_until.reset();
+  renew_room(turn.state, node);
+  look_again_on(turn.state, node.name);
   turn.note_change();
   turn.announce(node, node.cordoned ? "up, and cordoned: " + *node.cordoned : "up");
   if (!was_up) meet_ranks(turn, node, up);
   renew_reasons(turn, node.name);
   node.gpus.resize(up.gpus.size());
+  renew_room(turn.state, node);
   if (node.unwanted.empty()) turn.state.nodes_awaited.erase(up.node);
 }
 

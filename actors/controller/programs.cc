@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/controller/stopping.h"
+#include "actors/controller/upkeep.h"
 
 namespace tandem::controller {
 
@@ -39,7 +40,7 @@ Result<node::RankId> program_to_ask(const ControllerState& state, const std::str
   if (actor.status.state != scheduler::ActorState::kReady)
     return Error{ErrorCode::kUnreachable,
                  asked + " is " + scheduler::name(actor.status.state) + ": " +
-                     scheduler::message(actor.status.reason, state.now_last),
+                     scheduler::message(reason_shown(job->second, actor), state.now_last),
                  "", "`tandem why " + asked + "` says more"};
   return node::RankId{actor.name, actor.incarnation, 0};
 }

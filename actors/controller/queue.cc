@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "actors/controller/job_progress.h"
 #include "actors/controller/room.h"
 #include "actors/controller/transitions.h"
+#include "actors/controller/upkeep.h"
 #include "scheduler/fleet/placement.h"
 
 namespace tandem::controller {
@@ -37,7 +39,10 @@ Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, Node
 // The version of the living ranks of NCCL; empty if there is none. All ranks of one communicator
 // must have the same version, so living ranks fix it for those that start later.
 std::string nccl_version_in_use(const ControllerState& state, const JobRecord& job) {
-  if (job.shape.nccl_roles.empty()) return "";
+  const bool some_live = std::ranges::any_of(
+      job.shape.nccl_roles, [&](const messages::Role& role) { return any_lives(job, role); });
+  if (!some_live) return "";
+  if (!job.nccl_version.empty()) return job.nccl_version;
   for (const auto& [name, actor] : job.actors)
     if (job.shape.nccl_roles.contains(actor.role))
       for (const RankRecord& rank : actor.ranks)
@@ -45,20 +50,35 @@ std::string nccl_version_in_use(const ControllerState& state, const JobRecord& j
   return "";
 }
 
+// Those actors of the role that could start now wait for that reason. It is news for each of them
+// only where its kind is: numbers that change are kept once, for all of them.
+void tell_queued(Turn& turn, JobRecord& job, const messages::Role& role, const Reason& why) {
+  const auto newest = job.line.why.find(role);
+  const bool same = newest != job.line.why.end() && newest->second.index() == why.index();
+  job.line.why.insert_or_assign(role, why);
+  const std::set<std::string>& those = same ? job.line.fresh : job.line.queued;
+  const auto [from, behind] = names_below(job.id + "/" + name(role));
+  const std::vector<std::string> told(those.lower_bound(from), those.lower_bound(behind));
+  for (const std::string& actor_id : told) {
+    ActorRecord& actor = job.actors.at(actor_id);
+    enter(turn, actor, ActorState::kQueued, why_not_placed(actor, turn.state.nodes, why));
+    job.line.fresh.erase(actor_id);
+  }
+}
+
 // Gives the job, and every actor of it, the reason for which it waits.
 void wait_in_queue(Turn& turn, JobRecord& job, const Reason& why) {
   enter(turn, job, JobState::kQueued, why);
-  for (auto& [actor_id, actor] : job.actors) enter(turn, actor, ActorState::kQueued, why);
+  for (const messages::Role& role : job.shape.roles) tell_queued(turn, job, role, why);
 }
 
 // The actors in backoff of all jobs, whose room a queued job must leave free.
-std::vector<scheduler::Gang> gangs_to_restart(const ControllerState& state) {
+std::vector<scheduler::Gang> gangs_to_restart(ControllerState& state) {
   std::vector<scheduler::Gang> gangs;
-  for (const auto& [id, job] : state.jobs)
-    for (const std::string& actor_id : job.waiting) {
-      const ActorRecord& actor = job.actors.at(actor_id);
-      if (actor.status.state == ActorState::kBackoff) gangs.push_back(gang_of(job, actor));
-    }
+  for (const auto& [until, name] : state.found.backoffs) {
+    const JobRecord& job = *state.job_of(name);
+    gangs.push_back(gang_of(job, job.actors.at(name)));
+  }
   return gangs;
 }
 
@@ -90,12 +110,13 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
   if (actor.incarnation.value > turn.state.durable.incarnation_last())
     turn.remember(IncarnationsReserved{actor.incarnation.value + kIncarnationsReserved - 1});
   // A new incarnation: no flag or pid of the last one may stay.
+  remove_places(turn.state, actor);
   actor.ranks.assign(places.size(), RankRecord{});
   actor.restart_at.reset();
   actor.moved_off.clear();
   actor.report_deadline = turn.now + kReportWait;
   // Without this event no later one might come to notice the deadline.
-  turn.send(WakeAt{actor.report_deadline});
+  check_at(turn, actor, actor.report_deadline);
   enter(turn, actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
   actor.outlived = false;
   for (std::size_t r = 0; r < places.size(); ++r) {
@@ -110,7 +131,9 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
     lease(turn, record);
     turn.send(spawn_of(turn.state, job, actor, static_cast<std::int32_t>(r)));
   }
-  const bool cancelled = !turn.state.durable.job(job.id);
+  add_places(turn.state, actor);
+  count_living(job, actor.role, static_cast<std::int32_t>(places.size()));
+  const bool cancelled = !turn.state.durable.knows(job.id);
   if (!cancelled) turn.remember(started(actor));
 }
 
@@ -140,90 +163,110 @@ std::optional<Reason> may_not_start(const ControllerState& state, const std::str
   return node ? std::optional<Reason>(scheduler::FormerEnding{*node}) : std::nullopt;
 }
 
+// The same for a job as a whole: the first of its actors that may not.
+std::optional<Reason> may_not_start(const ControllerState& state, const JobRecord& job) {
+  const auto [from, behind] = names_below(job.id);
+  for (auto rank = state.found.unwanted.lower_bound({{.actor = from}, ""});
+       rank != state.found.unwanted.end() && rank->first.actor < behind; ++rank)
+    if (job.actors.contains(rank->first.actor)) return scheduler::FormerEnding{rank->second};
+  return std::nullopt;
+}
+
+// Why the nodes cannot have room for the queued job, where their sums show it: a large job that
+// waits is not placed on trial at each end of a process.
+std::optional<Reason> short_of_room(ControllerState& state, const JobRecord& job) {
+  std::vector<scheduler::Gang> alike = gangs_to_restart(state);
+  std::vector<std::int64_t> counts(alike.size(), 1);
+  for (const auto& [role, count] : job.desired) {
+    const auto [from, behind] = names_below(job.id + "/" + name(role));
+    const auto first = job.actors.lower_bound(from);
+    if (count == 0 || first == job.actors.end() || first->first >= behind) continue;
+    alike.push_back(gang_of(job, first->second));
+    counts.push_back(count);
+  }
+  return scheduler::short_of(state.found.room, alike, counts);
+}
+
 // Places all actors of a queued job at once, or leaves it queued.
 void start_job(Turn& turn, JobRecord& job) {
-  for (const auto& [actor_id, actor] : job.actors)
-    if (const auto why = may_not_start(turn.state, actor_id)) return wait_in_queue(turn, job, *why);
+  ControllerState& state = turn.state;
+  if (const auto why = may_not_start(state, job)) return wait_in_queue(turn, job, *why);
   job.nccl_version.clear();
-  job.shape = settled(turn.state, std::move(job.shape));
-  std::vector<scheduler::Gang> gangs = gangs_to_restart(turn.state);
+  job.shape = settled(state, std::move(job.shape));
+  if (const auto why = short_of_room(state, job)) return wait_in_queue(turn, job, *why);
+  std::vector<scheduler::Gang> gangs = gangs_to_restart(state);
+  const std::size_t others = gangs.size();
   for (const auto& [actor_id, actor] : job.actors) gangs.push_back(gang_of(job, actor));
-  const auto placed = scheduler::place(capacity(turn.state), gangs);
+  const auto placed = scheduler::place_all(state.found.room, gangs);
   if (const auto* why = std::get_if<Reason>(&placed)) return wait_in_queue(turn, job, *why);
+  // The plan also has the actors of other jobs that are backing off: those only held their room.
+  const std::vector<scheduler::Assignment>& plan = std::get<0>(placed);
+  for (std::size_t i = 0; i < others; ++i)
+    for (const scheduler::RankPlace& place : plan[i].ranks)
+      state.found.room.give(place.node, place.gpus, gangs[i].per_rank);
   enter(turn, job, JobState::kStarting,
         scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
   if (trains(job.shape)) turn.send(OpenExchange{job.id});
-  // The plan also has the actors of other jobs that are backing off: those only held their room.
-  for (const scheduler::Assignment& assignment : std::get<0>(placed))
-    if (const auto own = job.actors.find(assignment.actor); own != job.actors.end())
-      start_actor(turn, job, own->second, assignment.ranks);
+  for (std::size_t i = others; i < plan.size(); ++i)
+    start_actor(turn, job, job.actors.at(plan[i].actor), plan[i].ranks);
   count_ready(turn, job);
 }
 
-// The actor waits for the end of its pause: schedule() must run again when the first of these ends,
-// though nothing else changes.
-bool backs_off(Turn& turn, const ActorRecord& actor) {
-  if (actor.status.state != ActorState::kBackoff || *actor.restart_at <= turn.now) return false;
-  std::optional<Time>& next = turn.state.restart_next;
-  next = std::min(next.value_or(*actor.restart_at), *actor.restart_at);
-  return true;
+// Actors whose pause is over may start again.
+void end_backoffs(Turn& turn) {
+  for (const auto& [until, name] : turn.state.found.backoffs) {
+    if (until > turn.now) break;
+    JobRecord& job = *turn.state.job_of(name);
+    job.line.queued.insert(name);
+    job.line.fresh.insert(name);
+  }
 }
 
 // The job's actors were not adopted: on a node that has not come back, or still ends its ranks, a
 // former incarnation of theirs may live (CC-1).
 bool may_have_left_ranks(const JobRecord& job) { return trains(job.shape) && !job.follows; }
 
-// Those actors of a running job that could start now wait for that reason.
-void let_wait(Turn& turn, JobRecord& job, const Reason& why) {
-  for (const std::string& actor_id : job.waiting)
-    if (ActorRecord& actor = job.actors.at(actor_id); !backs_off(turn, actor))
-      enter(turn, actor, ActorState::kQueued, why);
-}
-
 // Places those actors of a running job that wait and fit, in the order of their names, each in the
 // room that those before it have left. All actors of a role need the same resources: if there is no
 // room for one, there is none for the next.
 void start_waiting(Turn& turn, JobRecord& job) {
-  if (job.waiting.empty()) return;
+  if (job.line.queued.empty()) return;
   ControllerState& state = turn.state;
   job.nccl_version = nccl_version_in_use(state, job);
-  std::vector<scheduler::NodeCapacity> room = capacity(state);
-  std::map<messages::Role, Reason> no_room;
-  const std::vector<std::string> waiting(job.waiting.begin(), job.waiting.end());
-  for (const std::string& actor_id : waiting) {
+  const auto& queued = job.line.queued;
+  for (auto next = queued.begin(); next != queued.end();) {
+    const std::string actor_id = *next;
     ActorRecord& actor = job.actors.at(actor_id);
-    if (backs_off(turn, actor)) continue;
+    const auto wait_for = [&](const Reason& why) {
+      enter(turn, actor, ActorState::kQueued, why);
+      job.line.fresh.erase(actor_id);
+    };
     if (const auto why = may_not_start(state, actor_id)) {
-      enter(turn, actor, ActorState::kQueued, *why);
-      continue;
-    }
-    if (const auto none = no_room.find(actor.role); none != no_room.end()) {
-      enter(turn, actor, ActorState::kQueued, why_not_placed(actor, state.nodes, none->second));
-      continue;
-    }
-    auto placed = scheduler::place_next(room, gang_of(job, actor));
-    if (const auto* assignment = std::get_if<scheduler::Assignment>(&placed)) {
-      start_actor(turn, job, actor, assignment->ranks);
-      no_room.clear();  // how much is free is part of the reason
+      wait_for(*why);
     } else {
-      const Reason& why = std::get<Reason>(placed);
-      if (std::holds_alternative<scheduler::WaitingForCapacity>(why))
-        no_room.emplace(actor.role, why);  // an InfeasibleShape names its actor
-      enter(turn, actor, ActorState::kQueued, why_not_placed(actor, state.nodes, why));
+      auto placed = scheduler::place_next(state.found.room, gang_of(job, actor));
+      if (const auto* assignment = std::get_if<scheduler::Assignment>(&placed)) {
+        start_actor(turn, job, actor, assignment->ranks);
+      } else if (const Reason& none = std::get<Reason>(placed);
+                 std::holds_alternative<scheduler::WaitingForCapacity>(none)) {
+        tell_queued(turn, job, actor.role, none);
+        next = queued.lower_bound(names_below(job.id + "/" + name(actor.role)).second);
+        continue;
+      } else {  // an InfeasibleShape names its actor
+        wait_for(why_not_placed(actor, state.nodes, none));
+        job.line.why.erase(actor.role);
+      }
     }
+    next = queued.upper_bound(actor_id);
   }
 }
 
 // The reason of a job that trains is a lost node while one of its actors waits for another node.
 void say_node_lost(Turn& turn, JobRecord& job) {
   if (job.status.state != JobState::kRunning && job.status.state != JobState::kWarmStart) return;
-  const Reason* lost = nullptr;
-  for (const std::string& waiting : job.waiting)
-    if (const Reason& why = job.actors.at(waiting).status.reason;
-        std::holds_alternative<scheduler::NodeLost>(why))
-      lost = &why;
-  if (lost)
-    enter(turn, job, job.status.state, *lost);
+  if (!job.line.lost.empty())
+    enter(turn, job, job.status.state,
+          Reason(job.actors.at(*job.line.lost.rbegin()).status.reason));
   else if (std::holds_alternative<scheduler::NodeLost>(job.status.reason))
     enter(turn, job, job.status.state, scheduler::Working{});
 }
@@ -253,14 +296,13 @@ void await_nodes(Turn& turn) {
 void schedule(Turn& turn) {
   ControllerState& state = turn.state;
   if (!state.nodes_awaited.empty() && turn.now >= state.nodes_awaited_until) go_on_without(turn);
-  if (state.scheduled == state.changes && !(state.restart_next && *state.restart_next <= turn.now))
-    return;
+  const bool pause_over =
+      !state.found.backoffs.empty() && state.found.backoffs.begin()->first <= turn.now;
+  if (state.scheduled == state.changes && !pause_over) return;
   state.scheduled = state.changes;
-  state.restart_next.reset();
-  std::vector<JobRecord*> order;
-  for (auto& [id, job] : state.jobs) order.push_back(&job);
-  std::sort(order.begin(), order.end(),
-            [](const JobRecord* a, const JobRecord* b) { return a->submitted < b->submitted; });
+  end_backoffs(turn);
+  std::vector<JobRecord*> order;  // of their submission
+  for (const auto& [submitted, id] : state.found.wanting) order.push_back(state.job(id));
   std::int32_t queued = 0;
   const std::optional<Reason> nodes_missing = waits_for_nodes(state);
   const std::optional<Reason> nothing_starts =
@@ -279,7 +321,8 @@ void schedule(Turn& turn) {
     // A job that is ending starts nothing more.
     if (job->outcome || scheduler::is_final(job->status.state)) continue;
     if (nothing_starts && (state.journal_fails || may_have_left_ranks(*job))) {
-      let_wait(turn, *job, *nothing_starts);
+      for (const messages::Role& role : job->shape.roles)
+        tell_queued(turn, *job, role, *nothing_starts);
       continue;
     }
     start_waiting(turn, *job);

@@ -14,6 +14,7 @@
 #include "actors/controller/programs.h"
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
+#include "actors/controller/upkeep.h"
 #include "scheduler/fleet/restart_budget.h"
 
 namespace tandem::controller {
@@ -68,7 +69,7 @@ void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
 // cause of its death.
 void link_lost(Turn& turn, ActorRecord& actor) {
   actor.report_deadline = turn.now + std::chrono::milliseconds(kStopGraceMs);
-  turn.send(WakeAt{actor.report_deadline});
+  check_at(turn, actor, actor.report_deadline);
 }
 
 // The agent of the rank has died or is silent, so that nobody can end the process or report its
@@ -86,13 +87,16 @@ bool is_cut_off(const Turn& turn, const RankRecord& rank) {
 // Ends an actor that lives on without its link. May erase the record of the actor.
 void end_unlinked(Turn& turn, JobRecord& job, ActorRecord& actor) {
   if (!alive(actor) || turn.now < actor.report_deadline) return;
+  const ActorId id{actor.name, actor.incarnation};
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     const RankRecord& rank = actor.ranks[r];
     const bool heard = rank.connected && !rank.silent;
     if (!rank.alive || !rank.started || heard || is_cut_off(turn, rank)) continue;
-    if (has_no_agent(turn, rank))  // the others of a gang are ended with it
-      return rank_gone(turn, job, actor, static_cast<std::int32_t>(r),
-                       scheduler::NodeLost{rank.node});
+    if (has_no_agent(turn, rank)) {  // which could end it, or the others of its gang
+      rank_gone(turn, job, actor, static_cast<std::int32_t>(r), scheduler::NodeLost{rank.node});
+      if (!turn.state.actor_of(id)) return;
+      continue;
+    }
     if (!actor.ending) return kill(turn, actor, scheduler::Hung{}, 0);
   }
 }
@@ -103,7 +107,7 @@ void end_unreported(Turn& turn, ActorRecord& actor) {
   if (!starts || turn.now < actor.report_deadline || actor.ending) return;
   if (turn.state.journal_fails) {  // its start may be held back until the journal has it
     actor.report_deadline = turn.now + kReportWait;
-    return turn.send(WakeAt{actor.report_deadline});
+    return check_at(turn, actor, actor.report_deadline);
   }
   if (const auto missing = unlinked_rank(actor))
     kill(turn, actor,
@@ -204,19 +208,21 @@ void take(Turn& turn, const RankSilent& event) {
         TellExchange{job.id, messages::ActorSilent{{actor.name, actor.incarnation}, event.silent}});
   if (!event.silent || actor.status.state == ActorState::kStarting) return;
   actor.report_deadline = turn.now + kRankSilenceMax;
-  turn.send(WakeAt{actor.report_deadline});
+  check_at(turn, actor, actor.report_deadline);
 }
 
 void take(Turn& turn, const Tick&) {
   give_up_unreturned(turn);
   give_up_agents(turn);
-  for (auto& [id, job] : turn.state.jobs)
-    for (auto next = job.actors.begin(); next != job.actors.end();) {
-      ActorRecord& actor = next++->second;
-      end_overdue_program(turn, job, actor);
-      end_unreported(turn, actor);
-      end_unlinked(turn, job, actor);
-    }
+  for (const std::string& name : due(turn.state.found.actor_checks, turn.now)) {
+    JobRecord* const job = turn.state.job_of(name);
+    if (!job) continue;
+    const auto actor = job->actors.find(name);
+    if (actor == job->actors.end()) continue;
+    end_overdue_program(turn, *job, actor->second);
+    end_unreported(turn, actor->second);
+    end_unlinked(turn, *job, actor->second);
+  }
 }
 
 }  // namespace tandem::controller

@@ -15,6 +15,7 @@
 #include "actors/controller/room.h"
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
+#include "actors/controller/upkeep.h"
 #include "runtime/base/check.h"
 
 namespace tandem::controller {
@@ -74,7 +75,7 @@ void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
       turn.remember(ActorEnded{.actor = actor,
                                .incarnation = finished->second.started.incarnation,
                                .how = ActorEnd::kDropped});
-    remove_actor(job, actor);
+    remove_actor(turn, job, actor);
     turn.note_change();
   }
 }
@@ -91,6 +92,7 @@ JobRecord& add_job(Turn& turn, const SubmitJob& submit, JobShape shape, Time cre
                 .submitted = ++turn.state.submitted_last};
   if (trains(job.shape)) job.desired[messages::Role::kLearner] = 1;
   JobRecord& kept = turn.state.jobs.emplace(submit.id, std::move(job)).first->second;
+  note_wanting(turn.state, kept);
   JobTaken taken{.job = kept.id,
                  .run_dir = kept.run_dir,
                  .yaml = kept.shape.yaml,
@@ -140,7 +142,7 @@ Result<void> take(Turn& turn, const SubmitJob& submit) {
     if (!scheduler::is_final(known->status.state))
       return Error{ErrorCode::kInvalid, submit.id + " is " + name(known->status.state) + " already",
                    "", "to stop it: tandem cancel " + submit.id};
-    state.jobs.erase(submit.id);  // its run is resumed
+    forget_job(state, submit.id);  // its run is resumed
   }
   const JobRecord& job = add_job(turn, submit, *std::move(shape), turn.now);
   turn.announce(job, "submitted");
@@ -196,7 +198,7 @@ Result<void> take(Turn& turn, const ScaleRole& scale) {
 
 Result<void> take(Turn& turn, const CancelJob& cancel) {
   JobRecord* job = turn.state.job(cancel.job);
-  const bool known = job || turn.state.durable.job(cancel.job);
+  const bool known = job || turn.state.durable.knows(cancel.job);
   if (!known) return no_job(cancel.job);
   leave(turn, cancel.job);
   if (!job) return {};  // it could not be taken up
@@ -220,7 +222,7 @@ Result<void> take(Turn& turn, const ForgetJob& forget) {
     return Error{ErrorCode::kInvalid, forget.job + " is " + name(job->status.state), "",
                  "cancel it first: tandem cancel " + forget.job};
   turn.announce(*job, "its run was deleted");
-  turn.state.jobs.erase(forget.job);
+  forget_job(turn.state, forget.job);
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "actors/controller/demands.h"
@@ -29,30 +30,45 @@ NodeRecord& known_node(Turn& turn, const std::string& name) {
   node.awaited = true;
   const auto& cordoned = turn.state.durable.cordoned();
   if (const auto why = cordoned.find(name); why != cordoned.end()) node.cordoned = why->second;
+  renew_room(turn.state, node);
   return node;
 }
 
+scheduler::NodeCapacity capacity_of(const NodeRecord& node) {
+  scheduler::NodeCapacity room{.name = node.name,
+                               .total = node.total,
+                               .free = node.total - node.leased,
+                               .gpus_unusable = node.gpus_unusable,
+                               .gpus_absent = node.gpus_absent,
+                               .nccl = {.version = nccl_version_of(node),
+                                        .shares_gpus = node.nccl.shares_gpus,
+                                        .absent = node.nccl.absent},
+                               .cordoned = node.cordoned.has_value()};
+  for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
+  if (room.cordoned || !node.unwanted.empty()) {
+    room.free = {};
+    std::ranges::fill(room.gpus_free_milli, 0);
+  }
+  return room;
+}
+
 std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state) {
-  std::vector<scheduler::NodeCapacity> nodes;
-  for (const auto& [id, node] : state.nodes)
-    if (node.up) {
-      scheduler::NodeCapacity room{.name = id,
-                                   .total = node.total,
-                                   .free = node.total - node.leased,
-                                   .gpus_unusable = node.gpus_unusable,
-                                   .gpus_absent = node.gpus_absent,
-                                   .nccl = {.version = nccl_version_of(node),
-                                            .shares_gpus = node.nccl.shares_gpus,
-                                            .absent = node.nccl.absent},
-                                   .cordoned = node.cordoned.has_value()};
-      for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
-      if (room.cordoned || !node.unwanted.empty()) {
-        room.free = {};
-        std::ranges::fill(room.gpus_free_milli, 0);
-      }
-      nodes.push_back(std::move(room));
-    }
-  return nodes;
+  return state.found.room.all();
+}
+
+void renew_room(ControllerState& state, const NodeRecord& node) {
+  if (node.up) {
+    state.found.room.set(capacity_of(node));
+    state.found.lost.erase({node.since, node.name});
+  } else {
+    state.found.room.erase(node.name);
+    state.found.lost.emplace(node.since, node.name);
+  }
+}
+
+void date_node(ControllerState& state, NodeRecord& node, Time since) {
+  state.found.lost.erase({node.since, node.name});
+  node.since = since;
 }
 
 std::string nccl_version_of(const NodeRecord& node) {
@@ -66,6 +82,7 @@ void lease(Turn& turn, const RankRecord& rank) {
   node.leased = node.leased + need;
   for (const std::int32_t gpu : rank.gpus)
     node.gpus[static_cast<std::size_t>(gpu)].free_milli -= gpu_share(need);
+  renew_room(turn.state, node);
 }
 
 void give_back(Turn& turn, const RankRecord& rank) {
@@ -75,6 +92,7 @@ void give_back(Turn& turn, const RankRecord& rank) {
   node.leased = node.leased - need;
   for (const std::int32_t gpu : rank.gpus)
     node.gpus[static_cast<std::size_t>(gpu)].free_milli += gpu_share(need);
+  renew_room(turn.state, node);
 }
 
 Result<void> can_ever_run(const ControllerState& state, const JobShape& shape) {
@@ -98,9 +116,13 @@ Result<JobShape> accepted(const ControllerState& state, const JobShape& asked) {
   return shape;
 }
 
+// Only the memory of the largest node matters.
 JobShape settled(const ControllerState& state, JobShape shape) {
+  if (shape.memory.empty()) return shape;
   std::vector<scheduler::RoleDemand> demands = demands_of(shape);
-  scheduler::settle_memory(demands, capacity(state));
+  const scheduler::NodeCapacity largest{
+      .total = {.memory_bytes = state.found.room.largest_memory()}};
+  scheduler::settle_memory(demands, std::span(&largest, 1));
   for (std::size_t i = 0; i < demands.size(); ++i) {
     const auto planned = shape.memory.find(shape.roles[i]);
     if (planned == shape.memory.end()) continue;

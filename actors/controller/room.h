@@ -14,8 +14,14 @@ namespace tandem::controller {
 // itself to this one yet.
 NodeRecord& known_node(Turn& turn, const std::string& name);
 
-// The nodes that are up, with the room that no living rank holds; none on a cordoned node.
+// The room of a node that no living rank holds; none where it is cordoned or ends ranks.
+scheduler::NodeCapacity capacity_of(const NodeRecord& node);
+// The nodes that are up.
 std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state);
+// Called whenever a record has changed: what is leased, whether it is up, its cordon, its unwanted
+// ranks (Lookups::room and ::lost).
+void renew_room(ControllerState& state, const NodeRecord& node);
+void date_node(ControllerState& state, NodeRecord& node, Time since);  // sets NodeRecord::since
 std::string nccl_version_of(const NodeRecord& node);  // empty: the node has no NCCL
 
 // Counts the rank's resources as taken from its node; give_back() counts them as free again. Each

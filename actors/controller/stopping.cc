@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/controller/transitions.h"
+#include "actors/controller/upkeep.h"
 
 namespace tandem::controller {
 
@@ -67,7 +68,7 @@ void drain(Turn& turn, const JobRecord& job, ActorRecord& actor) {
     return;
   }
   turn.send(DrainRank{{actor.name, actor.incarnation, 0}, limit_ms});
-  turn.send(WakeAt{deadline});
+  check_at(turn, actor, deadline);
 }
 
 Reason why_drained(const ActorRecord& actor) {

@@ -1,9 +1,10 @@
 #include "actors/controller/transitions.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "actors/controller/rank_end.h"
+#include "actors/controller/upkeep.h"
 
 namespace tandem::controller {
 
@@ -14,13 +15,14 @@ using scheduler::Reason;
 void enter(Turn& turn, ActorRecord& actor, ActorState to, Reason reason) {
   const ActorState from = actor.status.state;
   scheduler::enter(actor.status, to, std::move(reason), turn.now);
-  if (from == to) return;
   JobRecord& job = turn.state.jobs.at(actor.job);
+  const bool waited = job.waiting.contains(actor.name);
+  const bool waits = to == ActorState::kQueued || to == ActorState::kBackoff;
+  if (waited || waits) note_waiting(turn.state, job, actor, from);
+  if (from == to) return;
   job.ready += (to == ActorState::kReady ? 1 : 0) - (from == ActorState::kReady ? 1 : 0);
   job.stopped += to == ActorState::kStopped ? 1 : 0;  // which is final
-  const bool waits = to == ActorState::kQueued || to == ActorState::kBackoff;
-  if (waits) job.waiting.insert(actor.name);
-  if (waits || job.waiting.erase(actor.name) > 0) turn.note_change();
+  if (waited || waits) turn.note_change();
   turn.announce(actor,
                 std::string(name(to)) + ": " + scheduler::message(actor.status.reason, turn.now),
                 level_of(actor.status.reason));
@@ -29,6 +31,8 @@ void enter(Turn& turn, ActorRecord& actor, ActorState to, Reason reason) {
 void enter(Turn& turn, JobRecord& job, JobState to, Reason reason) {
   const bool changed = job.status.state != to;
   scheduler::enter(job.status, to, std::move(reason), turn.now);
+  note_wanting(turn.state, job);
+  if (scheduler::is_final(to)) note_ended(turn.state, job);
   if (!changed) return;
   turn.note_change();
   turn.announce(job, std::string(name(to)) + ": " + scheduler::message(job.status.reason, turn.now),
@@ -45,15 +49,14 @@ Reason at_work(const ControllerState& state, const ActorRecord& actor) {
 }
 
 void renew_reasons(Turn& turn, const std::string& node) {
-  for (auto& [id, job] : turn.state.jobs)
-    for (auto& [name, actor] : job.actors)
-      if (actor.status.state == ActorState::kReady &&
-          std::ranges::any_of(actor.ranks, [&](const RankRecord& r) { return r.node == node; }))
+  for (const std::string& name : actors_on(turn.state, node))
+    if (JobRecord* const job = turn.state.job_of(name))
+      if (ActorRecord& actor = job->actors.at(name); actor.status.state == ActorState::kReady)
         enter(turn, actor, ActorState::kReady, at_work(turn.state, actor));
 }
 
 void leave(Turn& turn, const std::string& job) {
-  if (turn.state.durable.job(job)) turn.remember(JobLeft{job});
+  if (turn.state.durable.knows(job)) turn.remember(JobLeft{job});
 }
 
 ActorStarted started(const ActorRecord& actor) {
@@ -69,19 +72,22 @@ ActorStarted started(const ActorRecord& actor) {
 
 void add_actor(Turn& turn, JobRecord& job, const messages::Role& role, std::int32_t index) {
   const std::string id = actor_name(job.id, role, index);
-  job.waiting.insert(id);
   turn.note_change();
-  job.actors.emplace(id, ActorRecord{.name = id,
-                                     .job = job.id,
-                                     .role = role,
-                                     .index = index,
-                                     .status = {.state = ActorState::kQueued, .since = turn.now},
-                                     .created = turn.now});
+  const auto [added, is_new] = job.actors.emplace(
+      id, ActorRecord{.name = id,
+                      .job = job.id,
+                      .role = role,
+                      .index = index,
+                      .status = {.state = ActorState::kQueued, .since = turn.now},
+                      .created = turn.now});
+  if (is_new) note_waiting(turn.state, job, added->second, std::nullopt);
 }
 
-void remove_actor(JobRecord& job, std::string actor) {
-  job.stopped -= job.actors.at(actor).status.state == ActorState::kStopped ? 1 : 0;
-  job.waiting.erase(actor);
+void remove_actor(Turn& turn, JobRecord& job, const std::string& name) {
+  const auto actor = job.actors.find(name);
+  job.stopped -= actor->second.status.state == ActorState::kStopped ? 1 : 0;
+  drop_waiting(turn.state, job, actor->second);
+  remove_places(turn.state, actor->second);
   job.actors.erase(actor);
 }
 

@@ -1,6 +1,7 @@
 // The changes of the state of a job or an actor, and of the set of a job's actors. All such changes
-// pass here, so that each change of a state is announced, and the counts in JobRecord are right. A
-// job or an actor that is new, or gone, is announced by the part that adds or removes it.
+// pass here, so that each change of a state is announced, and the counts in JobRecord and the
+// lookups (upkeep.h) are right. A job or an actor that is new, or gone, is announced by the part
+// that adds or removes it.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,7 @@ void leave(Turn& turn, const std::string& job);
 ActorStarted started(const ActorRecord& actor);
 
 void add_actor(Turn& turn, JobRecord& job, const messages::Role& role, std::int32_t index);
-// Drops the record of an actor that was scaled away. `actor` is passed by value: a caller may pass
-// the name in the record that is erased.
-void remove_actor(JobRecord& job, std::string actor);
+// Drops the record of an actor that was scaled away. The name may be that in the record.
+void remove_actor(Turn& turn, JobRecord& job, const std::string& actor);
 
 }  // namespace tandem::controller

@@ -10,6 +10,7 @@
 namespace tandem::controller {
 
 void end_unwanted(Turn& turn, NodeRecord& node, const std::vector<node::RankId>& ranks);
+void forget_unwanted(Turn& turn, NodeRecord& node);  // the node is lost, with those processes
 // Notes the end of such a process. False: it is none.
 bool take_end_of_unwanted(Turn& turn, const node::RankId& id);
 

@@ -140,7 +140,8 @@ void Roster::started(const std::string& node, const node::RankId& rank) {
 }
 
 void Roster::forget(const std::string& job) {
-  std::erase_if(ranks_, [&](const auto& rank) { return rank.first.starts_with(job + "/"); });
+  // Their names lie together: '0' follows '/'.
+  ranks_.erase(ranks_.lower_bound(job + "/"), ranks_.lower_bound(job + "0"));
 }
 
 void Roster::has_agent(std::string own_node) { own_node_ = std::move(own_node); }

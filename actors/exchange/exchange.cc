@@ -102,7 +102,7 @@ void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport
 }
 
 void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask) {
-  ask.reply(core_.groups(cx.now()));
+  ask.reply(core_.groups(ask.question, cx.now()));
 }
 
 void Exchange::step(actor::Context& cx, ExchangeInput input) {

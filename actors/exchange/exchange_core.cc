@@ -143,8 +143,9 @@ messages::ExchangeReport ExchangeCore::report(Time now) const {
   return report_of({config_, state_.facts(), seen_, now, kWorkerRoles});
 }
 
-std::vector<messages::GroupView> ExchangeCore::groups(Time now) const {
-  return groups_of({config_, state_.facts(), seen_, now, kWorkerRoles});
+std::vector<messages::GroupView> ExchangeCore::groups(const messages::GetGroups& asked,
+                                                      Time now) const {
+  return groups_of({config_, state_.facts(), seen_, now, kWorkerRoles}, asked);
 }
 
 }  // namespace tandem::exchange

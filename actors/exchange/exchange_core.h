@@ -48,7 +48,7 @@ class ExchangeCore {
   const scheduler::Ledger& ledger() const { return state_.facts().flow.ledger; }
   const std::string& job() const { return config_.job; }
   messages::ExchangeReport report(Time now) const;
-  std::vector<messages::GroupView> groups(Time now) const;
+  std::vector<messages::GroupView> groups(const messages::GetGroups& asked, Time now) const;
 
  private:
   void decide(Turn& turn);

@@ -344,13 +344,20 @@ messages::ExchangeReport report_of(const RunView& view) {
     report.loads.push_back({.actor = learner.who->name,
                             .policy_version = ledger.next_commit().value,
                             .load = work_of_learner(view)});
+  std::ranges::sort(report.loads, {}, &messages::ActorLoad::actor);
   return report;
 }
 
-std::vector<messages::GroupView> groups_of(const RunView& view) {
+std::vector<messages::GroupView> groups_of(const RunView& view, const messages::GetGroups& asked) {
+  std::vector<std::pair<Incarnation, const WorkerFacts*>> holders;
+  for (const WorkerFacts* worker : view.facts.workers.all())
+    holders.emplace_back(worker->who.incarnation, worker);
+  std::ranges::sort(holders);
   std::vector<messages::GroupView> groups;
-  const std::vector<const WorkerFacts*> workers = view.facts.workers.all();
-  for (const auto& [group, facts] : view.facts.flow.entries) {
+  const auto& entries = view.facts.flow.entries;
+  for (auto next = entries.upper_bound(GroupId{asked.after});
+       next != entries.end() && groups.size() < asked.limit; ++next) {
+    const GroupId group = next->first;
     const scheduler::GroupRecord& record = *view.facts.flow.ledger.find(group);
     messages::GroupView shown{.group = group.value,
                               .state = scheduler::name(record.state),
@@ -358,8 +365,10 @@ std::vector<messages::GroupView> groups_of(const RunView& view) {
     if (record.due) shown.due = record.due->value;
     if (record.lease) {
       shown.attempt = record.lease->id.value;
-      for (const WorkerFacts* worker : workers)
-        if (worker->who.incarnation == record.lease->holder) shown.holder = worker->who.name;
+      const auto holder = std::ranges::lower_bound(
+          holders, record.lease->holder, {}, &std::pair<Incarnation, const WorkerFacts*>::first);
+      if (holder != holders.end() && holder->first == record.lease->holder)
+        shown.holder = holder->second->who.name;
     }
     groups.push_back(std::move(shown));
   }

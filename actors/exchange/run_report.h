@@ -18,7 +18,7 @@ messages::ExchangeReport report_of(const RunView& view);
 std::string lineage_text(const RunView& view);
 // That the newest batch has groups which the filter is for, in words for people.
 std::string kept_text(const RunView& view);
-std::vector<messages::GroupView> groups_of(const RunView& view);
+std::vector<messages::GroupView> groups_of(const RunView& view, const messages::GetGroups& asked);
 messages::JobStatus status_of(const RunView& view);
 
 }  // namespace tandem::exchange

@@ -164,8 +164,11 @@ void say_words(const std::shared_ptr<const node::DaemonWords>& words,
       [words](const Result<controller::Nothing>& node_is_ready) {
         if (node_is_ready) words->say();
       });
-  CHECK(cluster.controller().tell(actor::Ask<controller::Await>{
-            {controller::ClusterCondition::kNodeReady}, joined}) == actor::Delivery::kAccepted);
+  const auto sent = cluster.controller().tell(
+      actor::Ask<controller::Await>{{controller::ClusterCondition::kNodeReady}, joined});
+  if (sent != actor::Delivery::kAccepted)
+    log::error("event=node_not_awaited message=\"{}\"",
+               actor::undelivered("the controller", sent).message);
 }
 
 // Ends the node that keeps the controller of this state folder, if there is one. A controller that

@@ -203,6 +203,10 @@ struct ControllerProcess::Parts {
     if (keys) places.push_back({{.host = options.bind, .port = port(port_offset, former)}, keys});
     return places;
   }
+  void tell_people(const std::string& news) {
+    if (controller.tell(controller::ProcessNews{news}) != actor::Delivery::kAccepted)
+      log::error("event=news_lost message=\"{}\"", news);  // the events have it not
+  }
   // The steps of start(), in this order. Each may fail, and stop() cleans up after any of them.
   Result<void> claim_home();
   Result<void> take_up_jobs();
@@ -242,9 +246,8 @@ Result<void> ControllerProcess::Parts::claim_home() {
 Result<void> ControllerProcess::Parts::take_up_jobs() {
   if (!state) return {};
   if (!state->forgotten().empty())
-    (void)controller.tell(controller::ProcessNews{
-        "not all jobs of the controller before are taken up: " + state->forgotten() +
-        "; `tandem get runs` lists them, `tandem submit --resume RUN` goes on"});
+    tell_people("not all jobs of the controller before are taken up: " + state->forgotten() +
+                "; `tandem get runs` lists them, `tandem submit --resume RUN` goes on");
   const auto done = actor::ask_and_wait(controller,
                                         jobs_to_take_up(state->remembered(), options.home / "runs",
                                                         hosts(), prompts, runs.predecessors),
@@ -332,7 +335,8 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
   actions.rank_arguments = rank_arguments;
   actions.bulk_endpoints = [this](const std::string& job) {
     std::vector<std::string> endpoints;
-    for (const link::Endpoint& at : runs.bulk[job]) endpoints.push_back(to_string(at));
+    if (const auto served = runs.bulk.find(job); served != runs.bulk.end())
+      for (const link::Endpoint& at : served->second) endpoints.push_back(to_string(at));
     return endpoints;
   };
   actions.make_run_directory = [this](const controller::JobShape& shape) {

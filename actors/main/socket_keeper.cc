@@ -27,7 +27,8 @@ void SocketKeeper::handle(actor::Context& cx, KeepNow) {
 
 void SocketKeeper::tell(const std::string& message) {
   log::warn("event=sockets message=\"{}\"", message);
-  (void)controller_.tell(controller::ProcessNews{message});
+  if (controller_.tell(controller::ProcessNews{message}) != actor::Delivery::kAccepted)
+    log::error("event=news_lost message=\"{}\"", message);  // the events have it not
 }
 
 }  // namespace tandem::app

@@ -1,10 +1,12 @@
 #include "actors/main/state_folder.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/link/endpoint.h"
 #include "runtime/wire/codec.h"
 
@@ -15,6 +17,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kAddressFile = "controller.json";
+
+// The changes of days would make the file long, and the next start slow.
+constexpr std::size_t kRowsMin = 4096;
+constexpr std::size_t kRowsPerChange = 8;  // so many times the fewest rows that give the state
 
 runs::StateRow row_of(const controller::DurableEvent& event) {
   return {std::string(kind_of(event)), subject_of(event), wire::encode(event)};
@@ -86,15 +92,31 @@ Result<void> StateFolder::recall() {
     else
       forgotten_ = "a row of the journal is damaged: " + event.error().message;
   }
+  return write_fewest();
+}
+
+Result<void> StateFolder::write_fewest() {
   std::vector<runs::StateRow> rows;
   for (const controller::DurableEvent& event : remembered_.events()) rows.push_back(row_of(event));
-  return journal_.replace_state(rows, controller::kDurableSchema, unix_ms());
+  const auto written = journal_.replace_state(rows, controller::kDurableSchema, unix_ms());
+  // After an error there may be both, which give the same state: it is tried again in some time.
+  rows_ = rows.size();
+  rows_max_ = std::max(kRowsMin, kRowsPerChange * rows.size());
+  return written;
 }
 
 Result<void> StateFolder::remember(std::span<const controller::DurableEvent> events) {
   std::vector<runs::StateRow> rows;
   for (const controller::DurableEvent& event : events) rows.push_back(row_of(event));
-  return journal_.append(rows, controller::kDurableSchema, unix_ms());
+  if (const auto done = journal_.append(rows, controller::kDurableSchema, unix_ms()); !done)
+    return done;
+  for (const controller::DurableEvent& event : events) remembered_.apply(event);
+  rows_ += rows.size();
+  // The rows are in the file: one that did not become shorter is no loss.
+  if (rows_ > rows_max_)
+    if (const auto done = write_fewest(); !done)
+      log::warn("event=journal_not_shortened message=\"{}\"", done.error().message);
+  return {};
 }
 
 Result<void> StateFolder::announce(const nlohmann::json& content) {

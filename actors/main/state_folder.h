@@ -4,6 +4,7 @@
 // One thread at a time may use it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -31,10 +32,12 @@ class StateFolder {
   StateFolder& operator=(const StateFolder&) = delete;
 
   runs::ClusterJournal& journal() { return journal_; }
+  // At first what the controller before this one remembered, then with the changes since.
   const controller::DurableState& remembered() const { return remembered_; }
   // Why that is not all that was remembered; empty where it is.
   const std::string& forgotten() const { return forgotten_; }
-  // All of these changes are kept, or none.
+  // All of these changes are kept, or none. From time to time the rows of all changes are replaced
+  // by the fewest that give the same state.
   Result<void> remember(std::span<const controller::DurableEvent> events);
 
   // What nodes, clients and pages know of a controller that died, and the next one takes over so
@@ -54,6 +57,7 @@ class StateFolder {
       : home_(std::move(home)), lock_(std::move(lock)), journal_(std::move(journal)) {}
   static Former take_former(const std::filesystem::path& home);
   Result<void> recall();
+  Result<void> write_fewest();
 
   const std::filesystem::path home_;
   FileLock lock_;
@@ -62,6 +66,7 @@ class StateFolder {
   std::string forgotten_;
   Former former_;
   bool announced_ = false;
+  std::size_t rows_ = 0, rows_max_ = 0;  // of the state in the journal
 };
 
 }  // namespace tandem::app

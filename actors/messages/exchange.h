@@ -9,7 +9,9 @@
 // Fields whose names end in _s are seconds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -159,7 +161,7 @@ struct StepFigures {
 struct ExchangeReport {
   JobStatus status;
   std::optional<StepFigures> last_step;  // empty: no step was committed yet
-  std::vector<ActorLoad> loads;
+  std::vector<ActorLoad> loads;          // by actor
   LedgerView ledger;
 };
 struct GetExchangeReport {
@@ -175,9 +177,12 @@ struct GroupView {
   std::optional<std::int64_t> due;  // the last step that may train it; empty: never leased yet
   double age_s = 0;                 // since its admission
 };
-// Asks for all live groups, and for trained ones that no checkpoint covers yet.
+// Asks for the live groups, and for trained ones that no checkpoint covers yet: those behind the
+// number `after`, in the order of their numbers, at most `limit`.
 struct GetGroups {
   using Reply = std::vector<GroupView>;
+  std::uint64_t after = 0;
+  std::size_t limit = std::numeric_limits<std::size_t>::max();
 };
 
 // The phases of a job that is not over, as far as its exchange knows.

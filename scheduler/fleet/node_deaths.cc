@@ -1,7 +1,8 @@
 #include "scheduler/fleet/node_deaths.h"
 
-#include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace tandem::scheduler {
@@ -16,8 +17,21 @@ constexpr std::size_t kActorsMin = 2;
 void NodeDeaths::died(NodeDeath death) {
   while (!deaths_.empty() &&
          (death.at - deaths_.front().at > kNodeDeathsWithin || deaths_.size() >= kDeathsKept))
-    deaths_.pop_front();
+    drop_first();
+  ++by_kind_[death.kind][death.node];
   deaths_.push_back(std::move(death));
+}
+
+void NodeDeaths::drop_first() {
+  uncount(deaths_.front());
+  deaths_.pop_front();
+}
+
+void NodeDeaths::uncount(const NodeDeath& death) {
+  const auto kind = by_kind_.find(death.kind);
+  if (const auto node = kind->second.find(death.node); --node->second == 0)
+    kind->second.erase(node);
+  if (kind->second.empty()) by_kind_.erase(kind);
 }
 
 std::optional<std::string> NodeDeaths::fault_of(const std::string& node,
@@ -25,11 +39,13 @@ std::optional<std::string> NodeDeaths::fault_of(const std::string& node,
   std::int32_t count = 0;
   std::set<std::string> actors;
   const NodeDeath* last = nullptr;
+  std::map<std::string_view, bool> counts;  // by kind
   for (const NodeDeath& death : deaths_) {
-    const bool dies_elsewhere = std::ranges::any_of(deaths_, [&](const NodeDeath& other) {
-      return other.kind == death.kind && other.node != node;
-    });
-    if (death.node != node || dies_elsewhere || !works(death.kind, node)) continue;
+    if (death.node != node) continue;
+    const auto [at, is_new] = counts.try_emplace(death.kind);
+    const bool dies_elsewhere = by_kind_.at(death.kind).size() > 1;
+    if (is_new) at->second = !dies_elsewhere && works(death.kind, node);
+    if (!at->second) continue;
     ++count;
     actors.insert(death.actor);
     last = &death;
@@ -41,7 +57,11 @@ std::optional<std::string> NodeDeaths::fault_of(const std::string& node,
 }
 
 void NodeDeaths::forget(const std::string& node) {
-  std::erase_if(deaths_, [&](const NodeDeath& death) { return death.node == node; });
+  std::erase_if(deaths_, [&](const NodeDeath& death) {
+    if (death.node != node) return false;
+    uncount(death);
+    return true;
+  });
 }
 
 }  // namespace tandem::scheduler

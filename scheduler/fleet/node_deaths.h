@@ -9,8 +9,10 @@
 //         them has died elsewhere within that time.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -39,7 +41,12 @@ class NodeDeaths {
   void forget(const std::string& node);  // somebody has looked after it
 
  private:
+  void drop_first();
+  void uncount(const NodeDeath& death);
+
   std::deque<NodeDeath> deaths_;  // the newest ones, within the time before the last of them
+  // How many of them are of a kind on a node.
+  std::map<std::string, std::map<std::string, std::int32_t>> by_kind_;
 };
 
 }  // namespace tandem::scheduler

@@ -1,7 +1,7 @@
-// A greedy choice, node by node: of a gang's ranks as many as fit go to the best node, then the
-// best node for the rest is sought. Gangs with the largest ranks go first, because small ones fit
-// into the gaps that large ones leave. An exact packing of several shapes would need a search over
-// all orders, which is exponential.
+// A greedy choice, node by node: of a gang's ranks as many as fit go to the best node
+// (free_room.h), then the best node for the rest is sought. Gangs with the largest ranks go first,
+// because small ones fit into the gaps that large ones leave. An exact packing of several shapes
+// would need a search over all orders, which is exponential.
 #include "scheduler/fleet/placement.h"
 
 #include <algorithm>
@@ -17,39 +17,17 @@
 namespace tandem::scheduler {
 namespace {
 
-std::int64_t ranks_that_fit(const Gang& gang, const NodeCapacity& node, std::int64_t wanted) {
-  return nccl_allows(gang, node) ? ranks_that_fit(gang.per_rank, node, wanted) : 0;
-}
-
-// The best node for the rest of a gang: the one that takes most of the ranks; among equals the one
-// with the least to spare, GPUs before CPUs, so that scarce resources and whole nodes stay free.
-// SPREAD asks for one rank at a time and turns the second choice around. Names break ties, so that
-// the same nodes give the same placement.
-std::optional<std::size_t> best_node(std::span<const NodeCapacity> nodes, const Gang& gang,
-                                     std::int64_t wanted) {
-  const std::int64_t order = gang.strategy == Strategy::kPack ? 1 : -1;
-  const auto worth = [&](const NodeCapacity& node) {
-    const std::int64_t count = ranks_that_fit(gang, node, wanted);
-    return std::tuple(-count, order * node.free.gpu_milli, order * node.free.cpu_milli,
-                      order * node.free.memory_bytes, std::string_view(node.name));
-  };
-  const auto best = std::ranges::min_element(nodes, {}, worth);
-  if (best == nodes.end() || ranks_that_fit(gang, *best, wanted) == 0) return std::nullopt;
-  return static_cast<std::size_t>(best - nodes.begin());
-}
-
-// Takes a rank's GPUs from a node that has them: the first ones that are wholly free, or for a
-// share the one GPU where the least (SPREAD: the most) is left.
-std::vector<std::int32_t> take_gpus(NodeCapacity& node, const Gang& gang) {
+// A rank's GPUs on a node that has them: the first ones that are wholly free, or for a share the
+// one GPU where the least (SPREAD: the most) is left.
+std::vector<std::int32_t> gpus_for(const NodeCapacity& node, const Gang& gang) {
   const std::int64_t need = gang.per_rank.gpu_milli;
-  std::vector<std::int64_t>& free = node.gpus_free_milli;
-  std::vector<std::int32_t> taken;
-  if (need == 0) return taken;
+  const std::vector<std::int64_t>& free = node.gpus_free_milli;
+  std::vector<std::int32_t> chosen;
+  if (need == 0) return chosen;
   if (need >= kWholeGpu) {
-    for (std::size_t i = 0; i < free.size() && std::ssize(taken) * kWholeGpu < need; ++i)
-      if (free[i] == kWholeGpu) taken.push_back(static_cast<std::int32_t>(i));
-    for (const std::int32_t i : taken) free[static_cast<std::size_t>(i)] = 0;
-    return taken;
+    for (std::size_t i = 0; i < free.size() && std::ssize(chosen) * kWholeGpu < need; ++i)
+      if (free[i] == kWholeGpu) chosen.push_back(static_cast<std::int32_t>(i));
+    return chosen;
   }
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < free.size(); ++i) {
@@ -58,67 +36,72 @@ std::vector<std::int32_t> take_gpus(NodeCapacity& node, const Gang& gang) {
         !best || (gang.strategy == Strategy::kPack ? free[i] < free[*best] : free[i] > free[*best]);
     if (better) best = i;
   }
-  // ranks_that_fit() has found room, so `best` is set.
-  free[*best] -= need;
-  taken.push_back(static_cast<std::int32_t>(*best));
-  return taken;
+  // FreeRoom::best() has found room, so `best` is set.
+  chosen.push_back(static_cast<std::int32_t>(*best));
+  return chosen;
 }
 
-bool place_gang(std::vector<NodeCapacity>& nodes, const Gang& gang, Assignment& out) {
+void give_back(FreeRoom& room, const Gang& gang, const Assignment& assigned) {
+  for (const RankPlace& place : assigned.ranks) room.give(place.node, place.gpus, gang.per_rank);
+}
+
+// Takes the places of the ranks one by one; where that fails, `room` stays as it was.
+bool place_gang(FreeRoom& room, const Gang& gang, Assignment& out) {
+  CHECK(gang.ranks >= 1);
   out.actor = gang.actor;
   while (std::ssize(out.ranks) < gang.ranks) {
     const std::int64_t wanted =
         gang.strategy == Strategy::kPack ? gang.ranks - std::ssize(out.ranks) : 1;
-    const std::optional<std::size_t> best = best_node(nodes, gang, wanted);
-    if (!best) return false;
-    NodeCapacity& node = nodes[*best];
-    for (std::int64_t n = ranks_that_fit(gang, node, wanted); n > 0; --n) {
-      out.ranks.push_back({node.name, take_gpus(node, gang)});
-      node.free = node.free - gang.per_rank;
+    const NodeCapacity* const best = room.best(gang, wanted);
+    if (!best) {
+      give_back(room, gang, out);
+      return false;
+    }
+    for (std::int64_t n = ranks_that_fit(gang.per_rank, *best, wanted); n > 0; --n) {
+      out.ranks.push_back({best->name, gpus_for(*best, gang)});
+      room.take(out.ranks.back().node, out.ranks.back().gpus, gang.per_rank);
     }
   }
   return true;
 }
 
-bool fits_some(const Resources& rank, std::span<const NodeCapacity> empty) {
-  return std::ranges::any_of(
-      empty, [&](const NodeCapacity& n) { return ranks_that_fit(rank, n, 1) == 1; });
+// Why a rank of the gang fits no node even if nothing ran; none where it fits one.
+std::optional<Reason> infeasible(const FreeRoom& room, const Gang& gang) {
+  if (room.empty()) return std::nullopt;
+  if (!room.fits_empty(gang.per_rank)) {
+    const std::vector<NodeCapacity> nodes = room.all();
+    const Resources most = largest(nodes, &NodeCapacity::total);
+    return InfeasibleShape{gang.actor + " needs " + text_of_lacking(gang.per_rank, most) +
+                           " per rank; the largest node has " + text(most) +
+                           (gang.per_rank.gpu_milli > 0 ? gpus_found(nodes) : "")};
+  }
+  if (gang.nccl)
+    if (auto trouble = nccl_trouble(room.all(), gang)) return InfeasibleShape{std::move(*trouble)};
+  return std::nullopt;
 }
 
 // The reason why `gangs` were not placed: a rank that fits no empty node, else a want of room.
 // Gangs of one role follow each other and are alike, so each role is examined once.
-Reason why_not(std::span<const NodeCapacity> nodes, std::span<const Gang> gangs) {
-  const std::vector<NodeCapacity> empty = emptied(nodes);
+Reason why_not(const FreeRoom& room, std::span<const Gang> gangs) {
   Resources need;
-  const Gang* before = nullptr;  // the actors of a role follow each other and need the same
+  const Gang* before = nullptr;
   for (const Gang& gang : gangs) {
     const bool known = before && before->per_rank == gang.per_rank && before->nccl == gang.nccl;
     before = &gang;
-    if (!nodes.empty() && !known && !fits_some(gang.per_rank, empty)) {
-      const Resources most = largest(nodes, &NodeCapacity::total);
-      return InfeasibleShape{gang.actor + " needs " + text_of_lacking(gang.per_rank, most) +
-                             " per rank; the largest node has " + text(most) +
-                             (gang.per_rank.gpu_milli > 0 ? gpus_found(nodes) : "")};
-    }
-    if (!nodes.empty() && !known)
-      if (auto trouble = nccl_trouble(nodes, gang)) return InfeasibleShape{std::move(*trouble)};
+    if (!known)
+      if (auto why = infeasible(room, gang)) return *std::move(why);
     need = need + gang.per_rank * gang.ranks;
   }
-  Resources free = sum(nodes, &NodeCapacity::free);
-  if (!gangs.empty()) {  // GPUs free in pieces too small are not free for this gang
-    const Gang& most = *std::ranges::max_element(
-        gangs, {}, [](const Gang& gang) { return gang.per_rank.gpu_milli; });
-    free.gpu_milli = 0;
-    for (const NodeCapacity& node : nodes)
-      if (nccl_allows(most, node))
-        free.gpu_milli += usable_gpu_milli(node, most.per_rank.gpu_milli);
-  }
-  return WaitingForCapacity{need, free, cordoned(nodes)};
+  // GPUs free in pieces too small are not free for this gang.
+  const auto most =
+      std::ranges::max_element(gangs, {}, [](const Gang& gang) { return gang.per_rank.gpu_milli; });
+  return WaitingForCapacity{need, most == gangs.end() ? room.free() : room.free_for(*most),
+                            room.cordoned()};
 }
 
 // Places gangs of which those that need NCCL name its version, largest ranks first. The order of
-// the result is that of `gangs`.
-std::variant<std::vector<Assignment>, Reason> place_settled(std::span<const NodeCapacity> nodes,
+// the result is that of `gangs`. Where that fails, `room` stays as it was.
+std::variant<std::vector<Assignment>, Reason> place_settled(FreeRoom& room,
                                                             std::span<const Gang> gangs) {
   std::vector<std::size_t> order(gangs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -127,53 +110,61 @@ std::variant<std::vector<Assignment>, Reason> place_settled(std::span<const Node
     return std::tuple(-gang.per_rank.gpu_milli, -gang.per_rank.cpu_milli,
                       -gang.per_rank.memory_bytes, -gang.ranks);
   });
-  std::vector<NodeCapacity> left(nodes.begin(), nodes.end());
   std::vector<Assignment> assigned(gangs.size());
-  for (const std::size_t i : order) {
-    CHECK(gangs[i].ranks >= 1);
-    if (!place_gang(left, gangs[i], assigned[i])) return why_not(nodes, gangs);
+  for (auto at = order.begin(); at != order.end(); ++at) {
+    if (place_gang(room, gangs[*at], assigned[*at])) continue;
+    for (auto placed = order.begin(); placed != at; ++placed)
+      give_back(room, gangs[*placed], assigned[*placed]);
+    return why_not(room, gangs);
   }
   return assigned;
 }
 
 }  // namespace
 
-std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
-                                                    std::span<const Gang> gangs) {
+std::variant<std::vector<Assignment>, Reason> place_all(FreeRoom& room,
+                                                        std::span<const Gang> gangs) {
   // Gangs that need NCCL must get one version (PL-4): the versions of the nodes are tried one by
   // one.
   const auto open = [](const Gang& gang) { return gang.nccl && gang.nccl_version.empty(); };
   if (std::ranges::any_of(gangs, open)) {
     std::vector<Gang> settled(gangs.begin(), gangs.end());
-    for (const std::string& version : nccl_versions(nodes)) {
+    for (const std::string& version : nccl_versions(room.all())) {
       for (std::size_t i = 0; i < settled.size(); ++i)
         if (open(gangs[i])) settled[i].nccl_version = version;
-      auto placed = place_settled(nodes, settled);
+      auto placed = place_settled(room, settled);
       if (placed.index() == 0) return placed;
     }
-    return why_not(nodes, gangs);
+    return why_not(room, gangs);
   }
-  return place_settled(nodes, gangs);
+  return place_settled(room, gangs);
 }
 
-std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, const Gang& gang) {
-  CHECK(gang.ranks >= 1);
-  if (gang.nccl && gang.nccl_version.empty()) {
-    Gang settled = gang;
-    for (const std::string& version : nccl_versions(room)) {
-      settled.nccl_version = version;
-      auto placed = place_next(room, settled);
-      if (placed.index() == 0) return placed;
-    }
-    return why_not(room, std::span(&gang, 1));
-  }
-  // A gang of one rank that is not placed has changed nothing: it needs no copy.
-  std::vector<NodeCapacity> before;
-  if (gang.ranks > 1) before = room;
-  Assignment assignment;
-  if (place_gang(room, gang, assignment)) return assignment;
-  if (gang.ranks > 1) room = std::move(before);
-  return why_not(room, std::span(&gang, 1));
+std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
+                                                    std::span<const Gang> gangs) {
+  FreeRoom room(nodes);
+  return place_all(room, gangs);
+}
+
+std::variant<Assignment, Reason> place_next(FreeRoom& room, const Gang& gang) {
+  auto placed = place_all(room, std::span(&gang, 1));
+  if (auto* const why = std::get_if<Reason>(&placed)) return std::move(*why);
+  return std::move(std::get<0>(placed).front());
+}
+
+std::optional<Reason> short_of(const FreeRoom& room, std::span<const Gang> alike,
+                               std::span<const std::int64_t> counts) {
+  CHECK(alike.size() == counts.size());
+  Resources need;
+  for (std::size_t i = 0; i < alike.size(); ++i)
+    need = need + alike[i].per_rank * (alike[i].ranks * counts[i]);
+  const auto too_much = [&](std::int64_t Resources::*part) {
+    return need.*part > 0 && need.*part > room.free().*part;
+  };
+  if (!too_much(&Resources::cpu_milli) && !too_much(&Resources::gpu_milli)) return std::nullopt;
+  Reason why = why_not(room, alike);
+  if (auto* const waits = std::get_if<WaitingForCapacity>(&why)) waits->need = need;
+  return why;
 }
 
 Result<std::int32_t> replicas_of(std::string_view role, std::string_view count,

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "scheduler/fleet/free_room.h"
 #include "scheduler/fleet/lifecycle.h"
 #include "scheduler/fleet/placement_input.h"
 
@@ -49,10 +51,17 @@ struct Assignment {
 std::variant<std::vector<Assignment>, Reason> place(std::span<const NodeCapacity> nodes,
                                                     std::span<const Gang> gangs);
 
-// Places one gang and takes its resources from `room`; where that fails, `room` stays as it was.
-// Calls for one gang after another give the same as place() of each on the nodes that are left,
-// without a copy of all nodes for each.
-std::variant<Assignment, Reason> place_next(std::vector<NodeCapacity>& room, const Gang& gang);
+// The same on room that is kept: takes what it gives; where that fails, `room` stays as it was.
+std::variant<std::vector<Assignment>, Reason> place_all(FreeRoom& room,
+                                                        std::span<const Gang> gangs);
+// Places one gang. Calls for one gang after another give the same as place() of each on the nodes
+// that are left.
+std::variant<Assignment, Reason> place_next(FreeRoom& room, const Gang& gang);
+
+// Why all of these together cannot have room, where a look at the sums shows it: `counts[i]` gangs
+// like `alike[i]` need more than all nodes have free. It is the reason that place_all() would give.
+std::optional<Reason> short_of(const FreeRoom& room, std::span<const Gang> alike,
+                               std::span<const std::int64_t> counts);
 
 // The most actors that a role may have: in the job file and by `tandem scale`.
 inline constexpr std::int32_t kReplicasMax = 4096;

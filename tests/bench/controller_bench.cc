@@ -9,6 +9,10 @@
 //   they
 //                         start, and refused as many where a tenth would fit; an event is one of
 //                         these
+//   controller/restart/N  N nodes with eight ranks each, all busy, and two jobs that are queued: an
+//                         actor dies, starts again and is ready (five events)
+//   controller/room/N     likewise: an actor ends for good, and one that waits gets its room
+//   controller/node/N     likewise: a node is cut off and comes back with its ranks
 //
 // event_seconds is the mean cost of an event, bytes_per_group (bytes_per_actor) what one occupies.
 #include <benchmark/benchmark.h>
@@ -19,6 +23,7 @@
 #include "actors/controller/controller_core.h"
 #include "runtime/base/check.h"
 #include "scheduler/fleet/ledger.h"
+#include "tests/actors/controller/sized_cluster.h"
 #include "tests/bench/must.h"
 
 namespace tandem::bench {
@@ -194,6 +199,50 @@ void scale(benchmark::State& state) {
   count_events(state, events);
 }
 BENCHMARK(scale)->Name("controller/scale")->Arg(1)->Arg(40)->Unit(benchmark::kMillisecond);
+
+// Times `turn` alone, and lets what it began settle between two.
+template <class Turn>
+void sized(benchmark::State& state, Turn turn) {
+  controller::SizedCluster cluster(state.range(0));
+  int turns = 0;
+  for (auto _ : state) {
+    turn(cluster, turns++);
+    state.PauseTiming();
+    cluster.settle();
+    state.ResumeTiming();
+  }
+  count_events(state, turns);
+}
+
+// The pauses of actors that die again and again grow: the clock goes on.
+void restart(benchmark::State& state) {
+  sized(state, [](controller::SizedCluster& cluster, int turn) {
+    cluster.end(cluster.rollout(1 + turn % 4, turn / 4 % 3));
+    cluster.pass(std::chrono::minutes(10));
+    cluster.take(controller::Tick{});
+    cluster.settle();
+  });
+}
+BENCHMARK(restart)->Name("controller/restart")->Arg(10)->Arg(100)->Arg(1'000)->Iterations(400);
+
+void room(benchmark::State& state) {
+  controller::SizedCluster cluster(state.range(0));
+  cluster.add_waiting();
+  int turn = 0;
+  for (auto _ : state) cluster.end(cluster.program(1 + turn % 3, turn / 3), std::nullopt), ++turn;
+  count_events(state, turn);
+}
+// As many as end on ten nodes before their job is over.
+BENCHMARK(room)->Name("controller/room")->Arg(10)->Arg(100)->Arg(1'000)->Iterations(12);
+
+void node(benchmark::State& state) {
+  sized(state, [](controller::SizedCluster& cluster, int turn) {
+    const std::string name = cluster.node_name(turn % 10);
+    cluster.take(controller::NodeSilent{name, Incarnation{1}});
+    cluster.take(cluster.node_up(name));
+  });
+}
+BENCHMARK(node)->Name("controller/node")->Arg(10)->Arg(100)->Arg(1'000)->Iterations(400);
 
 }  // namespace
 }  // namespace tandem::bench

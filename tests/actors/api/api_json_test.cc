@@ -142,19 +142,16 @@ TEST(ApiJson, AJobOfActorsAloneHasNoFiguresOfTraining) {
 }
 
 TEST(ApiJson, ANodeSaysWhoHoldsItsMemory) {
-  controller::JobRecord job{.id = "j-1", .ladder = scheduler::RestartLadder({})};
-  for (const messages::Role& role : messages::kTrainingRoles)
-    job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
   controller::ActorRecord actor{
       .name = "j-1/learner/0", .job = "j-1", .role = messages::Role::kLearner};
   actor.ranks.resize(3);
-  for (controller::RankRecord& rank : actor.ranks) rank = {.node = "a", .alive = true};
+  for (controller::RankRecord& rank : actor.ranks)
+    rank = {.node = "a", .alive = true, .need = {.cpu_milli = 500, .memory_bytes = 7}};
   actor.ranks[1].node = "b";
   actor.ranks[2].alive = false;
-  job.actors.emplace(actor.name, actor);
-  EXPECT_EQ(reservations_json({job}, "a").dump(),
+  EXPECT_EQ(reservations_json({{actor}}, "a").dump(),
             R"([{"actor":"j-1/learner/0","cpus":0.5,"gpus":0.0,"memory_bytes":7,"rank":0}])");
-  EXPECT_EQ(reservations_json({job}, "c").dump(), "[]");
+  EXPECT_EQ(reservations_json({{actor}}, "c").dump(), "[]");
 }
 
 TEST(ApiJson, ALostNodeSaysSinceWhen) {

@@ -209,6 +209,48 @@ TEST(HttpApi, APathThatTakesAnotherMethodSaysWhich) {
             "the API is below /api/v1; metrics are at /metrics");
 }
 
+// All pages of a list, each name once and in order.
+std::vector<std::string> names_by_pages(const Api& api, const std::string& list,
+                                        std::size_t limit) {
+  std::vector<std::string> names;
+  for (std::string after;;) {
+    const HttpResponse answer =
+        api.ask("GET", "/api/v1/" + list + "?limit=" + std::to_string(limit) + "&after=" + after);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    const json page = parse_json(answer.body);
+    EXPECT_LE(page.size(), limit);
+    for (const json& item : page) names.push_back(item.contains("id") ? item["id"] : item["name"]);
+    if (page.size() < limit) return names;
+    after = names.back();
+  }
+}
+
+TEST(HttpApi, AListCanBeReadPageByPage) {
+  const Api api;
+  api.submit();  // it waits: the nodes are too small
+  for (const char* const name : {"d", "b", "e", "a", "c"}) api.node(name);
+  const auto has_five = [&] {
+    return parse_json(api.ask("GET", "/api/v1/nodes").body).size() == 5;
+  };
+  ASSERT_TRUE(has_five()) << "a tell comes before the ask behind it";
+  const std::vector<std::string> nodes{"a", "b", "c", "d", "e"};
+  for (const std::size_t limit : {1u, 2u, 5u, 9u})
+    EXPECT_EQ(names_by_pages(api, "nodes", limit), nodes);
+  const std::vector<std::string> actors{"job-1/learner/0", "job-1/reward/0", "job-1/rollout/0"};
+  for (const std::size_t limit : {1u, 2u, 3u})
+    EXPECT_EQ(names_by_pages(api, "actors", limit), actors);
+  EXPECT_EQ(names_by_pages(api, "jobs", 1), std::vector<std::string>{"job-1"});
+  EXPECT_EQ(parse_json(api.ask("GET", "/api/v1/actors?job=job-1&limit=2").body).size(), 2u);
+  EXPECT_EQ(api.ask("GET", "/api/v1/actors?job=job-2").body, "[]\n");
+  EXPECT_EQ(parse_json(api.ask("GET", "/api/v1/actors/job-1/reward/0").body)["name"], actors[1]);
+  EXPECT_EQ(parse_json(api.ask("GET", "/api/v1/actors/reward/0").body)["name"], actors[1]);
+  EXPECT_EQ(parse_json(api.ask("GET", "/api/v1/nodes/c").body)["reserved"].size(), 0u);
+  EXPECT_EQ(api.ask("GET", "/api/v1/nodes/f").status, 404);
+  EXPECT_EQ(api.ask("GET", "/api/v1/groups/7").status, 404);
+  for (const char* const wrong : {"nodes?limit=0", "jobs?limit=many", "groups?after=job-1/x"})
+    EXPECT_EQ(api.ask("GET", std::string("/api/v1/") + wrong).status, 400) << wrong;
+}
+
 // Each schema that `value` refers to, at any depth.
 void gather_references(const json& value, std::set<std::string>& names) {
   for (const auto& [key, one] : value.items()) {

@@ -69,6 +69,49 @@ TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
   EXPECT_TRUE(std::holds_alternative<messages::EndJob>(exchange->taken[3])) << "in their order";
 }
 
+// The agent of a node, and a program whose link takes nothing.
+class AgentTold final : public actor::Target<node::AgentInbox> {
+ public:
+  actor::Delivery post(node::AgentInbox message) override {
+    told.push_back(std::move(message));
+    return actor::Delivery::kAccepted;
+  }
+  std::vector<node::AgentInbox> told;
+};
+class FullLink final : public actor::Target<messages::ProgramInbox> {
+ public:
+  actor::Delivery post(messages::ProgramInbox) override { return actor::Delivery::kFull; }
+};
+
+// It would wait for ever for the message that says which actor it is.
+TEST(Controller, AProgramThatCannotBeToldWhatItIsIsEnded) {
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
+  const auto agent = std::make_shared<AgentTold>();
+  ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+  actions.agent = [agent](const std::string&, Incarnation) {
+    return actor::Ref<node::AgentInbox>({"agent", Incarnation{1}}, agent);
+  };
+  actions.program = [](const node::RankId& id) {
+    return actor::Ref<messages::ProgramInbox>({id.actor, id.incarnation},
+                                              std::make_shared<FullLink>());
+  };
+  const auto controller = system.spawn<Controller>(
+      "controller", [&] { return std::make_unique<Controller>(1, actions); });
+  const auto tell = [&](Controller::Inbox message) {
+    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
+    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
+  };
+  tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  tell(actor::Ask<Submit>{{actors_alone(1)}, {}});
+  ASSERT_EQ(agent->told.size(), 1u);
+  const auto* const spawn = std::get_if<node::SpawnRank>(&agent->told.front());
+  ASSERT_TRUE(spawn);
+  tell(RankConnected{spawn->id});
+  ASSERT_EQ(agent->told.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<node::StopRankProcess>(agent->told.back()));
+}
+
 // A controller that dies in between would leave a run without a result.
 TEST(Controller, TheResultIsWrittenBeforeTheJobIsForgotten) {
   actor::SimulatedExecutor executor(1);

@@ -215,6 +215,7 @@ class World {
     for (const auto& [node, sum] : held)
       EXPECT_TRUE(scheduler::fits(sum, nodes.at(node).total)) << "CC-2: " << node;
     check_what_is_counted(core);
+    check_lookups(core);
     check_what_is_remembered(core, remembered, cancelled, not_taken);
     for (const auto& [id, job] : core.jobs()) {
       EXPECT_FALSE(scheduler::message(job.status.reason, now).empty()) << "CC-3";

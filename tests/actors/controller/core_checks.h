@@ -9,8 +9,10 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/controller/controller_core.h"
+#include "actors/controller/room.h"
 
 namespace tandem::controller {
 
@@ -45,6 +47,68 @@ inline void check_what_is_counted(const ControllerCore& core) {
     for (std::size_t i = 0; i < node.gpus.size(); ++i)
       EXPECT_EQ(node.gpus[i].free_milli,
                 scheduler::kWholeGpu - gpus_held[std::pair(name, static_cast<std::int32_t>(i))]);
+  }
+}
+
+// LU-1: the lookups are what a search of all records finds.
+inline void check_lookups(const ControllerCore& core) {
+  std::map<std::string, std::set<std::string>> actors_on;
+  std::set<std::pair<Time, std::string>> backoffs, ended;
+  std::set<std::pair<std::int64_t, std::string>> wanting;
+  std::set<std::pair<node::RankId, std::string>> unwanted;
+  std::size_t ended_actors = 0;
+  for (const auto& [id, job] : core.jobs()) {
+    const bool over = scheduler::is_final(job.status.state);
+    std::set<std::string> queued, lost;
+    std::map<messages::Role, std::int32_t> living;
+    for (const auto& [name, actor] : job.actors) {
+      const ActorState state = actor.status.state;
+      const bool waits = state == ActorState::kQueued || state == ActorState::kBackoff;
+      if (state == ActorState::kQueued) queued.insert(name);
+      if (state == ActorState::kBackoff) backoffs.emplace(*actor.restart_at, name);
+      if (waits && std::holds_alternative<scheduler::NodeLost>(actor.status.reason))
+        lost.insert(name);
+      for (const RankRecord& rank : actor.ranks) {
+        if (rank.alive) ++living[actor.role];
+        if (!over && !rank.node.empty()) actors_on[rank.node].insert(name);
+      }
+    }
+    EXPECT_EQ(job.line.queued, queued) << id;
+    EXPECT_EQ(job.line.lost, lost) << id;
+    EXPECT_TRUE(std::ranges::includes(queued, job.line.fresh)) << id;
+    for (const auto& [role, count] : job.living) EXPECT_EQ(count, living[role]) << id;
+    if (over) ended.emplace(job.status.since, id), ended_actors += job.actors.size();
+    const bool stands = std::holds_alternative<scheduler::NodeLost>(job.status.reason);
+    if (!over && !job.outcome &&
+        (job.status.state == JobState::kQueued || !job.waiting.empty() || stands))
+      wanting.emplace(job.submitted, id);
+  }
+  std::vector<scheduler::NodeCapacity> room;
+  std::set<std::pair<Time, std::string>> down;
+  for (const auto& [name, node] : core.nodes()) {
+    for (const node::RankId& rank : node.unwanted) unwanted.emplace(rank, name);
+    if (node.up)
+      room.push_back(capacity_of(node));
+    else
+      down.emplace(node.since, name);
+  }
+  const Lookups& found = core.lookups();
+  EXPECT_EQ(found.actors_on, actors_on);
+  EXPECT_EQ(found.backoffs, backoffs);
+  EXPECT_EQ(found.ended, ended);
+  EXPECT_EQ(found.ended_actors, ended_actors);
+  EXPECT_EQ(found.wanting, wanting);
+  EXPECT_EQ(found.unwanted, unwanted);
+  EXPECT_EQ(found.lost, down);
+  const std::vector<scheduler::NodeCapacity> kept = found.room.all();
+  ASSERT_EQ(kept.size(), room.size());
+  for (std::size_t i = 0; i < room.size(); ++i) {
+    EXPECT_EQ(kept[i].name, room[i].name);
+    EXPECT_EQ(kept[i].free, room[i].free) << kept[i].name;
+    EXPECT_EQ(kept[i].total, room[i].total) << kept[i].name;
+    EXPECT_EQ(kept[i].gpus_free_milli, room[i].gpus_free_milli) << kept[i].name;
+    EXPECT_EQ(kept[i].cordoned, room[i].cordoned) << kept[i].name;
+    EXPECT_EQ(kept[i].nccl.version, room[i].nccl.version) << kept[i].name;
   }
 }
 // CC-3.

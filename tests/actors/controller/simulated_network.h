@@ -60,6 +60,10 @@ class SimulatedNetwork {
   link::Sent to_client(const ActorId& to, std::string frame);
   std::vector<link::PeerStatus> peers();  // as LinkServer::peers()
   std::uint64_t packets_sent() const { return packets_sent_; }
+  // Names that are not up, as LinkServer forgets them when it knows many.
+  void forget_names() {
+    std::erase_if(names_, [](const auto& name) { return !name.second.up; });
+  }
   const NetworkConditions& conditions() const { return conditions_; }
 
   // Packets this way are lost from now on, of all processes of a host or of one process, by its

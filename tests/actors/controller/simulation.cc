@@ -342,7 +342,8 @@ ControllerActions SimulatedCluster::actions() {
   };
   actions.make_run_directory = [this](const JobShape& shape) -> Result<RunDirectory> {
     std::string id = shape.resume_dir ? shape.resume_dir->substr(std::string(kRunFolder).size())
-                                      : shape.name + "-" + std::to_string(runs_.size() + 1);
+                                      : shape.name + "-" + std::to_string(runs_known_ + 1);
+    runs_known_ += runs_.contains(id) ? 0 : 1;
     runs_[id] = submitted_;
     return RunDirectory{id, kRunFolder + id};
   };
@@ -520,6 +521,7 @@ TakeUp SimulatedCluster::jobs_to_take_up(
       run->epochs = std::make_shared<SimulatedEpochs>();  // those of broadcasts begin anew
       run->payload_store.clear();
     }
+    runs_known_ += runs_.contains(job.job) ? 0 : 1;
     runs_[job.job] = run;
     JobShape shape = shape_of(run->job);
     if (!run->record.entries.empty()) shape.resume_dir = job.run_dir;
@@ -557,6 +559,17 @@ void SimulatedCluster::run_for(Duration time) {
   bool over = false;
   executor_.at(executor_.now() + time, [&over] { over = true; });
   executor_.run_until([&over] { return over; }, time);
+}
+
+void SimulatedCluster::forget_ended() {
+  for (const auto& [job, state] : std::exchange(finals_, {})) {
+    runs_.erase(job);
+    actors_alone_.erase(job);
+    results_.erase(job);
+  }
+  trace_ = {};
+  out_of_reach_until_.clear();
+  network_.forget_names();
 }
 
 std::string SimulatedCluster::final_state(const std::string& job) const {

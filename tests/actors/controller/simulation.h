@@ -87,6 +87,8 @@ class SimulatedCluster {
   // Runs until `done`, or until `limit` of virtual time has passed; returns done().
   bool run_until(const std::function<bool()>& done, Duration limit);
   void run_for(Duration time);
+  // Drops what this world itself keeps of jobs that are final, and the trace.
+  void forget_ended();
   bool final(const std::string& job) const { return finals_.contains(job); }
   std::string final_state(const std::string& job) const;  // "Succeeded"; "" before
   bool has_result(const std::string& job) const;  // its exchange or its controller wrote one
@@ -155,6 +157,7 @@ class SimulatedCluster {
   std::vector<std::string> violations_;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
   std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;  // null: a job of actors alone
+  std::size_t runs_known_ = 0;                                 // also those that are forgotten
   std::map<std::string, JobShape> actors_alone_;               // the shapes of those
   std::map<std::string, std::string> finals_;                  // by job: its final state
   std::set<std::string> results_;                              // jobs, by their controllers

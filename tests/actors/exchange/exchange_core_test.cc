@@ -7,15 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/wire/codec.h"
-#include "tests/actors/controller/scenario.h"
+#include "tests/actors/exchange/begun_core.h"
 
 namespace tandem::exchange {
 namespace {
-
-const ActorId kFirstLearner{"job-1/learner/0", Incarnation{1}};
-const ActorId kFirstRollout{"job-1/rollout/0", Incarnation{2}};
-const ActorId kFirstReward{"job-1/reward/0", Incarnation{3}};
 
 template <class Kind>
 std::vector<Kind> only(const std::vector<ExchangeEffect>& effects) {
@@ -25,60 +20,30 @@ std::vector<Kind> only(const std::vector<ExchangeEffect>& effects) {
   return found;
 }
 
-// The effect's kind and content as text.
-std::string text(const ExchangeEffect& effect) {
-  std::string words = std::to_string(effect.index());
-  const auto add_message = [&](const auto& inbox) {
-    std::visit([&](const auto& message) { words += " " + wire::encode(message); }, inbox);
-  };
-  if (const auto* to = std::get_if<To<messages::RolloutPeer>>(&effect)) add_message(to->message);
-  if (const auto* to = std::get_if<To<messages::RewardPeer>>(&effect)) add_message(to->message);
-  if (const auto* to = std::get_if<To<messages::LearnerPeer>>(&effect)) add_message(to->message);
-  if (const auto* journal = std::get_if<Journal>(&effect))
-    for (const JournalEvent& event : journal->events) words += " " + wire::encode(event);
-  return words;
+TEST(ExchangeCore, GroupsAreToldPageByPage) {
+  BegunCore core;
+  core.begin();
+  const auto all = core.core_.groups({}, core.now_);
+  ASSERT_GT(all.size(), 3u);
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t after = 0;;) {
+    const auto page = core.core_.groups({.after = after, .limit = 2}, core.now_);
+    if (page.empty()) break;
+    EXPECT_LE(page.size(), 2u);
+    for (const messages::GroupView& group : page) {
+      const messages::GroupView& same = all.at(numbers.size());
+      EXPECT_EQ(group.group, same.group);
+      EXPECT_EQ(group.holder, same.holder);
+      numbers.push_back(group.group);
+    }
+    after = numbers.back();
+  }
+  EXPECT_EQ(numbers.size(), all.size());
+  EXPECT_EQ(all.front().holder, kFirstRollout.name);
 }
 
-class Core {
- public:
-  Core() : core_(controller::exchange_config(controller::plain_job(2), "job-1", false)) {}
-
-  // Gives the core the input and then one decision, as the actor does.
-  std::vector<ExchangeEffect> take(ExchangeInput input) {
-    now_ = now_ + std::chrono::milliseconds(1);
-    std::vector<ExchangeEffect> all = core_.step(std::move(input), now_);
-    for (ExchangeInput next : {ExchangeInput(Decide{}), ExchangeInput(MessagesSent{})})
-      for (ExchangeEffect& effect : core_.step(std::move(next), now_))
-        all.push_back(std::move(effect));
-    return all;
-  }
-
-  // Brings the run up to the first leases, which are the effects of the last input.
-  std::vector<ExchangeEffect> begin() {
-    const ExchangeInput inputs[] = {
-        messages::LearnerUp{kFirstLearner, {}},
-        messages::Published{kFirstLearner,
-                            {.version = kInitialWeights, .oldest_retained = kInitialWeights}},
-        messages::WarmStarted{.from = kFirstLearner,
-                              .publication = {PolicyVersion{0}, kInitialWeights, 100}},
-        messages::RolloutUp{kFirstRollout, 100},
-        messages::RewardUp{kFirstReward, 100},
-        messages::Installed{.from = kFirstRollout, .version = PolicyVersion{0}, .checksum = 100}};
-    std::vector<ExchangeEffect> last;
-    for (const ExchangeInput& input : inputs) {
-      last = take(input);
-      for (const ExchangeEffect& effect : last) said_.push_back(text(effect));
-    }
-    return last;
-  }
-
-  std::vector<std::string> said_;
-  ExchangeCore core_;
-  Time now_;
-};
-
 TEST(ExchangeCore, SameInputsGiveTheSameEffects) {
-  Core one, other;
+  BegunCore one, other;
   one.begin();
   other.begin();
   EXPECT_EQ(one.said_, other.said_);
@@ -86,7 +51,7 @@ TEST(ExchangeCore, SameInputsGiveTheSameEffects) {
 }
 
 TEST(ExchangeCore, EX_1_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
-  Core core;
+  BegunCore core;
   const std::vector<ExchangeEffect> effects = core.begin();
   std::vector<std::int64_t> sent, journalled;
   for (const auto& message : only<To<messages::RolloutPeer>>(effects))
@@ -111,7 +76,7 @@ TEST(ExchangeCore, EX_1_LeasesAreInTheJournalOfTheirDecisionWhichComesLast) {
 }
 
 TEST(ExchangeCore, AWaitForAnActorBeginsWithTheEndOfTheLastOne) {
-  Core core;
+  BegunCore core;
   core.begin();
   core.now_ = core.now_ + std::chrono::hours(1);
   for (const ActorId& actor : {kFirstRollout, kFirstReward, kFirstLearner})
@@ -129,7 +94,7 @@ TEST(ExchangeCore, AWaitForAnActorBeginsWithTheEndOfTheLastOne) {
 }
 
 TEST(ExchangeCore, AJournalThatCannotBeWrittenEndsTheJobOnce) {
-  Core core;
+  BegunCore core;
   core.begin();
   const auto effects = core.take(JournalFailed{"no space left on device"});
   const auto ends = only<EndRun>(effects);
@@ -142,7 +107,7 @@ TEST(ExchangeCore, AJournalThatCannotBeWrittenEndsTheJobOnce) {
 }
 
 TEST(ExchangeCore, AFileOfTheRunThatCannotBeWrittenFailsTheJobWithItsReason) {
-  Core core;
+  BegunCore core;
   core.begin();
   const auto ends = only<EndRun>(core.take(RecordFailed{"cannot write metrics.jsonl"}));
   ASSERT_EQ(ends.size(), 1u);
@@ -152,7 +117,7 @@ TEST(ExchangeCore, AFileOfTheRunThatCannotBeWrittenFailsTheJobWithItsReason) {
 
 // The second group's payload is stored; nobody will speak of it again.
 TEST(ExchangeCore, APayloadThatIsNotInTheStoreIsRefusedAndTheRestOfItsMessageReleased) {
-  Core core;
+  BegunCore core;
   const auto assigned = only<To<messages::RolloutPeer>>(core.begin());
   ASSERT_EQ(assigned.size(), 1u);
   const auto& works = std::get<messages::Assign>(assigned[0].message).groups;

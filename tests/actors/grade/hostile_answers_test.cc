@@ -4,25 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 #include <string>
 
 #include "actors/grade/same_answer.h"
-
-namespace {
-std::size_t allocations = 0;
-}  // namespace
-
-// The two operators are not inlined: the compiler would take the two halves of a pair for a
-// mismatch.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/allocations.h"
 
 namespace tandem::grade {
 namespace {
@@ -74,9 +59,9 @@ TEST(HostileAnswers, AreJudgedByBoundedWork) {
   std::size_t most = 0;
   for (const std::string& text : texts)
     for (const std::string& other : {text + "+x", std::string("x"), text}) {
-      const std::size_t before = allocations;
+      const std::size_t before = test::allocations();
       (void)same_answer(text, other);
-      const std::size_t judged = allocations - before;
+      const std::size_t judged = test::allocations() - before;
       EXPECT_LT(judged, kAllocationsMax) << text.substr(0, 60);
       most = std::max(most, judged);
     }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/wire/codec.h"
 #include "tests/actors/runs/run_folder.h"
 
 namespace tandem::app {
@@ -46,6 +47,30 @@ TEST_F(StateFolderTest, PortsAndNonceOutliveAStartThatFailed) {
   }
   EXPECT_TRUE(file().is_null()) << "a controller that ends in order leaves no file";
   EXPECT_EQ(claim()->former().http, 0);
+}
+
+// The journal of a controller that lives for weeks does not grow with what happened.
+TEST_F(StateFolderTest, RowsOfChangesThatAreOverGo) {
+  const auto folder = claim();
+  controller::DurableState expected;
+  for (std::uint64_t step = 1; step <= 60; ++step) {
+    std::vector<controller::DurableEvent> changes;
+    for (std::uint64_t i = 1; i <= 500; ++i) {
+      changes.push_back(controller::NodeJoined{"node-" + std::to_string(i)});
+      changes.push_back(controller::IncarnationsReserved{500 * step + i});
+      if (i > 3) changes.push_back(controller::NodeLeft{"node-" + std::to_string(i)});
+    }
+    for (const auto& change : changes) expected.apply(change);
+    ASSERT_TRUE(folder->remember(changes));
+  }
+  const auto kept = folder->journal().state(controller::kDurableSchema);
+  ASSERT_TRUE(kept);
+  EXPECT_LT(kept->rows.size(), 6000u) << "of 90,000 changes";
+  controller::DurableState read;
+  for (const runs::StateRow& row : kept->rows)
+    read.apply(wire::decode<controller::DurableEvent>(row.body).value());
+  EXPECT_EQ(read, expected);
+  EXPECT_EQ(folder->remembered(), expected);
 }
 
 TEST_F(StateFolderTest, AFileOfAnotherFormIsNoFormerController) {

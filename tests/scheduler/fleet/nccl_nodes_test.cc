@@ -102,9 +102,9 @@ TEST(NcclNodes, WantOfRoomIsSaidBeforeWantOfNccl) {
 }
 
 TEST(NcclNodes, AGangThatFindsNoNcclSaysSo) {
-  std::vector nodes{gpu_host("a", 1, {.version = "2.30.3"})};
+  FreeRoom room(std::vector{gpu_host("a", 1, {.version = "2.30.3"})});
   const Gang gang = nccl_gang(1, 1, "2.28.9");
-  const auto placed = place_next(nodes, gang);
+  const auto placed = place_next(room, gang);
   ASSERT_EQ(placed.index(), 1u);
   EXPECT_EQ(message(std::get<Reason>(placed), Time{}),
             "j/learner/0 needs NCCL 2.28.9, which the job's others have; a has NCCL 2.30.3");

@@ -333,17 +333,18 @@ TEST(PlacementProperty, NeverOvercommitsAndPlacesAllOrNone) {
                        static_cast<std::int32_t>(1 + rng.below(3)),
                        rng.below(2) == 0 ? Strategy::kPack : Strategy::kSpread});
     }
-    std::vector<NodeCapacity> room = nodes;  // place_next() is place() of one gang after another
+    FreeRoom room(nodes);  // place_next() is place() of one gang after another
     for (const Gang& next : gangs) {
-      const auto alone = place(room, std::span(&next, 1));
-      const std::vector<NodeCapacity> before = room;
+      const std::vector<NodeCapacity> before = room.all();
+      const auto alone = place(before, std::span(&next, 1));
       const auto taken = place_next(room, next);
       ASSERT_EQ(taken.index(), alone.index());
       if (const auto* all = std::get_if<0>(&alone)) {
         EXPECT_EQ(std::get<0>(taken).ranks, all->front().ranks);
       } else {
         EXPECT_EQ(message(std::get<1>(taken), {}), message(std::get<1>(alone), {}));
-        for (std::size_t n = 0; n < room.size(); ++n) EXPECT_EQ(room[n].free, before[n].free);
+        const std::vector<NodeCapacity> after = room.all();
+        for (std::size_t n = 0; n < after.size(); ++n) EXPECT_EQ(after[n].free, before[n].free);
       }
     }
     const auto placed = place(nodes, gangs);

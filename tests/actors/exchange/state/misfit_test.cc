@@ -105,7 +105,7 @@ void go_on(const controller::SimulatedJob& job, const Entries& entries) {
   ExchangeCore core(std::move(config), run.predecessor(), Time{});
   (void)core.step(Decide{}, Time{} + std::chrono::seconds(1));
   (void)core.report(Time{} + std::chrono::seconds(2));
-  (void)core.groups(Time{} + std::chrono::seconds(2));
+  (void)core.groups({}, Time{} + std::chrono::seconds(2));
 }
 
 // A reader of an edited journal gets an Error or another run, from which an exchange can go on, and
