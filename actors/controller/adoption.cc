@@ -100,6 +100,8 @@ bool goes_on(const ControllerState& state, const JobRecord& job, const ActorStar
 void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known) {
   const ActorStarted& started = known.started;
   const bool here = goes_on(turn.state, job, started);
+  if (!here)
+    for (const RankPlaced& rank : started.ranks) job.former_nodes.insert(rank.node);
   if (!here || (known.finished && !job.actors.contains(started.actor)))
     return turn.remember(ActorEnded{.actor = started.actor,
                                     .incarnation = started.incarnation,

@@ -146,6 +146,8 @@ struct JobRecord {
   // know at which endpoints that one served payloads.
   bool follows = false;
   std::vector<std::string> bulk;
+  // The nodes of ranks that it had under the controller before this one and has not adopted.
+  std::set<std::string> former_nodes;
   bool unsettled = false;    // its memory is settled once a node is back
   std::string nccl_version;  // the version of the living ranks of nccl_roles; empty: there is none
 };
@@ -212,10 +214,11 @@ struct ControllerState {
   std::map<std::string, JobRecord> jobs;    // by id
   std::map<std::string, NodeRecord> nodes;  // by name
   DurableState durable;                     // changed by Turn::remember() alone
-  // The nodes of the controller before this one that have not come back, and how long jobs wait for
-  // them; empty where no job was taken up, or the wait is over.
-  std::set<std::string> nodes_awaited;
-  Time nodes_awaited_until{};
+  // The nodes of the controller before this one that have not come back, each with the end of the
+  // wait for it; empty where no job was taken up. All jobs wait until `nodes_return_until`, and
+  // those with former ranks on a node until that node's time.
+  std::map<std::string, Time> nodes_awaited;
+  std::optional<Time> nodes_return_until;
   // Until then actors that have outlived the controller before this one are waited for
   // (adoption.h); set while some may be missing.
   std::optional<Time> actors_return_until;

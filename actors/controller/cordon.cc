@@ -5,6 +5,7 @@
 
 #include "actors/controller/cordon_mark.h"
 #include "actors/controller/nodes.h"
+#include "actors/controller/queue.h"
 #include "actors/controller/stopping.h"
 
 namespace tandem::controller {
@@ -54,6 +55,7 @@ Result<void> take(Turn& turn, const CordonNode& cordon) {
   if (!cordon.drain) return {};
   turn.announce(node, "drained: its actors move to other nodes");
   give_up_silent(turn, node);
+  give_up_awaited(turn, cordon.node);
   for (auto& [id, job] : turn.state.jobs) {
     if (job.outcome || scheduler::is_final(job.status.state)) continue;
     for (auto& [name, actor] : job.actors)

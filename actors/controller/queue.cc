@@ -137,24 +137,41 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
   if (!cancelled) turn.remember(started(actor));
 }
 
-// Set while nodes of the controller before this one may still come back.
-std::optional<Reason> waits_for_nodes(const ControllerState& state) {
-  if (state.nodes_awaited.empty()) return std::nullopt;
+// Set while nodes for which the job waits may still come back.
+std::optional<Reason> waits_for_nodes(const ControllerState& state, const JobRecord& job) {
   std::string names;
-  for (const std::string& node : state.nodes_awaited) names += (names.empty() ? "" : ", ") + node;
-  return scheduler::WaitingForNodes{names, state.nodes_awaited_until};
+  std::optional<Time> last;
+  for (const auto& [node, until] : state.nodes_awaited) {
+    const bool for_its_ranks = job.former_nodes.contains(node);
+    if (!for_its_ranks && !state.nodes_return_until) continue;
+    names += (names.empty() ? "" : ", ") + node;
+    last = std::max(last.value_or(Time{}), for_its_ranks ? until : *state.nodes_return_until);
+  }
+  if (!last) return std::nullopt;
+  return scheduler::WaitingForNodes{names, *last};
 }
 
-void go_on_without(Turn& turn) {
-  for (const std::string& node : std::exchange(turn.state.nodes_awaited, {})) {
-    NodeRecord& known = known_node(turn, node);
-    known.awaited = false;
-    if (known.up) continue;  // it ends ranks
-    turn.remember(NodeLeft{node});
-    turn.send(Announce{"node", node, "has not come back to the new controller",
-                       messages::EventLevel::kError});
-  }
+void go_on_without(Turn& turn, const std::string& node) {
+  if (turn.state.nodes_awaited.erase(node) == 0) return;
   turn.note_change();
+  NodeRecord& known = known_node(turn, node);
+  known.awaited = false;
+  if (known.up) return;  // it ends ranks
+  turn.remember(NodeLeft{node});
+  turn.send(Announce{"node", node, "has not come back to the new controller",
+                     messages::EventLevel::kError});
+}
+
+// The wait for nodes is over, or that for some of them.
+void end_waits_for_nodes(Turn& turn) {
+  ControllerState& state = turn.state;
+  if (state.nodes_return_until && *state.nodes_return_until <= turn.now) {
+    state.nodes_return_until.reset();
+    turn.note_change();
+  }
+  const std::map<std::string, Time> awaited = state.nodes_awaited;
+  for (const auto& [node, until] : awaited)
+    if (until <= turn.now) go_on_without(turn, node);
 }
 
 // Why the actor may not start yet, wherever there is room.
@@ -281,21 +298,29 @@ void await_nodes(Turn& turn) {
   ControllerState& state = turn.state;
   for (const std::string& node : state.durable.nodes()) {
     const auto known = state.nodes.find(node);
-    if (known == state.nodes.end() || !known->second.up) state.nodes_awaited.insert(node);
+    if (known == state.nodes.end() || !known->second.up) state.nodes_awaited[node];
   }
   if (state.jobs.empty()) {
-    for (const std::string& node : std::exchange(state.nodes_awaited, {}))
+    for (const auto& [node, until] : std::exchange(state.nodes_awaited, {}))
       turn.remember(NodeLeft{node});
     return;
   }
-  for (const std::string& node : state.nodes_awaited) known_node(turn, node);
-  state.nodes_awaited_until = turn.now + kNodesReturn;
-  turn.send(WakeAt{state.nodes_awaited_until});
+  state.nodes_return_until = turn.now + kNodesReturn;
+  turn.send(WakeAt{*state.nodes_return_until});
+  for (auto& [node, until] : state.nodes_awaited) {
+    known_node(turn, node);
+    const bool has_former_ranks = std::ranges::any_of(
+        state.jobs, [&](const auto& job) { return job.second.former_nodes.contains(node); });
+    until = has_former_ranks ? turn.now + state.away_max() : *state.nodes_return_until;
+    turn.send(WakeAt{until});
+  }
 }
+
+void give_up_awaited(Turn& turn, const std::string& node) { go_on_without(turn, node); }
 
 void schedule(Turn& turn) {
   ControllerState& state = turn.state;
-  if (!state.nodes_awaited.empty() && turn.now >= state.nodes_awaited_until) go_on_without(turn);
+  end_waits_for_nodes(turn);
   const bool pause_over =
       !state.found.backoffs.empty() && state.found.backoffs.begin()->first <= turn.now;
   if (state.scheduled == state.changes && !pause_over) return;
@@ -304,10 +329,10 @@ void schedule(Turn& turn) {
   std::vector<JobRecord*> order;  // of their submission
   for (const auto& [submitted, id] : state.found.wanting) order.push_back(state.job(id));
   std::int32_t queued = 0;
-  const std::optional<Reason> nodes_missing = waits_for_nodes(state);
-  const std::optional<Reason> nothing_starts =
-      state.journal_fails ? std::optional<Reason>(scheduler::WaitingForJournal{}) : nodes_missing;
   for (JobRecord* job : order) {
+    const std::optional<Reason> nothing_starts =
+        state.journal_fails ? std::optional<Reason>(scheduler::WaitingForJournal{})
+                            : waits_for_nodes(state, *job);
     if (job->status.state == JobState::kQueued) {
       if (nothing_starts)
         wait_in_queue(turn, *job, *nothing_starts);

@@ -21,7 +21,10 @@ void take(Turn& turn, const JournalNews& news);
 void schedule(Turn& turn);
 
 // If there are jobs, they wait from now on until the nodes of the controller before this one are
-// up, for at most kNodesReturn. Without jobs those nodes are forgotten.
+// up: for at most kNodesReturn, and for a node where former ranks of a job may live (CC-1) that job
+// until they have ended by themselves. Without jobs those nodes are forgotten.
 void await_nodes(Turn& turn);
+// The node is waited for no more.
+void give_up_awaited(Turn& turn, const std::string& node);
 
 }  // namespace tandem::controller

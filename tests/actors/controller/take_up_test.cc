@@ -89,6 +89,41 @@ TEST(TakeUp, ActorsThatStartAnewWaitForTheNodesWhereTheyMayLive_CC1) {
   EXPECT_EQ(after.state_of(job + "/learner/0"), ActorState::kStarting);
 }
 
+// The job cannot be followed, and the node that its actors were on may only be cut off: it ends them
+// by itself when its grace is over.
+TEST(TakeUp, ANodeWhereFormerRanksMayLiveIsWaitedForUntilTheyHaveEnded_CC1) {
+  World before;
+  before.node("a", 3);
+  const std::string job = before.submit(shape_of(1));
+  before.all_ready(job);
+  before.node("b", 8);
+  const std::string other = before.submit(shape_of(1));
+  before.all_ready(other);
+  for (const bool drained : {false, true}) {
+    World after(2, before);
+    after.must(jobs_of(before));
+    after.node_back("b");
+    after.obey();
+    EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes");
+    const Time returned = after.now + kNodesReturn;
+    const Time until = after.now + node::kNodeGraceDefault + link::kGraceMargin;
+    after.now = returned;
+    after.must(Tick{});
+    EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes");
+    EXPECT_TRUE(after.wakes.contains(until));
+    EXPECT_EQ(std::erase_if(after.alive, [](const auto& rank) { return rank.second == "a"; }), 3u);
+    if (drained) {
+      after.must(CordonNode{.node = "a", .why = "it is broken", .drain = true});
+    } else {
+      after.now = until;
+      after.must(Tick{});
+    }
+    EXPECT_EQ(after.state(job), JobState::kStarting);
+    EXPECT_EQ(after.state(other), JobState::kStarting) << "behind it";
+    EXPECT_FALSE(after.remembered.nodes().contains("a"));
+  }
+}
+
 TEST(TakeUp, WithoutJobsNothingIsWaitedFor) {
   World before;
   before.node("a", 4);
