@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/link/endpoint.h"
 #include "runtime/wire/codec.h"
 
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kAddressFile = "controller.json";
+constexpr std::size_t kRowsBeforeCompaction = 1000;
 
 runs::StateRow row_of(const controller::DurableEvent& event) {
   return {std::string(kind_of(event)), subject_of(event), wire::encode(event)};
@@ -86,15 +88,29 @@ Result<void> StateFolder::recall() {
     else
       forgotten_ = "a row of the journal is damaged: " + event.error().message;
   }
+  return compact();
+}
+
+// Replaces the rows by the fewest that give the same state.
+Result<void> StateFolder::compact() {
   std::vector<runs::StateRow> rows;
   for (const controller::DurableEvent& event : remembered_.events()) rows.push_back(row_of(event));
+  rows_ = rows.size();
+  compact_at_ = 4 * rows_ + kRowsBeforeCompaction;
   return journal_.replace_state(rows, controller::kDurableSchema, unix_ms());
 }
 
 Result<void> StateFolder::remember(std::span<const controller::DurableEvent> events) {
   std::vector<runs::StateRow> rows;
   for (const controller::DurableEvent& event : events) rows.push_back(row_of(event));
-  return journal_.append(rows, controller::kDurableSchema, unix_ms());
+  auto kept = journal_.append(rows, controller::kDurableSchema, unix_ms());
+  if (!kept) return kept;
+  for (const controller::DurableEvent& event : events) remembered_.apply(event);
+  rows_ += rows.size();
+  if (rows_ < compact_at_) return {};
+  if (const auto compacted = compact(); !compacted)  // the rows are there, and more than needed
+    log::warn("event=state_not_compacted message=\"{}\"", compacted.error().message);
+  return {};
 }
 
 Result<void> StateFolder::announce(const nlohmann::json& content) {

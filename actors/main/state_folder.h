@@ -31,6 +31,7 @@ class StateFolder {
   StateFolder& operator=(const StateFolder&) = delete;
 
   runs::ClusterJournal& journal() { return journal_; }
+  // As of now: what remember() has taken is part of it.
   const controller::DurableState& remembered() const { return remembered_; }
   // Why that is not all that was remembered; empty where it is.
   const std::string& forgotten() const { return forgotten_; }
@@ -54,11 +55,14 @@ class StateFolder {
       : home_(std::move(home)), lock_(std::move(lock)), journal_(std::move(journal)) {}
   static Former take_former(const std::filesystem::path& home);
   Result<void> recall();
+  Result<void> compact();
 
   const std::filesystem::path home_;
   FileLock lock_;
   runs::ClusterJournal journal_;
   controller::DurableState remembered_;
+  std::size_t rows_ = 0;        // of remembered_ in the journal
+  std::size_t compact_at_ = 0;  // rows, at which they are replaced by fewer
   std::string forgotten_;
   Former former_;
   bool announced_ = false;
