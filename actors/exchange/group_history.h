@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/exchange/file_limits.h"
 #include "actors/exchange/run_statistics.h"
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
@@ -45,8 +46,7 @@ class GroupHistory {
                            const BestBy& best = {}) const;
   // Tokens of groups that were generated after the newest totals.
   std::uint64_t generated_since_noted() const { return generated_; }
-  // Whether the run's samples had reached their limit.
-  bool samples_full() const { return samples_full_; }
+  const LimitsReached& limits_reached() const { return limits_reached_; }
 
  private:
   void on(const GroupAdmitted& event);
@@ -59,7 +59,8 @@ class GroupHistory {
   void on(const TotalsNoted& event);
   void on(const CheckpointKept& event) { digests_[event.step] = event.weights_sha256; }
   void on(const LineageBegan& event) { statistics_.lineages.push_back(event.step); }
-  void on(const SamplesFull&) { samples_full_ = true; }
+  void on(const SamplesFull&) { limits_reached_.samples = true; }
+  void on(const MetricsThinned&) { limits_reached_.metrics = true; }
   template <class Other>
   void on(const Other&) {}  // no part of a group's story
 
@@ -72,7 +73,7 @@ class GroupHistory {
 
   std::map<GroupId, RestoredGroup> groups_;
   std::vector<EvaluationEnded> evaluated_;
-  bool samples_full_ = false;
+  LimitsReached limits_reached_;
   std::uint64_t generated_ = 0;
   std::map<StepId, std::string> digests_;  // of the weights, by checkpoint
   std::int64_t trainings_ = 0, steps_repeated_ = 0;

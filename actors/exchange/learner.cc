@@ -240,7 +240,7 @@ void take(Turn& turn, const RunTakenUp&) {
   const auto started = statistics.started;
   statistics = from.history.statistics(from.checkpoint, budget.steps_total, turn.config.best);
   statistics.started = started;
-  turn.seen.samples_full = from.history.samples_full();
+  turn.seen.limits_reached = from.history.limits_reached();
   turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));
   for (const auto& [group, facts] : turn.facts.flow.entries)
     turn.seen.groups[group] = {turn.now, turn.now};

@@ -103,7 +103,7 @@ struct Observed {
   RunStatistics statistics;
   scheduler::CollapseWatch collapse;
   std::string quarantined;            // the newest group that was discarded as poison_prompt
-  bool samples_full = false;          // which the journal has
+  LimitsReached limits_reached;       // which the journal has
   bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
   // Payloads may still be told of that were stored in the time of the exchange before.

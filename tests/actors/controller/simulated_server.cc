@@ -56,8 +56,8 @@ Result<void> MortalRecord::journal(std::span<const exchange::JournalEvent> event
   return record_.journal(events, durability);
 }
 
-Result<void> MortalRecord::metrics(const std::string& json_line) {
-  return life_->acts() ? record_.metrics(json_line) : Result<void>(died());
+Result<bool> MortalRecord::metrics(const std::string& json_line) {
+  return life_->acts() ? record_.metrics(json_line) : Result<bool>(died());
 }
 
 Result<void> MortalRecord::take_up(const std::string& yaml) {

@@ -53,7 +53,7 @@ class MortalRecord final : public exchange::RunRecord {
       : record_(record), life_(std::move(life)), before_write_(std::move(before_write)) {}
   Result<void> journal(std::span<const exchange::JournalEvent> events,
                        sqlite::Durability durability) override;
-  Result<void> metrics(const std::string& json_line) override;
+  Result<bool> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
