@@ -1,5 +1,5 @@
-// A stream keeps the offset up to which it has read and the unfinished line at the end; each turn
-// of the feed reads what was appended since. Lines leave whole, unless one is longer than a read.
+// A stream keeps a reader of the log and the unfinished line at the end; each turn of the feed
+// reads what was appended since. Lines leave whole, unless one is longer than a read.
 #include "actors/api/log_answers.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr const char* kText = "text/plain; charset=utf-8";
 
 // The part of a log that a query asks for. If the beginning was left out for its size, a first line
 // says how much.
-Result<node::LogChunk> part_of(const fs::path& path, const LogQuery& query, std::size_t bytes_max) {
+Result<node::LogTail> part_of(const fs::path& path, const LogQuery& query, std::size_t bytes_max) {
   // Lines by time are found in the text, so all of it is read, up to the bound.
   const bool all = !query.tail || query.since_s;
   const auto lines = static_cast<std::size_t>(query.tail.value_or(0));
@@ -39,11 +39,11 @@ Result<node::LogChunk> part_of(const fs::path& path, const LogQuery& query, std:
     }
     if (query.tail) begin = std::max(begin, start);
   }
-  const std::uint64_t left_out = part->offset;
+  const std::uint64_t left_out = part->left_out;
   part->text.erase(0, begin);
   if (all && begin == 0 && left_out > 0)
     part->text.insert(0, "[the first " + std::to_string(left_out) +
-                             " bytes are left out; all is in " + path.string() + "]\n");
+                             " bytes are left out; all is in " + path.string() + "*]\n");
   return part;
 }
 
@@ -103,15 +103,15 @@ HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const Lo
     return HttpResponse{.content_type = kText, .body = std::move(part->text)};
   }
   // An actor that has not begun has no log yet.
-  auto next = std::make_shared<std::uint64_t>(part ? part->next_offset : 0);
+  auto rest =
+      std::make_shared<node::LogReader>(part ? std::move(part->rest) : node::LogReader(path));
   auto partial = std::make_shared<std::string>(part ? std::move(part->text) : "");
-  auto streaming = streams->stream([path, next, partial, over = std::move(over)](HttpStream& out,
-                                                                                 Time) {
+  auto streaming = streams->stream([rest, partial, over = std::move(over)](HttpStream& out,
+                                                                           Time now) {
     bool last = over();  // asked before reading: bytes written until then are read below
-    if (const auto more = node::read_log(path, *next)) {
+    if (const auto more = rest->more(now)) {
       partial->append(more->text);
-      *next = more->next_offset;
-      if (last && !more->text.empty()) last = false;  // there may be more still
+      last = last && more->at_end;
     }
     std::size_t begin = 0;
     for (std::size_t end; (end = partial->find('\n', begin)) != std::string::npos; begin = end + 1)

@@ -15,6 +15,7 @@
 #include "actors/api/run_queries.h"
 #include "actors/runs/cluster_journal.h"
 #include "actors/runs/metrics_page.h"
+#include "actors/runs/run_disk.h"
 #include "actors/runs/run_events.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -148,6 +149,7 @@ HttpAnswer RunsApi::one(const runs::Run& run, const Call& call) {
   for (const auto& [actor, numbers] : incarnations)
     object["actors"].push_back({{"name", actor}, {"incarnations", numbers}});
   object["result"] = run.result;
+  object["disk"] = runs::disk_json(run.run_dir);
   if (object["message"]
           .get_ref<const std::string&>()
           .empty())  // the last event about the run takes its place

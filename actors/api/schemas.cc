@@ -339,6 +339,18 @@ Schema result_schema() {
   return object(fields);
 }
 
+Schema disk_schema() {
+  Schema dropped =
+      object({{"lines", integer(), "", kSometimes},
+              {"bytes", integer(), "", kSometimes},
+              {"archived", integer(), "Rows of the kind `archived`, into which others are packed.",
+               kSometimes}});
+  return object({{"bytes", integer()},
+                 {"parts", map_of(integer()), "Bytes, by what they are for."},
+                 {"dropped", map_of(std::move(dropped)),
+                  "What has gone, by file, because the file had reached its limit."}});
+}
+
 Schema run_schema() {
   auto states = names_of<scheduler::JobState>(scheduler::kJobStates);
   states.emplace_back("Interrupted");
@@ -373,7 +385,8 @@ Schema run_schema() {
        {"live", boolean(), "A process works on the run."},
        {"actors", list_of(object({{"name", text()}, {"incarnations", list_of(integer())}})),
         "In the answer about one run, as `result` is.", kSometimes},
-       {"result", nullable(ref("RunResult")), "result.json.", kSometimes}});
+       {"result", nullable(ref("RunResult")), "result.json.", kSometimes},
+       {"disk", disk_schema(), "What the run has on the disk.", kSometimes}});
 }
 
 Schema run_metrics_schema() {

@@ -41,6 +41,8 @@ constexpr const char* kExitCodes = R"(
 | `TANDEM_ADDRESS` | the controller's HTTP address, as with `--address` |
 | `TANDEM_HOME` | where runs, journals and `controller.json` lie; `~/.tandem` |
 | `TANDEM_ISA` | the instruction set to compute with, `avx2`, `avx512` or `avx512bf16`, to measure or test a lesser one; the best one of the CPU. All give the same bits |
+| `TANDEM_LOG_MAX_BYTES` | how long the file of a log may grow, of actors, nodes and controllers in the background; 67108864 bytes. Then it becomes `NAME.log.1`, and a new `NAME.log` begins. 0: no limit |
+| `TANDEM_LOG_MAX_FILES` | how many files of a log stay, `NAME.log` included; 3 |
 )";
 
 // A `|` would end the cell of a Markdown table.

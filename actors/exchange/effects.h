@@ -51,8 +51,10 @@ struct SendFailed {  // a message that no link can carry
 struct HistoryRead {  // the answer to ReadHistory
   GroupHistory history;
 };
-struct RunTakenUp {};     // the answer to TakeUpRun
-struct SampleDropped {};  // the first one for which samples.jsonl has no room
+struct RunTakenUp {};  // the answer to TakeUpRun
+// A file has reached its limit for the first time: the answer to a write of a line.
+struct SamplesAtLimit {};
+struct MetricsAtLimit {};
 
 // A message of a peer as the core hears it.
 template <class Event>
@@ -69,7 +71,7 @@ using ExchangeInput = messages::Joined<
     HeardOf<messages::PeerEvents>::type,
     std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor, messages::EndJob,
                  Decide, DeadlineCame, MessagesSent, JournalFailed, RecordFailed, SendFailed,
-                 HistoryRead, RunTakenUp, SampleDropped>>::type;
+                 HistoryRead, RunTakenUp, SamplesAtLimit, MetricsAtLimit>>::type;
 
 // A message leaves after the next Decide, once that one's Journal, if any, is written (EX-1). A
 // list that is too long for the link leaves in parts.

@@ -248,24 +248,30 @@ void Exchange::expect_kept(actor::Context& cx, const Result<void>& kept) {
 }
 
 void Exchange::carry_out(actor::Context& cx, const WriteMetrics& effect) {
-  keep(
-      cx, [this, line = effect.line] { return record_.metrics(line); },
-      [this](actor::Context& then, const Result<void>& kept) { expect_kept(then, kept); });
+  keep_line(
+      cx, [this, line = effect.line] { return record_.metrics(line); }, MetricsAtLimit{});
 }
 
 void Exchange::keep_sample(actor::Context& cx, const std::string& line) {
-  const auto full = std::make_shared<bool>(false);
+  keep_line(
+      cx, [this, line] { return record_.sample(line); }, SamplesAtLimit{});
+}
+
+void Exchange::keep_line(actor::Context& cx, std::function<Result<bool>()> write,
+                         ExchangeInput at_limit) {
+  const auto reached = std::make_shared<bool>(false);
   keep(
       cx,
-      [this, line, full]() -> Result<void> {
-        const auto kept = record_.sample(line);
+      [write = std::move(write), reached]() -> Result<void> {
+        const auto kept = write();
         if (!kept) return kept.error();
-        *full = *kept;
+        *reached = *kept;
         return {};
       },
-      [this, full](actor::Context& then, const Result<void>& kept) {
+      [this, reached, at_limit = std::move(at_limit)](actor::Context& then,
+                                                      const Result<void>& kept) {
         expect_kept(then, kept);
-        if (*full) step(then, SampleDropped{});
+        if (*reached) step(then, at_limit);
       });
 }
 

@@ -96,6 +96,8 @@ class Exchange {
   // Ends the job where a file of the run could not be written.
   void expect_kept(actor::Context& cx, const Result<void>& kept);
   void keep_sample(actor::Context& cx, const std::string& line);
+  // Writes a line; the core hears `at_limit` where the file has just reached its limit.
+  void keep_line(actor::Context& cx, std::function<Result<bool>()> write, ExchangeInput at_limit);
   std::optional<messages::GroupPayload> read(const wire::PayloadRef& payload);
   bool wrote(const ActorId& from, const wire::PayloadRef& payload);
   bool holds(const ActorId& from, const wire::PayloadRef& payload);

@@ -12,6 +12,7 @@
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/evaluation_means.h"
 #include "actors/exchange/exchange_records.h"
+#include "actors/exchange/file_limits.h"
 #include "actors/exchange/group_filter.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/peers.h"
@@ -59,6 +60,7 @@ struct ExchangeConfig {
   bool val_before_train = true;       // false: the first evaluation comes with a step
   BestBy best = {};                   // by which evaluations a checkpoint is the best one
   SamplesConfig samples = {};
+  FileLimits file_limits = {};
   std::optional<double> on_failure = {};  // the reward of a failed completion; none: discarded
   GroupFilter filter_groups = {};
   std::int64_t gen_batches_max = 10;

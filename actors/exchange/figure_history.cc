@@ -7,7 +7,9 @@
 namespace tandem::exchange {
 
 FigureHistory::FigureHistory(const FigureImage& image)
-    : evaluated_(image.evaluated), samples_full_(image.samples_full), generated_(image.generated) {
+    : evaluated_(image.evaluated),
+      limits_reached_{image.samples_full, image.metrics_thinned},
+      generated_(image.generated) {
   for (const DigestImage& one : image.digests) digests_[one.step] = one.weights_sha256;
   for (const TrainedImage& one : image.trained) trained_[one.step] = one.totals;
   for (const ScoredImage& one : image.scored) rewards_[one.group] = one.rewards;
@@ -20,7 +22,8 @@ FigureHistory::FigureHistory(const FigureImage& image)
 FigureImage FigureHistory::image() const {
   FigureImage image{
       .evaluated = evaluated_,
-      .samples_full = samples_full_,
+      .samples_full = limits_reached_.samples,
+      .metrics_thinned = limits_reached_.metrics,
       .generated = generated_,
       .work = statistics_.work,
       .publish_seconds = {statistics_.publish_seconds.begin(), statistics_.publish_seconds.end()},

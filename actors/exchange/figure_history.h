@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/exchange/file_limits.h"
 #include "actors/exchange/run_statistics.h"
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
@@ -42,7 +43,7 @@ TANDEM_WIRE(ScoredImage, group, rewards)
 
 struct FigureImage {
   std::vector<EvaluationEnded> evaluated;
-  bool samples_full = false;
+  bool samples_full = false, metrics_thinned = false;
   std::uint64_t generated = 0;
   std::vector<DigestImage> digests;
   std::vector<TrainedImage> trained;
@@ -52,8 +53,8 @@ struct FigureImage {
   std::vector<double> publish_seconds;
   std::vector<StepId> lineages;
 };
-TANDEM_WIRE(FigureImage, evaluated, samples_full, generated, digests, trained, scored, reward_means,
-            work, publish_seconds, lineages)
+TANDEM_WIRE(FigureImage, evaluated, samples_full, metrics_thinned, generated, digests, trained,
+            scored, reward_means, work, publish_seconds, lineages)
 
 // Give take() all events of the journal in their order, or those after an image.
 class FigureHistory {
@@ -78,8 +79,7 @@ class FigureHistory {
   std::vector<EvaluationKind> evaluated(StepId checkpoint, std::int64_t steps_total) const;
   // Tokens of groups that were generated after the newest totals.
   std::uint64_t generated_since_noted() const { return generated_; }
-  // Whether the run's samples had reached their limit.
-  bool samples_full() const { return samples_full_; }
+  const LimitsReached& limits_reached() const { return limits_reached_; }
 
  private:
   void on(const GroupGenerated& event);
@@ -91,7 +91,8 @@ class FigureHistory {
   void on(const TotalsNoted& event);
   void on(const CheckpointKept& event) { digests_[event.step] = event.weights_sha256; }
   void on(const LineageBegan& event) { statistics_.lineages.push_back(event.step); }
-  void on(const SamplesFull&) { samples_full_ = true; }
+  void on(const SamplesFull&) { limits_reached_.samples = true; }
+  void on(const MetricsThinned&) { limits_reached_.metrics = true; }
   template <class Other>
   void on(const Other&) {}  // no figure
 
@@ -99,7 +100,7 @@ class FigureHistory {
   void for_evaluations(StepId checkpoint, std::int64_t steps_total, const auto& take) const;
 
   std::vector<EvaluationEnded> evaluated_;
-  bool samples_full_ = false;
+  LimitsReached limits_reached_;
   std::uint64_t generated_ = 0;
   std::map<StepId, std::string> digests_;          // of the weights, by checkpoint
   std::map<StepId, TrainedTotals> trained_;        // by the step that they were noted at

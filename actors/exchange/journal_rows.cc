@@ -355,11 +355,21 @@ JournalRows rows(const SamplesFull& event) {
   return {{.kind = "samples_full", .detail = text_of(event)}, {}};
 }
 
+JournalRows rows(const MetricsThinned& event) {
+  return {{.kind = "metrics_thinned", .detail = text_of(event)}, {}};
+}
+
 }  // namespace
 
 std::string text_of(const SamplesFull& event) {
-  return "samples.jsonl has " + std::to_string(event.bytes_max >> 20) +
-         " MiB, the most that it may have: no further samples are kept";
+  return "samples.jsonl has reached " + std::to_string(event.bytes_max) +
+         " bytes, the most that it may have (retention.samples_bytes): the oldest samples go";
+}
+
+std::string text_of(const MetricsThinned& event) {
+  return "metrics.jsonl has reached " + std::to_string(event.bytes_max) +
+         " bytes, the most that it may have (retention.metrics_bytes): every second of its older "
+         "lines goes";
 }
 
 JournalRows rows_of(const JournalEvent& event) {
@@ -376,11 +386,11 @@ messages::EventLevel level_of(const JournalEvent& event) {
     return ended->outcome == messages::JobOutcome::kFailed ? messages::EventLevel::kError
                                                            : messages::EventLevel::kInfo;
   if (const auto* evaluated = std::get_if<EvaluationEnded>(&event)) return level_of(evaluated->all);
-  const bool trouble = std::holds_alternative<EvaluationIncomplete>(event) ||
-                       std::holds_alternative<SamplesFull>(event) ||
-                       std::holds_alternative<LearnerRestarted>(event) ||
-                       std::holds_alternative<EngineCrashed>(event) ||
-                       std::holds_alternative<LineageBegan>(event);
+  const bool trouble =
+      std::holds_alternative<EvaluationIncomplete>(event) ||
+      std::holds_alternative<SamplesFull>(event) || std::holds_alternative<MetricsThinned>(event) ||
+      std::holds_alternative<LearnerRestarted>(event) ||
+      std::holds_alternative<EngineCrashed>(event) || std::holds_alternative<LineageBegan>(event);
   return trouble ? messages::EventLevel::kWarning : messages::EventLevel::kInfo;
 }
 

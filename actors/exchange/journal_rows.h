@@ -36,7 +36,9 @@ JournalRows rows_of(const JournalEvent& event);
 
 // How much the event wants to be looked at, where people read it as an event of the run.
 messages::EventLevel level_of(const JournalEvent& event);
-std::string text_of(const SamplesFull& event);  // for people
+// For people.
+std::string text_of(const SamplesFull& event);
+std::string text_of(const MetricsThinned& event);
 messages::EventLevel level_of(
     const messages::RewardFigures& evaluation);  // kWarning: some of it failed
 

@@ -21,8 +21,6 @@ namespace tandem::exchange {
 
 using sqlite::Durability;
 
-inline constexpr std::size_t kSamplesBytesMax = std::size_t{64} << 20;  // per run
-
 // Owned by one exchange and called in its turns.
 class RunRecord {
  public:
@@ -35,14 +33,15 @@ class RunRecord {
   // Keeps an image of the run after all that was journalled, in place of the one before. It only
   // saves time: one that cannot be written is told of in the log.
   virtual void keep_image(const RunImage& image) = 0;
-  virtual Result<void> metrics(const std::string& json_line) = 0;
+  // True: metrics.jsonl has just reached its limit, so that this and all further lines take the
+  // place of older ones. Each record says so once.
+  virtual Result<bool> metrics(const std::string& json_line) = 0;
   // Resumes a run that was interrupted or finished, with this job file. The file replaces the one
   // that the run has kept, and the result of an earlier incarnation is no longer the run's result.
   virtual Result<void> take_up(const std::string& yaml) = 0;
   // Removes the lines of steps beyond the checkpoint: these steps are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
-  // True: the samples have just reached kSamplesBytesMax, so that this one and all further ones are
-  // dropped. Each record says so once.
+  // The same, of samples.jsonl.
   virtual Result<bool> sample(const std::string& json_line) = 0;
   // The checkpoint of this step is the best one now.
   virtual Result<void> name_best(StepId step) = 0;

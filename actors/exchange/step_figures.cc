@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "actors/exchange/journal_rows.h"
-#include "actors/exchange/run_record.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/json.h"
@@ -100,12 +99,28 @@ void add_optional_figures(const messages::StepReport& report, nlohmann::json& li
 
 }  // namespace
 
-void take(Turn& turn, const SampleDropped&) {
-  if (std::exchange(turn.seen.samples_full, true)) return;
-  const SamplesFull full{static_cast<std::int64_t>(kSamplesBytesMax)};
-  turn.record(full);
-  turn.say(text_of(full), messages::EventLevel::kWarning);
+namespace {
+
+// A limit is said once in a run.
+template <class Event>
+void say_reached(Turn& turn, bool& reached, std::uint64_t bytes_max) {
+  if (std::exchange(reached, true)) return;
+  const Event event{static_cast<std::int64_t>(bytes_max)};
+  turn.record(event);
+  turn.say(text_of(event), messages::EventLevel::kWarning);
   turn.wake();
+}
+
+}  // namespace
+
+void take(Turn& turn, const SamplesAtLimit&) {
+  say_reached<SamplesFull>(turn, turn.seen.limits_reached.samples,
+                           turn.config.file_limits.samples_bytes);
+}
+
+void take(Turn& turn, const MetricsAtLimit&) {
+  say_reached<MetricsThinned>(turn, turn.seen.limits_reached.metrics,
+                              turn.config.file_limits.metrics_bytes);
 }
 
 void tell_of_extras(Turn& turn) {

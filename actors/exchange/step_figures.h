@@ -16,7 +16,8 @@ void write_samples(Turn& turn, const messages::StepCommitted& committed,
                    const std::vector<GroupId>& batch);
 
 // Says once per run, resumes included, that a sample was dropped.
-void take(Turn& turn, const SampleDropped& dropped);
+void take(Turn& turn, const SamplesAtLimit& reached);
+void take(Turn& turn, const MetricsAtLimit& reached);
 // Says once that the reward's `extra` has more numbers than metrics have room for.
 void tell_of_extras(Turn& turn);
 

@@ -278,9 +278,31 @@ const Key kKeys[] = {
            return FieldRef(WordOrNumber{"all", &j.samples.evaluation});
          },
      .description = "Completions of each evaluation that samples.jsonl gets, those of the first "
-                    "prompts; `all`: each of them. The file ends at 64 MiB.",
+                    "prompts; `all`: each of them.",
      .range = between(0, 1e9),
      .unit = "completions"},
+
+    {.path = "retention.samples_bytes",
+     .field = [](J& j) { return slot(j.retention.samples_bytes); },
+     .description = "The most that samples.jsonl may have. Beyond it the older half of the samples "
+                    "goes.",
+     .range = between(1 << 16, 1e15),
+     .unit = "bytes"},
+    {.path = "retention.metrics_bytes",
+     .field = [](J& j) { return slot(j.retention.metrics_bytes); },
+     .description =
+         "The most that metrics.jsonl may have. Beyond it every second line of its older "
+         "half goes, so that plots still show the whole run; records of evaluations "
+         "stay.",
+     .range = between(1 << 16, 1e15),
+     .unit = "bytes"},
+    {.path = "retention.journal_bytes",
+     .field = [](J& j) { return slot(j.retention.journal_bytes); },
+     .description = "How much of journal.sqlite may be rows that SQL can ask about. Beyond it the "
+                    "oldest are packed into rows of the kind `archived`, a fifth as large, which a "
+                    "resume and `tandem replay` still read.",
+     .range = between(1 << 16, 1e15),
+     .unit = "bytes"},
 
     {.path = "tracking.project",
      .field = [](J& j) { return slot(j.tracking.project); },
@@ -389,6 +411,9 @@ const Section kSections[] = {
      [](J& j, bool there) { there ? void() : j.reward.parts.clear(); },
      [](const J& j) { return !j.reward.parts.empty(); }},
     {"samples", "How many prompts and completions are kept for people, in samples.jsonl."},
+    {"retention",
+     "How much of what a run writes stays on the disk; reaching a limit is an event of the run. "
+     "Logs: `TANDEM_LOG_MAX_BYTES`. Checkpoints: `learner.max_ckpt_to_keep`."},
     {"tracking", "How the run appears in trackers and lists of runs."},
     {"learner", "Training steps, checkpoints and evaluation."},
     {"learner.optimizer", "AdamW and its schedule."},

@@ -83,6 +83,13 @@ struct SamplesSpec {
   std::optional<std::int64_t> evaluation = 160;  // samples of each evaluation; nullopt: "all"
 };
 
+// How much of what a run writes stays on the disk.
+struct RetentionSpec {
+  std::int64_t samples_bytes = std::int64_t{64} << 20;
+  std::int64_t metrics_bytes = std::int64_t{256} << 20;
+  std::int64_t journal_bytes = std::int64_t{256} << 20;
+};
+
 // How the run appears in trackers of experiments, and among the runs of this TANDEM_HOME.
 struct TrackingSpec {
   std::optional<std::string> project, entity;  // null: the tracker's own defaults
@@ -171,6 +178,7 @@ struct JobSpec {
   std::vector<std::string> trackers{"tensorboard"};  // names of TrackerName
   Recording record = Recording::kNone;
   TrackingSpec tracking;
+  RetentionSpec retention;
   ModelSpec model;
   DataSpec data;
   std::optional<WarmStartSpec> warm_start;  // absent: RL starts from the model as it is

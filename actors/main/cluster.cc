@@ -33,6 +33,7 @@
 #include "runtime/base/log.h"
 #include "runtime/node/daemon.h"
 #include "runtime/node/kept_ranks.h"
+#include "runtime/node/log_rotation.h"
 #include "runtime/node/process_host.h"
 #include "runtime/node/signals.h"
 #include "runtime/weights/weight_family.h"
@@ -193,6 +194,7 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
   const auto words = std::make_shared<const node::DaemonWords>(node::DaemonWords::inherited());
   node::Signals signals({SIGINT, SIGTERM});
   init_logging("controller", log_level(verbose));
+  node::OwnLog log_file = node::OwnLog::inherited();
   auto process =
       ControllerProcess::start({.port = command.listen.port,
                                 .bind = command.listen.bind,
@@ -210,7 +212,10 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
             to_string((*process)->http()));
   say_words(words, **process);
   NodeKeeper node([&](pid_t pid) { return (*process)->has_agent(pid); });
-  while (signals.wait_for(NodeKeeper::kLookEvery) == 0) node.look();
+  while (signals.wait_for(NodeKeeper::kLookEvery) == 0) {
+    node.look();
+    log_file.look();
+  }
   cancel_all(**process);
   (*process)->stop();
   return 0;
@@ -231,8 +236,8 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
     return console.complain({ErrorCode::kInvalid,
                              "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
                              "name this machine's address, as in --bind 10.0.0.1"});
-  fs::remove(home / "controller.log", error);
   const fs::path log = home / "controller.log";
+  node::remove_log(log);
   const auto controller = start_role(controller_words(command.listen), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != node::Heard::kWord) {

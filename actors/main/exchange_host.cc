@@ -121,7 +121,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto host = std::make_shared<ExchangeHost>();
-  auto files = runs::RunFiles::open(job.run_dir, trackers_of(spec, job.id));
+  auto files = runs::RunFiles::open(job.run_dir, trackers_of(spec, job.id), config.file_limits);
   if (!files) return files.error();
   host->files_ = std::move(*files);
   auto segments = payload::open_file_segments(job.run_dir + "/payload", kSegmentLimits);

@@ -31,6 +31,7 @@
 #include "runtime/link/link.h"
 #include "runtime/link/remote.h"
 #include "runtime/node/agent.h"
+#include "runtime/node/log_rotation.h"
 #include "runtime/node/resources.h"
 #include "runtime/node/signals.h"
 #include "runtime/weights/weight_family.h"
@@ -154,6 +155,13 @@ bool controller_left_its_file() {
   return std::filesystem::exists(cli::tandem_home() / "controller.json", ignored);
 }
 
+// What the node's main thread looks after as long as it runs.
+struct Duties {
+  node::Signals signals;
+  node::Pulse pulse;  // for the process that watches this one
+  node::OwnLog log = {};
+};
+
 // Looks after a controller to which there is no link. Used by the node's main thread.
 class Absence {
  public:
@@ -219,13 +227,14 @@ bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
 
 // Looks at the link, and while there is none at the controller, until the node's life ends.
 Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::Dial& controller,
-             node::Signals& signals, Absence& absence, node::Pulse& pulse) {
+             Duties& duties, Absence& absence) {
   const Time give_up =
       steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
   std::uint64_t losses = 0;
   for (;;) {
-    pulse.beat();
-    if (signals.wait_for(kLookAtLink) != 0) return {Served::End::kSignal};
+    duties.pulse.beat();
+    if (duties.signals.wait_for(kLookAtLink) != 0) return {Served::End::kSignal};
+    duties.log.look();
     const LinkState now = state.with([](const LinkState& s) { return s; });
     // A node that has ended its ranks has no haste.
     if (std::exchange(losses, now.losses) != now.losses)
@@ -243,7 +252,7 @@ Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::
 
 // Serves controllers until the node's life ends.
 Served serve(node::AgentConfig config, const NodeCommand& command, const link::Dial& controller,
-             node::Signals& signals, Absence& absence, node::Pulse& pulse) {
+             Duties& duties, Absence& absence) {
   Guarded<LinkState> state;
   const auto end = [&](Served how) {
     state.with([&](LinkState& s) {
@@ -311,8 +320,8 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
                         {}, callbacks);
   link_pointer = &link;
   link.start();
-  Served served = watch(state, command, controller, signals, absence, pulse);
-  pulse.rest();
+  Served served = watch(state, command, controller, duties, absence);
+  duties.pulse.rest();
   link.close(std::chrono::milliseconds(200));
   executor.stop();
   return served;
@@ -320,8 +329,7 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
 
 // One life of the node: a new incarnation, which dials, serves and ends its ranks. Errors: what the
 // command asks for cannot be had, or there is no controller to dial.
-Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence& absence,
-                    node::Pulse& pulse) {
+Result<Served> live(const NodeCommand& command, Duties& duties, Absence& absence) {
   auto machine = offered_node(node_incarnation(),
                               {.cpus = command.cpus, .memory_bytes = command.memory_bytes});
   if (!machine) return machine.error();
@@ -349,7 +357,7 @@ Result<Served> live(const NodeCommand& command, node::Signals& signals, Absence&
   }
   config.node = *std::move(machine);
   config.bind = *bind;
-  Served served = serve(std::move(config), command, *controller, signals, absence, pulse);
+  Served served = serve(std::move(config), command, *controller, duties, absence);
   weights::reclaim_stale_weights("");
   return served;
 }
@@ -358,8 +366,9 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
              node::Pulse pulse) {
   // A node says no word: `up` hears only the end of its socket.
   const auto words = node::DaemonWords::inherited();
-  node::Signals signals({SIGINT, SIGTERM});
+  Duties duties{.signals = node::Signals({SIGINT, SIGTERM}), .pulse = std::move(pulse)};
   init_logging("node/" + command.name.value_or(node::hostname()), log_level(verbose));
+  duties.log = node::OwnLog::inherited();
   std::optional<ControllerKeeper> keeper;
   if (command.keep_controller) {
     auto taken = ControllerKeeper::take();
@@ -372,16 +381,16 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
     if (!written) return console.complain(written.error());
     file.emplace(*std::move(written));
   }
-  Absence absence(command, keeper ? &*keeper : nullptr, signals);
+  Absence absence(command, keeper ? &*keeper : nullptr, duties.signals);
   for (;;) {
-    const auto served = live(command, signals, absence, pulse);
+    const auto served = live(command, duties, absence);
     if (!served && !absence.was_up()) return console.complain(served.error());
     std::optional<Served> end;
     if (served && served->end != Served::End::kLost && served->end != Served::End::kNoLink)
       end = *served;
     if (!end) end = absence.look();
     if (end) return end->why ? console.complain(*end->why) : 0;
-    if (!served && signals.wait_for(kLookForController) != 0) return 0;
+    if (!served && duties.signals.wait_for(kLookForController) != 0) return 0;
   }
 }
 

@@ -15,16 +15,19 @@
 #include "actors/main/tokenize_command.h"
 #include "kernels/backend.h"
 #include "runtime/base/check.h"
+#include "runtime/node/log_rotation.h"
 
 namespace tandem::app {
 namespace {
 
-// Makes a verb that computes, or starts processes that do: it first checks TANDEM_ISA.
+// Makes a verb that computes, or starts processes that do: it first checks TANDEM_ISA, and the
+// variables about the logs of processes.
 template <cli::VerbType T>
 cli::Verb make_computing() {
   cli::Verb verb = cli::make_verb<T>();
   verb.run = [run = std::move(verb.run)](const cli::VerbContext& context) -> Result<int> {
     if (const auto isa = kernels::chosen_isa(); !isa) return isa.error();
+    if (const auto limits = node::LogLimits::from_environment(); !limits) return limits.error();
     return run(context);
   };
   return verb;

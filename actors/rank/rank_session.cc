@@ -47,13 +47,14 @@ Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportP
   init_logging(
       to_string(ActorId{messages::rank_name(words.id.actor, words.id.rank), words.id.incarnation}),
       LogLevel::kInfo);
-  return std::unique_ptr<RankSession>(
-      new RankSession(std::move(words), std::move(progress), std::move(passing)));
+  return std::unique_ptr<RankSession>(new RankSession(std::move(words), node::OwnLog::inherited(),
+                                                      std::move(progress), std::move(passing)));
 }
 
 // signals_ is made before io_, whose thread inherits the mask.
-RankSession::RankSession(RankWords words, ReportProgress progress, Passing passing)
-    : words_(std::move(words)), passing_(std::move(passing)) {
+RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progress,
+                         Passing passing)
+    : words_(std::move(words)), log_(std::move(log)), passing_(std::move(passing)) {
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return passing_.parcel ? passing_.parcel(frame) : directory_.deliver(frame, to_controller_);
@@ -92,6 +93,7 @@ void RankSession::start() { link_->start(); }
 int RankSession::wait() {
   for (;;) {
     if (const int signal = signals_.wait_for(kLookAtLink); signal != 0) return signal;
+    log_.look();
     if (linked_ || words_.parent != 0 || steady_now() - alone_since_.load() < alone_max_.load())
       continue;
     log::error("event=controller_never_came consequence=\"this process ends\"");

@@ -25,6 +25,7 @@
 #include "actors/rank/rank_words.h"
 #include "runtime/link/link.h"
 #include "runtime/link/remote.h"
+#include "runtime/node/log_rotation.h"
 #include "runtime/node/signals.h"
 
 namespace tandem::rank {
@@ -69,10 +70,11 @@ class RankSession {
   void close();
 
  private:
-  RankSession(RankWords words, ReportProgress progress, Passing passing);
+  RankSession(RankWords words, node::OwnLog log, ReportProgress progress, Passing passing);
   void controller_lost(const link::Down& down);
 
   const RankWords words_;
+  node::OwnLog log_;  // the main thread's, in wait()
   const Passing passing_;
   node::Signals signals_{SIGTERM, SIGINT};
   std::atomic<int> exit_status_ = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/runs/event_rows.h"
+#include "runtime/base/log.h"
 
 namespace tandem::runs {
 
@@ -20,6 +21,8 @@ constexpr const char* kSchema =
     "time_ms INTEGER, schema INTEGER, kind TEXT, subject TEXT, body BLOB)";
 constexpr const char* kInsertState =
     "INSERT INTO state(epoch, time_ms, schema, kind, subject, body) VALUES(?,?,?,?,?,?)";
+
+constexpr std::int64_t kDropEvery = 1000;  // events
 
 fs::path file_in(const fs::path& home) { return home / "controller.sqlite"; }
 
@@ -53,15 +56,38 @@ Result<ClusterJournal> ClusterJournal::begin(const fs::path& home, std::int64_t 
         journal.events_before_ = sqlite::number_of(row[1]);
       });
   if (!done) return done.error();
+  if (const auto dropped = journal.drop_old(); !dropped) return dropped.error();
   return journal;
 }
 
 Result<void> ClusterJournal::append(const ClusterEvent& event) {
-  return database_->insert(
+  const auto done = database_->insert(
       "INSERT INTO events(seq, epoch, time_ms, kind, subject, message, level) "
       "VALUES(?,?,?,?,?,?,?)",
       {{event.seq, static_cast<std::int64_t>(epoch_.value), event.time_ms, event.kind,
         event.subject, event.message, std::string(name(event.level))}});
+  if (done && ++appended_ >= kDropEvery)
+    if (const auto dropped = drop_old();
+        !dropped)  // the event is kept, and the next time tries again
+      log::warn("event=old_events_not_dropped message=\"{}\"", dropped.error().message);
+  return done;
+}
+
+// SQLite uses the room again for new rows, so that the file stays as large as it is.
+Result<void> ClusterJournal::drop_old() {
+  appended_ = 0;
+  std::int64_t gone = 0;
+  const auto counted = database_->query(
+      "SELECT count(*) FROM events WHERE rowid <= (SELECT max(rowid) FROM events) - ?",
+      [&](const sqlite::Sqlite::Row& row) { gone = sqlite::number_of(row[0]); },
+      {kClusterEventsKept});
+  if (!counted) return counted;
+  if (gone > 0 && !std::exchange(dropped_, true))
+    log::info("event=old_events_dropped count={} kept={}", gone, kClusterEventsKept);
+  return database_->change(
+      {{"DELETE FROM events WHERE rowid <= (SELECT max(rowid) FROM events) - ?",
+        {kClusterEventsKept}},
+       {"DELETE FROM epochs WHERE epoch <= (SELECT max(epoch) FROM epochs) - ?", {kEpochsKept}}});
 }
 
 Result<ClusterJournal::KeptState> ClusterJournal::state(std::int64_t schema) {

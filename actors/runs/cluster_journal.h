@@ -37,6 +37,7 @@ class ClusterJournal {
   std::int64_t events_before() const {
     return events_before_;
   }  // the highest event number of earlier ones
+  // Of the events the newest kClusterEventsKept stay, and some more until the next clearing.
   Result<void> append(const ClusterEvent& event);
 
   // The rows of this `schema`, in order. What rows of another one mean is not known: they are left
@@ -57,9 +58,16 @@ class ClusterJournal {
       : database_(std::move(database)) {}
 
   std::unique_ptr<sqlite::Sqlite> database_;
+  // Removes what is older than the newest rows that are kept.
+  Result<void> drop_old();
+
   Epoch epoch_{1};
   std::int64_t events_before_ = 0;
+  std::int64_t appended_ = 0;  // events since drop_old()
+  bool dropped_ = false;       // some, and the log says so
 };
+inline constexpr std::int64_t kClusterEventsKept = 100'000;  // some 20 MB
+inline constexpr std::int64_t kEpochsKept = 10'000;
 
 // The events about a job that all controllers of this state folder have announced, oldest first;
 // none where the folder has no journal. The journal is opened for reading only.

@@ -9,7 +9,6 @@ namespace tandem::runs {
 namespace {
 
 constexpr std::size_t kWorthPacking = 200;  // bytes
-constexpr int kLevel = 1;
 constexpr std::string_view kMagic = "\x28\xb5\x2f\xfd";
 
 Error damaged(const std::string& why) {
@@ -18,12 +17,12 @@ Error damaged(const std::string& why) {
 
 }  // namespace
 
-std::string packed(std::string bytes) {
+std::string packed(std::string bytes, int level) {
   CHECK(!bytes.starts_with(kMagic));
   if (bytes.size() < kWorthPacking) return bytes;
   std::string frame(ZSTD_compressBound(bytes.size()), '\0');
   const std::size_t size =
-      ZSTD_compress(frame.data(), frame.size(), bytes.data(), bytes.size(), kLevel);
+      ZSTD_compress(frame.data(), frame.size(), bytes.data(), bytes.size(), level);
   if (ZSTD_isError(size) != 0 || size >= bytes.size()) return bytes;
   frame.resize(size);
   return frame;

@@ -13,7 +13,8 @@ namespace tandem::runs {
 inline constexpr std::size_t kUnpackedMax = std::size_t{256} << 20;
 
 // `bytes` must not begin as a frame of zstd does (28 b5 2f fd); CHECKed.
-std::string packed(std::string bytes);
+// `level` is zstd's: a higher one takes longer and gives fewer bytes.
+std::string packed(std::string bytes, int level = 1);
 // The bytes that packed() was given. kInvalid for a frame that is damaged, or of more than
 // kUnpackedMax bytes.
 Result<std::string> unpacked(std::string bytes);

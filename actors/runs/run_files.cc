@@ -5,9 +5,9 @@
 
 #include <filesystem>
 #include <functional>
-#include <sstream>
 #include <utility>
 
+#include "actors/runs/metrics_line.h"
 #include "actors/runs/tensorboard.h"
 #include "actors/runs/wandb.h"
 #include "runtime/base/clock.h"
@@ -17,8 +17,6 @@
 
 namespace tandem::runs {
 namespace {
-
-constexpr std::uint64_t kMetricsBytesMax = std::uint64_t{4} << 30;  // about a line of 1 KB per step
 
 Error with_help(Error error) {
   error.help = "is the disk full, or the folder not writable?";
@@ -57,15 +55,18 @@ Result<void> set_result_aside(const std::string& run_dir) {
 }  // namespace
 
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
-                                                 const Trackers& trackers) {
-  auto journal = RunJournal::open(run_dir);
+                                                 const Trackers& trackers,
+                                                 const exchange::FileLimits& limits) {
+  auto journal = RunJournal::open(run_dir, limits.journal_bytes);
   if (!journal) return journal.error();
-  auto files = std::unique_ptr<RunFiles>(new RunFiles(run_dir, std::move(*journal)));
-  if (const auto opened = files->open_metrics(); !opened) return opened.error();
-  auto samples = AppendFile::open(run_dir + "/samples.jsonl");
+  auto metrics =
+      BoundedLines::open(run_dir + "/metrics.jsonl", Retention::kThin, limits.metrics_bytes);
+  if (!metrics) return with_help(metrics.error());
+  auto samples =
+      BoundedLines::open(run_dir + "/samples.jsonl", Retention::kDropOldest, limits.samples_bytes);
   if (!samples) return with_help(samples.error());
-  files->samples_ = *std::move(samples);
-  files->sample_bytes_ = files->samples_.bytes();
+  auto files = std::unique_ptr<RunFiles>(
+      new RunFiles(run_dir, *std::move(journal), *std::move(metrics), *std::move(samples)));
   if (trackers.tensorboard)
     files->trackers_.push_back(std::make_unique<TensorboardWriter>(run_dir));
   if (trackers.wandb)
@@ -73,15 +74,12 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   return files;
 }
 
-Result<void> RunFiles::open_metrics() {
-  auto metrics = AppendFile::open(run_dir_ + "/metrics.jsonl");
-  if (!metrics) return with_help(metrics.error());
-  metrics_ = *std::move(metrics);
-  return {};
-}
-
-RunFiles::RunFiles(std::string run_dir, RunJournal journal)
-    : run_dir_(std::move(run_dir)), journal_(std::move(journal)) {}
+RunFiles::RunFiles(std::string run_dir, RunJournal journal, BoundedLines metrics,
+                   BoundedLines samples)
+    : run_dir_(std::move(run_dir)),
+      journal_(std::move(journal)),
+      metrics_(std::move(metrics)),
+      samples_(std::move(samples)) {}
 
 Result<void> RunFiles::journal(std::span<const exchange::JournalEvent> events,
                                sqlite::Durability durability) {
@@ -95,10 +93,11 @@ void RunFiles::keep_image(const exchange::RunImage& image) {
   log::warn("event=image_not_kept file=\"{}\" message=\"{}\"", error.where, error.message);
 }
 
-Result<void> RunFiles::metrics(const std::string& json_line) {
-  if (const auto kept = metrics_.append(json_line + '\n'); !kept) return with_help(kept.error());
+Result<bool> RunFiles::metrics(const std::string& json_line) {
+  const auto kept = metrics_.append(json_line);
+  if (!kept) return with_help(kept.error());
   tell_trackers([&](Tracker& tracker) { return tracker.add(json_line); });
-  return {};
+  return *kept;
 }
 
 void RunFiles::tell_trackers(const std::function<Result<void>(Tracker&)>& tell) {
@@ -125,32 +124,19 @@ Result<void> RunFiles::take_up(const std::string& yaml) {
   return write_file_atomic(path, yaml);
 }
 
+// A line of step s is written when s steps are committed, so that of the checkpoint's step stays.
 Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
-  const std::string path = run_dir_ + "/metrics.jsonl";
-  const auto text = read_file(path, kMetricsBytesMax);
-  if (!text) return text.error();
-  std::istringstream lines(*text);
-  std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    auto parsed = parse_json(line);  // the last one may be torn
-    if (!parsed.is_object() || !parsed["step"].is_number_integer()) continue;
-    // A line of step s is written when s steps are committed, so that of the checkpoint's step
-    // stays.
-    if (parsed["step"] <= checkpoint.value) kept += line + '\n';
-  }
-  if (const auto written = write_file_atomic(path, kept); !written) return written;
-  return open_metrics();
+  MetricsLine read;
+  return metrics_.rewrite([&](std::uint64_t, std::string_view line) {
+    return read_metrics_line(line, read) && read.step <= checkpoint.value;
+  });
 }
 
 Result<bool> RunFiles::sample(const std::string& json_line) {
-  // A sample counts also when it is dropped: after the first sample too many none follows, however
-  // short.
-  const bool fits = sample_bytes_ + json_line.size() + 1 <= exchange::kSamplesBytesMax;
-  if (fits)
-    if (const auto kept = samples_.append(json_line + '\n'); !kept) return with_help(kept.error());
-  sample_bytes_ += json_line.size() + 1;
+  const auto kept = samples_.append(json_line);
+  if (!kept) return with_help(kept.error());
   tell_trackers([&](Tracker& tracker) { return tracker.sample(json_line); });
-  return !fits && !std::exchange(samples_full_, true);
+  return *kept;
 }
 
 // The link is made aside and renamed, so that a reader finds the former or the new one. A

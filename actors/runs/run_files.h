@@ -1,8 +1,9 @@
 // The run directory (docs/design/contract.md) as a RunRecord:
 //
 //   journal.sqlite  the exchange's events (run_journal.h)
-//   metrics.jsonl   one line per step, and one per evaluation
-//   samples.jsonl   one line per sample, up to kSamplesBytesMax
+//   metrics.jsonl   one line per step, and one per evaluation; thinned beyond its limit
+//   samples.jsonl   one line per sample, the newest up to its limit
+//   dropped.json    how many lines of these two have gone (bounded_lines.h)
 //   job.yaml        the job file; earlier ones stay as job.yaml.1, …
 //   result.json     written whole when this incarnation of the run has ended; earlier ones stay as
 //                   result.json.1, …
@@ -21,11 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "actors/exchange/file_limits.h"
 #include "actors/exchange/run_record.h"
+#include "actors/runs/bounded_lines.h"
 #include "actors/runs/run_journal.h"
 #include "actors/runs/tracker.h"
 #include "actors/runs/wandb_records.h"
-#include "runtime/base/append_file.h"
 
 namespace tandem::runs {
 
@@ -44,12 +46,13 @@ class RunFiles final : public exchange::RunRecord {
  public:
   // `run_dir` exists. Files that are there are continued.
   static Result<std::unique_ptr<RunFiles>> open(const std::string& run_dir,
-                                                const Trackers& trackers = {});
+                                                const Trackers& trackers = {},
+                                                const exchange::FileLimits& limits = {});
 
   Result<void> journal(std::span<const exchange::JournalEvent> events,
                        sqlite::Durability durability) override;
   void keep_image(const exchange::RunImage& image) override;
-  Result<void> metrics(const std::string& json_line) override;
+  Result<bool> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
@@ -58,17 +61,14 @@ class RunFiles final : public exchange::RunRecord {
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
  private:
-  RunFiles(std::string run_dir, RunJournal journal);
-  Result<void> open_metrics();
+  RunFiles(std::string run_dir, RunJournal journal, BoundedLines metrics, BoundedLines samples);
   // Calls `tell` with each tracker; one that fails is given up, and the log says so.
   void tell_trackers(const std::function<Result<void>(Tracker&)>& tell);
 
   const std::string run_dir_;
   RunJournal journal_;
-  AppendFile metrics_, samples_;
+  BoundedLines metrics_, samples_;
   std::vector<std::unique_ptr<Tracker>> trackers_;  // each until its files cannot be written
-  std::size_t sample_bytes_ = 0;                    // counts all incarnations of the run
-  bool samples_full_ = false;                       // and sample() has said so
   bool trackers_ended_ = false;
 };
 

@@ -14,6 +14,7 @@
 #include "actors/runs/packed.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::runs {
@@ -21,6 +22,13 @@ namespace {
 
 constexpr const char* kFile = "/journal.sqlite";
 constexpr std::size_t kGroupsPerRow = 1024;
+// So much is packed at a time: it takes some 10 ms.
+constexpr std::size_t kArchiveBytes = std::size_t{2} << 20, kArchiveRows = 2000;
+// About the bytes that a row takes in the file.
+constexpr const char* kRowBytes =
+    "40 + length(body) + coalesce(length(CAST(groups AS BLOB)), 0) + "
+    "coalesce(length(CAST(detail AS BLOB)), 0)";
+constexpr int kArchiveLevel = 3;  // 9 takes four times as long for a tenth less
 constexpr const char* kTables =
     "CREATE TABLE events(seq INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER, kind TEXT, "
     "group_id INTEGER, lease INTEGER, holder TEXT, step INTEGER, version INTEGER, "
@@ -43,9 +51,9 @@ constexpr const char* kTables =
 // Journals of earlier versions have no such table.
 constexpr const char* kImages =
     "CREATE TABLE IF NOT EXISTS images(id INTEGER PRIMARY KEY CHECK(id = 1), seq INTEGER, "
-    "checksum INTEGER, body BLOB)";
+    "checksum INTEGER, body BLOB, row_bytes INTEGER, archived_to INTEGER)";
 constexpr const char* kKeepImage =
-    "INSERT OR REPLACE INTO images VALUES(1, (SELECT max(seq) FROM events), ?, ?)";
+    "INSERT OR REPLACE INTO images VALUES(1, (SELECT max(seq) FROM events), ?, ?, ?, ?)";
 constexpr const char* kInsert =
     "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
     "groups_kind, groups, body) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
@@ -187,6 +195,28 @@ sqlite::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
           sqlite::Sqlite::Blob{packed(std::move(gathered.body))}};
 }
 
+// As kRowBytes. What is added for a row must be what is taken off when it is archived, or the sum
+// would run away.
+std::uint64_t bytes_of(const sqlite::Sqlite::Row& row) {
+  std::uint64_t bytes = 40;
+  for (const std::size_t column : {8, 10}) bytes += sqlite::text_of(row[column]).size();
+  return bytes + std::get<sqlite::Sqlite::Blob>(row[11]).bytes.size();
+}
+
+// The oldest rows that can become one, and what they are together.
+struct Batch {
+  std::int64_t first = 0, last = 0, rows = 0;
+  std::int64_t read_to = 0;  // this row and those before it need not be looked at again
+  std::optional<std::int64_t> step;
+  std::uint64_t bytes = 0;
+  std::string body;
+};
+
+std::string archived_text(const Batch& batch) {
+  return "rows " + std::to_string(batch.first) + " to " + std::to_string(batch.last) +
+         ": the program can read their events, and SQL no more (retention.journal_bytes)";
+}
+
 Result<std::int64_t> number_from(sqlite::Sqlite& database, const char* query) {
   std::int64_t number = 0;
   const auto asked = database.query(query, [&number](const sqlite::Sqlite::Row& row) {
@@ -233,7 +263,7 @@ Result<void> RunJournal::check(const std::string& run_dir) {
   return {};
 }
 
-Result<RunJournal> RunJournal::open(const std::string& run_dir) {
+Result<RunJournal> RunJournal::open(const std::string& run_dir, std::uint64_t bytes_max) {
   const std::string path = run_dir + kFile;
   auto database = sqlite::Sqlite::open(path, "");
   if (!database) return database.error();
@@ -247,7 +277,10 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir) {
     if (const auto done = (*database)->run_script(made); !done) return done.error();
   }
   if (const auto made = (*database)->run_script(kImages); !made) return made.error();
-  return RunJournal(path, std::move(*database));
+  RunJournal journal(path, std::move(*database));
+  journal.bytes_max_ = journal.archive_at_ = bytes_max;
+  if (const auto counted = journal.count_bytes(); !counted) return counted.error();
+  return journal;
 }
 
 Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
@@ -263,8 +296,104 @@ Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
 Result<void> RunJournal::append(std::span<const exchange::JournalEvent> events,
                                 std::int64_t time_ms, sqlite::Durability durability) {
   std::vector<sqlite::Sqlite::Row> rows;
-  for (Gathered& gathered : gather(events)) rows.push_back(row_of(std::move(gathered), time_ms));
-  return database_->insert(kInsert, rows, durability);
+  for (Gathered& gathered : gather(events)) {
+    rows.push_back(row_of(std::move(gathered), time_ms));
+    bytes_ += bytes_of(rows.back());
+  }
+  if (const auto written = database_->insert(kInsert, rows, durability); !written) return written;
+  if (bytes_ <= archive_at_) return {};
+  const auto archived = archive();
+  archive_at_ = archived ? bytes_max_ : bytes_ + kArchiveBytes;
+  // The events are kept, which is what counts; the file grows on until it works.
+  if (!archived)
+    log::warn("event=journal_not_archived file=\"{}\" message=\"{}\"", path_,
+              archived.error().message);
+  return {};
+}
+
+// Rows that stay before the last archived one do not count: they are few. The image has the count
+// as of its row, so that only those after it are looked at.
+Result<void> RunJournal::count_bytes() {
+  std::int64_t counted_to = 0;
+  const auto asked = database_->query(
+      "SELECT seq, row_bytes, archived_to FROM images", [&](const sqlite::Sqlite::Row& row) {
+        counted_to = sqlite::number_of(row[0]);
+        bytes_ = static_cast<std::uint64_t>(std::max(sqlite::number_of(row[1]), std::int64_t{0}));
+        archived_to_ = sqlite::number_of(row[2]);
+      });
+  if (!asked) return asked;
+  if (counted_to == 0) {
+    const auto archived =
+        number_from(*database_, "SELECT coalesce(max(seq), 0) FROM events WHERE kind = 'archived'");
+    if (!archived) return archived.error();
+    counted_to = archived_to_ = *archived;
+  }
+  return database_->query(
+      std::string("SELECT coalesce(sum(") + kRowBytes + "), 0) FROM events WHERE seq > ?",
+      [this](const sqlite::Sqlite::Row& row) {
+        bytes_ += static_cast<std::uint64_t>(sqlite::number_of(row.front()));
+      },
+      {counted_to});
+}
+
+// Packs the oldest rows, up to kArchiveBytes of events, into the first of them. Milestones and the
+// rows about actors stay, since people see them in lists of events: such a row ends the batch.
+// Nobody but the owner writes, so that a batch that was read is still there when it is replaced.
+Result<void> RunJournal::archive() {
+  Batch batch;
+  std::optional<Error> damaged;
+  bool ended = false;
+  const std::uint64_t stays = bytes_max_ / 4 * 3;
+  const auto take = [&](const sqlite::Sqlite::Row& row) {
+    if (ended || damaged) return;
+    const std::int64_t seq = sqlite::number_of(row[0]);
+    const auto bytes = static_cast<std::uint64_t>(sqlite::number_of(row[4]));
+    if (sqlite::number_of(row[1]) != 0) {
+      ended = batch.rows > 0;
+      if (ended) return;
+      batch.read_to = seq;
+      batch.bytes += bytes;
+      return;
+    }
+    const auto* blob = std::get_if<sqlite::Sqlite::Blob>(&row[3]);
+    auto events = unpacked(blob ? blob->bytes : "");
+    if (!events) {
+      damaged = events.error();
+      return;
+    }
+    if (batch.rows++ == 0) batch.first = seq;
+    batch.last = batch.read_to = seq;
+    if (std::holds_alternative<std::int64_t>(row[2])) batch.step = sqlite::number_of(row[2]);
+    batch.bytes += bytes;
+    batch.body += *events;
+    ended = batch.body.size() >= kArchiveBytes || batch.bytes >= bytes_ - stays;
+  };
+  const auto read = database_->query(
+      std::string("SELECT seq, coalesce(kind, '') IN ") + kMilestoneKinds +
+          " OR coalesce(kind, '') IN ('worker_up', 'learner_up', 'archived'), step, "
+          "body, " +
+          kRowBytes + " FROM events WHERE seq > ? ORDER BY seq LIMIT " +
+          std::to_string(kArchiveRows),
+      take, {archived_to_});
+  if (!read) return read;
+  if (damaged) return *damaged;
+  archived_to_ = std::max(archived_to_, batch.read_to);
+  bytes_ -= std::min(bytes_, batch.bytes);
+  if (batch.rows < 2) return {};
+  const auto step = value_of(batch.step);
+  // An image in their midst does not stand for all events of the row that they become.
+  const auto replaced = database_->change(
+      {{"DELETE FROM images WHERE seq >= ? AND seq < ?", {batch.first, batch.last}},
+       {"DELETE FROM events WHERE seq > ? AND seq <= ?", {batch.first, batch.last}},
+       {"UPDATE events SET kind = 'archived', group_id = NULL, lease = NULL, holder = NULL, "
+        "step = ?, version = NULL, position = NULL, detail = ?, groups_kind = NULL, groups = NULL, "
+        "body = ? WHERE seq = ?",
+        {step, archived_text(batch),
+         sqlite::Sqlite::Blob{packed(std::move(batch.body), kArchiveLevel)}, batch.first}}});
+  if (!replaced) return replaced;
+  if (!std::exchange(archives_, true))
+    log::info("event=journal_archived file=\"{}\" rows={} limit={}", path_, batch.rows, bytes_max_);
+  return {};
 }
 
 Result<std::vector<exchange::JournalEvent>> RunJournal::events_in(
@@ -300,7 +429,8 @@ std::optional<exchange::RunImage> image_in(const sqlite::Sqlite::Value& checksum
 Result<void> RunJournal::keep_image(const exchange::RunImage& image) {
   std::string body = packed(wire::encode(image));
   const std::int64_t checksum = checksum_of(body);
-  return database_->insert(kKeepImage, {{checksum, sqlite::Sqlite::Blob{std::move(body)}}});
+  return database_->insert(kKeepImage, {{checksum, sqlite::Sqlite::Blob{std::move(body)},
+                                         static_cast<std::int64_t>(bytes_), archived_to_}});
 }
 
 Result<void> RunJournal::read_from_image(

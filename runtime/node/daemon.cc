@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "runtime/node/argument_vector.h"
+#include "runtime/node/log_rotation.h"
 
 extern char** environ;
 
@@ -64,8 +65,9 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  // Our setting is the first in the list: a program takes the first of two variables of one name.
-  std::vector<std::string> environment{kWordsSetting};
+  // Our settings are the first in the list: a program takes the first of two variables of one name.
+  const auto [log, path] = log_setting(spec.log);
+  std::vector<std::string> environment{kWordsSetting, log + "=" + path};
   for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
   pid_t pid = 0;
   const int error =

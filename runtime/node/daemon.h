@@ -24,7 +24,9 @@ struct DaemonSpec {
   std::string name;               // for errors: "the controller"
   std::filesystem::path program;  // not looked up in PATH
   std::vector<std::string> argv;  // argv[0] is the name that ps shows
-  std::filesystem::path log;      // stdout and stderr are appended; its directory must exist
+  // stdout and stderr are appended; its directory must exist. The daemon finds it in kLogVariable,
+  // and keeps it within its limits (log_rotation.h).
+  std::filesystem::path log;
 };
 struct Daemon {
   pid_t pid = 0;

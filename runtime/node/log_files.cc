@@ -1,21 +1,26 @@
 // Logs are read by pread at offsets and never scanned as a whole: the cost of a look at a log is
-// bounded by kLogReadBytesMax, whatever its size. A file may grow, be truncated or be replaced
-// between two calls; each call opens it anew and takes its size once.
+// bounded by kLogReadBytesMax, whatever its size. A file may grow, be truncated or be rotated
+// between two calls. All files of a log are opened from the newest to the oldest: one that is
+// rotated meanwhile is met twice, and counted once, and none is passed over.
 //
 // The name of a file carries the actor and the incarnation, so that a directory is its own index.
 // '/' is written as '.' there; so "a.b" and "a/b" have one name, which reads as "a/b".
 #include "runtime/node/log_files.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <system_error>
+#include <utility>
 
 #include "runtime/base/file.h"
+#include "runtime/node/log_rotation.h"
 
 namespace tandem::node {
 namespace {
@@ -62,6 +67,30 @@ Result<std::string> read_at(const OpenFile& log, std::uint64_t offset, std::size
   }
   text.resize(done);
   return text;
+}
+
+// The files of a log, oldest first, at least one. An error where there is no NAME.log; the others
+// are as many as there are.
+Result<std::vector<OpenFile>> open_log(const std::filesystem::path& log) {
+  std::vector<OpenFile> files;
+  int missing = 0;  // a crash amid a rotation leaves a gap of one number
+  for (int n = 0; n <= kLogFilesMax && missing < 2; ++n) {
+    auto file = open_regular(rotated_path(log, n), Links::kRefused);
+    if (!file && n == 0) return file.error();
+    missing = file ? 0 : missing + 1;
+    const bool known = file && std::ranges::any_of(files, [&](const OpenFile& other) {
+                         return other.inode == file->inode;
+                       });
+    if (file && !known) files.push_back(std::move(*file));
+  }
+  std::ranges::reverse(files);
+  return files;
+}
+
+// Where the oldest of these files begins in the whole log.
+std::uint64_t begin_of(const std::vector<OpenFile>& files, const std::filesystem::path& log) {
+  const auto head = read_at(files.back(), 0, kLogHeadBytes, log);
+  return head ? dropped_bytes_in(*head) : 0;
 }
 
 // The offset at which the last `lines_max` lines of `text` begin, found by a search backwards.
@@ -119,21 +148,32 @@ std::optional<Incarnation> previous_log(const std::filesystem::path& directory,
   return *std::prev(at);
 }
 
-Result<LogChunk> tail_log(const std::filesystem::path& path, std::size_t lines_max,
-                          std::size_t bytes_max) {
-  const auto log = open_regular(path, Links::kRefused);
-  if (!log) return log.error();
-  const std::uint64_t bytes = std::min<std::uint64_t>(log->bytes, bytes_max);
-  const std::uint64_t offset = log->bytes - bytes;
-  Result<std::string> text = read_at(*log, offset, static_cast<std::size_t>(bytes), path);
-  if (!text) return text.error();
-  std::size_t start = start_of_last_lines(*text, lines_max);
-  if (start == 0 && offset > 0) {  // the read may have begun inside a line
-    const std::size_t newline = text->find('\n');
+Result<LogTail> tail_log(const std::filesystem::path& log, std::size_t lines_max,
+                         std::size_t bytes_max) {
+  auto files = open_log(log);
+  if (!files) return files.error();
+  std::uint64_t bytes = 0;
+  for (const OpenFile& file : *files) bytes += file.bytes;
+  std::uint64_t skipped = bytes - std::min<std::uint64_t>(bytes, bytes_max);
+  LogTail tail{.text = {}, .left_out = skipped, .rest = LogReader(log)};
+  tail.rest.begin_ = begin_of(*files, log) + bytes - files->back().bytes;
+  for (const OpenFile& file : *files) {
+    const std::uint64_t begin = std::min(skipped, file.bytes);
+    skipped -= begin;
+    auto part = read_at(file, begin, static_cast<std::size_t>(file.bytes - begin), log);
+    if (!part) return part.error();
+    tail.text += *part;
+    tail.rest.offset_ = begin + part->size();
+  }
+  tail.rest.file_ = std::move(files->back());
+  std::size_t start = start_of_last_lines(tail.text, lines_max);
+  if (start == 0 && tail.left_out > 0) {  // the read may have begun inside a line
+    const std::size_t newline = tail.text.find('\n');
     if (newline != std::string::npos) start = newline + 1;
   }
-  return LogChunk{
-      .text = text->substr(start), .offset = offset + start, .next_offset = offset + text->size()};
+  tail.text.erase(0, start);
+  tail.left_out += start;
+  return tail;
 }
 
 std::optional<std::int64_t> line_time_ms(std::string_view line) {
@@ -167,14 +207,52 @@ std::size_t lines_since(std::string_view text, std::int64_t unix_ms) {
   return timed ? text.size() : 0;
 }
 
-Result<LogChunk> read_log(const std::filesystem::path& path, std::uint64_t offset) {
-  const auto log = open_regular(path, Links::kRefused);
-  if (!log) return log.error();
-  if (offset > log->bytes) offset = 0;
-  const std::uint64_t bytes = std::min<std::uint64_t>(log->bytes - offset, kLogReadBytesMax);
-  Result<std::string> text = read_at(*log, offset, static_cast<std::size_t>(bytes), path);
+Result<LogChunk> LogReader::more(Time now) {
+  if (!file_) {
+    auto files = open_log(log_);
+    if (!files) return files.error();
+    begin_ = begin_of(*files, log_);
+    file_ = std::move(files->front());
+  }
+  struct stat facts {};
+  if (::fstat(file_->fd.get(), &facts) == 0 && static_cast<std::uint64_t>(facts.st_size) < offset_)
+    offset_ = 0;  // it was truncated
+  auto text = read_at(*file_, offset_, kLogReadBytesMax, log_);
   if (!text) return text.error();
-  return LogChunk{.text = *text, .offset = offset, .next_offset = offset + text->size()};
+  offset_ += text->size();
+  if (!text->empty()) return LogChunk{.text = std::move(*text)};
+  return go_on(now);
+}
+
+// file_ is read to its end: goes on with the file that follows it, if there is one and file_ has
+// settled.
+Result<LogChunk> LogReader::go_on(Time now) {
+  auto files = open_log(log_);
+  if (!files) return LogChunk{.text = {}, .at_end = true};  // the run was deleted
+  auto next = std::ranges::find(*files, file_->inode, &OpenFile::inode);
+  const bool gone = next == files->end();
+  next = gone ? files->begin() : std::next(next);
+  if (next == files->end()) return LogChunk{.text = {}, .at_end = true};
+  if (!left_) left_ = now;
+  if (now < *left_ + kLogSettles) return LogChunk{};
+  left_.reset();
+  const std::uint64_t end = begin_ + offset_;
+  begin_ = gone ? begin_of(*files, log_) : end;
+  offset_ = 0;
+  file_ = std::move(*next);
+  if (begin_ <= end) return LogChunk{};
+  return LogChunk{.text = "[" + std::to_string(begin_ - end) +
+                          " bytes are left out: they were removed before they were read]\n"};
+}
+
+std::size_t drop_old_incarnations(const std::filesystem::path& log, std::size_t kept) {
+  const auto name = log_name(log.filename().string());
+  if (!name) return 0;
+  const auto all = log_incarnations(log.parent_path(), name->actor);
+  const std::size_t old = all.size() - std::min(all.size(), kept);
+  for (std::size_t i = 0; i < old; ++i)
+    remove_log(log_path(log.parent_path(), name->actor, all[i]));
+  return old;
 }
 
 }  // namespace tandem::node

@@ -39,6 +39,8 @@
 #include "runtime/base/log.h"
 #include "runtime/node/adopted_process.h"
 #include "runtime/node/argument_vector.h"
+#include "runtime/node/log_files.h"
+#include "runtime/node/log_rotation.h"
 
 namespace tandem::node {
 namespace {
@@ -103,6 +105,9 @@ Result<OwnedFd> open_log_for_append(const std::filesystem::path& path) {
     if (const auto regular = refuse_irregular(path); !regular) return regular.error();
   OwnedFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd) return file_error("open log", path);
+  if (const std::size_t gone = drop_old_incarnations(path, kIncarnationsKept); gone > 0)
+    log::info("event=old_logs_removed count={} newest=\"{}\" kept={}", gone, path.string(),
+              kIncarnationsKept);
   return fd;
 }
 
@@ -146,6 +151,7 @@ Result<pid_t> start(SpawnSpec& spec) {
         ::posix_spawn_file_actions_addchdir_np(&actions.value, spec.working_directory.c_str());
   }
   const SpawnAttributes attributes;
+  spec.environment.push_back(log_setting(spec.log_path));
   std::vector<std::string> environment = environment_with(spec.environment);
   std::vector<char*> arguments = argument_vector(spec.argv);
   std::vector<char*> variables = argument_vector(environment);

@@ -40,7 +40,9 @@ struct SpawnSpec {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH unless it holds a '/'
   // Added to the environment of this process, or in place of variables of the same name.
   std::vector<std::pair<std::string, std::string>> environment;
-  std::filesystem::path log_path;           // stdout and stderr are appended; directories are made
+  // stdout and stderr are appended; directories are made. The process finds the path in
+  // kLogVariable, and keeps the log within its limits (log_rotation.h).
+  std::filesystem::path log_path;
   std::filesystem::path working_directory;  // empty: that of this process
   // If not empty, the process reads the secret from the descriptor kSecretFd: unlike arguments and
   // environment, no list of processes shows it. It has at most kSecretBytesMax bytes (CHECKed).

@@ -154,11 +154,37 @@ Result<void> Sqlite::transact(const std::vector<Row>& rows) {
     sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
     return failure;
   }
-  if (const auto committed = run("COMMIT"); !committed) {
+  return commit();
+}
+
+Result<void> Sqlite::commit() {
+  auto committed = run("COMMIT");
+  if (!committed) sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
+  return committed;
+}
+
+Result<void> Sqlite::change(const std::vector<Change>& changes) {
+  if (const auto begun = run("BEGIN IMMEDIATE"); !begun) return begun;
+  for (const Change& one : changes) {
+    const auto done = run(one);
+    if (done) continue;
     sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
-    return committed;
+    return done;
   }
-  return {};
+  return commit();
+}
+
+Result<void> Sqlite::run(const Change& change) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_, change.sql.c_str(), -1, &statement, nullptr) != SQLITE_OK)
+    return error("write the journal");
+  for (std::size_t i = 0; i < change.values.size(); ++i)
+    bind(statement, static_cast<int>(i) + 1, change.values[i]);
+  const bool done = sqlite3_step(statement) == SQLITE_DONE;
+  // The message must be taken before finalize and rollback replace it.
+  const Error failure = done ? Error{} : error("write the journal");
+  sqlite3_finalize(statement);
+  return done ? Result<void>{} : failure;
 }
 
 Result<void> Sqlite::query(const std::string& sql, const std::function<void(const Row&)>& on_row,

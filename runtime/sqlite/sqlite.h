@@ -43,6 +43,12 @@ class Sqlite {
   // nothing.
   Result<void> insert(const std::string& sql, const std::vector<Row>& rows,
                       Durability durability = Durability::kKill);
+  // Runs statements that give no rows, each with its values as parameters, in one transaction.
+  struct Change {
+    std::string sql;
+    Row values;
+  };
+  Result<void> change(const std::vector<Change>& changes);
   // Runs statements that take no parameters and give no rows.
   Result<void> run_script(const std::string& sql);
   // Calls `on_row` for each row of the answer. `parameters` are the values for the `?` in `sql`.
@@ -52,6 +58,8 @@ class Sqlite {
  private:
   Sqlite(sqlite3* database, std::string path) : database_(database), path_(std::move(path)) {}
   Result<void> run(const char* sql);
+  Result<void> run(const Change& change);
+  Result<void> commit();
   // Runs prepared_ for each row between BEGIN and COMMIT, or ROLLBACK at the first failure.
   Result<void> transact(const std::vector<Row>& rows);
   // The newest error of SQLite, with the path: "cannot WHAT: …".

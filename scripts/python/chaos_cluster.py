@@ -16,9 +16,9 @@ JOB = "arithmetic-grpo-1"
 class Cluster:
     """A cluster in a state folder of its own."""
 
-    def __init__(self, tandem, small_disk=False):
+    def __init__(self, tandem, small_disk=False, prefix="tandem-chaos-"):
         self.tandem = tandem
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="tandem-chaos-"))
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
         self.small_disk = small_disk
         if small_disk:
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m,mode=700", "tmpfs", self.home], check=True)

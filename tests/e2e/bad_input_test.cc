@@ -230,6 +230,12 @@ TEST_F(BadInput, AnUnknownInstructionSetIsRefused) {
   ::unsetenv("TANDEM_ISA");
 }
 
+TEST_F(BadInput, ALimitOfLogsThatIsNoNumberIsRefused) {
+  ::setenv("TANDEM_LOG_MAX_BYTES", "64MB", 1);
+  expect_refused({}, 64, "`64MB` is no whole number");
+  ::unsetenv("TANDEM_LOG_MAX_BYTES");
+}
+
 TEST_F(BadInput, AHubIdIsNoFolder) {
   expect_refused({"model.path=Qwen/Qwen3-0.6B"}, 1, "hf download Qwen/Qwen3-0.6B");
 }

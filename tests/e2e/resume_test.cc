@@ -224,6 +224,52 @@ TEST(Resume, OfTwoAtOnceOneIsRefused) {
   expect_a_line_per_step(home, result);
 }
 
+// Every file that grows is small: what is there goes on to be read, and the run goes on from it.
+TEST(Resume, TakesUpARunWhoseFilesHaveReachedTheirLimits) {
+  Home home;
+  constexpr int kSteps = 400;
+  home.start_by({"env", "TANDEM_LOG_MAX_BYTES=4096", "TANDEM_LOG_MAX_FILES=2"});
+  const Words job =
+      small_job(kSteps, {"learner.save_freq=10", "record=replay", "retention.samples_bytes=65536",
+                         "retention.metrics_bytes=65536", "retention.journal_bytes=65536"});
+  run_and_kill(home, job);
+  const Finished again = home.run(resume(home, job));
+  ASSERT_EQ(again.code, 0) << again.text();
+  const json result = home.result_of(kSmallId);
+  EXPECT_EQ(result["steps"], kSteps);
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  const fs::path dir = home.run_dir(kSmallId);
+  for (const char* const file : {"samples.jsonl", "metrics.jsonl"})
+    EXPECT_LE(fs::file_size(dir / file), 65536U) << file;
+  const auto rows = [&](const std::string& kind) {
+    return journal_value(dir, "SELECT count(*) FROM journal WHERE kind = '" + kind + "'");
+  };
+  EXPECT_EQ(rows("samples_full"), 1);
+  EXPECT_EQ(rows("metrics_thinned"), 1);
+  EXPECT_GT(rows("archived"), 0);
+  EXPECT_LT(rows("archived"), 150) << "each has many rows";
+  EXPECT_LT(rows("committed"), kSteps);
+
+  std::string log;
+  for (const auto& file : fs::directory_iterator(dir / "logs"))
+    if (file.path().filename().string().starts_with("rollout.0") && file.path().extension() == ".1")
+      log = read_file(file.path()).value() +
+            read_file(fs::path(file.path()).replace_extension()).value();
+  EXPECT_NE(log, "") << "the rollout's log was rotated";
+  EXPECT_EQ(home.run({"logs", std::string(kSmallId) + "/rollout/0"}).out, log);
+  const json shown = home.json({"get", "runs", kSmallId});
+  for (const char* const file : {"samples.jsonl", "metrics.jsonl"})
+    EXPECT_GT(shown["disk"]["dropped"][file]["lines"], 0) << shown["disk"];
+  EXPECT_GT(shown["disk"]["dropped"]["journal.sqlite"]["archived"], 0);
+  EXPECT_NE(home.run({"describe", std::string("run/") + kSmallId}).out.find("dropped:"),
+            std::string::npos);
+  EXPECT_EQ(home.json({"samples", kSmallId}).back()["step"], kSteps);
+  EXPECT_NE(home.run({"metrics", kSmallId, "-o", "csv"}).out.find("\n400,"), std::string::npos);
+  // The archive has all that a replay needs.
+  const json replayed = home.json({"replay", kSmallId});
+  EXPECT_EQ(replayed["weights_sha256"], result["weights_sha256"]);
+}
+
 TEST(Resume, ARunOfAClusterIsRefusedUntilItIsOver) {
   const Home home;
   home.up();

@@ -246,4 +246,6 @@ void DurableState::on(const EvaluationIncomplete&) {}
 
 void DurableState::on(const SamplesFull&) {}
 
+void DurableState::on(const MetricsThinned&) {}
+
 }  // namespace tandem::exchange

@@ -81,6 +81,7 @@ class DurableState {
   void on(const EvaluationEnded& event);
   void on(const EvaluationIncomplete& event);
   void on(const SamplesFull& event);
+  void on(const MetricsThinned& event);
 
   scheduler::LeaseTerms terms(const ActorId& holder) const;
   scheduler::LeaseKey key(GroupId group, scheduler::LeaseId lease) const;

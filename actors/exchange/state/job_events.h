@@ -103,7 +103,6 @@ struct StateHashed {
   std::uint64_t hash = 0;
 };
 TANDEM_WIRE(StateHashed, hash)
-
 struct TotalsNoted {  // the totals of the run up to `step` committed steps
   StepId step;
   RunTotals totals;
@@ -239,9 +238,13 @@ struct EvaluationIncomplete {  // prompts that no rollout can generate any more
 };
 TANDEM_WIRE(EvaluationIncomplete, version, prompts)
 
-struct SamplesFull {  // samples.jsonl takes no more
+struct SamplesFull {  // of samples.jsonl the oldest lines go from now on
   std::int64_t bytes_max = 0;
 };
 TANDEM_WIRE(SamplesFull, bytes_max)
+struct MetricsThinned {  // of metrics.jsonl every second of the older lines goes
+  std::int64_t bytes_max = 0;
+};
+TANDEM_WIRE(MetricsThinned, bytes_max)
 
 }  // namespace tandem::exchange

@@ -29,7 +29,7 @@ using JournalEvent =
                  LearnerAsked, VersionPublished, VersionsRestored, CommitRefused, CheckpointAsked,
                  CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete,
                  SamplesFull, ExchangeFollowed, LeaseAdopted, EngineCrashed, LineageBegan,
-                 BatchesKept, VersionWithdrawn>;
+                 BatchesKept, VersionWithdrawn, MetricsThinned>;
 
 // An event with the time at which it was written, which the state never depends on.
 struct JournalEntry {

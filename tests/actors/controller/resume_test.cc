@@ -186,27 +186,33 @@ TEST(Resume, EvaluationsOfACutRunHaveTheMeansOfTheirNumbers) {
   EXPECT_GT(records, seeds_of(60) * 5);
 }
 
-TEST(Resume, SamplesThatFindNoRoomAreOneEventOfTheRun) {
+TEST(Resume, FilesAtTheirLimitsAreOneEventOfTheRunEach) {
   const SimulatedJob job = plain_job(7);
   const auto told = [](const SimulatedRun& run) {
-    return std::ranges::count(run.record.events, "samples_full", &JournalledRow::kind);
+    const auto of = [&](const char* kind) {
+      return std::ranges::count(run.record.events, kind, &JournalledRow::kind);
+    };
+    return of("samples_full") + of("metrics_thinned");
   };
   auto first = cluster_of(7);
   const auto id = first->submit(job);
   const auto run = first->run_of(*id);
-  run->record.samples_max = 3;
-  first->run_until([&] { return told(*run) > 0; }, kVirtualLimit);
+  run->record.samples_max = run->record.metrics_max = 3;
+  first->run_until([&] { return told(*run) == 2; }, kVirtualLimit);
   first->run_for(200ms);
-  EXPECT_EQ(told(*run), 1) << "the record says it at each sample";
+  EXPECT_EQ(told(*run), 2) << "the record says it at each sample";
   EXPECT_EQ(run->record.sample_lines.size(), 3u);
   const auto is_told = [&](const std::string& line) {
-    return line.find(" job " + *id + ": samples.jsonl has 64 MiB") != std::string::npos;
+    return line.find(" job " + *id + ": samples.jsonl has reached 67108864 bytes") !=
+               std::string::npos ||
+           line.find(" job " + *id + ": metrics.jsonl has reached 268435456 bytes") !=
+               std::string::npos;
   };
-  EXPECT_EQ(std::ranges::count_if(first->trace(), is_told), 1);
+  EXPECT_EQ(std::ranges::count_if(first->trace(), is_told), 2);
   first.reset();
   auto second = cluster_of(8);
   resume_to_end(*second, run);
-  EXPECT_EQ(told(*run), 1);
+  EXPECT_EQ(told(*run), 2);
 }
 
 TEST(Resume, CancelledRunGoesOn) {

@@ -175,10 +175,10 @@ void MemoryRecord::cut(std::size_t count) {
       events.push_back(std::move(row));
 }
 
-Result<void> MemoryRecord::metrics(const std::string& json_line) {
+Result<bool> MemoryRecord::metrics(const std::string& json_line) {
   if (files_full || lacks_room()) return full("metrics.jsonl");
   metrics_lines.push_back(json_line);
-  return {};
+  return metrics_lines.size() > metrics_max;
 }
 
 Result<void> MemoryRecord::take_up(const std::string& yaml) {

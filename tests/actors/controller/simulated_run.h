@@ -82,7 +82,7 @@ class MemoryRecord final : public exchange::RunRecord {
   Result<void> journal(std::span<const exchange::JournalEvent> batch,
                        sqlite::Durability durability) override;
   void keep_image(const exchange::RunImage& image) override;
-  Result<void> metrics(const std::string& json_line) override;
+  Result<bool> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
@@ -115,6 +115,7 @@ class MemoryRecord final : public exchange::RunRecord {
   int os_error = 0;                // of both; ENOSPC: the run stands still until there is room
   std::int64_t full_until_ms = 0;  // both, with ENOSPC
   std::size_t samples_max = std::size_t{1} << 40;
+  std::size_t metrics_max = std::size_t{1} << 40;
 };
 
 class MemoryPayloads final : public exchange::PayloadStore {

@@ -60,8 +60,8 @@ void MortalRecord::keep_image(const exchange::RunImage& image) {
   if (life_->acts()) record_.keep_image(image);
 }
 
-Result<void> MortalRecord::metrics(const std::string& json_line) {
-  return life_->acts() ? record_.metrics(json_line) : Result<void>(died());
+Result<bool> MortalRecord::metrics(const std::string& json_line) {
+  return life_->acts() ? record_.metrics(json_line) : Result<bool>(died());
 }
 
 Result<void> MortalRecord::take_up(const std::string& yaml) {

@@ -54,7 +54,7 @@ class MortalRecord final : public exchange::RunRecord {
   Result<void> journal(std::span<const exchange::JournalEvent> events,
                        sqlite::Durability durability) override;
   void keep_image(const exchange::RunImage& image) override;
-  Result<void> metrics(const std::string& json_line) override;
+  Result<bool> metrics(const std::string& json_line) override;
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;

@@ -89,8 +89,8 @@ TEST(TakeUp, ActorsThatStartAnewWaitForTheNodesWhereTheyMayLive_CC1) {
   EXPECT_EQ(after.state_of(job + "/learner/0"), ActorState::kStarting);
 }
 
-// The job cannot be followed, and the node that its actors were on may only be cut off: it ends them
-// by itself when its grace is over.
+// The job cannot be followed, and the node that its actors were on may only be cut off: it ends
+// them by itself when its grace is over.
 TEST(TakeUp, ANodeWhereFormerRanksMayLiveIsWaitedForUntilTheyHaveEnded_CC1) {
   World before;
   before.node("a", 3);

@@ -110,5 +110,21 @@ TEST_F(StateFolderTest, WhatIsRememberedIsThatOfTheNextWithoutDamagedRows) {
   EXPECT_EQ(rows->rows.size(), 1u) << "rows of another version are left for it";
 }
 
+TEST_F(StateFolderTest, ManyChangesLeaveFewRows) {
+  {
+    const auto folder = claim();
+    for (int i = 0; i < 5000; ++i) {
+      const std::vector<controller::DurableEvent> events{
+          controller::NodeJoined{"node-" + std::to_string(i % 7)}};
+      ASSERT_TRUE(folder->remember(events));
+    }
+    const auto kept = folder->journal().state(controller::kDurableSchema);
+    ASSERT_TRUE(kept);
+    EXPECT_LT(kept->rows.size(), 1200u);
+    EXPECT_EQ(folder->remembered().nodes().size(), 7u);
+  }
+  EXPECT_EQ(claim()->remembered().nodes().size(), 7u);
+}
+
 }  // namespace
 }  // namespace tandem::app

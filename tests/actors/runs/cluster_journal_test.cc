@@ -136,5 +136,34 @@ TEST_F(ClusterJournalTest, AJournalOfAnEarlierVersionGetsItsLevelsFromTheNextCon
             (Messages{"info", "info", "info", "info", "error"}));
 }
 
+TEST_F(ClusterJournalTest, OldEventsAndEpochsGo) {
+  { ASSERT_TRUE(ClusterJournal::begin(folder_.home, 1)); }
+  const std::string path = (folder_.home / "controller.sqlite").string();
+  const auto numbered = [](const std::string& what, std::int64_t rows) {
+    return "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < " +
+           std::to_string(rows) + ") " + what + " FROM n";
+  };
+  auto database = sqlite::Sqlite::open(path, "");
+  ASSERT_TRUE((*database)->run_script(
+      numbered("INSERT INTO events SELECT i, 1, i, 'job', 'a-1', 'it', 'info'",
+               kClusterEventsKept + 700) +
+      ";" + numbered("INSERT INTO epochs SELECT i, i", kEpochsKept + 50)));
+  const auto number = [&](const std::string& query) {
+    std::int64_t found = -1;
+    EXPECT_TRUE((*database)->query(
+        query, [&](const sqlite::Sqlite::Row& row) { found = sqlite::number_of(row[0]); }));
+    return found;
+  };
+  auto journal = ClusterJournal::begin(folder_.home, 2);
+  ASSERT_TRUE(journal);
+  EXPECT_EQ(journal->epoch().value, static_cast<std::uint64_t>(kEpochsKept + 51));
+  EXPECT_EQ(number("SELECT count(*) FROM epochs"), kEpochsKept);
+  EXPECT_EQ(number("SELECT count(*) FROM events"), kClusterEventsKept);
+  EXPECT_EQ(number("SELECT max(seq) FROM events"), kClusterEventsKept + 700);
+  for (int i = 0; i < 1500; ++i)
+    ASSERT_TRUE(journal->append({.seq = 200'000 + i, .kind = "job", .subject = "a-1"}));
+  EXPECT_LT(number("SELECT count(*) FROM events"), kClusterEventsKept + 1000);
+}
+
 }  // namespace
 }  // namespace tandem::runs

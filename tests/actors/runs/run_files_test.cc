@@ -5,11 +5,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "tests/actors/runs/run_folder.h"
 
 namespace {
@@ -38,12 +40,18 @@ class RunFilesTest : public testing::Test {
  protected:
   RunFilesTest() { fs::create_directories(folder_); }
   ~RunFilesTest() override { fs::remove_all(folder_); }
-  std::unique_ptr<RunFiles> open() {
-    auto files = RunFiles::open(folder_.string());
+  std::unique_ptr<RunFiles> open(const exchange::FileLimits& limits = {}) {
+    auto files = RunFiles::open(folder_.string(), {}, limits);
     EXPECT_TRUE(files.has_value()) << files.error().message;
     return std::move(*files);
   }
   std::string content(const char* name) const { return read_file(folder_ / name).value(); }
+  std::vector<std::int64_t> steps_in(const char* name) const {
+    std::vector<std::int64_t> steps;
+    std::ifstream lines(folder_ / name);
+    for (std::string line; std::getline(lines, line);) steps.push_back(parse_json(line)["step"]);
+    return steps;
+  }
 
   const fs::path folder_ =
       fs::temp_directory_path() / ("tandem_run_files_" + std::to_string(getpid()));
@@ -104,15 +112,80 @@ TEST_F(RunFilesTest, AFormerJobFileStaysUnderItsNumber) {
   EXPECT_EQ(content("job.yaml.2"), "a: 2\n");
 }
 
-TEST_F(RunFilesTest, SamplesOfAllLivesTogetherAreBounded) {
-  ASSERT_TRUE(open()->sample("{}"));
-  fs::resize_file(folder_ / "samples.jsonl", exchange::kSamplesBytesMax - 4);
+TEST_F(RunFilesTest, OfSamplesTheNewestStay) {  // BO-1, BO-2
+  constexpr std::uint64_t kMax = 1000;
+  int number = 0;
+  std::int64_t said = 0;
   for (int incarnation = 0; incarnation < 3; ++incarnation) {
-    const auto files = open();
-    EXPECT_EQ(files->sample("{}").value(), incarnation > 0) << "the first one finds room";
-    EXPECT_EQ(files->sample("{}").value(), incarnation == 0) << "it is said once";
+    const auto files = open({.samples_bytes = kMax});
+    for (int i = 0; i < 100; ++i) {
+      const auto at_limit = files->sample(R"({"step": )" + std::to_string(++number) + "}");
+      ASSERT_TRUE(at_limit);
+      said += *at_limit ? 1 : 0;
+      ASSERT_LE(fs::file_size(folder_ / "samples.jsonl"), kMax);
+    }
+    EXPECT_EQ(said, incarnation + 1) << "each record says it once";
   }
-  EXPECT_EQ(fs::file_size(folder_ / "samples.jsonl"), exchange::kSamplesBytesMax - 1);
+  const std::vector<std::int64_t> steps = steps_in("samples.jsonl");
+  ASSERT_GT(steps.size(), 25U);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    EXPECT_EQ(steps[i], 300 - std::ssize(steps) + 1 + static_cast<std::int64_t>(i));
+  const Dropped gone = dropped_of(folder_, "samples.jsonl");
+  EXPECT_EQ(gone.lines, 300 - std::ssize(steps));
+  EXPECT_GT(gone.bytes, 10 * gone.lines);
+  EXPECT_GT(gone.times, 3);
+  EXPECT_EQ(dropped_of(folder_, "metrics.jsonl").lines, 0);
+}
+
+TEST_F(RunFilesTest, OfMetricsTheWholeRunIsLeftThinly) {  // BO-1, BO-2
+  constexpr std::uint64_t kMax = 2000;
+  constexpr int kSteps = 1000;
+  bool said = false;
+  {
+    const auto files = open({.metrics_bytes = kMax});
+    for (int step = 1; step <= kSteps; ++step) {
+      ASSERT_TRUE(files->metrics(R"({"step":)" + std::to_string(step) + "}").has_value());
+      if (step % 100 != 0) continue;
+      const auto at_limit =
+          files->metrics(R"({"step":)" + std::to_string(step) + R"(,"eval":"periodic"})");
+      said = said || *at_limit;
+      ASSERT_LE(fs::file_size(folder_ / "metrics.jsonl"), kMax);
+    }
+  }
+  const std::vector<std::int64_t> steps = steps_in("metrics.jsonl");
+  EXPECT_TRUE(std::ranges::is_sorted(steps));
+  EXPECT_LT(steps.front(), 300) << "the beginning of the run is still there";
+  EXPECT_EQ(steps.back(), kSteps);
+  const std::string text = content("metrics.jsonl");
+  for (int step = 100; step <= kSteps; step += 100)  // evaluations stay
+    EXPECT_NE(text.find(R"({"step":)" + std::to_string(step) + R"(,"eval")"), std::string::npos);
+  EXPECT_EQ(dropped_of(folder_, "metrics.jsonl").lines, kSteps + 10 - std::ssize(steps));
+  // A resume goes back as in a file that is whole.
+  ASSERT_TRUE(open()->rewind_metrics(StepId{500}));
+  EXPECT_LE(steps_in("metrics.jsonl").back(), 500);
+  EXPECT_GE(steps_in("metrics.jsonl").back(), 400);
+}
+
+TEST_F(RunFilesTest, EvaluationsAloneAreThinnedToo) {
+  const auto files = open({.metrics_bytes = 2000});
+  for (int version = 1; version <= 500; ++version)
+    ASSERT_TRUE(files->metrics(R"({"step":)" + std::to_string(version) + R"(,"eval":"periodic"})"));
+  EXPECT_LE(fs::file_size(folder_ / "metrics.jsonl"), 2000U);
+}
+
+TEST_F(RunFilesTest, WhereNoRoomCanBeMadeALineIsRefusedAndNothingIsLost) {  // BO-3
+  const auto files = open({.samples_bytes = 1000});
+  std::string kept;
+  for (int i = 0; kept.size() < 980; ++i) {
+    ASSERT_TRUE(files->sample("{\"step\": 10}"));
+    kept += "{\"step\": 10}\n";
+  }
+  fs::create_directory(folder_ / "samples.jsonl.new");  // nothing can be written there
+  EXPECT_FALSE(files->sample(std::string(50, ' ')));
+  EXPECT_EQ(content("samples.jsonl"), kept);
+  fs::remove(folder_ / "samples.jsonl.new");
+  EXPECT_TRUE(files->sample(std::string(50, ' ')).value());
+  EXPECT_TRUE(content("samples.jsonl").ends_with("10}\n" + std::string(50, ' ') + "\n"));
 }
 
 TEST_F(RunFilesTest, TheBestCheckpointHasALink) {

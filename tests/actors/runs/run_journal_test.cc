@@ -9,6 +9,7 @@
 #include <set>
 
 #include "actors/exchange/journal_rows.h"
+#include "runtime/base/rng.h"
 #include "runtime/wire/codec.h"
 #include "tests/actors/exchange/state/every_event.h"
 #include "tests/actors/runs/run_folder.h"
@@ -23,8 +24,8 @@ class RunJournalTest : public testing::Test {
   RunJournalTest() { fs::create_directories(run_); }
   ~RunJournalTest() override { fs::remove_all(run_); }
 
-  RunJournal open() {
-    auto journal = RunJournal::open(run_.string());
+  RunJournal open(std::uint64_t bytes_max = exchange::FileLimits{}.journal_bytes) {
+    auto journal = RunJournal::open(run_.string(), bytes_max);
     EXPECT_TRUE(journal.has_value()) << journal.error().message;
     return std::move(*journal);
   }
@@ -234,6 +235,26 @@ TEST_F(RunJournalTest, AnImageStandsForTheEventsBeforeIt) {
   EXPECT_EQ(all, 600u) << "for all other readers they are there";
 }
 
+// Archived rows may span the row of the image, which then would not stand for all of their events.
+TEST_F(RunJournalTest, AnImageAndAnArchiveTogetherLoseNoEvent) {
+  std::size_t appended = 0;
+  for (std::int64_t i = 1; i <= 60; ++i) {
+    auto journal = RunJournal::open(run_.string(), 60'000);
+    ASSERT_TRUE(journal);
+    const auto events = trips(static_cast<std::uint64_t>(100 * i), 16);
+    ASSERT_TRUE(journal->append(events, i, sqlite::Durability::kKill));
+    appended += events.size();
+    exchange::RunImage image;
+    image.state.position_next = static_cast<std::int64_t>(appended);
+    if (i % 7 == 0) {
+      ASSERT_TRUE(journal->keep_image(image));
+    }
+    const Rest rest = rest_of(*journal);
+    ASSERT_EQ(static_cast<std::size_t>(rest.image.value_or(0)) + rest.events, appended) << i;
+  }
+  EXPECT_FALSE(rows("SELECT seq FROM events WHERE kind = 'archived'").empty());
+}
+
 TEST_F(RunJournalTest, WithoutAWholeImageAllEventsAreRead) {
   ASSERT_TRUE(open().append(trips(1, 10), 1, sqlite::Durability::kKill));
   ASSERT_TRUE(open().keep_image({}));
@@ -247,6 +268,69 @@ TEST_F(RunJournalTest, WithoutAWholeImageAllEventsAreRead) {
     EXPECT_FALSE(rest_of(*journal).image) << damage;
     EXPECT_EQ(rest_of(*journal).events, 40u) << damage;
   }
+}
+
+// JA-1, whatever the order of the events, over many starts of the writer.
+TEST_F(RunJournalTest, ArchivedRowsKeepTheirEventsInOrder) {
+  constexpr std::uint64_t kSeed = 11;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Rng rng(kSeed);
+  const std::vector<exchange::JournalEvent> kinds = exchange::every_event();
+  std::string written;
+  std::int64_t milestones = 0;
+  for (int start = 0; start < 4; ++start) {
+    RunJournal journal = open(40'000);
+    for (int i = 0; i < 300; ++i) {
+      std::vector<exchange::JournalEvent> events;
+      for (std::uint64_t n = 1 + rng.below(8); n > 0; --n) {
+        events.push_back(kinds[rng.below(kinds.size())]);
+        written += wire::encode(events.back());
+        milestones += std::holds_alternative<exchange::EvaluationEnded>(events.back()) ? 1 : 0;
+      }
+      ASSERT_TRUE(journal.append(events, 1000 + i, sqlite::Durability::kKill));
+    }
+  }
+  std::string read;
+  const auto done =
+      RunJournal::open_to_read(run_.string())->read([&](const exchange::JournalEntry& entry) {
+        read += wire::encode(entry.event);
+      });
+  EXPECT_TRUE(done.has_value());
+  EXPECT_TRUE(read == written);
+  EXPECT_GT(rows("SELECT seq FROM journal WHERE kind = 'archived'").size(), 10u);
+  EXPECT_LT(rows("SELECT seq FROM journal WHERE kind = 'admitted'").size(), 300u);
+  // People's list of events is whole.
+  EXPECT_EQ(std::ssize(rows("SELECT seq FROM journal WHERE kind = 'evaluated'")), milestones);
+  const auto bytes = rows(
+      "SELECT sum(length(body) + coalesce(length(groups), 0)) FROM events WHERE kind IS NOT "
+      "'archived' AND coalesce(kind, '') NOT IN " +
+      std::string(kMilestoneKinds));
+  EXPECT_LT(sqlite::number_of(bytes.front().front()), 40'000);
+}
+
+// The sum of bytes by which it is decided does not run away: each archived row has many.
+TEST_F(RunJournalTest, ArchivedRowsAreFewHoweverLongTheRun) {
+  RunJournal journal = open(40'000);
+  for (std::uint64_t i = 1; i <= 3000; ++i) {
+    const exchange::JournalEvent event = exchange::LeaseReleased{
+        GroupId{i}, {"a-job-with-a-long-name-" + std::string(60, 'x') + "/rollout/0", {3}}};
+    ASSERT_TRUE(journal.append(std::span(&event, 1), 1, sqlite::Durability::kKill));
+  }
+  const std::size_t archived = rows("SELECT seq FROM journal WHERE kind = 'archived'").size();
+  EXPECT_GT(archived, 5u);
+  EXPECT_LT(archived, 80u);
+}
+
+TEST_F(RunJournalTest, RowsThatCannotBeArchivedStayAndTheRunGoesOn) {
+  const exchange::JournalEvent event = exchange::LeaseExpired{GroupId{1}};
+  RunJournal journal = open(2000);
+  ASSERT_TRUE(journal.append(std::span(&event, 1), 1, sqlite::Durability::kKill));
+  auto database = sqlite::Sqlite::open((run_ / "journal.sqlite").string(), "");
+  ASSERT_TRUE((*database)->run_script("UPDATE events SET body = x'28b52ffd00'"));
+  for (int i = 0; i < 200; ++i)
+    ASSERT_TRUE(journal.append(std::span(&event, 1), 1, sqlite::Durability::kKill));
+  EXPECT_EQ(rows("SELECT seq FROM journal WHERE kind = 'archived'").size(), 0u);
+  EXPECT_EQ(rows("SELECT seq FROM journal").size(), 201u);
 }
 
 }  // namespace

@@ -59,11 +59,11 @@ TEST_F(LogFilesTest, TailGivesWholeLastLines) {
 TEST_F(LogFilesTest, TailOfALongLogBeginsAtALine) {
   std::string text;
   while (text.size() < kLogReadBytesMax * 2) text += "line " + std::to_string(text.size()) + "\n";
-  const LogChunk chunk = tail_log(write("log", text), text.size()).value();
-  EXPECT_TRUE(chunk.text.starts_with("line "));
-  EXPECT_TRUE(text.ends_with(chunk.text));
-  EXPECT_LE(chunk.text.size(), kLogReadBytesMax);
-  EXPECT_EQ(chunk.next_offset, text.size());
+  auto tail = tail_log(write("log", text), text.size());
+  EXPECT_TRUE(tail->text.starts_with("line "));
+  EXPECT_TRUE(text.ends_with(tail->text));
+  EXPECT_LE(tail->text.size(), kLogReadBytesMax);
+  EXPECT_TRUE(tail->rest.more({})->at_end);
 }
 
 TEST_F(LogFilesTest, FollowingSeesEveryByteOnce) {
@@ -71,23 +71,22 @@ TEST_F(LogFilesTest, FollowingSeesEveryByteOnce) {
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Rng rng(kSeed);
   std::string written = "first\n";
-  LogChunk chunk = tail_log(write("log", written), 10).value();
-  std::string seen = chunk.text;
+  auto tail = tail_log(write("log", written), 10);
+  std::string seen = tail->text;
   for (int i = 0; i < 50; ++i) {
     written += std::string(rng.below(kLogReadBytesMax / 16), 'x') + "\n";
     write("log", written);
-    chunk = read_log(directory_ / "log", chunk.next_offset).value();
-    seen += chunk.text;
+    seen += tail->rest.more({})->text;
   }
-  while (!(chunk = read_log(directory_ / "log", chunk.next_offset).value()).text.empty()) {
-    seen += chunk.text;
-  }
+  for (LogChunk chunk; !chunk.at_end; seen += chunk.text) chunk = *tail->rest.more({});
   EXPECT_EQ(seen, written);
 }
 
 TEST_F(LogFilesTest, ATruncatedLogIsReadFromItsStart) {
-  EXPECT_EQ(read_log(write("log", "new\n"), 100)->text, "new\n");
-  const auto absent = read_log(directory_ / "absent", 0);
+  auto tail = tail_log(write("log", std::string(100, 'x')), 10);
+  write("log", "new\n");
+  EXPECT_EQ(tail->rest.more({})->text, "new\n");
+  const auto absent = LogReader(directory_ / "absent").more({});
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().where, (directory_ / "absent").string());
 }
@@ -103,7 +102,7 @@ TEST_F(LogFilesTest, TheListNamesActorsAndTheirIncarnations) {
   EXPECT_EQ(logs[1].actor, "rollout/0");
   EXPECT_EQ(logs[1].incarnations, (std::vector<Incarnation>{{1}, {3}}));
   EXPECT_FALSE(tail_log(directory_ / "rollout.7.1.log", 5).has_value());
-  EXPECT_FALSE(read_log(directory_ / "rollout.7.1.log", 0).has_value());
+  EXPECT_FALSE(LogReader(directory_ / "rollout.7.1.log").more({}).has_value());
 }
 
 TEST_F(LogFilesTest, LinesAreOldByTheTimesThatTheyBear) {
@@ -122,9 +121,9 @@ TEST_F(LogFilesTest, LinesAreOldByTheTimesThatTheyBear) {
 TEST_F(LogFilesTest, ATailReadsNoMoreThanItIsGiven) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "line " + std::to_string(i) + "\n";
-  const LogChunk chunk = tail_log(write("log", text), 1000, 50).value();
-  EXPECT_LE(chunk.text.size(), 50U);
-  EXPECT_EQ(text.substr(chunk.offset), chunk.text);
+  const auto tail = tail_log(write("log", text), 1000, 50);
+  EXPECT_LE(tail->text.size(), 50U);
+  EXPECT_EQ(text.substr(tail->left_out), tail->text);
 }
 
 }  // namespace

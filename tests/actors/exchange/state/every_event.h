@@ -99,6 +99,7 @@ inline std::vector<JournalEvent> every_event() {
                       {{"a", {.failed = 1}}}},
       EvaluationIncomplete{PolicyVersion{4}, 6},
       SamplesFull{64 << 20},
+      MetricsThinned{256 << 20},
   };
 }
 

@@ -1,0 +1,21 @@
+// The limits of the files that grow with a run. docs/reliability.md has what a run writes.
+#pragma once
+
+#include <cstdint>
+
+namespace tandem::exchange {
+
+struct FileLimits {
+  std::uint64_t samples_bytes = std::uint64_t{64} << 20;   // beyond it the oldest samples go
+  std::uint64_t metrics_bytes = std::uint64_t{256} << 20;  // every second of the older lines goes
+  // Of the rows that can be queried; beyond it the oldest are packed into few, which keep their
+  // events for the program.
+  std::uint64_t journal_bytes = std::uint64_t{256} << 20;
+};
+
+// Which of them a run has reached, as its journal tells.
+struct LimitsReached {
+  bool samples = false, metrics = false;
+};
+
+}  // namespace tandem::exchange
