@@ -13,7 +13,6 @@ namespace {
 
 using Ranks = std::vector<node::RankId>;
 constexpr std::int64_t kCutMaxMs = 60'000;
-constexpr Duration kCutMax = std::chrono::milliseconds(kCutMaxMs);
 
 Duration lasts(const Fault& fault) { return std::chrono::milliseconds(fault.lasts_ms); }
 
@@ -103,11 +102,7 @@ bool node_death(const Stricken& at, const Fault& fault) {
   return true;
 }
 
-// The next controller waits for a host that is cut off for kNodesReturn alone, where the job's
-// exchange cannot follow.
 bool controller_death(const Stricken& at, const Fault& fault) {
-  for (const std::string& host : at.cluster.nodes_up())
-    if (at.cluster.network().is_cut(host)) at.cluster.out_of_reach(host, kCutMax);
   at.cluster.crash_controller(lasts(fault));
   return true;
 }
@@ -121,8 +116,7 @@ bool cut(const Stricken& at, const Fault& fault, const std::string& whom, const 
          const std::vector<Way>& ways) {
   // Hosts that are joined by TCP are waited for, until what was cut off has ended by itself (LK-5).
   const SimulatedNetwork& network = at.cluster.network();
-  if (!network.conditions().remote || network.has_lost_a_server())
-    at.cluster.out_of_reach(host, lasts(fault));
+  if (!network.conditions().remote) at.cluster.out_of_reach(host, lasts(fault));
   for (const Way way : ways) at.cluster.network().cut_way(whom, way);
   later(at, lasts(fault), [&network = at.cluster.network(), whom, ways] {
     for (const Way way : ways) network.mend_way(whom, way);

@@ -267,11 +267,6 @@ void SimulatedNetwork::cut_way(const std::string& host_or_name, Way way) {
   disturbed();
 }
 
-bool SimulatedNetwork::is_cut(const std::string& host_or_name) const {
-  return ways_cut_.contains({host_or_name, Way::kToServer}) ||
-         ways_cut_.contains({host_or_name, Way::kToClient});
-}
-
 void SimulatedNetwork::mend_way(const std::string& host_or_name, Way way) {
   const auto found = ways_cut_.find({host_or_name, way});
   CHECK(found != ways_cut_.end());

@@ -70,8 +70,6 @@ class SimulatedNetwork {
   // name; as often as it was cut it must be mended.
   void cut_way(const std::string& host_or_name, Way way);
   void mend_way(const std::string& host_or_name, Way way);
-  bool is_cut(const std::string& host_or_name) const;  // either way
-  bool has_lost_a_server() const { return epoch_ > Epoch{1}; }
   // SIGSTOP and SIGCONT: a stopped process neither sends nor hears; packets wait for it.
   void stop(const ActorId& client);
   void go_on(const ActorId& client);
