@@ -100,12 +100,15 @@ bool goes_on(const ControllerState& state, const JobRecord& job, const ActorStar
 void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known) {
   const ActorStarted& started = known.started;
   const bool here = goes_on(turn.state, job, started);
-  if (!here)
+  if (!here) {
     for (const RankPlaced& rank : started.ranks) job.former_nodes.insert(rank.node);
-  if (!here || (known.finished && !job.actors.contains(started.actor)))
-    return turn.remember(ActorEnded{.actor = started.actor,
-                                    .incarnation = started.incarnation,
-                                    .how = here ? ActorEnd::kDropped : ActorEnd::kReplaced});
+    job.former.push_back(
+        {.actor = started.actor, .incarnation = started.incarnation, .how = ActorEnd::kReplaced});
+    return;
+  }
+  if (known.finished && !job.actors.contains(started.actor))
+    return turn.remember(ActorEnded{
+        .actor = started.actor, .incarnation = started.incarnation, .how = ActorEnd::kDropped});
   // One that was scaled away, and has not ended yet, has no record.
   if (!job.actors.contains(started.actor)) add_actor(turn, job, started.role, started.index);
   ActorRecord& actor = job.actors.at(started.actor);

@@ -146,7 +146,9 @@ struct JobRecord {
   // know at which endpoints that one served payloads.
   bool follows = false;
   std::vector<std::string> bulk;
-  // The nodes of ranks that it had under the controller before this one and has not adopted.
+  // Actors of the controller before this one that were not adopted, and the nodes of their ranks.
+  // Their ends are remembered once the job starts anew, so that the next controller waits as well.
+  std::vector<ActorEnded> former;
   std::set<std::string> former_nodes;
   bool unsettled = false;    // its memory is settled once a node is back
   std::string nccl_version;  // the version of the living ranks of nccl_roles; empty: there is none

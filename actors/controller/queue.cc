@@ -157,7 +157,7 @@ void go_on_without(Turn& turn, const std::string& node) {
   NodeRecord& known = known_node(turn, node);
   known.awaited = false;
   if (known.up) return;  // it ends ranks
-  turn.remember(NodeLeft{node});
+  if (turn.state.durable.nodes().contains(node)) turn.remember(NodeLeft{node});
   turn.send(Announce{"node", node, "has not come back to the new controller",
                      messages::EventLevel::kError});
 }
@@ -204,6 +204,11 @@ std::optional<Reason> short_of_room(ControllerState& state, const JobRecord& job
   return scheduler::short_of(state.found.room, alike, counts);
 }
 
+// The job's actors start anew: those of the controller before are over.
+void forget_former(Turn& turn, JobRecord& job) {
+  for (const ActorEnded& ended : std::exchange(job.former, {})) turn.remember(ended);
+}
+
 // Places all actors of a queued job at once, or leaves it queued.
 void start_job(Turn& turn, JobRecord& job) {
   ControllerState& state = turn.state;
@@ -216,6 +221,7 @@ void start_job(Turn& turn, JobRecord& job) {
   for (const auto& [actor_id, actor] : job.actors) gangs.push_back(gang_of(job, actor));
   const auto placed = scheduler::place_all(state.found.room, gangs);
   if (const auto* why = std::get_if<Reason>(&placed)) return wait_in_queue(turn, job, *why);
+  forget_former(turn, job);
   // The plan also has the actors of other jobs that are backing off: those only held their room.
   const std::vector<scheduler::Assignment>& plan = std::get<0>(placed);
   for (std::size_t i = 0; i < others; ++i)
@@ -296,7 +302,11 @@ void take(Turn& turn, const JournalNews& news) {
 
 void await_nodes(Turn& turn) {
   ControllerState& state = turn.state;
-  for (const std::string& node : state.durable.nodes()) {
+  // A node that was lost may have ranks all the same: those that its agent left behind.
+  std::set<std::string> former = state.durable.nodes();
+  for (const auto& [id, job] : state.jobs)
+    former.insert(job.former_nodes.begin(), job.former_nodes.end());
+  for (const std::string& node : former) {
     const auto known = state.nodes.find(node);
     if (known == state.nodes.end() || !known->second.up) state.nodes_awaited[node];
   }
@@ -340,7 +350,9 @@ void schedule(Turn& turn) {
         start_job(turn, *job);
       else
         wait_in_queue(turn, *job, scheduler::WaitingForJobs{queued});
-      queued += job->status.state == JobState::kQueued ? 1 : 0;
+      // One that waits for nodes of its own holds nobody up.
+      const bool waits_alone = nothing_starts && !state.journal_fails && !state.nodes_return_until;
+      queued += job->status.state == JobState::kQueued && !waits_alone ? 1 : 0;
       continue;
     }
     // A job that is ending starts nothing more.
@@ -350,6 +362,7 @@ void schedule(Turn& turn) {
         tell_queued(turn, *job, role, *nothing_starts);
       continue;
     }
+    forget_former(turn, *job);
     start_waiting(turn, *job);
     say_node_lost(turn, *job);
   }

@@ -4,6 +4,7 @@
 #include "actors/exchange/exchange_core.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "actors/exchange/admission.h"
@@ -37,7 +38,10 @@ ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
 }
 
 ExchangeCore::ExchangeCore(ExchangeConfig config, Predecessor before, Time now)
-    : config_(std::move(config)), state_(std::move(before.state)) {
+    : config_(std::move(config)),
+      state_(std::move(before.state)),
+      // One that dies soon leaves no more to read than this one has read.
+      events_since_image_(std::numeric_limits<std::int64_t>::max() / 2) {
   CHECK(can_follow(state_.facts()) && !config_.broadcasts);
   Turn turn(config_, now, state_, seen_, draft_, first_effects_, kWorkerRoles);
   follow(turn, std::move(before.figures));
@@ -85,7 +89,7 @@ void ExchangeCore::on(Turn& turn, Decide) {
 RunImage ExchangeCore::image() {
   events_since_image_ = 0;
   const RunFacts& facts = state_.facts();
-  seen_.history.forget_below(facts.learner.batches_from());
+  seen_.history.forget_below(facts.learner.batches_from(), config_.best);
   return {image_of(facts), later_image_of(facts), seen_.history.image()};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <set>
 
 namespace tandem::exchange {
@@ -14,6 +15,7 @@ FigureHistory::FigureHistory(const FigureImage& image)
   for (const TrainedImage& one : image.trained) trained_[one.step] = one.totals;
   for (const ScoredImage& one : image.scored) rewards_[one.group] = one.rewards;
   for (const RewardMeanImage& one : image.reward_means) reward_means_[one.step] = one.mean;
+  statistics_.evaluations_failed = image.evaluations_failed;
   statistics_.work = image.work;
   for (const double seconds : image.publish_seconds) statistics_.add_publish_seconds(seconds);
   statistics_.lineages = image.lineages;
@@ -22,6 +24,7 @@ FigureHistory::FigureHistory(const FigureImage& image)
 FigureImage FigureHistory::image() const {
   FigureImage image{
       .evaluated = evaluated_,
+      .evaluations_failed = statistics_.evaluations_failed,
       .samples_full = limits_reached_.samples,
       .metrics_thinned = limits_reached_.metrics,
       .generated = generated_,
@@ -35,13 +38,31 @@ FigureImage FigureHistory::image() const {
   return image;
 }
 
-void FigureHistory::forget_below(StepId checkpoint) {
+void FigureHistory::forget_below(StepId checkpoint, const BestBy& best) {
+  forget_evaluations(best);
   trained_.erase(trained_.begin(), trained_.lower_bound(checkpoint));
   // The mean of the step before is that of the checkpoint, and so is the newest digest up to it.
   reward_means_.erase(reward_means_.begin(),
                       reward_means_.lower_bound(StepId{checkpoint.value - 1}));
   const auto after = digests_.upper_bound(checkpoint);
   if (after != digests_.begin()) digests_.erase(digests_.begin(), std::prev(after));
+}
+
+void FigureHistory::forget_evaluations(const BestBy& best) {
+  if (evaluated_.size() < 2 * kEvaluationsKept) return;
+  const StepId end{std::numeric_limits<std::int64_t>::max()};
+  const auto best_one = statistics(end, 0, best).best;
+  std::map<EvaluationKind, const EvaluationEnded*> newest;
+  for (const EvaluationEnded& one : evaluated_) newest[one.kind] = &one;
+  std::vector<EvaluationEnded> kept;
+  const EvaluationEnded* const first_kept = &*(evaluated_.end() - kEvaluationsKept);
+  for (const EvaluationEnded& one : evaluated_)
+    if (&one >= first_kept || newest[one.kind] == &one ||
+        (best_one && one.version == best_one->version))
+      kept.push_back(one);
+    else
+      statistics_.evaluations_failed += one.all.failed;
+  evaluated_ = std::move(kept);
 }
 
 void FigureHistory::on(const GroupGenerated& event) {

@@ -43,6 +43,7 @@ TANDEM_WIRE(ScoredImage, group, rewards)
 
 struct FigureImage {
   std::vector<EvaluationEnded> evaluated;
+  std::int64_t evaluations_failed = 0;
   bool samples_full = false, metrics_thinned = false;
   std::uint64_t generated = 0;
   std::vector<DigestImage> digests;
@@ -53,8 +54,8 @@ struct FigureImage {
   std::vector<double> publish_seconds;
   std::vector<StepId> lineages;
 };
-TANDEM_WIRE(FigureImage, evaluated, samples_full, metrics_thinned, generated, digests, trained,
-            scored, reward_means, work, publish_seconds, lineages)
+TANDEM_WIRE(FigureImage, evaluated, evaluations_failed, samples_full, metrics_thinned, generated,
+            digests, trained, scored, reward_means, work, publish_seconds, lineages)
 
 // Give take() all events of the journal in their order, or those after an image.
 class FigureHistory {
@@ -66,8 +67,9 @@ class FigureHistory {
     std::visit([this](const auto& what) { on(what); }, event);
   }
   FigureImage image() const;
-  // No checkpoint below this one is asked for any more.
-  void forget_below(StepId checkpoint);
+  // No checkpoint below this one is asked for any more, and of its evaluations only the best one,
+  // the newest of each kind, and the newest of all.
+  void forget_below(StepId checkpoint, const BestBy& best);
 
   // The totals and evaluations of the run so far; those of training and evaluation, and the mean
   // reward of the newest step, as of the checkpoint. Only an evaluation of version `steps_total` is
@@ -96,10 +98,11 @@ class FigureHistory {
   template <class Other>
   void on(const Other&) {}  // no figure
 
+  void forget_evaluations(const BestBy& best);
   // Calls `take(kind, evaluation)` for those that count as of the checkpoint, oldest first.
   void for_evaluations(StepId checkpoint, std::int64_t steps_total, const auto& take) const;
 
-  std::vector<EvaluationEnded> evaluated_;
+  std::vector<EvaluationEnded> evaluated_;  // without those that were forgotten
   LimitsReached limits_reached_;
   std::uint64_t generated_ = 0;
   std::map<StepId, std::string> digests_;          // of the weights, by checkpoint

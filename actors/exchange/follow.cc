@@ -78,7 +78,6 @@ void follow(Turn& turn, FigureHistory before) {
   statistics.started = statistics.running_since = statistics.step_sent = turn.now;
   statistics.work.tokens_generated += history.generated_since_noted();
   note_formed_batch(turn);
-  turn.seen.limits_reached = history.limits_reached();
   turn.seen.payloads_unsettled = true;
   turn.seen.away_until = turn.now + turn.config.away_max;
   turn.send(DecideAt{turn.seen.away_until});

@@ -241,7 +241,6 @@ void take(Turn& turn, const RunTakenUp&) {
   statistics =
       from.history.figures().statistics(from.checkpoint, budget.steps_total, turn.config.best);
   statistics.started = started;
-  turn.seen.limits_reached = from.history.figures().limits_reached();
   turn.seen.history = from.history.figures();
   turn.record(from.history.resumed(from.checkpoint, budget, turn.config.fixed_lag));
   for (const auto& [group, facts] : turn.facts.flow.entries)

@@ -106,7 +106,6 @@ struct Observed {
       history;  // follows from the run's events, and goes along with an image of the facts
   scheduler::CollapseWatch collapse;
   std::string quarantined;            // the newest group that was discarded as poison_prompt
-  LimitsReached limits_reached;       // which the journal has
   bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
   // Payloads may still be told of that were stored in the time of the exchange before.

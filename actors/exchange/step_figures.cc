@@ -101,11 +101,7 @@ void add_optional_figures(const messages::StepReport& report, nlohmann::json& li
 
 namespace {
 
-// A limit is said once in a run.
-template <class Event>
-void say_reached(Turn& turn, bool& reached, std::uint64_t bytes_max) {
-  if (std::exchange(reached, true)) return;
-  const Event event{static_cast<std::int64_t>(bytes_max)};
+void say_reached(Turn& turn, const auto& event) {
   turn.record(event);
   turn.say(text_of(event), messages::EventLevel::kWarning);
   turn.wake();
@@ -114,13 +110,14 @@ void say_reached(Turn& turn, bool& reached, std::uint64_t bytes_max) {
 }  // namespace
 
 void take(Turn& turn, const SamplesAtLimit&) {
-  say_reached<SamplesFull>(turn, turn.seen.limits_reached.samples,
-                           turn.config.file_limits.samples_bytes);
+  if (turn.seen.history.limits_reached().samples) return;
+  say_reached(turn, SamplesFull{static_cast<std::int64_t>(turn.config.file_limits.samples_bytes)});
 }
 
 void take(Turn& turn, const MetricsAtLimit&) {
-  say_reached<MetricsThinned>(turn, turn.seen.limits_reached.metrics,
-                              turn.config.file_limits.metrics_bytes);
+  if (turn.seen.history.limits_reached().metrics) return;
+  say_reached(turn,
+              MetricsThinned{static_cast<std::int64_t>(turn.config.file_limits.metrics_bytes)});
 }
 
 void tell_of_extras(Turn& turn) {

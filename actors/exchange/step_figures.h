@@ -15,7 +15,7 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
 void write_samples(Turn& turn, const messages::StepCommitted& committed,
                    const std::vector<GroupId>& batch);
 
-// Says once per run, resumes included, that a sample was dropped.
+// Each says once per run, resumes included, that the file has reached its limit.
 void take(Turn& turn, const SamplesAtLimit& reached);
 void take(Turn& turn, const MetricsAtLimit& reached);
 // Says once that the reward's `extra` has more numbers than metrics have room for.

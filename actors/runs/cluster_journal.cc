@@ -109,14 +109,20 @@ Result<ClusterJournal::KeptState> ClusterJournal::state(std::int64_t schema) {
 
 Result<void> ClusterJournal::append(const std::vector<StateRow>& rows, std::int64_t schema,
                                     std::int64_t time_ms) {
+  return database_->insert(kInsertState, values_of(rows, schema, time_ms),
+                           sqlite::Durability::kPowerCut);
+}
+
+std::vector<sqlite::Sqlite::Row> ClusterJournal::values_of(const std::vector<StateRow>& rows,
+                                                           std::int64_t schema,
+                                                           std::int64_t time_ms) const {
   std::vector<sqlite::Sqlite::Row> values;
   for (const StateRow& row : rows)
     values.push_back({static_cast<std::int64_t>(epoch_.value), time_ms, schema, row.kind,
                       row.subject, sqlite::Sqlite::Blob{row.body}});
-  return database_->insert(kInsertState, values, sqlite::Durability::kPowerCut);
+  return values;
 }
 
-// The new rows come before the old ones go: read one behind the other they give the same state.
 Result<void> ClusterJournal::replace_state(const std::vector<StateRow>& rows, std::int64_t schema,
                                            std::int64_t time_ms) {
   std::int64_t last = 0;
@@ -124,8 +130,11 @@ Result<void> ClusterJournal::replace_state(const std::vector<StateRow>& rows, st
       database_->query("SELECT coalesce(max(seq), 0) FROM state",
                        [&](const sqlite::Sqlite::Row& row) { last = sqlite::number_of(row[0]); });
   if (!found) return found;
-  if (const auto done = append(rows, schema, time_ms); !done) return done;
-  return database_->insert("DELETE FROM state WHERE seq <= ? AND schema = ?", {{last, schema}});
+  std::vector<sqlite::Sqlite::Change> changes;
+  for (sqlite::Sqlite::Row& values : values_of(rows, schema, time_ms))
+    changes.push_back({kInsertState, std::move(values)});
+  changes.push_back({"DELETE FROM state WHERE seq <= ? AND schema = ?", {last, schema}});
+  return database_->change(changes);
 }
 
 Result<std::vector<ClusterEvent>> announced_events(const fs::path& home, const std::string& job,

@@ -57,10 +57,12 @@ class ClusterJournal {
   explicit ClusterJournal(std::unique_ptr<sqlite::Sqlite> database)
       : database_(std::move(database)) {}
 
-  std::unique_ptr<sqlite::Sqlite> database_;
   // Removes what is older than the newest rows that are kept.
   Result<void> drop_old();
+  std::vector<sqlite::Sqlite::Row> values_of(const std::vector<StateRow>& rows, std::int64_t schema,
+                                             std::int64_t time_ms) const;
 
+  std::unique_ptr<sqlite::Sqlite> database_;
   Epoch epoch_{1};
   std::int64_t events_before_ = 0;
   std::int64_t appended_ = 0;  // events since drop_old()

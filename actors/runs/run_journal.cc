@@ -48,8 +48,9 @@ constexpr const char* kTables =
     "iif(e.kind IS NULL AND e.position IS NOT NULL, e.position, json_extract(g.value, '$[4]')), "
     "iif(e.kind IS NULL AND e.detail IS NOT NULL, e.detail, json_extract(g.value, '$[5]')) "
     "FROM events e, json_each(e.groups) g WHERE e.groups_kind IS NOT NULL;";
-// Journals of earlier versions have no such table.
-constexpr const char* kImages =
+// What journals of earlier versions do not have.
+constexpr const char* kLater =
+    "CREATE INDEX IF NOT EXISTS archives ON events(seq) WHERE kind = 'archived';"
     "CREATE TABLE IF NOT EXISTS images(id INTEGER PRIMARY KEY CHECK(id = 1), seq INTEGER, "
     "checksum INTEGER, body BLOB, row_bytes INTEGER, archived_to INTEGER)";
 constexpr const char* kKeepImage =
@@ -270,13 +271,18 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir, std::uint64_t by
   const auto empty = is_new(**database, path);
   if (!empty) return empty.error();
   if (*empty) {
-    const std::string made =
-        std::string("BEGIN IMMEDIATE;") + kTables +
-        "CREATE INDEX milestones ON events(kind) WHERE kind IN " + kMilestoneKinds +
-        ";PRAGMA user_version = " + std::to_string(exchange::kJournalSchema) + ";COMMIT";
+    const std::string made = std::string("BEGIN IMMEDIATE;") + kTables +
+                             "PRAGMA user_version = " + std::to_string(exchange::kJournalSchema) +
+                             ";COMMIT";
     if (const auto done = (*database)->run_script(made); !done) return done.error();
   }
-  if (const auto made = (*database)->run_script(kImages); !made) return made.error();
+  // SQLite uses an index of some kinds only for a query of the very same ones.
+  const std::string later =
+      std::string(kLater) +
+      ";DROP INDEX IF EXISTS milestones;"
+      "CREATE INDEX IF NOT EXISTS milestones_2 ON events(kind) WHERE kind IN " +
+      kMilestoneKinds;
+  if (const auto made = (*database)->run_script(later); !made) return made.error();
   RunJournal journal(path, std::move(*database));
   journal.bytes_max_ = journal.archive_at_ = bytes_max;
   if (const auto counted = journal.count_bytes(); !counted) return counted.error();
@@ -317,7 +323,7 @@ Result<void> RunJournal::count_bytes() {
   std::int64_t counted_to = 0;
   const auto asked = database_->query(
       "SELECT seq, row_bytes, archived_to FROM images", [&](const sqlite::Sqlite::Row& row) {
-        counted_to = sqlite::number_of(row[0]);
+        counted_to = image_seq_ = sqlite::number_of(row[0]);
         bytes_ = static_cast<std::uint64_t>(std::max(sqlite::number_of(row[1]), std::int64_t{0}));
         archived_to_ = sqlite::number_of(row[2]);
       });
@@ -347,6 +353,11 @@ Result<void> RunJournal::archive() {
   const auto take = [&](const sqlite::Sqlite::Row& row) {
     if (ended || damaged) return;
     const std::int64_t seq = sqlite::number_of(row[0]);
+    // What came after the image stays: a row that spans it could not be read from its midst.
+    if (image_seq_ > 0 && seq > image_seq_) {
+      ended = true;
+      return;
+    }
     const auto bytes = static_cast<std::uint64_t>(sqlite::number_of(row[4]));
     if (sqlite::number_of(row[1]) != 0) {
       ended = batch.rows > 0;
@@ -377,13 +388,18 @@ Result<void> RunJournal::archive() {
       take, {archived_to_});
   if (!read) return read;
   if (damaged) return *damaged;
-  archived_to_ = std::max(archived_to_, batch.read_to);
-  bytes_ -= std::min(bytes_, batch.bytes);
-  if (batch.rows < 2) return {};
+  const auto pass_by = [&] {
+    archived_to_ = std::max(archived_to_, batch.read_to);
+    bytes_ -= std::min(bytes_, batch.bytes);
+  };
+  if (batch.rows < 2) {
+    pass_by();
+    return {};
+  }
   const auto step = value_of(batch.step);
-  // An image in their midst does not stand for all events of the row that they become.
   const auto replaced = database_->change(
-      {{"DELETE FROM images WHERE seq >= ? AND seq < ?", {batch.first, batch.last}},
+      {{"UPDATE images SET row_bytes = max(0, row_bytes - ?), archived_to = ?",
+        {static_cast<std::int64_t>(batch.bytes), batch.read_to}},
        {"DELETE FROM events WHERE seq > ? AND seq <= ?", {batch.first, batch.last}},
        {"UPDATE events SET kind = 'archived', group_id = NULL, lease = NULL, holder = NULL, "
         "step = ?, version = NULL, position = NULL, detail = ?, groups_kind = NULL, groups = NULL, "
@@ -391,6 +407,7 @@ Result<void> RunJournal::archive() {
         {step, archived_text(batch),
          sqlite::Sqlite::Blob{packed(std::move(batch.body), kArchiveLevel)}, batch.first}}});
   if (!replaced) return replaced;
+  pass_by();
   if (!std::exchange(archives_, true))
     log::info("event=journal_archived file=\"{}\" rows={} limit={}", path_, batch.rows, bytes_max_);
   return {};
@@ -420,7 +437,7 @@ std::optional<exchange::RunImage> image_in(const sqlite::Sqlite::Value& checksum
   const auto bytes = unpacked(blob->bytes);
   if (!bytes) return std::nullopt;
   auto image = wire::decode<exchange::RunImage>(*bytes);
-  if (!image) return std::nullopt;
+  if (!image || !can_be_restored(image->state)) return std::nullopt;
   return std::move(*image);
 }
 
@@ -429,8 +446,14 @@ std::optional<exchange::RunImage> image_in(const sqlite::Sqlite::Value& checksum
 Result<void> RunJournal::keep_image(const exchange::RunImage& image) {
   std::string body = packed(wire::encode(image));
   const std::int64_t checksum = checksum_of(body);
-  return database_->insert(kKeepImage, {{checksum, sqlite::Sqlite::Blob{std::move(body)},
-                                         static_cast<std::int64_t>(bytes_), archived_to_}});
+  const auto kept =
+      database_->insert(kKeepImage, {{checksum, sqlite::Sqlite::Blob{std::move(body)},
+                                      static_cast<std::int64_t>(bytes_), archived_to_}});
+  if (!kept) return kept;
+  const auto last = number_from(*database_, "SELECT seq FROM images");
+  if (!last) return last.error();
+  image_seq_ = *last;
+  return {};
 }
 
 Result<void> RunJournal::read_from_image(

@@ -81,6 +81,7 @@ class RunJournal {
   std::uint64_t bytes_ = 0;       // of them, about
   std::uint64_t archive_at_ = 0;  // bytes_ at which archiving is tried
   std::int64_t archived_to_ = 0;  // rows up to this one are archived, or stay as they are
+  std::int64_t image_seq_ = 0;    // the row of the image; 0: there is none
   bool archives_ = false;         // and the log says so
 };
 

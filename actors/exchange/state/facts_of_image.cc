@@ -119,6 +119,11 @@ EvaluationFacts evaluations_of(const EvaluationsImage& image) {
 
 }  // namespace
 
+bool can_be_restored(const StateImage& image) {
+  return image.ledger.discarded.size() <= scheduler::kDiscardReasons &&
+         image.ledger.refused.size() <= scheduler::kRefusals;
+}
+
 RunFacts facts_of(const StateImage& image, const LaterImage& later) {
   return {.began = image.began,
           .stage = image.stage,

@@ -152,7 +152,10 @@ TANDEM_WIRE(StateImage, began, stage, resumed, ledger, groups, fixed_first, fixe
 
 StateImage image_of(const RunFacts& facts);
 LaterImage later_image_of(const RunFacts& facts);
-// The facts of which these are the images, without deadlines; those of another are CHECKed in part.
+// Whether this version knows all that the image counts.
+bool can_be_restored(const StateImage& image);
+// The facts of which these are the images, without deadlines. The images are of some facts, and can
+// be restored; what could not be is CHECKed in part.
 RunFacts facts_of(const StateImage& image, const LaterImage& later);
 std::uint64_t hash_of(const StateImage& image, const LaterImage& later = {});  // checksum64
 

@@ -156,7 +156,7 @@ exchange::Predecessor MemoryRecord::predecessor() const {
   CHECK(from_image.replay().contradiction() && predecessor.state.hash() == replayed.hash() &&
         "DU-4");
   const auto figures_of = [this](exchange::FigureHistory figures) {
-    figures.forget_below(replayed.facts().learner.batches_from());
+    figures.forget_below(replayed.facts().learner.batches_from(), {});
     return wire::encode(figures.image());
   };
   CHECK(figures_of(predecessor.figures) == figures_of(whole.predecessor().figures) && "DU-4");

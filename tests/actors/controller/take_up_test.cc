@@ -124,6 +124,35 @@ TEST(TakeUp, ANodeWhereFormerRanksMayLiveIsWaitedForUntilTheyHaveEnded_CC1) {
   }
 }
 
+// The second controller dies while it waits; and the agent of the node may have died before it.
+TEST(TakeUp, ANodeWhereFormerRanksMayLiveIsWaitedForByEachControllerThatComes_CC1) {
+  for (const bool agent_died : {false, true}) {
+    World before;
+    before.node("a", 3);
+    const std::string job = before.submit(shape_of(1));
+    before.all_ready(job);
+    const std::string later = before.submit(shape_of(1));
+    if (agent_died) {
+      before.must(NodeDown{"a", before.core.nodes().at("a").incarnation, true});
+      EXPECT_EQ(before.alive.size(), 3u) << "they are linked, and work on";
+    }
+    World second(2, before);
+    second.must(jobs_of(before));
+    second.node("b", 8);
+    EXPECT_STREQ(second.reason(job + "/learner/0"), "WaitingForNodes");
+    World third(3, second);
+    third.must(jobs_of(second));
+    third.node_back("b");
+    third.now = third.now + kNodesReturn;
+    third.must(Tick{});
+    EXPECT_STREQ(third.reason(job + "/learner/0"), "WaitingForNodes");
+    EXPECT_EQ(third.state(later), JobState::kStarting) << "nobody waits with it";
+    third.node_back("a");
+    third.obey();
+    EXPECT_EQ(third.state(job), JobState::kStarting);
+  }
+}
+
 TEST(TakeUp, WithoutJobsNothingIsWaitedFor) {
   World before;
   before.node("a", 4);

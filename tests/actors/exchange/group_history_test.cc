@@ -69,7 +69,8 @@ TEST(GroupHistory, LastFateOfEachGroupCountsAsOfTheCheckpoint) {
   EXPECT_EQ(groups[3].trained_at, StepId{1});
   EXPECT_FALSE(groups[4].discarded) << "the end of an incarnation discards nothing";
   EXPECT_FALSE(history.at(StepId{1})[3].trained_at);
-  EXPECT_EQ(means_of(history.figures().statistics(StepId{1}, 9)), (Means{{"before", 0.25}, {"last", 0.25}}));
+  EXPECT_EQ(means_of(history.figures().statistics(StepId{1}, 9)),
+            (Means{{"before", 0.25}, {"last", 0.25}}));
   EXPECT_EQ(history.figures().statistics(StepId{1}, 9).evaluations_failed, 0);
   EXPECT_EQ(means_of(history.figures().statistics(StepId{2}, 9)), (Means{{"before", 0.25}}))
       << "an older mean is not that of an evaluation in which everything failed";
@@ -100,7 +101,8 @@ TEST(GroupHistory, AnEvaluationKeepsAllItsFigures) {
   const std::vector<JournalEvent> events = {ended};
   const messages::EvaluationFigures figures{
       .all = all, .sources = {{"a", {.failed = 3}}, {"b", {.mean = 0.1, .scored = 7}}}};
-  EXPECT_EQ(history_of(events).figures().statistics(StepId{0}, 9).evaluations.at("before"), figures);
+  EXPECT_EQ(history_of(events).figures().statistics(StepId{0}, 9).evaluations.at("before"),
+            figures);
 }
 
 // Step 1 is trained, lost, and trained anew with another group.
@@ -185,6 +187,31 @@ TEST(GroupHistory, SlotsOfAFixedLagAreKept) {
   EXPECT_EQ(history_of(events).at(StepId{0})[0].slot, slot);
 }
 
+// A run of years keeps the figures of its evaluations, and not all of these.
+TEST(FigureHistory, OfManyEvaluationsOnlyThoseThatCountAreKept) {
+  FigureHistory whole, kept;
+  const BestBy by{"val/reward/mean"};
+  const auto take = [&](const JournalEvent& event) {
+    whole.take(event);
+    kept.take(event);
+  };
+  take(evaluated(EvaluationKind::kBefore, -1, {.mean = 0.1, .failed = 2}));
+  std::int64_t version = 1;
+  for (; version <= 10'000; ++version) {
+    take(evaluated(EvaluationKind::kPeriodic, version,
+                   {.mean = version == 77 ? 0.9 : 0.5, .failed = version % 3}));
+    if (version % 100 == 0) kept = FigureHistory(kept.image());
+    kept.forget_below(StepId{version}, by);
+    ASSERT_LE(kept.image().evaluated.size(), 2 * kEvaluationsKept);
+  }
+  const RunStatistics all = whole.statistics(StepId{version}, 1 << 20, by);
+  const RunStatistics some = kept.statistics(StepId{version}, 1 << 20, by);
+  EXPECT_EQ(means_of(some), means_of(all));
+  EXPECT_EQ(some.best->version, PolicyVersion{77});
+  EXPECT_EQ(some.evaluations_failed, all.evaluations_failed);
+  EXPECT_EQ(some.evaluation_records.size(), all.evaluation_records.size());
+}
+
 TEST(GroupHistory, ARunGoesOnWithItsBestCheckpoint) {
   const std::vector<JournalEvent> events{
       RunBegan{}, evaluated(EvaluationKind::kBefore, -1, {.mean = 0.9}),
@@ -192,7 +219,8 @@ TEST(GroupHistory, ARunGoesOnWithItsBestCheckpoint) {
       evaluated(EvaluationKind::kPeriodic, 2, {.mean = 0.5, .pass = {{2, 0.7}}}),
       evaluated(EvaluationKind::kPeriodic, 3, {.mean = 0.8})};
   const auto best = [&](std::int64_t checkpoint, const char* key) {
-    const auto found = history_of(events).figures().statistics(StepId{checkpoint}, 9, BestBy{key}).best;
+    const auto found =
+        history_of(events).figures().statistics(StepId{checkpoint}, 9, BestBy{key}).best;
     return found ? found->version.value : -9;
   };
   EXPECT_EQ(best(3, "val/reward/mean"), 3);
