@@ -41,7 +41,8 @@ class RunRecord {
   virtual Result<void> take_up(const std::string& yaml) = 0;
   // Removes the lines of steps beyond the checkpoint: these steps are trained, and told, anew.
   virtual Result<void> rewind_metrics(StepId checkpoint) = 0;
-  // The same, of samples.jsonl.
+  // Adds a line to samples.jsonl. True: it has just reached its limit, so that this and all further
+  // lines take the place of older ones. Each record says so once.
   virtual Result<bool> sample(const std::string& json_line) = 0;
   // The checkpoint of this step is the best one now.
   virtual Result<void> name_best(StepId step) = 0;

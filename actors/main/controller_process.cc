@@ -205,7 +205,7 @@ struct ControllerProcess::Parts {
   }
   void tell_people(const std::string& news) {
     if (controller.tell(controller::ProcessNews{news}) != actor::Delivery::kAccepted)
-      log::error("event=news_lost message=\"{}\"", news);  // the events have it not
+      log::error("event=news_lost message=\"{}\"", news);  // and no event says it
   }
   // The steps of start(), in this order. Each may fail, and stop() cleans up after any of them.
   Result<void> claim_home();

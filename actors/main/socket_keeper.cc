@@ -28,7 +28,7 @@ void SocketKeeper::handle(actor::Context& cx, KeepNow) {
 void SocketKeeper::tell(const std::string& message) {
   log::warn("event=sockets message=\"{}\"", message);
   if (controller_.tell(controller::ProcessNews{message}) != actor::Delivery::kAccepted)
-    log::error("event=news_lost message=\"{}\"", message);  // the events have it not
+    log::error("event=news_lost message=\"{}\"", message);  // and no event says it
 }
 
 }  // namespace tandem::app

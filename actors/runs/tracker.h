@@ -16,7 +16,7 @@ class Tracker {
   virtual std::string_view name() const = 0;  // of `trackers` in the job file
   // Takes a line that metrics.jsonl has, and hands it to the operating system.
   virtual Result<void> add(std::string_view metrics_line) = 0;
-  // Takes a line of samples.jsonl, also one for which that file has no room.
+  // Takes a line of samples.jsonl.
   virtual Result<void> sample(std::string_view /*sample_line*/) { return {}; }
   // The incarnation has ended with this result.json.
   virtual Result<void> end(std::string_view /*result*/) { return {}; }

@@ -1,8 +1,8 @@
 // A rotation in the order of its system calls, each of which leaves a log that readers understand:
 // the oldest file is removed, the others move one number up, NAME.log gets the second name
 // NAME.log.1, the new file takes the name NAME.log by a rename. Then the process moves its
-// descriptors. Two processes that share a log, as a node and its watcher may, exclude each other by
-// a lock on the file that is rotated, and whoever comes second goes on in the new file.
+// descriptors. Two processes that share a log exclude each other by a lock on the file that is
+// rotated, and whoever comes second goes on in the new file.
 #include "runtime/node/log_rotation.h"
 
 #include <fcntl.h>
