@@ -6,9 +6,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <utility>
 
@@ -17,12 +15,6 @@
 #include "runtime/link/endpoint.h"
 
 namespace tandem::node {
-
-namespace {
-
-constexpr const char* kStoodStill = ", since it stood still (SIGSTOP)";
-
-}  // namespace
 
 std::vector<std::string> rank_words(const AgentConfig& config) {
   return {config.controller, config.bind, config.advertise,
@@ -82,8 +74,8 @@ void Agent::adopt(actor::Context& cx, const KeptRank& rank) {
   log::info("event=rank_found actor={} incarnation={} rank={} pid={} lives={}", rank.id.actor,
             rank.id.incarnation.value, rank.id.rank, rank.pid, adopted.has_value());
   if (!adopted) return note_end(rank.id, {});  // the introduction tells of it
-  ranks_.insert_or_assign(rank.id, running(*adopted));
-  if (config_.usage_interval > Duration::zero() && !ranks_watched_) watch_ranks(cx);
+  ranks_.insert_or_assign(rank.id, Running{adopted->id, adopted->pid, UsageMeter(adopted->pid)});
+  if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
 }
 
 void Agent::introduce() {
@@ -111,8 +103,8 @@ void Agent::handle(actor::Context& cx, SpawnRank spawn) {
   AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
   if (started) {
     if (config_.kept) config_.kept->add(spawn.id, started->pid);
-    ranks_.insert_or_assign(spawn.id, running(*started));
-    if (config_.usage_interval > Duration::zero() && !ranks_watched_) watch_ranks(cx);
+    ranks_.insert_or_assign(spawn.id, Running{started->id, started->pid, UsageMeter(started->pid)});
+    if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
     event = RankSpawned{spawn.id, started->pid};
   }
   if (controller_.tell(std::move(event)) != actor::Delivery::kAccepted)
@@ -144,11 +136,10 @@ void Agent::handle(actor::Context& cx, LinkCameUp) {
 }
 
 void Agent::note_end(const RankId& id, const ExitStatus& status) {
-  const auto known = ranks_.extract(id);
-  const bool stood_still = known && known.mapped().stands_still;
+  ranks_.erase(id);
   if (config_.kept) config_.kept->remove(id);
   RankExited event{.id = id,
-                   .description = describe(status) + (stood_still ? kStoodStill : ""),
+                   .description = describe(status),
                    .out_of_memory = status.memory_kill,
                    .memory_peak_bytes = static_cast<std::int64_t>(status.memory_peak_bytes)};
   if (status.memory_last_bytes)
@@ -168,34 +159,17 @@ void Agent::exited(const RankId& id, const ExitStatus& status) {
     log::warn("event=exit_report_lost actor={}", id.actor);
 }
 
-Agent::Running Agent::running(const SpawnedProcess& process) const {
-  // Without an interval nobody looks.
-  const Duration pace = std::max(config_.usage_interval, Duration{1});
-  return {process.id, process.pid, UsageMeter(process.pid), StopWatch(pace)};
-}
-
-// Its controller hears of a link's end only after several seconds, and of none while it is away.
-void Agent::end_if_still(const RankId& id, Running& rank) {
-  if (rank.stands_still || !rank.stillness.look(rank.pid)) return;
-  log::warn("event=rank_stands_still actor={} pid={} consequence=\"it is killed\"", id.actor,
-            rank.pid);
-  rank.stands_still = true;
-  host_.signal(rank.process, SIGKILL);
-}
-
 // A report that does not arrive is no loss: the next one has the newer figures. The timer ends with
 // the last rank, and the next spawn sets it again.
-void Agent::watch_ranks(actor::Context& cx) {
+void Agent::report_usage(actor::Context& cx) {
   UsageReport report;
-  for (auto& [id, rank] : ranks_) {
-    end_if_still(id, rank);
+  for (auto& [id, rank] : ranks_)
     if (const auto usage = rank.usage.sample(cx.now()))
       report.ranks.push_back({id, usage->cpu_percent, usage->memory_bytes});
-  }
   if (!report.ranks.empty()) (void)controller_.tell(std::move(report));
-  ranks_watched_ = !ranks_.empty();
-  if (!ranks_watched_) return;
-  cx.after(config_.usage_interval, [this](actor::Context& then) { watch_ranks(then); });
+  usage_reported_ = !ranks_.empty();
+  if (!usage_reported_) return;
+  cx.after(config_.usage_interval, [this](actor::Context& then) { report_usage(then); });
 }
 
 }  // namespace tandem::node

@@ -29,7 +29,6 @@
 #include "runtime/node/kept_ranks.h"
 #include "runtime/node/process_host.h"
 #include "runtime/node/process_usage.h"
-#include "runtime/node/stopped.h"
 
 namespace tandem::node {
 
@@ -41,10 +40,8 @@ struct AgentConfig {
   // The agent passes these to its ranks: where a rank dials, the address where a rank may listen
   // for other hosts (empty: it must not), and the address by which other hosts reach it.
   std::string controller, bind, advertise;
-  std::string secret;  // inherited by the ranks (SpawnSpec::secret)
-  // Between two UsageReports, for which it looks at the ranks; zero: it does not, as in a
-  // simulation.
-  Duration usage_interval{};
+  std::string secret;         // inherited by the ranks (SpawnSpec::secret)
+  Duration usage_interval{};  // between two UsageReports; zero: no reports, as in a simulation
   KeptRanks* kept = nullptr;  // AG-3; null: the ranks end with this process
   // AG-2. May be empty only where no other agent can have this node's name: else CHECKed.
   std::function<void(const NodeRefused&)> on_refused = {};
@@ -85,26 +82,22 @@ class Agent {
   // A rank process that has started and whose end has not been reported.
   struct Running {
     ProcessId process;
-    pid_t pid = 0;
+    std::int64_t pid = 0;
     UsageMeter usage;
-    StopWatch stillness;
-    bool stands_still = false;  // and is killed
   };
 
   void adopt(actor::Context& cx, const KeptRank& rank);
   ExitHandler on_exit(actor::Context& cx, const RankId& id);
   void note_end(const RankId& id, const ExitStatus& status);
   void exited(const RankId& id, const ExitStatus& status);  // notes and reports it
-  Running running(const SpawnedProcess& process) const;
-  void watch_ranks(actor::Context& cx);  // and again after the interval, while a rank runs
-  void end_if_still(const RankId& id, Running& rank);
+  void report_usage(actor::Context& cx);  // and again after the interval, while a rank runs
 
   const AgentConfig config_;
   ProcessHost& host_;
   const actor::Ref<AgentEvents> controller_;
   std::map<RankId, Running> ranks_;
   std::deque<RankExited> ended_;  // the newest, at most kEndsTold
-  bool ranks_watched_ = false;    // a timer is set for the next look
+  bool usage_reported_ = false;   // a timer is set for the next report
   int introductions_ = 0;         // NodeUps that were sent
   bool adopted_ = false;          // AG-3
 };

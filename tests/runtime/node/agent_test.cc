@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <thread>
 
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
@@ -176,30 +175,6 @@ TEST_F(AgentTest, ASocketOfTheControllerThatIsGoneIsTheReasonAtOnce) {
   EXPECT_EQ(agent.tell(SpawnRank{second, spawn.arguments, spawn.log_path}),
             actor::Delivery::kAccepted);
   EXPECT_EQ(of(heard_.wait(5), second).size(), 2u) << "it is started and ends";
-}
-
-// It says nothing of itself, and its link lives for seconds.
-TEST_F(AgentTest, ARankThatStandsStillIsKilledAndOneThatGoesOnIsNot) {
-  const RankId stopped{"job-1/rollout/0", Incarnation{1}, 0},
-      paused{"job-1/rollout/1", Incarnation{2}, 0};
-  for (const RankId& id : {stopped, paused})
-    EXPECT_EQ(agent_.tell(SpawnRank{id, {"-c", "exec sleep 60"}, (directory_ / "log").string()}),
-              actor::Delivery::kAccepted);
-  const auto pid_of = [events = heard_.wait(3)](const RankId& id) {
-    return static_cast<pid_t>(std::get<RankSpawned>(of(events, id).at(0)).pid);
-  };
-  ASSERT_EQ(kill(pid_of(stopped), SIGSTOP), 0);
-  ASSERT_EQ(kill(pid_of(paused), SIGSTOP), 0);
-  EXPECT_FALSE(is_stopped(getpid()));
-  while (!is_stopped(pid_of(paused))) std::this_thread::yield();
-  ASSERT_EQ(kill(pid_of(paused), SIGCONT), 0);
-  const auto events = heard_.wait(4);
-  ASSERT_EQ(of(events, paused).size(), 1u);
-  ASSERT_EQ(of(events, stopped).size(), 2u);
-  const auto ended = std::get<RankExited>(of(events, stopped)[1]);
-  EXPECT_EQ(ended.signal, SIGKILL);
-  EXPECT_EQ(ended.description, "killed by signal 9 (Killed), since it stood still (SIGSTOP)");
-  EXPECT_FALSE(is_stopped(pid_of(stopped))) << "there is no such process";
 }
 
 TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
