@@ -176,7 +176,7 @@ TEST_F(RunFilesTest, EvaluationsAloneAreThinnedToo) {
 TEST_F(RunFilesTest, WhereNoRoomCanBeMadeALineIsRefusedAndNothingIsLost) {  // BO-3
   const auto files = open({.samples_bytes = 1000});
   std::string kept;
-  for (int i = 0; kept.size() < 980; ++i) {
+  while (kept.size() < 980) {
     ASSERT_TRUE(files->sample("{\"step\": 10}"));
     kept += "{\"step\": 10}\n";
   }
