@@ -55,7 +55,7 @@ Gang random_gang(Rng& rng) {
 }
 
 TEST(FreeRoom, TheBestNodeIsThatOfALookAtAll) {  // FR-1
-  int found = 0;
+  int found = 0, looked = 0;
   for_seeds(3000, [&](std::uint64_t seed) {
     Rng rng(seed);
     std::vector<NodeCapacity> nodes;
@@ -70,9 +70,10 @@ TEST(FreeRoom, TheBestNodeIsThatOfALookAtAll) {  // FR-1
       const NodeCapacity* const best = room.best(gang, wanted);
       ASSERT_EQ(best ? best->name : "", expected ? expected->name : "");
       found += best != nullptr;
+      ++looked;
     }
   });
-  EXPECT_GT(found, 10'000);
+  EXPECT_GT(3 * found, looked);
 }
 
 TEST(FreeRoom, SumsAndSetsAreThoseOfACount) {  // FR-2
