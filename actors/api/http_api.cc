@@ -341,7 +341,14 @@ HttpAnswer ClusterApi::waits(const Call& call) const {
 
 HttpAnswer ClusterApi::objects(const HttpRequest& request, const std::string& kind,
                                const std::string& name) const {
-  if (query_flag(request, kWatch)) return watch(kind, name);
+  if (query_flag(request, kWatch)) {
+    for (const QueryParameter& of_pages : {kPageLimit, kPageAfter, kPageJob})
+      if (!query_text(request, of_pages).empty())
+        return http::error_response(
+            Error{ErrorCode::kInvalid,
+                  std::string("a watch has all objects, and takes no `") + of_pages.name + "`"});
+    return watch(kind, name);
+  }
   if (name.empty()) return page(request, kind);
   const auto picture = picture_of_one(kind, name);
   if (!picture) return http::error_response(picture.error());
@@ -376,10 +383,14 @@ HttpAnswer ClusterApi::page(const HttpRequest& request, const std::string& kind)
     const char* const end = page.after.data() + page.after.size();
     const char* const begin =
         slash == std::string::npos ? page.after.data() : page.after.data() + slash + 1;
-    if (std::from_chars(begin, end, groups.after) != std::from_chars_result{end, {}})
+    const bool other_job = !page.job.empty() && groups.job != page.job;
+    if (groups.job.empty() || other_job ||
+        std::from_chars(begin, end, groups.after) != std::from_chars_result{end, {}})
       return http::error_response(
           Error{ErrorCode::kInvalid,
-                "`after` of groups is JOB/NUMBER, found " + cut_utf8(page.after, kQuotedBytesMax)});
+                "`after` of groups is JOB/NUMBER, or NUMBER beside `job`, and both name one job; "
+                "found " +
+                    cut_utf8(page.after, kQuotedBytesMax)});
   }
   const auto picture = take_picture(api_.controller, page);
   if (!picture) return http::error_response(picture.error());

@@ -6,9 +6,6 @@ namespace tandem::controller {
 
 namespace {
 
-// Names of a job's actors begin with "JOB/", and lie before "JOB0".
-constexpr const char* kBehindSlash = "0";
-
 struct Kind {
   std::string_view operator()(const JobTaken&) const { return "job_taken"; }
   std::string_view operator()(const RoleScaled&) const { return "role_scaled"; }
@@ -46,6 +43,10 @@ struct Subject {
 std::string_view kind_of(const DurableEvent& event) { return std::visit(Kind{}, event); }
 std::string subject_of(const DurableEvent& event) { return std::visit(Subject{}, event); }
 
+std::pair<std::string, std::string> names_below(const std::string& prefix) {
+  return {prefix + "/", prefix + "0"};  // '0' follows '/'
+}
+
 std::string job_of_actor(const std::string& actor) { return actor.substr(0, actor.find('/')); }
 
 void DurableState::apply(const DurableEvent& event) {
@@ -69,7 +70,8 @@ std::vector<std::string> DurableState::endpoints_of(const std::string& job) cons
 }
 
 DurableState::Actors DurableState::actors_of(const std::string& job) const {
-  return {actors_.lower_bound(job + "/"), actors_.lower_bound(job + kBehindSlash)};
+  const auto [from, behind] = names_below(job);
+  return {actors_.lower_bound(from), actors_.lower_bound(behind)};
 }
 
 std::vector<ActorEnded> DurableState::deaths_of(const std::string& job) const {
@@ -97,8 +99,8 @@ void DurableState::on(const JobLeft& event) {
     std::erase_if(jobs_, [&](const JobTaken& job) { return job.job == event.job; });
   over_.erase(event.job);
   serves_.erase(event.job);
-  actors_.erase(actors_.lower_bound(event.job + "/"),
-                actors_.lower_bound(event.job + kBehindSlash));
+  const auto [from, behind] = names_below(event.job);
+  actors_.erase(actors_.lower_bound(from), actors_.lower_bound(behind));
   deaths_.erase(event.job);
 }
 

@@ -160,6 +160,8 @@ using DurableEvent = std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsRes
 std::string_view kind_of(const DurableEvent& event);  // "job_taken"
 std::string subject_of(const DurableEvent& event);    // empty where it is about none
 
+// Names that begin with "JOB/": from the first to the second, which is behind the last.
+std::pair<std::string, std::string> names_below(const std::string& prefix);
 std::string job_of_actor(const std::string& actor);  // "JOB" of "JOB/counter/0"
 
 class DurableState {

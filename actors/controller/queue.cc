@@ -151,17 +151,6 @@ std::optional<Reason> waits_for_nodes(const ControllerState& state, const JobRec
   return scheduler::WaitingForNodes{names, *last};
 }
 
-void go_on_without(Turn& turn, const std::string& node) {
-  if (turn.state.nodes_awaited.erase(node) == 0) return;
-  turn.note_change();
-  NodeRecord& known = known_node(turn, node);
-  known.awaited = false;
-  if (known.up) return;  // it ends ranks
-  if (turn.state.durable.nodes().contains(node)) turn.remember(NodeLeft{node});
-  turn.send(Announce{"node", node, "has not come back to the new controller",
-                     messages::EventLevel::kError});
-}
-
 // The wait for nodes is over, or that for some of them.
 void end_waits_for_nodes(Turn& turn) {
   ControllerState& state = turn.state;
@@ -171,7 +160,7 @@ void end_waits_for_nodes(Turn& turn) {
   }
   const std::map<std::string, Time> awaited = state.nodes_awaited;
   for (const auto& [node, until] : awaited)
-    if (until <= turn.now) go_on_without(turn, node);
+    if (until <= turn.now) give_up_awaited(turn, node);
 }
 
 // Why the actor may not start yet, wherever there is room.
@@ -326,7 +315,16 @@ void await_nodes(Turn& turn) {
   }
 }
 
-void give_up_awaited(Turn& turn, const std::string& node) { go_on_without(turn, node); }
+void give_up_awaited(Turn& turn, const std::string& node) {
+  if (turn.state.nodes_awaited.erase(node) == 0) return;
+  turn.note_change();
+  NodeRecord& known = known_node(turn, node);
+  known.awaited = false;
+  if (known.up) return;  // it ends ranks
+  if (turn.state.durable.nodes().contains(node)) turn.remember(NodeLeft{node});
+  turn.send(Announce{"node", node, "has not come back to the new controller",
+                     messages::EventLevel::kError});
+}
 
 void schedule(Turn& turn) {
   ControllerState& state = turn.state;

@@ -12,15 +12,6 @@
 
 namespace tandem::controller {
 
-namespace {
-
-// The share of each GPU that a rank holds. A rank with several GPUs holds each of them whole.
-std::int64_t gpu_share(const scheduler::Resources& need) {
-  return std::min(need.gpu_milli, scheduler::kWholeGpu);
-}
-
-}  // namespace
-
 NodeRecord& known_node(Turn& turn, const std::string& name) {
   const auto [it, is_new] = turn.state.nodes.try_emplace(name);
   NodeRecord& node = it->second;
@@ -81,7 +72,7 @@ void lease(Turn& turn, const RankRecord& rank) {
   NodeRecord& node = turn.state.nodes.at(rank.node);
   node.leased = node.leased + need;
   for (const std::int32_t gpu : rank.gpus)
-    node.gpus[static_cast<std::size_t>(gpu)].free_milli -= gpu_share(need);
+    node.gpus[static_cast<std::size_t>(gpu)].free_milli -= scheduler::gpu_share(need);
   renew_room(turn.state, node);
 }
 
@@ -91,7 +82,7 @@ void give_back(Turn& turn, const RankRecord& rank) {
   NodeRecord& node = turn.state.nodes.at(rank.node);
   node.leased = node.leased - need;
   for (const std::int32_t gpu : rank.gpus)
-    node.gpus[static_cast<std::size_t>(gpu)].free_milli += gpu_share(need);
+    node.gpus[static_cast<std::size_t>(gpu)].free_milli += scheduler::gpu_share(need);
   renew_room(turn.state, node);
 }
 

@@ -198,8 +198,4 @@ void show_reasons(JobRecord& copy) {
   }
 }
 
-std::pair<std::string, std::string> names_below(const std::string& prefix) {
-  return {prefix + "/", prefix + "0"};  // '0' follows '/'
-}
-
 }  // namespace tandem::controller

@@ -56,7 +56,4 @@ const scheduler::Reason& reason_shown(const JobRecord& job, const ActorRecord& a
 // Gives the actors of a copied record the reasons that are shown.
 void show_reasons(JobRecord& copy);
 
-// Names that begin with "JOB/": from the first to the second, which is behind the last.
-std::pair<std::string, std::string> names_below(const std::string& prefix);
-
 }  // namespace tandem::controller

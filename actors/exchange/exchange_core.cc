@@ -4,7 +4,6 @@
 #include "actors/exchange/exchange_core.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "actors/exchange/admission.h"
@@ -38,10 +37,7 @@ ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
 }
 
 ExchangeCore::ExchangeCore(ExchangeConfig config, Predecessor before, Time now)
-    : config_(std::move(config)),
-      state_(std::move(before.state)),
-      // One that dies soon leaves no more to read than this one has read.
-      events_since_image_(std::numeric_limits<std::int64_t>::max() / 2) {
+    : config_(std::move(config)), state_(std::move(before.state)), image_due_(true) {
   CHECK(can_follow(state_.facts()) && !config_.broadcasts);
   Turn turn(config_, now, state_, seen_, draft_, first_effects_, kWorkerRoles);
   follow(turn, std::move(before.figures));
@@ -81,8 +77,8 @@ void ExchangeCore::on(Turn& turn, Decide) {
   events_since_image_ += std::ssize(journal.events);
   // An image has all groups, so that its cost is a small part of that of the events before it.
   const auto live = static_cast<std::int64_t>(turn.facts.flow.entries.size());
-  if (!ended() && events_since_image_ >= std::max(config_.events_per_image, 4 * live))
-    journal.image = image();
+  image_due_ = image_due_ || events_since_image_ >= std::max(config_.events_per_image, 4 * live);
+  if (!ended() && std::exchange(image_due_, false)) journal.image = image();
   turn.send(std::move(journal));
 }
 

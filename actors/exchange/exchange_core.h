@@ -28,7 +28,7 @@
 
 namespace tandem::exchange {
 
-// What the whole journal of an exchange that has died comes to.
+// The state and the figures of a run at the end of its journal, whose exchange has died.
 struct Predecessor {
   DurableState state;
   FigureHistory figures;
@@ -67,6 +67,8 @@ class ExchangeCore {
   Observed seen_;
   JournalDraft draft_;
   std::int64_t events_since_image_ = 0;
+  // The next Journal has an image, as the first one of an exchange that follows: it may die soon.
+  bool image_due_ = false;
   std::vector<ExchangeEffect> first_effects_;  // of follow(), for the first step
   std::optional<Time> deadline_wake_;          // WakeAtDeadline was asked for
 };

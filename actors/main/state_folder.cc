@@ -99,9 +99,9 @@ Result<void> StateFolder::write_fewest() {
   std::vector<runs::StateRow> rows;
   for (const controller::DurableEvent& event : remembered_.events()) rows.push_back(row_of(event));
   const auto written = journal_.replace_state(rows, controller::kDurableSchema, unix_ms());
+  const std::size_t more = std::max(kRowsMin, kRowsPerChange * rows.size());
   // After an error all rows are as they were: it is tried again in some time.
-  if (written) rows_ = 0;
-  rows_max_ = rows_ + std::max(kRowsMin, kRowsPerChange * rows.size());
+  rows_max_ = written ? more : rows_ + more;
   if (written) rows_ = rows.size();
   return written;
 }

@@ -128,7 +128,9 @@ Result<void> BoundedLines::make_room() {
       done = thin(true);
       gone += lines_gone_;
     }
-  } else {
+  }
+  // Of a few long lines the older half may have no second one.
+  if (done && gone == 0) {
     const std::uint64_t from = before - std::min(before, bytes_max_ / 2);
     done = rewrite([from](std::uint64_t offset, std::string_view) { return offset >= from; });
     gone = lines_gone_;

@@ -1,5 +1,6 @@
-// What a run has on the disk, by what it is for, and what of it has gone because a file had reached
-// its limit. Read from the run's folder; what cannot be read counts nothing.
+// The bytes that a run has on the disk, by purpose, and the lines and bytes that were dropped
+// because a file had reached its limit. Read from the run's folder; what cannot be read counts
+// nothing.
 #pragma once
 
 #include <filesystem>

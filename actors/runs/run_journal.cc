@@ -48,7 +48,7 @@ constexpr const char* kTables =
     "iif(e.kind IS NULL AND e.position IS NOT NULL, e.position, json_extract(g.value, '$[4]')), "
     "iif(e.kind IS NULL AND e.detail IS NOT NULL, e.detail, json_extract(g.value, '$[5]')) "
     "FROM events e, json_each(e.groups) g WHERE e.groups_kind IS NOT NULL;";
-// What journals of earlier versions do not have.
+// The table and the indexes that journals of earlier versions lack.
 constexpr const char* kLater =
     "CREATE INDEX IF NOT EXISTS archives ON events(seq) WHERE kind = 'archived';"
     "CREATE TABLE IF NOT EXISTS images(id INTEGER PRIMARY KEY CHECK(id = 1), seq INTEGER, "

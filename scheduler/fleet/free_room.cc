@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
-// The part of each GPU that a rank takes; one with several GPUs takes each of them whole.
-std::int64_t share_of_gpu(const Resources& rank) { return std::min(rank.gpu_milli, kWholeGpu); }
-
 }  // namespace
 
 bool FreeRoom::Size::operator<(const Size& other) const {
@@ -93,7 +90,7 @@ void FreeRoom::change(const std::string& name, std::span<const std::int32_t> gpu
   count(node, -1);
   node.free = node.free + rank * times;
   for (const std::int32_t gpu : gpus)
-    node.gpus_free_milli.at(static_cast<std::size_t>(gpu)) += times * share_of_gpu(rank);
+    node.gpus_free_milli.at(static_cast<std::size_t>(gpu)) += times * gpu_share(rank);
   count(node, 1);
 }
 

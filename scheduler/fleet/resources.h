@@ -2,6 +2,7 @@
 // thousandths, so that fractions add up exactly however often they are taken and given back.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -17,6 +18,9 @@ struct Resources {
   std::int64_t memory_bytes = 0;
   bool operator==(const Resources&) const = default;
 };
+
+// The share of each GPU that a rank holds. One with several GPUs holds each of them whole.
+inline std::int64_t gpu_share(const Resources& rank) { return std::min(rank.gpu_milli, kWholeGpu); }
 
 // A job file's numbers; resources() rounds them up to thousandths.
 struct Amounts {

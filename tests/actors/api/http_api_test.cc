@@ -247,7 +247,9 @@ TEST(HttpApi, AListCanBeReadPageByPage) {
   EXPECT_EQ(parse_json(api.ask("GET", "/api/v1/nodes/c").body)["reserved"].size(), 0u);
   EXPECT_EQ(api.ask("GET", "/api/v1/nodes/f").status, 404);
   EXPECT_EQ(api.ask("GET", "/api/v1/groups/7").status, 404);
-  for (const char* const wrong : {"nodes?limit=0", "jobs?limit=many", "groups?after=job-1/x"})
+  for (const char* const wrong :
+       {"nodes?limit=0", "jobs?limit=many", "groups?after=job-1/x", "groups?after=7",
+        "groups?job=job-1&after=job-2/7", "nodes?watch=1&limit=2"})
     EXPECT_EQ(api.ask("GET", std::string("/api/v1/") + wrong).status, 400) << wrong;
 }
 

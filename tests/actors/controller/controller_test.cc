@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,6 +45,18 @@ ControllerActions actions_to(std::shared_ptr<FullMailbox> exchange) {
   actions.remember = [](std::span<const DurableEvent>) { return Result<void>(); };
   actions.journal = [](const runs::ClusterEvent&) -> Result<void> { return {}; };
   return actions;
+}
+
+// Starts a controller. The function tells it a message, and lets it do what is due.
+std::function<void(Controller::Inbox)> teller(actor::SimulatedExecutor& executor,
+                                              actor::System& system,
+                                              const ControllerActions& actions) {
+  const auto controller = system.spawn<Controller>(
+      "controller", [actions] { return std::make_unique<Controller>(1, actions); });
+  return [&executor, controller](Controller::Inbox message) {
+    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
+    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
+  };
 }
 
 TEST(Controller, AnExchangeWhoseMailboxIsFullIsToldOnceItHasRoom) {
@@ -96,12 +109,7 @@ TEST(Controller, AProgramThatCannotBeToldWhatItIsIsEnded) {
     return actor::Ref<messages::ProgramInbox>({id.actor, id.incarnation},
                                               std::make_shared<FullLink>());
   };
-  const auto controller = system.spawn<Controller>(
-      "controller", [&] { return std::make_unique<Controller>(1, actions); });
-  const auto tell = [&](Controller::Inbox message) {
-    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
-    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
-  };
+  const auto tell = teller(executor, system, actions);
   tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
   tell(actor::Ask<Submit>{{actors_alone(1)}, {}});
   ASSERT_EQ(agent->told.size(), 1u);
@@ -127,12 +135,7 @@ TEST(Controller, TheResultIsWrittenBeforeTheJobIsForgotten) {
       if (std::holds_alternative<JobLeft>(event)) order.push_back("left");
     return {};
   };
-  const auto controller = system.spawn<Controller>(
-      "controller", [&] { return std::make_unique<Controller>(1, actions); });
-  const auto tell = [&](Controller::Inbox message) {
-    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
-    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
-  };
+  const auto tell = teller(executor, system, actions);
   tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
   tell(actor::Ask<Submit>{{actors_alone(1)}, {}});
   tell(actor::Ask<Cancel>{{"job-1"}, {}});
@@ -156,12 +159,7 @@ TEST(Controller, ADiskThatIsFullDelaysWhatIsRemembered) {
     if (event.kind == "controller") news.push_back(event.message);
     return {};
   };
-  const auto controller = system.spawn<Controller>(
-      "controller", [&] { return std::make_unique<Controller>(1, actions); });
-  const auto tell = [&](Controller::Inbox message) {
-    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
-    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
-  };
+  const auto tell = teller(executor, system, actions);
   tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
   ASSERT_EQ(journalled.size(), 1u);
   full = true;
@@ -209,12 +207,7 @@ TEST(Controller, AProcessStartsOnceTheJournalHasIt_CC1) {
     if (full) return Error{ErrorCode::kFailed, "no space left"};
     return {};
   };
-  const auto controller = system.spawn<Controller>(
-      "controller", [&] { return std::make_unique<Controller>(1, actions); });
-  const auto tell = [&](Controller::Inbox message) {
-    ASSERT_EQ(controller.tell(std::move(message)), actor::Delivery::kAccepted);
-    executor.run_until([] { return false; }, std::chrono::milliseconds(50));
-  };
+  const auto tell = teller(executor, system, actions);
   tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
   full = true;
   tell(actor::Ask<Submit>{{actors_alone(3)}, {}});

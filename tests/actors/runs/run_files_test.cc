@@ -166,6 +166,16 @@ TEST_F(RunFilesTest, OfMetricsTheWholeRunIsLeftThinly) {  // BO-1, BO-2
   EXPECT_GE(steps_in("metrics.jsonl").back(), 400);
 }
 
+TEST_F(RunFilesTest, FewLongLinesAreDroppedWhereNoneCanBeThinned) {  // BO-1
+  const auto files = open({.metrics_bytes = 2000});
+  const std::string line = R"({"step":1,"text":")" + std::string(1100, 'x') + R"("})";
+  for (int i = 0; i < 9; ++i) {
+    ASSERT_TRUE(files->metrics(line));
+    EXPECT_LE(fs::file_size(folder_ / "metrics.jsonl"), 2000U);
+  }
+  EXPECT_EQ(dropped_of(folder_, "metrics.jsonl").lines, 8);
+}
+
 TEST_F(RunFilesTest, EvaluationsAloneAreThinnedToo) {
   const auto files = open({.metrics_bytes = 2000});
   for (int version = 1; version <= 500; ++version)
