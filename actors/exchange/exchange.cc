@@ -324,16 +324,16 @@ void Exchange::carry_out(actor::Context& cx, EndRun effect) {
 }
 
 // An exchange that follows this one may need the payload, if the journal does not have the reason.
+// While the journal waits for room an answer may come again, and be refused once more.
 void Exchange::carry_out(actor::Context&, const ReleasePayload& effect) {
-  released_.push_back(effect.payload);
+  released_.insert(effect.payload);
 }
 
 void Exchange::carry_out(actor::Context&, SettlePayloads) { payload_store_.settle(); }
 
 void Exchange::carry_out(actor::Context&, const ReleaseWritten& effect) {
   for (const wire::PayloadRef& payload : effect.payloads)
-    if (payload_store_.holds(payload) && wrote(effect.writer, payload))
-      payload_store_.release(payload);
+    if (payload_store_.holds(payload) && wrote(effect.writer, payload)) released_.insert(payload);
 }
 
 // A payload may have been stored while the exchange before lived, which did not hear of it.

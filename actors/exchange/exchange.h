@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -111,7 +112,7 @@ class Exchange {
   link::Outbox outgoing_;       // to ranks
   link::Outbox to_controller_;  // messages for which the controller's mailbox had no room
   std::vector<messages::ExchangeNotices> notices_;  // wait for the journal
-  std::vector<wire::PayloadRef> released_;          // wait for the journal as well
+  std::set<wire::PayloadRef> released_;             // wait for the journal as well
   bool decide_due_ = false;                         // a timer is set
   bool retry_due_ = false;                          // likewise
 };

@@ -228,8 +228,10 @@ void take(Turn& turn, GroupsGenerated stored) {
   for (const messages::GroupHeader& header : generated.groups) {
     const bool is_its_own = stored.payloads.erase(header.payload) > 0;
     if (is_told_again(turn.view(), generated.from, header, is_its_own)) continue;
-    if (!is_its_own || turn.facts.flow.held.contains(header.payload))
-      return refuse_rest(turn, generated, "a payload that is not its own");
+    const bool usable = is_its_own && !turn.facts.flow.held.contains(header.payload);
+    // One that has ended may have told it before, or its payload has gone with it.
+    if (!usable && !holds && has_ended(turn.facts, generated.from)) continue;
+    if (!usable) return refuse_rest(turn, generated, "a payload that is not its own");
     if (const auto why = holds ? misfit(turn.view(), generated.from, header) : std::nullopt)
       return refuse_rest(turn, generated, *why);
     take_header(turn, generated.from, holds, header);

@@ -294,7 +294,7 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
       });
       directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(agent));
     }
-    if (agent.tell(node::LinkCameUp{}) != actor::Delivery::kAccepted)
+    if (agent.tell(node::LinkCameUp{rank::alone_max(hello)}) != actor::Delivery::kAccepted)
       end({Served::End::kLost});  // its mailbox is full: nothing else makes it introduce the node
   };
   callbacks.on_silence = [](const ActorId&, bool silent) {

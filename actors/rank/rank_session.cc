@@ -55,6 +55,7 @@ Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportP
 RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progress,
                          Passing passing)
     : words_(std::move(words)), log_(std::move(log)), passing_(std::move(passing)) {
+  alone_max_ = words_.alone_max;
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return passing_.parcel ? passing_.parcel(frame) : directory_.deliver(frame, to_controller_);

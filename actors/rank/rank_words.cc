@@ -9,7 +9,8 @@
 namespace tandem::rank {
 namespace {
 
-constexpr std::size_t kWords = 7;
+constexpr std::size_t kWords = 8;
+constexpr Duration kAloneMax = std::chrono::hours(24 * 365);
 
 template <class Number>
 bool parse(const std::string& text, Number& number) {
@@ -28,12 +29,16 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words) {
   if (words.size() != kWords)
     return wrong(std::to_string(words.size()) + " words instead of " + std::to_string(kWords));
   RankWords read;
+  std::int64_t alone_s = 0;
   read.id.actor = words[0];
   const auto endpoint = link::parse_endpoint(words[3]);
   if (!endpoint) return endpoint.error();
   if (!parse(words[1], read.id.incarnation.value) || !parse(words[2], read.id.rank) ||
-      !parse(words[6], read.parent))
+      !parse(words[6], read.parent) || !parse(words[7], alone_s))
     return wrong("a number is none");
+  if (alone_s < 0 || alone_s > kAloneMax / std::chrono::seconds(1))
+    return wrong("it would be alone for " + words[7] + " s");
+  read.alone_max = std::chrono::seconds(alone_s);
   read.network = {.controller = {*endpoint, std::nullopt}, .bind = words[4], .advertise = words[5]};
   // A Unix socket needs no keys: its folder is private to the user.
   if (endpoint->is_local()) return read;

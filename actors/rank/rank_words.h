@@ -27,9 +27,10 @@ struct RankWords {
   node::RankId id;
   RankNetwork network;
   std::int64_t parent = 0;  // the pid of the agent, with which the process dies
+  Duration alone_max = node::kNodeGraceDefault;  // without a link, until a controller tells its own
 };
 
-// Seven words: actor, incarnation, rank, and those of node::rank_words(). Reads the inherited
+// Eight words: actor, incarnation, rank, and those of node::rank_words(). Reads the inherited
 // secret where the controller is dialled by TCP, hence once per process. Errors: kInvalid.
 Result<RankWords> parse_rank_words(std::span<const std::string> words);
 

@@ -36,9 +36,10 @@ constexpr std::int64_t kWays = 8;
 // Rows of a part, a multiple of kRowUnit. A block of them that is copied takes 280 KiB of stack in
 // f32.
 constexpr std::int64_t kPartRows = 264;
-// Outputs that are finished before others are begun: 384 KiB, so that they stay in the cache from
-// block to block.
-constexpr std::int64_t kPartElements = 96 * 1024;
+// Outputs that are finished before others are begun: 640 KiB. More of them mean fewer copies of the
+// operands, and they may leave the second cache between two blocks, as each tile prefetches those
+// of the next.
+constexpr std::int64_t kPartElements = 160 * 1024;
 // Sums of outputs in bf16, 384 KiB of stack.
 constexpr std::int64_t kSumsElements = 96 * 1024;
 // Multiply-adds that are worth a hand-over to another thread (about 10 us).

@@ -18,7 +18,8 @@ namespace tandem::node {
 
 std::vector<std::string> rank_words(const AgentConfig& config) {
   return {config.controller, config.bind, config.advertise,
-          std::to_string(config.kept ? 0 : getpid())};
+          std::to_string(config.kept ? 0 : getpid()),
+          std::to_string(config.alone_max / std::chrono::seconds(1))};
 }
 
 std::vector<std::string> id_words(const RankId& id) {
@@ -128,7 +129,8 @@ void Agent::handle(actor::Context& cx, NodeRefused refused) {
 
 void Agent::handle(actor::Context&, IntroduceNode) { introduce(); }
 
-void Agent::handle(actor::Context& cx, LinkCameUp) {
+void Agent::handle(actor::Context& cx, LinkCameUp up) {
+  config_.alone_max = up.alone_max;
   if (config_.kept && !std::exchange(adopted_, true))
     for (const KeptRank& rank : config_.kept->found()) adopt(cx, rank);
   introductions_ = 0;

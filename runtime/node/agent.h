@@ -43,13 +43,15 @@ struct AgentConfig {
   std::string secret;         // inherited by the ranks (SpawnSpec::secret)
   Duration usage_interval{};  // between two UsageReports; zero: no reports, as in a simulation
   KeptRanks* kept = nullptr;  // AG-3; null: the ranks end with this process
+  // How long a rank works on without a link to the controller, the first one included.
+  Duration alone_max = kNodeGraceDefault;
   // AG-2. May be empty only where no other agent can have this node's name: else CHECKed.
   std::function<void(const NodeRefused&)> on_refused = {};
 };
 
-// The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, and the pid of
-// this process, which a rank expects as its parent (arm_parent_death_signal); 0 where it may
-// outlive this process.
+// The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, the pid of this
+// process, which a rank expects as its parent (arm_parent_death_signal), 0 where it may outlive
+// this process, and AgentConfig::alone_max in seconds.
 std::vector<std::string> rank_words(const AgentConfig& config);
 // The words by which a process knows which rank it is: actor, incarnation, rank.
 std::vector<std::string> id_words(const RankId& id);
@@ -59,8 +61,11 @@ std::vector<std::string> id_words(const RankId& id);
 inline constexpr int kNameAttemptsMax = 8;
 inline constexpr Duration kNameRetryDelay = std::chrono::seconds(1);
 
-// To the agent from its own process: there is a link to a controller, the first or another one.
-struct LinkCameUp {};
+// To the agent from its own process: there is a link to a controller, the first or another one,
+// which has told how long ranks work on without it (AgentConfig::alone_max).
+struct LinkCameUp {
+  Duration alone_max = kNodeGraceDefault;
+};
 
 class Agent {
  public:
@@ -92,7 +97,7 @@ class Agent {
   void exited(const RankId& id, const ExitStatus& status);  // notes and reports it
   void report_usage(actor::Context& cx);  // and again after the interval, while a rank runs
 
-  const AgentConfig config_;
+  AgentConfig config_;  // only alone_max changes
   ProcessHost& host_;
   const actor::Ref<AgentEvents> controller_;
   std::map<RankId, Running> ranks_;

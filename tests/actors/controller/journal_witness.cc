@@ -40,6 +40,10 @@ void JournalWitness::on(const exchange::GroupHandedBack& event) {
 
 void JournalWitness::on(const exchange::BatchFormed& event) { batches_[event.step] = event.groups; }
 
+void JournalWitness::on(const exchange::IncarnationEnded& event) {
+  ended_.insert(event.who.incarnation);
+}
+
 void JournalWitness::on(const exchange::CheckpointAsked& event) { checkpoints_.insert(event.step); }
 
 bool JournalWitness::leased(GroupId group, std::uint64_t attempt, const ActorId& holder) const {
@@ -66,7 +70,9 @@ void JournalWitness::sent(const ActorId&, const messages::RewardInbox& message) 
   }
 }
 
-void JournalWitness::sent(const ActorId&, const messages::LearnerInbox& message) const {
+// A message that waited for the journal may be for a learner that died meanwhile.
+void JournalWitness::sent(const ActorId& to, const messages::LearnerInbox& message) const {
+  if (ended_.contains(to.incarnation)) return;
   if (const auto* const train = std::get_if<messages::TrainStep>(&message)) {
     const auto batch = batches_.find(train->step);
     CHECK(batch != batches_.end() && "EX-1");

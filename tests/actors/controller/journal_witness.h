@@ -46,12 +46,14 @@ class JournalWitness {
   void on(const exchange::GroupScored& event);
   void on(const exchange::GroupHandedBack& event);
   void on(const exchange::BatchFormed& event);
+  void on(const exchange::IncarnationEnded& event);
   void on(const exchange::CheckpointAsked& event);
   bool leased(GroupId group, std::uint64_t attempt, const ActorId& holder) const;
 
   std::map<GroupId, Lease> newest_;  // leases that ended stay: the ledger knows what was answered
   std::map<StepId, std::vector<GroupId>> batches_;
   std::set<StepId> checkpoints_;
+  std::set<Incarnation> ended_;
 };
 
 }  // namespace tandem::controller

@@ -119,6 +119,12 @@ std::unique_ptr<SimulatedCluster> cluster_of(std::uint64_t seed,
   cluster->add_node("a", kNodeCpus);
   cluster->add_node("b", kNodeCpus);
   cluster->run_for(1s);
+  const auto both_are_up = [&] {
+    return std::ranges::count_if(cluster->trace(), [](const std::string& line) {
+             return line.ends_with("node a: up") || line.ends_with("node b: up");
+           }) == 2;
+  };
+  EXPECT_TRUE(cluster->run_until(both_are_up, 1min));
   return cluster;
 }
 

@@ -87,7 +87,7 @@ void SimulatedNode::start_agent() {
           });
       agent->directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(agent->actor));
     }
-    (void)agent->actor.tell(node::LinkCameUp{});
+    (void)agent->actor.tell(node::LinkCameUp{world_.network.conditions().grace});
   };
   callbacks.on_down = [this, weak](const ActorId&, const link::Down& down) {
     if (const auto agent = weak.lock(); agent && agent == agent_) link_lost(agent, down.reason);

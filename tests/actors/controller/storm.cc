@@ -175,7 +175,7 @@ ClusterConditions storm_conditions(std::uint64_t seed) {
 StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace) {
   const auto cluster = cluster_of(seed, storm_conditions(seed));
   const auto job = cluster->submit(storm_job(seed));
-  EXPECT_TRUE(job.has_value());
+  EXPECT_TRUE(job.has_value()) << render(job.error());
   if (!job) return {};
   Questions questions(*cluster, *job, seed);
   Strikes strikes({*cluster, *job}, plan);

@@ -62,6 +62,32 @@ TEST(Storm, AQuestionInFlightIsAnsweredWhoeverDies) {
   EXPECT_LT(answered, asked) << "some die with whom they were put to";
 }
 
+// Storms in which something was wrong once.
+TEST(Storm, WhatFailedOnceHolds) {
+  struct Once {
+    std::uint64_t seed;
+    const char* plan;
+  };
+  for (const auto& [seed, plan] : {
+           // A process that began on a host that was then cut off lived for five minutes, however
+           // short the grace was, where its agent had died (CC-1).
+           Once{16432, "agent_death@t1992ms+0ms#54 partition@t484ms+47985ms#552"},
+           Once{233237, "partition@t81ms+43502ms#166 agent_death@t207ms+0ms#322"},
+           // An answer that came again while the journal waited for room was freed twice.
+           Once{293127,
+                "controller_death@t1023ms+30ms#937 link_loss@t374ms+296ms#854 "
+                "disk_full@e119+299ms#775"},
+           Once{243989,
+                "full_mailbox@t828ms+250ms#890 clock_jump@e34+490ms#80 "
+                "controller_death@e238+56ms#404"},
+           // A rollout was refused for telling again what it had told before its end.
+           Once{124041, "controller_death@e137+257ms#9 clock_jump@e159+821ms#834"},
+       }) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    EXPECT_GT(run_storm(seed, *parse_plan(plan)).steps, 0);
+  }
+}
+
 TEST(FaultPlan, WhatIsNoPlanIsRefused) {
   EXPECT_TRUE(parse_plan("")->empty());
   EXPECT_EQ(parse_plan("  zombie@t5ms+7ms#9  rank_death@e3+0ms#0 ")->size(), 2u);

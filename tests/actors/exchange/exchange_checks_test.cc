@@ -5,6 +5,8 @@
 // Tests actors/exchange/exchange.h.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "tests/actors/exchange/exchange_stage.h"
 
 namespace tandem::exchange {
@@ -42,6 +44,33 @@ TEST(ExchangeChecks, PayloadsThatNobodyStoredAreRefused) {
             std::vector<std::string>{"job-1/rollout/0: Generated: a payload that is not its own"});
   EXPECT_EQ(stage.generated(), 0);
   EXPECT_EQ(stage.payload_store.size(), 1u) << "nothing was freed";
+}
+
+// An end may cross an answer, or an answer that is told again.
+TEST(ExchangeChecks, WhatOneThatHasEndedTellsAgainIsNoReasonToRefuseIt) {
+  Attacked stage;
+  const messages::GroupHeader mine = header_of(stage, stage.works[0]);
+  stage.tell(messages::Generated{kRollout, {mine}});
+  stage.tell(messages::ActorDown{kRollout, "killed"});
+  messages::GroupHeader gone = mine;
+  gone.payload.offset = 99;
+  stage.tell(messages::Generated{kRollout, {mine, gone}});
+  EXPECT_EQ(stage.refused, std::vector<std::string>{});
+  EXPECT_EQ(stage.payload_store.size(), 1u) << "it is still there";
+}
+
+TEST(ExchangeChecks, AnAnswerThatComesAgainWhileTheJournalWaitsIsFreedOnce) {
+  Attacked stage;
+  const messages::GroupHeader mine = header_of(stage, stage.works[0]);
+  stage.tell(messages::ActorDown{kRollout, "killed"});
+  stage.record.os_error = ENOSPC;
+  stage.record.disk_full = true;
+  stage.tell(messages::Generated{kRollout, {mine}});
+  stage.tell(messages::Generated{kRollout, {mine}});
+  EXPECT_EQ(stage.payload_store.size(), 1u) << "the journal does not have the reason";
+  stage.record.disk_full = false;
+  stage.run(std::chrono::seconds(2));
+  EXPECT_EQ(stage.payload_store.size(), 0u);
 }
 
 TEST(ExchangeChecks, PayloadsOfOtherGroupsAreNotFreedByALateAnswer) {

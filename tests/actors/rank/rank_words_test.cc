@@ -10,8 +10,9 @@ TEST(RankWords, are_read_from_the_text_of_the_variable) {
       "job-1/counter/0\x1f"
       "7\x1f"
       "0\x1fipc:///run/sock/link\x1f\x1f\x1f"
-      "41");
-  ASSERT_EQ(words.size(), 7u);
+      "41\x1f"
+      "12");
+  ASSERT_EQ(words.size(), 8u);
   const auto read = parse_rank_words(words);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->id.actor, "job-1/counter/0");
@@ -19,6 +20,7 @@ TEST(RankWords, are_read_from_the_text_of_the_variable) {
   EXPECT_EQ(read->network.controller.to.path, "/run/sock/link");
   EXPECT_EQ(read->network.bind, "");
   EXPECT_EQ(read->parent, 41);
+  EXPECT_EQ(read->alone_max, std::chrono::seconds(12)) << "before it has met a controller";
 }
 
 TEST(RankWords, that_are_missing_or_no_numbers_are_refused) {
@@ -26,10 +28,16 @@ TEST(RankWords, that_are_missing_or_no_numbers_are_refused) {
   auto words = split_rank_words(
       "a/b/0\x1fx\x1f"
       "0\x1fipc:///s\x1f\x1f\x1f"
-      "41");
+      "41\x1f"
+      "300");
   EXPECT_EQ(parse_rank_words(words).error().code, ErrorCode::kInvalid);
   words[1] = "1";
   EXPECT_TRUE(parse_rank_words(words));
+  for (const char* alone : {"", "-1", "9223372036854775807", "12s"}) {
+    words[7] = alone;
+    EXPECT_EQ(parse_rank_words(words).error().code, ErrorCode::kInvalid) << alone;
+  }
+  words[7] = "300";
   words[3] = "nowhere";
   EXPECT_EQ(parse_rank_words(words).error().code, ErrorCode::kInvalid);
 }

@@ -183,14 +183,16 @@ TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
   spawn.program = {"sh", "-c", "printf '%s|' \"$TANDEM_ACTOR\" \"$FLAVOUR\" \"$PWD\" \"$#\""};
   spawn.environment = {{"FLAVOUR", "plum"}};
   spawn.working_directory = directory_.string();
+  // A controller that tells another grace: ranks that start and never meet it end as early.
+  EXPECT_EQ(agent_.tell(LinkCameUp{12s}), actor::Delivery::kAccepted);
   EXPECT_EQ(agent_.tell(spawn), actor::Delivery::kAccepted);
-  const auto events = of(heard_.wait(3), id);
+  const auto events = of(heard_.wait(4), id);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(std::get<RankExited>(events[1]).code, 0);
   std::ifstream log(directory_ / "program.log");
   const std::string said{std::istreambuf_iterator<char>(log), {}};
-  std::string words = "job-1/counter/0|7|0||||" + std::to_string(getpid()) + "|";
-  for (std::size_t at = 0, n = 0; n < 6; ++n) {
+  std::string words = "job-1/counter/0|7|0||||" + std::to_string(getpid()) + "|12|";
+  for (std::size_t at = 0, n = 0; n < 7; ++n) {
     at = words.find('|', at);
     words[at] = kActorWordSeparator;
   }
