@@ -26,8 +26,9 @@ Result<typename Q::Reply> ask_and_wait(const Ref<Inbox>& whom, Q question, Durat
   };
   auto slot = std::make_shared<Slot>();
   const Delivery sent = whom.tell(Ask<Q>{std::move(question), ReplyTo<R>([slot](Result<R> reply) {
-                                           const std::lock_guard lock(slot->mutex);
+                                           std::unique_lock lock(slot->mutex);
                                            slot->reply = std::move(reply);
+                                           lock.unlock();  // the thread that wakes needs it
                                            slot->changed.notify_one();
                                          })});
   // The ReplyTo of a message that was not taken has filled the slot too; the reason of the refusal

@@ -28,7 +28,7 @@ void ThreadedExecutor::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    changed_.notify_all();
+    changed_->notify_all();
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -41,12 +41,17 @@ void ThreadedExecutor::stop() {
 }
 
 void ThreadedExecutor::schedule(std::shared_ptr<Cell> cell) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (stopping_) return;
   runnable_.push_back(std::move(cell));
   // A timer's function ends at once, and its thread then takes the cell itself.
   const bool is_next = executor_of_thread == this && runs_timer && runnable_.size() == 1;
-  if (idle_ > 0 && !is_next) changed_.notify_one();
+  if (idle_ == 0 || is_next) return;
+  // The thread that wakes may run at once, in this thread's place: it would wait for the mutex. The
+  // cell may end this executor before the call returns, hence the copy.
+  const std::shared_ptr<std::condition_variable> changed = changed_;
+  lock.unlock();
+  changed->notify_one();
 }
 
 TimerId ThreadedExecutor::at(Time when, std::function<void()> function) {
@@ -59,7 +64,7 @@ TimerId ThreadedExecutor::at(Time when, std::function<void()> function) {
   // comes to it next, and no other thread could run it before.
   const bool is_next = executor_of_thread == this && when <= now();
   // Idle threads sleep until the earliest timer: only a new earliest one concerns them.
-  if (place == timers_.begin() && idle_ > 0 && !is_next) changed_.notify_one();
+  if (place == timers_.begin() && idle_ > 0 && !is_next) changed_->notify_one();
   return id;
 }
 
@@ -108,9 +113,9 @@ void ThreadedExecutor::work() {
     } else {
       ++idle_;
       if (timers_.empty())
-        changed_.wait(lock);
+        changed_->wait(lock);
       else
-        changed_.wait_for(lock, timers_.begin()->first.first - now());
+        changed_->wait_for(lock, timers_.begin()->first.first - now());
       --idle_;
     }
   }

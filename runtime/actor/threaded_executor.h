@@ -37,7 +37,8 @@ class ThreadedExecutor final : public Executor {
   void work();  // runs on each thread, until stop()
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  const std::shared_ptr<std::condition_variable> changed_ =
+      std::make_shared<std::condition_variable>();
   // Guarded by mutex_. Timers are ordered by time, then by id; timer_times_ finds them for
   // cancel().
   std::deque<std::shared_ptr<Cell>> runnable_;

@@ -1,6 +1,7 @@
 // One permanent thread that runs an Asio event loop and owns the ZeroMQ sockets of the links that
-// share it. The control links of a process share one IoThread; the bulk socket has one of its own,
-// so that a long payload never delays a heartbeat.
+// share it; other threads at most write to one (zmq_socket.h). The control links of a process share
+// one IoThread; the bulk socket has one of its own, so that a long payload never delays a
+// heartbeat.
 //
 // Threading: post(), run() and on_this_thread() from any thread. The loop's work must not block.
 // Destroy links before their IoThread; the destructor ends the loop, joins the thread and

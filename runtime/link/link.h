@@ -6,9 +6,10 @@
 //
 // ROUTER and DEALER over Unix sockets, or over TCP with CURVE (curve.h). The routing id is
 // "name#incarnation~nonce": the nonce is random, so that no other socket can take the id over.
-// Frames queued at the same time travel in one ZeroMQ message. Both sides send something every
-// heartbeat_interval, so a silent peer is a lost one; the progress that a heartbeat carries tells a
-// hung actor from a busy one.
+// The thread that sends a frame writes it itself while no other frame to the peer is under way, and
+// so saves waking the IoThread; that thread writes the others, and frames queued at the same time
+// travel in one ZeroMQ message. Both sides send something every heartbeat_interval, so a silent
+// peer is a lost one; the progress that a heartbeat carries tells a hung actor from a busy one.
 //
 // Threading: send(), fence(), peers() and close() from any thread; callbacks come on the
 // IoThread, in order, never before start() nor after close() returned, and must not block or call

@@ -83,9 +83,13 @@ void LinkClient::State::start() {
 
 void LinkClient::State::connect() {
   connected_at = steady_now();
-  traffic.socket =
+  auto socket =
       std::make_unique<ZmqSocket>(traffic.io, zmq::socket_type::dealer, traffic.socket_options());
-  traffic.socket->connect(dial, route);
+  socket->connect(dial, route);
+  {
+    const std::lock_guard order(traffic.writing);
+    traffic.socket.swap(socket);
+  }
   traffic.socket->start(
       [this](std::string_view, std::span<zmq::message_t> parts) {
         if (parts.size() == 1 && !parts[0].empty()) on_message(parts[0].to_string_view());
@@ -251,6 +255,8 @@ void LinkClient::State::begin_close(Duration flush_within) {
 }
 
 void LinkClient::State::finish_close(bool all) {
+  // The last frame of another thread is written before the good-bye, or not at all.
+  const std::lock_guard order(traffic.writing);
   if (server) traffic.socket->write({}, packet_of(PacketKind::kBye));
   if (ticker) ticker->stop();
   if (traffic.socket) traffic.socket->close(kByeLinger);

@@ -245,17 +245,20 @@ void LinkServer::State::up(std::string_view from, const Introduction& who, Time 
   const bool has_grace = who.hello.remote && self.grace > Duration::zero();
   peer->patience = has_grace ? self.grace + kGraceMargin : Duration::zero();
   {
-    const std::lock_guard lock(traffic.mutex);
-    if (names.size() >= kNamesMax && !names.contains(peer->id.name)) {
-      // Bounded memory: the floors of names that are not up are forgotten.
-      std::erase_if(names, [](const auto& entry) { return !entry.second.up; });
+    // Other threads find the peer once it is in the tables. None of them writes a frame ahead of
+    // the Welcome, where the client would not know the session.
+    const std::lock_guard order(traffic.writing);
+    {
+      const std::lock_guard lock(traffic.mutex);
+      if (names.size() >= kNamesMax && !names.contains(peer->id.name)) {
+        // Bounded memory: the floors of names that are not up are forgotten.
+        std::erase_if(names, [](const auto& entry) { return !entry.second.up; });
+      }
+      names[peer->id.name] = {peer->id.incarnation, peer};
+      routes[peer->route] = peer;
     }
-    names[peer->id.name] = {peer->id.incarnation, peer};
-    routes[peer->route] = peer;
+    welcome(*peer);
   }
-  // welcome() comes before on_up, so that the Welcome is on its way ahead of the frames that the
-  // callback sends.
-  welcome(*peer);
   traffic.callbacks.on_up(peer->id, peer->hello);
 }
 
@@ -317,6 +320,8 @@ void LinkServer::State::begin_close(Duration flush_within) {
 }
 
 void LinkServer::State::finish_close(bool flushed) {
+  // The last frame of another thread is written before the good-bye, or not at all.
+  const std::lock_guard order(traffic.writing);
   if (!abandoned)
     for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
   if (ticker) ticker->stop();

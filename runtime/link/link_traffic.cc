@@ -1,10 +1,11 @@
 // How frames move and how peers are judged, the same for both ends of a link.
 //
-// Sending: send() puts the frame into the peer's session, marks the peer as dirty and wakes the
-// IoThread once for many frames; the socket then calls flush_dirty(), and each session builds
-// packets until its window is full. Receiving: the session unpacks and orders frames into the
-// inbox, and offer() hands them to the user until one is left for later. Only frames that the user
-// took are released, so credit follows the user's pace.
+// Sending: send() puts the frame into the peer's session. A lone frame is written there and then:
+// waking the IoThread for it would take longer than all the rest of send(). Else send() marks the
+// peer as dirty and wakes the IoThread once for many frames; the socket then calls flush_dirty(),
+// and each session builds packets until its window is full. Receiving: the session unpacks and
+// orders frames into the inbox, and offer() hands them to the user until one is left for later.
+// Only frames that the user took are released, so credit follows the user's pace.
 //
 // A peer is lost when it is silent too long or cannot be written to for too long. Both are measured
 // only over time in which this process itself was awake (begin_tick).
@@ -27,7 +28,7 @@ constexpr int kQueueMessages = 20'000;
 constexpr Duration kHeardBeforeEnd = std::chrono::seconds(1);
 
 // libzmq gives up a connection over which it hears nothing, as when the network is cut. A process
-// that ends is heard until then.
+// that ends is heard until then. Called with the mutex held.
 bool ended_in_silence(const LinkPeer& peer) {
   return peer.patience > Duration::zero() &&
          (peer.silent || *peer.unreachable_since - peer.last_heard > kHeardBeforeEnd);
@@ -70,6 +71,7 @@ Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
                        std::unique_lock<std::mutex> lock, std::function<void()> pump) {
   const Sent sent = peer->session.send(std::move(frame));
   if (sent != Sent::kAccepted) return sent;
+  if (!io.on_this_thread() && write_at_once(*peer, lock)) return sent;
   if (!std::exchange(peer->dirty, true)) dirty_.push_back(peer);
   // A call from within a callback of the socket's own loop needs no post: the loop calls
   // flush_dirty() before it waits.
@@ -80,6 +82,25 @@ Sent LinkTraffic::send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
     io.post(std::move(pump));
   }
   return sent;
+}
+
+bool LinkTraffic::write_at_once(LinkPeer& peer, std::unique_lock<std::mutex>& lock) {
+  // A pump that is on its way takes this frame along, with those that follow.
+  if (wake_posted_ || !peer.session.lone_frame() || held_back(peer) || peer.unreachable_since)
+    return false;
+  // Whoever is writing may not come to this frame any more: then the IoThread is woken for it.
+  std::unique_lock order(writing, std::try_to_lock);
+  if (!order || peer.packet) return false;
+  const Time now = steady_now();
+  peer.packet = peer.session.next_packet(now);
+  if (!peer.packet) return false;
+  lock.unlock();
+  const Wrote result = write(peer, *peer.packet, now);
+  if (result != Wrote::kBusy) peer.packet.reset();
+  order.unlock();
+  if (result == Wrote::kSent) return true;
+  lock.lock();
+  return false;
 }
 
 // A callback that runs meanwhile may have something to send, such as an answer that was given while
@@ -120,6 +141,7 @@ bool LinkTraffic::flush_dirty(Time now) {
 
 bool LinkTraffic::flush(LinkPeer& peer, Time now) {
   bool wrote = false;
+  const std::lock_guard order(writing);
   while (!peer.gone && !held_back(peer)) {
     if (!peer.packet) {
       const std::lock_guard lock(mutex);
@@ -139,11 +161,12 @@ bool LinkTraffic::flush(LinkPeer& peer, Time now) {
 // gap the session sends again whatever the old connection may have lost.
 Wrote LinkTraffic::write(LinkPeer& peer, std::string_view packet, Time now) {
   const Wrote result = socket->write(peer.route, packet);
+  const std::lock_guard lock(mutex);
   if (result != Wrote::kSent) {
     if (!peer.unreachable_since) peer.unreachable_since = now;
   } else if (std::exchange(peer.unreachable_since, std::nullopt)) {
-    const std::lock_guard lock(mutex);
     peer.session.reconnected();
+    peer.goes_on = true;
   }
   return result;
 }
@@ -158,9 +181,9 @@ void LinkTraffic::heard(LinkPeer& peer, Time now) {
     if (was_silent) peer.progress_changed = now;
     if (std::exchange(peer.unreachable_since, std::nullopt) || was_silent)
       peer.session.reconnected();
+    if (was_silent) peer.goes_on = true;
   }
   if (!was_silent) return;
-  peer.goes_on = true;
   if (callbacks.on_silence) callbacks.on_silence(peer.id, false);
 }
 
@@ -256,15 +279,20 @@ std::optional<Down::Reason> LinkTraffic::judge_silence(LinkPeer& peer, Time now)
 std::optional<Down::Reason> LinkTraffic::tick(LinkPeer& peer, Time now) {
   if (now >= peer.beat_at && !held_back(peer)) beat(peer, now);
   offer(peer, now);
-  // A packet that the socket did not take is tried again at each tick.
-  bool due = std::exchange(peer.goes_on, false) || peer.packet.has_value();
   if (const auto reason = judge_silence(peer, now)) return reason;
+  bool due = false;
+  {
+    // A packet that the socket did not take is tried again at each tick.
+    const std::lock_guard order(writing);
+    due = peer.packet.has_value();
+  }
   {
     const std::lock_guard lock(mutex);
     const std::optional<Time> deadline = peer.session.next_deadline();
-    due = due || (deadline && *deadline <= now);
+    due = std::exchange(peer.goes_on, false) || due || (deadline && *deadline <= now);
   }
   if (due) flush(peer, now);
+  const std::lock_guard lock(mutex);
   if (peer.unreachable_since && !ended_in_silence(peer) &&
       now - std::max(*peer.unreachable_since, judged_from_) > grace(peer)) {
     return Down::Reason::kDisconnected;

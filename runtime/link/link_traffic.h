@@ -74,27 +74,31 @@ struct LinkPeer {
   // Frames and packets of this peer in both directions; the mutex makes send() possible on any
   // thread.
   Session session;
-  bool dirty = false;  // in LinkTraffic::dirty_
+  bool dirty = false;    // in LinkTraffic::dirty_
+  bool goes_on = false;  // it is reached again: what is in flight travels again at the next tick
+  // Set while writes fail; a write or a packet that gets through clears it.
+  std::optional<Time> unreachable_since;
   Time last_heard;
   bool silent = false;  // it was not heard for silence_max(), and is not down (LK-5)
   // The peer's last heartbeat, and when its counter was last another one than before.
   ProgressReport progress;
   Time progress_changed;
 
-  // These are used only on the IoThread.
-  std::deque<std::string> inbox;      // delivered by the session, not yet taken by the user
+  // Guarded by LinkTraffic::writing.
   std::optional<std::string> packet;  // built by the session, not yet taken by the socket
-  // Set while writes fail; a write or a packet that gets through clears it.
-  std::optional<Time> unreachable_since;
-  bool goes_on = false;  // it was heard again: what is in flight travels again at the next tick
-  Time beat_at{};        // when the next heartbeat is due
-  bool gone = false;     // on_down came: nothing more is written or offered
-  bool refused = false;  // LK-4: the server is about to fence it
+
+  // These are used only on the IoThread.
+  std::deque<std::string> inbox;  // delivered by the session, not yet taken by the user
+  Time beat_at{};                 // when the next heartbeat is due
+  bool gone = false;              // on_down came: nothing more is written or offered
+  bool refused = false;           // LK-4: the server is about to fence it
 };
 
 // Owned by the State of a LinkServer or LinkClient. `mutex` guards the sessions, the counters and
 // the owner's table of peers. It is never held during a callback or a write to the socket, since a
-// callback may call send().
+// callback may call send(). `writing` is held from the making of a session's packet until the
+// socket has it, so that packets travel in the order in which they were made. It is locked before
+// `mutex`, or tried.
 class LinkTraffic {
  public:
   LinkTraffic(IoThread& io, LinkOptions options, LinkCallbacks callbacks);
@@ -106,8 +110,10 @@ class LinkTraffic {
   Duration silence_max(const LinkPeer& peer) const;
   Duration grace(const LinkPeer& peer) const;
 
-  // Any thread may call, with `lock` held on mutex; the call may release it. `pump` is posted to
-  // the IoThread if that thread may be asleep.
+  // Any thread may call, with `lock` held on mutex; the call may release it. The calling
+  // thread writes the frame itself while no other frame to the peer is under way, which saves
+  // waking the IoThread. Any other frame is left to that thread, which gathers many into one
+  // packet: `pump` is posted to it if it may be asleep.
   Sent send(const std::shared_ptr<LinkPeer>& peer, std::string frame,
             std::unique_lock<std::mutex> lock, std::function<void()> pump);
 
@@ -141,14 +147,19 @@ class LinkTraffic {
   IoThread& io;
   const LinkOptions options;
   const LinkCallbacks callbacks;
-  bool remote_server = false;         // set in a client that dials by TCP
-  std::unique_ptr<ZmqSocket> socket;  // only on the IoThread
+  bool remote_server = false;  // set in a client that dials by TCP
+  std::mutex writing;
+  // Changed on the IoThread under `writing`; read there freely, on other threads under `writing`.
+  std::unique_ptr<ZmqSocket> socket;
   mutable std::mutex mutex;
   LinkCounters counters;      // guarded by mutex
   bool closing = false;       // guarded by mutex; send() answers kGone
   std::promise<bool> closed;  // whether all was flushed; set once, on the IoThread
 
  private:
+  // Writes a frame that send() has just put into the session, if nothing else is under way. False:
+  // the frame waits in the session, and `lock` is held.
+  bool write_at_once(LinkPeer& peer, std::unique_lock<std::mutex>& lock);
   // Delivers the frames of the inbox to the user in order, up to the first one that is left for
   // later (or LK-4).
   void offer(LinkPeer& peer, Time now);

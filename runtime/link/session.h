@@ -80,6 +80,8 @@ class Session {
   // The transport was interrupted: whatever is in flight travels again.
   void reconnected();
 
+  // Whether the frame that send() took last is the only one that the peer is not known to have.
+  bool lone_frame() const { return sender_.lone_frame(); }
   // Whether the peer's user has taken all accepted frames.
   bool flushed() const { return sender_.frames_queued() == 0; }
   std::size_t frames_queued() const { return sender_.frames_queued(); }  // accepted and not taken

@@ -44,6 +44,8 @@ class SessionSender {
 
   void reconnected();  // whatever is in flight travels again
 
+  // Nothing is in flight, and one frame waits to travel.
+  bool lone_frame() const { return sent_ == acked_ && sent_ + 1 == taken_ + queue_.size(); }
   std::size_t frames_queued() const { return queue_.size(); }  // accepted and not taken
 
  private:

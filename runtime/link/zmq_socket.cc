@@ -2,6 +2,10 @@
 // since the events were last read, and stays silent about input that was there before. So pump()
 // reads the events until nothing is left to do, and only then waits (ZQ-1). The owner's timer calls
 // pump() as well, which makes up for an edge that was missed nevertheless.
+//
+// libzmq lets a socket pass from thread to thread behind a full fence, which `mutex` is. A write by
+// another thread may take the news of input from the descriptor, for libzmq takes in news at every
+// call. So a writer reads the events too, and posts a pump for those that the loop has not seen.
 #include "runtime/link/zmq_socket.h"
 
 #include <algorithm>
@@ -10,6 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -50,16 +55,23 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
         descriptor(thread.loop(), socket.get(zmq::sockopt::fd)),
         routed(type == zmq::socket_type::router) {}
 
-  int events();
-  bool receive(zmq::message_t& part);
+  int events();  // mutex held
+  int see_events();
+  bool receive(zmq::message_t& part);  // mutex held
   bool receive_one();
+  Wrote write(std::string_view to, std::string_view head, std::string_view body);  // mutex held
   void pump();
   void wait();
-  bool bind_file(const Endpoint& at);  // a Unix socket
+  bool bind_file(const Endpoint& at);  // a Unix socket; mutex held
   void check_files();
 
   IoThread& io;
-  zmq::socket_t socket;
+  // Never held during a callback.
+  std::mutex mutex;
+  zmq::socket_t socket;  // guarded by mutex, as are:
+  int seen = 0;          // the events that the loop knows of, or that a pump on its way will see
+  bool closed = false;   // changed on the IoThread under the mutex, read there without
+  // All other fields are used on the IoThread alone.
   boost::asio::posix::stream_descriptor descriptor;  // borrows libzmq's: released, never closed
   const bool routed;
   std::vector<Endpoint> files;  // the Unix sockets at which it listens
@@ -70,7 +82,7 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
   Flush flush;
   bool waiting = false;
   bool pumping = false;
-  bool closed = false;
+  bool tried = false;  // to write, since the loop looked at the events last
 };
 
 ZmqSocket::ZmqSocket(IoThread& io, zmq::socket_type type, const ZmqOptions& options) {
@@ -109,6 +121,7 @@ ZmqSocket::~ZmqSocket() { close(Duration::zero()); }
 // keys and to TCP with them.
 Result<Endpoint> ZmqSocket::bind(const Binding& binding) {
   const Endpoint& at = binding.at;
+  const std::lock_guard lock(state_->mutex);
   zmq::socket_t& socket = state_->socket;
   if (at.is_local()) {
     if (!state_->bind_file(at)) return listen_error(at, zmq_errno());
@@ -152,6 +165,7 @@ void ZmqSocket::State::check_files() {
         !is_private_directory(path.parent_path()))
       continue;
     ++bound_again;
+    const std::lock_guard lock(mutex);
     const bool bound = bind_file(at);
     log::warn("event=socket_bound_again path={} error=\"{}\"", at.path,
               bound ? "" : zmq_strerror(zmq_errno()));
@@ -159,6 +173,7 @@ void ZmqSocket::State::check_files() {
 }
 
 void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
+  const std::lock_guard lock(state_->mutex);
   zmq::socket_t& socket = state_->socket;
   if (!routing_id.empty()) socket.set(zmq::sockopt::routing_id, routing_id);
   if (dial.keys) {
@@ -194,25 +209,40 @@ int ZmqSocket::State::events() {
   return events;
 }
 
+// The loop's look at the events, after which it acts on all of them.
+int ZmqSocket::State::see_events() {
+  const std::lock_guard lock(mutex);
+  return seen = events();
+}
+
 bool ZmqSocket::State::receive(zmq::message_t& part) {
   return uninterrupted(
              [&] { return zmq_msg_recv(part.handle(), socket.handle(), ZMQ_DONTWAIT); }) >= 0;
 }
 
 // Takes one message off and passes it to its owner; one with a wrong number of parts is dropped.
+// False: libzmq has taken in all news, and there is no input.
 bool ZmqSocket::State::receive_one() {
   zmq::message_t from;
   std::array<zmq::message_t, kPartsMax> parts;
   std::size_t count = 0;
-  if (routed && !receive(from)) return false;
+  std::unique_lock lock(mutex);
+  if (routed && !receive(from)) {
+    seen &= ~ZMQ_POLLIN;
+    return false;
+  }
   bool more = true;
   while (more) {
     zmq::message_t excess;
     zmq::message_t& part = count < kPartsMax ? parts[count] : excess;
-    if (!receive(part)) return false;
+    if (!receive(part)) {
+      seen &= ~ZMQ_POLLIN;
+      return false;
+    }
     ++count;
     more = part.more();
   }
+  lock.unlock();
   if (count <= kPartsMax) on_message(from.to_string_view(), {parts.data(), count});
   return true;
 }
@@ -226,14 +256,19 @@ void ZmqSocket::State::pump() {
   bool busy = true;
   while (busy && budget > 0) {
     busy = false;
-    const int ready = events();
+    tried = false;
+    const int ready = see_events();
     if (ready & ZMQ_POLLIN) {
       while (budget > 0 && !closed && receive_one()) --budget;
-      busy = true;
+      // The last look for a message may have taken the news that there is room for output.
+      busy = budget == 0 || !(ready & ZMQ_POLLOUT);
+      tried = false;
     }
     if (closed) return;
     if ((ready & ZMQ_POLLOUT) && flush()) busy = true;
     if (closed) return;
+    // A write that failed may have taken the news of input.
+    if (!busy && tried) busy = see_events() & ZMQ_POLLIN;
   }
   pumping = false;
   if (busy) return io.post([self] { self->pump(); });  // the turn ended, the work did not
@@ -251,14 +286,31 @@ void ZmqSocket::State::wait() {
 }
 
 Wrote ZmqSocket::write(std::string_view to, std::string_view head, std::string_view body) {
-  if (state_->closed) return Wrote::kUnreachable;
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  if (state.closed) return Wrote::kUnreachable;
+  const Wrote result = state.write(to, head, body);
+  // Within a callback the loop reads the events itself before it waits.
+  if (state.io.on_this_thread() && state.pumping) {
+    state.tried = true;
+    return result;
+  }
+  const int ready = state.events();
+  if (ready & ~state.seen) {
+    state.seen |= ready;
+    state.io.post([pumped = state_] { pumped->pump(); });
+  }
+  return result;
+}
+
+Wrote ZmqSocket::State::write(std::string_view to, std::string_view head, std::string_view body) {
   const auto send = [this](std::string_view bytes, bool more) {
     const int flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
     return uninterrupted(
-        [&] { return zmq_send(state_->socket.handle(), bytes.data(), bytes.size(), flags); });
+        [&] { return zmq_send(socket.handle(), bytes.data(), bytes.size(), flags); });
   };
   // libzmq looks for room at the first part alone; once it took that, it takes the rest.
-  if (state_->routed && send(to, true) < 0) {
+  if (routed && send(to, true) < 0) {
     return zmq_errno() == EHOSTUNREACH ? Wrote::kUnreachable : Wrote::kBusy;
   }
   if (send(head, !body.empty()) < 0) return Wrote::kBusy;
@@ -269,6 +321,7 @@ Wrote ZmqSocket::write(std::string_view to, std::string_view head, std::string_v
 void ZmqSocket::close(Duration linger) {
   if (!state_ || state_->closed) return;
   CHECK(state_->io.on_this_thread());
+  const std::lock_guard lock(state_->mutex);
   state_->closed = true;
   if (state_->files_check) state_->files_check->stop();
   state_->descriptor.release();

@@ -1,9 +1,11 @@
 // One ZeroMQ socket on an IoThread: a loop that joins libzmq's edge-triggered descriptor with Asio,
-// sends that never block, and a close that never hangs. Every call is on the IoThread, and
-// callbacks come there. A callback may close or destroy the socket.
+// sends that never block, and a close that never hangs. write() may be called on any thread; every
+// other call is on the IoThread, and callbacks come there. A callback may close or destroy the
+// socket.
 //
 // ZQ-1  The loop never waits for the descriptor while the socket has input, or the owner has output
-//       that the socket would take: after every receive and every send the events are read again.
+//       that the socket would take: after every receive and every send it looks again, and a write
+//       outside the loop wakes the loop for events that the loop has not seen.
 // ZQ-2  A Unix socket whose file was removed is bound again at the same path, soon after its folder
 //       is there and private; connections that stand go on.
 #pragma once
@@ -58,8 +60,8 @@ class ZmqSocket {
   void start(OnMessage on_message, Flush flush);
   void pump();           // call after anything that gives flush() something to write
   bool pumping() const;  // within a callback: flush() is called before the loop waits
-  // Writes the whole message or nothing of it. `to`: the routing id of the receiver, ignored by a
-  // DEALER. An empty body makes no second part.
+  // Writes the whole message or nothing of it, on any thread. `to`: the routing id of the receiver,
+  // ignored by a DEALER. An empty body makes no second part.
   Wrote write(std::string_view to, std::string_view head, std::string_view body = {});
   // `linger`: how long libzmq may go on sending. Later calls do nothing; the destructor closes with
   // no linger.
