@@ -20,6 +20,16 @@ fs::path ClusterFolder::log_of(const char* role) const {
   return of_run ? fs::path() : path / (std::string(role) + ".log");
 }
 
+fs::path run_clusters(const fs::path& home) { return home / "clusters"; }
+
+std::optional<pid_t> run_command_of(const fs::path& home, pid_t controller) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run_clusters(home), ignored))
+    if (controller_process(entry.path()) == controller)
+      return FileLock::owner(ClusterFolder{entry.path(), true}.owner_lock());
+  return std::nullopt;
+}
+
 void add_of_run(cli::Options& options, std::optional<fs::path>& of_run) {
   options.hidden_path(kOfRunOption, of_run);
 }

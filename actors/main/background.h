@@ -43,6 +43,11 @@ struct ClusterFolder {
   // The lock that the `tandem run` holds as long as it lives (runtime/node/owner.h).
   std::filesystem::path owner_lock() const { return path / "owner.lock"; }
 };
+// Where the state folders of the clusters of `tandem run` are.
+std::filesystem::path run_clusters(const std::filesystem::path& home);
+// The `tandem run` whose controller this process is; none where it is no such controller.
+std::optional<pid_t> run_command_of(const std::filesystem::path& home, pid_t controller);
+
 // What a controller and a node of a `tandem run` take besides: the state folder.
 void add_of_run(cli::Options& options, std::optional<std::filesystem::path>& of_run);
 inline constexpr const char* kOfRunOption = "--of-run";

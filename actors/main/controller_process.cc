@@ -106,6 +106,15 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
                "set TANDEM_HOME to a folder that you can write"};
 }
 
+// The error of a run that is in use: its user knows the `tandem run`, and not its controller.
+Error by_command(Error in_use, const fs::path& home, const fs::path& run_dir) {
+  const auto holder = FileLock::owner(run_dir / "run.lock");
+  if (const auto command = holder ? run_command_of(home, *holder) : std::nullopt)
+    in_use.message =
+        "the run in " + run_dir.string() + " is in use by process " + std::to_string(*command);
+  return in_use;
+}
+
 // The folder of the Unix socket at which a controller listened; empty where it is none.
 fs::path folder_of(const std::string& endpoint) {
   const auto at = link::parse_endpoint(endpoint);
@@ -376,7 +385,7 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
   auto taken = FileLock::take(
       run_dir / "run.lock", "the run in " + run_dir.string(),
       "wait until it is over, or end it first: tandem cancel " + job + ", or Ctrl-C where it runs");
-  if (!taken) return taken.error();
+  if (!taken) return by_command(taken.error(), options.home, run_dir);
   runs.locks.emplace(job, std::move(*taken));
   return {};
 }

@@ -165,9 +165,9 @@ int submit_and_follow(RunCluster& cluster, const std::string& yaml,
   const auto answer =
       cli::ApiClient(*address, cli::kSubmitTimeout).post(cli::submit_path(run), yaml);
   if (!answer) return console.complain(answer.error());
-  console.err << "job " << answer->value("id", "")
-              << "; look into it from elsewhere with TANDEM_ADDRESS="
-              << to_string(address->endpoint) << "\n"
+  console.err << "job " + answer->value("id", "") +
+                     "; look into it from elsewhere with TANDEM_ADDRESS=" +
+                     to_string(address->endpoint) + "\n"
               << std::flush;
   return follow(cluster, *address, *answer, signals, console);
 }

@@ -49,7 +49,7 @@ void kill_process(std::optional<pid_t> pid) {
 
 Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
                                                       const cli::Console& console) {
-  const fs::path home = cli::tandem_home(), clusters = home / "clusters";
+  const fs::path home = cli::tandem_home(), clusters = run_clusters(home);
   for (const fs::path& folder : {home, clusters})
     if (const auto made = make_private_directory(folder); !made) {
       Error error = made.error();

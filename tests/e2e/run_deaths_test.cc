@@ -15,10 +15,11 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kSteps = 60;
-constexpr int kHeldAt = 50;
+constexpr int kHoldsAtStep = 50;
 
 Words job() {
-  return small_job(kSteps, {"async.schedule=fixed_lag", "data.val_files=[]", "rollout.replicas=2"});
+  return small_job(kSteps, {"async.schedule=fixed_lag", "data.val_files=[]", "rollout.replicas=2",
+                            "learner.save_freq=10"});
 }
 
 // The state folders of the clusters of this home's `tandem run`s.
@@ -45,11 +46,11 @@ pid_t node(const Home& home) {
   return folders.size() == 1 ? FileLock::owner(folders[0] / "node.lock").value_or(0) : 0;
 }
 
-// A run that trains, whose reward is held at kHeldAt steps.
+// A run that trains, whose reward is held at kHoldsAtStep steps.
 class RunThatTrains {
  public:
   explicit RunThatTrains(const Home& home)
-      : run(home.start(Words{"run"} + job() + held(home, kHeldAt))), home_(home) {
+      : run(home.start(Words{"run"} + job() + held(home, kHoldsAtStep))), home_(home) {
     const std::string mark = "TANDEM_ADDRESS=";
     EXPECT_TRUE(run.said(mark));
     const std::string err = run.err();
@@ -67,7 +68,7 @@ class RunThatTrains {
   bool goes_on() const {
     json now;
     return eventually([&] { return (now = look()).is_object(); }) &&
-           comes_to(std::min(now["step"].get<int>() + 4, kHeldAt));
+           comes_to(std::min(now["step"].get<int>() + 4, kHoldsAtStep));
   }
   // The pids of the actors.
   std::vector<json> actors() const {
@@ -165,6 +166,8 @@ TEST(RunDeaths, NothingIsLeftOfARunThatIsKilled_RN1) {
 TEST(RunDeaths, RanksEndWithARunWhoseWholeClusterIsKilled_RN1) {
   const Home home;
   RunThatTrains it(home);
+  ASSERT_TRUE(
+      eventually([&] { return fs::exists(home.run_dir(kSmallId) / "checkpoints/step-10"); }));
   const json cluster = controller(home);
   ASSERT_TRUE(cluster.is_object());
   const pid_t keeper = node(home);
