@@ -43,6 +43,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
+constexpr Duration kPeekEvery = std::chrono::milliseconds(40);  // whether the job is over
 
 // Lines that YAML ignores, so that the whole output of --dry-run is a valid job file.
 std::string commented(const std::string& lines) {
@@ -122,7 +123,7 @@ int follow(RunCluster& cluster, const cli::ApiAddress& address, const nlohmann::
   JobFollower follower(
       address, job, [&cluster] { return cluster.may_come_back(); }, console);
   bool interrupted = false;
-  for (;;) {
+  for (Time drawn{};;) {
     const JobFollower::Seen now = follower.seen();
     if (now.over) {
       const int code = conclude(now.job, interrupted, display, console);
@@ -135,8 +136,8 @@ int follow(RunCluster& cluster, const cli::ApiAddress& address, const nlohmann::
       return console.complain(now.failure->code == ErrorCode::kUnreachable ? cluster_gone(now.job)
                                                                            : *now.failure);
     }
-    display.show(now.job, steady_now());
-    const int signal = signals.wait_for(kRedrawEvery);
+    if (steady_now() - drawn >= kRedrawEvery) display.show(now.job, drawn = steady_now());
+    const int signal = signals.wait_for(kPeekEvery);
     if (signal == 0) continue;
     display.erase();
     if (interrupted) {  // the second one: no clean end

@@ -119,15 +119,16 @@ bool RunCluster::may_come_back() const {
   return running_keeper(folder_.path) || controller_process(folder_.path);
 }
 
-// The node is told first: one that is to end starts no controller again, and a controller that is
-// to end no node.
+// The node first: one that ends in order is not started again, and starts no controller again. One
+// after the other, since two that close their link at once wait for each other.
 void RunCluster::end() {
-  std::vector<node::ProcessEnd> ends;
-  for (const auto& pid : {running_keeper(folder_.path), controller_process(folder_.path)})
-    if (pid) ends.emplace_back(*pid);
-  for (const node::ProcessEnd& end : ends) end.signal(SIGTERM);
-  const Time late = steady_now() + kEndTimeout;
-  for (const node::ProcessEnd& end : ends) (void)end.wait_until(late);
+  for (const auto& process : {running_keeper, controller_process}) {
+    const auto pid = process(folder_.path);
+    if (!pid) continue;
+    const node::ProcessEnd end(*pid);
+    end.signal(SIGTERM);
+    (void)end.wait_until(steady_now() + kEndTimeout);
+  }
   end_by_force();
 }
 
