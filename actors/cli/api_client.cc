@@ -30,18 +30,17 @@ std::optional<std::string> environment(const char* name) {
   return value && *value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-std::string address_file() { return tandem_home() / "controller.json"; }
-
 Error no_controller() {
   return {ErrorCode::kUnreachable, "this needs a controller, and none runs here", "", kHowToStart};
 }
 
-// TANDEM_TOKEN, else the token of this state folder; also for an address that was given by hand.
-std::string known_token() {
-  if (const auto token = environment("TANDEM_TOKEN")) return *token;
+std::string own_token() {
   const auto token = read_secret(token_path(tandem_home()));
   return token ? *token : "";  // the server then answers 401 with help
 }
+
+// TANDEM_TOKEN, else the token of this state folder; also for an address that was given by hand.
+std::string known_token() { return environment("TANDEM_TOKEN").value_or(own_token()); }
 
 Result<ApiAddress> parse_from(const std::string& text, std::string from) {
   auto endpoint = link::parse_endpoint(text);
@@ -84,10 +83,16 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   if (flag) return parse_from(*flag, "--address " + *flag);
   if (const auto address = environment("TANDEM_ADDRESS"))
     return parse_from(*address, "TANDEM_ADDRESS=" + *address);
-  const std::filesystem::path path = address_file();
+  auto found = address_in(tandem_home());
+  if (found) found->token = known_token();
+  return found;
+}
+
+Result<ApiAddress> address_in(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "controller.json";
   const auto file = read_file(path);
   const json description = file ? parse_json(*file) : json();
-  const auto owner = FileLock::owner(tandem_home() / "controller.lock");
+  const auto owner = FileLock::owner(folder / "controller.lock");
   // A killed controller leaves its file. Another program may listen on that port by now, and must
   // not be shown the token.
   if (!owner || !file)
@@ -103,7 +108,11 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   if (!whole)
     return Error{ErrorCode::kUnreachable, "the controller's file is damaged", path,
                  "remove it if no controller runs, or pass --address"};
-  return parse_from(description["http"].get<std::string>(), path);
+  auto endpoint = link::parse_endpoint(description["http"].get<std::string>());
+  if (endpoint) return ApiAddress{*std::move(endpoint), own_token(), path, folder};
+  Error error = endpoint.error();
+  error.where = path;
+  return error;
 }
 
 std::string url_escape(std::string_view text) {
@@ -150,13 +159,13 @@ auto ApiClient::outliving_a_restart(Ask ask) const -> decltype(ask()) {
 // tells whether it runs. Elsewhere another program may listen at that address by now, and must not
 // be shown the token.
 bool ApiClient::may_be_back() const {
-  if (address_.from != address_file()) return false;
-  if (const auto now = resolve_address(std::nullopt)) address_.endpoint = now->endpoint;
+  if (address_.folder.empty() || (tired_ && tired_())) return false;
+  if (const auto now = address_in(address_.folder)) address_.endpoint = now->endpoint;
   return true;
 }
 
 bool ApiClient::holds_its_lock() const {
-  const auto now = resolve_address(std::nullopt);
+  const auto now = address_in(address_.folder);
   return now && now->endpoint == address_.endpoint;
 }
 

@@ -30,6 +30,8 @@ struct ApiAddress {
   link::Endpoint endpoint;
   std::string token;  // sent with every call; empty: none was found
   std::string from;   // "--address", "TANDEM_ADDRESS" or the path of controller.json, for messages
+  // The state folder with that controller.json; empty for an address that was given by hand.
+  std::filesystem::path folder = {};
 };
 
 // The state folder: TANDEM_HOME as an absolute path, or ~/.tandem. It may not exist.
@@ -41,6 +43,9 @@ std::filesystem::path token_path(const std::filesystem::path& home);
 // a controller holds the lock beside it. kUnreachable when there is none. The token is
 // TANDEM_TOKEN, else the content of TANDEM_HOME/token, if that can be read.
 Result<ApiAddress> resolve_address(const std::optional<std::string>& flag);
+
+// The controller of this state folder, likewise. Its token is that of TANDEM_HOME.
+Result<ApiAddress> address_in(const std::filesystem::path& folder);
 
 // Escapes one part of a path, or the value of a query: "a/b c" -> "a%2Fb%20c".
 std::string url_escape(std::string_view text);
@@ -70,6 +75,9 @@ class ApiClient {
   Result<void> stream(const std::string& path, Duration tick,
                       const std::function<bool(std::optional<std::string_view>)>& on_line) const;
 
+  // Asked while the controller is away: whether not to wait for it any longer.
+  void give_up_when(std::function<bool()> tired) { tired_ = std::move(tired); }
+
   const ApiAddress& address() const { return address_; }
 
  private:
@@ -86,6 +94,7 @@ class ApiClient {
   mutable ApiAddress address_;  // its endpoint may change with a restart
   Duration timeout_ = kRequestTimeout;
   mutable bool answered_ = false;  // the controller has answered this client before
+  std::function<bool()> tired_;    // may be empty
   http::HttpHandler local_;        // empty: the controller at `address_` is asked
 };
 

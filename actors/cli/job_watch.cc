@@ -7,12 +7,13 @@
 namespace tandem::cli {
 
 Result<nlohmann::json> watch_object(Client& client, const std::string& path,
-                                    const std::function<bool(const nlohmann::json&)>& done) {
+                                    const std::function<bool(const nlohmann::json&)>& done,
+                                    Duration look_again) {
   Result<nlohmann::json> object = client.api.get(path);
   if (!object || done(*object)) return object;
   bool finished = false;
   auto ended =
-      client.api.stream(path + "?watch=1", kLookAgain, [&](std::optional<std::string_view>) {
+      client.api.stream(path + "?watch=1", look_again, [&](std::optional<std::string_view>) {
         object = client.api.get(path);
         finished = !object || done(*object);
         return !finished;
@@ -27,8 +28,9 @@ Result<nlohmann::json> watch_object(Client& client, const std::string& path,
 }
 
 Result<nlohmann::json> watch_job(Client& client, const std::string& job_id,
-                                 const std::function<bool(const nlohmann::json&)>& done) {
-  return watch_object(client, "/jobs/" + url_escape(job_id), done);
+                                 const std::function<bool(const nlohmann::json&)>& done,
+                                 Duration look_again) {
+  return watch_object(client, "/jobs/" + url_escape(job_id), done, look_again);
 }
 
 Result<void> outcome_of(const nlohmann::json& job) {

@@ -15,12 +15,14 @@
 namespace tandem::cli {
 
 // Looks at an object of the API, "/jobs/JOB" for instance, whenever the controller reports a change
-// of it, and every kLookAgain, until `done` returns true. Returns the object's last JSON;
+// of it, and every `look_again`, until `done` returns true. Returns the object's last JSON;
 // kUnreachable if the controller went before that.
 Result<nlohmann::json> watch_object(Client& client, const std::string& path,
-                                    const std::function<bool(const nlohmann::json&)>& done);
+                                    const std::function<bool(const nlohmann::json&)>& done,
+                                    Duration look_again = kLookAgain);
 Result<nlohmann::json> watch_job(Client& client, const std::string& job_id,
-                                 const std::function<bool(const nlohmann::json&)>& done);
+                                 const std::function<bool(const nlohmann::json&)>& done,
+                                 Duration look_again = kLookAgain);
 
 // The result of a verb that waited for a job which has ended: kFailed unless it succeeded.
 Result<void> outcome_of(const nlohmann::json& job);

@@ -130,6 +130,11 @@ void Options::hidden_flag(const std::string& names, bool& value, const std::stri
   parser_.app->add_flag(names, value, description)->group("");
 }
 
+void Options::hidden_path(const std::string& names, std::optional<std::filesystem::path>& value) {
+  const auto take = [&value](const std::string& text) { value = text; };
+  parser_.app->add_option_function<std::string>(names, take)->group("");
+}
+
 Option Options::read(const std::string& names, std::function<Result<void>(const std::string&)> take,
                      const std::string& description) {
   return keep_until_checked<std::string>(parser_, names, std::move(take), description);

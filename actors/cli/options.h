@@ -65,6 +65,8 @@ class Options {
   void flag(const std::string& names, bool& value, const std::string& description);
   // A flag that neither the help nor docs/cli.md shows.
   void hidden_flag(const std::string& names, bool& value, const std::string& description);
+  // An option that only Tandem itself gives, likewise.
+  void hidden_path(const std::string& names, std::optional<std::filesystem::path>& value);
 
   // A value that has one of the names of an enum (enum_names.h).
   template <class Enum>

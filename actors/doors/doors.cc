@@ -144,17 +144,14 @@ void Roster::forget(const std::string& job) {
   ranks_.erase(ranks_.lower_bound(job + "/"), ranks_.lower_bound(job + "0"));
 }
 
-void Roster::has_agent(std::string own_node) { own_node_ = std::move(own_node); }
-
 Result<void> Roster::admit(const link::Hello& hello) const {
-  // A node's name is free to choose, but not ours, and not one with the marks of incarnations in
-  // it.
+  // A node's name is free to choose, but not one with the marks of incarnations in it.
   if (messages::is_node_peer(hello.name)) {
     const std::string node = messages::node_of_peer(hello.name);
-    if (!node.empty() && node.find_first_of("@#") == std::string::npos && node != own_node_ &&
+    if (!node.empty() && node.find_first_of("@#") == std::string::npos &&
         hello.name == messages::node_peer(node, hello.pid))
       return {};
-    return wrong("that is no name of another node");
+    return wrong("that is no name of a node");
   }
   // A hello is believed only if a rank of that name was started and this is its newest incarnation.
   const auto rank = ranks_.find(hello.name);

@@ -35,7 +35,6 @@ class Roster {
  public:
   void started(const std::string& node, const node::RankId& rank);  // call before it can dial
   void forget(const std::string& job);                              // when all its ranks are gone
-  void has_agent(std::string own_node);  // the node whose agent is in this process: it never dials
   // Whether a peer that dials may come in. kInvalid: a rank that was not started, or another
   // incarnation of it, or a hello whose actor and rank are not those of its name.
   Result<void> admit(const link::Hello& hello) const;
@@ -47,7 +46,6 @@ class Roster {
     std::string node;
   };
   std::map<std::string, Rank> ranks_;  // by link name
-  std::string own_node_;
 };
 
 }  // namespace tandem::doors

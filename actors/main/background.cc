@@ -5,13 +5,37 @@
 #include "actors/cli/api_client.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/node/kept_ranks.h"
+#include "runtime/node/process_host.h"
 
 namespace tandem::app {
 
 namespace fs = std::filesystem;
 
-Result<ControllerFile> read_controller_file() {
-  const fs::path path = cli::tandem_home() / "controller.json";
+ClusterFolder ClusterFolder::chosen(const std::optional<fs::path>& of_run) {
+  return {.path = of_run.value_or(cli::tandem_home()), .of_run = of_run.has_value()};
+}
+
+fs::path ClusterFolder::log_of(const char* role) const {
+  return of_run ? fs::path() : path / (std::string(role) + ".log");
+}
+
+fs::path run_clusters(const fs::path& home) { return home / "clusters"; }
+
+std::optional<pid_t> run_command_of(const fs::path& home, pid_t controller) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run_clusters(home), ignored))
+    if (controller_process(entry.path()) == controller)
+      return FileLock::owner(ClusterFolder{entry.path(), true}.owner_lock());
+  return std::nullopt;
+}
+
+void add_of_run(cli::Options& options, std::optional<fs::path>& of_run) {
+  options.hidden_path(kOfRunOption, of_run);
+}
+
+Result<ControllerFile> read_controller_file(const fs::path& cluster) {
+  const fs::path path = cluster / "controller.json";
   const auto text = read_file(path);
   const nlohmann::json content = text ? parse_json(*text) : nlohmann::json();
   const auto text_at = [&content](const char* key) {
@@ -33,29 +57,46 @@ Result<ControllerFile> read_controller_file() {
   return file;
 }
 
-std::optional<ControllerFile> running_controller() {
-  auto file = read_controller_file();
-  if (!file || controller_process() != file->pid) return std::nullopt;
+std::optional<ControllerFile> running_controller(const fs::path& cluster) {
+  auto file = read_controller_file(cluster);
+  if (!file || controller_process(cluster) != file->pid) return std::nullopt;
   return *std::move(file);
 }
 
-std::optional<pid_t> controller_process() {
-  return FileLock::owner(cli::tandem_home() / "controller.lock");
+std::optional<pid_t> controller_process(const fs::path& cluster) {
+  return FileLock::owner(cluster / "controller.lock");
 }
 
-fs::path keeper_lock() { return cli::tandem_home() / "node.lock"; }
+fs::path keeper_lock(const fs::path& cluster) { return cluster / "node.lock"; }
 
-std::optional<pid_t> running_keeper() { return FileLock::owner(keeper_lock()); }
+std::optional<pid_t> running_keeper(const fs::path& cluster) {
+  return FileLock::owner(keeper_lock(cluster));
+}
 
-fs::path node_folders() { return cli::tandem_home() / "nodes"; }
+fs::path node_folders(const fs::path& cluster) { return cluster / "nodes"; }
 
-std::vector<std::string> controller_words(const cli::ListenOptions& listen) {
+int kill_orphans(const fs::path& cluster) {
+  node::PosixProcessHost host;  // kills what it has adopted when it ends (PH-2)
+  int found = 0;
+  std::error_code failure;
+  for (const auto& folder : fs::directory_iterator(node_folders(cluster), failure)) {
+    auto kept = node::KeptRankFiles::open(folder.path());
+    if (!kept) continue;
+    for (const node::KeptRank& rank : kept->found())
+      found += host.adopt(rank.pid, rank.born, [](auto, const auto&) {}).has_value() ? 1 : 0;
+  }
+  return found;
+}
+
+std::vector<std::string> controller_words(const cli::ListenOptions& listen,
+                                          const std::optional<fs::path>& of_run) {
   std::vector<std::string> words{"controller", "--port", std::to_string(listen.port)};
   for (const std::string& host : listen.allow_hosts)
     words.insert(words.end(), {"--allow-host", host});
   words.insert(words.end(), {"--node-grace-s", std::to_string(listen.node_grace_s)});
   if (listen.metrics_without_token) words.emplace_back("--metrics-without-token");
   words.insert(words.end(), {"--bind", listen.bind});
+  if (of_run) words.insert(words.end(), {kOfRunOption, of_run->string()});
   return words;
 }
 
@@ -69,6 +110,9 @@ Result<node::Daemon> start_role(std::vector<std::string> words, const fs::path& 
   return error;
 }
 
-LogLevel log_level(bool verbose) { return verbose ? LogLevel::kDebug : LogLevel::kInfo; }
+LogLevel log_level(bool verbose, const ClusterFolder& cluster) {
+  if (verbose) return LogLevel::kDebug;
+  return cluster.of_run ? LogLevel::kWarnings : LogLevel::kInfo;
+}
 
 }  // namespace tandem::app

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -32,9 +33,8 @@
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/node/daemon.h"
-#include "runtime/node/kept_ranks.h"
 #include "runtime/node/log_rotation.h"
-#include "runtime/node/process_host.h"
+#include "runtime/node/owner.h"
 #include "runtime/node/signals.h"
 #include "runtime/weights/weight_family.h"
 
@@ -110,7 +110,7 @@ int complete_cluster(const UpCommand& command, const ControllerFile& running,
     return 0;
   }
   const fs::path log = cli::tandem_home() / "node.log";
-  if (running_keeper()) {
+  if (running_keeper(cli::tandem_home())) {
     console.err << "the controller is up, and its node is about to join it" << std::endl;
   } else {
     console.err << "the controller is up and has no node: starting one" << std::endl;
@@ -175,7 +175,7 @@ void say_words(const std::shared_ptr<const node::DaemonWords>& words,
 // Ends the node that keeps the controller of this state folder, if there is one. A controller that
 // it was just starting ends with it.
 Result<void> end_keeper(Time deadline) {
-  const auto pid = running_keeper();
+  const auto pid = running_keeper(cli::tandem_home());
   if (!pid) return {};
   const node::ProcessEnd end(*pid);
   end.signal(SIGTERM);
@@ -190,20 +190,30 @@ Error starts_already(pid_t pid) {
           cli::tandem_home().string(), "wait for it, then try again"};
 }
 
-int run_controller(const ControllerCommand& command, const cli::Console& console, bool verbose) {
+}  // namespace
+
+int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> expected,
+                   const cli::Console& console, bool verbose) {
   const auto words = std::make_shared<const node::DaemonWords>(node::DaemonWords::inherited());
   node::Signals signals({SIGINT, SIGTERM});
-  init_logging("controller", log_level(verbose));
+  const ClusterFolder cluster = ClusterFolder::chosen(command.of_run);
+  init_logging("controller", log_level(verbose, cluster));
   node::OwnLog log_file = node::OwnLog::inherited();
+  std::vector<std::string> start_again = controller_words(command.listen, command.of_run);
+  if (verbose) start_again.emplace_back("-v");
+  // The jobs of a `tandem run` are not to be cancelled with a last checkpoint when it is killed.
+  std::optional<node::OwnerWatch> owner;
+  if (cluster.of_run) owner.emplace(node::Owner(cluster.owner_lock()), [] { std::_Exit(1); });
   auto process =
       ControllerProcess::start({.port = command.listen.port,
                                 .bind = command.listen.bind,
                                 .home = cli::tandem_home(),
-                                .of_home = true,
-                                .words = controller_words(command.listen),
+                                .cluster = cluster,
+                                .words = std::move(start_again),
                                 .allow_hosts = command.listen.allow_hosts,
                                 .node_grace = std::chrono::seconds(command.listen.node_grace_s),
-                                .metrics_without_token = command.listen.metrics_without_token});
+                                .metrics_without_token = command.listen.metrics_without_token,
+                                .expected = std::move(expected)});
   if (!process) return console.complain(process.error());
   // Whoever wanted it to end before it was up does not mean its jobs.
   if (signals.wait_for(Duration::zero()) != 0) return 0;
@@ -211,7 +221,7 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
             to_string((*process)->control().front()), to_string((*process)->control().back()),
             to_string((*process)->http()));
   say_words(words, **process);
-  NodeKeeper node([&](pid_t pid) { return (*process)->has_agent(pid); });
+  NodeKeeper node(cluster, [&](pid_t pid) { return (*process)->has_agent(pid); });
   while (signals.wait_for(NodeKeeper::kLookEvery) == 0) {
     node.look();
     log_file.look();
@@ -221,16 +231,19 @@ int run_controller(const ControllerCommand& command, const cli::Console& console
   return 0;
 }
 
+namespace {
+
 int cluster_up(const UpCommand& command, const cli::Console& console) {
   const fs::path home = cli::tandem_home();
   std::error_code error;
   fs::create_directories(home, error);
-  if (const auto running = running_controller())
+  if (const auto running = running_controller(cli::tandem_home()))
     return complete_cluster(command, *running, console);
   // The node of a controller that is dead would start one too.
   if (const auto ended = end_keeper(steady_now() + kEndTimeout); !ended)
     return console.complain(ended.error());
-  if (const auto pid = controller_process()) return console.complain(starts_already(*pid));
+  if (const auto pid = controller_process(cli::tandem_home()))
+    return console.complain(starts_already(*pid));
   // The payload sockets and the control socket are told to other hosts by this address.
   if (command.listen.bind == "0.0.0.0")
     return console.complain({ErrorCode::kInvalid,
@@ -238,7 +251,7 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
                              "name this machine's address, as in --bind 10.0.0.1"});
   const fs::path log = home / "controller.log";
   node::remove_log(log);
-  const auto controller = start_role(controller_words(command.listen), log);
+  const auto controller = start_role(controller_words(command.listen, {}), log);
   if (!controller) return console.complain(controller.error());
   if (wait_for_word(*controller, *controller, kUpTimeout) != node::Heard::kWord) {
     end_daemon(*controller, kEndTimeout);
@@ -264,23 +277,8 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
   return 0;
 }
 
-// Kills the ranks of this state folder whose agent has died, and which no agent has found since. An
-// agent that lives holds its folder's lock. Returns how many there were.
-int kill_orphans() {
-  node::PosixProcessHost host;  // kills what it has adopted when it ends (PH-2)
-  int found = 0;
-  std::error_code failure;
-  for (const auto& folder : fs::directory_iterator(node_folders(), failure)) {
-    auto kept = node::KeptRankFiles::open(folder.path());
-    if (!kept) continue;
-    for (const node::KeptRank& rank : kept->found())
-      found += host.adopt(rank.pid, rank.born, [](auto, const auto&) {}).has_value() ? 1 : 0;
-  }
-  return found;
-}
-
 void end_orphans(const cli::Console& console) {
-  const int found = kill_orphans();
+  const int found = kill_orphans(cli::tandem_home());
   if (found == 0) return;
   weights::reclaim_stale_weights("");
   console.err << "ended " << found << (found == 1 ? " process" : " processes")
@@ -297,19 +295,21 @@ bool end_nodes(const std::vector<node::ProcessEnd>& ends, const cli::Console& co
            std::ranges::all_of(ends, [&](const auto& end) { return end.wait_until(deadline); });
   };
   if (have_ended()) return true;
-  if (const auto keeper = running_keeper()) node::ProcessEnd(*keeper).signal(SIGKILL);
+  if (const auto keeper = running_keeper(cli::tandem_home()))
+    node::ProcessEnd(*keeper).signal(SIGKILL);
   for (const node::ProcessEnd& end : ends) end.signal(SIGKILL);
   console.err << "a node hung, and was killed\n";
   return have_ended();
 }
 
 int cluster_down(const cli::Console& console) {
-  const auto address = running_controller();
+  const auto address = running_controller(cli::tandem_home());
   if (!address) {
-    const bool kept = running_keeper().has_value();
+    const bool kept = running_keeper(cli::tandem_home()).has_value();
     if (const auto ended = end_keeper(steady_now() + kEndTimeout); !ended)
       return console.complain(ended.error());
-    if (const auto pid = controller_process()) return console.complain(starts_already(*pid));
+    if (const auto pid = controller_process(cli::tandem_home()))
+      return console.complain(starts_already(*pid));
     end_orphans(console);
     std::error_code ignored;
     fs::remove(cli::tandem_home() / "controller.json", ignored);  // a killed controller left it
@@ -356,10 +356,13 @@ cli::VerbHelp ControllerCommand::help() {
           .examples = {"tandem controller --port 7420"}};
 }
 
-void ControllerCommand::options(cli::Options& options) { add_listen_options(options, listen); }
+void ControllerCommand::options(cli::Options& options) {
+  add_listen_options(options, listen);
+  add_of_run(options, of_run);
+}
 
 Result<int> ControllerCommand::run(const cli::VerbContext& context) {
-  return run_controller(*this, context.console, context.verbose);
+  return run_controller(*this, {}, context.console, context.verbose);
 }
 
 cli::VerbHelp UpCommand::help() {

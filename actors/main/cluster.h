@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 #include "actors/cli/console.h"
 #include "actors/cli/shared_options.h"
 #include "actors/cli/verb.h"
+#include "actors/main/controller_process.h"
 
 namespace tandem::app {
 
@@ -23,7 +25,13 @@ struct ControllerCommand {
   Result<int> run(const cli::VerbContext& context);
 
   cli::ListenOptions listen;
+  std::optional<std::filesystem::path> of_run;  // the state folder of a `tandem run`'s cluster
 };
+
+// What `tandem controller` does. `expected`: see ControllerOptions. Call it before the process's
+// first thread. Returns the exit code.
+int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> expected,
+                   const cli::Console& console, bool verbose);
 
 // Starts the parts that do not run yet; a cluster that is up already is no error.
 struct UpCommand {

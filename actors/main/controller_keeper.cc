@@ -2,8 +2,6 @@
 
 #include <csignal>
 
-#include "actors/cli/api_client.h"
-#include "actors/main/background.h"
 #include "runtime/base/log.h"
 
 namespace tandem::app {
@@ -14,25 +12,25 @@ constexpr Duration kLookForSignal = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Result<ControllerKeeper> ControllerKeeper::take() {
-  auto lock = FileLock::take(keeper_lock(), "the controller of " + cli::tandem_home().string(),
-                             "that node keeps it already; start this one without "
-                             "--keep-controller");
+Result<ControllerKeeper> ControllerKeeper::take(ClusterFolder cluster) {
+  auto lock =
+      FileLock::take(keeper_lock(cluster.path), "the controller of " + cluster.path.string(),
+                     "that node keeps it already; start this one without "
+                     "--keep-controller");
   if (!lock) return lock.error();
-  ControllerKeeper keeper(*std::move(lock));
+  ControllerKeeper keeper(std::move(cluster), *std::move(lock));
   if (auto known = keeper.adopt(); !known) return known.error();
   return keeper;
 }
 
 Result<void> ControllerKeeper::adopt() {
-  const auto file = running_controller();
+  const auto file = running_controller(cluster_.path);
   if (!file)
-    return Error{ErrorCode::kUnreachable, "no controller is up", cli::tandem_home().string(),
+    return Error{ErrorCode::kUnreachable, "no controller is up", cluster_.path.string(),
                  "start one with `tandem up`"};
   if (file->arguments.empty())
     return Error{ErrorCode::kFailed, "the controller's file does not say how it was started",
-                 (cli::tandem_home() / "controller.json").string(),
-                 "`tandem down`, then `tandem up`"};
+                 (cluster_.path / "controller.json").string(), "`tandem down`, then `tandem up`"};
   words_ = file->arguments;
   pid_ = file->pid;
   end_.emplace(pid_);
@@ -51,7 +49,7 @@ void ControllerKeeper::end_hung() const {
 // A controller that does not come up is killed: asked to end, it would cancel its jobs once it is
 // up after all.
 Result<ControllerKeeper::Start> ControllerKeeper::start(node::Signals& signals) {
-  auto daemon = start_role(words_, cli::tandem_home() / "controller.log");
+  auto daemon = start_role(words_, cluster_.log_of("controller"));
   if (!daemon) return daemon.error();
   const Time late = steady_now() + kUpTimeout;
   Start how = Start::kFailed;
@@ -81,7 +79,7 @@ Result<bool> ControllerKeeper::bring_back(node::Signals& signals) {
   daemon_.reset();
   bool was_up = true;
   for (;;) {
-    if (running_controller()) {  // a user has started one: `tandem up`
+    if (running_controller(cluster_.path)) {  // a user has started one: `tandem up`
       if (auto known = adopt(); !known) return known.error();
       return true;
     }
@@ -93,8 +91,10 @@ Result<bool> ControllerKeeper::bring_back(node::Signals& signals) {
                    "the controller died " +
                        std::to_string(std::get<scheduler::Exhausted>(next).restarts + 1) +
                        " times in a short time and is not started again",
-                   (cli::tandem_home() / "controller.log").string(),
-                   "its log says why; `tandem up` starts it, and it takes its jobs up"};
+                   cluster_.log_of("controller").string(),
+                   cluster_.of_run
+                       ? "the lines above say why; `tandem run --resume RUN` goes on"
+                       : "its log says why; `tandem up` starts it, and it takes its jobs up"};
     log::warn("event=controller_restarts n={} of={} in_s={:.1f}", restart->n, restart->max,
               seconds(restart->until - died));
     if (signals.wait_for(restart->until - died) != 0) return false;

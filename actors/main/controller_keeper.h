@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/main/background.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/result.h"
@@ -26,7 +27,7 @@ class ControllerKeeper {
  public:
   // Takes the state folder's node.lock, so that one node at a time keeps a controller. Errors:
   // another node does (kFailed); no controller is up (kUnreachable).
-  static Result<ControllerKeeper> take();
+  static Result<ControllerKeeper> take(ClusterFolder cluster);
 
   // Whether the process of the controller has ended.
   bool has_ended() const { return end_->wait_until(steady_now()); }
@@ -40,11 +41,13 @@ class ControllerKeeper {
  private:
   enum class Start { kUp, kFailed, kSignal };
 
-  explicit ControllerKeeper(FileLock lock) : lock_(std::move(lock)) {}
+  ControllerKeeper(ClusterFolder cluster, FileLock lock)
+      : cluster_(std::move(cluster)), lock_(std::move(lock)) {}
   Result<void> adopt();  // the controller that runs
   void end_hung() const;
   Result<Start> start(node::Signals& signals);
 
+  ClusterFolder cluster_;
   FileLock lock_;
   pid_t pid_ = 0;
   std::optional<node::ProcessEnd> end_;

@@ -5,14 +5,14 @@
 //   start   claim the state folder (lock, epoch, keys, token), take up the jobs of the controller
 //           before, listen, write controller.json
 //   a job   make_run_directory -> open_exchange -> ranks dial -> ... -> close_exchange
-//   stop    HTTP, so that no request comes in; the agent and its ranks; links; actors
+//   stop    HTTP, so that no request comes in; links; actors
 //
 // Threads: callbacks of links run on the thread `link`, HTTP handlers on the server's, actors on
 // the executor's two. State that several of them touch is Guarded; maps that only the controller's
 // functions touch are not, since one actor runs on one thread at a time (XR-1).
 //
 // A run is claimed by a file lock in its directory (run.lock): the lock ends with its process,
-// however that dies, and a `tandem run` and a cluster may share a folder of runs.
+// however that dies, and clusters of `tandem run` and `tandem up` share a folder of runs.
 #include "actors/main/controller_process.h"
 
 #include <unistd.h>
@@ -43,7 +43,6 @@
 #include "actors/main/socket_keeper.h"
 #include "actors/main/state_folder.h"
 #include "actors/main/submission.h"
-#include "actors/main/this_node.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
 #include "runtime/actor/threaded_executor.h"
@@ -107,6 +106,15 @@ Result<controller::RunDirectory> make_run_directory(const fs::path& home,
                "set TANDEM_HOME to a folder that you can write"};
 }
 
+// The error of a run that is in use: its user knows the `tandem run`, and not its controller.
+Error by_command(Error in_use, const fs::path& home, const fs::path& run_dir) {
+  const auto holder = FileLock::owner(run_dir / "run.lock");
+  if (const auto command = holder ? run_command_of(home, *holder) : std::nullopt)
+    in_use.message =
+        "the run in " + run_dir.string() + " is in use by process " + std::to_string(*command);
+  return in_use;
+}
+
 // The folder of the Unix socket at which a controller listened; empty where it is none.
 fs::path folder_of(const std::string& endpoint) {
   const auto at = link::parse_endpoint(endpoint);
@@ -116,11 +124,13 @@ fs::path folder_of(const std::string& endpoint) {
 }  // namespace
 
 struct ControllerProcess::Parts {
-  explicit Parts(ControllerOptions o) : options(std::move(o)) {}
+  explicit Parts(ControllerOptions o) : options(std::move(o)) {
+    expected_job.with([this](auto& job) { job = std::exchange(options.expected, std::nullopt); });
+  }
 
   ControllerOptions options;
   Epoch epoch{1};
-  std::unique_ptr<StateFolder> state;  // null for a `tandem run`
+  std::unique_ptr<StateFolder> state;  // set by claim_home()
   const std::int64_t started_ms = unix_ms();
   link::Directory directory;
   link::IoThread io{"link"};
@@ -147,7 +157,6 @@ struct ControllerProcess::Parts {
     std::unique_ptr<http::HttpServer> server;  // its threads use all of the above
   };
   Web web;
-  std::unique_ptr<node::PosixProcessHost> processes;
   // Shared by callbacks of the link and functions of the controller. One node name may have several
   // agents, of which the controller takes the first (AG-2).
   using AgentId = std::pair<std::string, Incarnation>;
@@ -162,6 +171,7 @@ struct ControllerProcess::Parts {
   Arrivals arrivals;
   Guarded<doors::Roster> roster;
   KeptPrompts prompts{kKeptPromptsBytesMax};
+  Guarded<std::optional<ExpectedJob>> expected_job;  // until it is submitted
   // The runs of the jobs that have not ended, by job. They are touched only by functions of the
   // controller (ControllerActions), hence by one thread at a time.
   struct OpenRuns {
@@ -195,8 +205,7 @@ struct ControllerProcess::Parts {
   std::uint16_t port(int offset, std::uint16_t former = 0) const {
     return static_cast<std::uint16_t>(options.port == 0 ? former : options.port + offset);
   }
-  // Processes of this host come by a Unix socket; other hosts by TCP, where there are keys. A
-  // `tandem run` has none.
+  // Processes of this host come by a Unix socket; other hosts by TCP, where there are keys.
   std::vector<link::Binding> places(int port_offset, std::uint16_t former = 0) {
     const auto next = [](auto& folder) { return folder->next(); };
     std::vector<link::Binding> places{{sockets.with(next), std::nullopt}};
@@ -216,6 +225,7 @@ struct ControllerProcess::Parts {
   Result<controller::RunDirectory> new_run(const controller::JobShape& shape);
   Result<controller::RunDirectory> take_up(const controller::JobShape& shape);
   Result<actor::Ref<controller::ExchangeControl>> open_exchange(const controller::JobRecord& job);
+  Result<controller::JobShape> shape_of(const api::SubmittedJob& submitted);
   controller::ControllerActions actions();
   api::ClusterIdentity identity();
   link::LinkCallbacks link_callbacks();
@@ -231,11 +241,11 @@ Result<void> ControllerProcess::Parts::claim_home() {
   auto shared = shared_secret(cli::token_path(options.home));
   if (!shared) return shared.error();
   web.token = std::move(*shared);
-  if (!options.of_home) return {};
-  auto claimed = StateFolder::claim(options.home);
+  auto claimed = StateFolder::claim(options.cluster.path);
   if (!claimed) return claimed.error();
   state = *std::move(claimed);
   epoch = state->journal().epoch();
+  if (options.cluster.of_run) return {};
   auto own_keys = link::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);
@@ -244,14 +254,12 @@ Result<void> ControllerProcess::Parts::claim_home() {
 
 // Done before anybody can ask for the jobs: a job of the controller before is never missing.
 Result<void> ControllerProcess::Parts::take_up_jobs() {
-  if (!state) return {};
   if (!state->forgotten().empty())
     tell_people("not all jobs of the controller before are taken up: " + state->forgotten() +
                 "; `tandem get runs` lists them, `tandem submit --resume RUN` goes on");
-  const auto done = actor::ask_and_wait(controller,
-                                        jobs_to_take_up(state->remembered(), options.home / "runs",
-                                                        hosts(), prompts, runs.predecessors),
-                                        kTakeUpTimeout);
+  const auto done = actor::ask_and_wait(
+      controller, jobs_to_take_up(state->remembered(), hosts(), prompts, runs.predecessors),
+      kTakeUpTimeout);
   if (!done) return done.error();
   return {};
 }
@@ -362,13 +370,13 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     return shape.resume_dir ? own_run(job, *shape.resume_dir) : Result<void>();
   };
   actions.remember = [this](std::span<const controller::DurableEvent> events) {
-    return state ? state->remember(events) : Result<void>();
+    return state->remember(events);
   };
   actions.journal = [this](const runs::ClusterEvent& event) {
-    return state ? state->journal().append(event) : Result<void>();
+    return state->journal().append(event);
   };
   actions.node_grace = options.node_grace;
-  if (state) actions.events_before = state->journal().events_before();
+  actions.events_before = state->journal().events_before();
   return actions;
 }
 
@@ -377,7 +385,7 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
   auto taken = FileLock::take(
       run_dir / "run.lock", "the run in " + run_dir.string(),
       "wait until it is over, or end it first: tandem cancel " + job + ", or Ctrl-C where it runs");
-  if (!taken) return taken.error();
+  if (!taken) return by_command(taken.error(), options.home, run_dir);
   runs.locks.emplace(job, std::move(*taken));
   return {};
 }
@@ -429,13 +437,30 @@ Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_e
   return opened->exchange;
 }
 
+// The shape of a job that was submitted by HTTP.
+Result<controller::JobShape> ControllerProcess::Parts::shape_of(
+    const api::SubmittedJob& submitted) {
+  auto known =
+      expected_job.with([&](std::optional<ExpectedJob>& job) -> std::optional<ExpectedJob> {
+        if (!job || job->yaml != submitted.yaml || job->resume != submitted.resume) return {};
+        return std::exchange(job, std::nullopt);
+      });
+  if (known) {
+    if (known->prompts) prompts.keep(*std::move(known->prompts), known->shape);
+    return std::move(known->shape);
+  }
+  const auto turn = prompts.turn_to_read();
+  return submitted_shape(submitted, options.home / "runs", hosts(), prompts,
+                         turn ? KeepPrompts::kYes : KeepPrompts::kNo);
+}
+
 Result<void> ControllerProcess::Parts::listen() {
-  const StateFolder::Former former = state ? state->former() : StateFolder::Former();
+  const StateFolder::Former former = state->former();
   auto folder = link::SocketFolder::make(options.home, folder_of(former.control_socket));
   if (!folder) return folder.error();
   sockets.with([&](auto& mine) { mine.emplace(std::move(*folder)); });
   // The ports are exposed before the link listens: a peer's first message must find its port.
-  const auto remembered = state ? state->remembered() : controller::DurableState();
+  const auto remembered = state->remembered();
   controller = system.spawn<Controller>("controller", [this, remembered] {
     return std::make_unique<Controller>(epoch.value, actions(), remembered);
   });
@@ -459,18 +484,14 @@ Result<void> ControllerProcess::Parts::listen() {
   if (!server) return server.error();
   link = std::move(*server);
   if (const auto done = take_up_jobs(); !done) return done.error();
-  api::HttpApi api{.controller = controller,
-                   .shape_of =
-                       [this](const api::SubmittedJob& submitted) {
-                         const auto turn = prompts.turn_to_read();
-                         return submitted_shape(submitted, options.home / "runs", hosts(), prompts,
-                                                turn ? KeepPrompts::kYes : KeepPrompts::kNo);
-                       },
-                   .home = options.home,
-                   .read_job = job_readers(),
-                   .identity = [this] { return identity(); },
-                   .make_page_key = [this] { return web.auth->make_page_key(steady_now()); },
-                   .system = system};
+  api::HttpApi api{
+      .controller = controller,
+      .shape_of = [this](const api::SubmittedJob& submitted) { return shape_of(submitted); },
+      .home = options.home,
+      .read_job = job_readers(),
+      .identity = [this] { return identity(); },
+      .make_page_key = [this] { return web.auth->make_page_key(steady_now()); },
+      .system = system};
   web.auth = std::make_unique<api::HttpAuth>(
       api::HttpAuthRules{.token = web.token,
                          .nonce = web.nonce,
@@ -505,7 +526,6 @@ Result<void> ControllerProcess::Parts::listen() {
 }
 
 Result<void> ControllerProcess::Parts::announce_address() {
-  if (!state) return {};
   return state->announce({{"pid", getpid()},
                           {"epoch", epoch.value},
                           {"control_socket", to_string(link->endpoints().front())},
@@ -519,9 +539,8 @@ ControllerProcess::ControllerProcess(std::unique_ptr<Parts> parts) : parts_(std:
 
 ControllerProcess::~ControllerProcess() { stop(); }
 
-Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(
-    const ControllerOptions& options) {
-  auto parts = std::make_unique<Parts>(options);
+Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(ControllerOptions options) {
+  auto parts = std::make_unique<Parts>(std::move(options));
   auto process = std::unique_ptr<ControllerProcess>(new ControllerProcess(std::move(parts)));
   // Removes shared memory of learners that were killed, before new jobs need the room.
   if (const int left = weights::reclaim_stale_weights(""); left > 0)
@@ -543,33 +562,6 @@ const actor::Ref<Controller::Inbox>& ControllerProcess::controller() const {
   return parts_->controller;
 }
 
-KeptPrompts& ControllerProcess::prompts() { return parts_->prompts; }
-
-Result<void> ControllerProcess::start_agent(const NodeOffer& offer) {
-  const auto node = offered_node(Incarnation{1}, offer);
-  if (!node) return node.error();
-  parts_->roster.with([&](auto& expected) { expected.has_agent(node->node); });
-  parts_->processes = std::make_unique<node::PosixProcessHost>();
-  const node::AgentConfig config{.node = *node,
-                                 .program = own_program().string(),
-                                 .controller = to_string(control().front()),
-                                 .bind = {},
-                                 .advertise = {},
-                                 .secret = {},
-                                 .usage_interval = node::kUsageInterval};
-  // The agent is made here and not by the factory on an executor's thread: the agent introduces its
-  // node when it is made, and must have done so before anybody can submit a job, or a job that the
-  // node could never run would be accepted to wait.
-  auto made = std::make_shared<std::unique_ptr<node::Agent>>(std::make_unique<node::Agent>(
-      config, *parts_->processes, actor::narrow<node::AgentEvents>(parts_->controller)));
-  (*made)->introduce();
-  auto agent = parts_->system.spawn<node::Agent>("agent", [made] { return std::move(*made); });
-  parts_->arrivals.agents.with([&](auto& table) {
-    table[{node->node, node->incarnation}] = {actor::narrow<node::AgentInbox>(agent), getpid()};
-  });
-  return {};
-}
-
 bool ControllerProcess::has_agent(pid_t pid) const {
   return parts_->arrivals.agents.with([&](const auto& table) {
     return std::ranges::any_of(table, [&](const auto& entry) { return entry.second.pid == pid; });
@@ -579,11 +571,6 @@ bool ControllerProcess::has_agent(pid_t pid) const {
 void ControllerProcess::stop() {
   if (std::exchange(parts_->stopped, true)) return;
   parts_->web.server.reset();
-  if (parts_->processes) {
-    parts_->system.stop("agent");
-    // Ends the ranks and waits for them (PH-2).
-    parts_->processes.reset();
-  }
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->executor.stop();
   weights::reclaim_stale_weights("");  // removes weights of jobs that were ended by force

@@ -1,6 +1,5 @@
 // The controller's process: the controller actor, an exchange per job, the link server that agents
-// and ranks dial, the payload socket of each job, and the HTTP API. `tandem controller` runs one on
-// its own; `tandem run` runs one within itself, with an agent beside it.
+// and ranks dial, the payload socket of each job, and the HTTP API.
 //
 //   port      who comes there
 //   PORT      agents and ranks, by links (and a Unix socket for those of this host)
@@ -22,20 +21,27 @@
 #include <vector>
 
 #include "actors/controller/controller.h"
-#include "actors/main/kept_prompts.h"
-#include "actors/main/this_node.h"
+#include "actors/main/background.h"
+#include "actors/main/roles/job_prompts.h"
 #include "runtime/link/endpoint.h"
 
 namespace tandem::app {
 
+// A job that its user's process has checked, whose data it has read, and which it submits by HTTP
+// like any other: nobody reads the data again.
+struct ExpectedJob {
+  std::string yaml, resume;  // by which the submission is known (api::SubmittedJob)
+  controller::JobShape shape;
+  std::optional<JobPrompts> prompts;
+};
+
 struct ControllerOptions {
   int port = 0;                        // 0: any free ones
   std::string bind = link::kLoopback;  // where nodes and payloads of other hosts arrive
-  std::filesystem::path home;          // runs/ is made below it
-  // Whether this is the cluster of the state folder `home`: it then holds the folder's lock,
-  // journals to controller.sqlite and writes controller.json. A `tandem run` does none of these and
-  // leaves only its run directory; no other host can join it.
-  bool of_home = false;
+  std::filesystem::path home;          // TANDEM_HOME: runs/ is made below it
+  // The state folder, whose lock the controller holds, with controller.sqlite and controller.json.
+  // No other host can join the cluster of a `tandem run`.
+  ClusterFolder cluster;
   // The words that start such a controller again, written into controller.json.
   std::vector<std::string> words;
   std::vector<std::string> allow_hosts;  // further names that a Host header may have
@@ -43,6 +49,7 @@ struct ControllerOptions {
   Duration node_grace = node::kNodeGraceDefault;
   // Serve /metrics to clients without the token.
   bool metrics_without_token = false;
+  std::optional<ExpectedJob> expected = {};
 };
 
 class ControllerProcess {
@@ -50,7 +57,7 @@ class ControllerProcess {
   // Returns once all sockets listen. Errors: a port is busy, `home` cannot be written, or another
   // controller holds its lock (kFailed); `home` belongs to another user, or others can read its
   // token (kUnauthorised).
-  static Result<std::unique_ptr<ControllerProcess>> start(const ControllerOptions& options);
+  static Result<std::unique_ptr<ControllerProcess>> start(ControllerOptions options);
   ~ControllerProcess();  // stop()
 
   // Where agents and ranks dial: a Unix socket first; then TCP with keys, where other hosts may
@@ -60,15 +67,9 @@ class ControllerProcess {
   // An address that opens the web page once. Each call makes another key.
   std::string page_address() const;
   const actor::Ref<controller::Controller::Inbox>& controller() const;
-  // Whoever submits a job may keep its prompts here; the exchange of another job reads its data.
-  KeptPrompts& prompts();
-
-  // Starts the node of this process: an agent in the process, whose ranks are its children. Errors:
-  // the resources of the machine cannot be read.
-  Result<void> start_agent(const NodeOffer& offer);
   // Whether a node of this host whose process has this pid has a link.
   bool has_agent(pid_t pid) const;
-  void stop();  // HTTP, processes, links, then actors; a second call does nothing
+  void stop();  // HTTP, links, then actors; a second call does nothing
 
  private:
   struct Parts;

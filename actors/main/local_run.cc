@@ -1,9 +1,10 @@
 // Everything that can be wrong with the job, its data, the run to resume or its memory is found
-// before the cluster starts; --dry-run stops there. Then the main thread asks the controller five
-// times a second how the job is, draws that, and waits for signals in between.
+// before the cluster starts; --dry-run stops there. The controller gets the checked job, with the
+// data that was read, by being a copy of this process. Then the job is submitted to it and followed
+// by HTTP; the main thread draws what the follower has seen, and waits for signals in between.
 //
 // The first Ctrl-C cancels the job: it saves a checkpoint and ends as it would under `tandem
-// cancel`. The second one leaves at once; stop() then ends the ranks.
+// cancel`. The second one ends the whole cluster at once.
 #include "actors/main/local_run.h"
 
 #include <unistd.h>
@@ -14,21 +15,21 @@
 #include <utility>
 #include <vector>
 
-#include "actors/api/api_json.h"
 #include "actors/cli/api_client.h"
 #include "actors/cli/job_progress.h"
 #include "actors/cli/progress_display.h"
 #include "actors/cli/shared_options.h"
+#include "actors/cli/submission.h"
 #include "actors/controller/demands.h"
 #include "actors/job/print_job.h"
 #include "actors/job/reading_notice.h"
 #include "actors/job/resume.h"
-#include "actors/main/controller_process.h"
+#include "actors/main/job_follower.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/memory_plan.h"
+#include "actors/main/run_cluster.h"
 #include "actors/main/this_node.h"
-#include "runtime/actor/system.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
@@ -41,11 +42,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The status by which a shell reports a program that SIGINT ended: 128 + 2.
-constexpr int kInterrupted = 130;
-// Of an answer of the controller, on a machine that is busy.
-constexpr Duration kAskTimeout = std::chrono::seconds(120);
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
+constexpr Duration kPeekEvery = std::chrono::milliseconds(40);  // whether the job is over
 
 // Lines that YAML ignores, so that the whole output of --dry-run is a valid job file.
 std::string commented(const std::string& lines) {
@@ -80,30 +78,6 @@ int dry_run(const RunCommand& command, const job::LoadedJob& loaded, const Check
   return 0;
 }
 
-// The job as the API shows it, and its state.
-struct Look {
-  nlohmann::json job;
-  bool final = false;
-  scheduler::JobState state = scheduler::JobState::kQueued;
-};
-
-Result<Look> look_at(const ControllerProcess& cluster, const std::string& id) {
-  auto view = actor::ask_and_wait(cluster.controller(), controller::GetCluster{}, kAskTimeout);
-  if (!view) return view.error();
-  for (const controller::JobRecord& job : view->jobs) {
-    if (job.id != id) continue;
-    // A job without an exchange, such as one that waits for room, is shown without the exchange's
-    // figures.
-    std::optional<messages::ExchangeReport> report;
-    if (const auto it = view->exchanges.find(id); it != view->exchanges.end())
-      if (auto answer = actor::ask_and_wait(it->second, messages::GetExchangeReport{}, kAskTimeout))
-        report = std::move(*answer);
-    return Look{api::shown_job(job, report ? &*report : nullptr, view->now),
-                scheduler::is_final(job.status.state), job.status.state};
-  }
-  return Error{ErrorCode::kNotFound, "there is no job " + id};
-}
-
 // The end by Ctrl-C: prints how to resume, and returns the exit code.
 int stopped(const nlohmann::json& job, const cli::Console& console) {
   console.err << job::resume_hint("run", job.value("run_dir", "")) << std::flush;
@@ -121,45 +95,82 @@ std::optional<nlohmann::json> result_of(const nlohmann::json& job) {
 }
 
 // The job is over: prints its summary, and returns the exit code.
-int conclude(const Look& look, bool interrupted, cli::ProgressDisplay& display,
+int conclude(const nlohmann::json& job, bool interrupted, cli::ProgressDisplay& display,
              const cli::Console& console) {
-  const std::string run_dir = look.job.value("run_dir", "");
-  display.show(look.job, steady_now(), true);
+  const std::string run_dir = job.value("run_dir", "");
+  display.show(job, steady_now(), true);
   display.erase();
-  if (const auto result = result_of(look.job)) console.out << cli::final_summary(look.job, *result);
+  if (const auto result = result_of(job)) console.out << cli::final_summary(job, *result);
   console.out << std::flush;
   // A job that succeeded before the cancellation reached it has succeeded.
-  if (look.state == scheduler::JobState::kSucceeded) return 0;
-  if (interrupted) return stopped(look.job, console);
-  return console.complain({ErrorCode::kFailed, look.job.value("message", "the job failed"), run_dir,
+  if (job.value("state", "") == scheduler::name(scheduler::JobState::kSucceeded)) return 0;
+  if (interrupted) return stopped(job, console);
+  return console.complain({ErrorCode::kFailed, job.value("message", "the job failed"), run_dir,
                            "its actors' logs are in " + run_dir + "/logs"});
 }
 
-int follow(ControllerProcess& cluster, const std::string& id, node::Signals& signals,
-           const cli::Console& console) {
+// Somebody has ended them in order, or they died too often.
+Error cluster_gone(const nlohmann::json& job) {
+  const std::string run_dir = job.value("run_dir", "");
+  return {ErrorCode::kFailed, "the controller and the node of this run have ended", run_dir,
+          "`" + job::resume_command("run", run_dir) + "` goes on"};
+}
+
+// `job`: the answer to its submission.
+int follow(RunCluster& cluster, const cli::ApiAddress& address, const nlohmann::json& job,
+           node::Signals& signals, const cli::Console& console) {
   cli::ProgressDisplay display(console.out, console.err, console.terminal, console.width);
+  JobFollower follower(
+      address, job, [&cluster] { return cluster.may_come_back(); }, console);
   bool interrupted = false;
-  for (;;) {
-    auto look = look_at(cluster, id);
-    if (!look) return console.complain(look.error());
-    if (look->final) return conclude(*look, interrupted, display, console);
-    display.show(look->job, steady_now());
-    const int signal = signals.wait_for(kRedrawEvery);
+  for (Time drawn{};;) {
+    const JobFollower::Seen now = follower.seen();
+    if (now.over) {
+      const int code = conclude(now.job, interrupted, display, console);
+      follower.stop();
+      cluster.end();
+      return code;
+    }
+    if (now.failure) {
+      display.erase();
+      return console.complain(now.failure->code == ErrorCode::kUnreachable ? cluster_gone(now.job)
+                                                                           : *now.failure);
+    }
+    if (steady_now() - drawn >= kRedrawEvery) display.show(now.job, drawn = steady_now());
+    const int signal = signals.wait_for(kPeekEvery);
     if (signal == 0) continue;
     display.erase();
-    if (interrupted) return stopped(look->job, console);  // the second one: no clean end
+    if (interrupted) {  // the second one: no clean end
+      follower.stop();
+      cluster.end_by_force();
+      return stopped(now.job, console);
+    }
     interrupted = true;
-    console.err << (look->job.value("trains", true)
+    console.err << (now.job.value("trains", true)
                         ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
-                        : "cancelling; its actors finish first; once more to stop at once\n");
-    const auto cancelled =
-        actor::ask_and_wait(cluster.controller(), controller::Cancel{id}, kAskTimeout);
-    if (!cancelled) return console.complain(cancelled.error());
+                        : "cancelling; its actors finish first; once more to stop at once\n")
+                << std::flush;
+    follower.cancel();
   }
 }
 
 void warn(const cli::Console& console, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
+}
+
+int submit_and_follow(RunCluster& cluster, const std::string& yaml,
+                      const std::optional<fs::path>& run, node::Signals& signals,
+                      const cli::Console& console) {
+  const auto address = cluster.address();
+  if (!address) return console.complain(address.error());
+  const auto answer =
+      cli::ApiClient(*address, cli::kSubmitTimeout).post(cli::submit_path(run), yaml);
+  if (!answer) return console.complain(answer.error());
+  console.err << "job " + answer->value("id", "") +
+                     "; look into it from elsewhere with TANDEM_ADDRESS=" +
+                     to_string(address->endpoint) + "\n"
+              << std::flush;
+  return follow(cluster, *address, *answer, signals, console);
 }
 
 int run_job(const RunCommand& command, const cli::Console& console, bool verbose) {
@@ -187,23 +198,22 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
 
   // Signals are blocked before the first thread starts, since threads must inherit that.
   node::Signals signals({SIGINT, SIGTERM});
-  init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
-  auto cluster = ControllerProcess::start({.port = 0, .home = cli::tandem_home()});
+  ExpectedJob expected{.yaml = job::print_job(loaded->spec),
+                       .resume = run ? run->string() : "",
+                       .shape = job_shape(loaded->spec),
+                       .prompts = std::move(checked->prompts)};
+  if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, expected.shape);
+  if (run) resume_from(*run, expected.shape);
+  const std::string yaml = expected.yaml;
+  const auto cluster = RunCluster::start(
+      {.memory_bytes = command.memory_bytes, .verbose = verbose, .job = std::move(expected)},
+      console);
   if (!cluster) return console.complain(cluster.error());
-  if (const auto agent = (*cluster)->start_agent({.memory_bytes = command.memory_bytes}); !agent)
-    return console.complain(agent.error());
-  controller::JobShape shape = job_shape(loaded->spec);
-  if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, shape);
-  if (checked->prompts) (*cluster)->prompts().keep(*std::move(checked->prompts), shape);
-  if (run) resume_from(*run, shape);
-  const auto id = actor::ask_and_wait((*cluster)->controller(),
-                                      controller::Submit{std::move(shape)}, kAskTimeout);
-  if (!id) return console.complain(id.error());
-  console.err << "job " << *id << "; look into it from elsewhere with TANDEM_ADDRESS="
-              << to_string((*cluster)->http()) << "\n";
-  const int code = follow(**cluster, *id, signals, console);
-  (*cluster)->stop();
-  return code;
+  init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
+  const auto end = (*cluster)->wait_for_node(signals);
+  if (!end) return console.complain(end.error());
+  if (*end) return **end;
+  return submit_and_follow(**cluster, yaml, run, signals, console);
 }
 
 }  // namespace

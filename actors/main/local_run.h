@@ -1,5 +1,5 @@
-// `tandem run`: a controller and an agent in this process, one job, followed to its end. The ranks
-// are child processes. No process is left afterwards, only the run directory.
+// `tandem run`: a cluster of its own (run_cluster.h), one job, followed to its end. No process is
+// left afterwards, only the run directory.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -32,6 +33,7 @@
 #include "runtime/link/remote.h"
 #include "runtime/node/agent.h"
 #include "runtime/node/log_rotation.h"
+#include "runtime/node/owner.h"
 #include "runtime/node/resources.h"
 #include "runtime/node/signals.h"
 #include "runtime/weights/weight_family.h"
@@ -56,7 +58,7 @@ Result<link::Dial> dial_controller(const NodeCommand& command) {
   if (command.controller) {
     text = *command.controller;
   } else {
-    const auto file = read_controller_file();
+    const auto file = read_controller_file(command.cluster().path);
     if (!file) return file.error();
     text = file->control_socket;
   }
@@ -70,8 +72,8 @@ Result<link::Dial> dial_controller(const NodeCommand& command) {
 
 // The address at which the controller of this host listens for nodes of other hosts; empty if it
 // listens on loopback only.
-std::string controller_address() {
-  const auto file = read_controller_file();
+std::string controller_address(const NodeCommand& command) {
+  const auto file = read_controller_file(command.cluster().path);
   const auto at = link::parse_endpoint(file ? file->control : "");
   return at && !at->is_local() && at->host != link::kLoopback ? at->host : "";
 }
@@ -84,7 +86,7 @@ Result<std::string> listening_address(const NodeCommand& command, const link::Di
                  "the address by which other hosts reach this one"};
   if (command.bind) return *command.bind;
   if (controller.to.is_local()) {
-    const std::string address = controller_address();
+    const std::string address = controller_address(command);
     if (address != "0.0.0.0") return address;
     // The controller takes all addresses, so that none of them can be told to other hosts.
     log::warn("event=no_address_for_other_hosts help=\"name this machine's with --bind\"");
@@ -150,9 +152,9 @@ AfterLink after(link::Down::Reason reason, bool same_host) {
 }
 
 // A controller that ends in order removes its file; one that dies, or is starting, has one.
-bool controller_left_its_file() {
+bool controller_left_its_file(const NodeCommand& command) {
   std::error_code ignored;
-  return std::filesystem::exists(cli::tandem_home() / "controller.json", ignored);
+  return std::filesystem::exists(command.cluster().path / "controller.json", ignored);
 }
 
 // What the node's main thread looks after as long as it runs.
@@ -177,7 +179,7 @@ class Absence {
   // Starts the controller again if this node keeps it and it has died or hangs. Returns how the
   // node ends; nothing: it is to go on dialling.
   std::optional<Served> look() {
-    if (was_up_ && !command_.controller && !controller_left_its_file()) {
+    if (was_up_ && !command_.controller && !controller_left_its_file(command_)) {
       log::info("event=controller_ended");  // and its good-bye did not come
       return Served{Served::End::kGoodbye};
     }
@@ -192,7 +194,7 @@ class Absence {
                     Error{ErrorCode::kUnreachable,
                           "the controller has not come back within " +
                               std::to_string(grace_ / std::chrono::seconds(1)) + " s",
-                          command_.controller.value_or(cli::tandem_home().string()),
+                          command_.controller.value_or(command_.cluster().path.string()),
                           "start this node again once it runs"}};
     }
     return std::nullopt;
@@ -221,7 +223,7 @@ struct LinkState {
 // The controller that is up, or has died, listens elsewhere than this node dials.
 bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
   if (command.controller) return false;
-  const auto file = read_controller_file();
+  const auto file = read_controller_file(command.cluster().path);
   return file && file->control_socket != to_string(dialled.to);
 }
 
@@ -303,9 +305,12 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
   };
   callbacks.on_down = [&](const ActorId&, const link::Down& down) {
     const AfterLink then = after(down.reason, controller.to.is_local());
-    log::warn(
-        "event=controller_lost reason={} consequence=\"{}\"", link::name(down.reason),
-        then == AfterLink::kKeep ? "the ranks work on, and it is looked for" : "the ranks end");
+    if (then == AfterLink::kStop)
+      log::info("event=controller_left reason={}", link::name(down.reason));
+    else
+      log::warn(
+          "event=controller_lost reason={} consequence=\"{}\"", link::name(down.reason),
+          then == AfterLink::kKeep ? "the ranks work on, and it is looked for" : "the ranks end");
     state.with([](LinkState& s) {
       s.up = false;
       ++s.losses;
@@ -341,7 +346,7 @@ Result<Served> live(const NodeCommand& command, Duties& duties, Absence& absence
   // Removes shared memory that learners of earlier jobs left on this host.
   weights::reclaim_stale_weights("");
   node::AgentConfig config = agent_config(command, *controller);
-  auto kept = node::KeptRankFiles::open(node_folders() / machine->node);
+  auto kept = node::KeptRankFiles::open(node_folders(command.cluster().path) / machine->node);
   if (kept) {
     config.kept = &*kept;
     // The memory that ranks of an agent before hold is not free, and theirs to have.
@@ -362,22 +367,37 @@ Result<Served> live(const NodeCommand& command, Duties& duties, Absence& absence
   return served;
 }
 
-int run_node(const NodeCommand& command, const cli::Console& console, bool verbose,
-             node::Pulse pulse) {
-  // A node says no word: `up` hears only the end of its socket.
-  const auto words = node::DaemonWords::inherited();
-  Duties duties{.signals = node::Signals({SIGINT, SIGTERM}), .pulse = std::move(pulse)};
-  init_logging("node/" + command.name.value_or(node::hostname()), log_level(verbose));
-  duties.log = node::OwnLog::inherited();
+// The ranks of a `tandem run` end with that command too, should this node have died before.
+void tell_ranks_of_owner(const ClusterFolder& cluster) {
+  if (cluster.of_run)
+    ::setenv(node::kOwnerVariable, cluster.owner_lock().c_str(), 1);
+  else
+    ::unsetenv(node::kOwnerVariable);  // that of a `tandem run` whose job has started this node
+}
+
+// Removes the state folder of a `tandem run` that was killed, once nobody uses it.
+void remove_after_owner(const ClusterFolder& cluster) {
+  if (!cluster.of_run || !node::Owner(cluster.owner_lock()).has_ended()) return;
+  if (const auto pid = controller_process(cluster.path))
+    node::ProcessEnd(*pid).wait_until(steady_now() + kEndTimeout);
+  std::error_code ignored;  // the next `tandem run` removes what is left
+  std::filesystem::remove_all(cluster.path, ignored);
+}
+
+// The lives of the node, one after the other. Returns the exit code.
+int live_on(const NodeCommand& command, const cli::Console& console, bool verbose, Duties& duties) {
+  const ClusterFolder cluster = command.cluster();
   std::optional<ControllerKeeper> keeper;
   if (command.keep_controller) {
-    auto taken = ControllerKeeper::take();
+    auto taken = ControllerKeeper::take(cluster);
     if (!taken) return console.complain(taken.error());
     keeper.emplace(*std::move(taken));
   }
   std::optional<NodeFile> file;  // not before the lock is taken
   if (keeper) {
-    auto written = NodeFile::write(node_words(command));
+    std::vector<std::string> again = node_words(command);
+    if (verbose) again.emplace_back("-v");
+    auto written = NodeFile::write(cluster.path, again);
     if (!written) return console.complain(written.error());
     file.emplace(*std::move(written));
   }
@@ -394,6 +414,23 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
   }
 }
 
+int run_node(const NodeCommand& command, const cli::Console& console, bool verbose,
+             node::Pulse pulse) {
+  // A node says no word: `up` hears only the end of its socket.
+  const auto words = node::DaemonWords::inherited();
+  const ClusterFolder cluster = command.cluster();
+  tell_ranks_of_owner(cluster);
+  Duties duties{.signals = node::Signals({SIGINT, SIGTERM}), .pulse = std::move(pulse)};
+  init_logging("node/" + command.name.value_or(node::hostname()), log_level(verbose, cluster));
+  duties.log = node::OwnLog::inherited();
+  std::optional<node::OwnerWatch> owner;
+  if (cluster.of_run)
+    owner.emplace(node::Owner(cluster.owner_lock()), [&duties] { duties.signals.raise(); });
+  const int code = live_on(command, console, verbose, duties);
+  remove_after_owner(cluster);
+  return code;
+}
+
 // Characters of a host's name or an IPv4 address; whether it exists is not asked. Returns what is
 // wrong with the text, or an empty text.
 std::string not_a_host(const std::string& text) {
@@ -404,6 +441,8 @@ std::string not_a_host(const std::string& text) {
 }
 
 }  // namespace
+
+ClusterFolder NodeCommand::cluster() const { return ClusterFolder::chosen(of_run); }
 
 std::vector<std::string> node_words(const NodeCommand& command) {
   std::vector<std::string> words{kNodeRole};
@@ -417,6 +456,7 @@ std::vector<std::string> node_words(const NodeCommand& command) {
   if (command.cpus) add("--cpus", dump_json(*command.cpus));
   if (command.memory_bytes) add("--memory", std::to_string(*command.memory_bytes));
   if (command.keep_controller) words.emplace_back("--keep-controller");
+  if (command.of_run) words.insert(words.end(), {kOfRunOption, command.of_run->string()});
   return words;
 }
 
@@ -451,6 +491,7 @@ void NodeCommand::options(cli::Options& options) {
   options.flag("--keep-controller", keep_controller,
                "Start the controller of TANDEM_HOME again when it has died, as the node of "
                "`tandem up` does");
+  add_of_run(options, of_run);
   options.check([this]() -> Result<void> {
     if (!keep_controller || !controller) return {};
     return Error{ErrorCode::kInvalid, "--keep-controller is for the controller of TANDEM_HOME", "",

@@ -11,11 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/cli/verb.h"
+#include "actors/main/background.h"
 
 namespace tandem::app {
 
@@ -29,9 +31,12 @@ struct NodeCommand {
   // The address at which ranks listen for other hosts, and the address by which those reach it;
   // default: the address from which this machine reaches `controller`.
   std::optional<std::string> bind, advertise;
-  std::optional<double> cpus;                // default: those that this process may use
-  std::optional<std::int64_t> memory_bytes;  // at most; default: all that the machine has left
-  bool keep_controller = false;              // of this state folder; not with `controller`
+  std::optional<double> cpus;                   // default: those that this process may use
+  std::optional<std::int64_t> memory_bytes;     // at most; default: all that the machine has left
+  bool keep_controller = false;                 // of this state folder; not with `controller`
+  std::optional<std::filesystem::path> of_run;  // the state folder of a `tandem run`'s cluster
+
+  ClusterFolder cluster() const;
 };
 
 // The words after `tandem` that start this node.

@@ -5,8 +5,6 @@
 #include <system_error>
 #include <utility>
 
-#include "actors/cli/api_client.h"
-#include "actors/main/background.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
@@ -17,13 +15,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path node_file() { return cli::tandem_home() / "node.json"; }
+fs::path node_file(const fs::path& cluster) { return cluster / "node.json"; }
 
 // Empty where no node was at work, or the last one has ended in order.
-std::vector<std::string> words_of_node() {
+std::vector<std::string> words_of_node(const fs::path& cluster) {
   std::error_code ignored;
-  if (!fs::exists(node_file(), ignored)) return {};
-  const auto text = read_file(node_file());
+  if (!fs::exists(node_file(cluster), ignored)) return {};
+  const auto text = read_file(node_file(cluster));
   const nlohmann::json content = text ? parse_json(*text) : nlohmann::json();
   std::vector<std::string> words;
   if (const auto found = content.find("arguments"); found != content.end() && found->is_array())
@@ -34,17 +32,17 @@ std::vector<std::string> words_of_node() {
 
 }  // namespace
 
-Result<NodeFile> NodeFile::write(const std::vector<std::string>& words) {
-  if (const auto written =
-          write_file_atomic(node_file(), dump_json(nlohmann::json{{"arguments", words}}));
+Result<NodeFile> NodeFile::write(const fs::path& cluster, const std::vector<std::string>& words) {
+  const fs::path path = node_file(cluster);
+  if (const auto written = write_file_atomic(path, dump_json(nlohmann::json{{"arguments", words}}));
       !written)
     return written.error();
-  return NodeFile();
+  return NodeFile(path);
 }
 
 NodeFile::~NodeFile() {
   std::error_code ignored;  // a node is started that nobody needs, and ends with its controller
-  if (written_) fs::remove(node_file(), ignored);
+  if (!path_.empty()) fs::remove(path_, ignored);
 }
 
 void NodeKeeper::died() {
@@ -73,12 +71,12 @@ void NodeKeeper::watch(pid_t node) {
   log::warn("event=node_hung pid={} consequence=\"it is killed\"", node);
   const node::ProcessEnd end(node);
   // Its number may be another process's by now.
-  if (running_keeper() == node) end.signal(SIGKILL);
+  if (running_keeper(cluster_.path) == node) end.signal(SIGKILL);
   unlinked_looks_ = 0;
 }
 
 void NodeKeeper::look() {
-  if (const auto node = running_keeper()) {  // perhaps one that a user has started
+  if (const auto node = running_keeper(cluster_.path)) {  // perhaps one that a user has started
     watch(*node);
     restart_at_.reset();
     given_up_ = false;
@@ -87,7 +85,7 @@ void NodeKeeper::look() {
   if (given_up_) return;
   const bool starts = daemon_ && !node::ProcessEnd(daemon_->pid).wait_until(steady_now());
   if (starts) return;
-  const std::vector<std::string> words = words_of_node();
+  const std::vector<std::string> words = words_of_node(cluster_.path);
   if (words.empty()) {
     up_since_.reset();
     restart_at_.reset();
@@ -97,7 +95,7 @@ void NodeKeeper::look() {
   if (steady_now() < *restart_at_) return;
   restart_at_.reset();
   up_since_ = steady_now();
-  auto started = start_role(words, cli::tandem_home() / "node.log");
+  auto started = start_role(words, cluster_.log_of("node"));
   if (started)
     daemon_ = *std::move(started);
   else

@@ -8,12 +8,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "actors/main/background.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/result.h"
 #include "runtime/base/rng.h"
@@ -25,14 +27,15 @@ namespace tandem::app {
 // The file that tells with which words the node was started. It lasts as long as the object.
 class NodeFile {
  public:
-  static Result<NodeFile> write(const std::vector<std::string>& words);
-  NodeFile(NodeFile&& other) noexcept : written_(std::exchange(other.written_, false)) {}
+  static Result<NodeFile> write(const std::filesystem::path& cluster,
+                                const std::vector<std::string>& words);
+  NodeFile(NodeFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   NodeFile& operator=(NodeFile&&) = delete;
   ~NodeFile();
 
  private:
-  NodeFile() = default;
-  bool written_ = true;
+  explicit NodeFile(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;  // empty: moved from
 };
 
 class NodeKeeper {
@@ -42,13 +45,15 @@ class NodeKeeper {
   static constexpr Duration kHungAfter = std::chrono::seconds(10);
 
   // `is_linked`: whether the node with this pid has a link now.
-  explicit NodeKeeper(std::function<bool(pid_t)> is_linked) : is_linked_(std::move(is_linked)) {}
+  NodeKeeper(ClusterFolder cluster, std::function<bool(pid_t)> is_linked)
+      : cluster_(std::move(cluster)), is_linked_(std::move(is_linked)) {}
   void look();  // call it every kLookEvery
 
  private:
   void watch(pid_t node);
   void died();
 
+  const ClusterFolder cluster_;
   const std::function<bool(pid_t)> is_linked_;
   std::int64_t unlinked_looks_ = 0;  // in a row; a stopped controller counts none
 

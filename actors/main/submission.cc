@@ -99,8 +99,9 @@ std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& 
   return run.predecessor();
 }
 
-controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, const fs::path& runs,
-                                   Hosts hosts, KeptPrompts& prompts, Predecessors& predecessors) {
+// A `tandem run` may have resumed a run that lies elsewhere than the others.
+controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, Hosts hosts,
+                                   KeptPrompts& prompts, Predecessors& predecessors) {
   controller::TakeUp taken;
   for (const controller::JobTaken& job : remembered.jobs()) {
     const fs::path run_dir = job.run_dir;
@@ -108,7 +109,7 @@ controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, c
     auto shape = submitted_shape({.yaml = job.yaml,
                                   .resume = begun ? run_dir.filename().string() : "",
                                   .folder = job.run_dir},
-                                 runs, hosts, prompts, KeepPrompts::kYes);
+                                 run_dir.parent_path(), hosts, prompts, KeepPrompts::kYes);
     // A job of actors alone has no journal; its actors start again in its run directory.
     if (shape && !begun && !trains(*shape)) shape->resume_dir = job.run_dir;
     if (shape) prompts.accept(*shape);

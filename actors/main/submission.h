@@ -34,8 +34,7 @@ using Predecessors = std::map<std::string, exchange::Predecessor>;
 // The jobs of the controller before this one. Each is checked again, as when it was submitted. It
 // goes on with its run where that has begun; else it begins in its run directory, which is there.
 // Fills `predecessors`.
-controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered,
-                                   const std::filesystem::path& runs, Hosts hosts,
+controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, Hosts hosts,
                                    KeptPrompts& prompts, Predecessors& predecessors);
 
 }  // namespace tandem::app

@@ -1,6 +1,7 @@
 #include "actors/rank/rank_session.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "actors/messages/roles.h"
@@ -56,6 +57,8 @@ RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progr
                          Passing passing)
     : words_(std::move(words)), log_(std::move(log)), passing_(std::move(passing)) {
   alone_max_ = words_.alone_max;
+  if (auto owner = node::Owner::of_environment())
+    owner_.emplace(*std::move(owner), [] { (void)::kill(0, SIGKILL); });  // its own children too
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return passing_.parcel ? passing_.parcel(frame) : directory_.deliver(frame, to_controller_);

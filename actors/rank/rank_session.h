@@ -20,12 +20,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "actors/messages/rank.h"
 #include "actors/rank/rank_words.h"
 #include "runtime/link/link.h"
 #include "runtime/link/remote.h"
 #include "runtime/node/log_rotation.h"
+#include "runtime/node/owner.h"
 #include "runtime/node/signals.h"
 
 namespace tandem::rank {
@@ -77,6 +79,8 @@ class RankSession {
   node::OwnLog log_;  // the main thread's, in wait()
   const Passing passing_;
   node::Signals signals_{SIGTERM, SIGINT};
+  // Set where this is a job of `tandem run`: the rank ends with that process.
+  std::optional<node::OwnerWatch> owner_;
   std::atomic<int> exit_status_ = 0;
   std::atomic<bool> ending_ = false;
   std::atomic<bool> linked_ = false;

@@ -73,10 +73,6 @@ class Agent {
 
   // Introduces itself with LinkCameUp. `host` and AgentConfig::kept must outlive the agent.
   Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller);
-  // Tells the controller what the node offers and which ranks it has. An agent without a link, in
-  // its controller's process, is asked to once, before it is spawned.
-  void introduce();
-
   void handle(actor::Context& cx, SpawnRank spawn);
   void handle(actor::Context& cx, StopRankProcess stop);
   void handle(actor::Context& cx, NodeRefused refused);
@@ -84,6 +80,8 @@ class Agent {
   void handle(actor::Context& cx, LinkCameUp up);
 
  private:
+  // Tells the controller what the node offers and which ranks it has.
+  void introduce();
   // A rank process that has started and whose end has not been reported.
   struct Running {
     ProcessId process;

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <utility>
@@ -43,31 +44,48 @@ bool poll_until(std::span<pollfd> descriptors, Time deadline) {
   }
 }
 
+// The socket of a daemon that is started.
+struct Words {
+  OwnedFd ours, theirs;
+
+  static Result<Words> make(const std::string& daemon) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      return file_error("make a socket pair for " + daemon, {});
+    return Words{OwnedFd(ends[0]), OwnedFd(ends[1])};
+  }
+};
+
 }  // namespace
 
 Result<Daemon> spawn_daemon(DaemonSpec spec) {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    return file_error("make a socket pair for " + spec.name, spec.log);
-  OwnedFd ours(ends[0]);
+  auto made = Words::make(spec.name);
+  if (!made) return made.error();
   // This end is closed at the end of this function: the daemon then has the only copy, and its end
   // is heard.
-  const OwnedFd theirs(ends[1]);
+  const OwnedFd theirs = std::move(made->theirs);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, theirs.get(), kWordsFd);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, spec.log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  if (spec.log.empty()) {
+    posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, spec.log.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0644);
+    posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  }
   // Else sockets of libraries are inherited, and a port is in use for as long as the daemon lives.
   posix_spawn_file_actions_addclosefrom_np(&files, kWordsFd + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   // Our settings are the first in the list: a program takes the first of two variables of one name.
-  const auto [log, path] = log_setting(spec.log);
-  std::vector<std::string> environment{kWordsSetting, log + "=" + path};
+  std::vector<std::string> environment{kWordsSetting};
+  if (!spec.log.empty()) {
+    const auto [log, path] = log_setting(spec.log);
+    environment.push_back(log + "=" + path);
+  }
   for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
   pid_t pid = 0;
   const int error =
@@ -77,7 +95,28 @@ Result<Daemon> spawn_daemon(DaemonSpec spec) {
   posix_spawnattr_destroy(&attributes);
   errno = error;
   if (error != 0) return file_error("start " + spec.name, spec.log);
-  return Daemon{pid, std::move(ours)};
+  return Daemon{pid, std::move(made->ours)};
+}
+
+Result<Daemon> fork_daemon(const std::string& name, const std::function<int()>& work) {
+  auto made = Words::make(name);
+  if (!made) return made.error();
+  std::fflush(nullptr);  // what is not written yet is not to be written twice
+  const pid_t pid = fork();
+  if (pid < 0) return file_error("start " + name, {});
+  if (pid > 0) {
+    made->theirs = OwnedFd();
+    return Daemon{pid, std::move(made->ours)};
+  }
+  setsid();
+  const OwnedFd none(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const bool ready = dup2(none.get(), STDIN_FILENO) >= 0 &&
+                     dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 &&
+                     dup2(made->theirs.get(), kWordsFd) >= 0;
+  // A lock belongs to an open file: one that stays open here would outlast its owner.
+  close_range(kWordsFd + 1, ~0U, 0);
+  if (!ready || setenv(kWordsVariable, "3", 1) != 0) std::_Exit(1);
+  std::exit(work());
 }
 
 Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout) {
@@ -100,7 +139,11 @@ void end_daemon(const Daemon& daemon, Duration patience) {
   end.wait_until(steady_now() + patience);
 }
 
-void reap(const Daemon& daemon) { (void)waitpid(daemon.pid, nullptr, WNOHANG); }
+std::optional<int> reap(const Daemon& daemon) {
+  int status = 0;
+  if (waitpid(daemon.pid, &status, WNOHANG) != daemon.pid || !WIFEXITED(status)) return {};
+  return WEXITSTATUS(status);
+}
 
 DaemonWords DaemonWords::inherited() {
   DaemonWords words;

@@ -10,6 +10,8 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +27,8 @@ struct DaemonSpec {
   std::filesystem::path program;  // not looked up in PATH
   std::vector<std::string> argv;  // argv[0] is the name that ps shows
   // stdout and stderr are appended; its directory must exist. The daemon finds it in kLogVariable,
-  // and keeps it within its limits (log_rotation.h).
+  // and keeps it within its limits (log_rotation.h). Empty: both go where stderr of this process
+  // goes.
   std::filesystem::path log;
 };
 struct Daemon {
@@ -36,6 +39,12 @@ struct Daemon {
 // Starts a daemon in a session of its own, so that no terminal's signals reach it; its stdin is
 // /dev/null. An error where the program or the log cannot be opened; then no process is left.
 Result<Daemon> spawn_daemon(DaemonSpec spec);
+
+// Starts a daemon that is a copy of this process and does `work`, which has all that this process
+// has in memory. Its output goes where stderr of this process goes, and of the open files it keeps
+// those three. This process must have one thread. Does not return in the daemon, which exits with
+// what `work` returns. `name` is for errors.
+Result<Daemon> fork_daemon(const std::string& name, const std::function<int()>& work);
 
 enum class Heard { kWord, kEnd, kNothing };
 
@@ -49,8 +58,8 @@ Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout
 void end_daemon(const Daemon& daemon, Duration patience);
 
 // Takes the end of a daemon from the kernel, which keeps it for its starter as long as that lives.
-// Nothing happens while the daemon runs.
-void reap(const Daemon& daemon);
+// Nothing happens while the daemon runs. Returns the code with which it exited, the first time.
+std::optional<int> reap(const Daemon& daemon);
 
 // A daemon's end of the socket. In a process that was not started as a daemon it does nothing.
 class DaemonWords {
@@ -77,6 +86,8 @@ class ProcessEnd {
   // Whether the process has ended by `deadline`; a zombie has ended.
   bool wait_until(Time deadline) const;
   void signal(int number) const;  // nothing happens where it has ended
+  // Can be read once the process has ended; negative where there was no such process.
+  int descriptor() const { return pidfd_ ? pidfd_.get() : -1; }
 
  private:
   OwnedFd pidfd_;  // none: there was no such process

@@ -428,7 +428,9 @@ TEST_F(BadInput, ARewardCommandThatNeverScoresFailsTheJobWithItsReason) {
 }
 
 // The run directory is on a file system of its own, in a mount namespace that ends with the
-// command. Somebody makes room there once the run has said that it stands still.
+// command. Somebody makes room there once the run has said that it stands still. There is room for
+// the state of the run's cluster, some 350 KiB, and for the learner's first files; the journal
+// grows until the disk is full.
 TEST_F(BadInput, AFullDiskHoldsTheRunUpUntilThereIsRoom) {
   const std::string mount = (home.path() / "small").string();
   const std::string said = (home.path() / "full.err").string();
@@ -437,7 +439,7 @@ TEST_F(BadInput, AFullDiskHoldsTheRunUpUntilThereIsRoom) {
   const std::string make = "mount -t tmpfs -o size=32m none " + mount;
   if (home.start_program(inside + Words{make}).wait().code != 0)
     GTEST_SKIP() << "no mount namespaces here";
-  std::string command = make + " && head -c 31200k /dev/zero > " + mount + "/filler || exit 9\n" +
+  std::string command = make + " && head -c 30800k /dev/zero > " + mount + "/filler || exit 9\n" +
                         "(until grep -q event=disk_full " + said + "; do sleep 0.05; done; rm " +
                         mount + "/filler) &\n" + "TANDEM_HOME=" + mount +
                         " exec " TANDEM_BINARY " run 2> " + said;

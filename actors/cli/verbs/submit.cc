@@ -9,6 +9,7 @@
 #include "actors/cli/job_watch.h"
 #include "actors/cli/progress_display.h"
 #include "actors/cli/shared_options.h"
+#include "actors/cli/submission.h"
 #include "actors/cli/sweep.h"
 #include "actors/cli/verb.h"
 #include "actors/cli/views.h"
@@ -21,8 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Duration kSubmitTimeout = std::chrono::minutes(10);  // for 4 GiB of data, several times
-constexpr std::uint64_t kDataBytesLarge = 200'000'000;         // read in some seconds
+constexpr std::uint64_t kDataBytesLarge = 200'000'000;  // read in some seconds
 
 struct Submit {
   static VerbHelp help() {
@@ -114,8 +114,7 @@ Result<json> Submit::submit_one(Client& client, const job::LoadedJob& loaded,
     client.console.err << "warning: " << warning << "\n";
   tell_of_large_data(loaded.spec, client.console.err);
   const ApiClient patient(client.api.address(), kSubmitTimeout);
-  auto answer = patient.post(run ? "/jobs?resume=" + url_escape(run->string()) : "/jobs",
-                             job::print_job(loaded.spec));
+  auto answer = patient.post(submit_path(run), job::print_job(loaded.spec));
   if (!answer) return answer;
   for (const json& warning : answer->value("warnings", json::array()))
     client.console.err << "warning: " << (warning.is_string() ? warning.get<std::string>() : "")

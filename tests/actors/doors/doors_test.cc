@@ -357,8 +357,6 @@ TEST(Roster, ExpectsTheRanksThatWereStarted) {
   for (const char* const name :
        {"node/", "node/@0", "node/a", "node/a#1@0", "node/a@1", "", "controller", "nodes/a@0"})
     EXPECT_FALSE(roster.admit(hello(name, 1))) << name;
-  roster.has_agent("home");
-  EXPECT_FALSE(roster.admit(hello("node/home@0", 1))) << "its agent is the controller's own";
   EXPECT_FALSE(roster.admit(hello("j-1/learner/0", 3))) << "not started";
   roster.started("a", {"j-1/learner/0", {3}, 0});
   roster.started("a", {"j-1/learner/0", {3}, 1});

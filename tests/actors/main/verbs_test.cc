@@ -81,6 +81,10 @@ TEST(AllVerbs, TakeTheValuesOfTheirOptions) {
             3ll << 29);
   EXPECT_FALSE(cli::parsed<RunCommand>({"run", "job.yaml"}).memory_bytes);
   cli::parsed<DownCommand>({"down"});
+  EXPECT_EQ(cli::parsed<ControllerCommand>({"controller", "--of-run", "/a"}).of_run, "/a");
+  const auto node = cli::parsed<NodeCommand>({"node", "--keep-controller", "--of-run", "/a"});
+  EXPECT_EQ(node.of_run, "/a");
+  EXPECT_EQ(node_words(node), (Words{"node", "--keep-controller", "--of-run", "/a"}));
 }
 
 TEST(AllVerbs, SayWhatIsWrongWithAValue) {

@@ -84,6 +84,39 @@ TEST(Daemon, ItGetsNothingThatItsStarterHasOpen) {
   EXPECT_EQ(read(read_end.get(), &byte, 1), 0) << "nobody has the other end";
 }
 
+TEST(Daemon, ACopyOfThisProcessHasItsMemoryAndNothingThatItHasOpen) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  const OwnedFd read_end(ends[0]);
+  OwnedFd write_end(ends[1]);
+  const std::string here = "only in memory";
+  const auto copy = fork_daemon("it", [&] {
+    const DaemonWords words = DaemonWords::inherited();
+    if (getsid(0) == getpid() && here == "only in memory") words.say();
+    for (;;) pause();
+    return 0;
+  });
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(wait_for_word(*copy, *copy, kLong), Heard::kWord);
+  write_end = OwnedFd();
+  char byte = 0;
+  EXPECT_EQ(read(read_end.get(), &byte, 1), 0) << "nobody has the other end";
+  EXPECT_EQ(reap(*copy), std::nullopt) << "it runs";
+  const ProcessEnd end(copy->pid);
+  kill(copy->pid, SIGKILL);
+  EXPECT_TRUE(end.wait_until(steady_now() + kLong));
+  EXPECT_EQ(reap(*copy), std::nullopt) << "a signal is no exit code";
+}
+
+TEST(Daemon, TheExitCodeOfACopyIsKept) {
+  const auto copy = fork_daemon("it", [] { return 7; });
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(wait_for_word(*copy, *copy, kLong), Heard::kEnd);
+  ASSERT_TRUE(ProcessEnd(copy->pid).wait_until(steady_now() + kLong));
+  EXPECT_EQ(reap(*copy), 7);
+  EXPECT_EQ(reap(*copy), std::nullopt);
+}
+
 TEST(Daemon, ItsChildrenDoNotHoldItsWords) {
   const Started parent("--leaves-a-child");
   EXPECT_EQ(parent.hear(kLong), Heard::kEnd);

@@ -1,0 +1,45 @@
+// Follows one job over HTTP, on a thread of its own: whoever wants to know of the job is free to
+// hear signals while the controller is away or does not answer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/cli/client.h"
+#include "runtime/actor/system.h"
+#include "runtime/actor/threaded_executor.h"
+#include "runtime/base/json.h"
+
+namespace tandem::app {
+
+class JobFollower {
+ public:
+  struct Seen {
+    nlohmann::json job;                 // as the API shows it
+    bool over = false;                  // it has ended
+    std::optional<Error> failure = {};  // why it is not followed any more
+  };
+
+  // Begins at once. `job` is what the API has answered last. `may_come_back` is asked, on the
+  // follower's thread, while no controller answers; false ends the following with an error.
+  // `console` outlives the object.
+  JobFollower(const cli::ApiAddress& controller, const nlohmann::json& job,
+              std::function<bool()> may_come_back, const cli::Console& console);
+  // Returns within a second, or when the request that is under way has its answer.
+  ~JobFollower();
+
+  Seen seen() const;
+  void cancel();  // the job is asked to end, as soon as the controller answers
+  void stop();    // it is not followed any more
+
+ private:
+  class Follow;  // the actor
+  struct State;
+  std::shared_ptr<State> state_;
+  actor::ThreadedExecutor executor_;
+  actor::System system_;
+};
+
+}  // namespace tandem::app

@@ -1,0 +1,71 @@
+// The cluster of one `tandem run`: a controller and a node in the background that keep each other
+// alive, as those of `tandem up` do, so that the job outlives the death of either. Their state is
+// in a folder below TANDEM_HOME/clusters; runs, token and caches are those of TANDEM_HOME.
+//
+//   RN-1  Nothing of the cluster outlives the process that made it, however that ends: controller,
+//         node and ranks watch it (runtime/node/owner.h), and end with it. The node removes the
+//         folder then; the next `tandem run` removes what was left.
+//
+// Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "actors/cli/api_client.h"
+#include "actors/cli/console.h"
+#include "actors/main/background.h"
+#include "actors/main/controller_process.h"
+#include "runtime/base/file.h"
+#include "runtime/node/daemon.h"
+#include "runtime/node/signals.h"
+
+namespace tandem::app {
+
+struct RunClusterOptions {
+  std::optional<std::int64_t> memory_bytes;  // that the node offers; see NodeCommand
+  bool verbose = false;
+  ExpectedJob job;  // the controller's process gets it by being a copy of this one
+};
+
+// The status by which a shell reports a program that SIGINT ended: 128 + 2.
+inline constexpr int kInterrupted = 130;
+
+class RunCluster {
+ public:
+  // Makes the folder and starts the controller. Call it before the process's first thread, once
+  // the signals that it waits for are blocked.
+  static Result<std::unique_ptr<RunCluster>> start(RunClusterOptions options,
+                                                   const cli::Console& console);
+  ~RunCluster();  // end_by_force()
+
+  // Starts the node and waits until it is Ready. Returns the exit code with which the command is to
+  // end instead: a signal came first, or a process has ended and has printed why.
+  Result<std::optional<int>> wait_for_node(node::Signals& signals);
+  Result<cli::ApiAddress> address() const { return cli::address_in(folder_.path); }
+  const ClusterFolder& folder() const { return folder_; }
+  // Whether the controller runs, or somebody is there who starts it again.
+  bool may_come_back() const;
+
+  // The job is over: the node and the controller end in order.
+  void end();
+  // Ends all of it at once.
+  void end_by_force();
+
+ private:
+  RunCluster(ClusterFolder folder, FileLock owner)
+      : folder_(std::move(folder)), owner_(std::move(owner)) {}
+  Result<std::optional<int>> wait_for_word(node::Signals& signals);
+
+  const ClusterFolder folder_;
+  FileLock owner_;
+  std::optional<std::int64_t> memory_bytes_;
+  bool verbose_ = false;
+  std::optional<node::Daemon> controller_, node_;  // the first ones
+  bool ended_ = false;
+};
+
+}  // namespace tandem::app

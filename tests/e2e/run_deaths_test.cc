@@ -1,0 +1,187 @@
+// `tandem run`: the deaths of its controller and its node, which the job outlives, and its own,
+// which nothing outlives.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <regex>
+
+#include "runtime/base/file.h"
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kSteps = 60;
+constexpr int kHoldsAtStep = 50;
+
+Words job() {
+  return small_job(kSteps, {"async.schedule=fixed_lag", "data.val_files=[]", "rollout.replicas=2",
+                            "learner.save_freq=10"});
+}
+
+// The state folders of the clusters of this home's `tandem run`s.
+std::vector<fs::path> clusters(const Home& home) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(home.path() / "clusters", none))
+    found.push_back(entry.path());
+  return found;
+}
+
+// The only cluster's controller.json; null where there is none, or one is about to be.
+json controller(const Home& home) {
+  const auto folders = clusters(home);
+  const auto text = folders.size() == 1 ? read_file(folders[0] / "controller.json")
+                                        : Result<std::string>(Error{.message = "no cluster"});
+  const json file = text ? parse_json(*text) : json();
+  return file.is_object() && file.contains("pid") ? file : json();
+}
+
+// The pid of the only cluster's node, by the lock that it holds; 0: there is none.
+pid_t node(const Home& home) {
+  const auto folders = clusters(home);
+  return folders.size() == 1 ? FileLock::owner(folders[0] / "node.lock").value_or(0) : 0;
+}
+
+// A run that trains, whose reward is held at kHoldsAtStep steps.
+class RunThatTrains {
+ public:
+  explicit RunThatTrains(const Home& home)
+      : run(home.start(Words{"run"} + job() + held(home, kHoldsAtStep))), home_(home) {
+    const std::string mark = "TANDEM_ADDRESS=";
+    EXPECT_TRUE(run.said(mark));
+    const std::string err = run.err();
+    const auto at = err.find(mark) + mark.size();
+    address_ = {"--address", err.substr(at, err.find('\n', at) - at)};
+    EXPECT_TRUE(comes_to(4));
+  }
+  // Whether so many steps are trained before patience ends, and both rollouts are there.
+  bool comes_to(int step) const {
+    return eventually([&] {
+      const json now = look();
+      return now.is_object() && now["step"] >= step && now["actors"]["rollout"]["ready"] == 2;
+    });
+  }
+  bool goes_on() const {
+    json now;
+    return eventually([&] { return (now = look()).is_object(); }) &&
+           comes_to(std::min(now["step"].get<int>() + 4, kHoldsAtStep));
+  }
+  // The pids of the actors.
+  std::vector<json> actors() const {
+    std::vector<json> pids;
+    for (const json& actor : home_.json(address_ + Words{"get", "actors"}))
+      pids.push_back(actor["pid"]);
+    return pids;
+  }
+
+  Process run;
+
+ private:
+  // The job as the API shows it; null while no controller answers.
+  json look() const {
+    const Finished seen = home_.run(address_ + Words{"get", "jobs", kSmallId, "-o", "json"});
+    return seen.code == 0 ? parse_json(seen.out) : json();
+  }
+  const Home& home_;
+  Words address_;
+};
+
+// EX-8, AG-3. Nobody is started again, nothing is done twice, and the command shows it all.
+TEST(RunDeaths, OfControllerAndNodeChangeNothing) {
+  constexpr int kDeaths = 3;
+  const Home calm;
+  const std::string weights = calm.train(kSmallId, job())["weights_sha256"];
+  const Home home;
+  RunThatTrains it(home);
+  const std::vector<json> actors = it.actors();
+  EXPECT_EQ(actors.size(), 4U);
+  for (int death = 0; death < kDeaths; ++death) {
+    const json before = controller(home);
+    ASSERT_TRUE(before.is_object());
+    ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
+    ASSERT_TRUE(eventually([&] {
+      const json now = controller(home);
+      return now.is_object() && now["epoch"] > before["epoch"];
+    }));
+    EXPECT_EQ(controller(home)["http"], before["http"]) << "the address that was told";
+    ASSERT_TRUE(it.goes_on()) << it.run.err();
+    const pid_t dead = node(home);
+    ASSERT_GT(dead, 0);
+    ASSERT_EQ(kill(dead, SIGKILL), 0);
+    ASSERT_TRUE(eventually([&] { return node(home) != 0 && node(home) != dead; }));
+    ASSERT_TRUE(it.goes_on()) << it.run.err();
+  }
+  EXPECT_EQ(it.actors(), actors);
+  EXPECT_TRUE(eventually([&] {
+    return std::regex_search(it.run.err(), std::regex(" step=5[0-9]/60 "));
+  })) << "the lines go on: "
+      << it.run.err();
+  let_go(home);
+  const Finished done = it.run.wait();
+  EXPECT_EQ(done.code, 0) << done.text();
+  home.expect_nothing_left();
+  EXPECT_EQ(clusters(home), std::vector<fs::path>{});
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  EXPECT_EQ(result["weights_sha256"], weights);
+  EXPECT_NE(done.out.find(weights), std::string::npos) << done.out;
+  const auto rows = [&](const std::string& where) {
+    return journal_value(home.run_dir(kSmallId), "SELECT count(*) FROM journal WHERE " + where);
+  };
+  EXPECT_EQ(rows("kind = 'followed'"), kDeaths);
+  EXPECT_EQ(rows("kind IN ('resumed', 'retrained', 'learner_restarted')"), 0);
+}
+
+// Also of a controller and a node that are not the first ones. A terminal that is closed sends
+// SIGHUP.
+TEST(RunDeaths, NothingIsLeftOfARunThatIsKilled_RN1) {
+  for (const int signal : {SIGKILL, SIGHUP}) {
+    SCOPED_TRACE(signal);
+    const Home home;
+    RunThatTrains it(home);
+    const json first = controller(home);
+    ASSERT_TRUE(first.is_object());
+    kill(first["pid"].get<pid_t>(), SIGKILL);
+    ASSERT_TRUE(eventually([&] {
+      const json now = controller(home);
+      return now.is_object() && now["epoch"] > first["epoch"];
+    }));
+    const pid_t node_before = node(home);
+    kill(node_before, SIGKILL);
+    ASSERT_TRUE(eventually([&] { return node(home) != 0 && node(home) != node_before; }));
+    ASSERT_TRUE(it.goes_on());
+    it.run.signal(signal);
+    EXPECT_EQ(it.run.wait().code, 128 + signal);
+    home.expect_nothing_left();
+    EXPECT_TRUE(eventually([&] { return clusters(home).empty(); }));
+    EXPECT_FALSE(fs::exists(home.run_dir(kSmallId) / "result.json"));
+  }
+}
+
+// Nobody is there to end the ranks but they themselves; the next run tidies up.
+TEST(RunDeaths, RanksEndWithARunWhoseWholeClusterIsKilled_RN1) {
+  const Home home;
+  RunThatTrains it(home);
+  ASSERT_TRUE(
+      eventually([&] { return fs::exists(home.run_dir(kSmallId) / "checkpoints/step-10"); }));
+  const json cluster = controller(home);
+  ASSERT_TRUE(cluster.is_object());
+  const pid_t keeper = node(home);
+  ASSERT_GT(keeper, 0);
+  for (const pid_t pid : {keeper, cluster["pid"].get<pid_t>(), it.run.pid()})
+    EXPECT_EQ(kill(pid, SIGKILL), 0);
+  EXPECT_EQ(it.run.wait().code, 128 + SIGKILL);
+  EXPECT_TRUE(eventually([&] { return home.processes().empty(); }));
+  EXPECT_EQ(clusters(home).size(), 1U);
+  let_go(home);
+  EXPECT_EQ(home.run({"run", "--resume", kSmallId}).code, 0);
+  home.expect_nothing_left();
+  EXPECT_EQ(clusters(home), std::vector<fs::path>{});
+}
+
+}  // namespace
+}  // namespace tandem::e2e
