@@ -83,6 +83,8 @@ struct RankConnected {  // its link is up
 struct RankHung {
   node::RankId id;
   double silent_s = 0;
+  std::string phase = {};  // as scheduler::Hung's
+  double longest_s = 0;
 };
 struct ExchangeOpened {  // the exchange serves payloads there
   std::string job;

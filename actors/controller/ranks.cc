@@ -193,7 +193,7 @@ void take(Turn& turn, const RankHung& hung) {
   if (unlinked)
     link_lost(turn, *actor);
   else
-    kill(turn, *actor, scheduler::Hung{hung.silent_s}, 0);
+    kill(turn, *actor, scheduler::Hung{hung.silent_s, hung.phase, hung.longest_s}, 0);
 }
 
 void take(Turn& turn, const RankSilent& event) {

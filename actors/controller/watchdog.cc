@@ -8,19 +8,48 @@
 
 namespace tandem::controller {
 
+namespace {
+
+// Beyond it, hangs are counted anew: jobs come and go for as long as a controller lives.
+constexpr std::size_t kHangsKept = 4096;
+
+std::string role_of(const std::string& actor) { return actor.substr(0, actor.rfind('/')); }
+
+}  // namespace
+
 Watchdog::Watchdog(Peers peers, actor::Ref<Controller::Inbox> controller)
     : peers_(std::move(peers)), controller_(std::move(controller)) {}
 
-void Watchdog::handle(actor::Context& cx, WatchNow) {
-  for (const link::PeerStatus& peer : peers_()) {
-    if (peer.silent) continue;  // what is not heard makes progress unseen
-    const Duration silent = cx.now() - peer.progress_changed;
-    const std::string& phase = peer.progress.phase;
-    if (messages::is_node_peer(peer.peer.name) || !scheduler::is_hung(phase, silent)) continue;
-    log::warn("event=rank_hung peer={} phase={}", to_string(peer.peer), phase);
-    const node::RankId rank{peer.hello.opaque, peer.peer.incarnation, peer.hello.rank};
-    (void)controller_.tell(RankHung{rank, seconds(silent)});
+void Watchdog::look_at(const link::PeerStatus& peer) {
+  const link::ProgressReport& progress = peer.progress;
+  scheduler::PhaseHistory history{.pieces = progress.pieces, .longest = progress.longest};
+  if (!scheduler::is_hung(progress.phase, progress.still, history)) return;
+  int& hangs = hangs_[{role_of(peer.hello.opaque), progress.phase}];
+  const auto known = told_.find(peer.peer.name);
+  const bool told = known != told_.end() && known->second == peer.peer.incarnation;
+  history.hangs = told ? hangs - 1 : hangs;  // its own hang changes no deadline of its own
+  if (!scheduler::is_hung(progress.phase, progress.still, history)) return;
+  if (!told) {
+    ++hangs;
+    told_[peer.peer.name] = peer.peer.incarnation;
+    log::warn("event=rank_hung peer={} phase={} still_s={:.1f} longest_s={:.3f} pieces={}",
+              to_string(peer.peer), progress.phase, seconds(progress.still),
+              seconds(progress.longest), progress.pieces);
   }
+  (void)controller_.tell(RankHung{.id = {peer.hello.opaque, peer.peer.incarnation, peer.hello.rank},
+                                  .silent_s = seconds(progress.still),
+                                  .phase = progress.phase,
+                                  .longest_s = seconds(progress.longest)});
+}
+
+void Watchdog::handle(actor::Context& cx, WatchNow) {
+  if (hangs_.size() > kHangsKept || told_.size() > kHangsKept) {
+    hangs_.clear();
+    told_.clear();
+  }
+  for (const link::PeerStatus& peer : peers_())
+    // What is not heard makes progress unseen, and is still no longer than it has told.
+    if (!peer.silent && !messages::is_node_peer(peer.peer.name)) look_at(peer);
   cx.after(kWatchEvery, [this](actor::Context& then) { handle(then, WatchNow{}); });
 }
 

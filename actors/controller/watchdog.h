@@ -1,10 +1,14 @@
 // Looks at the heartbeats of all ranks. A rank that is at work and has made no progress for as long
 // as its phase may take (scheduler/fleet/hang_timeout.h) is hung, even if its socket threads are
-// alive, and the controller hears of it. Agents are not watched: a silent agent loses its link.
+// alive, and the controller hears of it. A heartbeat has all that the rule asks for but the hangs
+// so far, which the watchdog remembers. Agents are not watched: a silent agent loses its link.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <map>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -28,8 +32,13 @@ class Watchdog {
   void handle(actor::Context& cx, WatchNow);
 
  private:
+  void look_at(const link::PeerStatus& peer);
+
   const Peers peers_;
   const actor::Ref<Controller::Inbox> controller_;
+  // By role of a job and phase.
+  std::map<std::pair<std::string, std::string>, int> hangs_;
+  std::map<std::string, Incarnation> told_;  // peers that were found hung, which is told again
 };
 static_assert(actor::Actor<Watchdog>);
 

@@ -10,6 +10,7 @@
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/checks.h"
 #include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/evaluation_suspects.h"
 #include "actors/exchange/journal_rows.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/quarantine.h"
@@ -21,26 +22,6 @@
 namespace tandem::exchange {
 
 namespace {
-
-void evaluate_on(Turn& turn, Evaluation& evaluation, const ActorId& rollout, std::size_t prompts) {
-  if (turn.seen.workers.by_actor[rollout.name].announced < evaluation.version())
-    announce(turn, rollout, evaluation.version());
-  const EvaluationPlan& plan = turn.config.evaluation;
-  const auto completions = static_cast<std::size_t>(completions_of(plan.sampling));
-  const std::size_t at_once = std::max<std::size_t>(1, kEvaluationChunk / completions);
-  while (prompts > 0) {
-    const auto indices = evaluation.take_prompts(rollout.name, std::min(prompts, at_once));
-    prompts -= indices.size();
-    messages::Evaluate work{.evaluation = evaluation.id(),
-                            .version = evaluation.version(),
-                            .sampling = plan.sampling,
-                            .prompts = {}};
-    for (const std::int32_t index : indices)
-      work.prompts.push_back({index, turn.config.validation[static_cast<std::size_t>(index)].prompt,
-                              prompt_seed(plan, index)});
-    turn.tell(rollout, std::move(work));
-  }
-}
 
 // The record of an evaluation in metrics.jsonl: it stands at its own version, and is no step's.
 void write_record(Turn& turn, const Evaluation& evaluation,
@@ -135,6 +116,31 @@ void write_sample(Turn& turn, const Evaluation& of, const Evaluation::Judged& ju
   turn.send(WriteSample{dump_json(line)});
 }
 
+// `before`: the prompts that the rollout held before its answer.
+void note_generated(Turn& turn, const Evaluation& evaluation, const messages::Evaluated& answer,
+                    const std::set<std::int32_t>& before) {
+  const std::set<std::int32_t> left = evaluation.prompts_of(answer.from.name);
+  bool worked = false;
+  for (const std::int32_t index : before) {
+    if (left.contains(index)) continue;
+    turn.seen.evaluation_suspects.forget(index);
+    worked = worked || std::ranges::find(answer.unservable, index) == answer.unservable.end();
+  }
+  if (!worked) return;
+  turn.seen.workers.by_actor[answer.from.name].generated = true;
+  turn.seen.evaluation_suspects.worked(answer.from.name);
+}
+
+// An idle rollout that can generate this version, best one that has worked.
+const WorkerFacts* idle_rollout(const RunView& view, const Evaluation& evaluation) {
+  const WorkerFacts* found = nullptr;
+  for (const auto& [name, rollout] : view.facts.workers.rollouts()) {
+    if (!can_evaluate(view, evaluation, rollout) || !is_idle(view, rollout)) continue;
+    if (!found || (has_worked(view, rollout) && !has_worked(view, *found))) found = &rollout;
+  }
+  return found;
+}
+
 }  // namespace
 
 void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
@@ -147,16 +153,39 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
   turn.seen.evaluations.emplace_back(id, kind, version, turn.config.evaluation, turn.now);
 }
 
+void evaluate_on(Turn& turn, Evaluation& evaluation, const ActorId& rollout, std::size_t prompts,
+                 const Evaluation::MayHave& may) {
+  if (prompts == 0) return;
+  if (turn.seen.workers.by_actor[rollout.name].announced < evaluation.version())
+    announce(turn, rollout, evaluation.version());
+  const EvaluationPlan& plan = turn.config.evaluation;
+  const auto completions = static_cast<std::size_t>(completions_of(plan.sampling));
+  const std::size_t at_once = std::max<std::size_t>(1, kEvaluationChunk / completions);
+  while (prompts > 0) {
+    const auto indices = evaluation.take_prompts(rollout.name, std::min(prompts, at_once), may);
+    if (indices.empty()) return;
+    prompts -= indices.size();
+    messages::Evaluate work{.evaluation = evaluation.id(),
+                            .version = evaluation.version(),
+                            .sampling = plan.sampling,
+                            .prompts = {}};
+    for (const std::int32_t index : indices)
+      work.prompts.push_back({index, turn.config.validation[static_cast<std::size_t>(index)].prompt,
+                              prompt_seed(plan, index)});
+    turn.tell(rollout, std::move(work));
+  }
+}
+
 void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation) {
+  for (const auto& [index, why] : turn.seen.poisoned_prompts) evaluation.fail_waiting(index, why);
   const PolicyVersion version = evaluation.version();
+  const std::optional<std::string> kept = kept_for_trial(turn.view());
   std::vector<ActorId> able;
   bool more_may_be = turn.facts.workers.rollouts().empty();
   for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
-    const PolicyVersion announced = turn.seen.workers.by_actor[name].announced;
-    if (!is_here(turn.view(), worker.who) || tries_alone(turn.facts, worker))
+    if (!is_here(turn.view(), worker.who) || tries_alone(turn.view(), worker) || name == kept)
       more_may_be = true;
-    else if (!worker.draining && (version >= turn.facts.versions.oldest_retained ||
-                                  (worker.installed == version && announced == version)))
+    else if (can_evaluate(turn.view(), evaluation, worker))
       able.push_back(worker.who);
   }
   if (able.empty() && !more_may_be && version < turn.facts.versions.oldest_retained &&
@@ -165,8 +194,29 @@ void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation) {
         EvaluationIncomplete{version, static_cast<std::int64_t>(evaluation.prompts_waiting())});
     evaluation.fail_waiting();
   }
-  for (std::size_t left = able.size(); left > 0 && evaluation.prompts_wait(); --left)
-    evaluate_on(turn, evaluation, able[left - 1], (evaluation.prompts_waiting() + left - 1) / left);
+  const auto& suspects = turn.seen.evaluation_suspects;
+  for (std::size_t left = able.size(); left > 0 && evaluation.prompts_wait(); --left) {
+    const ActorId& rollout = able[left - 1];
+    std::size_t share = (evaluation.prompts_waiting() + left - 1) / left;
+    if (!suspects.all().empty()) {
+      const std::size_t held = prompts_held(turn.view(), rollout.name).size();
+      share = std::min(share, kSuspectsAtOnce - std::min(kSuspectsAtOnce, held));
+    }
+    evaluate_on(turn, evaluation, rollout, share,
+                [&](std::int32_t index) { return !suspects.is_isolated(index); });
+  }
+}
+
+void try_prompts_alone(Turn& turn) {
+  for (const std::int32_t index : turn.seen.evaluation_suspects.isolated()) {
+    for (Evaluation& evaluation : turn.seen.evaluations) {
+      if (!evaluation.prompt_waits(index)) continue;
+      const WorkerFacts* const rollout = idle_rollout(turn.view(), evaluation);
+      if (rollout)
+        evaluate_on(turn, evaluation, rollout->who, 1,
+                    [index](std::int32_t other) { return other == index; });
+    }
+  }
 }
 
 void run_evaluations(Turn& turn) {
@@ -191,8 +241,10 @@ void take(Turn& turn, messages::Evaluated evaluated) {
     if (evaluation.id() != evaluated.evaluation) continue;
     if (!evaluated.unservable.empty() && evaluation.version() < turn.facts.versions.oldest_retained)
       turn.record(EvaluationIncomplete{evaluation.version(), std::ssize(evaluated.unservable)});
+    const std::set<std::int32_t> before = evaluation.prompts_of(evaluated.from.name);
     evaluation.generated(evaluated.from.name, std::move(evaluated.completions),
                          evaluated.unservable);
+    note_generated(turn, evaluation, evaluated, before);
     break;
   }
   turn.wake();

@@ -25,6 +25,9 @@ void run_evaluations(Turn& turn);
 
 // Gives waiting prompts to the rollouts that can generate this version.
 void evaluate_by_rollouts(Turn& turn, Evaluation& evaluation);
+// Gives prompts that are to be tried alone to rollouts that are idle after all leases: those that
+// were kept for them, and those for which there is nothing else.
+void try_prompts_alone(Turn& turn);
 // Takes the scores of completions that this actor was given, and writes samples of them.
 void keep_scores(Turn& turn, messages::EvaluationId evaluation, const std::string& actor,
                  const std::vector<messages::TextScore>& scores);

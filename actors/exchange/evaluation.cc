@@ -3,6 +3,7 @@
 // an actor that ends puts its work back to where it came from.
 #include "actors/exchange/evaluation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/exchange/reward_extras.h"
@@ -21,12 +22,25 @@ Evaluation::Evaluation(messages::EvaluationId id, EvaluationKind kind, PolicyVer
   for (std::int32_t i = 0; i < plan.prompts; ++i) prompts_.push_back(i);
 }
 
-std::vector<std::int32_t> Evaluation::take_prompts(const std::string& rollout, std::size_t count) {
+std::vector<std::int32_t> Evaluation::take_prompts(const std::string& rollout, std::size_t count,
+                                                   const MayHave& may) {
   std::vector<std::int32_t> taken;
-  for (; !prompts_.empty() && taken.size() < count; prompts_.pop_front())
-    taken.push_back(prompts_.front());
-  generating_[rollout].insert(taken.begin(), taken.end());
+  std::erase_if(prompts_, [&](std::int32_t index) {
+    if (taken.size() == count || (may && !may(index))) return false;
+    taken.push_back(index);
+    return true;
+  });
+  if (!taken.empty()) generating_[rollout].insert(taken.begin(), taken.end());
   return taken;
+}
+
+bool Evaluation::prompt_waits(std::int32_t index) const {
+  return std::ranges::find(prompts_, index) != prompts_.end();
+}
+
+std::set<std::int32_t> Evaluation::prompts_of(const std::string& rollout) const {
+  const auto held = generating_.find(rollout);
+  return held == generating_.end() ? std::set<std::int32_t>{} : held->second;
 }
 
 void Evaluation::generated(const std::string& rollout, std::vector<messages::EvaluationText> texts,
@@ -95,6 +109,10 @@ void Evaluation::actor_down(const std::string& actor) {
 void Evaluation::fail_waiting() {
   for (; !prompts_.empty(); prompts_.pop_front())
     fail_prompt(prompts_.front(), "its version is gone");
+}
+
+void Evaluation::fail_waiting(std::int32_t index, const std::string& reason) {
+  if (std::erase(prompts_, index) > 0) fail_prompt(index, reason);
 }
 
 // Fails the completions that have not arrived; those that have are scored all the same.

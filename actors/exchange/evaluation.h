@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -32,9 +33,13 @@ class Evaluation {
   PolicyVersion version() const { return version_; }
   Time began() const { return began_; }
 
-  // Gives up to `count` waiting prompts to `rollout` to generate; returns their indices.
-  std::vector<std::int32_t> take_prompts(const std::string& rollout, std::size_t count);
+  // Gives up to `count` waiting prompts to `rollout` to generate, of those that it may have: all,
+  // where `may` is empty. Returns their indices.
+  using MayHave = std::function<bool(std::int32_t)>;
+  std::vector<std::int32_t> take_prompts(const std::string& rollout, std::size_t count,
+                                         const MayHave& may = {});
   bool prompts_wait() const { return !prompts_.empty(); }
+  bool prompt_waits(std::int32_t index) const;
   std::size_t prompts_waiting() const { return prompts_.size(); }
   // Takes the answer of a rollout. A prompt that cannot be served fails for good.
   void generated(const std::string& rollout, std::vector<messages::EvaluationText> texts,
@@ -53,8 +58,10 @@ class Evaluation {
 
   void actor_down(const std::string& actor);  // the work that the actor held waits again
   void fail_waiting();                        // the version is gone: waiting prompts fail
+  void fail_waiting(std::int32_t index, const std::string& reason);  // this one, if it waits
   // Whether the actor generates or scores a part of this evaluation.
   bool held_by(const std::string& actor) const;
+  std::set<std::int32_t> prompts_of(const std::string& rollout) const;  // that it generates
   // True when no prompt waits or is being generated: the version may then be released (EX-3).
   bool generated() const { return prompts_.empty() && generating_.empty(); }
 

@@ -200,7 +200,8 @@ void Exchange::keep(actor::Context& cx, const WaitingWrites::Write& write,
   log::warn("event=disk_full job={} where=\"{}\" message=\"{}\"", core_.job(), error.where,
             error.message);
   say(cx,
-      "stands still, and goes on once there is room: " + error.message + " (" + error.where + ")",
+      std::string("stands still, and goes on once ") + awaited_of_disk(error) + ": " +
+          error.message + " (" + error.where + ")",
       messages::EventLevel::kError);
   cx.after(kRoomEvery, [this](actor::Context& then_cx) { look_for_room(then_cx); });
 }

@@ -11,6 +11,7 @@
 #include "actors/exchange/damaged_versions.h"
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
+#include "actors/exchange/evaluation_suspects.h"
 #include "actors/exchange/follow.h"
 #include "actors/exchange/learner.h"
 #include "actors/exchange/publications.h"
@@ -58,7 +59,7 @@ std::vector<ExchangeEffect> ExchangeCore::step(ExchangeInput input, Time now) {
 
 void ExchangeCore::on(Turn& turn, const messages::ActorDown& down) {
   learner_gone(turn, down.who);
-  const std::vector<GroupId> suspects = suspect(turn, down);
+  const Suspected suspects = suspect(turn, down);
   take(turn, down);
   quarantine(turn, suspects, down.reason);
 }
@@ -110,6 +111,7 @@ void ExchangeCore::decide(Turn& turn) {
     for (const WorkerRole& role : turn.roles) role.lease(turn);
     form(turn);
   }
+  try_prompts_alone(turn);
   if (facts.stage == RunStage::kFinishing && !facts.learner.checkpoint_awaited &&
       seen_.evaluations.empty())
     end(turn, messages::JobOutcome::kSucceeded, "all steps are trained");

@@ -12,6 +12,7 @@
 #include "actors/exchange/admission.h"
 #include "actors/exchange/checks.h"
 #include "actors/exchange/discards.h"
+#include "actors/exchange/evaluation_suspects.h"
 #include "actors/exchange/quarantine.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/workers.h"
@@ -68,9 +69,9 @@ class Leasing {
   explicit Leasing(Turn& turn) : turn_(turn), flow_(turn.facts.flow) {
     for (const GroupId group : flow_.suspects.isolated())
       if (flow_.ledger.find(group)->state == GroupState::kAdmitted) suspects_.push_back(group);
-    if (flow_.suspects.all().empty()) return;
+    if (const auto kept = kept_for_trial(turn.view())) closed_.insert(*kept);
     for (const auto& [name, rollout] : turn.facts.workers.rollouts())
-      if (tries_alone(turn.facts, rollout)) closed_.insert(name);
+      if (tries_alone(turn.view(), rollout)) closed_.insert(name);
   }
   void try_suspects() {
     std::erase_if(suspects_, [&](GroupId group) {
@@ -178,6 +179,7 @@ void take_header(Turn& turn, const ActorId& from, bool holds, const messages::Gr
   turn.seen.statistics.work.tokens_generated += tokens;
   turn.record(GroupGenerated{from, header});
   turn.seen.workers.by_actor[from.name].generated = true;
+  turn.seen.evaluation_suspects.worked(from.name);
 }
 
 }  // namespace

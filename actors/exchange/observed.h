@@ -22,6 +22,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/wire/weight_source.h"
 #include "scheduler/fleet/collapse.h"
+#include "scheduler/fleet/suspects.h"
 
 namespace tandem::exchange {
 
@@ -33,7 +34,7 @@ struct WorkerSeen {
   bool away = false;          // it has outlived the exchange before and not met this one (follow.h)
   bool came_back = false;     // it was away
   bool broke = false;         // its engine has failed, and its end follows
-  bool generated = false;     // a group, in this incarnation, since this exchange hears it
+  bool generated = false;     // anything, in this incarnation, since this exchange hears it
   bool silent = false;        // it cannot be reached
   bool may_evaluate = false;  // it had prompts of an evaluation that are asked of others since
   std::optional<Time> drain_deadline;
@@ -100,12 +101,16 @@ struct Observed {
   std::map<GroupId, ScoreNotes> notes;
   ExtraKeys extra_keys;
   std::list<Evaluation> evaluations;  // the evaluations of EvaluationFacts::running, by id
+  // Prompts of the evaluations by their index: those that are suspected of crashes, and why others
+  // are given up (evaluation_suspects.h).
+  scheduler::SuspectsOf<std::int32_t> evaluation_suspects;
+  std::map<std::int32_t, std::string> poisoned_prompts;
   BroadcastsSeen broadcasts;
   RunStatistics statistics;
   FigureHistory
       history;  // follows from the run's events, and goes along with an image of the facts
   scheduler::CollapseWatch collapse;
-  std::string quarantined;            // the newest group that was discarded as poison_prompt
+  std::string quarantined;            // the newest prompt that was given up as poison_prompt
   bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
   // Payloads may still be told of that were stored in the time of the exchange before.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/exchange/discards.h"
+#include "actors/exchange/evaluation_suspects.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/samples.h"
 #include "runtime/base/json.h"
@@ -10,14 +11,6 @@
 namespace tandem::exchange {
 
 namespace {
-
-constexpr std::size_t kPromptShown = 200;  // bytes of a prompt in an event
-
-bool evaluates(const RunView& view, const WorkerFacts& rollout) {
-  return std::ranges::any_of(view.seen.evaluations, [&](const Evaluation& evaluation) {
-    return evaluation.held_by(rollout.who.name);
-  });
-}
 
 ExchangeRecord record_of(const RunView& view, GroupId group) {
   return view.config.train[view.config.prompt_at(view.facts.flow.entries.at(group).position)];
@@ -47,6 +40,21 @@ bool all_are_quarantined(const RunView& view) {
   return view.seen.poisoned.size() == view.config.train.size();
 }
 
+void quarantine_groups(Turn& turn, const std::vector<GroupId>& suspects, const std::string& cause) {
+  for (const GroupId group : suspects) {
+    if (!turn.facts.flow.suspects.is_guilty(group)) continue;  // as one that is discarded by now
+    const std::string prompt = record_of(turn.view(), group).prompt;
+    const std::string why = poison_text(turn.facts.flow.suspects.all().at(group), cause);
+    write_poison_sample(turn, group, why);
+    tell_quarantined(turn, "group " + std::to_string(group.value), why, prompt);
+    turn.seen.poisoned.insert(turn.config.prompt_at(turn.facts.flow.entries.at(group).position));
+    discard(turn, group, scheduler::DiscardReason::kPoisonPrompt);
+    discard_same_prompts(turn);
+    if (all_are_quarantined(turn.view()))
+      return fail(turn, "every prompt is quarantined; the last: " + turn.seen.quarantined);
+  }
+}
+
 }  // namespace
 
 void remember_quarantined(Turn& turn) {
@@ -62,62 +70,53 @@ bool is_quarantined(const RunView& view, GroupId group) {
 
 bool is_idle(const RunView& view, const WorkerFacts& rollout) {
   return view.facts.flow.ledger.held_by(rollout.who.incarnation) == 0 &&
-         !evaluates(view, rollout) && !view.seen.workers.by_actor.at(rollout.who.name).may_evaluate;
+         prompts_held(view, rollout.who.name).empty() &&
+         !view.seen.workers.by_actor.at(rollout.who.name).may_evaluate;
 }
 
-bool tries_alone(const RunFacts& facts, const WorkerFacts& rollout) {
-  if (facts.flow.suspects.all().empty()) return false;
+bool tries_alone(const RunView& view, const WorkerFacts& rollout) {
+  if (evaluates_alone(view, rollout.who.name)) return true;
+  const scheduler::Suspects& suspects = view.facts.flow.suspects;
+  if (suspects.all().empty()) return false;
   return std::ranges::any_of(
-      facts.flow.ledger.leases_of(rollout.who.incarnation),
-      [&](const scheduler::Lease& lease) { return facts.flow.suspects.is_isolated(lease.group); });
+      view.facts.flow.ledger.leases_of(rollout.who.incarnation),
+      [&](const scheduler::Lease& lease) { return suspects.is_isolated(lease.group); });
 }
 
 // Whether an engine that has outlived the exchange before evaluates as well is not known.
-std::vector<GroupId> suspect(Turn& turn, const messages::ActorDown& down) {
-  std::vector<GroupId> groups;
-  const WorkerFacts* const rollout = turn.facts.workers.find(messages::Role::kRollout, down.who);
-  if (!rollout) return groups;
+Suspected suspect(Turn& turn, const messages::ActorDown& down) {
+  Suspected held;
+  if (!turn.facts.workers.find(messages::Role::kRollout, down.who)) return held;
   const WorkerSeen& seen = turn.seen.workers.by_actor[down.who.name];
-  if (!down.crashed && !seen.broke) return groups;
+  if (!down.crashed && !seen.broke) return held;
   for (const scheduler::Lease& lease : turn.facts.flow.ledger.leases_of(down.who.incarnation))
-    groups.push_back(lease.group);
-  if (groups.empty()) return groups;
+    held.groups.push_back(lease.group);
+  held.prompts = prompts_held(turn.view(), down.who.name);
   const bool alone =
-      groups.size() == 1 && !evaluates(turn.view(), *rollout) && !seen.away && !seen.may_evaluate;
-  turn.record(EngineCrashed{.who = down.who,
-                            .cause = down.reason,
-                            .groups = groups,
-                            .alone = alone,
-                            .worked = seen.generated});
-  return groups;
+      held.groups.size() + held.prompts.size() == 1 && !seen.away && !seen.may_evaluate;
+  if (!held.groups.empty())
+    turn.record(EngineCrashed{.who = down.who,
+                              .cause = down.reason,
+                              .groups = held.groups,
+                              .alone = alone,
+                              .worked = seen.generated});
+  turn.seen.evaluation_suspects.crashed(
+      {.actor = down.who.name, .groups = held.prompts, .alone = alone, .worked = seen.generated});
+  return held;
 }
 
-void quarantine(Turn& turn, const std::vector<GroupId>& suspects, const std::string& cause) {
-  for (const GroupId group : suspects) {
-    if (!turn.facts.flow.suspects.is_guilty(group)) continue;  // as one that is discarded by now
-    const scheduler::Suspicion suspicion = turn.facts.flow.suspects.all().at(group);
-    const std::string prompt = record_of(turn.view(), group).prompt;
-    const std::string why = "poison_prompt: it was in " + std::to_string(suspicion.crashes) +
-                            " crashes of the engines that generated it, " +
-                            std::to_string(suspicion.alone) +
-                            " of them alone, and they work for other prompts; the last: " + cause;
-    write_poison_sample(turn, group, why);
-    turn.say("group " + std::to_string(group.value) + " is quarantined as " + why +
-                 "; its prompt: " + dump_json(prompt.substr(0, kPromptShown)),
-             messages::EventLevel::kWarning);
-    turn.seen.poisoned.insert(turn.config.prompt_at(turn.facts.flow.entries.at(group).position));
-    discard(turn, group, scheduler::DiscardReason::kPoisonPrompt);
-    turn.seen.quarantined = "group " + std::to_string(group.value) + ", " + why;
-    discard_same_prompts(turn);
-    if (all_are_quarantined(turn.view()))
-      return fail(turn, "every prompt is quarantined; the last: " + turn.seen.quarantined);
-  }
+void quarantine(Turn& turn, const Suspected& suspects, const std::string& cause) {
+  quarantine_prompts(turn, suspects.prompts, cause);
+  quarantine_groups(turn, suspects.groups, cause);
 }
 
 std::string suspects_text(const RunView& view) {
   std::string text;
+  const auto add = [&](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
   for (const GroupId group : view.facts.flow.suspects.isolated())
-    text += (text.empty() ? "group " : ", ") + std::to_string(group.value);
+    add((text.empty() ? "group " : "") + std::to_string(group.value));
+  for (const std::int32_t index : view.seen.evaluation_suspects.isolated())
+    add(evaluation_prompt_text(index));
   return text;
 }
 

@@ -26,9 +26,9 @@ class RunRecord {
  public:
   virtual ~RunRecord() = default;
   // Appends the events in one transaction, with the time. kPowerCut waits for the disk, also for
-  // all that was journalled before. After an Error nothing is appended. A full disk
-  // (is_disk_full()) makes the run stand still; any other Error, of this function or of the others
-  // that write, ends the job, so that nothing goes on unrecorded.
+  // all that was journalled before. After an Error nothing is appended. A full disk or one that
+  // cannot be written (waits_for_disk()) makes the run stand still; any other Error, of this
+  // function or of the others that write, ends the job, so that nothing goes on unrecorded.
   virtual Result<void> journal(std::span<const JournalEvent> events, Durability durability) = 0;
   // Keeps an image of the run after all that was journalled, in place of the one before. It only
   // saves time: one that cannot be written is told of in the log.

@@ -12,7 +12,7 @@ void WaitingWrites::add(actor::Context& cx, const Write& write, const Then& then
     return;
   }
   const auto done = write();
-  if (done || gave_up_ || !is_disk_full(done.error())) return then(cx, done);
+  if (done || gave_up_ || !waits_for_disk(done.error())) return then(cx, done);
   error_ = done.error();
   since_ = cx.now();
   waiting_.push_back({write, then});
@@ -22,7 +22,7 @@ void WaitingWrites::add(actor::Context& cx, const Write& write, const Then& then
 void WaitingWrites::retry(actor::Context& cx) {
   while (any()) {
     const auto done = waiting_.front().write();
-    if (!done && is_disk_full(done.error())) return;
+    if (!done && waits_for_disk(done.error())) return;
     const Then then = std::move(waiting_.front().then);
     waiting_.pop_front();
     then(cx, done);

@@ -23,7 +23,7 @@ namespace {
 template <class Write>
 auto write_again(const Write& write, const char* event, StepId step) {
   auto written = write();
-  const auto lasts = [&written] { return !written && !is_disk_full(written.error()); };
+  const auto lasts = [&written] { return !written && !waits_for_disk(written.error()); };
   for (int attempt = 1; lasts() && attempt < kSaveAttempts; ++attempt) {
     log::warn("event={} step={} error=\"{}\"", event, step.value, written.error().message);
     written = write();
@@ -56,7 +56,9 @@ void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   step_.reset();
   deferred_.clear();
   save_waits_ = false;
+  note("restore", cx.now());
   const Result<std::optional<StepId>> restored = trainer_->restore();
+  note("idle", cx.now());
   if (!restored) return fail(cx, restored.error());
   restored_ = restored->has_value();
   log::info("event=learner_up actor={} checkpoint={}", config_.self.name,
@@ -207,14 +209,16 @@ void LearnerActor::pulled(actor::Context& cx, Result<std::vector<std::string>> p
 bool LearnerActor::record(actor::Context& cx, const std::vector<std::string>& payloads) {
   if (!config_.recorder) return true;
   const messages::TrainStep& step = step_->command;
+  note("record", cx.now());
   const auto kept = write_again([&] { return config_.recorder->keep(step, payloads); },
                                 "record_again", step.step);
+  note("idle", cx.now());
   if (kept) {
     go_on(cx);
     step_->recorded_bytes = *kept;
     return true;
   }
-  if (is_disk_full(kept.error())) {
+  if (waits_for_disk(kept.error())) {
     wait_for_room(cx, kept.error());
     later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
   } else {
@@ -304,7 +308,7 @@ void LearnerActor::save(actor::Context& cx, actor::Turn then) {
   note("idle", cx.now());
   if (result) return saved(cx, *result, then);
   const Error& error = result.error();
-  if (is_disk_full(error)) {
+  if (waits_for_disk(error)) {
     save_waits_ = true;
     wait_for_room(cx, error);
     return later(cx, kRoomEvery, [this, then](actor::Context& again) { save(again, then); });

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <system_error>
@@ -52,8 +53,8 @@ fs::path aside(const fs::path& directory, StepId step, std::string_view why) {
 
 Error file_system_error(std::string_view action, const fs::path& path,
                         const std::error_code& error) {
-  return {.message = "cannot " + std::string(action) + ": " + error.message(),
-          .where = path.string()};
+  errno = error.value();  // it is the system's
+  return file_error(action, path);
 }
 
 Result<void> make_directories(const fs::path& path) {

@@ -25,6 +25,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/node/agent.h"
+#include "runtime/node/cpu_wait.h"
 #include "runtime/node/resources.h"
 
 namespace tandem::app {
@@ -61,8 +62,9 @@ class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
 
-  RankHost(RoleInstance& instance, actor::Ref<messages::RankEvents> controller)
-      : instance_(instance), controller_(std::move(controller)) {}
+  RankHost(RoleInstance& instance, actor::Ref<messages::RankEvents> controller,
+           link::Progress& progress)
+      : instance_(instance), controller_(std::move(controller)), progress_(progress) {}
 
   void handle(actor::Context& cx, StartRank start) {
     if (built_) {
@@ -70,7 +72,9 @@ class RankHost {
       return meet_again(cx);
     }
     const Time began = steady_now();
+    progress_.enter("load", began);
     const Result<void> started = start_role(start);
+    progress_.enter("idle", steady_now());
     messages::RankEvents event =
         RankReady{start.actor, start.incarnation, start.rank, instance_.sandbox()};
     if (!started) {
@@ -113,6 +117,7 @@ class RankHost {
 
   RoleInstance& instance_;
   const actor::Ref<messages::RankEvents> controller_;
+  link::Progress& progress_;  // the role's actor writes it once the role is built
   bool built_ = false;
 };
 static_assert(actor::Actor<RankHost>);
@@ -130,8 +135,10 @@ int run_rank(std::span<const char* const> arguments) {
   auto words = rank::parse_rank_words(texts);
   if (!words) return exit_code(ErrorCode::kInvalid);
   link::Progress progress;
+  link::Stillness stillness([] { return node::cpu_wait(); });
   EngineDevice device;
-  auto begun = rank::RankSession::begin(std::move(*words), [&] { return progress.report(); });
+  auto begun = rank::RankSession::begin(
+      std::move(*words), [&] { return stillness.look(progress.report(), steady_now()); });
   if (!begun) return exit_code(begun.error().code);
   rank::RankSession& session = **begun;
   const node::RankId& id = session.words().id;
@@ -143,7 +150,7 @@ int run_rank(std::span<const char* const> arguments) {
   RoleInstance instance(system, session.directory(), bulk_io, session.words().network, device,
                         session.to_controller(), progress);
   const auto host = system.spawn<RankHost>(
-      "rank", [&] { return std::make_unique<RankHost>(instance, session.controller()); });
+      "rank", [&] { return std::make_unique<RankHost>(instance, session.controller(), progress); });
   session.directory().expose(rank::kRankInboxPort, actor::narrow<messages::RankInbox>(host));
   session.start();
   session.wait();

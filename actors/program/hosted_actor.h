@@ -6,7 +6,8 @@
 // each object, before its first message. The DrainMark is posted behind everything that the mailbox
 // has accepted; so, when it is handled, all of that has been handled too, and the actor stops. A
 // class with a member `void drain(Context&)` is told by it instead and calls cx.stop() itself, for
-// example when its own asks have been answered.
+// example when its own asks have been answered. Each handler counts as work while it runs, so that
+// one that hangs is found out.
 #pragma once
 
 #include <functional>
@@ -35,6 +36,26 @@ concept Drains = requires(A actor, actor::Context& cx) {
   actor.drain(cx);
 };
 
+// Hears which kind of work the actor is at, as link::Progress::enter() does. May be empty.
+using EnterPhase = std::function<void(const char* phase, Time now)>;
+
+// Is at work as long as it lives, also where a handler throws.
+class AtWork {
+ public:
+  AtWork(const EnterPhase& enter, const actor::Context& cx) : enter_(enter), cx_(cx) {
+    if (enter_) enter_("handler", cx_.now());
+  }
+  ~AtWork() {
+    if (enter_) enter_("idle", cx_.now());
+  }
+  AtWork(const AtWork&) = delete;
+  AtWork& operator=(const AtWork&) = delete;
+
+ private:
+  const EnterPhase& enter_;
+  const actor::Context& cx_;
+};
+
 template <actor::Actor A>
 class WithMarks {
   template <class Inbox>
@@ -46,10 +67,12 @@ class WithMarks {
 
  public:
   using Inbox = typename Extended<typename A::Inbox>::Type;
-  explicit WithMarks(std::unique_ptr<A> actor) : actor_(std::move(actor)) {}
+  explicit WithMarks(std::unique_ptr<A> actor, EnterPhase enter = {})
+      : actor_(std::move(actor)), enter_(std::move(enter)) {}
 
   template <class M>
   void handle(actor::Context& cx, M message) {
+    const AtWork at_work(enter_, cx);
     if constexpr (Starts<A>)
       if (!std::exchange(started_, true)) actor_->start(cx);
     if constexpr (std::is_same_v<M, DrainMark>)
@@ -66,6 +89,7 @@ class WithMarks {
       cx.stop();
   }
   const std::unique_ptr<A> actor_;
+  const EnterPhase enter_;
   bool started_ = false;
 };
 
@@ -84,6 +108,7 @@ struct ActorHost {
   actor::System& system;
   link::Directory& directory;
   std::function<void()> built;
+  EnterPhase enter = {};
 };
 using SpawnHosted = std::function<HostedActor(const ActorHost&, const ActorStart&)>;
 
@@ -95,8 +120,8 @@ SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> fa
     using Inbox = typename A::Inbox;
     const auto whole = host.system.spawn<WithMarks<A>>(
         start.name,
-        [factory, start, built = host.built] {
-          auto actor = std::make_unique<WithMarks<A>>(factory(start));
+        [factory, start, built = host.built, enter = host.enter] {
+          auto actor = std::make_unique<WithMarks<A>>(factory(start), enter);
           built();
           return actor;
         },

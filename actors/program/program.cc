@@ -6,6 +6,8 @@
 #include "actors/rank/caged_program.h"
 #include "actors/rank/rank_session.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/link/progress.h"
+#include "runtime/node/cpu_wait.h"
 
 namespace tandem {
 namespace {
@@ -23,11 +25,10 @@ int complain(const Error& error) {
 int Program::run() {
   auto words = rank::words_of_variable();
   if (!words) return complain(words.error());
-  // An idle process never counts as hung (HT-1): how long a user's handler may take is the user's.
-  const auto idle = [] {
-    return link::ProgressReport{.counter = 0, .phase = "idle", .since = steady_now()};
-  };
-  auto begun = rank::RankSession::begin(std::move(*words), idle);
+  link::Progress progress;
+  link::Stillness stillness([] { return node::cpu_wait(); });
+  auto begun = rank::RankSession::begin(
+      std::move(*words), [&] { return stillness.look(progress.report(), steady_now()); });
   if (!begun) return complain(begun.error());
   rank::RankSession& session = **begun;
   // One thread for the user's actor, so that the host answers while a handler computes.
@@ -42,7 +43,8 @@ int Program::run() {
         .classes = classes_,
         .controller = session.controller(),
         .end = [&session](int exit_status) { session.end(exit_status); },
-        .sandbox = rank::sandbox_of_this_process()});
+        .sandbox = rank::sandbox_of_this_process(),
+        .enter = [&progress](const char* phase, Time now) { progress.enter(phase, now); }});
   });
   session.directory().expose(rank::kRankInboxPort, host);
   session.start();

@@ -46,9 +46,9 @@ Result<void> ProgramHost::spawn(actor::Context& cx, const messages::StartActor& 
     if (std::exchange(ready_, true)) return;  // a restart within the process
     report(messages::RankReady{start.actor, start.incarnation, 0, process_.sandbox});
   };
-  actor_ = known->second(
-      {process_.system, process_.directory, [post = cx.turn_poster(), ready] { post(ready); }},
-      *read);
+  actor_ = known->second({process_.system, process_.directory,
+                          [post = cx.turn_poster(), ready] { post(ready); }, process_.enter},
+                         *read);
   // After a failure for good the system's handler has ended the process with 1 already.
   cx.monitor(actor_->address, [this](actor::Context&, const Error&) {
     log::info("event=actor_ended actor={}", name_);

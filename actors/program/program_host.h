@@ -35,6 +35,7 @@ class ProgramHost {
     std::function<void(int exit_status)>
         end;                   // ends the process; after several calls the greatest status counts
     std::string sandbox = {};  // RankReady::sandbox
+    EnterPhase enter = {};     // of the user's actor
   };
   explicit ProgramHost(Process process) : process_(std::move(process)) {}
 

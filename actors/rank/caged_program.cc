@@ -190,8 +190,8 @@ class CagedProgram {
     return actor.tell(messages::DrainProgram{kDrainAtSignalMs}) == actor::Delivery::kAccepted;
   }
 
-  // On the link's thread. An idle process never counts as hung (HT-1): how long a user's handler
-  // may take is the user's.
+  // On the link's thread. An idle process never counts as hung (HT-1): this one only relays, and of
+  // the handlers behind it nothing is known here.
   link::ProgressReport idle() {
     if (const Time now = steady_now(); now - kept_ >= kKeepSockets) {
       kept_ = now;

@@ -43,21 +43,29 @@ FakeEngine::FakeEngine(FakeEngineConfig config)
   CHECK(config_.tokens_min >= 1 && config_.tokens_min <= config_.tokens_max);
 }
 
+bool FakeEngine::fails_by(const std::string& prompt) const {
+  return !config_.failing_prompt.empty() && prompt == config_.failing_prompt;
+}
+
+void FakeEngine::fail() {
+  cancel_all();
+  events_.push_back(EngineFailed{{ErrorCode::kFailed, "the simulated logits are NaN"}});
+}
+
 void FakeEngine::submit(messages::GroupWork work) {
   Request request = request_of(std::move(work));
   if (!config_.unservable_prompt.empty() && request.prompt == config_.unservable_prompt)
     return refuse(request, messages::UnservableReason::kPromptTooLong,
                   "the simulated prompt is too long");
-  if (!config_.failing_prompt.empty() && request.prompt == config_.failing_prompt) {
-    cancel_all();
-    events_.push_back(EngineFailed{{ErrorCode::kFailed, "the simulated logits are NaN"}});
-    return;
-  }
+  if (fails_by(request.prompt)) return fail();
   request.submitted = now_;
   queue_.push(std::move(request));
 }
 
 void FakeEngine::submit(messages::Evaluate evaluation) {
+  if (std::ranges::any_of(evaluation.prompts,
+                          [this](const auto& prompt) { return fails_by(prompt.prompt); }))
+    return fail();
   evaluations_.open(std::move(evaluation), [this](Request request) {
     request.submitted = now_;
     queue_.push(std::move(request));

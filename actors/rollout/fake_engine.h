@@ -58,6 +58,8 @@ class FakeEngine final : public Engine {
   void version_gone(PolicyVersion version) override;
 
  private:
+  bool fails_by(const std::string& prompt) const;
+  void fail();
   void cancel_those(const std::function<bool(const Request&)>& which);
   // A request that has started; its n trajectories get a token each per step.
   struct Running {

@@ -342,7 +342,7 @@ void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
   if (!refs) {
     log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.name,
               write->attempts, refs.error().message);
-    const bool full = is_disk_full(refs.error());  // it passes, and counts as no attempt
+    const bool full = waits_for_disk(refs.error());  // it passes, and counts as no attempt
     if (payload::is_waited_for(refs.error(), write->unanswered_since, cx.now()))
       write->attempts = 1;
     if (full) write->attempts = 0;

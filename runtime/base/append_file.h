@@ -19,8 +19,8 @@ class AppendFile {
   // folder cannot be written.
   static Result<AppendFile> open(const std::filesystem::path& path);
 
-  // The piece survives the end of this process, not that of the machine. After an Error, such as a
-  // full disk (is_disk_full()), the file is as it was, or is made so before the next piece.
+  // The piece survives the end of this process, not that of the machine. After an Error, such as of
+  // a full disk (waits_for_disk()), the file is as it was, or is made so before the next piece.
   Result<void> append(std::string_view piece);
   std::uint64_t bytes() const { return bytes_; }
 

@@ -129,6 +129,22 @@ pid_t lock_owner(int fd) {
   return static_cast<pid_t>(range.l_len - 1);
 }
 
+// How a person mends the disk; nothing where the error is not of a disk.
+std::string help_of_disk(int os_error) {
+  switch (os_error) {
+    case ENOSPC:
+      return "make room on its file system, or choose another folder";
+    case EDQUOT:
+      return "make room within the quota, or choose another folder";
+    case EROFS:
+      return "its file system is read-only: make it writable, or choose another folder";
+    case EIO:
+      return "the disk refuses: look at the kernel's messages, or choose another folder";
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
@@ -143,15 +159,21 @@ OwnedFd::~OwnedFd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool is_disk_full(const Error& error) {
-  return error.os_error == ENOSPC || error.os_error == EDQUOT;
+bool waits_for_disk(const Error& error) {
+  return error.os_error == ENOSPC || error.os_error == EDQUOT || error.os_error == EROFS ||
+         error.os_error == EIO;
+}
+
+const char* awaited_of_disk(const Error& error) {
+  const bool refuses = error.os_error == EROFS || error.os_error == EIO;
+  return refuses ? "the disk can be written again" : "there is room";
 }
 
 Error file_error(std::string_view action, const std::filesystem::path& path) {
   const int reason = errno;
   return {.message = "cannot " + std::string(action) + ": " + errno_text(reason),
           .where = path.string(),
-          .help = {},
+          .help = help_of_disk(reason),
           .os_error = reason};
 }
 

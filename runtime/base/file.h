@@ -44,8 +44,11 @@ class OwnedFd {
 // "cannot <action>: <errno text>" with `where` = path. Reads errno: call it right after the
 // failure.
 Error file_error(std::string_view action, const std::filesystem::path& path);
-// Whether the error passes once somebody makes room: a full disk, or a quota that is used up.
-bool is_disk_full(const Error& error);
+// Whether the error of a write passes once somebody mends the disk: it is full, a quota is used up,
+// its file system has become read-only, or the device refuses (EIO). The write is repeated whole.
+bool waits_for_disk(const Error& error);
+// What is waited for then: "there is room", or "the disk can be written again".
+const char* awaited_of_disk(const Error& error);
 // How often whoever waits for that tries again.
 inline constexpr Duration kRoomEvery = std::chrono::seconds(1);
 

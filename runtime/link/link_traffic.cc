@@ -233,14 +233,24 @@ void LinkTraffic::take_heartbeat(LinkPeer& peer, std::string_view body, Time now
   // The clamp keeps a peer's number from making times before the clock's zero or in the future.
   const Duration in_phase = std::clamp(beat->in_phase, Duration{0}, Duration{now.ns});
   if (beat->counter != peer.progress.counter) peer.progress_changed = now;
-  peer.progress = {beat->counter, std::move(beat->phase), Time{now.ns - in_phase.count()}};
+  peer.progress = {.counter = beat->counter,
+                   .phase = std::move(beat->phase),
+                   .since = Time{now.ns - in_phase.count()},
+                   .pieces = beat->pieces,
+                   .longest = beat->longest,
+                   .still = beat->still};
 }
 
 void LinkTraffic::beat(LinkPeer& peer, Time now) {
   Heartbeat beat;
   if (options.progress) {
     ProgressReport report = options.progress();
-    beat = {report.counter, std::move(report.phase), now - report.since};
+    beat = {.counter = report.counter,
+            .phase = std::move(report.phase),
+            .in_phase = now - report.since,
+            .pieces = report.pieces,
+            .longest = report.longest,
+            .still = report.still};
   }
   write(peer, packet_of(PacketKind::kHeartbeat, wire::encode(beat)), now);
   peer.beat_at = now + options.heartbeat_interval;

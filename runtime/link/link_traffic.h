@@ -45,8 +45,11 @@ struct Heartbeat {
   std::uint64_t counter = 0;
   std::string phase;
   Duration in_phase{};
+  std::uint64_t pieces = 0;
+  Duration longest{};
+  Duration still{};
 };
-TANDEM_WIRE(Heartbeat, counter, phase, in_phase)
+TANDEM_WIRE(Heartbeat, counter, phase, in_phase, pieces, longest, still)
 
 TANDEM_WIRE(Refusal, error)
 

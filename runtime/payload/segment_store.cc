@@ -172,7 +172,7 @@ class FileSegments final : public SegmentStore {
       if (!book_.contains(from)) return no_segment(from.segment);
     }
     if (to.empty()) return {};
-    const auto file = open(from.segment, O_RDWR | O_CLOEXEC);
+    const auto file = open_to_read(from.segment);
     if (!file) return file.error();
     while (!to.empty()) {
       const ssize_t got =
@@ -270,9 +270,12 @@ class FileSegments final : public SegmentStore {
 
   Error failure(std::string_view action, int error_number) const {
     const bool full = error_number == ENOSPC || error_number == EDQUOT;
-    return {ErrorCode::kFailed,
-            "cannot " + std::string(action) + " the payload directory: " + errno_text(error_number),
-            place_, full ? "free some space on its file system" : ""};
+    return {.code = ErrorCode::kFailed,
+            .message = "cannot " + std::string(action) +
+                       " the payload directory: " + errno_text(error_number),
+            .where = place_,
+            .help = full ? "free some space on its file system" : "",
+            .os_error = error_number};
   }
 
   Result<File> open(std::uint32_t segment, int flags) const {
@@ -285,6 +288,15 @@ class FileSegments final : public SegmentStore {
     // The lowest number is the oldest segment.
     if (files_.size() >= kOpenFilesMax) files_.erase(files_.begin());
     return files_[segment] = std::make_shared<const OwnedFd>(fd);
+  }
+
+  // What is open to read alone is not kept, since the segment may be written again.
+  Result<File> open_to_read(std::uint32_t segment) const {
+    auto file = open(segment, O_RDWR | O_CLOEXEC);
+    if (file || file.error().os_error != EROFS) return file;
+    const int fd = ::open(path(segment).c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return failure("open a segment of", errno);
+    return std::make_shared<const OwnedFd>(fd);
   }
 
   // Deletes the bytes. `mutex_` is held.

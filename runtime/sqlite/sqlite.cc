@@ -105,15 +105,22 @@ Sqlite::~Sqlite() {
   sqlite3_close(database_);
 }
 
-Error Sqlite::error(std::string_view what) const {
+// errno where the operating system refused a call of SQLite; 0: it did not.
+int Sqlite::os_error() const {
   // A full disk has a code of its own, unless a call of another kind met it.
-  const int code = sqlite3_errcode(database_);
-  const int io = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database_) : 0;
+  const int code = sqlite3_errcode(database_) & 0xff;
+  if (code == SQLITE_FULL) return ENOSPC;
+  if (code == SQLITE_READONLY) return EROFS;
+  const bool refused = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
+  return refused ? sqlite3_system_errno(database_) : 0;
+}
+
+Error Sqlite::error(std::string_view what) const {
   return {.code = ErrorCode::kFailed,
           .message = "cannot " + std::string(what) + ": " + sqlite3_errmsg(database_),
           .where = path_,
           .help = "is the disk full, or the folder not writable?",
-          .os_error = code == SQLITE_FULL ? ENOSPC : io};
+          .os_error = os_error()};
 }
 
 Result<void> Sqlite::run(const char* sql) {

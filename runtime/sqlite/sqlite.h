@@ -64,6 +64,7 @@ class Sqlite {
   Result<void> transact(const std::vector<Row>& rows);
   // The newest error of SQLite, with the path: "cannot WHAT: …".
   Error error(std::string_view what) const;
+  int os_error() const;
 
   sqlite3* const database_;
   const std::string path_;

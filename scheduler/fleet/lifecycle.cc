@@ -89,6 +89,12 @@ std::string one_decimal(double value) {
   return buffer;
 }
 
+std::string short_seconds(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, value < 0.1 ? "%.3f s" : "%.1f s", value);
+  return buffer;
+}
+
 std::string size_text(std::int64_t bytes) {
   constexpr double kMebibyte = 1 << 20;
   constexpr double kMebibytesPerGibibyte = 1024;
@@ -216,7 +222,11 @@ struct Describe {
   }
   Words operator()(const Hung& r) const {
     if (r.silent_s <= 0) return {"Hung", "it does not answer: its link to the controller is down"};
-    return {"Hung", "no progress for " + one_decimal(r.silent_s) + " s"};
+    std::string text = "hung";
+    if (!r.phase.empty()) text += " in " + r.phase;
+    text += ": no progress for " + one_decimal(r.silent_s) + " s";
+    if (r.longest_s > 0) text += "; the longest before took " + short_seconds(r.longest_s);
+    return {"Hung", std::move(text)};
   }
   Words operator()(const NodeLost& r) const {
     return {"NodeLost", "node " + r.node + " does not answer"};

@@ -179,7 +179,9 @@ struct ExitCode {
 };
 // A process runs and makes no progress; the actor is ended and started again.
 struct Hung {
-  double silent_s;  // seconds since the last heartbeat with progress; 0: its link went down
+  double silent_s;         // seconds without progress; 0: its link went down
+  std::string phase = {};  // the kind of work that it hangs in
+  double longest_s = 0;    // the longest piece of that work before; 0: there was none
 };
 // The agent of the actor's node cannot be reached.
 struct NodeLost {

@@ -13,8 +13,9 @@ bool isolated_by(const Suspicion& suspicion) {
 
 }  // namespace
 
-void Suspects::crashed(const EngineCrash& crash) {
-  for (const GroupId group : crash.groups) {
+template <class Key>
+void SuspectsOf<Key>::crashed(const EngineCrashOf<Key>& crash) {
+  for (const Key group : crash.groups) {
     Suspicion& suspicion = suspicions_[group];
     ++suspicion.crashes;
     suspicion.alone += crash.alone ? 1 : 0;
@@ -24,21 +25,31 @@ void Suspects::crashed(const EngineCrash& crash) {
   }
 }
 
-void Suspects::generated(GroupId group, const std::string& actor) {
-  if (suspicions_.empty()) return;
+template <class Key>
+void SuspectsOf<Key>::generated(Key group, const std::string& actor) {
   suspicions_.erase(group);
+  worked(actor);
+}
+
+template <class Key>
+void SuspectsOf<Key>::worked(const std::string& actor) {
   for (auto& [other, suspicion] : suspicions_)
     if (suspicion.actor == actor) suspicion.others_work = true;
 }
 
-void Suspects::forget(GroupId group) { suspicions_.erase(group); }
+template <class Key>
+void SuspectsOf<Key>::forget(Key group) {
+  suspicions_.erase(group);
+}
 
-bool Suspects::is_isolated(GroupId group) const {
+template <class Key>
+bool SuspectsOf<Key>::is_isolated(Key group) const {
   const auto found = suspicions_.find(group);
   return found != suspicions_.end() && isolated_by(found->second);
 }
 
-bool Suspects::is_guilty(GroupId group) const {
+template <class Key>
+bool SuspectsOf<Key>::is_guilty(Key group) const {
   const auto found = suspicions_.find(group);
   if (found == suspicions_.end()) return false;
   const Suspicion& suspicion = found->second;
@@ -46,13 +57,16 @@ bool Suspects::is_guilty(GroupId group) const {
   return suspicion.last_alone && again && suspicion.others_work;
 }
 
-std::vector<GroupId> Suspects::isolated() const {
-  std::vector<GroupId> groups;
+template <class Key>
+std::vector<Key> SuspectsOf<Key>::isolated() const {
+  std::vector<Key> groups;
   for (const auto& [group, suspicion] : suspicions_)
     if (isolated_by(suspicion)) groups.push_back(group);
-  std::ranges::stable_sort(groups, {},
-                           [this](GroupId group) { return suspicions_.at(group).crashes; });
+  std::ranges::stable_sort(groups, {}, [this](Key group) { return suspicions_.at(group).crashes; });
   return groups;
 }
+
+template class SuspectsOf<GroupId>;
+template class SuspectsOf<std::int32_t>;
 
 }  // namespace tandem::scheduler

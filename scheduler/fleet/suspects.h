@@ -24,12 +24,16 @@
 
 namespace tandem::scheduler {
 
-struct EngineCrash {
+// Key: the name of what is generated. Groups have one each time that their prompt is admitted; a
+// prompt of the evaluations is the same one in each of them, and its name is its index.
+template <class Key>
+struct EngineCrashOf {
   std::string actor;
-  std::vector<GroupId> groups;  // that the engine held
-  bool alone = false;           // one group, and no other work
-  bool worked = false;          // this incarnation has generated another group before
+  std::vector<Key> groups;  // that the engine held
+  bool alone = false;       // one group, and no other work
+  bool worked = false;      // this incarnation has generated another group before
 };
+using EngineCrash = EngineCrashOf<GroupId>;
 
 struct Suspicion {
   std::int32_t crashes = 0;  // in which the group was held
@@ -40,24 +44,29 @@ struct Suspicion {
   bool operator==(const Suspicion&) const = default;
 };
 
-class Suspects {
+template <class Key>
+class SuspectsOf {
  public:
-  Suspects() = default;
-  explicit Suspects(std::map<GroupId, Suspicion> all) : suspicions_(std::move(all)) {}
+  SuspectsOf() = default;
+  explicit SuspectsOf(std::map<Key, Suspicion> all) : suspicions_(std::move(all)) {}
 
-  void crashed(const EngineCrash& crash);
-  void generated(GroupId group, const std::string& actor);
-  void forget(GroupId group);  // it is discarded
+  void crashed(const EngineCrashOf<Key>& crash);
+  void generated(Key group, const std::string& actor);
+  void worked(const std::string& actor);  // it has generated something else
+  void forget(Key group);                 // it is discarded
 
-  bool is_isolated(GroupId group) const;
-  bool is_guilty(GroupId group) const;  // by its last crash
+  bool is_isolated(Key group) const;
+  bool is_guilty(Key group) const;  // by its last crash
   // The groups to be tried alone, those of the fewest crashes first: the others may show that the
   // engines work.
-  std::vector<GroupId> isolated() const;
-  const std::map<GroupId, Suspicion>& all() const { return suspicions_; }
+  std::vector<Key> isolated() const;
+  const std::map<Key, Suspicion>& all() const { return suspicions_; }
 
  private:
-  std::map<GroupId, Suspicion> suspicions_;
+  std::map<Key, Suspicion> suspicions_;
 };
+using Suspects = SuspectsOf<GroupId>;
+extern template class SuspectsOf<GroupId>;
+extern template class SuspectsOf<std::int32_t>;
 
 }  // namespace tandem::scheduler

@@ -454,6 +454,66 @@ TEST_F(BadInput, AFullDiskHoldsTheRunUpUntilThereIsRoom) {
   home.expect_nothing_left();
 }
 
+// The run directory becomes read-only amid the run: files that are open can still be written, and
+// no new one can be made, such as a checkpoint or a segment of payloads. Somebody makes it writable
+// once the run has said that it stands still.
+TEST_F(BadInput, AFileSystemThatBecomesReadOnlyHoldsTheRunUpUntilItCanBeWritten) {
+  const std::string mount = (home.path() / "small").string();
+  const std::string said = (home.path() / "run.err").string();
+  fs::create_directories(mount);
+  const Words inside{"unshare", geteuid() == 0 ? "-m" : "-Urm", "sh", "-c"};
+  const std::string make = "mount -t tmpfs -o size=256m none " + mount;
+  if (home.start_program(inside + Words{make}).wait().code != 0)
+    GTEST_SKIP() << "no mount namespaces here";
+  const std::string checkpoints = mount + "/runs/" + kSmallId + "/checkpoints";
+  const std::string waits = "waits for room on the disk";
+  const std::string until = "; do sleep 0.05; done";
+  std::string command = make + "\n(until ls " + checkpoints + "/step-20 > /dev/null 2>&1" + until +
+                        "; mount --bind " + mount + " " + mount + " && mount -o remount,bind,ro " +
+                        mount + "; until grep -q '" + waits + "' " + said + until + "; umount -l " +
+                        mount + ") &\nwatch=$!; TANDEM_HOME=" + mount +
+                        " " TANDEM_BINARY " run 2> " + said;
+  for (const std::string& word : small_job(400, {"learner.save_freq=20"}))
+    command += " '" + word + "'";
+  command += "; code=$?; kill $watch 2> /dev/null; wait; exit $code";
+  const Finished done = home.start_program(inside + Words{command}).wait();
+  const std::string err = read_file(said).value();
+  EXPECT_EQ(done.code, 0) << done.text() << err;
+  EXPECT_NE(err.find(waits), std::string::npos) << err;
+  EXPECT_NE(done.out.find("400 (policy version 400)"), std::string::npos) << done.text();
+  EXPECT_EQ(err.find("restart"), std::string::npos) << err;
+  home.expect_nothing_left();
+}
+
+// A state folder on a disk that takes nothing from the start: one message, and nothing is left.
+TEST_F(BadInput, AStateFolderOnAFullOrReadOnlyDiskIsNamed) {
+  const std::string mount = (home.path() / "small").string();
+  fs::create_directories(mount);
+  const Words inside{"unshare", geteuid() == 0 ? "-m" : "-Urm", "sh", "-c"};
+  const std::string make = "mount -t tmpfs -o size=4m none " + mount;
+  if (home.start_program(inside + Words{make}).wait().code != 0)
+    GTEST_SKIP() << "no mount namespaces here";
+  std::string run = "run";
+  for (const std::string& word : small_job(5)) run += " '" + word + "'";
+  const auto expect = [&](const std::string& prepare, const std::string& verb, const char* why) {
+    SCOPED_TRACE(why + (": " + verb));
+    const std::string command = make + " && " + prepare + " || exit 9\nTANDEM_HOME=" + mount +
+                                " " TANDEM_BINARY " " + verb + "\ncode=$?; rm -f " + mount +
+                                "/filler; find " + mount + " -mindepth 1; exit $code";
+    const Finished done = home.start_program(inside + Words{command}).wait();
+    EXPECT_EQ(done.code, 1) << done.text();
+    EXPECT_EQ(done.out, "") << "files are left";
+    for (const char* part : {why, mount.c_str(), "help:"})
+      EXPECT_NE(done.err.find(part), std::string::npos) << part << "\n" << done.text();
+  };
+  const std::string fill = "{ head -c 8m /dev/zero > " + mount + "/filler 2> /dev/null; true; }";
+  for (const std::string& verb : {run, std::string("up")}) {
+    expect("mount -o remount,ro " + mount, verb, "Read-only file system");
+    expect(fill, verb, "No space left on device");
+  }
+  home.expect_nothing_left();
+}
+
 TEST_F(BadInput, ABusyPortIsNamed) {
   Home other;
   other.up();

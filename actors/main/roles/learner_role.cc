@@ -223,13 +223,13 @@ Result<BuiltRole> build_learner(RankResources& resources, const StartRank& start
   // Ranks watch each other by heartbeats over the sockets of the gang, with the limits
   // by which the controller watches ranks.
   meeting->spec.liveness.progress = [progress = &resources.progress] { return progress->report(); };
-  meeting->spec.liveness.beat = [progress = &resources.progress] { progress->beat(); };
+  meeting->spec.liveness.beat = [progress = &resources.progress] { progress->beat(steady_now()); };
   meeting->spec.liveness.stuck_max = scheduler::hang_timeout;
   const RunLocation run{start.job, start.run_dir};
   auto loaded = learner_setup(job, trainer_config(job, run, start.resume), *device);
   if (!loaded) return loaded.error();
   learner::NativeTrainerSetup setup = *std::move(loaded);
-  setup.beat = [progress = &resources.progress] { progress->beat(); };
+  setup.beat = [progress = &resources.progress] { progress->beat(steady_now()); };
   auto weights = weights_config(job, run, model::published_manifest(setup.model.config));
   // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
   if (weights::traits_of(weights.type).nccl && start.rank == 0)

@@ -1,7 +1,8 @@
 // A prompt by which every engine fails, over the whole control plane: it is quarantined, the run
 // ends well, and under fixed_lag in the same weights whichever other processes are killed.
 //
-// Tests scheduler/fleet/suspects.h, actors/exchange/quarantine.h.
+// Tests scheduler/fleet/suspects.h, actors/exchange/quarantine.h,
+// actors/exchange/evaluation_suspects.h.
 #include <gtest/gtest.h>
 
 #include "runtime/base/json.h"
@@ -56,6 +57,38 @@ TEST(Quarantine, AtAFixedLagTheWeightsAreThoseOfARunThatNobodyDisturbs) {
     EXPECT_GE(alone.poisoned, 1);
     EXPECT_EQ(outcome_of(job, seed + 1, 3, 0).weights, alone.weights);
     EXPECT_EQ(outcome_of(job, seed + 2, 3, 6).weights, alone.weights) << "with kills from outside";
+  });
+}
+
+// Each evaluation is whole but for the deadly prompt, whose completions failed: none is a 0.
+TEST(Quarantine, ADeadlyPromptOfTheEvaluationsCostsAFewCrashesAndItsOwnScoresAlone_PQ4) {
+  for_seeds(24, [](std::uint64_t seed) {
+    SimulatedJob job = seed % 4 == 3 ? fixed_lag_job(seed, 2) : plain_job(seed);
+    job.validation_prompts = seed % 3 == 0 ? 40 : 9;
+    job.deadly_validation = 4;
+    job.exchange.test_freq = 5;
+    job.exchange.evaluation.sampling.n = seed % 2 == 0 ? 1 : 3;
+    job.replicas[messages::Role::kRollout] = 1 + static_cast<std::int32_t>(seed % 3);
+    auto cluster = cluster_of(seed, random_conditions(seed));
+    const Kills killing(*cluster, seed, {.later = seed % 2 == 0 ? 2 : 0});
+    const std::string id = run_job(*cluster, job);
+    expect_trained(*cluster, id);
+    const auto run = cluster->run_of(id);
+    std::int64_t evaluations = 0, poisoned = 0;
+    for (const std::string& text : run->record.metrics_lines) {
+      const nlohmann::json line = parse_json(text);
+      if (!line.contains("eval")) continue;
+      ++evaluations;
+      EXPECT_EQ(line["val/reward/failed"], job.exchange.evaluation.sampling.n) << line;
+      EXPECT_EQ(line["val/reward/scored"],
+                (job.validation_prompts - 1) * job.exchange.evaluation.sampling.n);
+    }
+    for (const std::string& text : run->record.sample_lines)
+      poisoned += parse_json(text).value("error", "").starts_with("poison_prompt: ");
+    EXPECT_GE(evaluations, 3);
+    EXPECT_GE(poisoned, 1);
+    for (const JournalledRow& row : run->record.events)
+      EXPECT_NE(row.detail, "poison_prompt") << "no group is guilty";
   });
 }
 

@@ -240,12 +240,13 @@ std::vector<link::PeerStatus> SimulatedNetwork::peers() {
     Peer& peer = *entry.up;
     const Client& client = *peer.client;
     const bool beats = client.alive && client.stops == 0 && !way_cut(client, Way::kToServer);
-    const link::ProgressReport progress =
+    link::ProgressReport progress =
         client.progress ? client.progress() : link::ProgressReport{.phase = "idle"};
     if (beats && progress.counter != peer.progress_counter) {
       peer.progress_counter = progress.counter;
       peer.progress_changed = executor_.now();
     }
+    progress.still = executor_.now() - peer.progress_changed;
     all.push_back({.peer = client.id,
                    .hello = client.hello,
                    .last_heard = peer.heard,

@@ -192,7 +192,8 @@ Built build_rollout(const SharedProcess& process, const messages::StartRank& sta
   const auto role = process->system->spawn<rollout::RolloutActor>("role", [=, run = process->run] {
     rollout::FakeEngineConfig engine = run->job.engine;
     if (run->job.prompts_unservable > 0) engine.unservable_prompt = kUnservablePrompt;
-    if (run->job.deadly_position) engine.failing_prompt = kDeadlyPrompt;
+    if (run->job.deadly_position || run->job.deadly_validation)
+      engine.failing_prompt = kDeadlyPrompt;
     return std::make_unique<rollout::RolloutActor>(
         config, std::make_unique<rollout::FakeEngine>(engine),
         std::make_unique<SimulatedSubscriber>(run, config.self), connections);
@@ -400,12 +401,17 @@ class RankProcess final : public SimulatedProcess {
       const SharedProcess process = weak.lock();
       return process ? process->directory.deliver(frame, Process::out(weak)) : link::Offer::kTaken;
     };
-    // A process that hangs is at work for ever.
+    // A process that hangs is at work for ever. Of every second one it is known how long its work
+    // takes.
     const auto progress = [weak, of] {
       const SharedProcess process = weak.lock();
       const bool hangs = process && process->hangs > 0 && of == Of::kOurs;
-      return link::ProgressReport{.counter = process ? process->executor.handled() : 0,
-                                  .phase = hangs ? "train" : "idle"};
+      const std::uint64_t handled = process ? process->executor.handled() : 0;
+      const bool known = process && process->id.incarnation.value % 2 == 0;
+      return link::ProgressReport{.counter = handled,
+                                  .phase = hangs ? "train" : "idle",
+                                  .pieces = known ? handled : 0,
+                                  .longest = std::chrono::milliseconds(100)};
     };
     process_->dependencies.network.dial(process_->dependencies.node,
                                         {.name = process_->peer.name,

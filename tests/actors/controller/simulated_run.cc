@@ -264,7 +264,8 @@ exchange::ExchangeConfig exchange_config(const SimulatedJob& job, const std::str
   config.seed = job.seed;
   config.resume = resume;
   config.events_per_image = 100 + static_cast<std::int64_t>(job.seed % 300);
-  config.validation = prompts_of(job, "held-out prompt", job.validation_prompts);
+  config.validation =
+      prompts_of(job, "held-out prompt", job.validation_prompts, job.deadly_validation);
   config.evaluation.prompts = job.validation_prompts;
   config.evaluation.seed = job.seed;
   std::vector<std::optional<std::string>> data_source(config.validation.size());

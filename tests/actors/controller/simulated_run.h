@@ -48,6 +48,7 @@ struct SimulatedJob {
   double prompts_unservable = 0;          // fraction
   // The place in the run's sequence of a prompt by which every engine fails.
   std::optional<std::int64_t> deadly_position;
+  std::optional<std::uint32_t> deadly_validation;  // the same for a validation prompt, by its index
   rollout::FakeEngineConfig engine;
   std::int32_t rollout_capacity = 0;  // 0: the actor's own default
   learner::FakeTrainerConfig trainer;
@@ -162,7 +163,7 @@ struct SimulatedRun {
 // at {"end": CODE}. Its role has the same name.
 inline constexpr const char* kUsersProgram = "counter";
 
-// The prompt by which the engines of a job with deadly_position fail.
+// The prompt by which the engines of a job with deadly_position or deadly_validation fail.
 inline constexpr const char* kDeadlyPrompt = "a prompt that no engine survives";
 // The prompt that the engines of a job with prompts_unservable refuse.
 inline constexpr const char* kUnservablePrompt = "a prompt beyond every limit";

@@ -14,13 +14,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A disk that is full, and has room again or not.
-class FullDisk : public testing::Test {
+// A disk that is full, has become read-only or refuses, and can be written again or not.
+class FullDisk : public testing::TestWithParam<int> {  // the errno of its writes
  protected:
   FullDisk() {
     stage.begin();
     stage.train(1);
-    stage.record.os_error = ENOSPC;
+    stage.record.os_error = GetParam();
   }
   messages::JobStatus status() {
     std::optional<messages::ExchangeReport> report;
@@ -46,7 +46,7 @@ class FullDisk : public testing::Test {
   Stage stage;
 };
 
-TEST_F(FullDisk, ARunStandsStillUntilThereIsRoomAndSaysSo) {
+TEST_P(FullDisk, ARunStandsStillUntilThereIsRoomAndSaysSo) {
   stage.record.disk_full = true;
   stage.to_reward.clear();
   const std::size_t before = sent();
@@ -69,7 +69,7 @@ TEST_F(FullDisk, ARunStandsStillUntilThereIsRoomAndSaysSo) {
   EXPECT_EQ(stage.record.replayed.hash(), stage.exchange->core().state().hash()) << "EX-1";
 }
 
-TEST_F(FullDisk, NoStepsFiguresAreLost) {
+TEST_P(FullDisk, NoStepsFiguresAreLost) {
   stage.record.files_full = true;
   generate_all();
   stage.score_everything();
@@ -90,7 +90,7 @@ TEST_F(FullDisk, NoStepsFiguresAreLost) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4}));
 }
 
-TEST_F(FullDisk, WhoeverEndsTheJobDoesNotWaitForRoom) {
+TEST_P(FullDisk, WhoeverEndsTheJobDoesNotWaitForRoom) {
   stage.record.disk_full = true;
   generate_all();
   EXPECT_FALSE(stage.ended());
@@ -100,7 +100,7 @@ TEST_F(FullDisk, WhoeverEndsTheJobDoesNotWaitForRoom) {
       << stage.ended()->reason;
 }
 
-TEST_F(FullDisk, ARunThatHasStoodStillForADayFails) {
+TEST_P(FullDisk, ARunThatHasStoodStillForADayFails) {
   stage.record.disk_full = true;
   generate_all();
   stage.run(kRoomWaitMax - 1min);
@@ -109,6 +109,8 @@ TEST_F(FullDisk, ARunThatHasStoodStillForADayFails) {
   ASSERT_TRUE(stage.ended());
   EXPECT_EQ(stage.ended()->reason, "cannot write the journal: the disk is full");
 }
+
+INSTANTIATE_TEST_SUITE_P(Errors, FullDisk, testing::Values(ENOSPC, EROFS, EIO));
 
 }  // namespace
 }  // namespace tandem::exchange

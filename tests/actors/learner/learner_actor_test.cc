@@ -381,12 +381,15 @@ TEST(LearnerActor, PayloadReadsAreRepeatedThenGivenUp) {
   EXPECT_FALSE(world.system.alive("job/learner/0")) << "so that the gang is started again";
 }
 
-TEST(LearnerActor, AFullDiskHoldsACheckpointUpAndWhatComesAfterIt) {
+class UnwritableDisk : public testing::TestWithParam<int> {};  // the errno of its writes
+INSTANTIATE_TEST_SUITE_P(Errors, UnwritableDisk, testing::Values(ENOSPC, EROFS, EIO));
+
+TEST_P(UnwritableDisk, HoldsACheckpointUpAndWhatComesAfterIt) {
   World world;
   world.warm_up();
   world.tell(world.step(0));
   world.store->full = true;
-  world.store->os_error = ENOSPC;
+  world.store->os_error = GetParam();
   const auto tell_later = [&](LearnerActor::Inbox message) {
     EXPECT_EQ(world.learner.tell(std::move(message)), actor::Delivery::kAccepted);
   };

@@ -276,9 +276,12 @@ TEST(RolloutActor, RetriesAFullLinkAndAFailingStoreAndGivesUpInTheEnd) {
   EXPECT_TRUE(f.executor.run_until(failed, 2min));
 }
 
-TEST(RolloutActor, WaitsForRoomOnAFullDiskAsLongAsItTakes) {
+class UnwritableDisk : public testing::TestWithParam<int> {};  // the errno of its writes
+INSTANTIATE_TEST_SUITE_P(Errors, UnwritableDisk, testing::Values(ENOSPC, EROFS, EIO));
+
+TEST_P(UnwritableDisk, IsWaitedForAsLongAsItTakes) {
   Fixture f;
-  f.store.failure.os_error = ENOSPC;
+  f.store.failure.os_error = GetParam();
   f.store.failures_left = 1000;
   f.publish(kV0, kV0);
   f.assign(1, 2);

@@ -44,7 +44,7 @@ TEST_F(AppendFiles, HaveNoPartOfAPieceThatDidNotFit) {
   std::signal(SIGXFSZ, handler);
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().os_error, EFBIG);
-  EXPECT_FALSE(is_disk_full(cut.error()));
+  EXPECT_FALSE(waits_for_disk(cut.error()));
   EXPECT_EQ(read_file(path).value(), "one\n");
   EXPECT_TRUE(file.append("two\n"));
   EXPECT_EQ(read_file(path).value(), "one\ntwo\n");
@@ -58,10 +58,18 @@ TEST_F(AppendFiles, AreRegularFiles) {
   EXPECT_FALSE(AppendFile::open(path));
 }
 
-TEST(DiskFull, IsAFullDiskOrAQuotaThatIsUsedUp) {
-  EXPECT_TRUE(is_disk_full({.message = "", .os_error = ENOSPC}));
-  EXPECT_TRUE(is_disk_full({.message = "", .os_error = EDQUOT}));
-  EXPECT_FALSE(is_disk_full({.message = "", .os_error = EIO}));
+TEST(WaitsForDisk, IfItIsFullOrCannotBeWrittenForNow) {
+  for (const int reason : {ENOSPC, EDQUOT}) {
+    EXPECT_TRUE(waits_for_disk({.message = "", .os_error = reason})) << reason;
+    EXPECT_STREQ(awaited_of_disk({.message = "", .os_error = reason}), "there is room");
+  }
+  for (const int reason : {EROFS, EIO}) {
+    EXPECT_TRUE(waits_for_disk({.message = "", .os_error = reason})) << reason;
+    EXPECT_STREQ(awaited_of_disk({.message = "", .os_error = reason}),
+                 "the disk can be written again");
+  }
+  for (const int reason : {0, ENOENT, EACCES, EBADF})
+    EXPECT_FALSE(waits_for_disk({.message = "", .os_error = reason})) << reason;
 }
 
 }  // namespace

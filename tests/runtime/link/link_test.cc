@@ -314,8 +314,10 @@ TEST(Link, a_hung_worker_is_seen_although_its_process_speaks) {
     return true;
   };
   ASSERT_TRUE(wait_for([](const PeerStatus& s) { return s.progress.counter == 1; }));
-  progress.beat();
+  progress.beat(steady_now());
   ASSERT_TRUE(wait_for([](const PeerStatus& s) { return s.progress.counter == 2; }));
+  EXPECT_EQ(status().progress.pieces, 1u);
+  EXPECT_EQ(status().progress.longest, progress.report().longest);
   // No more beats: the heartbeats go on, and the progress grows old.
   EXPECT_TRUE(wait_for([](const PeerStatus& s) {
     return s.last_heard - s.progress_changed > milliseconds(100) &&

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -266,6 +267,7 @@ TEST(Bulk, a_device_without_room_is_an_error_that_names_the_directory) {
   ASSERT_FALSE(ref);
   EXPECT_EQ(ref.error().where, directory.path().string());
   EXPECT_NE(ref.error().message.find("No space left"), std::string::npos) << ref.error().message;
+  EXPECT_EQ(ref.error().os_error, ENOSPC) << "by which a rollout knows that it may wait for room";
 }
 
 TEST(Bulk, bad_refs_are_errors) {

@@ -12,13 +12,47 @@ TEST(HangTimeout, HT1AnIdleProcessMayWaitForEver) {
   EXPECT_FALSE(is_hung("idle", 24h * 365));
 }
 
-TEST(HangTimeout, WorkHasAMinuteAndASaveMore) {
-  for (const char* phase : {"decode", "train", "load", "a phase of a later version"}) {
+TEST(HangTimeout, WorkOfWhichNothingIsKnownHasAMinuteAndASaveMore) {
+  for (const char* phase : {"decode", "train", "update", "a phase of a later version"}) {
     EXPECT_FALSE(is_hung(phase, 60s - 1ns)) << phase;
     EXPECT_TRUE(is_hung(phase, 60s)) << phase;
   }
   EXPECT_FALSE(is_hung("save", 15min - 1ns));
   EXPECT_TRUE(is_hung("save", 15min));
+  EXPECT_FALSE(is_hung("load", 59min));
+  EXPECT_TRUE(is_hung("load", 60min));
+}
+
+PhaseHistory known(Duration longest, int hangs = 0) {
+  return {.pieces = kPiecesKnown, .longest = longest, .hangs = hangs};
+}
+
+TEST(HangTimeout, QuickWorkThatIsKnownIsMissedWithinThreeSeconds) {
+  EXPECT_EQ(hang_deadline("train", known(200ms)), 2500ms);
+  EXPECT_TRUE(is_hung("decode", 2500ms, known(1ms)));
+  EXPECT_FALSE(is_hung("decode", 2499ms, known(1ms)));
+  const PhaseHistory few{.pieces = kPiecesKnown - 1, .longest = 1ms};
+  EXPECT_FALSE(is_hung("decode", 59s, few)) << "the first pieces are no measure";
+  EXPECT_EQ(hang_deadline("save", known(50ms)), 30s) << "a busy disk lets a sync wait for long";
+  EXPECT_EQ(hang_deadline("handler", {}), 24h);
+  EXPECT_EQ(hang_deadline("handler", known(1ms)), 60s) << "a user's actor may do anything";
+  EXPECT_EQ(hang_deadline("handler", known(30s)), 300s);
+  EXPECT_EQ(hang_deadline("idle", known(1ms)), std::nullopt) << "HT-1";
+}
+
+TEST(HangTimeout, SlowWorkHasTenTimesItsLongestPieceUpToTheGenerousDeadline_HT2) {
+  EXPECT_EQ(hang_deadline("train", known(400ms)), 4s);
+  EXPECT_EQ(hang_deadline("train", known(5s)), 50s);
+  EXPECT_EQ(hang_deadline("train", known(7s)), 60s);
+  EXPECT_EQ(hang_deadline("save", known(20s)), 200s);
+  EXPECT_EQ(hang_deadline("train", known(Duration::max())), 60s);
+}
+
+TEST(HangTimeout, EachHangDoublesTheLeastDeadlineOfItsWork_HT3) {
+  EXPECT_EQ(hang_deadline("train", known(1ms, 1)), 5s);
+  EXPECT_EQ(hang_deadline("train", known(1ms, 3)), 20s);
+  EXPECT_EQ(hang_deadline("train", known(1ms, 1000)), 60s);
+  EXPECT_EQ(hang_deadline("train", known(3s, 1)), 30s);
 }
 
 }  // namespace
