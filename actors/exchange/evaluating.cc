@@ -131,7 +131,7 @@ void note_generated(Turn& turn, const Evaluation& evaluation, const messages::Ev
   turn.seen.evaluation_suspects.worked(answer.from.name);
 }
 
-// An idle rollout that can generate this version, best one that has worked.
+// An idle rollout that can generate this version. One whose engine has worked already is preferred.
 const WorkerFacts* idle_rollout(const RunView& view, const Evaluation& evaluation) {
   const WorkerFacts* found = nullptr;
   for (const auto& [name, rollout] : view.facts.workers.rollouts()) {

@@ -1,10 +1,10 @@
 // Prompts of an evaluation that crash the rollout that generates them. As with groups
 // (quarantine.h), a crash puts the prompts that were held under suspicion, suspects are tried
-// alone, and the guilty one is given up: its completions fail with the reason poison_prompt, in
-// this evaluation and in the later ones of the run.
+// alone, and the prompt that is proved to crash engines is given up: its completions fail with the
+// reason poison_prompt, in this evaluation and in the later ones of the run.
 //
 // Evaluations are outside the journal, and so is this: an exchange that follows another one begins
-// its evaluations anew, and finds a deadly prompt out anew.
+// its evaluations anew, and must learn anew which prompts crash engines.
 //
 //   PQ-4  A prompt of an evaluation is given up by the same rules as a group (PQ-1, PQ-2), and no
 //         work is beside it in the engine while it is tried alone.
@@ -34,7 +34,7 @@ bool evaluates_alone(const RunView& view, const std::string& rollout);
 // The rollout that gets no other work, until it is idle and can try a prompt alone. It is one whose
 // engine has worked, so that its end would mean something.
 std::optional<std::string> kept_for_trial(const RunView& view);
-// Gives up those of them that the last crash has proved guilty.
+// Gives up those of them that the last crash has proved to crash engines.
 void quarantine_prompts(Turn& turn, const std::vector<std::int32_t>& suspects,
                         const std::string& cause);
 

@@ -91,12 +91,14 @@ void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport
     const double waited = seconds(cx.now() - writes_.since());
     report.status.disk_full =
         writes_.error().message + " (" + writes_.error().where + "); " + kNothingIsLost;
-    report.status.waits.insert(report.status.waits.begin(),
-                               {.who = core_.job(),
-                                .waits_for = "room on the disk",
-                                .since_s = waited,
-                                .deadline_s = seconds(kRoomWaitMax) - waited,
-                                .detail = *report.status.disk_full});
+    report.status.waits.insert(
+        report.status.waits.begin(),
+        {.who = core_.job(),
+         .waits_for =
+             lacks_room(writes_.error()) ? "room on the disk" : "a disk that can be written",
+         .since_s = waited,
+         .deadline_s = seconds(kRoomWaitMax) - waited,
+         .detail = *report.status.disk_full});
   }
   ask.reply(std::move(report));
 }
@@ -209,6 +211,8 @@ void Exchange::keep(actor::Context& cx, const WaitingWrites::Write& write,
 void Exchange::look_for_room(actor::Context& cx) {
   if (!writes_.any()) return;  // they were given up
   const Duration waited = cx.now() - writes_.since();
+  const std::string mended = lacks_room(writes_.error()) ? "there is room on the disk again"
+                                                         : awaited_of_disk(writes_.error());
   writes_.retry(cx);
   if (writes_.any() && waited >= kRoomWaitMax) return give_up_room(cx);
   if (writes_.any()) {
@@ -217,8 +221,8 @@ void Exchange::look_for_room(actor::Context& cx) {
   }
   room_due_ = false;
   say(cx,
-      "there is room on the disk again: goes on after " +
-          std::to_string(static_cast<std::int64_t>(seconds(waited))) + " s",
+      mended + ": goes on after " + std::to_string(static_cast<std::int64_t>(seconds(waited))) +
+          " s",
       messages::EventLevel::kInfo);
   wake(cx);
 }

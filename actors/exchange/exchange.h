@@ -27,9 +27,6 @@
 
 namespace tandem::exchange {
 
-// A run that has stood still for so long fails.
-inline constexpr Duration kRoomWaitMax = std::chrono::hours(24);
-
 struct GoOn {};  // from whoever made it
 
 class Exchange {

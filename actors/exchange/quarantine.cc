@@ -101,7 +101,7 @@ Suspected suspect(Turn& turn, const messages::ActorDown& down) {
                               .alone = alone,
                               .worked = seen.generated});
   turn.seen.evaluation_suspects.crashed(
-      {.actor = down.who.name, .groups = held.prompts, .alone = alone, .worked = seen.generated});
+      {.actor = down.who.name, .held = held.prompts, .alone = alone, .worked = seen.generated});
   return held;
 }
 

@@ -56,6 +56,7 @@ void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   step_.reset();
   deferred_.clear();
   save_waits_ = false;
+  waits_since_.reset();
   note("restore", cx.now());
   const Result<std::optional<StepId>> restored = trainer_->restore();
   note("idle", cx.now());
@@ -219,23 +220,32 @@ bool LearnerActor::record(actor::Context& cx, const std::vector<std::string>& pa
     return true;
   }
   if (waits_for_disk(kept.error())) {
-    wait_for_room(cx, kept.error());
-    later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
+    if (wait_for_room(cx, kept.error()))
+      later(cx, kRoomEvery, [this, payloads](actor::Context& then) { pulled(then, payloads); });
   } else {
     fail(cx, kept.error());
   }
   return false;
 }
 
-void LearnerActor::wait_for_room(actor::Context& cx, const Error& error) {
-  if (waits_) return;
+bool LearnerActor::wait_for_room(actor::Context& cx, const Error& error) {
+  if (!waits_since_) waits_since_ = cx.now();
+  if (cx.now() - *waits_since_ >= kRoomWaitMax) {
+    Error lasts = error;
+    lasts.code = ErrorCode::kInvalid;  // it would meet the restarted learner too
+    fail(cx, lasts);
+    return false;
+  }
+  if (waits_) return true;
   log::warn("event=waits_for_room actor={} step={} where=\"{}\" error=\"{}\"", config_.self.name,
             trainer_->step().value, error.where, error.message);
   waits_ = messages::LearnerWaits{config_.self, error.message + " (" + error.where + ")"};
   outbox_.send(cx, *waits_);
+  return true;
 }
 
 void LearnerActor::go_on(actor::Context& cx) {
+  waits_since_.reset();
   if (!waits_) return;
   waits_.reset();
   outbox_.send(cx, messages::LearnerWaits{config_.self, {}});
@@ -310,7 +320,7 @@ void LearnerActor::save(actor::Context& cx, actor::Turn then) {
   const Error& error = result.error();
   if (waits_for_disk(error)) {
     save_waits_ = true;
-    wait_for_room(cx, error);
+    if (!wait_for_room(cx, error)) return;
     return later(cx, kRoomEvery, [this, then](actor::Context& again) { save(again, then); });
   }
   fail(cx, error);

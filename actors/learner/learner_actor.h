@@ -110,8 +110,9 @@ class LearnerActor {
   // there yet. It does not come after a failure, which fail() has handled.
   void save(actor::Context& cx, actor::Turn then);
   void saved(actor::Context& cx, const SavedCheckpoint& checkpoint, const actor::Turn& then);
-  // Tells the exchange that the disk is full, or that it has room again.
-  void wait_for_room(actor::Context& cx, const Error& error);
+  // Tells the exchange that the disk cannot be written, or that it can be again. False: it could
+  // not for kRoomWaitMax, and fail() has handled that.
+  bool wait_for_room(actor::Context& cx, const Error& error);
   void go_on(actor::Context& cx);
   // A permanent error (kInvalid, kInfeasible) becomes LearnerFailed. Any other error ends the
   // actor, so that the gang is started again.
@@ -133,6 +134,7 @@ class LearnerActor {
   std::deque<std::variant<messages::TrainStep, messages::SaveCheckpoint>> deferred_;
   bool save_waits_ = false;
   std::optional<messages::LearnerWaits> waits_;  // for room
+  std::optional<Time> waits_since_;
   Time warm_start_reported_{};
   std::uint64_t trained_ = 0;  // steps, for the log
   bool commanded_ = false;     // an exchange has heard LearnerUp: it has given a command

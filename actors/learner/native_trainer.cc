@@ -38,6 +38,7 @@ NativeTrainer::NativeTrainer(NativeTrainerSetup setup, TrainerArenas arenas)
       config_(std::move(setup.config)),
       threads_(std::move(setup.threads)),
       beat_(std::move(setup.beat)),
+      enter_(std::move(setup.enter)),
       model_(std::move(setup.model.config)),
       model_directory_(std::move(setup.model.directory)),
       memory_(std::move(arenas)),
@@ -148,6 +149,7 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, const ShardedUpdate:
                      hooks_of(micro, mini.learning, hooks));
   if (mini.learning.empty()) take_no_part(hooks, memory_.gradients);
   for (const MicroBatch& micro : mini.observed) memory_.pass.observe(stream_, models, micro);
+  enter("commit");
   const Result<double> norm = apply_gradients(step);
   if (!norm) return norm;
   memory_.pass.updated();
@@ -177,6 +179,7 @@ Result<messages::StepReport> NativeTrainer::train_share(const TrainBatch& batch,
   report.lr = learning_rate(config_.optimizer, step_.value, config_.steps_total);
   for (std::int64_t epoch = 0; epoch < config_.batch.epochs; ++epoch) {
     for (std::size_t i = 0; i < plan->size(); ++i) {
+      if (epoch > 0 || i > 0) enter("train");  // the update before has ended in "commit"
       const bool teaches = advantages.teaches[i];
       const Result<double> norm = update((*plan)[i], {config_.optimizer, report.lr, teaches});
       if (!norm) return norm.error();
@@ -184,9 +187,11 @@ Result<messages::StepReport> NativeTrainer::train_share(const TrainBatch& batch,
       report.updates_without_gradient += teaches ? 0 : 1;
     }
   }
+  beat();
   // Only rank 0 publishes; the others begin the next forward while weights are on their way.
   if (gang_.rank() == 0)
     if (auto published = publish(); !published) return published.error();
+  beat();
   report.skipped_in_row = skipped_.in_row;
   report.steps_skipped = skipped_.total;
   auto reported =
@@ -199,6 +204,8 @@ Result<TrainedStep> NativeTrainer::train(const TrainBatch& batch) {
   CHECK(batch.step == step_);
   const auto sound = check_batch(batch, model_.vocab_size, config_.positions_max);
   if (!sound) return sound.error();
+  // A learner with one rank is in "train" already; its actor says so.
+  if (gang_.ranks() > 1) enter("train");
   if (gang_.rank() == 0 && gang_.ranks() > 1)
     if (auto told = gang_.command(GangCommand::kTrain, wire::encode(batch)); !told)
       return told.error();

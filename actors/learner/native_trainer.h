@@ -110,6 +110,12 @@ class NativeTrainer final : public Trainer {
   void beat() const {
     if (beat_) beat_();
   }
+  // Says which kind of work begins: "train", "warm_start", or "commit" for the long piece at the
+  // end of an update. Where there are several ranks each of them waits for the others too, and so
+  // all are called "train_gang".
+  void enter(const char* phase) const {
+    if (enter_) enter_(gang_.ranks() > 1 ? "train_gang" : phase);
+  }
 
   Gang gang_;
   StepId step_{};
@@ -118,6 +124,7 @@ class NativeTrainer final : public Trainer {
   std::vector<StepId> refused_;  // checkpoints that restore() found damaged
   const std::unique_ptr<device::ThreadPool> threads_;
   const std::function<void()> beat_;
+  const std::function<void(const char* phase)> enter_;
   const model::ModelConfig model_;
   const std::filesystem::path model_directory_;
   TrainerArenas memory_;

@@ -28,6 +28,7 @@ Result<double> NativeTrainer::warm_start_step() {
   if (batches->empty()) take_no_part(hooks, memory_.gradients);
   const OptimizerConfig optimizer = warm_start_optimizer(warm);
   const double lr = learning_rate(optimizer, warm_start_steps_, warm.max_steps);
+  enter("commit");
   const auto norm = apply_gradients({optimizer, lr});
   if (!norm) return norm.error();
   auto counted = count_step({"warm-start step", warm_start_steps_ + 1, gang_.rank(), *norm, loss},
@@ -64,6 +65,7 @@ Result<WarmStartSlice> NativeTrainer::warm_start() {
     start_rl();
     return WarmStartSlice{.done = true};
   }
+  if (gang_.ranks() > 1) enter("warm_start");
   if (gang_.rank() == 0)
     if (auto told = gang_.command(GangCommand::kWarmStart, {}); !told) return told.error();
   const WarmStartConfig& warm = *config_.warm_start;
@@ -77,6 +79,7 @@ Result<WarmStartSlice> NativeTrainer::warm_start() {
   slice.done = last;
   slice.reached = !warm.until;
   if (warm.until && (last || warm_start_steps_ % warm.eval_freq == 0)) {
+    enter("warm_start");
     const Result<Measured> measured = measure_held_out();
     if (!measured) return measured.error();
     const bool by_loss = warm.until->metric == WarmStartMetric::kLoss;
@@ -86,6 +89,7 @@ Result<WarmStartSlice> NativeTrainer::warm_start() {
     slice.done = last || slice.reached;
   }
   if (!slice.done) return slice;
+  enter("commit");
   if (auto settled = settle_weights(); !settled) return settled.error();
   start_rl();
   return slice;

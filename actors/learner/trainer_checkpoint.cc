@@ -12,7 +12,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <system_error>
@@ -51,23 +50,17 @@ fs::path aside(const fs::path& directory, StepId step, std::string_view why) {
   return directory / (std::string(kAsidePrefix) + std::to_string(step.value) + std::string(why));
 }
 
-Error file_system_error(std::string_view action, const fs::path& path,
-                        const std::error_code& error) {
-  errno = error.value();  // it is the system's
-  return file_error(action, path);
-}
-
 Result<void> make_directories(const fs::path& path) {
   std::error_code failed;
   fs::create_directories(path, failed);
-  if (failed) return file_system_error("create directory", path, failed);
+  if (failed) return file_error("create directory", path, failed.value());
   return {};
 }
 
 Result<void> rename_path(const fs::path& from, const fs::path& to) {
   std::error_code failed;
   fs::rename(from, to, failed);
-  if (failed) return file_system_error("rename " + from.string(), to, failed);
+  if (failed) return file_error("rename " + from.string(), to, failed.value());
   return {};
 }
 

@@ -37,6 +37,9 @@ struct NativeTrainerSetup {
   device::DeviceKind device = device::DeviceKind::kCpu;
   std::unique_ptr<device::ThreadPool> threads;  // null: the calling thread alone
   std::function<void()> beat;                   // after each piece of work; may be empty
+  // Called when the trainer goes on to another kind of work, with the name that a watch over hangs
+  // knows it by (scheduler/fleet/hang_timeout.h). For rank 0; may be empty.
+  std::function<void(const char* phase)> enter = {};
 };
 
 // kInvalid where the setup contradicts itself or the model.

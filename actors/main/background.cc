@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::size_t kProbeBytes = 64 << 10;
 
-// A log that takes no line cannot say why its process has ended; so its folder is tried before.
-Result<void> try_folder(const fs::path& folder) {
+}  // namespace
+
+Result<void> try_state_folder(const fs::path& folder) {
   const fs::path probe = folder / (".probe-" + std::to_string(getpid()));
   auto file = AppendFile::open(probe);
   Result<void> written = file ? file->append(std::string(kProbeBytes, '\0')) : file.error();
@@ -35,8 +36,6 @@ Result<void> try_folder(const fs::path& folder) {
   if (error.help.empty()) error.help = "is TANDEM_HOME writable?";
   return error;
 }
-
-}  // namespace
 
 ClusterFolder ClusterFolder::chosen(const std::optional<fs::path>& of_run) {
   return {.path = of_run.value_or(cli::tandem_home()), .of_run = of_run.has_value()};
@@ -127,8 +126,6 @@ std::vector<std::string> controller_words(const cli::ListenOptions& listen,
 }
 
 Result<node::Daemon> start_role(std::vector<std::string> words, const fs::path& log) {
-  if (!log.empty())
-    if (const auto tried = try_folder(log.parent_path()); !tried) return tried.error();
   words.insert(words.begin(), "tandem");
   auto started = node::spawn_daemon(
       {.name = "the " + words[1], .program = own_program(), .argv = words, .log = log});

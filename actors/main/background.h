@@ -79,6 +79,9 @@ int kill_orphans(const std::filesystem::path& cluster);
 // The words after `tandem` that start a controller with these options.
 std::vector<std::string> controller_words(const cli::ListenOptions& listen,
                                           const std::optional<std::filesystem::path>& of_run);
+// Writes some bytes into the folder and removes them. Errors: it takes none. A log that takes no
+// line cannot say why its process has ended, so a user's command tries its folder before.
+Result<void> try_state_folder(const std::filesystem::path& folder);
 // Starts this binary with these words, in the background; an empty `log` is that of DaemonSpec.
 Result<node::Daemon> start_role(std::vector<std::string> words, const std::filesystem::path& log);
 

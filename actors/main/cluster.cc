@@ -114,6 +114,8 @@ int complete_cluster(const UpCommand& command, const ControllerFile& running,
     console.err << "the controller is up, and its node is about to join it" << std::endl;
   } else {
     console.err << "the controller is up and has no node: starting one" << std::endl;
+    if (const auto tried = try_state_folder(log.parent_path()); !tried)
+      return console.complain(tried.error());
     if (const auto node = start_role(words_of_node(command), log); !node)
       return console.complain(node.error());
   }
@@ -250,6 +252,7 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
                              "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
                              "name this machine's address, as in --bind 10.0.0.1"});
   const fs::path log = home / "controller.log";
+  if (const auto tried = try_state_folder(home); !tried) return console.complain(tried.error());
   node::remove_log(log);
   const auto controller = start_role(controller_words(command.listen, {}), log);
   if (!controller) return console.complain(controller.error());

@@ -4,7 +4,8 @@
 // by HTTP; the main thread draws what the follower has seen, and waits for signals in between.
 //
 // The first Ctrl-C cancels the job: it saves a checkpoint and ends as it would under `tandem
-// cancel`. The second one ends the whole cluster at once.
+// cancel`. The second one ends the whole cluster at once, and so does one that comes while the
+// processes end.
 #include "actors/main/local_run.h"
 
 #include <unistd.h>
@@ -128,7 +129,7 @@ int follow(RunCluster& cluster, const cli::ApiAddress& address, const nlohmann::
     if (now.over) {
       const int code = conclude(now.job, interrupted, display, console);
       follower.stop();
-      cluster.end();
+      cluster.end(signals);
       return code;
     }
     if (now.failure) {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <ostream>
@@ -24,25 +26,33 @@ constexpr Duration kHearSignal = std::chrono::milliseconds(100);
 constexpr const char* kPrefix = "run-";
 // A folder has this prefix until its owner has its lock.
 constexpr const char* kNewPrefix = "new-";
+// A new folder that is older was left by a command that ended before it had the lock.
+constexpr auto kNewFor = std::chrono::minutes(1);
+
+bool is_new(const fs::path& folder) {
+  std::error_code failure;
+  const auto changed = fs::last_write_time(folder, failure);
+  return failure || fs::file_time_type::clock::now() - changed < kNewFor;
+}
+
+// The locks by which the node and the controller of a cluster are found (background.h).
+std::array<fs::path, 2> locks_of(const fs::path& cluster) {
+  return {keeper_lock(cluster), cluster / "controller.lock"};
+}
 
 // Removes the folders of commands that were killed with all of their processes.
 void remove_left_folders(const fs::path& clusters) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(clusters, ignored)) {
     const ClusterFolder folder{.path = entry.path(), .of_run = true};
-    if (!folder.path.filename().string().starts_with(kPrefix) ||
-        FileLock::held(folder.owner_lock()) || controller_process(folder.path) ||
+    const std::string name = folder.path.filename().string();
+    const bool left =
+        name.starts_with(kPrefix) || (name.starts_with(kNewPrefix) && !is_new(folder.path));
+    if (!left || FileLock::held(folder.owner_lock()) || controller_process(folder.path) ||
         running_keeper(folder.path))
       continue;
     fs::remove_all(folder.path, ignored);
   }
-}
-
-void kill_process(std::optional<pid_t> pid) {
-  if (!pid) return;
-  const node::ProcessEnd end(*pid);
-  end.signal(SIGKILL);
-  (void)end.wait_until(steady_now() + kEndTimeout);
 }
 
 }  // namespace
@@ -62,11 +72,16 @@ Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
   if (::mkdtemp(made.data()) == nullptr) return file_error("make a folder for the cluster", made);
   ClusterFolder folder{.path = made, .of_run = true};
   auto owner = FileLock::take(folder.owner_lock(), "the folder " + made, "");
-  if (!owner) return owner.error();
+  const auto without_folder = [&made](Error error) {
+    std::error_code ignored;
+    fs::remove_all(made, ignored);
+    return error;
+  };
+  if (!owner) return without_folder(owner.error());
   folder.path = clusters / (kPrefix + made.substr(made.size() - 6));
   std::error_code failure;
   fs::rename(made, folder.path, failure);
-  if (failure) return file_error("make a folder for the cluster", folder.path);
+  if (failure) return without_folder(file_error("make a folder for the cluster", folder.path));
 
   std::unique_ptr<RunCluster> cluster(new RunCluster(folder, *std::move(owner)));
   cluster->memory_bytes_ = options.memory_bytes;
@@ -95,7 +110,8 @@ Result<std::optional<int>> RunCluster::wait_for_word(node::Signals& signals) {
       (void)node::ProcessEnd((*daemon)->pid).wait_until(steady_now() + kHearSignal);
       const auto code = node::reap(**daemon);
       if (code) daemon->reset();  // its number may be another process's from now on
-      if (code && *code != 0) return code;
+      // One that a signal ended, 128 or more, has not printed why.
+      if (code && *code != 0 && *code < 128) return code;
     }
     return Error{ErrorCode::kFailed, "the cluster of this run ended while it was started", "",
                  "was one of its processes killed?"};
@@ -121,13 +137,14 @@ bool RunCluster::may_come_back() const {
 
 // The node first: one that ends in order is not started again, and starts no controller again. One
 // after the other, since two that close their link at once wait for each other.
-void RunCluster::end() {
-  for (const auto& process : {running_keeper, controller_process}) {
-    const auto pid = process(folder_.path);
-    if (!pid) continue;
-    const node::ProcessEnd end(*pid);
-    end.signal(SIGTERM);
-    (void)end.wait_until(steady_now() + kEndTimeout);
+void RunCluster::end(node::Signals& signals) {
+  for (const fs::path& lock : locks_of(folder_.path)) {
+    const auto process = node::process_of_lock(lock);
+    if (!process) continue;
+    process->signal(SIGTERM);
+    const Time late = steady_now() + kEndTimeout;
+    while (!process->wait_until(std::min(late, steady_now() + kHearSignal)) && steady_now() < late)
+      if (signals.wait_for(Duration::zero()) != 0) return end_by_force();
   }
   end_by_force();
 }
@@ -136,15 +153,19 @@ void RunCluster::end_by_force() {
   if (std::exchange(ended_, true)) return;
   // Each may start the other again until both are gone.
   const Time late = steady_now() + kEndTimeout;
-  while (may_come_back() && steady_now() < late) {
-    kill_process(running_keeper(folder_.path));
-    kill_process(controller_process(folder_.path));
+  while (may_come_back() && steady_now() < late)
+    for (const fs::path& lock : locks_of(folder_.path))
+      if (const auto process = node::process_of_lock(lock)) {
+        process->signal(SIGKILL);
+        (void)process->wait_until(steady_now() + kEndTimeout);
+      }
+  for (std::optional<node::Daemon>* const daemon : {&node_, &controller_}) {
+    if (!*daemon) continue;
+    // One that has no lock yet. Nobody has waited for it: its number is no other process's.
+    (void)::kill((*daemon)->pid, SIGKILL);
+    (void)node::ProcessEnd((*daemon)->pid).wait_until(steady_now() + kEndTimeout);
+    if (node::reap(**daemon)) daemon->reset();
   }
-  for (const auto& daemon : {&node_, &controller_})
-    if (*daemon) {
-      node::end_daemon(**daemon, Duration::zero());  // one that has no lock yet
-      node::reap(**daemon);
-    }
   kill_orphans(folder_.path);
   weights::reclaim_stale_weights("");
   std::error_code ignored;  // the next `tandem run` removes what is left

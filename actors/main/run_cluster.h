@@ -50,8 +50,8 @@ class RunCluster {
   // Whether the controller runs, or somebody is there who starts it again.
   bool may_come_back() const;
 
-  // The job is over: the node and the controller end in order.
-  void end();
+  // The job is over: the node and the controller end in order, or at once where a signal comes.
+  void end(node::Signals& signals);
   // Ends all of it at once.
   void end_by_force();
 

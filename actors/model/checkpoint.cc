@@ -132,10 +132,7 @@ Result<Model> load_model(const std::filesystem::path& directory, const LoadOptio
 Result<void> save_model(const std::filesystem::path& directory, const SaveModel& model) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  if (failed) {
-    errno = failed.value();  // it is the system's
-    return file_error("create directory", directory);
-  }
+  if (failed) return file_error("create directory", directory, failed.value());
   const std::vector<NamedTensor> tensors = tensors_of(model.weights);
   if (Result<void> done = write_safetensors(directory / "model.safetensors", tensors); !done)
     return done;

@@ -1,7 +1,10 @@
 #include "actors/rank/rank_session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <utility>
 
 #include "actors/messages/roles.h"
@@ -15,6 +18,13 @@ namespace tandem::rank {
 namespace {
 
 constexpr Duration kLookAtLink = std::chrono::seconds(1);
+
+// Ends this process and its own children, which are in its process group. One that does not lead
+// its group ends alone, since others may be in it: the shell's job that it was started in by hand.
+void end_with_owner() {
+  if (::getpgrp() != ::getpid()) std::_Exit(1);
+  (void)::kill(0, SIGKILL);
+}
 
 }  // namespace
 
@@ -57,8 +67,7 @@ RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progr
                          Passing passing)
     : words_(std::move(words)), log_(std::move(log)), passing_(std::move(passing)) {
   alone_max_ = words_.alone_max;
-  if (auto owner = node::Owner::of_environment())
-    owner_.emplace(*std::move(owner), [] { (void)::kill(0, SIGKILL); });  // its own children too
+  if (auto owner = node::Owner::of_environment()) owner_.emplace(*std::move(owner), end_with_owner);
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return passing_.parcel ? passing_.parcel(frame) : directory_.deliver(frame, to_controller_);

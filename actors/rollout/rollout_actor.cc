@@ -340,14 +340,20 @@ void RolloutActor::store(actor::Context& cx, std::shared_ptr<Write> write) {
 void RolloutActor::stored(actor::Context& cx, std::shared_ptr<Write> write,
                           const Result<std::vector<wire::PayloadRef>>& refs) {
   if (!refs) {
-    log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.name,
-              write->attempts, refs.error().message);
     const bool full = waits_for_disk(refs.error());  // it passes, and counts as no attempt
+    if (!full || writes_.no_room.empty())            // a wait is told once
+      log::warn("event=payload_write_failed actor={} attempt={} error=\"{}\"", config_.self.name,
+                write->attempts, refs.error().message);
+    if (!full)
+      write->no_room_since.reset();
+    else if (!write->no_room_since)
+      write->no_room_since = cx.now();
     if (payload::is_waited_for(refs.error(), write->unanswered_since, cx.now()))
       write->attempts = 1;
     if (full) write->attempts = 0;
     writes_.no_room = full ? refs.error().message + " (" + refs.error().where + ")" : "";
-    if (write->attempts >= kWriteAttempts) return cx.fail(refs.error());
+    const bool too_long = full && cx.now() - *write->no_room_since >= kRoomWaitMax;
+    if (write->attempts >= kWriteAttempts || too_long) return cx.fail(refs.error());
     const Duration pause =
         full ? kRoomEvery : config_.retry_interval * (1 << (write->attempts - 1));
     cx.after(pause, [this, write](actor::Context& later) { store(later, write); });

@@ -108,6 +108,7 @@ class RolloutActor {
     std::vector<messages::GroupPayload> groups;
     int attempts = 0;
     std::optional<Time> unanswered_since;
+    std::optional<Time> no_room_since = {};  // the disk cannot be written
   };
 
   // One round: fetches weights, runs a step, collects its results, and plans the next round if

@@ -159,9 +159,10 @@ OwnedFd::~OwnedFd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool lacks_room(const Error& error) { return error.os_error == ENOSPC || error.os_error == EDQUOT; }
+
 bool waits_for_disk(const Error& error) {
-  return error.os_error == ENOSPC || error.os_error == EDQUOT || error.os_error == EROFS ||
-         error.os_error == EIO;
+  return lacks_room(error) || error.os_error == EROFS || error.os_error == EIO;
 }
 
 const char* awaited_of_disk(const Error& error) {
@@ -170,11 +171,14 @@ const char* awaited_of_disk(const Error& error) {
 }
 
 Error file_error(std::string_view action, const std::filesystem::path& path) {
-  const int reason = errno;
-  return {.message = "cannot " + std::string(action) + ": " + errno_text(reason),
+  return file_error(action, path, errno);
+}
+
+Error file_error(std::string_view action, const std::filesystem::path& path, int os_error) {
+  return {.message = "cannot " + std::string(action) + ": " + errno_text(os_error),
           .where = path.string(),
-          .help = help_of_disk(reason),
-          .os_error = reason};
+          .help = help_of_disk(os_error),
+          .os_error = os_error};
 }
 
 std::string cause_of(const Error& error) {

@@ -44,13 +44,19 @@ class OwnedFd {
 // "cannot <action>: <errno text>" with `where` = path. Reads errno: call it right after the
 // failure.
 Error file_error(std::string_view action, const std::filesystem::path& path);
+// The same for a reason that is known already, such as the value of a std::error_code.
+Error file_error(std::string_view action, const std::filesystem::path& path, int os_error);
 // Whether the error of a write passes once somebody mends the disk: it is full, a quota is used up,
 // its file system has become read-only, or the device refuses (EIO). The write is repeated whole.
 bool waits_for_disk(const Error& error);
+// Whether that is for want of room: the disk is full, or a quota is used up.
+bool lacks_room(const Error& error);
 // What is waited for then: "there is room", or "the disk can be written again".
 const char* awaited_of_disk(const Error& error);
 // How often whoever waits for that tries again.
 inline constexpr Duration kRoomEvery = std::chrono::seconds(1);
+// Whoever has waited for so long gives up, with the disk's error.
+inline constexpr Duration kRoomWaitMax = std::chrono::hours(24);
 
 // The reason alone of an error of this header, for a message that says itself what was attempted:
 // "No such file or directory", "it is a FIFO, not a regular file".

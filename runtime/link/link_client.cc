@@ -255,12 +255,14 @@ void LinkClient::State::begin_close(Duration flush_within) {
 }
 
 void LinkClient::State::finish_close(bool all) {
-  // The last frame of another thread is written before the good-bye, or not at all.
-  const std::lock_guard order(traffic.writing);
-  if (server) traffic.socket->write({}, packet_of(PacketKind::kBye));
-  if (ticker) ticker->stop();
-  if (traffic.socket) traffic.socket->close(kByeLinger);
-  traffic.closed.set_value(all);
+  {
+    // The last frame of another thread is written before the good-bye, or not at all.
+    const std::lock_guard order(traffic.writing);
+    if (server) traffic.socket->write({}, packet_of(PacketKind::kBye));
+    if (ticker) ticker->stop();
+    if (traffic.socket) traffic.socket->close(kByeLinger);
+  }
+  traffic.closed.set_value(all);  // close() returns, and this object may be gone
 }
 
 LinkClient::LinkClient(IoThread& io, Dial server, Hello self, LinkOptions options,

@@ -320,13 +320,15 @@ void LinkServer::State::begin_close(Duration flush_within) {
 }
 
 void LinkServer::State::finish_close(bool flushed) {
-  // The last frame of another thread is written before the good-bye, or not at all.
-  const std::lock_guard order(traffic.writing);
-  if (!abandoned)
-    for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
-  if (ticker) ticker->stop();
-  traffic.socket->close(kByeLinger);
-  traffic.closed.set_value(flushed);
+  {
+    // The last frame of another thread is written before the good-bye, or not at all.
+    const std::lock_guard order(traffic.writing);
+    if (!abandoned)
+      for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
+    if (ticker) ticker->stop();
+    traffic.socket->close(kByeLinger);
+  }
+  traffic.closed.set_value(flushed);  // close() returns, and this object may be gone
 }
 
 LinkServer::LinkServer(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -226,19 +226,22 @@ void LinkTraffic::take_heartbeat(LinkPeer& peer, std::string_view body, Time now
   heard(peer, now);
   auto beat = wire::decode<Heartbeat>(body, {.message_bytes_max = kControlBytesMax});
   const std::lock_guard lock(mutex);
-  if (!beat) {
+  if (!beat || !is_phase(beat->phase)) {
     ++counters.packets_malformed;
     return;
   }
   // The clamp keeps a peer's number from making times before the clock's zero or in the future.
-  const Duration in_phase = std::clamp(beat->in_phase, Duration{0}, Duration{now.ns});
+  const auto past = [now](Duration told) {
+    return std::clamp(told, Duration{0}, Duration{now.ns});
+  };
+  const Duration in_phase = past(beat->in_phase);
   if (beat->counter != peer.progress.counter) peer.progress_changed = now;
   peer.progress = {.counter = beat->counter,
                    .phase = std::move(beat->phase),
                    .since = Time{now.ns - in_phase.count()},
                    .pieces = beat->pieces,
-                   .longest = beat->longest,
-                   .still = beat->still};
+                   .longest = past(beat->longest),
+                   .still = past(beat->still)};
 }
 
 void LinkTraffic::beat(LinkPeer& peer, Time now) {

@@ -1,6 +1,7 @@
 #include "runtime/link/progress.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 namespace tandem::link {
@@ -48,6 +49,12 @@ std::size_t Progress::place_of(std::string_view phase) {
   return at;
 }
 
+bool is_phase(std::string_view name) {
+  return name.size() <= kPhaseBytesMax && std::ranges::all_of(name, [](unsigned char c) {
+           return std::isalnum(c) || c == '_' || c == '-';
+         });
+}
+
 ProgressReport Stillness::look(ProgressReport report, Time now) {
   const Duration since_look = std::min(now - std::exchange(looked_, now), kLookMax);
   if (std::exchange(counter_, report.counter) != report.counter) {
@@ -59,7 +66,7 @@ ProgressReport Stillness::look(ProgressReport report, Time now) {
   if (report.phase == kIdle) return report;
   // Threads that end take their part of the sum with them.
   const Duration waited = std::max(Duration{}, waited_() - waited_before_);
-  report.still = std::max(Duration{}, still_ - waited);
+  report.still = std::max(still_ / kCountedPart, still_ - waited);
   return report;
 }
 

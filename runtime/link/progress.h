@@ -31,6 +31,10 @@ struct ProgressReport {
   Duration still{};  // the time without progress (PS-1)
 };
 
+// Whether a peer's word may be the name of a phase: it is shown, logged and looked up.
+inline constexpr std::size_t kPhaseBytesMax = 32;
+bool is_phase(std::string_view name);
+
 inline constexpr std::size_t kPhasesMax = 16;  // kinds of work; more of them share the last place
 
 // Lock-free, because the reader must get an answer while the writer is hung.
@@ -73,6 +77,9 @@ class Stillness {
  public:
   // A time between two looks counts up to this: a longer one means that the process was stopped.
   static constexpr Duration kLookMax = std::chrono::milliseconds(400);
+  // At least this part of the time counts, since all threads' waits are taken off one worker's
+  // time: of several that wait at once, as threads that spin do, the sum grows faster than that.
+  static constexpr int kCountedPart = 10;  // a tenth
   // `waited`: for how long the process's threads have waited for a processor so far, in sum.
   explicit Stillness(std::function<Duration()> waited) : waited_(std::move(waited)) {}
 

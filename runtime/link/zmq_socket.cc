@@ -267,8 +267,8 @@ void ZmqSocket::State::pump() {
     if (closed) return;
     if ((ready & ZMQ_POLLOUT) && flush()) busy = true;
     if (closed) return;
-    // A write that failed may have taken the news of input.
-    if (!busy && tried) busy = see_events() & ZMQ_POLLIN;
+    // A write that failed may have taken the news of input; and there may be room since then.
+    if (!busy && tried) busy = see_events() & (ZMQ_POLLIN | (~ready & ZMQ_POLLOUT));
   }
   pumping = false;
   if (busy) return io.post([self] { self->pump(); });  // the turn ended, the work did not

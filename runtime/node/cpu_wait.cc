@@ -9,9 +9,10 @@ namespace tandem::node {
 Duration cpu_wait(const std::filesystem::path& process) {
   Duration sum{};
   std::error_code gone;  // a thread may end meanwhile
-  for (const auto& thread : std::filesystem::directory_iterator(process / "task", gone)) {
+  for (std::filesystem::directory_iterator thread(process / "task", gone), end;
+       !gone && thread != end; thread.increment(gone)) {
     // Nanoseconds on a processor, nanoseconds of waiting for one, and the number of turns.
-    std::ifstream file(thread.path() / "schedstat");
+    std::ifstream file(thread->path() / "schedstat");
     std::int64_t ran = 0, waited = 0;
     if (file >> ran >> waited) sum += Duration{waited};
   }

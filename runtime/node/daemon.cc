@@ -141,8 +141,8 @@ void end_daemon(const Daemon& daemon, Duration patience) {
 
 std::optional<int> reap(const Daemon& daemon) {
   int status = 0;
-  if (waitpid(daemon.pid, &status, WNOHANG) != daemon.pid || !WIFEXITED(status)) return {};
-  return WEXITSTATUS(status);
+  if (waitpid(daemon.pid, &status, WNOHANG) != daemon.pid) return {};
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 DaemonWords DaemonWords::inherited() {
@@ -182,6 +182,14 @@ bool ProcessEnd::wait_until(Time deadline) const {
 
 void ProcessEnd::signal(int number) const {
   if (pidfd_) (void)syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
+}
+
+std::optional<ProcessEnd> process_of_lock(const std::filesystem::path& lock) {
+  const auto pid = FileLock::owner(lock);
+  if (!pid) return std::nullopt;
+  ProcessEnd process(*pid);
+  if (process.descriptor() < 0 || FileLock::owner(lock) != pid) return std::nullopt;
+  return process;
 }
 
 }  // namespace tandem::node

@@ -58,7 +58,8 @@ Heard wait_for_word(const Daemon& speaker, const Daemon& other, Duration timeout
 void end_daemon(const Daemon& daemon, Duration patience);
 
 // Takes the end of a daemon from the kernel, which keeps it for its starter as long as that lives.
-// Nothing happens while the daemon runs. Returns the code with which it exited, the first time.
+// Nothing happens while the daemon runs. Returns how it ended, the first time: the code with which
+// it exited, or 128 + the number of the signal that ended it, as a shell does.
 std::optional<int> reap(const Daemon& daemon);
 
 // A daemon's end of the socket. In a process that was not started as a daemon it does nothing.
@@ -92,5 +93,10 @@ class ProcessEnd {
  private:
   OwnedFd pidfd_;  // none: there was no such process
 };
+
+// The process that holds this lock (FileLock), opened: its number was looked at again afterwards,
+// so it is no later process that has the number of one that has just ended. None where no process
+// holds the lock, or where the process cannot be opened.
+std::optional<ProcessEnd> process_of_lock(const std::filesystem::path& lock);
 
 }  // namespace tandem::node

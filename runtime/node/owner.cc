@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <thread>
 #include <utility>
@@ -15,24 +16,27 @@
 namespace tandem::node {
 namespace {
 
-// The owner's number may be another process's by now: the lock is looked at again once the process
-// has been opened.
-ProcessEnd owner_of(const std::filesystem::path& lock) {
-  const auto pid = FileLock::owner(lock);
-  ProcessEnd end(pid.value_or(0));
-  return pid && FileLock::owner(lock) == pid ? std::move(end) : ProcessEnd(0);
+// How often the lock is looked at where the owner's process cannot be opened.
+constexpr int kLookAtLockMs = 200;
+
+// Whether nobody holds the lock. A lock that cannot be looked at, as where this process has too
+// many files open, counts as held: whoever takes its owner for ended ends too.
+bool is_free(const std::filesystem::path& lock) {
+  errno = 0;
+  if (FileLock::held(lock)) return false;
+  return errno == 0 || errno == ENOENT || errno == ENOTDIR;
 }
 
 }  // namespace
 
-Owner::Owner(const std::filesystem::path& lock) : end_(owner_of(lock)) {}
+Owner::Owner(const std::filesystem::path& lock) : lock_(lock), end_(process_of_lock(lock)) {}
 
 std::optional<Owner> Owner::of_environment() {
   const char* const lock = std::getenv(kOwnerVariable);
   return lock && *lock ? std::optional<Owner>(Owner(lock)) : std::nullopt;
 }
 
-bool Owner::has_ended() const { return end_.wait_until(steady_now()); }
+bool Owner::has_ended() const { return end_ ? end_->wait_until(steady_now()) : is_free(lock_); }
 
 struct OwnerWatch::Thread {
   Owner owner;
@@ -41,11 +45,12 @@ struct OwnerWatch::Thread {
   std::thread thread = {};
 
   void run() const {
-    std::array<pollfd, 2> either{{{.fd = owner.end_.descriptor(), .events = POLLIN, .revents = 0},
+    // poll() passes over a descriptor that is negative.
+    const int end = owner.end_ ? owner.end_->descriptor() : -1;
+    std::array<pollfd, 2> either{{{.fd = end, .events = POLLIN, .revents = 0},
                                   {.fd = stop.get(), .events = POLLIN, .revents = 0}}};
-    // poll() passes over a descriptor that is negative: an owner that had ended before.
     while (!owner.has_ended()) {
-      (void)::poll(either.data(), either.size(), -1);
+      (void)::poll(either.data(), either.size(), owner.end_ ? -1 : kLookAtLockMs);
       if (either[1].revents != 0) return;
     }
     ended();

@@ -30,7 +30,10 @@ class Owner {
 
  private:
   friend class OwnerWatch;
-  ProcessEnd end_;
+  std::filesystem::path lock_;
+  // None: it has ended, or it cannot be opened, as where this process has too many files open. The
+  // lock tells which.
+  std::optional<ProcessEnd> end_;
 };
 
 // Calls `ended`, once and on a thread of its own, when the owner has ended. After the destructor it

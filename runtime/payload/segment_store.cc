@@ -269,13 +269,7 @@ class FileSegments final : public SegmentStore {
   }
 
   Error failure(std::string_view action, int error_number) const {
-    const bool full = error_number == ENOSPC || error_number == EDQUOT;
-    return {.code = ErrorCode::kFailed,
-            .message = "cannot " + std::string(action) +
-                       " the payload directory: " + errno_text(error_number),
-            .where = place_,
-            .help = full ? "free some space on its file system" : "",
-            .os_error = error_number};
+    return file_error(std::string(action) + " the payload directory", directory_, error_number);
   }
 
   Result<File> open(std::uint32_t segment, int flags) const {

@@ -4,6 +4,7 @@
 #include "runtime/sqlite/sqlite.h"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -110,7 +111,11 @@ int Sqlite::os_error() const {
   // A full disk has a code of its own, unless a call of another kind met it.
   const int code = sqlite3_errcode(database_) & 0xff;
   if (code == SQLITE_FULL) return ENOSPC;
-  if (code == SQLITE_READONLY) return EROFS;
+  // Other reasons not to write, such as a journal that was moved away, do not pass by themselves.
+  if (code == SQLITE_READONLY) {
+    const bool plain = sqlite3_extended_errcode(database_) == SQLITE_READONLY;
+    return plain && ::access(path_.c_str(), W_OK) != 0 && errno == EROFS ? EROFS : 0;
+  }
   const bool refused = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
   return refused ? sqlite3_system_errno(database_) : 0;
 }

@@ -13,7 +13,8 @@ struct PhaseRule {
 constexpr PhaseRule kRules[] = {
     {"load", kHungAfterInLoad}, {"restore", kHungAfterInLoad},
     {"save", kHungAfterInSave}, {"record", kHungAfterInSave},
-    {"update", kHungAfter},     {"handler", kHungAfterInHandler, kHungFloorOfHandlers}};
+    {"update", kHungAfter},     {"handler", kHungAfterInHandler, kHungFloorOfHandlers},
+    {"commit", kHungAfter},     {"train_gang", kHungAfter, kHungAfter}};
 constexpr PhaseRule kOthers = {"", kHungAfter, kHungFloor};
 
 const PhaseRule& rule_of(std::string_view phase) {
@@ -34,8 +35,9 @@ std::optional<Duration> hang_deadline(std::string_view phase, const PhaseHistory
   Duration least = rule_of(phase).floor;
   for (int hang = 0; hang < history.hangs && least < *generous; ++hang) least *= 2;
   // Compared before it is multiplied: a peer may tell any number.
-  if (history.longest >= *generous / kHungFactor) return generous;
-  return std::min(*generous, std::max(least, kHungFactor * history.longest));
+  const Duration longest = std::max(history.longest, Duration{});
+  if (longest >= *generous / kHungFactor) return generous;
+  return std::min(*generous, std::max(least, kHungFactor * longest));
 }
 
 bool is_hung(std::string_view phase, Duration still, const PhaseHistory& history) {

@@ -2,16 +2,19 @@
 // rank, and the ranks of a gang, which watch their rank 0.
 //
 // A kind of work that has been seen a few times has a deadline that follows from it: ten times its
-// longest piece, and at least 2.5 s. A hang of quick work is so found within three seconds. Ten
+// longest piece, and at least 2.5 s. A hang of quick work is so found after some three seconds. Ten
 // times, because pieces of one kind differ: the last batch of a step is smaller than the others, a
 // prompt longer, and on a machine that does other work as well each takes several times as long.
 // At least 2.5 s, because a garbage collection, a page that is read from a disk or a lazy load of a
 // GPU's code takes a second anywhere, and a hang that is found within three is found soon enough.
 // Work that waits for a disk or a network has at least 30 s: a disk that others keep busy lets a
 // single sync wait for many seconds, and nothing is wrong. Time for which a process was stopped or
-// its threads waited for a processor is not counted (runtime/link/progress.h, PS-1). What is not
+// its threads waited for a processor is not counted (runtime/link/progress.h, PS-1). The end of a
+// learner's update ("commit": optimizer, publication, checksum) goes over all weights in one long
+// piece, and has at least 30 s too. In a gang of several ranks ("train_gang") the learner's work
+// includes waits for the other ranks, and so it always has the generous deadline. What is not
 // known yet has a generous deadline, which is also the limit of all others. A handler of a user's
-// actor may do anything, so that quick ones say little about the next: it has at least a minute,
+// actor may do anything, so that quick ones say little about the next: it has at least ten minutes,
 // and a day at first.
 //
 //   HT-1  An idle process never counts as hung, however long it waits for others.
@@ -38,7 +41,7 @@ inline constexpr Duration kHungAfterInHandler = std::chrono::hours(24);
 inline constexpr int kHungFactor = 10;  // times the longest piece
 inline constexpr Duration kHungFloor = std::chrono::milliseconds(2500);
 inline constexpr Duration kHungFloorOfDisks = std::chrono::seconds(30);
-inline constexpr Duration kHungFloorOfHandlers = std::chrono::seconds(60);
+inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
 
 // What a process has told of the kind of work that it is at.

@@ -15,8 +15,8 @@ bool isolated_by(const Suspicion& suspicion) {
 
 template <class Key>
 void SuspectsOf<Key>::crashed(const EngineCrashOf<Key>& crash) {
-  for (const Key group : crash.groups) {
-    Suspicion& suspicion = suspicions_[group];
+  for (const Key item : crash.held) {
+    Suspicion& suspicion = suspicions_[item];
     ++suspicion.crashes;
     suspicion.alone += crash.alone ? 1 : 0;
     suspicion.last_alone = crash.alone;
@@ -26,8 +26,8 @@ void SuspectsOf<Key>::crashed(const EngineCrashOf<Key>& crash) {
 }
 
 template <class Key>
-void SuspectsOf<Key>::generated(Key group, const std::string& actor) {
-  suspicions_.erase(group);
+void SuspectsOf<Key>::generated(Key item, const std::string& actor) {
+  suspicions_.erase(item);
   worked(actor);
 }
 
@@ -38,19 +38,19 @@ void SuspectsOf<Key>::worked(const std::string& actor) {
 }
 
 template <class Key>
-void SuspectsOf<Key>::forget(Key group) {
-  suspicions_.erase(group);
+void SuspectsOf<Key>::forget(Key item) {
+  suspicions_.erase(item);
 }
 
 template <class Key>
-bool SuspectsOf<Key>::is_isolated(Key group) const {
-  const auto found = suspicions_.find(group);
+bool SuspectsOf<Key>::is_isolated(Key item) const {
+  const auto found = suspicions_.find(item);
   return found != suspicions_.end() && isolated_by(found->second);
 }
 
 template <class Key>
-bool SuspectsOf<Key>::is_guilty(Key group) const {
-  const auto found = suspicions_.find(group);
+bool SuspectsOf<Key>::is_guilty(Key item) const {
+  const auto found = suspicions_.find(item);
   if (found == suspicions_.end()) return false;
   const Suspicion& suspicion = found->second;
   const bool again = suspicion.alone > 1 || suspicion.crashes > kCrashesInCompanyMax;
@@ -59,11 +59,11 @@ bool SuspectsOf<Key>::is_guilty(Key group) const {
 
 template <class Key>
 std::vector<Key> SuspectsOf<Key>::isolated() const {
-  std::vector<Key> groups;
-  for (const auto& [group, suspicion] : suspicions_)
-    if (isolated_by(suspicion)) groups.push_back(group);
-  std::ranges::stable_sort(groups, {}, [this](Key group) { return suspicions_.at(group).crashes; });
-  return groups;
+  std::vector<Key> items;
+  for (const auto& [item, suspicion] : suspicions_)
+    if (isolated_by(suspicion)) items.push_back(item);
+  std::ranges::stable_sort(items, {}, [this](Key item) { return suspicions_.at(item).crashes; });
+  return items;
 }
 
 template class SuspectsOf<GroupId>;

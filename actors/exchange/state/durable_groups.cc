@@ -119,7 +119,7 @@ void DurableState::on(const LeaseReleased& event) { facts_.flow.ledger.release(e
 
 void DurableState::on(const EngineCrashed& event) {
   facts_.flow.suspects.crashed({.actor = event.who.name,
-                                .groups = event.groups,
+                                .held = event.groups,
                                 .alone = event.alone,
                                 .worked = event.worked});
 }

@@ -230,6 +230,11 @@ Result<BuiltRole> build_learner(RankResources& resources, const StartRank& start
   if (!loaded) return loaded.error();
   learner::NativeTrainerSetup setup = *std::move(loaded);
   setup.beat = [progress = &resources.progress] { progress->beat(steady_now()); };
+  // The other ranks only follow: rank 0 and the collective say what they do.
+  if (start.rank == 0)
+    setup.enter = [progress = &resources.progress](const char* phase) {
+      progress->enter(phase, steady_now());
+    };
   auto weights = weights_config(job, run, model::published_manifest(setup.model.config));
   // Rank 0 alone publishes, so that it alone needs room on its GPU for broadcasts.
   if (weights::traits_of(weights.type).nccl && start.rank == 0)

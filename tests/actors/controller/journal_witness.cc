@@ -70,12 +70,13 @@ void JournalWitness::sent(const ActorId&, const messages::RewardInbox& message) 
   }
 }
 
-// A message that waited for the journal may be for a learner that died meanwhile.
+// A message that waited for the journal may be for a learner that died meanwhile, and the batch may
+// have other groups since.
 void JournalWitness::sent(const ActorId& to, const messages::LearnerInbox& message) const {
-  if (ended_.contains(to.incarnation)) return;
   if (const auto* const train = std::get_if<messages::TrainStep>(&message)) {
     const auto batch = batches_.find(train->step);
     CHECK(batch != batches_.end() && "EX-1");
+    if (ended_.contains(to.incarnation)) return;
     for (const messages::TrainGroup& group : train->groups)
       CHECK(std::ranges::count(batch->second, group.group) == 1 && "EX-1");
   }

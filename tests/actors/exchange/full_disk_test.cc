@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "actors/exchange/exchange.h"
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
@@ -28,6 +29,13 @@ class FullDisk : public testing::TestWithParam<int> {  // the errno of its write
         [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
     stage.tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
     return report.value().status;
+  }
+  static bool full() { return GetParam() == ENOSPC; }
+  static const char* awaited() {
+    return full() ? "room on the disk" : "a disk that can be written";
+  }
+  static const char* mended() {
+    return full() ? "there is room on the disk again" : "the disk can be written again";
   }
   std::size_t sent() const { return stage.to_rollout.size() + stage.to_learner.size(); }
   std::size_t told(const std::string& words) const {
@@ -58,11 +66,11 @@ TEST_P(FullDisk, ARunStandsStillUntilThereIsRoomAndSaysSo) {
   EXPECT_EQ(told("stands still"), 1u);
   ASSERT_TRUE(status().disk_full);
   EXPECT_NE(status().disk_full->find("cannot write the journal"), std::string::npos);
-  EXPECT_EQ(status().waits.front().waits_for, "room on the disk");
+  EXPECT_EQ(status().waits.front().waits_for, awaited());
 
   stage.record.disk_full = false;
   stage.run(2s);
-  EXPECT_EQ(told("there is room on the disk again"), 1u);
+  EXPECT_EQ(told(mended()), 1u);
   EXPECT_FALSE(status().disk_full);
   EXPECT_FALSE(stage.to_reward.empty());
   stage.train(4);
@@ -81,7 +89,7 @@ TEST_P(FullDisk, NoStepsFiguresAreLost) {
   EXPECT_EQ(told("stands still"), 1u);
   stage.record.files_full = false;
   stage.run(2s);
-  EXPECT_EQ(told("there is room on the disk again"), 1u);
+  EXPECT_EQ(told(mended()), 1u);
   stage.train(4);
   std::vector<std::int64_t> steps;
   for (const std::string& line : stage.record.metrics_lines)

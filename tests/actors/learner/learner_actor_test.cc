@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cmath>
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/digest.h"
+#include "runtime/base/file.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::learner {
@@ -410,6 +412,22 @@ TEST_P(UnwritableDisk, HoldsACheckpointUpAndWhatComesAfterIt) {
   ASSERT_EQ(world.all<messages::LearnerWaits>().size(), 2u);
   EXPECT_TRUE(world.all<messages::LearnerWaits>()[1].message.empty()) << "it waits no more";
   EXPECT_TRUE(world.system.alive("job/learner/0"));
+}
+
+TEST(LearnerActor, ADiskThatCannotBeWrittenForADayFailsTheLearnerWithItsReason) {
+  World world;
+  world.warm_up();
+  world.tell(world.step(0));
+  world.store->full = true;
+  world.store->os_error = ENOSPC;
+  EXPECT_EQ(world.learner.tell(messages::SaveCheckpoint{StepId{1}}), actor::Delivery::kAccepted);
+  world.executor.run_until([] { return false; }, kRoomWaitMax - 1min);
+  EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
+  world.executor.run_until([] { return false; }, 2min);
+  ASSERT_EQ(world.all<messages::LearnerFailed>().size(), 1u);
+  EXPECT_NE(world.all<messages::LearnerFailed>()[0].message.find("No space left on device"),
+            std::string::npos);
+  EXPECT_TRUE(world.system.alive("job/learner/0")) << "a restart would meet it again";
 }
 
 TEST(LearnerActor, ADiskThatRefusesForGoodFailsTheLearnerWithItsReason) {

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <limits>
+
 #include "runtime/base/digest.h"
+#include "runtime/base/file.h"
 #include "runtime/wire/codec.h"
 #include "tests/actors/messages/latency_counts.h"
 #include "tests/actors/rollout/rollout_stage.h"
@@ -292,6 +296,17 @@ TEST_P(UnwritableDisk, IsWaitedForAsLongAsItTakes) {
   EXPECT_TRUE(f.run_until_generated(2));
   f.executor.run_until([] { return false; }, 2s);
   EXPECT_EQ(told(), "");
+}
+
+TEST(RolloutActor, ADiskThatCannotBeWrittenForADayEndsTheRollout) {
+  Fixture f;
+  f.store.failure.os_error = ENOSPC;
+  f.store.failures_left = std::numeric_limits<int>::max();
+  f.publish(kV0, kV0);
+  f.assign(1, 1);
+  const auto failed = [&] { return f.failure.has_value(); };
+  EXPECT_FALSE(f.executor.run_until(failed, kRoomWaitMax - 1min));
+  EXPECT_TRUE(f.executor.run_until(failed, 2min));
 }
 
 TEST(RolloutActor, UnservablePromptsAndStatisticsAreReported) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <map>
@@ -323,6 +324,34 @@ TEST(Link, a_hung_worker_is_seen_although_its_process_speaks) {
     return s.last_heard - s.progress_changed > milliseconds(100) &&
            s.progress.since < s.progress_changed && s.progress.phase == "decode";
   }));
+}
+
+TEST(Link, what_a_peer_tells_of_its_work_is_checked) {
+  std::atomic<bool> forges{true};
+  LinkOptions options = quick();
+  options.progress = [&] {
+    return ProgressReport{.counter = 7,
+                          .phase = forges ? "decode\nevent=forged" : "decode",
+                          .pieces = 9,
+                          .longest = Duration::min(),
+                          .still = Duration::max()};
+  };
+  Server server;
+  Client client({server.link->endpoint(), {}}, actor(1), options);
+  ASSERT_TRUE(server.log.wait_up(1));
+  const auto status = [&] { return server.link->status({"job/rollout/0", {1}}).value(); };
+  const auto wait_for = [](const auto& condition) {
+    const Time end = steady_now() + kPatience;
+    while (!condition() && steady_now() < end) std::this_thread::yield();
+    return condition();
+  };
+  ASSERT_TRUE(wait_for([&] { return server.link->counters().packets_malformed > 0; }));
+  EXPECT_NE(status().progress.counter, 7u);
+  forges = false;
+  ASSERT_TRUE(wait_for([&] { return status().progress.counter == 7; }));
+  EXPECT_EQ(status().progress.phase, "decode");
+  EXPECT_EQ(status().progress.longest, Duration{0});
+  EXPECT_LE(status().progress.still, Duration{steady_now().ns});
 }
 
 TEST(Link, a_stalled_thread_does_not_take_its_own_silence_for_its_peers) {

@@ -83,5 +83,23 @@ TEST_F(Looked, IsNotStillWhileItWaitsForAProcessor_PS1) {
   EXPECT_EQ(look(800ms), 600ms);
 }
 
+TEST_F(Looked, IsStillInTheEndHoweverManyOfItsThreadsWait) {
+  progress.enter("train", at(0s));
+  EXPECT_EQ(look(0s), 0s);
+  for (int second = 1; second <= 120; ++second) {
+    waited += 4s;  // of four threads that spin
+    look(1s * second);
+  }
+  EXPECT_EQ(look(120s), 120 * Stillness::kLookMax / Stillness::kCountedPart);
+}
+
+TEST(Phase, OfAPeerIsAShortWord) {
+  for (const char* fine : {"idle", "warm_start", "decode", "Generate"})
+    EXPECT_TRUE(is_phase(fine)) << fine;
+  for (const std::string& wrong : {std::string("two words"), std::string("a\nevent=forged"),
+                                   std::string("\"quoted\""), std::string(kPhaseBytesMax + 1, 'x')})
+    EXPECT_FALSE(is_phase(wrong)) << wrong;
+}
+
 }  // namespace
 }  // namespace tandem::link

@@ -105,7 +105,7 @@ TEST(Daemon, ACopyOfThisProcessHasItsMemoryAndNothingThatItHasOpen) {
   const ProcessEnd end(copy->pid);
   kill(copy->pid, SIGKILL);
   EXPECT_TRUE(end.wait_until(steady_now() + kLong));
-  EXPECT_EQ(reap(*copy), std::nullopt) << "a signal is no exit code";
+  EXPECT_TRUE(reap(*copy)) << "it is taken";
 }
 
 TEST(Daemon, TheExitCodeOfACopyIsKept) {
@@ -115,6 +115,18 @@ TEST(Daemon, TheExitCodeOfACopyIsKept) {
   ASSERT_TRUE(ProcessEnd(copy->pid).wait_until(steady_now() + kLong));
   EXPECT_EQ(reap(*copy), 7);
   EXPECT_EQ(reap(*copy), std::nullopt);
+}
+
+TEST(Daemon, TheSignalThatEndedACopyIsKept) {
+  const auto copy = fork_daemon("it", [] {
+    for (;;) pause();
+    return 0;
+  });
+  ASSERT_TRUE(copy);
+  kill(copy->pid, SIGKILL);
+  ASSERT_TRUE(ProcessEnd(copy->pid).wait_until(steady_now() + kLong));
+  EXPECT_EQ(reap(*copy), 128 + SIGKILL);
+  EXPECT_EQ(reap(*copy), std::nullopt) << "it was taken before";
 }
 
 TEST(Daemon, ItsChildrenDoNotHoldItsWords) {

@@ -13,7 +13,8 @@ TEST(HangTimeout, HT1AnIdleProcessMayWaitForEver) {
 }
 
 TEST(HangTimeout, WorkOfWhichNothingIsKnownHasAMinuteAndASaveMore) {
-  for (const char* phase : {"decode", "train", "update", "a phase of a later version"}) {
+  for (const char* phase :
+       {"decode", "train", "update", "commit", "train_gang", "a phase of a later version"}) {
     EXPECT_FALSE(is_hung(phase, 60s - 1ns)) << phase;
     EXPECT_TRUE(is_hung(phase, 60s)) << phase;
   }
@@ -34,9 +35,12 @@ TEST(HangTimeout, QuickWorkThatIsKnownIsMissedWithinThreeSeconds) {
   const PhaseHistory few{.pieces = kPiecesKnown - 1, .longest = 1ms};
   EXPECT_FALSE(is_hung("decode", 59s, few)) << "the first pieces are no measure";
   EXPECT_EQ(hang_deadline("save", known(50ms)), 30s) << "a busy disk lets a sync wait for long";
+  EXPECT_EQ(hang_deadline("commit", known(50ms)), 30s) << "it goes over all weights at once";
+  EXPECT_EQ(hang_deadline("train_gang", known(50ms)), 60s) << "it waits for other ranks as well";
   EXPECT_EQ(hang_deadline("handler", {}), 24h);
-  EXPECT_EQ(hang_deadline("handler", known(1ms)), 60s) << "a user's actor may do anything";
-  EXPECT_EQ(hang_deadline("handler", known(30s)), 300s);
+  EXPECT_EQ(hang_deadline("handler", known(1ms)), 10min) << "a user's actor may do anything";
+  EXPECT_EQ(hang_deadline("handler", known(2min)), 20min);
+  EXPECT_EQ(hang_deadline("train", known(Duration::min())), kHungFloor) << "what a peer may tell";
   EXPECT_EQ(hang_deadline("idle", known(1ms)), std::nullopt) << "HT-1";
 }
 

@@ -8,11 +8,11 @@ namespace {
 constexpr GroupId kDeadly{7}, kOther{8};
 
 EngineCrash in_company(const std::string& actor = "job/rollout/0") {
-  return {.actor = actor, .groups = {kDeadly, kOther}, .alone = false, .worked = true};
+  return {.actor = actor, .held = {kDeadly, kOther}, .alone = false, .worked = true};
 }
 
 EngineCrash alone(GroupId group, bool worked, const std::string& actor = "job/rollout/0") {
-  return {.actor = actor, .groups = {group}, .alone = true, .worked = worked};
+  return {.actor = actor, .held = {group}, .alone = true, .worked = worked};
 }
 
 TEST(Suspects, AnEngineThatHoldsOneGroupConvictsItByTheSecondCrash_PQ1_PQ2) {
