@@ -69,12 +69,17 @@ Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
     }
   remove_left_folders(clusters);
   std::string made = (clusters / (std::string(kNewPrefix) + "XXXXXX")).string();
-  if (::mkdtemp(made.data()) == nullptr) return file_error("make a folder for the cluster", made);
+  std::error_code ignored;
+  if (::mkdtemp(made.data()) == nullptr) {
+    Error error = file_error("make a folder for the cluster", made);
+    fs::remove(clusters, ignored);  // where it is empty
+    return error;
+  }
   ClusterFolder folder{.path = made, .of_run = true};
   auto owner = FileLock::take(folder.owner_lock(), "the folder " + made, "");
-  const auto without_folder = [&made](Error error) {
-    std::error_code ignored;
+  const auto without_folder = [&](Error error) {
     fs::remove_all(made, ignored);
+    fs::remove(clusters, ignored);
     return error;
   };
   if (!owner) return without_folder(owner.error());

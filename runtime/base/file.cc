@@ -331,7 +331,8 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
 }
 
 std::optional<pid_t> FileLock::owner(const std::filesystem::path& path) {
-  const OwnedFd fd = open_file(path, O_RDWR);
+  // To ask needs no right to write: the file system may have become read-only meanwhile.
+  const OwnedFd fd = open_file(path, O_RDONLY);
   const pid_t owner = fd ? lock_owner(fd.get()) : 0;
   return owner == 0 ? std::nullopt : std::optional(owner);
 }

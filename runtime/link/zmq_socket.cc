@@ -8,6 +8,8 @@
 // call. So a writer reads the events too, and posts a pump for those that the loop has not seen.
 #include "runtime/link/zmq_socket.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
@@ -57,6 +59,7 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
 
   int events();  // mutex held
   int see_events();
+  bool has_news();
   bool receive(zmq::message_t& part);  // mutex held
   bool receive_one();
   Wrote write(std::string_view to, std::string_view head, std::string_view body);  // mutex held
@@ -70,6 +73,7 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
   std::mutex mutex;
   zmq::socket_t socket;  // guarded by mutex, as are:
   int seen = 0;          // the events that the loop knows of, or that a pump on its way will see
+  bool blocked = false;  // a write in the loop has met no room since flush() was called last
   bool closed = false;   // changed on the IoThread under the mutex, read there without
   // All other fields are used on the IoThread alone.
   boost::asio::posix::stream_descriptor descriptor;  // borrows libzmq's: released, never closed
@@ -215,6 +219,12 @@ int ZmqSocket::State::see_events() {
   return seen = events();
 }
 
+// Whether libzmq has told something that no call on the socket has taken in yet.
+bool ZmqSocket::State::has_news() {
+  pollfd told{.fd = descriptor.native_handle(), .events = POLLIN, .revents = 0};
+  return ::poll(&told, 1, 0) > 0;
+}
+
 bool ZmqSocket::State::receive(zmq::message_t& part) {
   return uninterrupted(
              [&] { return zmq_msg_recv(part.handle(), socket.handle(), ZMQ_DONTWAIT); }) >= 0;
@@ -265,10 +275,17 @@ void ZmqSocket::State::pump() {
       tried = false;
     }
     if (closed) return;
-    if ((ready & ZMQ_POLLOUT) && flush()) busy = true;
+    if (ready & ZMQ_POLLOUT) {
+      {
+        const std::lock_guard lock(mutex);
+        blocked = false;
+      }
+      if (flush()) busy = true;
+    }
     if (closed) return;
-    // A write that failed may have taken the news of input; and there may be room since then.
-    if (!busy && tried) busy = see_events() & (ZMQ_POLLIN | (~ready & ZMQ_POLLOUT));
+    // A write that failed may have taken the news of input. The look for it must not take the news
+    // that there is room since then: with such news the round begins again.
+    if (!busy && tried) busy = has_news() || (see_events() & ZMQ_POLLIN);
   }
   pumping = false;
   if (busy) return io.post([self] { self->pump(); });  // the turn ended, the work did not
@@ -290,13 +307,17 @@ Wrote ZmqSocket::write(std::string_view to, std::string_view head, std::string_v
   const std::lock_guard lock(state.mutex);
   if (state.closed) return Wrote::kUnreachable;
   const Wrote result = state.write(to, head, body);
+  if (result == Wrote::kBusy) state.seen &= ~ZMQ_POLLOUT;
   // Within a callback the loop reads the events itself before it waits.
   if (state.io.on_this_thread() && state.pumping) {
     state.tried = true;
+    if (result == Wrote::kBusy) state.blocked = true;
     return result;
   }
   const int ready = state.events();
-  if (ready & ~state.seen) {
+  // A ROUTER always says that there is room, for some peer: the news of room for another one may
+  // just have been taken.
+  if ((ready & ~state.seen) || state.blocked) {
     state.seen |= ready;
     state.io.post([pumped = state_] { pumped->pump(); });
   }

@@ -98,15 +98,21 @@ bool any_sample_of(const Home& home, const std::string& start) {
   return false;
 }
 
+// The result of the job, which runs to its good end on a cluster of `home`.
+json result_of(const Home& home, const Words& job) {
+  home.up();
+  EXPECT_EQ(home.run(Words{"submit"} + job).code, 0);
+  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "120s"});
+  EXPECT_EQ(waited.code, 0) << waited.text() << home.run({"events"}).text();
+  return waited.code == 0 ? home.result_of(kSmallId) : json();
+}
+
 TEST(Quarantine, APromptByWhichTheEngineDiesIsTakenOutAndTheJobEndsWell_PQ2) {
   const Home home;
   const Words job = job_of(
       home, {"data.val_files=[]", "data.train_files=" + data_file(home, "train.jsonl", 64, 5)});
-  home.up();
-  ASSERT_EQ(home.run(Words{"submit"} + job).code, 0);
-  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "120s"});
-  ASSERT_EQ(waited.code, 0) << waited.text() << home.run({"events"}).text();
-  const json result = home.result_of(kSmallId);
+  const json result = result_of(home, job);
+  ASSERT_TRUE(result.is_object());
   EXPECT_EQ(result["steps"], kQuarantineSteps);
   EXPECT_GE(result["ledger"]["discarded"]["poison_prompt"], 1);
   expect_ledger_balances(home.run_dir(kSmallId), result);
@@ -130,11 +136,8 @@ TEST(Quarantine, APromptOfTheEvaluationsByWhichTheEngineDiesFailsAndTheOthersAre
   const Home home;
   const Words job = job_of(home, {"data.train_files=" + data_file(home, "train.jsonl", 64, -1),
                                   "data.val_files=" + data_file(home, "val.jsonl", 24, 7)});
-  home.up();
-  ASSERT_EQ(home.run(Words{"submit"} + job).code, 0);
-  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "120s"});
-  ASSERT_EQ(waited.code, 0) << waited.text() << home.run({"events"}).text();
-  const json result = home.result_of(kSmallId);
+  const json result = result_of(home, job);
+  ASSERT_TRUE(result.is_object());
   EXPECT_EQ(result["steps"], kQuarantineSteps);
   EXPECT_FALSE(result["ledger"]["discarded"].contains("poison_prompt")) << result["ledger"];
   const json& last = result["eval"]["counts"]["final"];

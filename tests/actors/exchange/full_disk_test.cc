@@ -35,7 +35,8 @@ class FullDisk : public testing::TestWithParam<int> {  // the errno of its write
     return full() ? "room on the disk" : "a disk that can be written";
   }
   static const char* mended() {
-    return full() ? "there is room on the disk again" : "the disk can be written again";
+    return full() ? "there is room on the disk again: goes on"
+                  : "the disk can be written again: goes on";
   }
   std::size_t sent() const { return stage.to_rollout.size() + stage.to_learner.size(); }
   std::size_t told(const std::string& words) const {
