@@ -93,6 +93,8 @@ Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
   cluster->verbose_ = options.verbose;
   const ControllerCommand command{.listen = {.port = 0}, .of_run = folder.path};
   auto started = node::fork_daemon("the controller", [&] {
+    // It is no second `tandem run`, for people and for pkill.
+    node::show_command_line(std::array<std::string, 2>{"tandem", "controller"});
     return run_controller(command, std::move(options.job), console, options.verbose);
   });
   if (!started) return started.error();

@@ -45,6 +45,9 @@ Result<Daemon> spawn_daemon(DaemonSpec spec);
 // those three. This process must have one thread. Does not return in the daemon, which exits with
 // what `work` returns. `name` is for errors.
 Result<Daemon> fork_daemon(const std::string& name, const std::function<int()>& work);
+// What ps and pkill take for this process's command line from now on, cut to the length of its own.
+// Whoever has kept pointers to main()'s arguments reads it there too.
+void show_command_line(std::span<const std::string> words);
 
 enum class Heard { kWord, kEnd, kNothing };
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -92,6 +93,7 @@ TEST(Daemon, ACopyOfThisProcessHasItsMemoryAndNothingThatItHasOpen) {
   const std::string here = "only in memory";
   const auto copy = fork_daemon("it", [&] {
     const DaemonWords words = DaemonWords::inherited();
+    show_command_line(std::array<std::string, 2>{"it", "1"});
     if (getsid(0) == getpid() && here == "only in memory") words.say();
     for (;;) pause();
     return 0;
@@ -102,6 +104,10 @@ TEST(Daemon, ACopyOfThisProcessHasItsMemoryAndNothingThatItHasOpen) {
   char byte = 0;
   EXPECT_EQ(read(read_end.get(), &byte, 1), 0) << "nobody has the other end";
   EXPECT_EQ(reap(*copy), std::nullopt) << "it runs";
+  const auto shown = read_file("/proc/" + std::to_string(copy->pid) + "/cmdline");
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(shown->c_str(), std::string("it"));
+  EXPECT_EQ(shown->substr(3, 2), std::string("1\0", 2));
   const ProcessEnd end(copy->pid);
   kill(copy->pid, SIGKILL);
   EXPECT_TRUE(end.wait_until(steady_now() + kLong));
