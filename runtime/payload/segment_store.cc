@@ -112,6 +112,8 @@ bool SegmentBook::contains(const Extent& extent) const {
 namespace {
 
 constexpr std::string_view kFilePrefix = "segment-";
+// No store comes near it, so that a file with a higher number was put there by somebody else.
+constexpr std::uint32_t kNumberFoundMax = std::numeric_limits<std::uint32_t>::max() / 2;
 constexpr std::size_t kOpenFilesMax = 64;  // descriptors that the cache keeps
 
 class FileSegments final : public SegmentStore {
@@ -132,10 +134,10 @@ class FileSegments final : public SegmentStore {
       std::uint32_t number = 0;
       const char* const end = name.data() + name.size();
       // The name must be the one that path() gives, else another file would be read as this
-      // segment. The highest number has none behind it that a new segment could take.
+      // segment. New segments take the numbers behind those that are found.
       if (!name.starts_with(kFilePrefix) ||
           std::from_chars(name.data() + kFilePrefix.size(), end, number).ptr != end ||
-          path(number) != entry.path() || number == std::numeric_limits<std::uint32_t>::max() ||
+          path(number) != entry.path() || number > kNumberFoundMax ||
           !entry.is_regular_file(error)) {
         continue;
       }

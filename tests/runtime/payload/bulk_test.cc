@@ -579,7 +579,8 @@ TEST(FileSegments, a_restart_keeps_the_old_segments_and_begins_a_new_one) {
 TEST(FileSegments, what_is_no_segment_of_ours_is_left_alone) {
   Directory directory;
   std::filesystem::create_directories(directory.path() / "segment-00000003");
-  for (const char* name : {"segment-7", "segment-4294967295", "segment-", "other"})
+  for (const char* name :
+       {"segment-7", "segment-4294967294", "segment-4294967295", "segment-", "other"})
     std::ofstream(directory.path() / name) << "foreign";
   auto store = files(directory);
   EXPECT_EQ(store->bytes(), 0u);
