@@ -163,6 +163,7 @@ bool ZmqSocket::State::bind_file(const Endpoint& at) {
 // Nothing is bound in a folder that others can enter, since a Unix socket needs no keys.
 void ZmqSocket::State::check_files() {
   std::error_code ignored;
+  const int before = bound_again;
   for (const Endpoint& at : files) {
     const std::filesystem::path path = at.path;
     if (std::filesystem::exists(path, ignored) || bound_again == kBoundAgainMax ||
@@ -174,6 +175,7 @@ void ZmqSocket::State::check_files() {
     log::warn("event=socket_bound_again path={} error=\"{}\"", at.path,
               bound ? "" : zmq_strerror(zmq_errno()));
   }
+  if (bound_again != before) pump();  // binding takes in news
 }
 
 void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
@@ -271,8 +273,7 @@ void ZmqSocket::State::pump() {
     if (ready & ZMQ_POLLIN) {
       while (budget > 0 && !closed && receive_one()) --budget;
       // The last look for a message may have taken the news that there is room for output.
-      busy = budget == 0 || !(ready & ZMQ_POLLOUT);
-      tried = false;
+      busy = true;
     }
     if (closed) return;
     if (ready & ZMQ_POLLOUT) {
