@@ -8,12 +8,11 @@
 // call. So a writer reads the events too, and posts a pump for those that the loop has not seen.
 #include "runtime/link/zmq_socket.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
@@ -35,6 +34,8 @@ constexpr Duration kFilesCheckedEvery = std::chrono::milliseconds(500);
 // Each time costs a descriptor, which the former place keeps.
 constexpr int kBoundAgainMax = 100;
 constexpr int kLocalRedialMaxMs = 250;
+// A ROUTER that had no room for output tries again so much later at the latest.
+constexpr Duration kLookAgain = std::chrono::milliseconds(2);
 
 int milliseconds(Duration d) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
@@ -55,16 +56,17 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
       : io(thread),
         socket(thread.context(), type),
         descriptor(thread.loop(), socket.get(zmq::sockopt::fd)),
+        again(thread.loop()),
         routed(type == zmq::socket_type::router) {}
 
   int events();  // mutex held
   int see_events();
-  bool has_news();
   bool receive(zmq::message_t& part);  // mutex held
   bool receive_one();
   Wrote write(std::string_view to, std::string_view head, std::string_view body);  // mutex held
   void pump();
   void wait();
+  void look_again();
   bool bind_file(const Endpoint& at);  // a Unix socket; mutex held
   void check_files();
 
@@ -77,6 +79,7 @@ struct ZmqSocket::State : std::enable_shared_from_this<State> {
   bool closed = false;   // changed on the IoThread under the mutex, read there without
   // All other fields are used on the IoThread alone.
   boost::asio::posix::stream_descriptor descriptor;  // borrows libzmq's: released, never closed
+  boost::asio::steady_timer again;
   const bool routed;
   std::vector<Endpoint> files;  // the Unix sockets at which it listens
   std::optional<Ticker> files_check;
@@ -175,7 +178,7 @@ void ZmqSocket::State::check_files() {
     log::warn("event=socket_bound_again path={} error=\"{}\"", at.path,
               bound ? "" : zmq_strerror(zmq_errno()));
   }
-  if (bound_again != before) pump();  // binding takes in news
+  if (bound_again != before && flush) pump();  // binding takes in news
 }
 
 void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
@@ -219,12 +222,6 @@ int ZmqSocket::State::events() {
 int ZmqSocket::State::see_events() {
   const std::lock_guard lock(mutex);
   return seen = events();
-}
-
-// Whether libzmq has told something that no call on the socket has taken in yet.
-bool ZmqSocket::State::has_news() {
-  pollfd told{.fd = descriptor.native_handle(), .events = POLLIN, .revents = 0};
-  return ::poll(&told, 1, 0) > 0;
 }
 
 bool ZmqSocket::State::receive(zmq::message_t& part) {
@@ -273,7 +270,8 @@ void ZmqSocket::State::pump() {
     if (ready & ZMQ_POLLIN) {
       while (budget > 0 && !closed && receive_one()) --budget;
       // The last look for a message may have taken the news that there is room for output.
-      busy = true;
+      busy = budget == 0 || !(ready & ZMQ_POLLOUT);
+      tried = false;
     }
     if (closed) return;
     if (ready & ZMQ_POLLOUT) {
@@ -284,13 +282,23 @@ void ZmqSocket::State::pump() {
       if (flush()) busy = true;
     }
     if (closed) return;
-    // A write that failed may have taken the news of input. The look for it must not take the news
-    // that there is room since then: with such news the round begins again.
-    if (!busy && tried) busy = has_news() || (see_events() & ZMQ_POLLIN);
+    // A write that failed may have taken the news of input, and this look that of room.
+    const int of_use = ZMQ_POLLIN | (blocked && !routed ? ZMQ_POLLOUT : 0);
+    if (!busy && tried) busy = see_events() & of_use;
   }
   pumping = false;
   if (busy) return io.post([self] { self->pump(); });  // the turn ended, the work did not
+  if (blocked && routed) look_again();
   wait();
+}
+
+// The look that ends a turn takes in the news of room as well, and a ROUTER does not show for which
+// peer.
+void ZmqSocket::State::look_again() {
+  again.expires_after(kLookAgain);
+  again.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->pump();
+  });
 }
 
 void ZmqSocket::State::wait() {
@@ -346,6 +354,7 @@ void ZmqSocket::close(Duration linger) {
   const std::lock_guard lock(state_->mutex);
   state_->closed = true;
   if (state_->files_check) state_->files_check->stop();
+  state_->again.cancel();
   state_->descriptor.release();
   state_->socket.set(zmq::sockopt::linger, milliseconds(linger));
   state_->socket.close();

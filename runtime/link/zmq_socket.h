@@ -4,8 +4,9 @@
 // socket.
 //
 // ZQ-1  The loop never waits for the descriptor while the socket has input, or the owner has output
-//       that the socket would take: after every receive and every send it looks again, and a write
-//       outside the loop wakes the loop for events that the loop has not seen.
+//       that the socket would take: after every receive and every send it looks again, a ROUTER
+//       without room for a peer also 2 ms later, and a write outside the loop wakes the loop for
+//       events that the loop has not seen.
 // ZQ-2  A Unix socket whose file was removed is bound again at the same path, soon after its folder
 //       is there and private; connections that stand go on.
 #pragma once

@@ -286,7 +286,8 @@ class FileSegments final : public SegmentStore {
     return files_[segment] = std::make_shared<const OwnedFd>(fd);
   }
 
-  // What is open to read alone is not kept, since the segment may be written again.
+  // A file that could be opened for reading only is not kept in the cache: a write that comes once
+  // the disk can be written again needs one that is open for both.
   Result<File> open_to_read(std::uint32_t segment) const {
     auto file = open(segment, O_RDWR | O_CLOEXEC);
     if (file || file.error().os_error != EROFS) return file;

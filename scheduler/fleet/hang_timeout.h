@@ -44,7 +44,8 @@ inline constexpr Duration kHungFloorOfDisks = std::chrono::seconds(30);
 inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
 
-// What a process has told of the kind of work that it is at.
+// What a process reports of the pieces that it has finished so far, of the kind of work that it does
+// now.
 struct PhaseHistory {
   std::uint64_t pieces = 0;  // that have ended
   Duration longest{};
