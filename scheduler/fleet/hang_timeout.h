@@ -44,8 +44,7 @@ inline constexpr Duration kHungFloorOfDisks = std::chrono::seconds(30);
 inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
 
-// What a process reports of the pieces that it has finished so far, of the kind of work that it does
-// now.
+// What a process reports of the kind of work that it does now: the pieces that it has finished.
 struct PhaseHistory {
   std::uint64_t pieces = 0;  // that have ended
   Duration longest{};
