@@ -274,7 +274,9 @@ void Controller::handle(actor::Context& cx, RankSilent m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, node::RankSpawned m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, node::RankSpawnFailed m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, node::RankExited m) { (void)take(cx, m); }
-void Controller::handle(actor::Context&, node::UsageReport m) { core_.note_usage(m); }
+void Controller::handle(actor::Context& cx, node::UsageReport m) {
+  for (RankHung& hung : core_.note_usage(m)) (void)take(cx, std::move(hung));
+}
 void Controller::handle(actor::Context& cx, RankConnected m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::RankListening m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::RankReady m) { (void)take(cx, m); }

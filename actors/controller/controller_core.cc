@@ -17,6 +17,7 @@
 #include "actors/controller/stopping.h"
 #include "actors/controller/turn.h"
 #include "actors/controller/upkeep.h"
+#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::controller {
 
@@ -47,9 +48,19 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   return effects;
 }
 
-void ControllerCore::note_usage(const node::UsageReport& report) {
-  for (const node::RankUsage& usage : report.ranks)
-    if (RankRecord* rank = state_.rank_of(usage.id)) rank->usage = usage;
+std::vector<RankHung> ControllerCore::note_usage(const node::UsageReport& report) {
+  std::vector<RankHung> hung;
+  for (const node::RankUsage& usage : report.ranks) {
+    RankRecord* const rank = state_.rank_of(usage.id);
+    if (!rank) continue;
+    rank->usage = usage;
+    const Duration stopped = std::chrono::milliseconds(usage.stopped_ms);
+    if (rank->alive && stopped >= scheduler::kHungStopped)
+      hung.push_back({.id = usage.id,
+                      .silent_s = seconds(stopped),
+                      .phase = std::string(scheduler::kStoppedPhase)});
+  }
+  return hung;
 }
 
 Result<void> ControllerCore::can_ever_run(const JobShape& shape) const {

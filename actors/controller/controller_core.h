@@ -46,8 +46,9 @@ class ControllerCore {
   // fails changes nothing.
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
 
-  // Keeps what ranks use, for views. No decision depends on it, so it is not an event.
-  void note_usage(const node::UsageReport& report);
+  // Keeps what ranks use, for views. That is no event: it comes every second, and no decision
+  // depends on it but about the ranks returned, which a signal has stopped (HT-4).
+  [[nodiscard]] std::vector<RankHung> note_usage(const node::UsageReport& report);
 
   // Whether the nodes that are up could hold the job if nothing else ran.
   Result<void> can_ever_run(const JobShape& shape) const;  // kInfeasible, with the nearest fit

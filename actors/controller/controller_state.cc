@@ -55,6 +55,11 @@ RankRecord* ControllerState::rank_of(const node::RankId& id) {
   return &actor->ranks[static_cast<std::size_t>(id.rank)];
 }
 
+bool ControllerState::has_agent(const std::string& node) const {
+  const auto found = nodes.find(node);
+  return found != nodes.end() && found->second.up;
+}
+
 bool idle(const ControllerState& state) { return state.jobs.size() == state.found.ended.size(); }
 
 }  // namespace tandem::controller

@@ -85,8 +85,9 @@ struct RankRecord {
   std::int64_t pid = 0;
   bool alive = false;  // spawned, not yet exited
   bool connected = false, ready = false;
-  bool silent = false;                   // its link is up, and nothing is heard of it
-  bool started = false;                  // StartRank was sent
+  bool silent = false;       // its link is up, and nothing is heard of it
+  bool started = false;      // StartRank was sent
+  bool end_unheard = false;  // told to end by the cut of its link alone: its node had no agent
   std::vector<std::int32_t> gpus;        // indices into NodeRecord::gpus
   scheduler::Resources need;             // that it holds there while it is alive
   std::optional<node::RankUsage> usage;  // last reported
@@ -241,6 +242,7 @@ struct ControllerState {
   ActorRecord* actor_of(const ActorId& id);
   // Null for an incarnation that is over, and for a rank that the actor does not have.
   RankRecord* rank_of(const node::RankId& id);
+  bool has_agent(const std::string& node) const;
 };
 // Whether nothing runs and every job is final.
 bool idle(const ControllerState& state);

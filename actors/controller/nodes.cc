@@ -29,8 +29,11 @@ void refuse(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
 
 // The agent was told to end these and may not have done so.
 void cut_those_that_end(Turn& turn, const std::string& node) {
-  for (const node::RankId& id : linked_ranks(turn.state, node))
-    if (turn.state.actor_of({id.actor, id.incarnation})->ending) turn.send(CutLink{id});
+  for (const node::RankId& id : linked_ranks(turn.state, node)) {
+    if (!turn.state.actor_of({id.actor, id.incarnation})->ending) continue;
+    turn.state.rank_of(id)->end_unheard = true;
+    turn.send(CutLink{id});
+  }
 }
 
 void wait_for_agent(Turn& turn, NodeRecord& node, Time until) {

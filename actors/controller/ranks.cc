@@ -75,8 +75,13 @@ void link_lost(Turn& turn, ActorRecord& actor) {
 // The agent of the rank has died or is silent, so that nobody can end the process or report its
 // end.
 bool has_no_agent(const Turn& turn, const RankRecord& rank) {
-  const auto node = turn.state.nodes.find(rank.node);
-  return node == turn.state.nodes.end() || !node->second.up;
+  return !turn.state.has_agent(rank.node);
+}
+
+// A process that hangs, or whose host is cut off, does not hear that its link is cut. It may live
+// until an agent tells, or its node is lost for good. Of a job that is over nothing could meet it.
+bool may_not_have_heard(const JobRecord& job, const RankRecord& rank) {
+  return rank.end_unheard && !job.outcome;
 }
 
 // The rank may be cut off and work on: its node is waited for.
@@ -93,6 +98,7 @@ void end_unlinked(Turn& turn, JobRecord& job, ActorRecord& actor) {
     const bool heard = rank.connected && !rank.silent;
     if (!rank.alive || !rank.started || heard || is_cut_off(turn, rank)) continue;
     if (has_no_agent(turn, rank)) {  // which could end it, or the others of its gang
+      if (may_not_have_heard(job, rank)) continue;
       rank_gone(turn, job, actor, static_cast<std::int32_t>(r), scheduler::NodeLost{rank.node});
       if (!turn.state.actor_of(id)) return;
       continue;

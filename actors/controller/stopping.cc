@@ -41,11 +41,13 @@ void remember_leaving(Turn& turn, const ActorRecord& actor, const Reason& why) {
 void kill(Turn& turn, ActorRecord& actor, Reason why, std::int64_t grace_ms) {
   remember_leaving(turn, actor, why);
   if (!actor.ending) actor.ending = std::move(why);
-  for (std::size_t r = 0; r < actor.ranks.size(); ++r)
-    if (actor.ranks[r].alive)
-      turn.send(KillRankOn{actor.ranks[r].node,
-                           {actor.name, actor.incarnation, static_cast<std::int32_t>(r)},
-                           grace_ms});
+  for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
+    RankRecord& rank = actor.ranks[r];
+    if (!rank.alive) continue;
+    rank.end_unheard = rank.end_unheard || !turn.state.has_agent(rank.node);
+    turn.send(KillRankOn{
+        rank.node, {actor.name, actor.incarnation, static_cast<std::int32_t>(r)}, grace_ms});
+  }
   if (alive(actor) && actor.status.state != ActorState::kStopping)
     enter(turn, actor, ActorState::kStopping, *actor.ending);
 }

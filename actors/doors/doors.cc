@@ -15,6 +15,7 @@ namespace {
 constexpr double kCpusMax = 1e6;
 constexpr std::int64_t kMemoryBytesMax = std::int64_t{1} << 60;
 constexpr std::int64_t kRankMemoryBytesMax = std::int64_t{1} << 50;  // a gang's is summed
+constexpr std::int64_t kStoppedMsMax = std::int64_t{1} << 40;        // 35 years
 constexpr std::size_t kGpusMax = 1024;
 constexpr std::size_t kRanksMax = 4096;  // of a node, as its agent's host has it
 constexpr std::int32_t kNcclVersionMax = 10'000'000;
@@ -116,6 +117,8 @@ Result<void> check(const ActorId& from, const node::UsageReport& report, const N
     if (!is_amount(usage.cpu_percent) || usage.cpu_percent > 100 * kCpusMax ||
         usage.memory_bytes < 0 || usage.memory_bytes > kRankMemoryBytesMax)
       return wrong("UsageReport: uses more than a machine has, or less than nothing");
+    if (usage.stopped_ms < 0 || usage.stopped_ms > kStoppedMsMax)
+      return wrong("UsageReport: is stopped for longer than can be, or for less than no time");
     if (auto own = check_rank(from, usage.id, node_of); !own) return own;
   }
   return {};

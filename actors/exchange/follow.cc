@@ -64,7 +64,8 @@ const WorkerFacts* meet(Turn& turn, const messages::Role& role, const ActorId& w
 }  // namespace
 
 bool can_follow(const RunFacts& facts) {
-  return facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
+  return facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing ||
+         facts.stage == RunStage::kWarmStart;
 }
 
 void follow(Turn& turn, FigureHistory before) {
@@ -75,7 +76,9 @@ void follow(Turn& turn, FigureHistory before) {
   const StepId done = facts.flow.ledger.next_commit();
   RunStatistics& statistics = turn.seen.statistics;
   statistics = history.statistics(done, turn.config.budget.steps_total, turn.config.best);
-  statistics.started = statistics.running_since = statistics.step_sent = turn.now;
+  statistics.started = statistics.step_sent = turn.now;
+  const bool trains = facts.stage != RunStage::kWarmStart;
+  if (trains) statistics.running_since = turn.now;
   statistics.work.tokens_generated += history.generated_since_noted();
   note_formed_batch(turn);
   turn.seen.payloads_unsettled = true;
@@ -92,8 +95,9 @@ void follow(Turn& turn, FigureHistory before) {
     turn.seen.evaluations.emplace_back(id, running.kind, running.version, turn.config.evaluation,
                                        turn.now);
   turn.notify(messages::JobProgress{
-      turn.config.job, messages::JobPhase::kRunning,
-      "goes on at step " + std::to_string(done.value) + " under a new controller"});
+      turn.config.job, trains ? messages::JobPhase::kRunning : messages::JobPhase::kWarmStart,
+      trains ? "goes on at step " + std::to_string(done.value) + " under a new controller"
+             : "the warm start goes on under a new controller"});
   turn.wake();
 }
 
@@ -150,6 +154,8 @@ void take(Turn& turn, const messages::LearnerBack& back) {
     seen.save_due = false;
   } else if (learner.owed == LearnerTask::kPublish) {
     turn.tell_learner(messages::PublishInitial{oldest_needed(turn.view())});
+  } else if (learner.owed == LearnerTask::kWarmStart) {
+    if (!back.warm_started) turn.tell_learner(messages::WarmStart{});
   } else if (learner.checkpoint_awaited == back.step) {
     ask_checkpoint_again(turn, back.step);
   }

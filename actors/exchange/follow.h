@@ -11,7 +11,7 @@
 
 namespace tandem::exchange {
 
-// Whether an exchange can go on from this state: the run trains.
+// Whether an exchange can go on from this state: the run trains, or is in its warm start.
 bool can_follow(const RunFacts& facts);
 
 // The exchange before has left this state; `before` has the figures of its whole journal.

@@ -63,7 +63,9 @@ void meet_again(Turn& turn, const messages::LearnerUp& up) {
   if (*up.checkpoint > done || *up.checkpoint < learner.batches_from())
     return fail(turn, "the learner came back with a checkpoint of step " + text(*up.checkpoint) +
                           ", but the batches of steps " + text(learner.batches_from()) + " to " +
-                          text(done) + " are those that are kept");
+                          text(done) +
+                          " are those that are kept; a resume of the run goes on from "
+                          "the newest checkpoint that can be read");
   if (*up.checkpoint < learner.durable)
     turn.say("the checkpoint of step " + text(learner.durable) +
                  " cannot be read any more: the learner goes back to the one before, of step " +
@@ -191,8 +193,15 @@ void take(Turn& turn, messages::WarmStartProgress progress) {
   turn.wake();
 }
 
+// The answer that the exchange before has journalled comes once more (LearnerBack).
+bool is_known(const RunFacts& facts, const messages::WarmStarted& started) {
+  const auto known = facts.versions.checksums.find(started.publication.version);
+  return facts.versions.published > kInitialWeights && known != facts.versions.checksums.end() &&
+         known->second == started.publication.checksum;
+}
+
 void take(Turn& turn, const messages::WarmStarted& started) {
-  if (!is_learner(turn.facts, started.from)) return;
+  if (!is_learner(turn.facts, started.from) || is_known(turn.facts, started)) return;
   if (const auto why = misfit(turn.view(), started)) return refuse(turn, started.from, *why);
   begin_training(turn, started.from, started.publication, started.steps);
   note_totals(turn, started.publication);

@@ -57,6 +57,7 @@ void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   deferred_.clear();
   save_waits_ = false;
   waits_since_.reset();
+  warm_start_ = {};
   note("restore", cx.now());
   const Result<std::optional<StepId>> restored = trainer_->restore();
   note("idle", cx.now());
@@ -78,6 +79,7 @@ void LearnerActor::handle(actor::Context& cx, MeetAgain) {
   if (step_ && step_->command.more) step_.reset();
   deferred_.clear();  // they are given again
   outbox_.clear();
+  if (warm_start_.ended) outbox_.send(cx, *warm_start_.ended);
   const bool saved_first = saved_ && committed_ && saved_->step <= committed_->step;
   if (saved_first) outbox_.send(cx, *saved_);
   if (committed_) outbox_.send(cx, *committed_);
@@ -86,7 +88,8 @@ void LearnerActor::handle(actor::Context& cx, MeetAgain) {
   messages::LearnerBack back{.from = config_.self,
                              .step = trainer_->step(),
                              .training = {},
-                             .source = publisher_->source()};
+                             .source = publisher_->source(),
+                             .warm_started = warm_start_.begun};
   // A trainer may be ahead of the step that it is at work on.
   if (step_) {
     back.step = step_->command.step;
@@ -111,8 +114,8 @@ void LearnerActor::handle(actor::Context& cx, messages::PublishInitial command) 
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::WarmStart) {
-  commanded_ = true;
-  warm_start_reported_ = cx.now();
+  commanded_ = warm_start_.begun = true;
+  warm_start_.reported = cx.now();
   warm_start_slice(cx);
 }
 
@@ -123,9 +126,9 @@ void LearnerActor::warm_start_slice(actor::Context& cx) {
   if (!slice) return fail(cx, slice.error());
   // A measurement is always reported. Other progress is only for the screen: it is left out while
   // earlier events wait, so that a slow link does not fill the outbox.
-  const bool report = slice->metric || cx.now() - warm_start_reported_ >= kWarmStartReportEvery;
+  const bool report = slice->metric || cx.now() - warm_start_.reported >= kWarmStartReportEvery;
   if (report && slice->step > 0 && outbox_.empty()) {
-    warm_start_reported_ = cx.now();
+    warm_start_.reported = cx.now();
     outbox_.send(cx, messages::WarmStartProgress{config_.self, slice->step, slice->steps_max,
                                                  slice->loss, slice->metric, slice->steps_skipped});
   }
@@ -144,13 +147,15 @@ void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& l
     restored_ = true;
     const auto publication = publish(then, PolicyVersion{0}, trainer_->weights(), kInitialWeights);
     if (!publication) return;
-    outbox_.send(then, messages::WarmStarted{config_.self, last.step, *publication, last.reached});
+    warm_start_.ended = messages::WarmStarted{config_.self, last.step, *publication, last.reached};
+    outbox_.send(then, *warm_start_.ended);
     outbox_.send(then, *saved_);
   });
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::TrainStep command) {
   commanded_ = true;
+  warm_start_.ended.reset();  // it is known
   if (save_waits_) return deferred_.push_back(std::move(command));
   // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {

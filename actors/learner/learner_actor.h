@@ -135,7 +135,11 @@ class LearnerActor {
   bool save_waits_ = false;
   std::optional<messages::LearnerWaits> waits_;  // for room
   std::optional<Time> waits_since_;
-  Time warm_start_reported_{};
+  struct {
+    bool begun = false;  // it has been asked for
+    Time reported{};
+    std::optional<messages::WarmStarted> ended;  // LE-4; until training has begun
+  } warm_start_;
   std::uint64_t trained_ = 0;  // steps, for the log
   bool commanded_ = false;     // an exchange has heard LearnerUp: it has given a command
   // The newest answers (LE-4).

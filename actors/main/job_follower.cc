@@ -7,6 +7,8 @@
 
 #include "actors/cli/api_object.h"
 #include "actors/cli/job_watch.h"
+#include "actors/cli/object_names.h"
+#include "actors/cli/submission.h"
 #include "runtime/base/check.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/log.h"
@@ -37,30 +39,55 @@ class JobFollower::Follow {
  public:
   using Inbox = std::variant<FollowNow>;
 
-  Follow(std::shared_ptr<State> state, const cli::ApiAddress& controller, std::string job,
+  Follow(std::shared_ptr<State> state, const cli::ApiAddress& controller, Submission submission,
          std::function<bool()> may_come_back, const cli::Console& console)
       : state_(std::move(state)),
         api_(controller),
-        job_(std::move(job)),
+        submission_(std::move(submission)),
         may_come_back_(std::move(may_come_back)),
         console_(console) {
     api_.give_up_when([this] { return stopped(); });
   }
 
   void handle(actor::Context&, FollowNow) {
-    cli::Client client{.api = api_, .console = console_};
+    const auto accepted = submitted();
+    if (!accepted) return;
+    job_ = cli::field(*accepted, "id");
+    if (take(*accepted)) return;
     for (;;) {
       const auto end = cli::watch_job(
-          client, job_, [&](const nlohmann::json& job) { return take(job); }, kRefreshEvery);
-      if (end || stopped()) return;
-      // A controller that reads much data takes longer to come back than a client waits for it.
-      if (end.error().code != ErrorCode::kUnreachable || !may_come_back_())
-        return fail(end.error());
-      (void)http::await_server(api_.address().endpoint, kAskAgain);  // with a pause
+          client_, job_, [&](const nlohmann::json& job) { return take(job); }, kRefreshEvery);
+      if (end) return;
+      if (!controller_comes_back(end.error())) return;
     }
   }
 
  private:
+  // The job, once a controller has accepted it; nothing where it is given up.
+  std::optional<nlohmann::json> submitted() {
+    const cli::ApiClient patient(api_.address(), cli::kSubmitTimeout);
+    for (;;) {
+      auto answer = patient.post(submission_.path, submission_.yaml);
+      if (answer) return *std::move(answer);
+      if (!controller_comes_back(answer.error())) return {};
+      // The next controller has the job if the one before had accepted it.
+      auto known = cli::get_list(client_, "/jobs");
+      for (; !known; known = cli::get_list(client_, "/jobs"))
+        if (!controller_comes_back(known.error())) return {};
+      if (!known->empty()) return known->front();
+    }
+  }
+  // After an error: whether to ask again, which it waits for. A controller that reads much data
+  // takes longer to come back than a client waits for it.
+  bool controller_comes_back(const Error& error) {
+    if (stopped()) return false;
+    if (error.code != ErrorCode::kUnreachable || !may_come_back_()) {
+      fail(error);
+      return false;
+    }
+    (void)http::await_server(api_.address().endpoint, kAskAgain);  // with a pause
+    return true;
+  }
   bool stopped() const {
     return state_->content.with([](const auto& now) { return now.stop; });
   }
@@ -89,12 +116,14 @@ class JobFollower::Follow {
 
   const std::shared_ptr<State> state_;
   cli::ApiClient api_;
-  const std::string job_;
+  const Submission submission_;
+  std::string job_;  // empty until it is accepted
   const std::function<bool()> may_come_back_;
   const cli::Console& console_;
+  cli::Client client_{.api = api_, .console = console_};
 };
 
-JobFollower::JobFollower(const cli::ApiAddress& controller, const nlohmann::json& job,
+JobFollower::JobFollower(const cli::ApiAddress& controller, Submission submission,
                          std::function<bool()> may_come_back, const cli::Console& console)
     : state_(std::make_shared<State>()),
       executor_(1, 1),
@@ -102,10 +131,8 @@ JobFollower::JobFollower(const cli::ApiAddress& controller, const nlohmann::json
         log::critical("event=actor_failed actor={} message=\"{}\"", who.name, why.message);
         std::abort();  // a failure of this actor is a bug of ours
       }) {
-  state_->content.with([&](auto& now) { now.seen.job = job; });
   const auto follow = system_.spawn<Follow>("follow", [=, state = state_, &console] {
-    return std::make_unique<Follow>(state, controller, cli::field(job, "id"), may_come_back,
-                                    console);
+    return std::make_unique<Follow>(state, controller, submission, may_come_back, console);
   });
   CHECK(follow.tell(FollowNow{}) == actor::Delivery::kAccepted);
 }

@@ -79,9 +79,11 @@ int dry_run(const RunCommand& command, const job::LoadedJob& loaded, const Check
   return 0;
 }
 
-// The end by Ctrl-C: prints how to resume, and returns the exit code.
+// The end by Ctrl-C: prints how to resume, and returns the exit code. A job that was not accepted
+// yet is null.
 int stopped(const nlohmann::json& job, const cli::Console& console) {
-  console.err << job::resume_hint("run", job.value("run_dir", "")) << std::flush;
+  if (!job.is_null())
+    console.err << job::resume_hint("run", job.value("run_dir", "")) << std::flush;
   return kInterrupted;
 }
 
@@ -112,18 +114,29 @@ int conclude(const nlohmann::json& job, bool interrupted, cli::ProgressDisplay& 
 
 // Somebody has ended them in order, or they died too often.
 Error cluster_gone(const nlohmann::json& job) {
-  const std::string run_dir = job.value("run_dir", "");
-  return {ErrorCode::kFailed, "the controller and the node of this run have ended", run_dir,
-          "`" + job::resume_command("run", run_dir) + "` goes on"};
+  Error error{ErrorCode::kFailed, "the controller and the node of this run have ended"};
+  if (job.is_null()) return error;
+  error.where = job.value("run_dir", "");
+  error.help = "`" + job::resume_command("run", error.where) + "` goes on";
+  return error;
 }
 
-// `job`: the answer to its submission.
-int follow(RunCluster& cluster, const cli::ApiAddress& address, const nlohmann::json& job,
-           node::Signals& signals, const cli::Console& console) {
+const char* cancel_notice(const nlohmann::json& job) {
+  if (job.is_null())
+    return "cancelling as soon as the job is accepted; once more to stop at once\n";
+  return job.value("trains", true)
+             ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
+             : "cancelling; its actors finish first; once more to stop at once\n";
+}
+
+int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission,
+                      node::Signals& signals, const cli::Console& console) {
+  const auto address = cluster.address();
+  if (!address) return console.complain(address.error());
   cli::ProgressDisplay display(console.out, console.err, console.terminal, console.width);
   JobFollower follower(
-      address, job, [&cluster] { return cluster.may_come_back(); }, console);
-  bool interrupted = false;
+      *address, std::move(submission), [&cluster] { return cluster.may_come_back(); }, console);
+  bool accepted = false, interrupted = false;
   for (Time drawn{};;) {
     const JobFollower::Seen now = follower.seen();
     if (now.over) {
@@ -137,7 +150,13 @@ int follow(RunCluster& cluster, const cli::ApiAddress& address, const nlohmann::
       return console.complain(now.failure->code == ErrorCode::kUnreachable ? cluster_gone(now.job)
                                                                            : *now.failure);
     }
-    if (steady_now() - drawn >= kRedrawEvery) display.show(now.job, drawn = steady_now());
+    if (!now.job.is_null() && !std::exchange(accepted, true))
+      console.err << "job " + now.job.value("id", "") +
+                         "; look into it from elsewhere with TANDEM_ADDRESS=" +
+                         to_string(address->endpoint) + "\n"
+                  << std::flush;
+    if (accepted && steady_now() - drawn >= kRedrawEvery)
+      display.show(now.job, drawn = steady_now());
     const int signal = signals.wait_for(kPeekEvery);
     if (signal == 0) continue;
     display.erase();
@@ -147,31 +166,13 @@ int follow(RunCluster& cluster, const cli::ApiAddress& address, const nlohmann::
       return stopped(now.job, console);
     }
     interrupted = true;
-    console.err << (now.job.value("trains", true)
-                        ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
-                        : "cancelling; its actors finish first; once more to stop at once\n")
-                << std::flush;
+    console.err << cancel_notice(now.job) << std::flush;
     follower.cancel();
   }
 }
 
 void warn(const cli::Console& console, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
-}
-
-int submit_and_follow(RunCluster& cluster, const std::string& yaml,
-                      const std::optional<fs::path>& run, node::Signals& signals,
-                      const cli::Console& console) {
-  const auto address = cluster.address();
-  if (!address) return console.complain(address.error());
-  const auto answer =
-      cli::ApiClient(*address, cli::kSubmitTimeout).post(cli::submit_path(run), yaml);
-  if (!answer) return console.complain(answer.error());
-  console.err << "job " + answer->value("id", "") +
-                     "; look into it from elsewhere with TANDEM_ADDRESS=" +
-                     to_string(address->endpoint) + "\n"
-              << std::flush;
-  return follow(cluster, *address, *answer, signals, console);
 }
 
 int run_job(const RunCommand& command, const cli::Console& console, bool verbose) {
@@ -214,7 +215,8 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
   const auto end = (*cluster)->wait_for_node(signals);
   if (!end) return console.complain(end.error());
   if (*end) return **end;
-  return submit_and_follow(**cluster, yaml, run, signals, console);
+  return submit_and_follow(**cluster, {.path = cli::submit_path(run), .yaml = yaml}, signals,
+                           console);
 }
 
 }  // namespace

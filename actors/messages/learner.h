@@ -92,8 +92,9 @@ struct LearnerBack {
   StepId step;                               // that it trains next, or is training
   std::optional<StepId> training;            // set while it is at work on that step
   std::optional<wire::WeightSource> source;  // as LearnerUp's
+  bool warm_started = false;                 // it has begun the warm start, and may have ended it
 };
-TANDEM_WIRE(LearnerBack, from, step, training, source)
+TANDEM_WIRE(LearnerBack, from, step, training, source, warm_started)
 
 inline constexpr std::size_t kOfferedMax = 256;  // versions of one publisher
 

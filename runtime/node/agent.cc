@@ -167,7 +167,8 @@ void Agent::report_usage(actor::Context& cx) {
   UsageReport report;
   for (auto& [id, rank] : ranks_)
     if (const auto usage = rank.usage.sample(cx.now()))
-      report.ranks.push_back({id, usage->cpu_percent, usage->memory_bytes});
+      report.ranks.push_back({id, usage->cpu_percent, usage->memory_bytes,
+                              usage->stopped / std::chrono::milliseconds(1)});
   if (!report.ranks.empty()) (void)controller_.tell(std::move(report));
   usage_reported_ = !ranks_.empty();
   if (!usage_reported_) return;

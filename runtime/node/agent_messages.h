@@ -159,10 +159,12 @@ struct RankUsage {
   RankId id;
   double cpu_percent = 0;
   std::int64_t memory_bytes = 0;
+  std::int64_t stopped_ms = 0;
 };
-TANDEM_WIRE(RankUsage, id, cpu_percent, memory_bytes)
+TANDEM_WIRE(RankUsage, id, cpu_percent, memory_bytes, stopped_ms)
 
-// The use of the ranks that run, once per interval. For people: no decision depends on a report.
+// The use of the ranks that run, once per interval. CPU and memory are for people; a rank that is
+// stopped for long is hung (scheduler/fleet/hang_timeout.h, HT-4).
 struct UsageReport {
   std::vector<RankUsage> ranks;
 };

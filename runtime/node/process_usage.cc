@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -14,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Reading {
+  bool stopped = false;     // by a signal
   std::uint64_t ticks = 0;  // CPU time, user and system
   std::int64_t pages = 0;   // resident
 };
@@ -28,12 +30,13 @@ std::optional<Reading> read_process(const fs::path& process) {
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(line.substr(name_end + 1));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
+  std::string state, skipped;
+  fields >> state;
+  for (int field = 4; field < 14; ++field) fields >> skipped;
   std::uint64_t user = 0, system = 0;
   fields >> user >> system;
   for (int field = 16; field < 24; ++field) fields >> skipped;
-  Reading reading{.ticks = user + system};
+  Reading reading{.stopped = state == "T", .ticks = user + system};
   if (!(fields >> reading.pages)) return std::nullopt;
   return reading;
 }
@@ -56,12 +59,14 @@ std::optional<ProcessUsage> UsageMeter::sample(Time now) {
   std::map<pid_t, std::uint64_t> ticks;
   std::uint64_t grown = 0;
   std::int64_t pages = 0;
+  bool stopped = false;
   std::vector<pid_t> pids{pid_};
   // The list grows while it is walked: children are appended behind their parents.
   for (std::size_t i = 0; i < pids.size(); ++i) {
     const fs::path process = proc_ / std::to_string(pids[i]);
     const auto reading = read_process(process);
     if (!reading) continue;
+    if (i == 0) stopped = reading->stopped;
     append_children(process, pids);
     const auto known = ticks_.find(pids[i]);
     const std::uint64_t before = known == ticks_.end() ? 0 : known->second;
@@ -74,11 +79,14 @@ std::optional<ProcessUsage> UsageMeter::sample(Time now) {
   const bool gone = ticks.empty();
   const auto last = std::exchange(sampled_, now);
   ticks_ = std::move(ticks);
+  const bool stays = std::exchange(was_stopped_, stopped) && stopped;  // PU-2
+  stopped_ = stays ? stopped_ + std::min(now - *last, kSampleMax) : Duration{};
   if (gone || !last || now <= *last) return std::nullopt;
   const double cpu_seconds =
       static_cast<double>(grown) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   return ProcessUsage{.cpu_percent = 100 * cpu_seconds / seconds(now - *last),
-                      .memory_bytes = pages * ::sysconf(_SC_PAGESIZE)};
+                      .memory_bytes = pages * ::sysconf(_SC_PAGESIZE),
+                      .stopped = stopped_};
 }
 
 }  // namespace tandem::node

@@ -1,8 +1,11 @@
 // How much CPU time and memory the process of a rank and its descendants (the programs of a reward)
-// use at present, read from /proc. The figures are for people: no decision depends on them.
+// use at present, read from /proc. Those two figures are for people: no decision depends on them.
 //
 //   PU-1  The CPU use is the growth of each process's own time between two samples; a process that
 //         ends, or a pid that a new process gets, never makes it negative.
+//   PU-2  The first process counts as stopped only for time between samples that all found it
+//         stopped, and for at most kSampleMax of the time between two: whoever samples may have
+//         been stopped itself.
 #pragma once
 
 #include <sys/types.h>
@@ -20,9 +23,13 @@ struct ProcessUsage {
   double cpu_percent = 0;  // of one core, since the last sample; may exceed 100
   // The sum of the resident sets. Pages that processes share count for each of them.
   std::int64_t memory_bytes = 0;
+  // For how long a signal (SIGSTOP, SIGTSTP) has stopped the first process, as far as was seen
+  // (PU-2). A debugger that holds it does not count.
+  Duration stopped{};
 };
 
 inline constexpr std::size_t kUsageProcessesMax = 256;  // per rank; more are not looked at
+inline constexpr Duration kSampleMax = std::chrono::milliseconds(1500);
 
 // Samples one process with its descendants. Used by one thread.
 class UsageMeter {
@@ -40,6 +47,8 @@ class UsageMeter {
   std::filesystem::path proc_;
   std::map<pid_t, std::uint64_t> ticks_;  // CPU time of each process at the last sample
   std::optional<Time> sampled_;           // when that was; none: never
+  bool was_stopped_ = false;              // at the last sample
+  Duration stopped_{};
 };
 
 }  // namespace tandem::node

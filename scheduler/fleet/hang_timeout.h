@@ -17,10 +17,12 @@
 // actor may do anything, so that quick ones say little about the next: it has at least ten minutes,
 // and a day at first.
 //
-//   HT-1  An idle process never counts as hung, however long it waits for others.
+//   HT-1  An idle process never counts as hung, however long it waits for others (but HT-4).
 //   HT-2  A deadline is never shorter than ten times the longest piece, unless the generous one is.
 //   HT-3  Each hang in a kind of work doubles the least deadline of that kind: work that is slow,
 //         and was taken for hung, is not ended again and again.
+//   HT-4  A process that a signal has stopped (SIGSTOP) for two seconds counts as hung, whatever it
+//         did. One that a debugger holds does not.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +45,7 @@ inline constexpr Duration kHungFloor = std::chrono::milliseconds(2500);
 inline constexpr Duration kHungFloorOfDisks = std::chrono::seconds(30);
 inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
+inline constexpr Duration kHungStopped = std::chrono::seconds(2);  // HT-4
 
 // What a process reports of the kind of work that it does now: the pieces that it has finished.
 struct PhaseHistory {

@@ -222,6 +222,9 @@ struct Describe {
   }
   Words operator()(const Hung& r) const {
     if (r.silent_s <= 0) return {"Hung", "it does not answer: its link to the controller is down"};
+    if (r.phase == kStoppedPhase)
+      return {"Hung",
+              "hung: a signal (SIGSTOP) has stopped it for " + one_decimal(r.silent_s) + " s"};
     std::string text = "hung";
     if (!r.phase.empty()) text += " in " + r.phase;
     text += ": no progress for " + one_decimal(r.silent_s) + " s";

@@ -178,9 +178,10 @@ struct ExitCode {
   std::int32_t code;
 };
 // A process runs and makes no progress; the actor is ended and started again.
+inline constexpr std::string_view kStoppedPhase = "stopped";
 struct Hung {
   double silent_s;         // seconds without progress; 0: its link went down
-  std::string phase = {};  // the kind of work that it hangs in
+  std::string phase = {};  // the kind of work that it hangs in; kStoppedPhase: a signal stopped it
   double longest_s = 0;    // the longest piece of that work before; 0: there was none
 };
 // The agent of the actor's node cannot be reached.

@@ -129,5 +129,32 @@ TEST(Hang, AHandlerThatHangsIsMissedByWhatItsWorkHasTakenSoFarAndTheRunGoesOn) {
   home.expect_nothing_left();
 }
 
+// Idle or at work: the state of a process says that it is stopped, long before its silence does.
+TEST(Hang, AProcessThatASignalHasStoppedIsReplacedWithinSeconds_HT4) {
+  const Home home;
+  home.up();
+  ASSERT_EQ(home.run(Words{"submit"} + busy_job()).code, 0);
+  const auto step = [&] {
+    return home.json({"get", "jobs", kSmallId})["step"].get<std::int64_t>();
+  };
+  for (const std::string name : {"rollout/0", "reward/0", "learner/0"}) {
+    const std::int64_t before_it = step();
+    ASSERT_TRUE(eventually([&] { return step() >= before_it + 5; }));
+    const json before = actor(home, name);
+    ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGSTOP), 0);
+    EXPECT_TRUE(eventually([&] {
+      const json now = actor(home, name);
+      return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
+    })) << name;
+    EXPECT_NE(home.run({"describe", "actors/" + name})
+                  .text()
+                  .find("hung: a signal (SIGSTOP) has stopped it for 2"),
+              std::string::npos)
+        << home.run({"events"}).text();
+  }
+  home.down();
+  home.expect_nothing_left();
+}
+
 }  // namespace
 }  // namespace tandem::e2e

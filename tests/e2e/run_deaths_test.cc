@@ -1,8 +1,13 @@
 // `tandem run`: the deaths of its controller and its node, which the job outlives, and its own,
 // which nothing outlives.
 #include <gtest/gtest.h>
+#include <poll.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
+#include <cstdio>
+#include <optional>
 #include <regex>
 
 #include "runtime/base/file.h"
@@ -134,6 +139,99 @@ TEST(RunDeaths, OfControllerAndNodeChangeNothing) {
   };
   EXPECT_EQ(rows("kind = 'followed'"), kDeaths);
   EXPECT_EQ(rows("kind IN ('resumed', 'retrained', 'learner_restarted')"), 0);
+}
+
+// EX-8: it goes on where it stands.
+TEST(RunDeaths, OfAControllerInTheWarmStartChangeNothing) {
+  const Words job =
+      small_job(5, {"async.schedule=fixed_lag", "data.val_files=[]", "warm_start.max_steps=600"});
+  const Home calm;
+  const std::string weights = calm.train(kSmallId, job)["weights_sha256"];
+  const Home home;
+  Process run = home.start(Words{"run"} + job);
+  ASSERT_TRUE(run.said("state=WarmStart"));
+  const json before = controller(home);
+  const Words cluster{"--address", before["http"].get<std::string>()};
+  const json actors = home.json(cluster + Words{"get", "actors"});
+  ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] {
+    const Finished seen = home.run(cluster + Words{"get", "actors", "-o", "json"});
+    const json now = seen.code == 0 ? parse_json(seen.out) : json();
+    return now.size() == actors.size() && std::ranges::equal(now, actors, [](auto& a, auto& b) {
+             return a["pid"] == b["pid"] && a["state"] == b["state"];
+           });
+  })) << actors;
+  const Finished done = run.wait();
+  EXPECT_EQ(done.code, 0) << done.text();
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  EXPECT_EQ(result["weights_sha256"], weights);
+  const auto rows = [&](const std::string& where) {
+    return journal_value(home.run_dir(kSmallId), "SELECT count(*) FROM journal WHERE " + where);
+  };
+  EXPECT_EQ(rows("kind = 'followed'"), 1);
+  EXPECT_EQ(rows("kind = 'published'"), 1) << "the warm start";
+  EXPECT_EQ(rows("kind IN ('resumed', 'retrained', 'learner_restarted')"), 0);
+  home.expect_nothing_left();
+}
+
+// Whether somebody is connected to this port of 127.0.0.1.
+bool connected_to(const std::string& address) {
+  const int port = std::stoi(address.substr(address.rfind(':') + 1));
+  std::array<char, 32> peer{};  // the remote address and the state of the connection, established
+  std::snprintf(peer.data(), peer.size(), " 0100007F:%04X 01 ", port);
+  const auto table = read_file("/proc/net/tcp");
+  return table && table->find(peer.data()) != std::string::npos;
+}
+
+// A `tandem run` whose submission has no answer, since `controller` is stopped. Nothing where the
+// run was quicker.
+std::optional<Process> run_that_submits(const Home& home, json& stopped) {
+  Process run = home.start(Words{"run"} + job());
+  while (node(home) == 0 && !run.ended()) ::poll(nullptr, 0, 1);
+  run.signal(SIGSTOP);
+  stopped = controller(home);
+  const Words cluster{"--address", stopped["http"].get<std::string>()};
+  EXPECT_TRUE(eventually([&] {
+    const json nodes = home.json(cluster + Words{"get", "nodes"});
+    return nodes.size() == 1 && nodes[0]["state"] == "Ready";
+  }));
+  if (!home.json(cluster + Words{"get", "jobs"}).empty()) {
+    run.signal(SIGKILL);
+    run.signal(SIGCONT);
+    (void)run.wait();
+    EXPECT_TRUE(eventually([&] { return home.processes().empty(); }));
+    return {};
+  }
+  EXPECT_EQ(kill(stopped["pid"].get<pid_t>(), SIGSTOP), 0);
+  run.signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return connected_to(stopped["http"]); }));
+  return run;
+}
+
+TEST(RunDeaths, OfAControllerThatHasNotAcceptedTheJobYetChangeNothing) {
+  for (const bool interrupted : {false, true}) {
+    bool submitted = false;
+    for (int attempt = 0; attempt < 10 && !submitted; ++attempt) {
+      const Home home;
+      json first;
+      auto run = run_that_submits(home, first);
+      if (!run) continue;
+      submitted = true;
+      if (interrupted) {
+        run->signal(SIGINT);
+        EXPECT_TRUE(run->said("cancelling as soon as the job is accepted; once more"));
+      }
+      ASSERT_EQ(kill(first["pid"].get<pid_t>(), SIGKILL), 0);
+      const Finished done = run->wait();
+      EXPECT_EQ(done.code, interrupted ? 130 : 0) << done.text();
+      const std::string state = home.result_of(kSmallId)["state"];
+      EXPECT_EQ(state, interrupted ? "Cancelled" : "Succeeded");
+      EXPECT_FALSE(fs::exists(home.run_dir("arithmetic-grpo-2")));
+      home.expect_nothing_left();
+    }
+    EXPECT_TRUE(submitted);
+  }
 }
 
 // Also of a controller and a node that are not the first ones. A terminal that is closed sends

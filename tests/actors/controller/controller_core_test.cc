@@ -285,7 +285,11 @@ TEST(ControllerCore, NewsOfADeadLifeDoesNotHoldUpTheNext) {
   world.must(messages::RankReady{rollout, dead.incarnation, 0});
   EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
   const node::RankId living{rollout, world.record(rollout).incarnation, 0};
-  world.core.note_usage({{{living, 50, 2}, {dead, 100, 1}, {{"nobody", {1}, 0}, 1, 1}}});
+  EXPECT_TRUE(
+      world.core
+          .note_usage(
+              {{{living, 50, 2, 1999}, {dead, 100, 1, 9000}, {{"nobody", {1}, 0}, 1, 1, 9000}}})
+          .empty());
   EXPECT_EQ(world.record(rollout).ranks[0].usage->memory_bytes, 2);
   world.ready(rollout);
   EXPECT_EQ(world.state_of(rollout), ActorState::kReady);

@@ -222,7 +222,7 @@ TEST(PeersFuzz, AControllerOutlivesEverything) {
               if constexpr (std::is_convertible_v<decltype(message), ControllerEvent>)
                 step(message);
               else
-                core.note_usage(message);
+                for (const RankHung& hung : core.note_usage(message)) step(hung);
             },
             agent);
       } else {

@@ -122,6 +122,31 @@ TEST_F(NoAgent, OneThatEndsMeanwhileIsGoneWithItsLink) {
   EXPECT_GT(world.record(gone.actor).incarnation, gone.incarnation);
 }
 
+// One that hangs does not hear that its link is cut.
+TEST_F(NoAgent, OneThatWasToldToEndIsWaitedForUntilAnAgentTellsOfIt_CC1) {
+  world.node("b", 8);
+  const node::RankId hung = rank("rollout");
+  world.must(RankHung{hung, 60});
+  lose_link(hung);
+  pass(60s);
+  EXPECT_EQ(world.state_of(hung.actor), ActorState::kStopping);
+  world.told_to_end.clear();
+  world.agent_back("a");
+  EXPECT_EQ(world.told_to_end, std::set{hung});
+  world.obey();
+  EXPECT_EQ(world.state_of(hung.actor), ActorState::kBackoff);
+}
+
+TEST_F(NoAgent, OneThatWasToldToEndIsGivenUpAfterTheGrace) {
+  const node::RankId hung = rank("rollout");
+  world.must(RankHung{hung, 60});
+  lose_link(hung);
+  pass(node::kNodeGraceDefault - 1s);
+  EXPECT_EQ(world.state_of(hung.actor), ActorState::kStopping);
+  pass(1s);
+  EXPECT_EQ(world.state_of(hung.actor), ActorState::kBackoff);
+}
+
 TEST_F(NoAgent, TheNextAgentTellsOfAnEndWhoseCauseNobodySaw) {
   const node::RankId gone = rank("counter");
   world.agent_back("a", {{.id = gone, .description = "ended, and how is not known"}});
@@ -295,6 +320,18 @@ TEST_F(NoAgent, ACancelledJobEndsWithTheLinksOfItsRanks) {
   world.alive.clear();
   pass(4s);
   EXPECT_EQ(world.state(job), JobState::kCancelled);
+}
+
+TEST_F(ReadyJob, ARankThatASignalHasStoppedIsHung_HT4) {
+  for (const char* role : {"rollout", "counter"}) {
+    const std::string actor = job + "/" + role + "/0";
+    const node::RankId rank{actor, world.record(actor).incarnation, 0};
+    const auto hung = world.core.note_usage({{{rank, 0, 1, 2000}}});
+    ASSERT_EQ(hung.size(), 1u);
+    world.must(hung.front());
+    EXPECT_EQ(scheduler::message(*world.record(actor).ending, world.now),
+              "hung: a signal (SIGSTOP) has stopped it for 2.0 s");
+  }
 }
 
 }  // namespace

@@ -82,6 +82,11 @@ TEST(Storm, WhatFailedOnceHolds) {
                 "controller_death@e238+56ms#404"},
            // A rollout was refused for telling again what it had told before its end.
            Once{124041, "controller_death@e137+257ms#9 clock_jump@e159+821ms#834"},
+           // A process that hung on a host that was cut off was given up three seconds after it had
+           // been told to end, which it had not heard (CC-1).
+           Once{330452,
+                "controller_death@t448ms+1154ms#865 rank_hang@t156ms+8222ms#180 "
+                "one_way@t1264ms+12732ms#480"},
        }) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     EXPECT_GT(run_storm(seed, *parse_plan(plan)).steps, 0);

@@ -287,7 +287,7 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
                           {up, holds, RankSpawned{here, 7}, RankSpawnFailed{here, "why"},
                            RankExited{here, 0, {}, "exit"}, RankExited{here, {}, 9, "killed"},
                            RankExited{over, 0, {}, "exit"}, UsageReport{},
-                           UsageReport{{{here, 150.5, 1 << 30}, {over, 0, 0}}}},
+                           UsageReport{{{here, 150.5, 1 << 30, 2000}, {over, 0, 0}}}},
                           true);
   std::vector<AgentEvents> wrong = {RankSpawned{there, 7},
                                     RankSpawned{here, -1},
@@ -301,6 +301,8 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
                                     UsageReport{{{here, kInf, 1}}},
                                     UsageReport{{{here, -1, 1}}},
                                     UsageReport{{{here, 1, -1}}},
+                                    UsageReport{{{here, 1, 1, -1}}},
+                                    UsageReport{{{here, 1, 1, std::int64_t{1} << 62}}},
                                     UsageReport{{{here, 1, std::int64_t{1} << 60}}}};
   const auto as = [&](auto change) {
     NodeUp forged = up;

@@ -71,6 +71,48 @@ TEST_F(Following, ALearnerThatSaysTwiceThatItIsBackGetsOneStep) {
   EXPECT_EQ(rows(stage, "retrained"), 0);
 }
 
+// A step is not asked for before the warm start has ended, and its end may be told twice.
+TEST_F(Following, AWarmStartGoesOn_EX8) {
+  controller::SimulatedJob job = evaluated_job();
+  job.exchange.warm_start = true;
+  Stage stage(job);
+  const auto warm_starts = [&] {
+    return Stage::only<messages::WarmStart>(stage.to_learner).size();
+  };
+  stage.tell(stage.learner_up(kLearner, {}));
+  stage.tell(messages::Published{kLearner, stage.publication(kInitialWeights, kInitialWeights)});
+  stage.tell(messages::RolloutUp{kRollout, kCapacity});
+  stage.tell(messages::RewardUp{kReward, 100});
+  stage.install(kRollout, kInitialWeights);
+  ASSERT_EQ(warm_starts(), 1u);
+  LearnerBack here{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}};
+  const messages::WarmStarted ended{.from = kLearner,
+                                    .publication = stage.publication({0}, kInitialWeights)};
+
+  stage.follow();
+  forget_messages(stage);
+  stage.tell(back(kRollout, kInitialWeights));
+  EXPECT_GT(prompts(stage), 0u) << "the evaluation before begins anew";
+  stage.tell(here);
+  EXPECT_EQ(warm_starts(), 1u) << "the command was lost with the exchange";
+  here.warm_started = true;
+
+  stage.follow();
+  forget_messages(stage);
+  stage.tell(back(kRollout, kInitialWeights));
+  stage.tell(here);
+  EXPECT_EQ(warm_starts(), 0u) << "it is under way";
+  stage.tell(ended);
+  EXPECT_FALSE(stage.assigned().empty()) << "training begins";
+
+  stage.follow();  // the exchange died before it could send a step
+  stage.tell(ended);
+  stage.tell(here);
+  EXPECT_EQ(warm_starts(), 0u);
+  EXPECT_EQ(rows(stage, "published"), 1);
+  EXPECT_TRUE(stage.refused.empty()) << stage.refused.front();
+}
+
 // It may live, amid a very long step: the job would wait for ever for what it says, which counts no
 // more.
 TEST_F(Following, ALearnerThatIsGivenUpIsRefusedAndTheNextOneGoesOn) {

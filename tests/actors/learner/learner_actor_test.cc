@@ -321,7 +321,16 @@ TEST(LearnerActor, AnExchangeThatFollowsHearsTheNewestAnswersAndWhatIsTrained_LE
   EXPECT_EQ(world.all<messages::LearnerUp>().size(), 1u);
   EXPECT_TRUE(world.all<messages::LearnerBack>().empty()) << "it has been told nothing yet";
   world.tell(messages::PublishInitial{});
+  world.heard.clear();
+  world.tell(MeetAgain{});
+  EXPECT_FALSE(world.all<messages::LearnerBack>().at(0).warm_started);
   world.tell(messages::WarmStart{});
+  world.heard.clear();
+  world.tell(MeetAgain{});
+  ASSERT_EQ(world.heard.size(), 3u);
+  EXPECT_EQ(std::get<messages::WarmStarted>(world.heard[0]).publication.version, PolicyVersion{0});
+  EXPECT_EQ(std::get<messages::CheckpointSaved>(world.heard[1]).step, StepId{0});
+  EXPECT_TRUE(std::get<messages::LearnerBack>(world.heard[2]).warm_started);
   world.tell(world.step(0));
   const auto trained = world.all<messages::StepCommitted>();
   world.heard.clear();

@@ -20,12 +20,13 @@ class UsageTest : public testing::Test {
   ~UsageTest() override { std::filesystem::remove_all(proc_); }
 
   // A process with one thread, which started `children`.
-  void process(int pid, int user, int system, int pages, const std::string& children = "") {
+  void process(int pid, int user, int system, int pages, const std::string& children = "",
+               char state = 'S') {
     const auto folder = proc_ / std::to_string(pid);
     std::filesystem::create_directories(folder / "task" / std::to_string(pid));
     std::ofstream(folder / "stat")
-        << pid << " (a (strange) name) S 1 1 1 0 -1 0 1 2 3 4 " << user << " " << system
-        << " 7 7 20 0 1 0 99 123456 " << pages << " 18446744073709551615 0 0\n";
+        << pid << " (a (strange) name) " << state << " 1 1 1 0 -1 0 1 2 3 4 " << user << " "
+        << system << " 7 7 20 0 1 0 99 123456 " << pages << " 18446744073709551615 0 0\n";
     std::ofstream(folder / "task" / std::to_string(pid) / "children") << children;
   }
 
@@ -47,6 +48,26 @@ TEST_F(UsageTest, SumsAProcessAndItsDescendants) {
   ASSERT_TRUE(usage);
   EXPECT_DOUBLE_EQ(usage->cpu_percent, 75);  // 1.5 s of CPU time within 2 s
   EXPECT_EQ(usage->memory_bytes, 223 * page_);
+}
+
+TEST_F(UsageTest, AProcessThatASignalHasStoppedSaysForHowLong_PU2) {
+  UsageMeter meter(10, proc_);
+  const auto stopped_at = [&](Duration at, char state, char state_of_child = 'S') {
+    process(10, 0, 0, 1, "11", state);
+    process(11, 0, 0, 1, "", state_of_child);
+    const auto usage = meter.sample(Time{} + at);
+    return usage ? usage->stopped : Duration{-1};
+  };
+  stopped_at(1s, 'S');
+  EXPECT_EQ(stopped_at(2s, 'T'), 0s) << "it may have been stopped just now";
+  EXPECT_EQ(stopped_at(3s, 'T'), 1s);
+  EXPECT_EQ(stopped_at(4s, 'T'), 2s);
+  EXPECT_EQ(stopped_at(5s, 'S'), 0s) << "it goes on";
+  EXPECT_EQ(stopped_at(6s, 'S', 'T'), 0s) << "a program that it runs is no concern here";
+  EXPECT_EQ(stopped_at(7s, 't'), 0s);
+  EXPECT_EQ(stopped_at(8s, 't'), 0s) << "a debugger holds it";
+  stopped_at(9s, 'T');
+  EXPECT_EQ(stopped_at(60s, 'T'), kSampleMax) << "whoever looks was stopped as well";
 }
 
 TEST_F(UsageTest, EndedProcessesNeverMakeItNegative) {  // PU-1
