@@ -13,7 +13,11 @@ std::optional<WandbRow> WandbRows::take(const MetricsLine& line, double unix_sec
                .runtime = runtime_,
                .unix_seconds = unix_seconds};
   if (line.evaluation) {
-    if (!sent_.evaluated.contains(line.step)) take_evaluation(std::move(row));
+    const auto sent = sent_.evaluated.find(line.step);
+    if (sent != sent_.evaluated.end())
+      sent_.evaluated.erase(sent);
+    else
+      take_evaluation(std::move(row));
     return std::nullopt;
   }
   auto complete = take_waiting();
