@@ -9,9 +9,9 @@
 //
 //   WN-1  After add(line) the rows of the run's files are together the lines of metrics.jsonl that
 //         are complete with that one, after end() all of them, whatever earlier incarnations left
-//         out, lost, or trained anew; and those of steps that have gone from metrics.jsonl when it
-//         was thinned. Only a step that was sent and then trained anew stays as it was sent: wandb
-//         takes no step twice.
+//         out, lost, or trained anew; and those of earlier steps that have gone from metrics.jsonl,
+//         as when it was thinned. Only a step that was sent and then trained anew stays as it was
+//         sent: wandb takes no step twice.
 //   WN-2  All files have one run id. A file that `wandb sync` has sent, which it marks, is not
 //         changed: a further one of the same id goes on, as wandb's own resume does. A file that
 //         was not sent is cut behind the last row before the steps that the run trains now or
