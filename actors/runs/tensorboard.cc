@@ -241,6 +241,7 @@ Result<TensorboardWriter::Former> TensorboardWriter::compare(
   }
   std::vector<Shown> shown;
   for (const fs::path& file : earlier) look_through(file, former.end, shown);
+  if (shown.empty()) return former;
   std::vector<std::pair<std::uint64_t, std::size_t>> places;  // in `shown`, by digests
   for (std::size_t i = 0; i < shown.size(); ++i) places.emplace_back(shown[i].digest, i);
   std::ranges::sort(places);
@@ -267,18 +268,21 @@ Result<TensorboardWriter::Former> TensorboardWriter::compare(
     newest = std::max(newest, one.step);
   }
   former.forgotten_from = newest + 1;
+  former.all_shown = not_shown.empty();
   std::ranges::sort(former.shown);
   return former;
 }
 
 Result<void> TensorboardWriter::write_history(const Former& former) {
+  if (former.all_shown) return {};
   const double written_at = now();
   std::string records;
   Result<void> written;
   const auto read = each_line([&](const MetricsLine& line) {
     if (line.step >= former.end || !written) return;
     const std::string scalars = scalars_of(line);
-    if (std::ranges::binary_search(former.shown, digest_of(scalars))) return;
+    if (!former.shown.empty() && std::ranges::binary_search(former.shown, digest_of(scalars)))
+      return;
     append_record(records, wall_time_field(time_of(line, line_, written_at)) + scalars);
     if (records.size() >= kWriteBytes) written = write(records);
   });

@@ -63,6 +63,7 @@ class TensorboardWriter final : public Tracker {
     std::int64_t end = 0;              // lines of this step and later ones are no history of line_
     std::int64_t forgotten_from = 0;   // the step from which on TensorBoard must forget
     std::vector<std::uint64_t> shown;  // digests of the events that stay, sorted
+    bool all_shown = false;            // no line is missing
   };
   Result<Former> compare(const std::vector<std::filesystem::path>& earlier) const;
   Result<void> write_history(const Former& former);
