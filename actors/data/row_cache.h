@@ -28,8 +28,9 @@ namespace tandem::data {
 struct RowCache {
   std::filesystem::path folder;
   std::uint64_t bytes_max = 0;
-  // A data set of the largest size is converted in less on a slow machine.
-  Duration wait_max = std::chrono::minutes(10);
+  // A maker may be stopped, and a reader may be a controller: it is held up no longer than by a
+  // program that is silent (parquet_program.h). Most data sets are converted in seconds.
+  Duration wait_max = std::chrono::minutes(2);
 };
 
 // The file of an entry.
