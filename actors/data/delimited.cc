@@ -1,14 +1,12 @@
 // One state machine over the characters, as RFC 4180 gives the grammar. What the RFC leaves open:
 // a quote within a field that did not begin with one stands for itself, as in pandas; blank lines
 // are skipped; the last record may lack its line end.
-#include <algorithm>
-#include <array>
 #include <set>
 #include <vector>
 
+#include "actors/data/json_fields.h"
 #include "actors/data/record_source.h"
 #include "actors/data/text_cursor.h"
-#include "runtime/base/text.h"
 
 namespace tandem::data {
 namespace {
@@ -20,27 +18,29 @@ struct Field {
   bool quoted = false;
 };
 
-bool is_utf8(const std::string& text) {
-  const bool ascii = std::ranges::all_of(text, [](char c) { return (c & '\x80') == 0; });
-  return ascii || valid_utf8(text) == text;
+// How many characters stand for themselves in a string of JSON.
+std::size_t plain_run(std::string_view text) {
+  return run_until(
+      text, [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; },
+      [](const EightCharacters& eight) {
+        return eight.equal('"') | eight.equal('\\') | eight.below(0x20);
+      });
 }
 
 void append_json(std::string& json, std::string_view text) {
-  const auto stands_for_itself = [](char c) {
-    return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
-  };
   json += '"';
-  for (auto at = text.begin(); at != text.end(); ++at) {
-    const auto run = std::find_if_not(at, text.end(), stands_for_itself);
-    json.append(at, run);
-    at = run;
-    if (at == text.end()) break;
-    if (*at == '"' || *at == '\\') {
-      (json += '\\') += *at;
+  for (;;) {
+    const std::size_t run = plain_run(text);
+    json.append(text, 0, run);
+    if (run == text.size()) break;
+    const char c = text[run];
+    if (c == '"' || c == '\\') {
+      (json += '\\') += c;
     } else {
       constexpr char kDigits[] = "0123456789abcdef";
-      (json += *at >= 0x10 ? "\\u001" : "\\u000") += kDigits[*at & 15];
+      (json += c >= 0x10 ? "\\u001" : "\\u000") += kDigits[c & 15];
     }
+    text.remove_prefix(run + 1);
   }
   json += '"';
 }
@@ -138,11 +138,9 @@ class Delimited final : public RecordSource {
   std::size_t take_run(std::string_view text, State& state) {
     std::size_t run = 0;
     if (state == State::kQuoted) {
-      run = run_before<'"'>(text);
+      run = run_before(text, '"');
     } else if (state == State::kPlain || state == State::kFieldBegins) {
-      while (run < text.size() && text[run] != separator_ && text[run] != '"' &&
-             text[run] != '\r' && text[run] != '\n')
-        ++run;
+      run = run_before(text, separator_, '"', '\r', '\n');
       if (run > 0) state = State::kPlain;
     }
     field().text += text.substr(0, run);
@@ -183,8 +181,8 @@ class Delimited final : public RecordSource {
     return {};
   }
 
-  Result<void> check_text(const Field& checked) const {
-    if (is_utf8(checked.text)) return {};
+  Result<void> check_text(std::string_view text) const {
+    if (is_utf8(text)) return {};
     return fault("the text is not UTF-8",
                  "convert it, as in `iconv -f LATIN1 -t UTF-8 FILE > UTF8_FILE`");
   }
@@ -194,7 +192,7 @@ class Delimited final : public RecordSource {
     std::set<std::string> names;
     for (std::size_t i = 0; i < count_; ++i) {
       Field& name = fields_[i];
-      if (auto checked = check_text(name); !checked) return checked;
+      if (auto checked = check_text(name.text); !checked) return checked;
       if (name.text.empty()) name.text = "Unnamed: " + std::to_string(i);
       if (!names.insert(name.text).second)
         return fault("two columns have the name `" + name.text + "`", "rename one of them");
@@ -206,7 +204,6 @@ class Delimited final : public RecordSource {
   Result<std::optional<std::string_view>> write_json() {
     json_ = "{";
     for (std::size_t i = 0; i < count_; ++i) {
-      if (auto checked = check_text(fields_[i]); !checked) return checked.error();
       if (i > 0) json_ += ',';
       (json_ += keys_[i]) += ':';
       if (fields_[i].text.empty() && !fields_[i].quoted)
@@ -215,6 +212,7 @@ class Delimited final : public RecordSource {
         append_json(json_, fields_[i].text);
     }
     json_ += '}';
+    if (auto checked = check_text(json_); !checked) return checked.error();
     if (json_.size() > record_bytes_max_)
       return fault("the record has more than " + std::to_string(record_bytes_max_) + " bytes",
                    "is a double quote missing its partner?");

@@ -108,7 +108,7 @@ class JsonArray final : public RecordSource {
       const char c = held[i];
       if (state.quoted) {
         if (const auto rest = held.substr(i); !state.escaped) {
-          const std::size_t run = run_before<'"', '\\'>(rest);
+          const std::size_t run = run_before(rest, '"', '\\');
           element_ += rest.substr(0, std::min(run + 1, rest.size()));
           i += run;
           if (run == rest.size()) break;

@@ -92,4 +92,6 @@ JsonField::Type scan_object(std::string_view text, std::span<JsonField> fields) 
   return type_of(whole);
 }
 
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
+
 }  // namespace tandem::data

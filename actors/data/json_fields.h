@@ -1,5 +1,5 @@
 // Finds a few named values in a text of JSON without building the others: records have large fields
-// that nobody reads until a reward does.
+// that nobody reads until a reward does. Also the check of text that is no JSON yet.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -26,5 +26,8 @@ struct JsonField {
 // the value of parse_json(), where the last of several members with one name counts; -0 is
 // number_unsigned. Any thread.
 JsonField::Type scan_object(std::string_view text, std::span<JsonField> fields);
+
+// Whether `text` is the same as valid_utf8() of it (text.h), in a small part of the time.
+bool is_utf8(std::string_view text);
 
 }  // namespace tandem::data

@@ -71,7 +71,8 @@ std::string table_extension(const fs::path& path, bool packed) {
 }  // namespace
 
 Result<std::unique_ptr<RecordSource>> open_records(const fs::path& path,
-                                                   std::size_t record_bytes_max) {
+                                                   std::size_t record_bytes_max,
+                                                   const TellWait& tell) {
   auto file = open_regular(path);
   if (!file)
     return Error{ErrorCode::kFailed, "cannot read the data file: " + cause_of(file.error()),
@@ -79,7 +80,7 @@ Result<std::unique_ptr<RecordSource>> open_records(const fs::path& path,
   std::array<char, kParquet.size()> magic{};
   const ssize_t got = ::pread(file->fd.get(), magic.data(), magic.size(), 0);
   if (got == std::ssize(magic) && std::string_view(magic.data(), magic.size()) == kParquet)
-    return parquet_rows(*std::move(file), path, record_bytes_max, parquet_reading_here());
+    return parquet_rows(*std::move(file), path, record_bytes_max, parquet_reading_here(), tell);
   std::unique_ptr<ByteSource> bytes = file_bytes(std::move(file->fd), path);
   auto head = read_head(*bytes);
   if (!head) return head.error();

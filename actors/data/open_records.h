@@ -20,8 +20,10 @@
 
 namespace tandem::data {
 
-// kFailed for a file that cannot be read, kInvalid for a format that holds no records.
+// kFailed for a file that cannot be read, kInvalid for a format that holds no records. Waits while
+// another process makes the rows of the same parquet file (KE-3, row_cache.h).
 Result<std::unique_ptr<RecordSource>> open_records(const std::filesystem::path& path,
-                                                   std::size_t record_bytes_max);
+                                                   std::size_t record_bytes_max,
+                                                   const TellWait& tell = {});
 
 }  // namespace tandem::data

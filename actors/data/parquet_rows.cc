@@ -15,6 +15,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/home_path.h"
 #include "runtime/base/line_reader.h"
+#include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/node/program_output.h"
 
@@ -167,6 +168,18 @@ class ParquetRows final : public RecordSource {
   mutable std::string place_;
 };
 
+// The turn to make the rows of this file; see EntryTurn::take().
+std::unique_ptr<EntryTurn> take_turn(const RowCache& cache, const std::string& name,
+                                     const fs::path& path, const TellWait& tell) {
+  bool said = false;
+  return EntryTurn::take(cache, name, [&](pid_t other) {
+    const std::string what = "waits for another process (" + std::to_string(other) +
+                             ") that converts " + path.filename().string();
+    if (!std::exchange(said, true)) log::info("event=reading_waits message=\"{}\"", what);
+    if (tell) tell(what);
+  });
+}
+
 }  // namespace
 
 ParquetReading parquet_reading_here() {
@@ -177,20 +190,27 @@ ParquetReading parquet_reading_here() {
 
 Result<std::unique_ptr<RecordSource>> parquet_rows(OpenFile file, const fs::path& path,
                                                    std::size_t record_bytes_max,
-                                                   const ParquetReading& reading) {
+                                                   const ParquetReading& reading,
+                                                   const TellWait& tell) {
   const auto footer = read_parquet_footer(file.fd, file.bytes, path);
   if (!footer) return footer.error();
   if (auto checked = check_columns(*footer, path); !checked) return checked.error();
   const auto name = name_of_content(file, path);
   if (!name) return name.error();
   auto rows = std::make_unique<ParquetRows>(path, file.bytes, *footer);
-  if (auto kept = open_entry(reading.cache, *name)) {
+  auto kept = open_entry(reading.cache, *name);
+  const auto program = parquet_program(reading.programs, *footer, reading.silence_max);
+  if (!kept && !program) return no_parquet_program(path);
+  std::unique_ptr<EntryTurn> turn;
+  if (!kept) {
+    turn = take_turn(reading.cache, *name, path, tell);
+    kept = open_entry(reading.cache, *name);  // made meanwhile
+  }
+  if (kept) {
     rows->read_entry(std::move(kept), entry_path(reading.cache, *name), record_bytes_max);
     return std::unique_ptr<RecordSource>(std::move(rows));
   }
-  const auto program = parquet_program(reading.programs, *footer, reading.silence_max);
-  if (!program) return no_parquet_program(path);
-  auto writer = RowCacheWriter::begin(reading.cache, *name);
+  auto writer = RowCacheWriter::begin(reading.cache, *name, std::move(turn));
   if (!writer) return writer.error();
   auto output = node::ProgramOutput::start(*program, file.fd);
   if (!output)

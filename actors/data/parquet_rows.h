@@ -33,9 +33,10 @@ ParquetReading parquet_reading_here();
 
 // `file` is at its start. Errors: kInvalid for a file whose rows cannot become records; kFailed and
 // kTimedOut for a program that is missing, fails or is silent, and for a cache that cannot be
-// written.
+// written. Waits while another process makes the same rows (KE-3).
 Result<std::unique_ptr<RecordSource>> parquet_rows(OpenFile file, const std::filesystem::path& path,
                                                    std::size_t record_bytes_max,
-                                                   const ParquetReading& reading);
+                                                   const ParquetReading& reading,
+                                                   const TellWait& tell = {});
 
 }  // namespace tandem::data

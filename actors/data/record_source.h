@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,10 @@ class RecordSource {
   // How many bytes of the file have been read so far, of those that the file has on the disk.
   virtual std::uint64_t bytes_read() const = 0;
 };
+
+// Gets a sentence without a subject about what the opening of a file waits for, again and again
+// while it waits: "waits for another process (4711) that converts train.parquet".
+using TellWait = std::function<void(const std::string& what)>;
 
 // An open file of text, for the functions below.
 struct TextFile {

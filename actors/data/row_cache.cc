@@ -1,11 +1,16 @@
 // An entry is one zstd frame at level 1, with a checksum: rows of JSON repeat their keys and shrink
 // to a quarter, faster than most disks write. It is written to a file with a name of its own in the
-// same folder, so that two processes that make one entry at the same time do not meet: both rename,
-// and both files hold the same rows.
+// same folder, so that two processes that make one entry at the same time, of which one waited too
+// long for the other, do not meet: both rename, and both files hold the same rows.
 //
-// A file that a killed process left is not looked at by anybody. Whoever commits an entry removes
-// such files once they have not been written to for an hour, which is longer than any maker of
-// rows may be silent.
+// A file that a killed process left, an entry without a name or the lock of one, is not looked at
+// by anybody. Whoever commits an entry removes such files once they have not been written to for an
+// hour, which is longer than any maker of rows may be silent.
+//
+// The lock of an entry is a file beside it, which its owner removes before it ends the lock. A
+// process that has opened that file just before locks what has no name any more, and another one
+// may then lock a new file: where the first of three fails, two make the entry, and nothing is
+// wrong with it.
 #include "actors/data/row_cache.h"
 
 #include <fcntl.h>
@@ -29,6 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".jsonl.zst";
+constexpr std::string_view kLockExtension = ".lock";
 constexpr std::string_view kUnfinished = "unfinished-";
 constexpr auto kUnfinishedAgeMax = std::chrono::hours(1);
 constexpr int kLevel = 1;
@@ -63,8 +69,10 @@ void tidy(const RowCache& cache, const fs::path& newest) {
     const auto used = at->last_write_time(gone);
     const std::uint64_t size = gone ? 0 : at->file_size(gone);
     if (gone) continue;
-    if (name.starts_with(kUnfinished)) {
-      if (now - used > kUnfinishedAgeMax) fs::remove(at->path(), gone);
+    const bool locks = name.ends_with(kLockExtension);
+    if (name.starts_with(kUnfinished) || locks) {
+      const bool old = now - used > kUnfinishedAgeMax;
+      if (old && !(locks && FileLock::held(at->path()))) fs::remove(at->path(), gone);
     } else if (name.ends_with(kExtension)) {
       bytes += size;
       if (at->path() != newest) entries.push_back({at->path(), size, used});
@@ -102,8 +110,20 @@ std::unique_ptr<ByteSource> open_entry(const RowCache& cache, const std::string&
   return unpacked(file_bytes(std::move(file->fd), path), Packing::kZstd, path);
 }
 
+std::unique_ptr<EntryTurn> EntryTurn::take(const RowCache& cache, const std::string& name,
+                                           const FileLock::Waits& waits) {
+  if (!make_folder(cache.folder)) return nullptr;
+  const fs::path path = cache.folder / (name + std::string(kLockExtension));
+  auto lock = FileLock::take_within(path, "the conversion", cache.wait_max, waits);
+  if (!lock) return nullptr;
+  return std::unique_ptr<EntryTurn>(new EntryTurn(path, std::move(*lock)));
+}
+
+EntryTurn::~EntryTurn() { ::unlink(path_.c_str()); }
+
 struct RowCacheWriter::State {
-  State(RowCache to, std::string named) : cache(std::move(to)), name(std::move(named)) {}
+  State(RowCache to, std::string named, std::unique_ptr<EntryTurn> held)
+      : cache(std::move(to)), name(std::move(named)), turn(std::move(held)) {}
   ~State() {
     if (!temporary.empty()) ::unlink(temporary.c_str());
     ::ZSTD_freeCCtx(packer);
@@ -151,7 +171,8 @@ struct RowCacheWriter::State {
 
   const RowCache cache;
   const std::string name;
-  std::string temporary;  // empty: there is no such file
+  std::unique_ptr<EntryTurn> turn;  // may be null
+  std::string temporary;            // empty: there is no such file
   OwnedFd fd;
   ZSTD_CCtx* const packer = ::ZSTD_createCCtx();
   std::vector<char> piece = std::vector<char>(::ZSTD_CStreamOutSize());
@@ -162,9 +183,10 @@ RowCacheWriter::RowCacheWriter(std::unique_ptr<State> state) : state_(std::move(
 RowCacheWriter::RowCacheWriter(RowCacheWriter&&) noexcept = default;
 RowCacheWriter::~RowCacheWriter() = default;
 
-Result<RowCacheWriter> RowCacheWriter::begin(const RowCache& cache, std::string name) {
+Result<RowCacheWriter> RowCacheWriter::begin(const RowCache& cache, std::string name,
+                                             std::unique_ptr<EntryTurn> turn) {
   if (auto made = make_folder(cache.folder); !made) return made.error();
-  auto state = std::make_unique<State>(cache, std::move(name));
+  auto state = std::make_unique<State>(cache, std::move(name), std::move(turn));
   CHECK(state->packer != nullptr);
   std::string path = cache.folder / (std::string(kUnfinished) + "XXXXXX");
   state->fd = OwnedFd(::mkostemp(path.data(), O_CLOEXEC));  // mode 0600
@@ -194,6 +216,7 @@ Result<void> RowCacheWriter::commit() {
     return cache_error("replace file", path);
   state_->temporary.clear();
   if (auto synced = sync_directory(state_->cache.folder); !synced) return synced;
+  state_->turn.reset();
   tidy(state_->cache, path);
   return {};
 }

@@ -7,8 +7,11 @@
 //         maker failed or was interrupted never have a name.
 //   KE-2  The entries of a folder have at most `bytes_max` bytes together, the newest one alone
 //         excepted: those that were not used for the longest time go first.
+//   KE-3  Of processes that want the same entry at once, one makes it and the others wait for its
+//         end, however that comes, for at most `wait_max`. Whoever finds no entry then makes it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -16,6 +19,7 @@
 #include <string_view>
 
 #include "runtime/base/byte_source.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/result.h"
 
@@ -24,6 +28,9 @@ namespace tandem::data {
 struct RowCache {
   std::filesystem::path folder;
   std::uint64_t bytes_max = 0;
+  // A maker may be stopped, and a reader may be a controller: it is held up no longer than by a
+  // program that is silent (parquet_program.h). Most data sets are converted in seconds.
+  Duration wait_max = std::chrono::minutes(2);
 };
 
 // The file of an entry.
@@ -33,11 +40,34 @@ std::filesystem::path entry_path(const RowCache& cache, const std::string& name)
 // where there is no such entry.
 std::unique_ptr<ByteSource> open_entry(const RowCache& cache, const std::string& name);
 
+// The turn to make an entry, until this object's end. A thread that has one and asks for the same
+// again waits in vain, until `wait_max`.
+class EntryTurn {
+ public:
+  // KE-3. Makes the folder where it is missing, for its owner alone. `waits` is called with the pid
+  // of whoever has the turn, again and again. A null pointer where the turn cannot be had: in a
+  // folder that cannot be written, or after `wait_max`. The entry may be made all the same.
+  static std::unique_ptr<EntryTurn> take(const RowCache& cache, const std::string& name,
+                                         const FileLock::Waits& waits);
+  ~EntryTurn();
+  EntryTurn(const EntryTurn&) = delete;
+  EntryTurn& operator=(const EntryTurn&) = delete;
+
+ private:
+  EntryTurn(std::filesystem::path path, FileLock lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  const std::filesystem::path path_;
+  const FileLock lock_;
+};
+
 // Writes one entry. Without commit() nothing remains of it.
 class RowCacheWriter {
  public:
-  // Makes the folder where it is missing, for its owner alone.
-  static Result<RowCacheWriter> begin(const RowCache& cache, std::string name);
+  // Makes the folder where it is missing, for its owner alone. The turn ends with the writer, or
+  // with commit().
+  static Result<RowCacheWriter> begin(const RowCache& cache, std::string name,
+                                      std::unique_ptr<EntryTurn> turn);
   RowCacheWriter(RowCacheWriter&&) noexcept;
   ~RowCacheWriter();
 

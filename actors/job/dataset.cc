@@ -165,7 +165,7 @@ class DatasetReader {
 
 Result<void> DatasetReader::parse_text(const JsonField& field,
                                        std::optional<std::string>& text) const {
-  text.reset();
+  if (field.type != Type::string) text.reset();
   if (field.type == Type::discarded) return {};
   if (field.type != Type::string)
     return bad_line(
@@ -297,11 +297,15 @@ Result<void> DatasetReader::count_in() {
 }
 
 Result<void> DatasetReader::read(const std::filesystem::path& path) {
-  const auto opened = data::open_records(path, kRecordBytesMax);
+  progress_.file = path;
+  const auto opened = data::open_records(path, kRecordBytesMax, [this](const std::string& what) {
+    progress_.waits = what;
+    if (tell_) tell_(progress_);
+  });
+  progress_.waits.clear();
   if (!opened) return opened.error();
   data::RecordSource& source = **opened;
   const std::uint64_t before = progress_.records, bytes_before = progress_.bytes;
-  progress_.file = path;
   record_.file = short_name(path);
   for (;;) {
     const auto text = source.next();

@@ -66,8 +66,9 @@ struct ReadingProgress {
   std::filesystem::path file;                // that is being read
   std::uint64_t records = 0;                 // of all files so far
   std::uint64_t bytes = 0, bytes_total = 0;  // of all files
+  std::string waits = {};  // what the file waits for, as TellWait says it; empty: nothing
 };
-// Called now and then, with every kLinesPerNotice-th line.
+// Called now and then, with every kLinesPerNotice-th line, and while a file waits.
 using TellReading = std::function<void(const ReadingProgress&)>;
 inline constexpr std::uint64_t kLinesPerNotice = 1 << 14;
 

@@ -9,6 +9,8 @@ namespace tandem::job {
 std::optional<std::string> ReadingNotice::due(const ReadingProgress& progress, Time now) {
   if (now < next_) return std::nullopt;
   next_ = now + kEvery;
+  if (!progress.waits.empty())
+    return "reading " + progress.file.filename().string() + ": " + progress.waits;
   const std::uint64_t total = std::max(progress.bytes_total, progress.bytes);
   const std::uint64_t percent = total == 0 ? 0 : progress.bytes * 100 / total;
   return "reading " + progress.file.filename().string() + ": " + std::to_string(progress.records) +

@@ -14,6 +14,8 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -116,23 +118,28 @@ std::optional<OwnEvent> own_event(std::string_view data) {
   return event;
 }
 
+// An event that TensorBoard shows, by its body.
 struct Shown {
   std::int64_t step = 0;
-  std::string body;
+  std::uint64_t digest = 0;
 };
 
-// Brings `newest`, the values that TensorBoard shows of the newest step below `limit`, to the state
-// after it has read `file` as well.
-void look_through(const fs::path& path, std::int64_t limit, std::optional<Shown>& newest) {
+std::uint64_t digest_of(std::string_view body) {
+  return checksum64(std::as_bytes(std::span(body)));
+}
+
+// Brings `shown`, what TensorBoard shows of steps below `end`, to the state after it has read
+// `file` as well.
+void look_through(const fs::path& path, std::int64_t end, std::vector<Shown>& shown) {
   if (!refuse_irregular(path)) return;
   std::ifstream file(path, std::ios::binary);
   while (const auto data = next_record(file)) {
     const auto event = own_event(*data);
-    if (!event || event->step >= limit) continue;
-    if (!event->is_start)
-      newest = Shown{event->step, std::string(event->body)};
-    else if (newest && newest->step >= event->step)
-      newest.reset();
+    if (!event || event->step >= end) continue;
+    if (event->is_start)
+      std::erase_if(shown, [&](const Shown& one) { return one.step >= event->step; });
+    else
+      shown.push_back({event->step, digest_of(event->body)});
   }
 }
 
@@ -183,10 +190,6 @@ Result<void> TensorboardWriter::add(std::string_view metrics_line) {
   return write(records);
 }
 
-std::int64_t TensorboardWriter::history_end() const {
-  return line_.step + (line_.evaluation ? 1 : 0);
-}
-
 double TensorboardWriter::now() const { return static_cast<double>(clock_()) / 1000; }
 
 Result<void> TensorboardWriter::begin() {
@@ -198,15 +201,15 @@ Result<void> TensorboardWriter::begin() {
         ErrorCode::kFailed, "cannot make the folder: " + failure.message(), folder.string(), {}};
   const auto earlier = event_files(folder);
   if (!earlier) return earlier.error();
-  const auto above = shown_up_to(*earlier);
-  if (!above) return above.error();
+  const auto former = compare(*earlier);
+  if (!former) return former.error();
   if (const auto begun = begin_file(*earlier); !begun) return begun;
   if (!earlier->empty()) {
     std::string start;
-    append_record(start, wall_time_field(now()) + session_start(*above + 1));
+    append_record(start, wall_time_field(now()) + session_start(former->forgotten_from));
     if (const auto written = write(start); !written) return written;
   }
-  return write_history(*above);
+  return write_history(*former);
 }
 
 Result<void> TensorboardWriter::begin_file(const std::vector<fs::path>& earlier) {
@@ -223,30 +226,64 @@ Result<void> TensorboardWriter::begin_file(const std::vector<fs::path>& earlier)
   return write(records);
 }
 
-// The step up to which TensorBoard shows of the earlier files what metrics.jsonl holds; -1 where it
-// shows anything else. An incarnation replaces all lines behind its checkpoint, and begins its file
-// with what earlier files lack: if the newest step agrees with metrics.jsonl, all before it do.
-Result<std::int64_t> TensorboardWriter::shown_up_to(const std::vector<fs::path>& earlier) const {
-  std::optional<Shown> newest;
-  for (const fs::path& file : earlier) look_through(file, history_end(), newest);
-  if (!newest) return -1;
-  bool same = false;
-  // Evaluations stand behind steps that are later than their versions: the last line up to that
-  // step must be the newest event.
+// An incarnation replaces all lines behind its checkpoint, and begins its file with what earlier
+// files lack: if an event agrees with metrics.jsonl, all before it do, also those of lines that
+// have gone since. Those behind the last that agrees stay as well, unless metrics.jsonl has another
+// line of one of their steps.
+Result<TensorboardWriter::Former> TensorboardWriter::compare(
+    const std::vector<fs::path>& earlier) const {
+  Former former{.end = line_.step};
+  if (line_.evaluation) {  // which may be of an older version than the steps before it
+    const auto read =
+        each_line([&](const MetricsLine& line) { former.end = std::max(former.end, line.step); });
+    if (!read) return read.error();
+    ++former.end;
+  }
+  std::vector<Shown> shown;
+  for (const fs::path& file : earlier) look_through(file, former.end, shown);
+  if (shown.empty()) return former;
+  std::vector<std::pair<std::uint64_t, std::size_t>> places;  // in `shown`, by digests
+  for (std::size_t i = 0; i < shown.size(); ++i) places.emplace_back(shown[i].digest, i);
+  std::ranges::sort(places);
+  std::size_t agreed = 0;            // events
+  std::set<std::int64_t> not_shown;  // steps
   const auto read = each_line([&](const MetricsLine& line) {
-    if (line.step <= newest->step) same = scalars_of(line) == newest->body;
+    if (line.step >= former.end) return;
+    const std::uint64_t digest = digest_of(scalars_of(line));
+    const auto at = std::ranges::lower_bound(places, std::pair(digest, std::size_t{0}));
+    if (at != places.end() && at->first == digest)
+      agreed = std::max(agreed, at->second + 1);
+    else
+      not_shown.insert(line.step);
   });
   if (!read) return read.error();
-  return same ? newest->step : -1;
+  former.forgotten_from = former.end;
+  const std::span<const Shown> rest = std::span(shown).subspan(agreed);
+  if (std::ranges::any_of(rest, [&](const Shown& one) { return not_shown.contains(one.step); }))
+    former.forgotten_from = std::ranges::min_element(rest, {}, &Shown::step)->step;
+  std::int64_t newest = -1;
+  for (const Shown& one : shown) {
+    if (one.step >= former.forgotten_from) continue;
+    former.shown.push_back(one.digest);
+    newest = std::max(newest, one.step);
+  }
+  former.forgotten_from = newest + 1;
+  former.all_shown = not_shown.empty();
+  std::ranges::sort(former.shown);
+  return former;
 }
 
-Result<void> TensorboardWriter::write_history(std::int64_t above) {
+Result<void> TensorboardWriter::write_history(const Former& former) {
+  if (former.all_shown) return {};
   const double written_at = now();
   std::string records;
   Result<void> written;
   const auto read = each_line([&](const MetricsLine& line) {
-    if (line.step <= above || line.step >= history_end() || !written) return;
-    append_record(records, wall_time_field(time_of(line, line_, written_at)) + scalars_of(line));
+    if (line.step >= former.end || !written) return;
+    const std::string scalars = scalars_of(line);
+    if (!former.shown.empty() && std::ranges::binary_search(former.shown, digest_of(scalars)))
+      return;
+    append_record(records, wall_time_field(time_of(line, line_, written_at)) + scalars);
     if (records.size() >= kWriteBytes) written = write(records);
   });
   if (!read) return read;

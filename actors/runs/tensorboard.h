@@ -5,7 +5,8 @@
 // (run_files.h).
 //
 //   TB-1  After add(line) TensorBoard shows of the folder exactly the lines of metrics.jsonl up to
-//         and with that one, whatever earlier incarnations left out, or lost at the end of a file.
+//         and with that one, whatever earlier incarnations left out, or lost at the end of a file;
+//         and those of earlier steps that have gone from metrics.jsonl, as when it was thinned.
 //   TB-2  No file that is there is changed, and the name of a new one sorts after all of them, also
 //         where the clock went back: TensorBoard reads files in the order of their names.
 //
@@ -57,10 +58,15 @@ class TensorboardWriter final : public Tracker {
   double now() const;  // seconds since 1970
   Result<void> begin();
   Result<void> begin_file(const std::vector<std::filesystem::path>& earlier);
-  Result<std::int64_t> shown_up_to(const std::vector<std::filesystem::path>& earlier) const;
-  Result<void> write_history(std::int64_t above);
-  // Lines of metrics.jsonl from this step on are no history of the line that is added.
-  std::int64_t history_end() const;
+  // How metrics.jsonl and earlier files differ when a file begins.
+  struct Former {
+    std::int64_t end = 0;              // lines of this step and later ones are no history of line_
+    std::int64_t forgotten_from = 0;   // the step from which on TensorBoard must forget
+    std::vector<std::uint64_t> shown;  // digests of the events that stay, sorted
+    bool all_shown = false;            // no line is missing
+  };
+  Result<Former> compare(const std::vector<std::filesystem::path>& earlier) const;
+  Result<void> write_history(const Former& former);
   Result<void> write(std::string& records);
   using TakeLine = std::function<void(const MetricsLine& line)>;
   Result<void> each_line(const TakeLine& take) const;

@@ -1,8 +1,8 @@
-// At its first line an incarnation compares metrics.jsonl with the rows of the files that are
-// there, row by row and in their bytes: each line has its own values of the run's clock, so a step
-// that was trained anew differs from the step that it replaces. From the first line that no file
-// has on, lines are written. A summary repeats every key, so that one per row would double the
-// file: it is written with evaluations, every ten seconds, and at the end.
+// At its first line an incarnation compares metrics.jsonl with the rows of the file that goes on,
+// step by step and value by value: each line has its own values of the run's clock, so a step that
+// was trained anew differs from the step that it replaces. Rows that stay count as sent ones do,
+// and all that metrics.jsonl has behind them is written. A summary repeats every key, so that one
+// per row would double the file: it is written with evaluations, every ten seconds, and at the end.
 #include "actors/runs/wandb.h"
 
 #include <algorithm>
@@ -115,50 +115,75 @@ Result<void> WandbWriter::end(std::string_view result) {
 Result<bool> WandbWriter::begin() {
   const auto files = wandb_files(run_dir_);
   if (!files) return files.error();
-  auto metrics = LineFile::open(run_dir_ / "metrics.jsonl");
-  if (!metrics) return metrics.error();
-  const bool goes_on = !files->empty() && !files->back().closed;
-  KeptRows kept(goes_on ? files->back().path() : fs::path());
-  rows_ = WandbRows(sent_rows(*files));
-  const auto open = [&] { return goes_on ? go_on(files->back(), kept) : begin_file(*files); };
+  SentRows sent = sent_rows(*files);
   Result<void> written;
+  if (!files->empty() && !files->back().closed) {
+    auto kept = kept_part(files->back().path(), sent);
+    if (!kept) return kept.error();
+    sent.last_step = std::max(sent.last_step, kept->rows.last_step);
+    sent.evaluated.insert(kept->rows.evaluated.begin(), kept->rows.evaluated.end());
+    written = go_on(files->back(), *std::move(kept));
+  } else {
+    written = begin_file(*files);
+  }
+  rows_ = WandbRows(std::move(sent));
   const auto take = [&](const MetricsLine& line) {
+    if (!written) return;
     const auto row = rows_.take(line, time_of(line, line_, now()));
-    if (!row) return;
-    // The first row that the file has not, and all after it, are written.
-    if (!file_.is_open() && kept.next_is(history_begin(*row))) return take_into_summary(*row);
-    if (!file_.is_open()) written = open();
-    if (written) written = write_row(*row);
+    if (row) written = write_row(*row);
     if (written && records_.size() >= kHistoryBytes) written = flush();
   };
-  MetricsLine line;
-  std::string before;  // the last line is line_, and no history
-  const auto read = metrics->read_lines({}, metrics->size(), [&](std::uint64_t, auto text) {
-    const bool any = written && read_metrics_line(before, line);
-    before = text;
-    if (any) take(line);
-  });
-  if (!read) return read.error();
+  if (const auto read = each_former(take); !read) return read.error();
   // A step completes the row before it, which the file may have, with its tables.
-  if (written && !line_.evaluation) take(line_);
-  if (written && !file_.is_open()) written = open();
+  if (!line_.evaluation) take(line_);
   if (written) written = flush();
   if (!written) return written.error();
   return !line_.evaluation;
 }
 
-// Cuts the file behind the last step that the resumed run keeps: later records are of steps that
-// are trained anew, or say that the run had ended.
-Result<void> WandbWriter::go_on(const WandbFile& last, KeptRows& kept) {
-  const KeptRows::Cut cut = kept.cut();
+Result<void> WandbWriter::each_former(const std::function<void(const MetricsLine&)>& take) const {
+  auto metrics = LineFile::open(run_dir_ / "metrics.jsonl");
+  if (!metrics) return metrics.error();
+  MetricsLine line;
+  std::string before;  // the last line is line_
+  const auto read = metrics->read_lines({}, metrics->size(), [&](std::uint64_t, auto text) {
+    if (read_metrics_line(before, line)) take(line);
+    before = text;
+  });
+  if (!read) return read.error();
+  return {};
+}
+
+Result<KeptPart> WandbWriter::kept_part(const fs::path& file, const SentRows& sent) const {
+  KnownEvaluations evaluations;
+  std::int64_t newest_step = -1;
+  auto read = each_former([&](const MetricsLine& line) {
+    if (line.evaluation)
+      evaluations.add(line);
+    else
+      newest_step = std::max(newest_step, line.step);
+  });
+  if (!read) return read.error();
+  KeptRows rows(file, evaluations);
+  read = each_former([&](const MetricsLine& line) {
+    if (!line.evaluation && line.step > sent.last_step) rows.take(line);
+  });
+  if (!read) return read.error();
+  // An evaluation may end long after the step of its version.
+  return rows.end(line_.evaluation ? std::max(newest_step, line_.step) + 1 : line_.step);
+}
+
+// Cuts the file: later records are of steps that are trained anew, or say that the run had ended.
+Result<void> WandbWriter::go_on(const WandbFile& last, KeptPart kept) {
   std::error_code failure;
-  fs::resize_file(last.path(), cut.bytes, failure);
+  fs::resize_file(last.path(), kept.bytes, failure);
   if (failure)
     return Error{ErrorCode::kFailed, "cannot cut the file: " + failure.message(),
                  last.path().string(), "is it writable?"};
   folder_ = last.folder;
-  offset_ = cut.bytes;
-  number_ = cut.number;
+  offset_ = kept.bytes;
+  number_ = kept.number;
+  summary_ = std::move(kept.newest);
   file_.open(last.path(), std::ios::binary | std::ios::app);
   append(config_field(run_));  // the job may have changed with the resume
   return write_text(folder_ / "files" / "config.yaml", config_yaml(run_.config));
@@ -200,19 +225,11 @@ Result<void> WandbWriter::begin_file(const std::vector<WandbFile>& former) {
   return flush();
 }
 
-void WandbWriter::take_into_summary(const WandbRow& row) {
-  for (const auto& [key, value] : row.values) summary_.values[key] = value;
-  for (const auto& [key, value] : row.tables) summary_.tables[key] = value;
-  summary_.step = row.step;
-  summary_.runtime = row.runtime;
-  summary_.unix_seconds = row.unix_seconds;
-}
-
 Result<void> WandbWriter::write_row(const WandbRow& row) {
   for (const auto& [key, value] : row.tables)
     append(files_field(parse_json(value)["path"].get<std::string>()));
   append(history_field(row));
-  take_into_summary(row);
+  take_over(row, summary_);
   const bool evaluated = row.values.contains("val/step");
   if (evaluated || clock_() - summary_ms_ >= kSummaryEveryMs) return write_summary();
   return {};

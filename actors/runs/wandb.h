@@ -9,11 +9,13 @@
 //
 //   WN-1  After add(line) the rows of the run's files are together the lines of metrics.jsonl that
 //         are complete with that one, after end() all of them, whatever earlier incarnations left
-//         out, lost, or trained anew. Only a step that was sent and then trained anew stays as it
-//         was sent: wandb takes no step twice.
+//         out, lost, or trained anew; and those of earlier steps that have gone from metrics.jsonl,
+//         as when it was thinned. Only a step that was sent and then trained anew stays as it was
+//         sent: wandb takes no step twice.
 //   WN-2  All files have one run id. A file that `wandb sync` has sent, which it marks, is not
 //         changed: a further one of the same id goes on, as wandb's own resume does. A file that
-//         was not sent is cut behind its last row that the run still has, and goes on.
+//         was not sent is cut behind the last row before the steps that the run trains now or
+//         trained anew (KeptRows), and goes on.
 #pragma once
 
 #include <cstdint>
@@ -56,9 +58,12 @@ class WandbWriter final : public Tracker {
   // Opens a file and brings it up to line_; true where line_ is taken with that.
   Result<bool> begin();
   Result<void> begin_file(const std::vector<WandbFile>& former);
-  Result<void> go_on(const WandbFile& last, KeptRows& kept);
+  // What metrics.jsonl has before line_, one line after another.
+  Result<void> each_former(const std::function<void(const MetricsLine&)>& take) const;
+  // What stays of a file; `sent` are the rows of the files before it.
+  Result<KeptPart> kept_part(const std::filesystem::path& file, const SentRows& sent) const;
+  Result<void> go_on(const WandbFile& last, KeptPart kept);
   Result<void> write_row(const WandbRow& row);
-  void take_into_summary(const WandbRow& row);
   // The values of the tables that belong to the evaluation of this version; writes their files.
   Result<JsonByKey> tables_of_evaluation(std::int64_t version);
   // Adds the table to `tables`, unless it has no rows, or there are too many; leaves it empty.

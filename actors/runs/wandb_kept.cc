@@ -28,20 +28,54 @@ std::string id_of(const std::string& name) {
   return plain && id.size() <= kIdCharsMax ? id : "";
 }
 
-// The whole number of an item of a history with this key.
-std::optional<std::int64_t> number_of(std::string_view history, std::string_view key) {
+// The figures of an evaluation, as a text.
+std::string figures_of(const JsonByKey& values) {
+  std::string text;
+  for (const auto& [key, value] : values)
+    if (key.starts_with("val/")) text.append(key).append(1, '=').append(value).append(1, '\n');
+  return text;
+}
+
+template <class Number>
+Number number_in(std::string_view text) {
+  Number number{};
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// What history_field() has made of a row.
+WandbRow row_of(std::string_view history) {
+  WandbRow row;
   while (const auto field = take_field(history)) {
     std::string_view item = field->bytes;
-    const auto name = field->number == 1 ? take_field(item) : std::nullopt;
-    if (!name || name->bytes != key) continue;
-    const auto value = take_field(item);
-    std::int64_t number = 0;
-    if (value &&
-        std::from_chars(value->bytes.data(), value->bytes.data() + value->bytes.size(), number)
-                .ec == std::errc{})
-      return number;
+    const auto key = field->number == 1 ? take_field(item) : std::nullopt;
+    const auto value = key ? take_field(item) : std::nullopt;
+    if (!value) continue;
+    if (key->bytes == "_step")
+      row.step = number_in<std::int64_t>(value->bytes);
+    else if (key->bytes == "_runtime")
+      row.runtime = number_in<double>(value->bytes);
+    else if (key->bytes == "_timestamp")
+      row.unix_seconds = number_in<double>(value->bytes);
+    else
+      (value->bytes.starts_with('{') ? row.tables : row.values)[std::string(key->bytes)] =
+          value->bytes;
   }
-  return std::nullopt;
+  return row;
+}
+
+// As take_over(), without a copy of any text.
+void absorb(WandbRow row, WandbRow& newest) {
+  row.values.merge(newest.values);
+  row.tables.merge(newest.tables);
+  newest = std::move(row);
+}
+
+// The version of the evaluation that the row has, if any.
+std::optional<std::int64_t> version_of(const WandbRow& row) {
+  const auto found = row.values.find("val/step");
+  if (found == row.values.end()) return std::nullopt;
+  return number_in<std::int64_t>(found->second);
 }
 
 }  // namespace
@@ -75,51 +109,94 @@ SentRows sent_rows(const std::vector<WandbFile>& files) {
     while (const auto record = reader->next()) {
       const ReadRecord read = read_record(*record);
       if (read.kind != ReadRecord::Kind::kHistory) continue;
-      sent.last_step = std::max(sent.last_step, number_of(read.message, "_step").value_or(-1));
-      if (const auto version = number_of(read.message, "val/step")) sent.evaluated.insert(*version);
+      const WandbRow row = row_of(read.message);
+      sent.last_step = std::max(sent.last_step, row.step);
+      if (const auto version = version_of(row)) sent.evaluated.insert(*version);
     }
   }
   return sent;
 }
 
-KeptRows::KeptRows(const fs::path& file) {
-  cut_.bytes = kWandbHeader.size();
-  if (file.empty()) return;
-  if (auto reader = WandbLogReader::open(file)) reader_ = std::move(*reader);
+void KnownEvaluations::add(const MetricsLine& line) {
+  texts_[line.step].push_back(figures_of(values_of(line)));
 }
 
-// Reads to the next row, over records that are no rows; false where none is.
-bool KeptRows::read_on() {
-  while (reader_) {
-    auto record = reader_->next();
-    if (!record) break;
-    const ReadRecord read = read_record(*record);
-    if (read.kind == ReadRecord::Kind::kExit) break;
-    if (read.kind == ReadRecord::Kind::kHistory) {
-      row_ = std::move(record);
-      return true;
+bool KnownEvaluations::differ(std::int64_t version, const JsonByKey& values) const {
+  const auto known = texts_.find(version);
+  return known != texts_.end() && std::ranges::count(known->second, figures_of(values)) == 0;
+}
+
+KeptRows::KeptRows(const fs::path& path, const KnownEvaluations& evaluations)
+    : evaluations_(evaluations) {
+  if (auto reader = WandbLogReader::open(path)) reader_ = std::move(*reader);
+}
+
+const WandbRow* KeptRows::row() {
+  while (!row_ && reader_) {
+    const auto record = reader_->next();
+    const ReadRecord read = record ? read_record(*record) : ReadRecord{};
+    if (!record || read.kind == ReadRecord::Kind::kExit) {
+      reader_.reset();
+    } else if (read.kind == ReadRecord::Kind::kHistory) {
+      row_ = row_of(read.message);
+      after_row_.bytes = reader_->end();
+      after_row_.number = read.number;
+    } else {  // goes with the row before it
+      const bool kept = kept_.bytes == passed_.bytes;
+      passed_.bytes = reader_->end();
+      passed_.number = read.number;
+      if (kept) keep_passed();
     }
-    cut_ = {reader_->end(), read.number};
   }
-  reader_.reset();
-  return false;
+  return row_ ? &*row_ : nullptr;
 }
 
-bool KeptRows::next_is(std::string_view begin) {
-  if (!reader_ || !read_on()) return false;
-  const ReadRecord row = read_record(*row_);
-  if (!row.message.starts_with(begin)) {
-    reader_.reset();
-    return false;
-  }
-  cut_ = {reader_->end(), row.number};
+bool KeptRows::pass() {
+  const auto version = version_of(*row_);
+  if (version && evaluations_.differ(*version, row_->values)) return false;
+  if (version) passed_.rows.evaluated.insert(*version);
+  passed_.rows.last_step = row_->step;
+  passed_.bytes = after_row_.bytes;
+  passed_.number = after_row_.number;
+  absorb(*std::move(row_), passed_.newest);
+  row_.reset();
   return true;
 }
 
-KeptRows::Cut KeptRows::cut() {
-  read_on();
+void KeptRows::keep_passed() {
+  kept_.bytes = passed_.bytes;
+  kept_.number = passed_.number;
+  kept_.rows.last_step = std::max(kept_.rows.last_step, passed_.rows.last_step);
+  kept_.rows.evaluated.merge(passed_.rows.evaluated);
+  if (passed_.rows.last_step >= 0) absorb(std::move(passed_.newest), kept_.newest);
+  passed_.newest = {};
+  passed_.rows = {};
+}
+
+void KeptRows::differs() {
   reader_.reset();
-  return cut_;
+  row_.reset();
+  passed_ = KeptPart{.bytes = kept_.bytes, .number = kept_.number};
+}
+
+void KeptRows::take(const MetricsLine& line) {
+  while (row() && row_->step < line.step)
+    if (!pass()) return differs();
+  if (!row_) return;
+  const JsonByKey own = values_of(line);
+  const bool same = row_->step == line.step && std::ranges::all_of(own, [this](const auto& item) {
+                      const auto found = row_->values.find(item.first);
+                      return found != row_->values.end() && found->second == item.second;
+                    });
+  if (!same || !pass()) return differs();
+  keep_passed();
+}
+
+KeptPart KeptRows::end(std::int64_t end) {
+  while (row() && row_->step < end)
+    if (!pass()) differs();
+  keep_passed();
+  return std::move(kept_);
 }
 
 }  // namespace tandem::runs

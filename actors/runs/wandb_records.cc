@@ -132,18 +132,13 @@ JsonByKey values_of(const MetricsLine& line) {
   return values;
 }
 
-std::string history_begin(const WandbRow& row) {
-  std::string message;
-  for (const auto& [key, value] : row.values) append_item(message, KeyField::kNested, key, value);
-  append_item(message, KeyField::kNested, "_step", std::to_string(row.step));
-  return message;
-}
-
 namespace {
 
 // A history and a summary have the same items.
 std::string items_of(const WandbRow& row) {
-  std::string message = history_begin(row);
+  std::string message;
+  for (const auto& [key, value] : row.values) append_item(message, KeyField::kNested, key, value);
+  append_item(message, KeyField::kNested, "_step", std::to_string(row.step));
   append_item(message, KeyField::kNested, "_runtime", json_number(row.runtime));
   append_item(message, KeyField::kNested, "_timestamp", json_number(row.unix_seconds));
   for (const auto& [key, value] : row.tables) append_item(message, KeyField::kNested, key, value);
@@ -151,6 +146,14 @@ std::string items_of(const WandbRow& row) {
 }
 
 }  // namespace
+
+void take_over(const WandbRow& row, WandbRow& newest) {
+  for (const auto& [key, value] : row.values) newest.values[key] = value;
+  for (const auto& [key, value] : row.tables) newest.tables[key] = value;
+  newest.step = row.step;
+  newest.runtime = row.runtime;
+  newest.unix_seconds = row.unix_seconds;
+}
 
 std::string history_field(const WandbRow& row) {
   std::string message = items_of(row), step;

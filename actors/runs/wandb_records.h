@@ -72,9 +72,8 @@ struct WandbRow {
   double runtime = 0;        // _runtime, seconds
   double unix_seconds = 0;   // _timestamp
 };
-// The beginning of the message History: the values, then _step. Rows of one step and with the same
-// values begin alike, whenever they were written, and with whatever tables.
-std::string history_begin(const WandbRow& row);
+// Brings `newest`, the newest value of each key, to the state after `row`.
+void take_over(const WandbRow& row, WandbRow& newest);
 std::string history_field(const WandbRow& row);
 std::string summary_field(const WandbRow& row);    // the newest of each
 std::string files_field(const std::string& path);  // below files/

@@ -7,20 +7,30 @@ namespace tandem::runs {
 std::optional<WandbRow> WandbRows::take(const MetricsLine& line, double unix_seconds,
                                         JsonByKey tables) {
   runtime_ = run_clock(line).value_or(runtime_);
+  const std::int64_t step = std::max(line.step, last_step_ + 1);
+  // There may be very many such lines, and no row is made of them: the one that waits was sent too.
+  if (!line.evaluation && !can_be_sent(step)) {
+    last_step_ = step;
+    waiting_ = Waiting{.sent = true};
+    return std::nullopt;
+  }
   WandbRow row{.values = values_of(line),
                .tables = std::move(tables),
                .step = line.step,
                .runtime = runtime_,
                .unix_seconds = unix_seconds};
   if (line.evaluation) {
-    if (!sent_.evaluated.contains(line.step)) take_evaluation(std::move(row));
+    const auto sent = sent_.evaluated.find(line.step);
+    if (sent != sent_.evaluated.end())
+      sent_.evaluated.erase(sent);
+    else
+      take_evaluation(std::move(row));
     return std::nullopt;
   }
   auto complete = take_waiting();
-  row.step = std::max(row.step, last_step_ + 1);
-  last_step_ = row.step;
-  waiting_ = Waiting{.row = std::move(row), .sent = !can_be_sent(last_step_)};
-  if (!waiting_->sent && !evaluations_.empty()) {
+  row.step = last_step_ = step;
+  waiting_ = Waiting{.row = std::move(row)};
+  if (!evaluations_.empty()) {
     merge(*waiting_, evaluations_.front());
     evaluations_.pop_front();
   }

@@ -21,7 +21,7 @@ namespace tandem::runs {
 // The rows that a server has already: nothing at or below their last step can be sent any more.
 struct SentRows {
   std::int64_t last_step = -1;
-  std::set<std::int64_t> evaluated;  // versions
+  std::multiset<std::int64_t> evaluated;  // versions, one of each evaluation
 };
 
 class WandbRows {

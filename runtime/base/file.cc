@@ -330,6 +330,29 @@ Result<FileLock> FileLock::take(const std::filesystem::path& path, std::string_v
   return FileLock(std::move(fd));
 }
 
+Result<FileLock> FileLock::take_within(const std::filesystem::path& path, std::string_view guarded,
+                                       Duration wait_max, const Waits& waits) {
+  const Time until = steady_now() + wait_max;
+  for (bool ended = false;;) {
+    auto taken = take(path, guarded, "");
+    if (taken) return taken;
+    // An owner that ended after take() had seen it leaves a lock that can be had. Where there is no
+    // owner the second time either, the file itself cannot be locked.
+    const auto holder = owner(path);
+    if (!holder && std::exchange(ended, true)) return taken;
+    if (!holder) continue;
+    ended = false;
+    if (steady_now() >= until) {
+      Error error = taken.error();
+      error.code = ErrorCode::kTimedOut;
+      return error;
+    }
+    waits(*holder);
+    constexpr auto kWait = std::chrono::duration_cast<std::chrono::milliseconds>(kLockEvery);
+    ::poll(nullptr, 0, static_cast<int>(kWait.count()));
+  }
+}
+
 std::optional<pid_t> FileLock::owner(const std::filesystem::path& path) {
   // To ask needs no right to write: the file system may have become read-only meanwhile.
   const OwnedFd fd = open_file(path, O_RDONLY);

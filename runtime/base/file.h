@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -136,6 +137,13 @@ class FileLock {
   // help. Creates the file; its directory must exist.
   static Result<FileLock> take(const std::filesystem::path& path, std::string_view guarded,
                                std::string_view help);
+  // The same, and waits for the owner's end, however that comes: looks every kLockEvery, for at
+  // most `wait_max`, after which the error is kTimedOut. `waits` gets the owner's pid before each
+  // wait.
+  using Waits = std::function<void(pid_t owner)>;
+  static Result<FileLock> take_within(const std::filesystem::path& path, std::string_view guarded,
+                                      Duration wait_max, const Waits& waits);
+  static constexpr Duration kLockEvery = std::chrono::milliseconds(50);
   // The process that holds the lock at this moment; nullopt where none does, or there is no such
   // file. Takes nothing.
   static std::optional<pid_t> owner(const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/rng.h"
+#include "runtime/base/text.h"
 
 namespace tandem::data {
 namespace {
@@ -98,6 +99,18 @@ TEST(JsonFields, AScanFollowsPathsAsAParseDoes) {
     Rng rng(seed);
     expect_same_as_parsed(random_object(rng, 4));
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(JsonFields, TextIsUtf8WhereValidUtf8ChangesNothing) {
+  // Bytes at the bounds of what leads and follows in a sequence.
+  constexpr std::string_view kBytes =
+      "a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4\xf5\xff";
+  for (std::uint64_t seed = 0; seed < 100'000; ++seed) {
+    Rng rng(seed);
+    std::string text;
+    for (std::uint64_t n = rng.below(6); n > 0; --n) text += kBytes[rng.below(kBytes.size())];
+    ASSERT_EQ(is_utf8(text), valid_utf8(text) == text) << seed;
   }
 }
 

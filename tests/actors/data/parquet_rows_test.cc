@@ -7,12 +7,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 #include "actors/data/open_records.h"
 #include "actors/data/row_cache.h"
@@ -138,7 +141,7 @@ TEST_F(ParquetRowsTest, AReaderThatStopsLeavesNothingBehind) {
   const fs::path path = kGoldens / "many_groups.parquet";
   auto source = parquet_rows(std::move(open_regular(path).value()), path, kRowBytes, reading_);
   ASSERT_TRUE((*source)->next());
-  EXPECT_EQ(kept().size(), 1u) << "unfinished";
+  EXPECT_EQ(kept().size(), 2u) << "unfinished, and its lock";
   source->reset();
   EXPECT_TRUE(kept().empty());
 }
@@ -164,6 +167,168 @@ TEST_F(ParquetRowsTest, AFullDiskIsNamed) {
   const Given nowhere = read(kGoldens / "many_groups.parquet");
   ASSERT_TRUE(nowhere.error);
   EXPECT_NE(nowhere.error->message.find("cannot make folder"), std::string::npos);
+}
+
+// Two that want the rows of one file at the same time. The program of the first one has begun, and
+// waits until it may go on.
+class TwoReadersTest : public ParquetRowsTest {
+ protected:
+  TwoReadersTest() {
+    for (const fs::path& pipe : {started_, go_}) CHECK(::mkfifo(pipe.c_str(), 0600) == 0);
+    program("echo 1 >> " + calls_.string() + "; cat " + (kGoldens / "many_groups.jsonl").string());
+  }
+
+  // The first one, whose program ends as `script` does.
+  ParquetReading first(const std::string& script) const {
+    const fs::path path = folder_.write(
+        "first/duckdb", "#!/bin/sh\necho 1 >> " + calls_.string() + "; echo > " +
+                            started_.string() + "; cat " + go_.string() + "; " + script + "\n");
+    fs::permissions(path, fs::perms::owner_all);
+    ParquetReading reading = reading_;
+    reading.programs = {.duckdb = path, .python = {}};
+    return reading;
+  }
+  static Given read_by(const ParquetReading& reading, const TellWait& tell = {}) {
+    return all_of(
+        parquet_rows(std::move(open_regular(kFile).value()), kFile, kRowBytes, reading, tell));
+  }
+  void wait_for_first() const { content_of(started_); }
+  void let_go() const { std::ofstream(go_).flush(); }
+  // The second one, which does `then` as soon as it waits.
+  Given second(const std::function<void()>& then) {
+    return read_by(reading_, [&, said = false](const std::string& what) mutable {
+      told_.push_back(what);
+      if (!std::exchange(said, true)) then();
+    });
+  }
+  std::size_t conversions() const { return lines_of(calls_).size(); }
+
+  static inline const fs::path kFile = kGoldens / "many_groups.parquet";
+  const std::vector<std::string> expected_ = lines_of(kGoldens / "many_groups.jsonl");
+  const fs::path started_ = folder_.root() / "started", go_ = folder_.root() / "go",
+                 calls_ = folder_.root() / "calls";
+  std::vector<std::string> told_;
+};
+
+// KE-3
+TEST_F(TwoReadersTest, TheSecondWaitsForTheRowsOfTheFirstKE3) {
+  const ParquetReading slow = first("cat " + (kGoldens / "many_groups.jsonl").string());
+  Given one;
+  std::jthread other([&] { one = read_by(slow); });
+  wait_for_first();
+  const Given two = second([&] { let_go(); });
+  other.join();
+  ASSERT_FALSE(two.error) << render(*two.error);
+  EXPECT_EQ(two.rows, expected_);
+  EXPECT_EQ(one.rows, expected_);
+  EXPECT_EQ(conversions(), 1u);
+  ASSERT_FALSE(told_.empty());
+  EXPECT_EQ(told_[0], "waits for another process (" + std::to_string(::getpid()) +
+                          ") that converts many_groups.parquet");
+  EXPECT_EQ(kept().size(), 1u) << "no lock is left";
+}
+
+// KE-3
+TEST_F(TwoReadersTest, TheSecondGoesOnAloneWhereTheFirstFailsKE3) {
+  const ParquetReading failing = first("exit 3");
+  Given one;
+  std::jthread other([&] { one = read_by(failing); });
+  wait_for_first();
+  const Given two = second([&] { let_go(); });
+  other.join();
+  ASSERT_TRUE(one.error);
+  ASSERT_FALSE(two.error) << render(*two.error);
+  EXPECT_EQ(two.rows, expected_);
+  EXPECT_EQ(conversions(), 2u);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
+// KE-3, by the lock of a process that is killed.
+TEST_F(TwoReadersTest, TheSecondGoesOnAloneWhereTheFirstIsKilledKE3) {
+  const ParquetReading slow = first("exit 0");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    read_by(slow);
+    ::_exit(0);
+  }
+  wait_for_first();
+  const Given two = second([&] {
+    EXPECT_NE(told_[0].find("(" + std::to_string(child) + ")"), std::string::npos) << told_[0];
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    let_go();
+  });
+  ASSERT_FALSE(two.error) << render(*two.error);
+  EXPECT_EQ(two.rows, expected_);
+  EXPECT_EQ(conversions(), 2u);
+  const auto left = [&] {
+    return std::ranges::count_if(kept(), [](const fs::path& path) {
+      return path.filename().string().starts_with("unfinished-");
+    });
+  };
+  EXPECT_EQ(left(), 1) << "of the process that was killed, for an hour";
+}
+
+// KE-3
+TEST_F(TwoReadersTest, TheSecondWaitsForAWhileOnlyKE3) {
+  const ParquetReading slow = first("cat " + (kGoldens / "many_groups.jsonl").string());
+  reading_.cache.wait_max = std::chrono::milliseconds(100);
+  Given one;
+  std::jthread other([&] { one = read_by(slow); });
+  wait_for_first();
+  const Given two = second([] {});
+  EXPECT_EQ(two.rows, expected_) << "while the first one still waits";
+  EXPECT_FALSE(told_.empty());
+  let_go();
+  other.join();
+  EXPECT_EQ(one.rows, expected_);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
+// KE-3
+TEST_F(TwoReadersTest, AFullDiskIsNamedByBothKE3) {
+  const ParquetReading slow = first("cat " + (kGoldens / "many_groups.jsonl").string());
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{}, small{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = {.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  Given one;
+  std::jthread other([&] { one = read_by(slow); });
+  wait_for_first();
+  const Given two = second([&] { let_go(); });
+  other.join();
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_DFL);
+  for (const auto& given : {one, two}) {
+    ASSERT_TRUE(given.error);
+    EXPECT_NE(given.error->message.find("File too large"), std::string::npos)
+        << given.error->message;
+  }
+  EXPECT_TRUE(kept().empty());
+}
+
+// Root may write everywhere, so the test goes on as another user.
+TEST_F(ParquetRowsTest, ACacheThatCannotBeWrittenIsStillRead) {
+  knows("verl");
+  const auto read_as_nobody = [this] {
+    if (::getuid() == 0) {
+      int failed = ::chown(folder_.root().c_str(), 65534, 65534);
+      for (const auto& entry : fs::recursive_directory_iterator(folder_.root()))
+        failed |= ::chown(entry.path().c_str(), 65534, 65534);
+      if (failed != 0 || ::setuid(65534) != 0) ::_exit(2);
+    }
+    if (read(kGoldens / "verl.parquet").error) ::_exit(3);
+    fs::permissions(reading_.cache.folder, fs::perms::owner_read | fs::perms::owner_exec);
+    const Given again = read(kGoldens / "verl.parquet");
+    const Given other = read(kGoldens / "types.parquet");
+    fs::permissions(reading_.cache.folder, fs::perms::owner_all);
+    if (again.error || again.rows != lines_of(kGoldens / "verl.jsonl")) ::_exit(4);
+    const bool named = other.error && other.error->message.starts_with("cannot create file") &&
+                       other.error->help.find("TANDEM_HOME") != std::string::npos;
+    ::_exit(named ? 0 : 5);
+  };
+  EXPECT_EXIT(read_as_nobody(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(ParquetRowsTest, DamagedRowsOfTheCacheAreMadeAnew) {
@@ -193,16 +358,20 @@ TEST_F(ParquetRowsTest, TheCacheIsBoundedAndForgetsTheOldestKE2) {
   };
   const fs::path old = reading_.cache.folder / "old.jsonl.zst";
   const fs::path unfinished = reading_.cache.folder / "unfinished-1";
-  for (const fs::path& path : {old, unfinished}) std::ofstream(path) << std::string(5000, 'x');
+  const fs::path lock = reading_.cache.folder / "old.lock";
+  for (const fs::path& path : {old, unfinished, lock})
+    std::ofstream(path) << std::string(5000, 'x');
   fs::last_write_time(verl, hours_ago(3));
   fs::last_write_time(old, hours_ago(2));
   fs::last_write_time(unfinished, hours_ago(2));
+  fs::last_write_time(lock, hours_ago(2));
   ASSERT_FALSE(read(kGoldens / "verl.parquet").error) << "this use makes it the younger one";
   reading_.cache.bytes_max = fs::file_size(verl) + 4999;
   knows("types");
   ASSERT_FALSE(read(kGoldens / "types.parquet").error);
   EXPECT_FALSE(fs::exists(old));
   EXPECT_FALSE(fs::exists(unfinished));
+  EXPECT_FALSE(fs::exists(lock));
   EXPECT_TRUE(fs::exists(verl));
   EXPECT_EQ(kept().size(), 2u);
   reading_.cache.bytes_max = 1;
@@ -271,7 +440,7 @@ TEST_F(ParquetRowsTest, RowsArePackedWhereTheMachineGivesNoThread) {
     if (getuid() == 0 && (chown(folder.c_str(), 65534, 65534) != 0 || setuid(65534) != 0)) _exit(2);
     if (setrlimit(RLIMIT_NPROC, &none) != 0) _exit(3);
     const RowCache cache{.folder = folder / "cache", .bytes_max = 1 << 20};
-    auto writer = RowCacheWriter::begin(cache, "rows");
+    auto writer = RowCacheWriter::begin(cache, "rows", nullptr);
     if (!writer || !writer->add("{}") || !writer->commit()) _exit(4);
     std::array<char, 8> rows{};
     const auto read = open_entry(cache, "rows")->read(rows);

@@ -12,6 +12,7 @@
 
 #include "actors/data/open_records.h"
 #include "actors/data/packed_bytes.h"
+#include "actors/data/text_cursor.h"
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "tests/actors/data/data_folder.h"
@@ -69,6 +70,24 @@ std::string csv_field(const std::string& text, char separator) {
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
   return field + "\"";
+}
+
+// Eight characters at a time find what one at a time does, wherever it stands.
+TEST(RecordSource, RunsEndAtTheFirstCharacterThatStops) {
+  for_seeds(20'000, [](std::uint64_t seed) {
+    Rng rng(seed);
+    std::string text(rng.below(40), '\0');
+    const std::uint64_t kinds = 1 + rng.below(256);  // few kinds: stops right beside each other
+    for (char& c : text) c = static_cast<char>(rng.below(4) ? 'a' : 0x19 + rng.below(kinds));
+    const auto naive = [&](auto stops) {
+      return static_cast<std::size_t>(std::ranges::find_if(text, stops) - text.begin());
+    };
+    const char other = static_cast<char>(rng.below(256));
+    EXPECT_EQ(run_before(text, '"', other), naive([&](char c) { return c == '"' || c == other; }));
+    const auto is_low = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+    EXPECT_EQ(run_until(text, is_low, [](const EightCharacters& e) { return e.below(0x20); }),
+              naive(is_low));
+  });
 }
 
 // The same random records as lines, as an array with random white space, and as tables, each of

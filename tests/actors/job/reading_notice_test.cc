@@ -25,5 +25,13 @@ TEST(ReadingNotice, ComesAfterTwoSecondsAndThenEveryFive) {
   EXPECT_TRUE(at(30));
 }
 
+TEST(ReadingNotice, SaysWhatAFileWaitsFor) {
+  ReadingNotice notice{Time{0}};
+  const ReadingProgress progress{.file = "/data/train.parquet", .waits = "waits for another one"};
+  EXPECT_FALSE(notice.due(progress, Time{0} + ReadingNotice::kSilentFor / 2));
+  EXPECT_EQ(notice.due(progress, Time{0} + ReadingNotice::kSilentFor),
+            "reading train.parquet: waits for another one");
+}
+
 }  // namespace
 }  // namespace tandem::job

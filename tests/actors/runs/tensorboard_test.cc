@@ -24,7 +24,7 @@ class TensorboardTest : public testing::Test {
   // One process of the run as the exchange leads it: a resumed one first drops the lines of later
   // steps.
   void life(std::int64_t first, std::int64_t last, int nth = 1, bool tensorboard = true) {
-    auto files = RunFiles::open(run_.string(), {.tensorboard = tensorboard});
+    auto files = RunFiles::open(run_.string(), {.tensorboard = tensorboard}, limits_);
     ASSERT_TRUE(files) << files.error().message;
     if (fs::file_size(metrics_) > 0) {
       ASSERT_TRUE((*files)->rewind_metrics(StepId{first - 1}));
@@ -46,6 +46,7 @@ class TensorboardTest : public testing::Test {
   const fs::path run_ = folder_.run("arith-1");
   const fs::path metrics_ = run_ / "metrics.jsonl";
   const fs::path events_ = run_ / "tensorboard";
+  exchange::FileLimits limits_;
 };
 
 TEST_F(TensorboardTest, ShowsWhatTheMetricsHold) {
@@ -136,6 +137,34 @@ TEST_F(TensorboardTest, TB1ARunWithoutEventFilesGetsItsHistory) {
   EXPECT_NEAR(events[2989].wall_time - events[1].wall_time, 5976, 0.001);
 }
 
+TEST_F(TensorboardTest, TB1LinesThatHaveGoneFromTheMetricsAreStillShown) {
+  limits_.metrics_bytes = 4000;  // some thirty lines
+  life(1, 100);
+  ASSERT_LT(scalars_in(metrics_).size(), 40u);
+  ScalarsOfSteps expected = shown_of(events_);
+  ASSERT_EQ(expected.size(), 100u);
+  // From checkpoints among the steps of which half have gone.
+  for (const std::int64_t checkpoint : {50, 45, 44}) {
+    SCOPED_TRACE(checkpoint);
+    expected.erase(expected.upper_bound(checkpoint), expected.end());
+    life(checkpoint + 1, checkpoint + 5, 2);
+    ScalarsOfSteps shown = shown_of(events_);
+    EXPECT_EQ(shown.size(), static_cast<std::size_t>(checkpoint) + 5);
+    shown.erase(shown.upper_bound(checkpoint), shown.end());
+    EXPECT_EQ(shown, expected);
+  }
+}
+
+// The steps 3 and 4 stay when the first line of a resumed run is an evaluation of version 2.
+TEST_F(TensorboardTest, TB1ALateEvaluationForgetsNoStep) {
+  life(1, 4);
+  const std::string late = R"({"eval":"periodic","step":2,"val/reward/mean":0.5})";
+  keep(late);
+  TensorboardWriter events = writer(kNow);
+  ASSERT_TRUE(events.add(late));
+  EXPECT_EQ(shown_of(events_), scalars_in(metrics_));
+}
+
 // The second process trains steps of the first one anew and writes no event files.
 TEST_F(TensorboardTest, TB1ALifeWithoutEventFilesIsMadeUpForByTheNext) {
   life(1, 5);
@@ -158,11 +187,18 @@ TEST_F(TensorboardTest, TB1ATornEndIsSkippedAndMadeUpFor) {
   EXPECT_EQ(second[2].step, 5) << "the line that was torn";
 }
 
-TEST_F(TensorboardTest, TB1LinesThatAPowerCutTookAreShownNoLonger) {
+// The run goes on behind them, so they are of its history.
+TEST_F(TensorboardTest, TB1LinesThatAPowerCutTookAreStillShown) {
   life(1, 5);
+  const ScalarsOfSteps before = shown_of(events_);
   RunFolder::replace(metrics_, line_of(1) + "\n" + line_of(2) + "\n");
   life(6, 6, 2);
-  expect_all_is_shown(3);
+  ScalarsOfSteps shown = shown_of(events_);
+  EXPECT_EQ(shown.size(), 6u);
+  shown.erase(6);
+  EXPECT_EQ(shown, before);
+  life(3, 4, 3);  // from an older checkpoint
+  expect_all_is_shown(4);
 }
 
 TEST_F(TensorboardTest, TB1AFullDiskEndsTheFilesOfOneLifeAlone) {

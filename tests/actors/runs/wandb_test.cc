@@ -17,6 +17,7 @@
 #include "tests/actors/runs/metrics_lines.h"
 #include "tests/actors/runs/run_folder.h"
 #include "tests/actors/runs/wandb_file_reader.h"
+#include "tests/seeds.h"
 
 namespace tandem::runs {
 namespace {
@@ -42,7 +43,7 @@ class WandbTest : public testing::Test {
   // later steps.
   void incarnation(std::int64_t first, std::int64_t last, int nth = 1,
                    const char* state = nullptr) {
-    auto files = RunFiles::open(run_.string(), {.wandb = job_});
+    auto files = RunFiles::open(run_.string(), {.wandb = job_}, limits_);
     ASSERT_TRUE(files) << files.error().message;
     if (fs::file_size(metrics_) > 0) {
       ASSERT_TRUE((*files)->rewind_metrics(StepId{first - 1}));
@@ -104,6 +105,7 @@ class WandbTest : public testing::Test {
   const fs::path run_ = folder_.run("arith-1");
   const fs::path metrics_ = run_ / "metrics.jsonl";
   WandbRun job_;
+  exchange::FileLimits limits_;
 };
 
 TEST_F(WandbTest, AFileHasTheRunItsConfigurationAndARowPerLine) {
@@ -255,6 +257,77 @@ TEST_F(WandbTest, WN1ARunWithoutATrackerGetsItsHistory) {
   // On the run's clock line 1 is at 1002 s and line 3001 at 7002 s.
   EXPECT_EQ(content.rows.front()["_timestamp"], kNow - 6000.0);
   EXPECT_EQ(content.rows.back()["_timestamp"], kNow - 2.0) << "3000; 3001 waits";
+}
+
+TEST_F(WandbTest, WN1StepsThatHaveGoneFromTheMetricsStayInTheFile) {
+  limits_.metrics_bytes = 4000;  // some thirty lines
+  incarnation(1, 100);           // killed
+  ASSERT_LT(scalars_in(metrics_).size(), 40U);
+  incarnation(98, 100, 2);
+  incarnation(31, 60, 3);  // from a checkpoint among the steps of which half have gone
+  incarnation(61, 61, 4, "Succeeded");
+  ASSERT_EQ(files().size(), 1U);
+  const auto rows = wandb_content(files()[0]).rows;
+  ASSERT_EQ(rows.size(), 61U);
+  for (std::int64_t step = 1; step <= 61; ++step) {
+    const json& row = rows[static_cast<std::size_t>(step - 1)];
+    EXPECT_EQ(row["_step"], step);
+    const int nth = step <= 30 ? 1 : step <= 60 ? 3 : 4;
+    EXPECT_EQ(row["tandem/wall_seconds"], static_cast<double>(step) * 2 + nth * 1000.0) << step;
+  }
+}
+
+// Random incarnations, of which some are killed and some were sent, with evaluations that end late,
+// and metrics that are thinned again and again: the files have each step once, as it was trained
+// last unless it was sent before, and no evaluation twice.
+TEST_F(WandbTest, WN1HistoriesOfAThinnedRunAreWhole) {
+  for_seeds(8, [this](std::uint64_t seed) {
+    Rng rng(seed);
+    fs::remove_all(run_ / "wandb");
+    RunFolder::replace(metrics_, "");
+    std::map<std::int64_t, json> trained;  // the clock of each step, of its newest training
+    std::int64_t last = 0, sent = 0;
+    for (int nth = 1; nth <= 6; ++nth) {
+      const exchange::FileLimits limits{.metrics_bytes = 2000 + rng.below(8000)};
+      auto run = RunFiles::open(run_.string(), {.wandb = job_}, limits);
+      ASSERT_TRUE(run);
+      const auto from = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(last) + 1));
+      ASSERT_TRUE((*run)->rewind_metrics(StepId{from}));
+      last = from + 1 + static_cast<std::int64_t>(rng.below(80));
+      for (std::int64_t step = from + 1; step <= last; ++step) {
+        const std::string line = line_of(step, nth);
+        if (step > sent) trained[step] = parse_json(line)["tandem/wall_seconds"];
+        ASSERT_TRUE((*run)->metrics(line));
+        if (rng.below(5) == 0 && step > from + 4) {
+          const auto lag = static_cast<std::int64_t>(rng.below(4));
+          ASSERT_TRUE((*run)->metrics(evaluation_of(step - lag)));
+        }
+      }
+      trained.erase(trained.upper_bound(std::max(last, sent)), trained.end());
+      const bool ended = rng.below(2) == 0;
+      if (ended) {
+        ASSERT_TRUE((*run)->result(R"({"state":"Cancelled"})"));
+      }
+      std::vector<json> rows;
+      for (const fs::path& file : files())
+        for (json& row : wandb_content(file).rows) rows.push_back(std::move(row));
+      // The row that waits for the next step is not there; without steps, evaluations have rows.
+      std::map<std::int64_t, json> shown;
+      std::int64_t before = -1;
+      for (const json& row : rows) {
+        ASSERT_GT(row["_step"], before) << row;
+        before = row["_step"];
+        if (row.contains("tandem/wall_seconds")) shown[before] = row["tandem/wall_seconds"];
+      }
+      auto expected = trained;
+      if (!ended && !expected.empty() && last > sent) expected.erase(std::prev(expected.end()));
+      ASSERT_EQ(json(shown), json(expected)) << "incarnation " << nth;
+      if (ended && rng.below(3) == 0) {
+        RunFolder::append(files().back().string() + ".synced", "");
+        sent = std::max(sent, before);
+      }
+    }
+  });
 }
 
 TEST_F(WandbTest, WN2AFileThatWasSentIsNotChanged) {

@@ -177,6 +177,27 @@ TEST_F(FileTest, ASecondTakerOfALockLearnsWhoHasIt) {
   EXPECT_FALSE(FileLock::held(directory_ / "absent"));
 }
 
+TEST_F(FileTest, ATakerWaitsForTheOwnersEnd) {
+  using namespace std::chrono_literals;
+  const std::filesystem::path path = directory_ / "lock";
+  std::optional<FileLock> first = FileLock::take(path, "it", "").value();
+  int waits = 0;
+  const auto late = FileLock::take_within(path, "it", 0ms, [&](pid_t) { ++waits; });
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kTimedOut);
+  EXPECT_EQ(late.error().message, "it is in use by process " + std::to_string(::getpid()));
+  EXPECT_EQ(waits, 0);
+  const auto taken = FileLock::take_within(path, "it", 60s, [&](pid_t owner) {
+    EXPECT_EQ(owner, ::getpid());
+    if (++waits == 2) first.reset();
+  });
+  EXPECT_TRUE(taken);
+  EXPECT_EQ(waits, 2);
+  const auto nowhere = FileLock::take_within(directory_ / "absent/lock", "it", 60s, [](pid_t) {});
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, ErrorCode::kFailed);
+}
+
 // Each round begins with the pid of a dead owner in the file, as after a kill.
 TEST_F(FileTest, OfTwoTakersAtOnceTheLoserLearnsTheWinnersName) {
   const std::filesystem::path path = directory_ / "lock";
