@@ -3,7 +3,7 @@
 
     python3 scripts/make_tokenizer_goldens.py tests/golden/tokenizers
 
-needs the package tokenizers. Everything is seeded: the same version gives the same files.
+needs the packages tokenizers and sentencepiece. Everything is seeded: the same version gives the same files.
 
 family_NAME.json has the normalizer, pre_tokenizer, post_processor and flags of the tokenizer.json that a
 family is published with, and a small vocabulary that is trained on the text below. families.texts.json
@@ -13,15 +13,21 @@ the template around a prompt ("template"), and what lists of arbitrary ids decod
 Where tokens of single bytes in a row are no UTF-8, the text is that of docs, not the package's:
 decoded_as_ours() says how they differ.
 
+charsmap.golden.json has random texts, and what the charsmap of family_charsmap.json, SentencePiece's own
+nmt_nfkc, makes of each.
+
 scripts/tokenizer_parity compares Tandem with the package on the real vocabularies.
 """
 
+import io
 import json
 import math
 import pathlib
 import random
 import sys
+import unicodedata
 
+import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers import processors, trainers
 
@@ -196,7 +202,70 @@ def unigram(byte_fallback):
     return models.Unigram(first + scored, 0, byte_fallback)
 
 
-# name -> (model, normalizer, pre_tokenizer, decoder)
+def proto_fields(message):
+    """(number, value) of each field of a protobuf message."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = varint()
+        size = {0: 0, 1: 8, 5: 4}.get(key & 7)
+        if size == 0:
+            yield key >> 3, varint()
+            continue
+        size = varint() if size is None else size
+        yield key >> 3, message[at:at + size]
+        at += size
+
+
+def charsmap(**rules):
+    """The precompiled_charsmap that SentencePiece writes into a model."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS), model_writer=model, vocab_size=300, hard_vocab_limit=False,
+        minloglevel=2, **rules)
+    spec = dict(proto_fields(model.getvalue()))[3]
+    return dict(proto_fields(spec))[2]
+
+
+def small_charsmap(out):
+    """A map of our own rules, among them texts of several characters, and texts that vanish."""
+    rules = {"ﬁ": "fi", "e\u0301": "é", "ab": "X", "abc": "Y", "\u200b": "", "\u00a0": " ",
+             "\u3000": "  ", "①": "1", "ｶﾞ": "ガ", "🇩🇪": "DE", "\t": " ", "’": "'", "q": "QQQ"}
+    file = out / "rules.tsv"
+    file.write_text("".join(
+        "\t".join(" ".join(f"{ord(c):X}" for c in side) for side in rule) + "\n"
+        for rule in rules.items()))
+    blob = charsmap(normalization_rule_tsv=str(file))
+    file.unlink()
+    return blob
+
+
+# What transformers writes where it converts a SentencePiece model, of two of its versions.
+def strip_then_runs(blob):
+    return normalizers.Sequence([
+        normalizers.Precompiled(blob), normalizers.Strip(left=False, right=True),
+        normalizers.Replace(Regex(" {2,}"), SPACE)])
+
+
+def trim_then_marks(blob):
+    return normalizers.Sequence([
+        normalizers.Precompiled(blob), normalizers.Replace(Regex(r"\A +| +\z"), ""),
+        normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(" ", SPACE),
+        normalizers.Replace(Regex("\\A" + SPACE), SPACE * 2)])
+
+
+# name -> (model, normalizer, pre_tokenizer, decoder); a normalizer may be a function of the folder
 CHARACTER_FAMILIES = {
     # Llama 2, Mistral 0.1 and 0.2, TinyLlama, Phi-3
     "llama2": (lambda: bpe_of_characters(True, fuse_unk=True), prepend_then_replace(), None,
@@ -219,6 +288,19 @@ CHARACTER_FAMILIES = {
     "unigram": (lambda: unigram(False), None,
                 pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=True),
                 decoders.Metaspace(SPACE, prepend_scheme="always")),
+    # T5 and XLM-RoBERTa, as they are published
+    "charsmap": (lambda: unigram(False),
+                 lambda out: normalizers.Precompiled(charsmap(normalization_rule_name="nmt_nfkc")),
+                 pre_tokenizers.Sequence([
+                     pre_tokenizers.WhitespaceSplit(),
+                     pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=True)]),
+                 decoders.Metaspace(SPACE, prepend_scheme="always")),
+    "charsmap_strip": (lambda: unigram(False), lambda out: strip_then_runs(small_charsmap(out)),
+                       pre_tokenizers.Metaspace(SPACE, prepend_scheme="first", split=True),
+                       decoders.Metaspace(SPACE, prepend_scheme="first")),
+    "charsmap_trim": (lambda: unigram(True), lambda out: trim_then_marks(small_charsmap(out)),
+                      pre_tokenizers.Metaspace(SPACE, prepend_scheme="always", split=True),
+                      without_spaces(strip=True)),
     "unigram_bytes": (lambda: unigram(True), prepend_then_replace(), None,
                       without_spaces(strip=True)),
 }
@@ -265,7 +347,7 @@ def make_character_family(out, name, all_texts):
     model, normalizer, pre_tokenizer, decoder = CHARACTER_FAMILIES[name]
     tokenizer = Tokenizer(model())
     if normalizer:
-        tokenizer.normalizer = normalizer
+        tokenizer.normalizer = normalizer(out) if callable(normalizer) else normalizer
     if pre_tokenizer:
         tokenizer.pre_tokenizer = pre_tokenizer
     tokenizer.decoder = decoder
@@ -319,6 +401,24 @@ def save_family(out, name, tokenizer, all_texts, every):
     write_json(out / f"family_{name}.golden.json", cases)
 
 
+def make_charsmap_texts(out):
+    """Texts of random code points, by kinds that graphemes and the charsmap treat differently."""
+    tokenizer = Tokenizer.from_file(str(out / "family_charsmap.json"))
+    # Unicode 14: what is younger has no grapheme of its own in the tables of Tandem's library.
+    assigned = [c for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Co", "Cs")]
+    kinds = [assigned, [c for c in assigned if unicodedata.category(chr(c))[0] == "M"],
+             [c for c in assigned if c < 0x800], range(0x80), range(0x300, 0x370),
+             range(0x1100, 0x1200), [*range(0x3041, 0x3097), *range(0xFF61, 0xFFA0)],
+             [*range(0x1F1E6, 0x1F200), 0x200D, 0xFE0F, 0x1F468, 0x1F3FD, 0x20E3],
+             [*range(0x600, 0x606), 0x6DD, 0x70F, 0x0D, 0x0A]]
+    rng = random.Random(11)
+    cases = []
+    for _ in range(700):
+        text = "".join(chr(rng.choice(rng.choice(kinds))) for _ in range(rng.randint(1, 8)))
+        cases.append([text, tokenizer.normalizer.normalize_str(text)])
+    write_json(out / "charsmap.golden.json", cases)
+
+
 def write_json(path, value):
     path.write_text(json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n")
 
@@ -333,6 +433,7 @@ def main():
         make_family(out, name, all_texts)
     for name in CHARACTER_FAMILIES:
         make_character_family(out, name, all_texts)
+    make_charsmap_texts(out)
 
 
 if __name__ == "__main__":

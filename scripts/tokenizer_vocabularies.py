@@ -170,6 +170,15 @@ def unigram(cache):
     return tokenizer.to_str()
 
 
+def unigram_charsmap(cache):
+    """XLM-RoBERTa's vocabulary as it is published, with SentencePiece's own nmt_nfkc as its charsmap."""
+    tokenizer = Tokenizer.from_str(unigram(cache))
+    _, normalizer, pre_tokenizer, _ = goldens.CHARACTER_FAMILIES["charsmap"]
+    tokenizer.normalizer = normalizer(cache)
+    tokenizer.pre_tokenizer = pre_tokenizer
+    return tokenizer.to_str()
+
+
 FAMILIES = {
     "llama2": llama2,
     "llama2_first": lambda cache: llama2(cache, "llama2_first"),
@@ -183,4 +192,5 @@ FAMILIES = {
     "deepseek_coder": deepseek_coder,
     "qwen35": qwen35,
     "unigram": unigram,
+    "unigram_charsmap": unigram_charsmap,
 }

@@ -360,8 +360,7 @@ class Points {
     };
     any_part(a, collect);
     any_part(b, collect);
-    for (const unsigned char c : spelled(a) + " " + spelled(b))
-      state_ = (state_ ^ c) * 0x100000001b3ULL;  // FNV-1a
+    state_ = hashed(spelled(a) + " " + spelled(b), kHashStart);
   }
 
   bool constant() const { return names_.empty(); }
@@ -370,35 +369,52 @@ class Points {
   double bits_wanted() const { return kSpareBits + kBitsPerDigit * digits_; }
 
   Point draw(int attempt, bool whole) {
-    static constexpr double kScales[] = {1, 1, 4, 0.25, 1, 16, 64, 0.03125};
+    Point point;
+    for (const std::string& name : names_) point[name] = place(next(), attempt, whole);
+    return point;
+  }
+  // The same place for the same name, whatever the expressions are. All are below 0 at the second
+  // point, so that x is not √x².
+  Point known(int attempt, bool whole) const {
     Point point;
     for (const std::string& name : names_) {
-      const std::uint64_t random = next();
-      const bool minus = attempt % 3 != 0 && (random & 1) != 0 && !whole;
-      double value = whole ? static_cast<double>(2 + random % 40)
-                           : (0.3 + static_cast<double>(random >> 14) * 0x1p-50 * 2) *
-                                 kScales[attempt % std::size(kScales)];
-      if (!whole) value = std::ldexp(std::floor(std::ldexp(value, 44)), -44);
-      const auto scaled = static_cast<Int128>(std::ldexp(value, whole ? 0 : 44));
-      const Int128 unit = whole ? 1 : static_cast<Int128>(1) << 44;
-      const MaybeRational exact = make_rational(minus ? -scaled : scaled, unit);
-      point[name] = *ball_of(*exact);
+      std::uint64_t seed = hashed(name + std::to_string(attempt), kHashStart);
+      const std::uint64_t sign = attempt == 1 ? 1 : 0;
+      point[name] = place(mixed(seed) | sign, attempt, whole);
     }
     return point;
   }
 
  private:
-  std::uint64_t next() {  // SplitMix64
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+  static constexpr std::uint64_t kHashStart = 0xcbf29ce484222325ULL;
+  static std::uint64_t hashed(std::string_view text, std::uint64_t state) {  // FNV-1a
+    for (const unsigned char c : text) state = (state ^ c) * 0x100000001b3ULL;
+    return state;
+  }
+  static std::uint64_t mixed(std::uint64_t& state) {  // SplitMix64
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
+  }
+  std::uint64_t next() { return mixed(state_); }
+
+  static Ball place(std::uint64_t random, int attempt, bool whole) {
+    static constexpr double kScales[] = {1, 1, 4, 0.25, 1, 16, 64, 0.03125};
+    const bool minus = attempt % 3 != 0 && (random & 1) != 0 && !whole;
+    double value = whole ? static_cast<double>(2 + random % 40)
+                         : (0.3 + static_cast<double>(random >> 14) * 0x1p-50 * 2) *
+                               kScales[attempt % std::size(kScales)];
+    if (!whole) value = std::ldexp(std::floor(std::ldexp(value, 44)), -44);
+    const auto scaled = static_cast<Int128>(std::ldexp(value, whole ? 0 : 44));
+    const Int128 unit = whole ? 1 : static_cast<Int128>(1) << 44;
+    return *ball_of(*make_rational(minus ? -scaled : scaled, unit));
   }
 
   std::set<std::string> names_;
   bool imaginary_ = false;
   double digits_ = 0;
-  std::uint64_t state_ = 0xcbf29ce484222325ULL;
+  std::uint64_t state_ = kHashStart;
 };
 
 // Whether a number is 0: kSame with far more digits than the texts have.
@@ -474,6 +490,27 @@ Verdict proportional_by_evaluation(const Expr& a, const Expr& b, bool& positive,
     const MaybeComplex rest = minus(left, right);
     return rest ? nought(*rest, bits + 2 * std::max(pair.range, first->range)) : Verdict::kOpen;
   });
+}
+
+std::vector<PointValue> values_at_known_points(const Expr& expr, std::size_t wanted,
+                                               double bits_most, Budget& budget) {
+  const Points points(expr, expr);
+  for (const bool whole : {false, true}) {
+    std::vector<PointValue> values;
+    for (int attempt = 0; attempt < kPointsTried && values.size() < wanted; ++attempt) {
+      const Point point = points.known(attempt, whole);
+      Evaluation evaluation(point, budget);
+      const MaybeComplex value = evaluation.value(expr);
+      if (budget.evaluation_left < 0) return {};
+      if (value && (points.complex() || value->real())) {
+        if (points.bits_wanted() + 2 * evaluation.range() > bits_most) return {};
+        values.push_back({value->re, value->im});
+      }
+      if (points.constant()) return values;
+    }
+    if (!values.empty()) return values.size() == wanted ? values : std::vector<PointValue>();
+  }
+  return {};
 }
 
 std::optional<double> approximate(const Expr& expr, Budget& budget) {

@@ -14,10 +14,13 @@
 // without variables.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "actors/grade/budget.h"
 #include "actors/grade/expression.h"
+#include "actors/grade/fixed_point.h"
 #include "actors/grade/normal_form.h"
 
 namespace tandem::grade {
@@ -26,6 +29,16 @@ Verdict compare_by_evaluation(const Expr& a, const Expr& b, Budget& budget);
 
 // Whether a is b times one number, at all points: kSame then, and `positive` tells its sign.
 Verdict proportional_by_evaluation(const Expr& a, const Expr& b, bool& positive, Budget& budget);
+
+// A value at a point; `im` is 0 for a real one.
+struct PointValue {
+  Ball re, im;
+};
+// The values at the first `wanted` points, of a list that is the same for all expressions, at which
+// this one is defined; one value where there are no variables. Empty where too few points are
+// found, or where equal values would have to agree in more than `bits_most` bits behind the point.
+std::vector<PointValue> values_at_known_points(const Expr& expr, std::size_t wanted,
+                                               double bits_most, Budget& budget);
 
 // The value of a real expression without variables, to some ten digits.
 std::optional<double> approximate(const Expr& expr, Budget& budget);

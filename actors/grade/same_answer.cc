@@ -1,11 +1,9 @@
 #include "actors/grade/same_answer.h"
 
 #include <algorithm>
-#include <cctype>
-#include <set>
 #include <string>
-#include <vector>
 
+#include "actors/grade/answer_shape.h"
 #include "actors/grade/read_answer.h"
 #include "actors/grade/real_set.h"
 #include "actors/grade/same_expression.h"
@@ -15,125 +13,10 @@ namespace {
 
 constexpr std::size_t kItemsMax = 32;
 
-// choices
-
-struct Choice {
-  char letter = 0;
-  bool alone = false;  // nothing stands behind it
-};
-
-// "B", "(B)", "B.", "\text{(B)}" and, with words behind the letter, "(B) 5".
-std::optional<Choice> choice_of(std::string_view text) {
-  std::string plain;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] == '\\') {
-      const std::size_t begin = ++at;
-      while (at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0) ++at;
-      const std::string_view name = text.substr(begin, at - begin);
-      if (name.empty() && at < text.size()) ++at;
-      static constexpr std::string_view kFonts[] = {"text",  "textbf", "mathrm", "mathbf", "textrm",
-                                                    "boxed", "left",   "right",  ""};
-      if (std::ranges::find(kFonts, name) == std::end(kFonts) && plain.find(')') == plain.npos)
-        return std::nullopt;
-      continue;
-    }
-    const char c = text[at++];
-    if (c != '{' && c != '}' && c != '$' && c != ' ' && c != '~') plain += c;
-  }
-  const bool bracket = plain.starts_with('(');
-  const std::size_t at = bracket ? 1 : 0;
-  if (at >= plain.size() || plain[at] < 'A' || plain[at] > 'J') return std::nullopt;
-  const Choice choice{.letter = plain[at]};
-  std::string_view rest = std::string_view(plain).substr(at + 1);
-  if (bracket) {
-    if (!rest.starts_with(')')) return std::nullopt;
-    rest.remove_prefix(1);
-    return Choice{choice.letter, rest.empty() || rest == "."};
-  }
-  if (rest.empty() || rest == "." || rest == ")" || rest == ":") return Choice{choice.letter, true};
-  return std::nullopt;
-}
-
-// words
-
-std::string plain_words(std::string_view words) {
-  std::string plain;
-  for (const unsigned char c : words)
-    if (std::isspace(c) == 0 && c != '.') plain += static_cast<char>(std::tolower(c));
-  return plain;
-}
-
 // The text of an answer that is only words or one-letter names, such as \text{even} or x.
 std::optional<std::string> words_of(const Expr& expr) {
   if (is(expr, Op::kText)) return plain_words(expr->name);
   return std::nullopt;
-}
-
-// arithmetic that is not worked out
-
-bool plain_number(const Expr& expr) {
-  switch (expr->op) {
-    case Op::kNumber:
-      return true;
-    case Op::kSum:
-    case Op::kProduct:
-    case Op::kPower:
-      return std::ranges::all_of(expr->parts, plain_number);
-    default:
-      return false;
-  }
-}
-
-bool power_of_ten(const Expr& expr) {
-  return is(expr, Op::kPower) && expr->parts[0]->name == "10" && plain_number(expr->parts[1]);
-}
-
-// Whether a sum or product of plain numbers is left open. Fractions, mixed numbers and scientific
-// notation are numbers.
-bool left_open(const Node& node) {
-  if (node.name == "mixed" || (node.op != Op::kSum && node.op != Op::kProduct)) return false;
-  int numbers = 0;
-  bool scientific = false;
-  for (const Expr& part : node.parts) {
-    const bool inverse = is(part, Op::kPower) && part->parts[1]->name == "-1";
-    const bool sign = part->name == "-1";
-    if (!plain_number(part) || (node.op == Op::kProduct && (inverse || sign))) continue;
-    scientific = scientific || power_of_ten(part);
-    ++numbers;
-  }
-  return numbers > (node.op == Op::kProduct && scientific ? 2 : 1);
-}
-
-// the comparison
-
-bool is_name(const Expr& expr) {
-  if (is(expr, Op::kSymbol) || is(expr, Op::kText)) return true;
-  // f(x)
-  return is(expr, Op::kProduct) && expr->name.empty() && expr->parts.size() == 2 &&
-         is(expr->parts[0], Op::kSymbol) &&
-         (is(expr->parts[1], Op::kSymbol) || is(expr->parts[1], Op::kBracket));
-}
-bool is_definition(const Expr& expr) {
-  return is(expr, Op::kRelation) && expr->name == "=" && is_name(expr->parts[0]);
-}
-bool is_items(const Expr& expr) { return is(expr, Op::kList) || is(expr, Op::kSet); }
-
-bool has_sign(const Expr& expr) {
-  return any_part(expr, [](const Node& node) { return node.op == Op::kPlusMinus; });
-}
-
-// ± stands for both values: a list of them. Within a list each item is taken apart.
-Expr without_signs(const Expr& expr) {
-  if (!has_sign(expr)) return expr;
-  std::vector<Expr> items;
-  if (is_items(expr)) {
-    for (const Expr& part : expr->parts) {
-      items.push_back(with_sign(part, true));
-      if (has_sign(part)) items.push_back(with_sign(part, false));
-    }
-    return make(expr->op, std::move(items), expr->name);
-  }
-  return make(Op::kList, {with_sign(expr, true), with_sign(expr, false)});
 }
 
 class Comparison {
@@ -222,17 +105,6 @@ class Comparison {
     return is(expr, Op::kList) && expr->name == name ? real_set(expr, budget_) : std::nullopt;
   }
 
-  static bool is_definitions(const Expr& expr) {
-    return std::ranges::all_of(expr->parts, is_definition);
-  }
-  // Whether the items define several names: x = 1, y = 2, and not x = 1 or x = 2.
-  static bool named_items(const Expr& expr) {
-    std::set<std::string> names;
-    for (const Expr& part : expr->parts)
-      if (is_definition(part)) names.insert(spelled(part->parts[0]));
-    return names.size() > 1;
-  }
-
   // x = 1, y = 2 and the point (1, 2)
   bool same_in_order(const Expr& named, const Expr& other) {
     if (!is(other, Op::kBracket) || other->name != "()" ||
@@ -286,12 +158,6 @@ class Comparison {
   Budget budget_;
 };
 
-// The value that an answer gives, without its name, unit and sign of percent.
-Expr bare(const Expr& expr) {
-  if (is_definition(expr)) return bare(expr->parts[1]);
-  return is(expr, Op::kMeasure) || is(expr, Op::kPercent) ? bare(expr->parts[0]) : expr;
-}
-
 }  // namespace
 
 std::optional<bool> same_answer(std::string_view reference, std::string_view given) {
@@ -302,7 +168,7 @@ std::optional<bool> same_answer(std::string_view reference, std::string_view giv
   if (!answer) return std::nullopt;
   const Expr value = bare(*wanted);
   Work work;
-  if (has_value(value) && any_part(*answer, left_open) && !any_part(value, left_open) &&
+  if (has_value(value) && has_open_arithmetic(*answer) && !has_open_arithmetic(value) &&
       rational_value(value, work))
     return false;
   return Comparison().same(without_signs(*wanted), without_signs(*answer));

@@ -1,7 +1,8 @@
 // Whether an answer is as right as a reference, both as texts.
 //
 //   values      are equal by algebra or evaluation (same_expression.h); 50% is 50 and 0.5
-//   x = 5       is 5 too; with a name on both sides the names must agree
+//   x = 5       is 5 too, and (x, y) = (1, 2) is (1, 2); with a name on both sides the names must
+//               agree
 //   several     lists and sets have no order; tuples, points and matrices have one
 //   intervals   and inequalities in one variable are compared as sets (real_set.h)
 //   equations   are equal up to a factor and with sides swapped; inequalities up to a positive one

@@ -1,9 +1,48 @@
 #include "actors/model/normalizer.h"
 
+#include <algorithm>
+
 #include "actors/model/nfc.h"
+#include "actors/model/utf8.h"
 
 namespace tandem::model {
 namespace {
+
+std::string with_runs_replaced(std::string_view text, std::string_view content) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = std::min(text.find("  ", at), text.size());
+    out += text.substr(at, begin - at);
+    at = std::min(text.find_first_not_of(' ', begin), text.size());
+    if (at > begin) out += content;
+  }
+  return out;
+}
+
+std::string_view trimmed_of_spaces(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+std::string_view stripped_left(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    if (!is_white_space(next_code_point(text, at))) return text.substr(begin);
+  }
+  return {};
+}
+
+std::string_view stripped_right(std::string_view text) {
+  for (std::size_t end = text.size(); end > 0;) {
+    std::size_t begin = end - 1;
+    while ((text[begin] & 0xC0) == 0x80) --begin;
+    std::size_t at = begin;
+    if (!is_white_space(next_code_point(text, at))) return text.substr(0, end);
+    end = begin;
+  }
+  return {};
+}
 
 std::optional<std::string> apply(std::string_view text, const NormalizerStep& step) {
   switch (step.kind) {
@@ -14,11 +53,30 @@ std::optional<std::string> apply(std::string_view text, const NormalizerStep& st
     case NormalizerStep::Kind::kReplace:
       if (text.find(step.pattern) == text.npos) return std::nullopt;
       return replace_all(text, step.pattern, step.content);
+    case NormalizerStep::Kind::kReplaceStart:
+      if (!text.starts_with(step.pattern)) return std::nullopt;
+      return step.content + std::string(text.substr(step.pattern.size()));
+    case NormalizerStep::Kind::kReplaceRuns:
+      return with_runs_replaced(text, step.content);
+    case NormalizerStep::Kind::kTrimSpaces:
+      return std::string(trimmed_of_spaces(text));
+    case NormalizerStep::Kind::kStripLeft:
+      return std::string(stripped_left(text));
+    case NormalizerStep::Kind::kStripRight:
+      return std::string(stripped_right(text));
+    case NormalizerStep::Kind::kCharsmap:
+      return step.charsmap->apply(text);
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+bool is_white_space(std::uint32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
 
 std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content) {
   std::string out;

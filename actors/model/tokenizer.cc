@@ -142,11 +142,34 @@ std::vector<std::string_view> cut_before(std::string_view text, std::string_view
   return words;
 }
 
+std::vector<std::string_view> pieces_between_white_space(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = at;
+    if (!is_white_space(next_code_point(text, at))) continue;
+    if (end > begin) pieces.push_back(text.substr(begin, end - begin));
+    begin = at;
+  }
+  if (begin < text.size()) pieces.push_back(text.substr(begin));
+  return pieces;
+}
+
 }  // namespace
 
 Result<void> TokenizerParts::encode_plain(std::string_view text, std::size_t offset,
                                           std::vector<std::int32_t>& ids) const {
   // `text` is not empty: AddedTokens::cut() gives no empty stretch.
+  if (!whitespace_split) return encode_piece(text, offset, ids);
+  for (const std::string_view piece : pieces_between_white_space(text)) {
+    const auto at = static_cast<std::size_t>(piece.data() - text.data());
+    if (Result<void> done = encode_piece(piece, offset + at, ids); !done) return done;
+  }
+  return {};
+}
+
+Result<void> TokenizerParts::encode_piece(std::string_view text, std::size_t offset,
+                                          std::vector<std::int32_t>& ids) const {
   std::string changed;
   if (metaspace) {
     changed = marked(text, offset, *metaspace);

@@ -5,9 +5,10 @@
 //
 //   model           BPE (merges as "a b" or ["a", "b"], ignore_merges, unk_token, fuse_unk,
 //                   byte_fallback) over bytes or characters; Unigram (unk_id, byte_fallback)
-//   normalizer      NFC (nfc.h), Prepend, Replace of a String
+//   normalizer      NFC (nfc.h), Precompiled (charsmap.h), Prepend, Strip, Replace of a String or
+//                   of the expressions that transformers writes for SentencePiece's spaces
 //   pre_tokenizer   ByteLevel as the last step, Split (String, or Regex as regex_dialect.h has it),
-//                   Digits, Metaspace as the first step
+//                   Digits, Metaspace as the first step or behind WhitespaceSplit
 //   post_processor  ByteLevel, TemplateProcessing
 //   decoder         ByteLevel; Replace, Metaspace, ByteFallback, Fuse, Strip of leading spaces
 //   added tokens    lstrip, rstrip, single_word, normalized, special
@@ -28,7 +29,8 @@
 //   TK-1  decode(encode(text)) == text for every text that encode accepts (in NFC where the
 //         tokenizer normalizes; add_prefix_space adds a space, lstrip and rstrip take spaces away,
 //         unk_token loses what it stands for, and where spaces are written as U+2581 that character
-//         becomes a space and text after an added token may get one).
+//         becomes a space and text after an added token may get one; Precompiled, Strip,
+//         WhitespaceSplit and Replace change the text as they say).
 //   TK-2  StreamDecoder's pieces joined equal decode() of the same ids, and each piece is UTF-8.
 //
 // Immutable after construction; its const members may be called from several threads at once.

@@ -63,6 +63,7 @@ struct TokenizerParts {
   AddedTokens added;
 
   std::vector<NormalizerStep> normalizer;
+  bool whitespace_split = false;  // the pre_tokenizer WhitespaceSplit: white space is left out
   std::optional<Metaspace> metaspace;
   bool add_prefix_space = false;            // ByteLevel: text that begins without a space gets one
   std::optional<std::int32_t> unknown;      // unk_token: stands for what has no symbol
@@ -79,6 +80,9 @@ struct TokenizerParts {
                               std::vector<std::int32_t>& ids) const;
   // Text without any added token.
   Result<void> encode_plain(std::string_view text, std::size_t offset,
+                            std::vector<std::int32_t>& ids) const;
+  // A piece between white space, where there is WhitespaceSplit, else all of encode_plain()'s text.
+  Result<void> encode_piece(std::string_view text, std::size_t offset,
                             std::vector<std::int32_t>& ids) const;
   // One word, within which the model merges.
   Result<void> encode_word(std::string_view word, std::size_t offset,

@@ -64,6 +64,34 @@ Result<Step> replace_step(const json& step, const char* section, const Tokenizer
   return Step{Step::Kind::kReplace, text, content};
 }
 
+// Replace as a normalizer: of a String, or of one of the expressions that transformers writes where
+// it converts a SentencePiece model.
+Result<Step> normalizing_replace(const json& step, const TokenizerFile& file) {
+  const json* pattern = member(step, "pattern");
+  const std::string regex =
+      pattern != nullptr && pattern->is_object() ? text_of(*pattern, "Regex") : "";
+  if (regex.empty()) return replace_step(step, "normalizer", file);
+  const std::string content = text_of(step, "content");
+  if (content.size() > kStepBytesMax)
+    return file.refuse("normalizer Replace by more than " + std::to_string(kStepBytesMax) +
+                       " bytes");
+  if (regex == " {2,}") return Step{Step::Kind::kReplaceRuns, {}, content};
+  if (regex == "\\A +| +\\z" && content.empty()) return Step{Step::Kind::kTrimSpaces};
+  if (regex == "\\A\u2581") return Step{Step::Kind::kReplaceStart, "\u2581", content};
+  return file.refuse("normalizer Replace of the regex '" + regex + "'");
+}
+
+Result<void> read_charsmap(const json& step, const TokenizerFile& file, TokenizerParts& parts) {
+  const json* blob = member(step, "precompiled_charsmap");
+  if (blob == nullptr || !blob->is_string())
+    return file.fail("normalizer Precompiled has no text 'precompiled_charsmap'");
+  Result<Charsmap> map = Charsmap::parse(blob->get_ref<const std::string&>());
+  if (!map) return file.fail("normalizer Precompiled cannot be read: " + map.error().message);
+  parts.normalizer.push_back(
+      {Step::Kind::kCharsmap, {}, {}, std::make_shared<const Charsmap>(*std::move(map))});
+  return {};
+}
+
 // Metaspace as pre_tokenizer and as decoder, of older files and newer.
 Result<Metaspace> read_metaspace(const json& step, const char* section, const TokenizerFile& file) {
   Metaspace read{.mark = text_of(step, "replacement"), .split = flag(step, "split", true)};
@@ -118,6 +146,7 @@ Result<void> read_byte_level(const json& step, const TokenizerFile& file, Tokeni
   if (parts.symbols == Symbols::kCharacters)
     return file.refuse("pre_tokenizer ByteLevel without its decoder");
   if (parts.metaspace) return file.refuse("pre_tokenizer ByteLevel after Metaspace");
+  if (parts.whitespace_split) return file.refuse("pre_tokenizer ByteLevel after WhitespaceSplit");
   parts.symbols = Symbols::kBytes;
   parts.add_prefix_space = flag(step, "add_prefix_space", true);
   // The library would then add a space to every piece of the earlier step.
@@ -171,8 +200,16 @@ Result<void> read_normalizer(const json& step, const TokenizerFile& file, Tokeni
                        parts.normalizer.push_back({Step::Kind::kPrepend, {}, content});
                        return {};
                      }
+                     if (type == "Precompiled") return read_charsmap(one, file, parts);
+                     if (type == "Strip") {
+                       if (flag(one, "strip_left", true))
+                         parts.normalizer.push_back({Step::Kind::kStripLeft});
+                       if (flag(one, "strip_right", true))
+                         parts.normalizer.push_back({Step::Kind::kStripRight});
+                       return {};
+                     }
                      if (type != "Replace") return file.refuse("normalizer " + type);
-                     Result<Step> replace = replace_step(one, "normalizer", file);
+                     Result<Step> replace = normalizing_replace(one, file);
                      if (!replace) return replace.error();
                      parts.normalizer.push_back(*std::move(replace));
                      return {};
@@ -192,6 +229,12 @@ Result<void> read_pre_tokenizer(const json& step, const TokenizerFile& file,
                        return add_split(
                            WordSplit::make(single ? kDigitRegex : kDigitsRegex, file.name, {}),
                            parts);
+                     }
+                     if (type == "WhitespaceSplit") {
+                       if (parts.metaspace || !parts.splits.empty())
+                         return file.refuse("pre_tokenizer WhitespaceSplit after another step");
+                       parts.whitespace_split = true;
+                       return {};
                      }
                      if (type != "Metaspace") return file.refuse("pre_tokenizer " + type);
                      if (parts.metaspace || !parts.splits.empty())

@@ -41,15 +41,20 @@ class DirectVerifier final : public Verifier {
   const Find find_;
 };
 
-// The judge of a verifier that compares with the answer: 1 if `equal`, else 0. The completion votes
-// for what `said` finds in it.
-template <class Equal, class Said>
-DirectVerifier::Judge compare(Equal equal, Said said) {
-  return [equal, said](const ScoreItem& item) -> messages::TrajectoryScore {
+// What a comparison of a completion with the answer finds.
+struct Compared {
+  bool equal = false;
+  std::optional<std::string> vote;  // the completion's answer, as it counts in a vote
+};
+// The judge of a verifier that compares with the answer: 1 where the two are equal, else 0.
+template <class Compare>
+DirectVerifier::Judge by_comparison(Compare compare) {
+  return [compare](const ScoreItem& item) -> messages::TrajectoryScore {
     const Result<std::string> answer = answer_text(item.answer);
     if (!answer) return messages::ScoreFailed{answer.error().message};
-    messages::Scored scored{.value = equal(*answer, item) ? 1.0 : 0.0};
-    if (const std::optional<std::string> own = said(item)) scored.vote = messages::vote_of(*own);
+    const Compared compared = compare(*answer, item);
+    messages::Scored scored{.value = compared.equal ? 1.0 : 0.0};
+    if (compared.vote) scored.vote = messages::vote_of(*compared.vote);
     return scored;
   };
 }
@@ -57,26 +62,6 @@ DirectVerifier::Judge compare(Equal equal, Said said) {
 // The whole of a completion, as `exact` sees it.
 std::string exact_text(const ScoreItem& item) {
   return trimmed(item.special_text.value_or(item.completion));
-}
-
-// "-3/10", with the zeros gone that numerator and denominator share at their ends.
-std::string text_of(Rational number) {
-  while (number.numerator.ends_with('0') && number.denominator.ends_with('0')) {
-    number.numerator.pop_back();
-    number.denominator.pop_back();
-  }
-  return (number.negative ? "-" : "") + number.numerator + "/" + number.denominator;
-}
-
-// The final answer of a completion in a form that is the same for most ways to write one number:
-// 1,000 is 1000.0. A fraction is not reduced, so that 1/2 and 0.5 are two votes.
-std::optional<std::string> math_text(const ScoreItem& item) {
-  const std::optional<std::string> found = final_answer(item.completion);
-  if (!found || found->size() > kValueBytesMax) return found;
-  const auto value = parse_value(*found);
-  const bool is_number = value && value->items.size() == 1 && !value->items[0].infinite;
-  if (!is_number) return same_text_form(*found);
-  return text_of(value->items[0].number) + (value->items[0].percent ? "%" : "");
 }
 
 // A compiled expression with a limit on the steps of a search.
@@ -257,19 +242,18 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
     return std::make_unique<DirectVerifier>(std::move(judge), std::move(find));
   };
   switch (config.type) {
-    case VerifierType::kExact: {
-      const auto whole = [](const ScoreItem& item) { return std::optional(exact_text(item)); };
-      return direct(compare([](const std::string& answer,
-                               const ScoreItem& item) { return exact_text(item) == answer; },
-                            whole),
-                    whole);
-    }
+    case VerifierType::kExact:
+      return direct(by_comparison([](const std::string& answer, const ScoreItem& item) {
+                      std::string text = exact_text(item);
+                      return Compared{text == answer, std::move(text)};
+                    }),
+                    [](const ScoreItem& item) { return std::optional(exact_text(item)); });
     case VerifierType::kMath:
-      return direct(
-          compare([](const std::string& answer,
-                     const ScoreItem& item) { return math_equal(answer, item.completion); },
-                  math_text),
-          [](const ScoreItem& item) { return final_answer(item.completion); });
+      return direct(by_comparison([](const std::string& answer, const ScoreItem& item) {
+                      MathVerdict verdict = judge_math(answer, item.completion);
+                      return Compared{verdict.right, std::move(verdict.vote)};
+                    }),
+                    [](const ScoreItem& item) { return final_answer(item.completion); });
     case VerifierType::kRegex: {
       Result<Pattern> pattern = Pattern::compile(config.pattern);
       if (!pattern) return pattern.error();

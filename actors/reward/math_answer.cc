@@ -12,9 +12,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "actors/grade/answer_form.h"
 #include "actors/grade/read_answer.h"
 #include "actors/grade/same_answer.h"
 #include "actors/grade/unit.h"
+#include "actors/grade/value_form.h"
 
 namespace tandem::reward {
 namespace {
@@ -304,10 +306,49 @@ std::optional<std::string> final_answer(std::string_view solution) {
   return last_number(solution);
 }
 
+namespace {
+
+std::string wanted_answer(std::string_view reference) {
+  return marked(reference) ? final_answer(reference).value_or(std::string(reference))
+                           : std::string(reference);
+}
+
+// "-3/10", reduced where the digits are few enough, else without the zeros that numerator and
+// denominator share at their ends.
+std::string number_form(Rational number) {
+  const auto above = grade::read_rational(number.numerator);
+  const auto below = grade::read_rational(number.denominator);
+  if (const auto value = above && below ? grade::divide(*above, *below) : std::nullopt)
+    return (number.negative ? "-" : "") + grade::text_of(*value);
+  while (number.numerator.ends_with('0') && number.denominator.ends_with('0')) {
+    number.numerator.pop_back();
+    number.denominator.pop_back();
+  }
+  return (number.negative ? "-" : "") + number.numerator + "/" + number.denominator;
+}
+
+// The vote of a wrong completion (MV-2).
+std::optional<std::string> wrong_vote(std::string_view reference, std::string_view completion) {
+  const std::optional<std::string> found = final_answer(completion);
+  if (!found) {
+    // An answer without a mark that is no number counts only where it is read; else a whole
+    // solution would be an answer.
+    const auto text =
+        parse_value(wanted_answer(reference)) ? std::nullopt : symbolic_answer(completion);
+    return text ? grade::answer_form(*text) : std::nullopt;
+  }
+  if (found->size() > kValueBytesMax) return found;
+  const auto value = parse_value(*found);
+  const bool is_number = value && value->items.size() == 1 && !value->items[0].infinite;
+  if (is_number) return number_form(value->items[0].number);
+  auto form = grade::answer_form(*found);
+  return form ? form : std::optional("text " + same_text_form(*found));
+}
+
+}  // namespace
+
 bool math_equal(std::string_view reference, std::string_view completion) {
-  const std::string wanted = marked(reference)
-                                 ? final_answer(reference).value_or(std::string(reference))
-                                 : std::string(reference);
+  const std::string wanted = wanted_answer(reference);
   const auto value = parse_value(wanted);
   if (value) {
     const std::optional<std::string> given = final_answer(completion);
@@ -319,6 +360,11 @@ bool math_equal(std::string_view reference, std::string_view completion) {
   if (!text) return false;
   if (!value && same_text(wanted, *text) && !parse_value(*text)) return true;
   return grade::same_answer(wanted, *text).value_or(false);
+}
+
+MathVerdict judge_math(std::string_view reference, std::string_view completion) {
+  if (math_equal(reference, completion)) return {.right = true, .vote = "the reference"};
+  return {.right = false, .vote = wrong_vote(reference, completion)};
 }
 
 }  // namespace tandem::reward

@@ -27,4 +27,16 @@ std::optional<std::string> final_answer(std::string_view solution);
 // equal values.
 bool math_equal(std::string_view reference, std::string_view completion);
 
+// What a completion is worth against a reference, and what it votes for among the completions of
+// one prompt: equal votes are equal answers.
+//
+//   MV-1  Right completions have one vote, whatever they look like: each equals the reference.
+//   MV-2  Wrong ones vote by the form of their answer (grade::answer_form()), and where it is not
+//         read, by its text; completions without an answer have no vote.
+struct MathVerdict {
+  bool right = false;
+  std::optional<std::string> vote;
+};
+MathVerdict judge_math(std::string_view reference, std::string_view completion);
+
 }  // namespace tandem::reward

@@ -1,11 +1,12 @@
 // Texts that are made to take a judge's time. The work is counted by what it allocates: evaluation
 // has a budget of its own (budget.h), and all else that could grow makes expressions, terms or
-// texts. Tests actors/grade/same_answer.h.
+// texts. Tests actors/grade/same_answer.h, actors/grade/answer_form.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
+#include "actors/grade/answer_form.h"
 #include "actors/grade/same_answer.h"
 #include "tests/allocations.h"
 
@@ -65,6 +66,11 @@ TEST(HostileAnswers, AreJudgedByBoundedWork) {
       EXPECT_LT(judged, kAllocationsMax) << text.substr(0, 60);
       most = std::max(most, judged);
     }
+  for (const std::string& text : texts) {
+    const std::size_t before = test::allocations();
+    (void)answer_form(text);
+    EXPECT_LT(test::allocations() - before, kAllocationsMax) << text.substr(0, 60);
+  }
   EXPECT_GT(most, kAllocationsMax / 10) << "the limit says little";
 }
 

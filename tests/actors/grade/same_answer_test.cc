@@ -1,13 +1,17 @@
 // Answers in all forms that are read, by kind; right ones in several spellings, and wrong ones that
 // are close to them. Tests actors/grade/read_answer.h, actors/grade/real_set.h and
-// actors/grade/normal_form.h as well, through same_answer().
+// actors/grade/normal_form.h as well, through same_answer(), and the forms of all of these answers
+// (actors/grade/answer_form.h).
 #include "actors/grade/same_answer.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "actors/grade/answer_form.h"
 #include "actors/grade/normal_form.h"
 #include "actors/grade/read_answer.h"
 
@@ -20,12 +24,38 @@ struct Case {
   bool same;
 };
 
+// Pairs whose forms do not tell what a comparison tells, as answer_form.h says.
+bool form_is_coarser_or_finer(std::string_view reference, std::string_view given) {
+  static constexpr std::string_view kPairs[][2] = {
+      // names and units are left out
+      {"x > 2", "t > 2"},
+      {"x = \\pi", "y = \\pi"},
+      {"2\\sqrt3\\text{ cm}", "2\\sqrt{3}\\text{ km}"},
+      {"(p,q)=(3,2)", "(q,p)=(3,2)"},
+      {"y=2x+1", "2x-y+1=0"},
+      {"\\frac{100}{3}\\%", "\\frac{1}{3}"},
+      // too large for the digits of a form, a name in a denominator, defined elsewhere
+      {"30!\\pi", "265252859812191058636308480000000\\pi"},
+      {"x^{100}-1", "(x^{50}-1)(x^{50}+1)"},
+      {"\\frac{y}{x}=2", "y=2x"},
+      {"(-1)^n", "\\cos(n\\pi)"},
+  };
+  return std::ranges::any_of(
+      kPairs, [&](const auto& pair) { return pair[0] == reference && pair[1] == given; });
+}
+
 void check(std::span<const Case> cases) {
   for (const auto& [reference, given, same] : cases) {
     EXPECT_EQ(same_answer(reference, given).value_or(false), same)
         << "'" << reference << "' and '" << given << "'";
     EXPECT_EQ(same_answer(given, reference).value_or(false), same)
         << "'" << given << "' and '" << reference << "'";
+    const auto one = answer_form(reference), other = answer_form(given);
+    if (one && other) {
+      EXPECT_EQ(one == other, same != form_is_coarser_or_finer(reference, given))
+          << "'" << reference << "' and '" << given << "' have the forms " << *one << " and "
+          << *other;
+    }
   }
 }
 
@@ -227,6 +257,11 @@ TEST(SameAnswer, IntervalsAndRelations) {
       {"x = \\pi", "y = \\pi", false},
       {"x = 5", "x = 5", true},
       {"x = 5", "x \\neq 5", false},
+      {"(p,q)=(3,2)", "(3,2)", true},
+      {"(p,q)=(3,2)", "(p, q) = (3, 2)", true},
+      {"(p,q)=(3,2)", "p=3, q=2", true},
+      {"(p,q)=(3,2)", "(2,3)", false},
+      {"(p,q)=(3,2)", "(q,p)=(3,2)", false},
   };
   check(cases);
 }
@@ -350,6 +385,24 @@ TEST(NormalForm, AlgebraDecidesWhereItsNamesAreIndependent) {
   EXPECT_EQ(verdict("\\sin x", "x"), Verdict::kOpen);
   EXPECT_EQ(verdict("\\sin(-x)", "-\\sin x"), Verdict::kSame);
   EXPECT_EQ(verdict("(x+1)^{4000}", "x"), Verdict::kOpen);  // past a bound
+}
+
+TEST(AnswerForm, IsTheSameForEqualAnswersInAnyOrder) {
+  const auto form = [](const char* text) { return answer_form(text).value_or("not read"); };
+  EXPECT_EQ(form("\\frac{1}{2}"), form("0.5"));
+  EXPECT_EQ(form("\\frac{1}{2}"), "1/2") << "VF-1";
+  EXPECT_EQ(form("\\log_2 8"), "3/1") << "VF-1, by evaluation";
+  EXPECT_EQ(form("(1,2)"), form("( 1, 2 )"));
+  EXPECT_NE(form("(1,2)"), form("(2,1)"));
+  EXPECT_EQ(form("y = 2, x = 1"), form("(1,2)"));
+  EXPECT_EQ(form("\\{3,1,2\\}"), form("1, 2 and 3"));
+  EXPECT_EQ(form("17 = x"), form("17"));
+  EXPECT_EQ(form("-2x > 4y"), form("x < -2y"));
+  EXPECT_NE(form("-2x > 4y"), form("x > -2y"));
+  EXPECT_EQ(form("2+3"), form("3+2"));
+  EXPECT_NE(form("2+3"), form("5")) << "it is not worked out";
+  EXPECT_NE(form("\\sqrt{x^2}"), form("x")) << "VF-2, below 0";
+  EXPECT_EQ(answer_form("\\int x"), std::nullopt);
 }
 
 }  // namespace

@@ -64,8 +64,9 @@ TEST(Tokenizer, AgreesWithTheReferenceImplementation) {
 
 constexpr const char* kByteFamilies[] = {"gpt2",   "llama3",    "qwen",      "smollm", "flags",
                                          "qwen35", "deepseek3", "deepseek2", "o200k"};
-constexpr const char* kCharacterFamilies[] = {"llama2", "llama2_first", "gemma",
-                                              "spiece", "unigram",      "unigram_bytes"};
+constexpr const char* kCharacterFamilies[] = {"llama2",   "llama2_first",   "gemma",
+                                              "spiece",   "unigram",        "unigram_bytes",
+                                              "charsmap", "charsmap_strip", "charsmap_trim"};
 
 std::vector<std::string> families() {
   std::vector<std::string> all(std::begin(kByteFamilies), std::end(kByteFamilies));
@@ -111,7 +112,8 @@ TEST(Tokenizer, APromptGetsTheTemplateOnce) {
     EXPECT_EQ(*tokenizer.encode_prompt("a prompt"), expected) << name;
     EXPECT_EQ(*tokenizer.encode_prompt(""), before) << name;
     const std::string begun = tokenizer.decode(before, SpecialTokens::kKeep) + "a prompt";
-    if (name == "llama2_first") continue;  // a text that begins with <s> gets no space
+    // prepend_scheme "first": a text that begins with <s> gets no space.
+    if (name == "llama2_first" || name == "charsmap_strip") continue;
     EXPECT_EQ(*tokenizer.encode_prompt(begun), expected) << name;
   }
 }
@@ -322,7 +324,16 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
       {{{"model", {{"type", "Unigram"}}}}, "Unigram"},
       {{{"model", {{"type", "WordPiece"}}}}, "WordPiece"},
       {{{"model", {{"byte_fallback", true}}}}, "byte_fallback"},
-      {{{"normalizer", {{"type", "Precompiled"}}}}, "normalizer Precompiled"},
+      {{{"normalizer", {{"type", "Precompiled"}}}}, "no text 'precompiled_charsmap'"},
+      {{{"normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}}}},
+       "normalizer Precompiled cannot be read: it is shorter than its first number"},
+      {{{"normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "\\s+"}}}, {"content", " "}}}},
+       "Replace of the regex '\\s+'"},
+      {{{"pre_tokenizer",
+         {{"type", "Sequence"},
+          {"pretokenizers",
+           {{{"type", "Metaspace"}, {"replacement", "\u2581"}}, {{"type", "WhitespaceSplit"}}}}}}},
+       "WhitespaceSplit after another step"},
       {{{"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "ab"}}}}, "Metaspace"},
       {{{"pre_tokenizer",
          {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"add_prefix_space", true}}}},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 
@@ -103,6 +105,40 @@ TEST(Verifier, ACompletionVotesForTheAnswerInIt) {
   EXPECT_EQ(vote(math, "it is \\boxed{1,200}"), vote(math, "#### 1200.0"));
   EXPECT_NE(vote(math, "#### 1200"), vote(math, "#### 120"));
   EXPECT_EQ(vote(math, "I do not know"), std::nullopt);
+}
+
+TEST(Verifier, EqualAnswersAreOneVoteHoweverTheyAreWritten) {
+  const VerifierConfig math{.type = VerifierType::kMath};
+  const auto vote = [&](const std::string& answer, const std::string& completion) {
+    return judged(math, answer, completion)->vote;
+  };
+  const std::string wrong = "7";  // than all of these
+  const std::vector<std::string> groups[] = {
+      {"\\boxed{\\frac{1}{2}}", "\\boxed{0.5}", "#### 2/4", "\\boxed{\\frac{\\sqrt4}{4}}"},
+      {"\\boxed{\\sqrt{12}}", "\\boxed{2\\sqrt3}"},
+      {"\\boxed{(1,2)}", "\\boxed{( 1, 2 )}"},
+      {"\\boxed{(2,1)}"},
+      {"\\boxed{\\{1,2\\}}", "\\boxed{2, 1}"},
+      {"\\boxed{\\text{even}}", "\\boxed{Even}"},
+      {"\\boxed{\\int x}", "\\boxed{\\int  x}"},  // not read
+  };
+  std::set<std::uint64_t> votes;
+  for (const std::vector<std::string>& group : groups) {
+    for (const std::string& completion : group) {
+      ASSERT_TRUE(vote(wrong, completion)) << completion;
+      EXPECT_EQ(vote(wrong, completion), vote(wrong, group[0])) << completion;
+    }
+    votes.insert(*vote(wrong, group[0]));
+  }
+  EXPECT_EQ(votes.size(), std::size(groups)) << "MV-2";
+  // MV-1: each equals the reference, though 50 and 0.5 do not equal each other.
+  EXPECT_EQ(vote("50\\%", "\\boxed{50}"), vote("50\\%", "\\boxed{0.5}"));
+  EXPECT_NE(vote("7", "\\boxed{50}"), vote("7", "\\boxed{0.5}"));
+  // Without a mark a formula votes whether it is right or wrong, and an essay does not.
+  EXPECT_TRUE(vote("x^2+1", "x^2+1"));
+  EXPECT_TRUE(vote("x^2+1", "x^2+2"));
+  EXPECT_NE(vote("x^2+1", "x^2+1"), vote("x^2+1", "x^2+2"));
+  EXPECT_EQ(vote("x^2+1", "I do not know; perhaps a parabola"), std::nullopt);
 }
 
 TEST(Verifier, AnAnswerIsNeededWhereItIsComparedWith) {
