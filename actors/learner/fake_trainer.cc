@@ -72,7 +72,9 @@ Result<TrainedStep> FakeTrainer::train(const TrainBatch& batch) {
   for (std::optional<double>* figure :
        {&out.report.ratio_max, &out.report.kl_loss, &out.report.pg_clipfrac_lower,
         &out.report.reward_kl_penalty, &out.report.rollout_is_mean,
-        &out.report.rollout_is_eff_sample_size, &out.report.rollout_rs_masked_fraction})
+        &out.report.rollout_is_eff_sample_size, &out.report.rollout_is_batch_norm_factor,
+        &out.report.rollout_rs_masked_fraction, &out.report.rollout_rs_seq_masked_fraction,
+        &out.report.rollout_is_veto_fraction, &out.report.rollout_is_catastrophic_token_fraction})
     *figure = 1;  // every figure is set, so that tests see all columns of reports
   for (const BatchGroup& group : batch.groups) {
     for (const TrainTrajectory& trajectory : group.trajectories) {

@@ -8,9 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "actors/learner/rejection_form.h"
 #include "kernels/ops/matmul.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/clock.h"
@@ -51,18 +54,6 @@ enum class ScaleRewards : std::uint8_t { kGroup, kBatch, kNone };
 constexpr auto enum_names(ScaleRewards) {
   using enum ScaleRewards;
   return enum_name_rows<ScaleRewards>({{kGroup, "group"}, {kBatch, "batch"}, {kNone, "none"}});
-}
-
-// Whose ratio decides whether a token is rejected (rejection.h). verl has two names for each.
-enum class RejectionLevel : std::uint8_t { kToken, kSequence, kGeometric };
-constexpr auto enum_names(RejectionLevel) {
-  using enum RejectionLevel;
-  return enum_name_rows<RejectionLevel>({{kToken, "token"},
-                                         {kSequence, "sequence"},
-                                         {kGeometric, "geometric"},
-                                         {kToken, "token_k1"},
-                                         {kSequence, "seq_sum_k1"},
-                                         {kGeometric, "seq_mean_k1"}});
 }
 
 // What filter_groups looks at: the rewards, or which completions succeed.
@@ -112,9 +103,12 @@ struct AlgorithmConfig {
   // Importance weights of the proximal over the behaviour policy. Always empty with bypass_mode.
   std::optional<kernels::ImportanceLevel> rollout_is;
   double rollout_is_threshold = 2.0;
-  std::optional<RejectionLevel> rollout_rs;  // empty: no token is rejected
+  bool rollout_is_batch_normalize = false;
+  std::optional<RejectionForm> rollout_rs;  // empty: no token is rejected
   double rollout_rs_threshold = 2.0;
   std::optional<double> rollout_rs_threshold_lower;  // empty: 1 / rollout_rs_threshold
+  std::map<std::string, double> rollout_rs_also;     // more forms, by name, with their thresholds
+  std::optional<double> rollout_token_veto_threshold;
   double entropy_coeff = 0;
   bool use_kl_loss = false;  // the reference is the policy at the start of RL
   double kl_loss_coef = 0;

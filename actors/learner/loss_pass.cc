@@ -34,9 +34,11 @@ void LossPass::begin(const TrainBatch& batch, const BatchAdvantages& advantages)
 }
 
 // Whether log-probabilities at the weights before the first update must be computed beforehand.
-// With one update its own forward computes them, unless the reward already needs them.
+// With one update its own forward computes them, unless the reward, or the mean of the batch's
+// importance weights, already needs them.
 bool LossPass::needs_preparation(std::int64_t updates) const {
-  return config_.use_kl_in_reward || (updates > 1 && (!config_.bypass_mode || config_.use_kl_loss));
+  return config_.use_kl_in_reward || config_.rollout_is_batch_normalize ||
+         (updates > 1 && (!config_.bypass_mode || config_.use_kl_loss));
 }
 
 void LossPass::prepare(const device::Stream& stream, const Models& models, const MicroBatch& batch,

@@ -53,6 +53,7 @@ class LossPass {
                LossPart part);
   std::vector<float> kl_penalties() const { return objective_.kl_penalties(); }
   void weigh(const BatchAdvantages& advantages) { objective_.weigh(advantages); }
+  void normalize_importance(double mean) { objective_.normalize_importance(mean); }
   void updated() { objective_.updated(); }
   void watch(TokenWatch* tokens) { objective_.watch(tokens); }
   bool watched() const { return objective_.watched(); }

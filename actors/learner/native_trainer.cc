@@ -6,6 +6,8 @@
 // The warm start is in native_trainer_warm_start.cc, checkpoints are in native_trainer_resume.cc.
 #include "actors/learner/native_trainer.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -17,6 +19,12 @@
 #include "runtime/wire/codec.h"
 
 namespace tandem::learner {
+namespace {
+
+// Importance weights with a smaller mean are not normalised.
+constexpr double kImportanceMeanMin = 1e-8;
+
+}  // namespace
 
 Result<std::unique_ptr<NativeTrainer>> NativeTrainer::make(NativeTrainerSetup setup) {
   if (auto sound = check_setup(setup); !sound) return sound.error();
@@ -118,16 +126,19 @@ Result<double> NativeTrainer::apply_gradients(const ShardedUpdate::Step& step) {
 }
 
 // Computes everything that needs the weights before the first update: the log-probabilities to
-// keep, and with them the KL penalties. Returns the mean penalty of the batch's completion tokens.
-Result<double> NativeTrainer::prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
-                                      BatchAdvantages& advantages) {
+// keep, and with them the KL penalties and the mean of the importance weights, both of which it
+// reports.
+Result<void> NativeTrainer::prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
+                                    BatchAdvantages& advantages, messages::StepReport& report) {
   if (auto settled = settle_weights(); !settled) return settled.error();
   const LossPass::Models models{weights_.policy(), weights_.reference()};
   for (const MiniBatch& mini : plan)
     for (const auto& [micros, part] : {std::pair(&mini.learning, LossPart::kLearning),
                                        std::pair(&mini.observed, LossPart::kObserved)})
       for (const MicroBatch& micro : *micros) memory_.pass.prepare(stream_, models, micro, part);
-  if (!config_.algorithm.use_kl_in_reward) return 0.0;
+  if (config_.algorithm.rollout_is_batch_normalize)
+    if (auto known = normalize_importance(report); !known) return known.error();
+  if (!config_.algorithm.use_kl_in_reward) return {};
   std::vector<float> penalties = memory_.pass.kl_penalties();
   std::vector<double> summed(penalties.begin(), penalties.end());  // one rank has each, others 0
   double unused = 0;
@@ -136,7 +147,22 @@ Result<double> NativeTrainer::prepare(const TrainBatch& batch, const std::vector
   advantages = compute_advantages(config_.algorithm, config_.batch, batch, penalties);
   double sum = 0;
   for (const double penalty : summed) sum += penalty;
-  return sum / static_cast<double>(advantages.tokens);
+  report.reward_kl_penalty = sum / static_cast<double>(advantages.tokens);
+  return {};
+}
+
+// The mean is over all ranks' tokens, or completions, that count; all of them were kept.
+Result<void> NativeTrainer::normalize_importance(messages::StepReport& report) {
+  const Objective::KeptImportance& own = memory_.pass.objective().kept_importance();
+  std::array<double, 2> sums{own.sum, own.count};
+  double unused = 0;
+  if (auto reduced = gang_.reduce(sums, unused); !reduced) return reduced.error();
+  const double mean = sums[0] / std::max(sums[1], 1.0);
+  // The bound is verl's. A NaN stays 1 as well: the loss has it anyway.
+  const double divisor = mean > kImportanceMeanMin ? mean : 1.0;
+  memory_.pass.normalize_importance(divisor);
+  if (sums[1] > 0) report.rollout_is_batch_norm_factor = divisor;
+  return {};
 }
 
 // One optimizer step; returns the norm of its gradient.
@@ -163,7 +189,9 @@ Result<double> NativeTrainer::update(const MiniBatch& mini, const ShardedUpdate:
 Result<messages::StepReport> NativeTrainer::train_share(const TrainBatch& batch,
                                                         BatchAdvantages& advantages) {
   const AlgorithmConfig& algorithm = config_.algorithm;
-  const double observes = memory_.pass.watched() ? 1.0 : config_.observe_fraction;
+  // The mean of the batch's importance weights is exact, so that OG-1 holds.
+  const bool all = memory_.pass.watched() || algorithm.rollout_is_batch_normalize;
+  const double observes = all ? 1.0 : config_.observe_fraction;
   const ObservedGroups observed = choose_observed(batch, advantages, observes, config_.seed);
   const auto plan = plan_batch(batch, {advantages.learns, observed.chosen}, config_,
                                {gang_.rank(), gang_.ranks(), stream_.device});
@@ -172,9 +200,8 @@ Result<messages::StepReport> NativeTrainer::train_share(const TrainBatch& batch,
   memory_.pass.begin(batch, advantages);
   messages::StepReport report;
   if (memory_.pass.needs_preparation(updates)) {
-    const Result<double> penalty = prepare(batch, *plan, advantages);
-    if (!penalty) return penalty.error();
-    if (algorithm.use_kl_in_reward) report.reward_kl_penalty = *penalty;
+    if (auto prepared = prepare(batch, *plan, advantages, report); !prepared)
+      return prepared.error();
   }
   report.lr = learning_rate(config_.optimizer, step_.value, config_.steps_total);
   for (std::int64_t epoch = 0; epoch < config_.batch.epochs; ++epoch) {

@@ -90,8 +90,9 @@ class NativeTrainer final : public Trainer {
   bool holds_other_dtype(const std::filesystem::path& directory, const TrainerState& state) const;
   Result<void> load_older(const std::filesystem::path& directory, const TrainerState& state);
   void keep_older();
-  Result<double> prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
-                         BatchAdvantages& advantages);
+  Result<void> prepare(const TrainBatch& batch, const std::vector<MiniBatch>& plan,
+                       BatchAdvantages& advantages, messages::StepReport& report);
+  Result<void> normalize_importance(messages::StepReport& report);
   Result<double> update(const MiniBatch& mini, const ShardedUpdate::Step& step);
   Result<messages::StepReport> train_share(const TrainBatch& batch, BatchAdvantages& advantages);
   Result<double> warm_start_step();

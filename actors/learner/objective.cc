@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "actors/learner/rejection.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/check.h"
 
@@ -48,7 +47,8 @@ void ObjectiveSums::add_sample(ObjectiveSums sample, double tokens_per_token) {
   tokens_at_staleness_0 = fresh;
 }
 
-Objective::Objective(const AlgorithmConfig& config, std::int64_t items_max) : config_(config) {
+Objective::Objective(const AlgorithmConfig& config, std::int64_t items_max)
+    : config_(config), correction_{.criteria = rejection_criteria(config)} {
   for (std::vector<float>* v : {&behaviour_, &advantage_, &weight_, &importance_, &dlogprob_,
                                 &dentropy_, &proximal_, &reference_})
     v->resize(static_cast<std::size_t>(items_max));
@@ -63,12 +63,13 @@ void Objective::begin(const TrainBatch& batch, const BatchAdvantages& advantages
       trajectories_.push_back(&trajectory);
   kept_proximal_.reset(batch);
   kept_reference_.reset(batch);
+  correction_.kept = {};
+  correction_.mean = 1;
   before_first_update_ = true;
   sums_ = observed_ = {};
   watch_.update = 0;
   watch_.loss.resize(watched() ? behaviour_.size() : 0);
-  diff_max_at_staleness_0_ = 0;
-  ratio_max_ = 0;
+  most_ = {};
 }
 
 void Objective::keep_proximal(const MicroBatch& micro, std::span<const float> logprob,
@@ -76,6 +77,7 @@ void Objective::keep_proximal(const MicroBatch& micro, std::span<const float> lo
   gather(micro);
   compare(micro, logprob, sums_of(part));
   kept_proximal_.put(micro, logprob);
+  if (config_.rollout_is_batch_normalize) keep_importance(micro, logprob);
 }
 
 void Objective::keep_reference(const MicroBatch& micro, std::span<const float> logprob) {
@@ -139,10 +141,39 @@ void Objective::compare(const MicroBatch& batch, std::span<const float> logprob,
       if (!fresh) continue;
       sums.tokens_at_staleness_0 += 1;
       // The condition is written so that a NaN is taken and stays.
-      double& most = diff_max_at_staleness_0_;
+      double& most = most_.diff_at_staleness_0;
       if (!std::isnan(most) && !(difference <= most)) most = difference;
     }
   }
+}
+
+// Sets importance_ of every item. Requires that gather() has been called for the micro-batch.
+void Objective::weigh_importance(const device::Stream& stream, const MicroBatch& batch,
+                                 const device::TensorView& proximal) {
+  const std::size_t items = batch.items.size();
+  kernels::importance_weights(
+      stream, {.level = *config_.rollout_is,
+               .threshold = static_cast<float>(config_.rollout_is_threshold),
+               .proximal = proximal,
+               .behaviour = vector_view(std::span(behaviour_).first(items)),
+               .weight = vector_view(std::span(weight_).first(items)),
+               .sequence_begin =
+                   device::tensor(batch.sequence_begin.data(), {std::ssize(batch.sequence_begin)}),
+               .importance = vector_view(std::span(importance_).first(items))});
+}
+
+void Objective::keep_importance(const MicroBatch& micro, std::span<const float> logprob) {
+  CHECK(config_.rollout_is.has_value());
+  weigh_importance(device::Stream{}, micro, vector_view(logprob));
+  for (std::size_t s = 0; s + 1 < micro.sequence_begin.size(); ++s)
+    for (std::int32_t i = micro.sequence_begin[s]; i < micro.sequence_begin[s + 1]; ++i) {
+      const auto m = static_cast<std::size_t>(i);
+      if (weight_[m] == 0) continue;
+      correction_.kept.sum += static_cast<double>(importance_[m]);
+      correction_.kept.count += 1;
+      // All tokens of a sequence have one weight.
+      if (*config_.rollout_is == kernels::ImportanceLevel::kSequence) break;
+    }
 }
 
 void Objective::count_importance(std::size_t items, ObjectiveSums& sums) {
@@ -161,29 +192,29 @@ device::TensorView Objective::importance_of(const device::Stream& stream, const 
                                             const device::TensorView& proximal,
                                             ObjectiveSums& sums) {
   const std::size_t items = batch.items.size();
-  if (!config_.rollout_is && !config_.rollout_rs) return {};
+  const std::optional<double> veto = config_.rollout_token_veto_threshold;
+  if (!config_.rollout_is && correction_.criteria.empty() && !veto) return {};
   const std::span<float> importance = std::span(importance_).first(items);
   const std::span<const float> behaviour = std::span(behaviour_).first(items);
   const std::span<const float> weight = std::span(weight_).first(items);
   if (config_.rollout_is) {
-    kernels::importance_weights(
-        stream, {.level = *config_.rollout_is,
-                 .threshold = static_cast<float>(config_.rollout_is_threshold),
-                 .proximal = proximal,
-                 .behaviour = vector_view(behaviour),
-                 .weight = vector_view(weight),
-                 .sequence_begin = device::tensor(batch.sequence_begin.data(),
-                                                  {std::ssize(batch.sequence_begin)}),
-                 .importance = vector_view(importance)});
+    weigh_importance(stream, batch, proximal);
     count_importance(items, sums);
+    if (correction_.mean != 1)
+      for (float& i : importance) i = static_cast<float>(static_cast<double>(i) / correction_.mean);
   } else {
     std::fill(importance.begin(), importance.end(), 1.0f);
   }
-  if (config_.rollout_rs) {
+  if (!correction_.criteria.empty() || veto) {
     const std::span<const float> policy =
         config_.bypass_mode ? current : std::span<const float>(proximal.f32(), items);
-    sums.rejected += static_cast<double>(
-        reject(config_, {policy, behaviour, weight, batch.sequence_begin}, importance));
+    const Rejected rejected = reject(correction_.criteria, veto,
+                                     {policy, behaviour, weight, batch.sequence_begin}, importance);
+    sums.rejected += static_cast<double>(rejected.tokens);
+    sums.sequences += static_cast<double>(rejected.sequences_seen);
+    sums.sequences_rejected += static_cast<double>(rejected.sequences);
+    sums.sequences_vetoed += static_cast<double>(rejected.vetoed);
+    sums.catastrophic += static_cast<double>(rejected.catastrophic);
   }
   return vector_view(importance);
 }
@@ -272,7 +303,7 @@ Objective::Gradient Objective::evaluate(const device::Stream& stream, const Micr
   sums.reference_kl += stats.reference_kl;
   sums.kl_k1 += stats.approx_kl_k1;
   sums.entropy += stats.entropy;
-  if (!std::isnan(ratio_max_) && !(stats.ratio_max <= ratio_max_)) ratio_max_ = stats.ratio_max;
+  if (!std::isnan(most_.ratio) && !(stats.ratio_max <= most_.ratio)) most_.ratio = stats.ratio_max;
   return {std::span<const float>(dlogprob_).first(items),
           entropy_loss ? std::span<const float>(dentropy_).first(items) : std::span<const float>{}};
 }

@@ -25,6 +25,7 @@
 #include "actors/learner/advantage.h"
 #include "actors/learner/learner_config.h"
 #include "actors/learner/packing.h"
+#include "actors/learner/rejection.h"
 #include "actors/learner/token_store.h"
 #include "actors/learner/token_watch.h"
 #include "actors/learner/train_batch.h"
@@ -35,8 +36,8 @@ namespace tandem::learner {
 // Sums over the items of a rank's micro-batches, and after Gang::sum of all ranks; in double.
 struct ObjectiveSums {
   double loss = 0;
-  // Tokens that weigh in the loss. This sum and those up to `rejected` count each token
-  // once per update.
+  // Tokens that weigh in the loss. This sum and those up to `catastrophic` count each token, or
+  // completion, once per update.
   double tokens = 0;
   double clipped = 0;
   double dual_clipped = 0;
@@ -46,16 +47,31 @@ struct ObjectiveSums {
   double entropy = 0;
   double importance = 0;
   double importance_squares = 0;  // both before tokens are rejected
-  double rejected = 0;            // by rollout_rs (rejection.h)
-  double logprob_diff = 0;        // |current - behaviour| before the first update
-  double compared = 0;            // tokens of that
+  double rejected = 0;            // by rollout_rs (rejection.h); the next four likewise
+  double sequences = 0, sequences_rejected = 0, sequences_vetoed = 0, catastrophic = 0;
+  double logprob_diff = 0;  // |current - behaviour| before the first update
+  double compared = 0;      // tokens of that
   // The part of `compared` in trajectories all of this step's version.
   double tokens_at_staleness_0 = 0;
   auto fields() {
-    return std::array{
-        &loss,     &tokens,       &clipped,  &dual_clipped,         &clipped_low,
-        &kl_k1,    &reference_kl, &entropy,  &importance,           &importance_squares,
-        &rejected, &logprob_diff, &compared, &tokens_at_staleness_0};
+    return std::array{&loss,
+                      &tokens,
+                      &clipped,
+                      &dual_clipped,
+                      &clipped_low,
+                      &kl_k1,
+                      &reference_kl,
+                      &entropy,
+                      &importance,
+                      &importance_squares,
+                      &rejected,
+                      &sequences,
+                      &sequences_rejected,
+                      &sequences_vetoed,
+                      &catastrophic,
+                      &logprob_diff,
+                      &compared,
+                      &tokens_at_staleness_0};
   }
   // Adds the sums of a sample of which each token stands for so many. Only tokens_at_staleness_0
   // stays a count of tokens that were computed.
@@ -87,6 +103,15 @@ class Objective {
   // and those of the reference.
   void keep_proximal(const MicroBatch& micro, std::span<const float> logprob, LossPart part);
   void keep_reference(const MicroBatch& micro, std::span<const float> logprob);
+  // The importance weights of the micro-batches that were kept: their sum, and of how many. With
+  // ImportanceLevel::kSequence a completion counts once.
+  struct KeptImportance {
+    double sum = 0, count = 0;
+  };
+  const KeptImportance& kept_importance() const { return correction_.kept; }
+  // Importance weights are divided by `mean` from here to the next begin(), after they have been
+  // counted in sums().
+  void normalize_importance(double mean) { correction_.mean = mean; }
   // kl_in_reward_coef times the estimated KL of each completion token whose reference was kept, 0
   // for the others; [sum T] in batch order. In bypass mode the behaviour policy is the proximal.
   std::vector<float> kl_penalties() const;
@@ -109,8 +134,8 @@ class Objective {
   // that learn.
   const ObjectiveSums& sums() const { return sums_; }
   const ObjectiveSums& observed() const { return observed_; }
-  double diff_max_at_staleness_0() const { return diff_max_at_staleness_0_; }
-  double ratio_max() const { return ratio_max_; }  // the largest current / proximal of a token
+  double diff_max_at_staleness_0() const { return most_.diff_at_staleness_0; }
+  double ratio_max() const { return most_.ratio; }  // the largest current / proximal of a token
 
  private:
   void gather(const MicroBatch& batch);
@@ -121,6 +146,9 @@ class Objective {
   };
   void note_tokens(const MicroBatch& batch, const Operands& operands);
   void compare(const MicroBatch& batch, std::span<const float> logprob, ObjectiveSums& sums);
+  void weigh_importance(const device::Stream& stream, const MicroBatch& batch,
+                        const device::TensorView& proximal);
+  void keep_importance(const MicroBatch& micro, std::span<const float> logprob);
   void count_importance(std::size_t items, ObjectiveSums& sums);
   device::TensorView importance_of(const device::Stream& stream, const MicroBatch& batch,
                                    std::span<const float> current,
@@ -134,10 +162,16 @@ class Objective {
   std::vector<float> behaviour_, advantage_, weight_, importance_, dlogprob_, dentropy_;
   std::vector<float> proximal_, reference_;  // [items_max] of the micro-batch, where kept
   TokenStore kept_proximal_, kept_reference_;
+  struct Correction {
+    const std::vector<RejectionCriterion> criteria;
+    KeptImportance kept = {};
+    double mean = 1;  // of the batch's importance weights, by which they are divided
+  } correction_;
   bool before_first_update_ = true;
   ObjectiveSums sums_, observed_;
-  double diff_max_at_staleness_0_ = 0;
-  double ratio_max_ = 0;
+  struct Most {
+    double diff_at_staleness_0 = 0, ratio = 0;
+  } most_;
   struct Watch {
     TokenWatch* tokens = nullptr;
     std::vector<float> loss;  // [items_max] while somebody looks

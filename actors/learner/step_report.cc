@@ -20,7 +20,14 @@ void add_means(const AlgorithmConfig& config, const ObjectiveSums& sums, double 
   report.pg_clipfrac_high = mean(std::max(clipped_high, 0.0));
   if (config.clip_ratio_c) report.pg_clipfrac_lower = mean(sums.dual_clipped);
   if (config.use_kl_loss) report.kl_loss = mean(sums.reference_kl);
-  if (config.rollout_rs) report.rollout_rs_masked_fraction = mean(sums.rejected);
+  if (config.rollout_rs) {
+    report.rollout_rs_masked_fraction = mean(sums.rejected);
+    report.rollout_rs_seq_masked_fraction = sums.sequences_rejected / sums.sequences;
+  }
+  if (config.rollout_token_veto_threshold) {
+    report.rollout_is_veto_fraction = sums.sequences_vetoed / sums.sequences;
+    report.rollout_is_catastrophic_token_fraction = mean(sums.catastrophic);
+  }
   if (!config.rollout_is) return;
   report.rollout_is_mean = mean(sums.importance);
   // (sum w)² / (n sum w²): 1 where all weights are equal.

@@ -174,7 +174,9 @@ struct StepReport {
   std::optional<std::uint64_t> recorded_bytes;
   // Each is empty where the loss of the job lacks the term, or the weights, that it describes.
   std::optional<double> kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
-      rollout_is_eff_sample_size, rollout_rs_masked_fraction;
+      rollout_is_eff_sample_size, rollout_is_batch_norm_factor, rollout_rs_masked_fraction,
+      rollout_rs_seq_masked_fraction, rollout_is_veto_fraction,
+      rollout_is_catastrophic_token_fraction;
 };
 TANDEM_WIRE(StepReport, loss, grad_norm, lr, entropy, ppo_kl, pg_clipfrac, pg_clipfrac_low,
             pg_clipfrac_high, ratio_max, seconds_update, seconds_wait_payload, seconds_publish,
@@ -182,7 +184,9 @@ TANDEM_WIRE(StepReport, loss, grad_norm, lr, entropy, ppo_kl, pg_clipfrac, pg_cl
             updates_without_gradient, observed_fraction, logprob_diff_max_at_staleness_0,
             tokens_at_staleness_0, logprob_diff_mean, advantages, recorded_bytes, kl_loss,
             pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean, rollout_is_eff_sample_size,
-            rollout_rs_masked_fraction)
+            rollout_is_batch_norm_factor, rollout_rs_masked_fraction,
+            rollout_rs_seq_masked_fraction, rollout_is_veto_fraction,
+            rollout_is_catastrophic_token_fraction)
 
 // The answer to TrainStep: the weights have taken the step. If the command asked for publication,
 // the version is already published (LE-1).

@@ -1,13 +1,18 @@
-// The rows of the job table for the sections `learner`, `algorithm` and `pools.learner`;
-// job_keys.cc explains how rows work.
+// The rows of the job table for the sections `learner`, `algorithm` and `pools.learner`, and the
+// rules over the keys of rejection; job_keys.cc explains how rows work.
 //
-// Two kinds of limits are not in the rows. Relations between keys, such as a mini-batch that must
-// divide the batch, are in job_rules.cc. Values that a choice replaces, such as the loss
+// Two kinds of limits are not in the rows. Other relations between keys, such as a mini-batch that
+// must divide the batch, are in job_rules.cc. Values that a choice replaces, such as the loss
 // aggregation of dr_grpo, are in settle() there: the row shows the default of the other choices.
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 
 #include "actors/job/job_table.h"
+#include "actors/job/job_values.h"
 #include "actors/job/key_fields.h"
+#include "runtime/base/json.h"
 
 namespace tandem::job {
 namespace {
@@ -221,23 +226,42 @@ const Key kLearnerKeys[] = {
      .field = [](J& j) { return slot(j.algorithm.rollout_is_threshold); },
      .description = "The greatest weight of `rollout_is`.",
      .range = as_float(above(0))},
+    {.path = "algorithm.rollout_is_batch_normalize",
+     .field = [](J& j) { return slot(j.algorithm.rollout_is_batch_normalize); },
+     .description = "Divide the weights of `rollout_is` by their mean over the batch's completion "
+                    "tokens, or under `sequence` over its completions, after the threshold. Costs "
+                    "a further forward pass where a batch is one update."},
     {.path = "algorithm.rollout_rs",
      .field = [](J& j) { return slot(j.algorithm.rollout_rs); },
      .description =
-         "Rejects tokens whose ratio of proximal to behaviour probability (with `bypass_mode`: of "
-         "current to behaviour) is outside the two thresholds: they have no policy gradient, and "
-         "stay in the denominators. `token`: each by its own ratio; `sequence`: a completion by "
-         "the "
-         "product of its tokens' ratios; `geometric`: by their geometric mean."},
+         "Rejects tokens whose ratio r of proximal to behaviour probability (with `bypass_mode`: "
+         "of current to behaviour) is outside the two thresholds: they have no policy gradient, "
+         "and stay in the denominators. `token`: each by its own ratio; `sequence`: a completion "
+         "by the product of its tokens' ratios; `geometric`: by their geometric mean. The names "
+         "with `k2` and `k3` bound a divergence from above: (log r)²/2, or r - 1 - log r, of each "
+         "token, or the sum, mean or maximum of a completion's."},
     {.path = "algorithm.rollout_rs_threshold",
      .field = [](J& j) { return slot(j.algorithm.rollout_rs_threshold); },
-     .description = "The greatest ratio that `rollout_rs` takes. Near 1, as 1.01, under "
-                    "`geometric`.",
-     .range = as_float(at_least(1))},
+     .description =
+         "The greatest ratio that `rollout_rs` takes, at least 1: near 1, as 1.01, under "
+         "`geometric`. For `k2` and `k3` the greatest divergence, as 0.01 under `seq_mean_k3`.",
+     .range = as_float(above(0))},
     {.path = "algorithm.rollout_rs_threshold_lower",
      .field = [](J& j) { return slot(j.algorithm.rollout_rs_threshold_lower); },
-     .description = "The least ratio that `rollout_rs` takes; null: 1 / `rollout_rs_threshold`.",
+     .description = "The least ratio that `rollout_rs` takes; null: 1 / `rollout_rs_threshold`. "
+                    "Not for `k2` and `k3`.",
      .range = as_float(between(0, 1))},
+    {.path = "algorithm.rollout_rs_also",
+     .field = [](J& j) { return slot(j.algorithm.rollout_rs_also); },
+     .description = "Further criteria beside `rollout_rs`, by their names there, each with its "
+                    "threshold: a token is taken where all of them take it. The least ratio is "
+                    "1 / the threshold.",
+     .range = as_float(above(0))},
+    {.path = "algorithm.rollout_token_veto_threshold",
+     .field = [](J& j) { return slot(j.algorithm.rollout_token_veto_threshold); },
+     .description = "A completion that has a token with a ratio, as that of `rollout_rs`, below "
+                    "this is rejected whole, as 1e-4; null: none is.",
+     .range = as_float(above(0))},
     {.path = "algorithm.entropy_coeff",
      .field = [](J& j) { return slot(j.algorithm.entropy_coeff); },
      .description = "Weight of the entropy bonus.",
@@ -307,6 +331,53 @@ const Key kLearnerKeys[] = {
      .range = as_float(at_least(0))},
 };
 
+// A ratio's upper bound is at least 1, that of a divergence any above 0.
+std::optional<std::string> bad_threshold(learner::RejectionForm form, double threshold) {
+  if (!learner::bounds_ratio(form) || threshold >= 1) return {};
+  return "is " + nlohmann::json(threshold).dump() + ", below 1: `" + std::string(spelling(form)) +
+         "` bounds a ratio, which is 1 where the policies agree";
+}
+
+void rejection_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  using learner::RejectionForm;
+  const learner::AlgorithmConfig& a = job.algorithm;
+  if (a.rollout_is_batch_normalize && !a.rollout_is)
+    broken.push_back({"algorithm.rollout_is_batch_normalize",
+                      "`algorithm.rollout_is_batch_normalize` is true, and `algorithm.rollout_is` "
+                      "is null: there are no weights",
+                      "set `algorithm.rollout_is: token`, or leave it out"});
+  const std::string also = "algorithm.rollout_rs_also";
+  if (!a.rollout_rs) {
+    if (!a.rollout_rs_also.empty())
+      broken.push_back({also, "`" + also + "` adds to `algorithm.rollout_rs`, which is null",
+                        "move one of its criteria to `algorithm.rollout_rs` and "
+                        "`algorithm.rollout_rs_threshold`"});
+    return;
+  }
+  if (const auto bad = bad_threshold(*a.rollout_rs, a.rollout_rs_threshold))
+    broken.push_back({"algorithm.rollout_rs_threshold", "`algorithm.rollout_rs_threshold` " + *bad,
+                      "2 is usual; `algorithm.rollout_rs_threshold_lower` has the bound below 1"});
+  if (!learner::bounds_ratio(*a.rollout_rs) && a.rollout_rs_threshold_lower)
+    broken.push_back({"algorithm.rollout_rs_threshold_lower",
+                      "`algorithm.rollout_rs: " + std::string(spelling(*a.rollout_rs)) +
+                          "` bounds a divergence, which has no least value but 0",
+                      "leave `algorithm.rollout_rs_threshold_lower` out"});
+  std::vector<RejectionForm> seen{*a.rollout_rs};
+  for (const auto& [name, threshold] : a.rollout_rs_also) {
+    const std::optional<RejectionForm> form = spelt<RejectionForm>(name);
+    const std::string named = "`" + also + "." + name + "` ";
+    if (!form)
+      broken.push_back({also, "`" + also + "` has `" + name + "`, which is no criterion",
+                        "one of " + join(spellings<RejectionForm>())});
+    else if (std::ranges::find(seen, *form) != seen.end())
+      broken.push_back({also, named + "is a second `" + std::string(spelling(*form)) + "`",
+                        "leave one of the two out"});
+    else if (const auto bad = bad_threshold(*form, threshold))
+      broken.push_back({also, named + *bad, "2 is usual"});
+    if (form) seen.push_back(*form);
+  }
+}
+
 // Section `pools.learner`.
 const Key kLearnerPoolKeys[] = {
     {.path = "pools.learner.cpus_per_actor",
@@ -334,6 +405,8 @@ const Key kLearnerPoolKeys[] = {
 
 }  // namespace
 
-RoleKeys learner_keys() { return {.own = kLearnerKeys, .pool = kLearnerPoolKeys}; }
+RoleKeys learner_keys() {
+  return {.own = kLearnerKeys, .pool = kLearnerPoolKeys, .rules = rejection_rules};
+}
 
 }  // namespace tandem::job

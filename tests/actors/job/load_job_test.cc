@@ -247,6 +247,14 @@ TEST(LoadJob, RefusesWhatKeysTogetherForbid) {  // JS-1
   check({"rollout.n=1"}, "compares the completions");
   check({"rollout.n=1", "algorithm.adv_estimator=rloo"}, "compares the completions");
   check({"algorithm.rollout_is=token"}, "bypass_mode");
+  const std::string rs = "algorithm.rollout_rs";
+  check({rs + "=token", rs + "_threshold=0.5"}, "below 1: `token` bounds a ratio");
+  check({rs + "=seq_max_k3", rs + "_threshold_lower=0.5"}, "bounds a divergence");
+  check({rs + "_also={token_k2: 1}"}, "which is null");
+  check({rs + "=token", rs + "_also={token_k9: 1}"}, "which is no criterion");
+  check({rs + "=token", rs + "_also={token_k1: 2}"}, "is a second `token`");
+  check({rs + "=token_k2", rs + "_also={token_k1: 0.5}"}, "below 1");
+  check({"algorithm.rollout_is_batch_normalize=true"}, "there are no weights");
   check({"async.lookahead=3"}, "more than `async.max_staleness`");
   check({"async.trigger_parameter_sync_step=4"}, "more than lookahead + 1");
   check({"async.schedule=fixed_lag", "async.trigger_parameter_sync_step=2"}, "fixed_lag");

@@ -302,18 +302,20 @@ TEST(Rejection, IsByTheTokensOrTheSequencesRatio) {
   const std::vector<float> policy{-1, -1, -1, -1}, behaviour{-1 - l, -1 + l, -1 - 2 * l, 9};
   const std::vector<float> weight{1, 1, 1, 0};
   const std::vector<std::int32_t> begin{0, 2, 4};
-  const auto rejected = [&](RejectionLevel level, double upper, std::optional<double> lower = {}) {
+  const auto rejected = [&](RejectionForm level, double upper, std::optional<double> lower = {}) {
     const AlgorithmConfig config{
         .rollout_rs = level, .rollout_rs_threshold = upper, .rollout_rs_threshold_lower = lower};
     std::vector<float> importance{0.5f, 1, 2, 1};
-    const std::size_t count = reject(config, {policy, behaviour, weight, begin}, importance);
+    const Rejected count =
+        reject(rejection_criteria(config), {}, {policy, behaviour, weight, begin}, importance);
     EXPECT_EQ(importance[3], 1) << "it does not count";
     std::size_t zeros = 0;
     for (const float i : importance) zeros += i == 0 ? 1 : 0;
-    EXPECT_EQ(zeros, count);
+    EXPECT_EQ(zeros, count.tokens);
+    EXPECT_EQ(count.sequences_seen, 2u);
     return std::vector<bool>{importance[0] == 0, importance[1] == 0, importance[2] == 0};
   };
-  using enum RejectionLevel;
+  using enum RejectionForm;
   using Mask = std::vector<bool>;
   EXPECT_EQ(rejected(kToken, 2.1), (Mask{false, false, true}));
   EXPECT_EQ(rejected(kToken, 2.1, 0.6), (Mask{false, true, true})) << "a lower bound of its own";
@@ -321,6 +323,25 @@ TEST(Rejection, IsByTheTokensOrTheSequencesRatio) {
   EXPECT_EQ(rejected(kSequence, 1.01), (Mask{false, false, true})) << "2 * 1/2 = 1";
   EXPECT_EQ(rejected(kSequence, 4.1), (Mask{false, false, false}));
   EXPECT_EQ(rejected(kGeometric, 3.9), (Mask{false, false, true})) << "the mean of one is 4";
+}
+
+// A log-probability that is no number is rejected by every form, and vetoes its completion.
+TEST(Rejection, TakesNoNan) {
+  const float nan = std::nanf("");
+  const std::vector<float> policy{-1, nan, -1}, behaviour{-1, -1, -1}, weight{1, 1, 1};
+  const std::vector<std::int32_t> begin{0, 2, 3};
+  for (const auto& [form, name] : enum_names(RejectionForm{})) {
+    const AlgorithmConfig config{.rollout_rs = form, .rollout_rs_threshold = 2};
+    std::vector<float> importance{1, 1, 1};
+    reject(rejection_criteria(config), {}, {policy, behaviour, weight, begin}, importance);
+    const bool alone = name.starts_with("token");
+    EXPECT_EQ(importance, (std::vector<float>{alone ? 1.f : 0.f, 0, 1})) << name;
+  }
+  std::vector<float> importance{1, 1, 1};
+  const Rejected rejected = reject({}, 1e-4, {policy, behaviour, weight, begin}, importance);
+  EXPECT_EQ(importance, (std::vector<float>{0, 0, 1}));
+  EXPECT_EQ(rejected.vetoed, 1u);
+  EXPECT_EQ(rejected.tokens, 0u) << "the veto counts apart";
 }
 
 // The gradient of a loss of which every token is rejected is 0, of half of them about half; with
@@ -331,7 +352,7 @@ TEST(LossPass, RejectedTokensHaveNoPolicyGradient) {
       config.bypass_mode = bypass;
       config.clip_ratio_high = 9;
       config.clip_ratio_c.reset();
-      config.rollout_rs = RejectionLevel::kToken;
+      config.rollout_rs = RejectionForm::kToken;
       Rig rig(config_with(config), 0, shift);
       rig.loss();
       const ObjectiveSums& sums = rig.objective().sums();

@@ -526,7 +526,9 @@ TEST(NativeTrainer, MeansAreOfTheTokensThatCountAndAbsentWhereNoneDoes_AD3) {
   config.algorithm.mask_truncated_completions = config.algorithm.use_kl_loss = true;
   config.algorithm.bypass_mode = false;
   config.algorithm.rollout_is = kernels::ImportanceLevel::kToken;
-  config.algorithm.rollout_rs = RejectionLevel::kSequence;
+  config.algorithm.rollout_is_batch_normalize = true;
+  config.algorithm.rollout_rs = RejectionForm::kSequence;
+  config.algorithm.rollout_token_veto_threshold = 0.5;
   TrainBatch batch = random_batch(1, StepId{0});
   const auto figures = [&] {
     const auto trained = make_trainer(folder, config)->train(batch);
@@ -542,7 +544,11 @@ TEST(NativeTrainer, MeansAreOfTheTokensThatCountAndAbsentWhereNoneDoes_AD3) {
                        r.pg_clipfrac_lower,
                        r.rollout_is_mean,
                        r.rollout_is_eff_sample_size,
-                       r.rollout_rs_masked_fraction};
+                       r.rollout_is_batch_norm_factor,
+                       r.rollout_rs_masked_fraction,
+                       r.rollout_rs_seq_masked_fraction,
+                       r.rollout_is_veto_fraction,
+                       r.rollout_is_catastrophic_token_fraction};
   };
   for (const auto& figure : figures()) EXPECT_TRUE(figure.has_value());
   batch.groups[1].trajectories[0].truncated = true;

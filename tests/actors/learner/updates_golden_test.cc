@@ -1,7 +1,7 @@
 // Steps of several updates against PyTorch (scripts/make_update_goldens.py makes the numbers): the
 // figures that each case reports, and how far its weights move.
 //
-// Tests actors/learner/native_trainer.h.
+// Tests actors/learner/native_trainer.h, actors/learner/rejection.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "actors/learner/rejection.h"
 #include "actors/model/safetensors.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -47,35 +48,50 @@ TrainBatch batch_of(const nlohmann::json& groups, StepId step) {
 }
 
 template <class T>
-T one_of(const std::map<std::string, T>& names, const nlohmann::json& name) {
-  return names.at(name.get<std::string>());
+T named(const nlohmann::json& name) {
+  const std::optional<T> value = spelt<T>(name.get<std::string>());
+  CHECK(value.has_value());
+  return *value;
+}
+
+std::optional<double> optional_number(const nlohmann::json& number) {
+  if (number.is_null()) return {};
+  return number.get<double>();
+}
+
+// `own` has `rs`, criteria with their upper thresholds, `rs_lower` of the first one, and `veto`.
+void set_rejection(AlgorithmConfig& a, const nlohmann::json& own) {
+  for (const nlohmann::json& criterion : own["rs"]) {
+    if (a.rollout_rs) {
+      a.rollout_rs_also[criterion[0]] = criterion[1];
+      continue;
+    }
+    a.rollout_rs = named<RejectionForm>(criterion[0]);
+    a.rollout_rs_threshold = criterion[1];
+  }
+  a.rollout_rs_threshold_lower = optional_number(own["rs_lower"]);
+  a.rollout_token_veto_threshold = optional_number(own["veto"]);
 }
 
 AlgorithmConfig algorithm_of(const nlohmann::json& shared, const nlohmann::json& own) {
   AlgorithmConfig a;
-  a.adv_estimator =
-      one_of<AdvantageEstimator>({{"grpo", AdvantageEstimator::kGrpo},
-                                  {"reinforce_plus_plus", AdvantageEstimator::kReinforcePlusPlus}},
-                                 own["estimator"]);
-  a.loss_mode = one_of<kernels::LossMode>({{"vanilla", kernels::LossMode::kVanilla},
-                                           {"gspo", kernels::LossMode::kGspo},
-                                           {"cispo", kernels::LossMode::kCispo}},
-                                          own["loss_mode"]);
-  a.loss_agg_mode =
-      one_of<LossAggregation>({{"token-mean", LossAggregation::kTokenMean},
-                               {"seq-mean-token-sum", LossAggregation::kSeqMeanTokenSum},
-                               {"seq-mean-token-mean", LossAggregation::kSeqMeanTokenMean}},
-                              own["aggregation"]);
-  a.kl_penalty = one_of<KlPenalty>({{"kl", KlPenalty::kKl}, {"low_var_kl", KlPenalty::kLowVarKl}},
-                                   own["kl_penalty"]);
+  a.adv_estimator = named<AdvantageEstimator>(own["estimator"]);
+  a.loss_mode = named<kernels::LossMode>(own["loss_mode"]);
+  a.loss_agg_mode = named<LossAggregation>(own["aggregation"]);
+  a.kl_penalty = named<KlPenalty>(own["kl_penalty"]);
+  a.kl_loss_type = named<KlPenalty>(own["kl_loss_type"]);
+  if (!own["scale"].is_null()) a.scale_rewards = named<ScaleRewards>(own["scale"]);
+  a.advantage_batch_normalize = own["batch_normalize"];
+  a.advantage_clip = optional_number(own["advantage_clip"]);
+  a.overlong_buffer = {.len = own["overlong_len"], .penalty_factor = own["overlong_factor"]};
   a.clip_ratio_low = own["clip_low"];
   a.clip_ratio_high = own["clip_high"];
-  a.clip_ratio_c.reset();
-  if (!own["clip_dual"].is_null()) a.clip_ratio_c = own["clip_dual"].get<double>();
+  a.clip_ratio_c = optional_number(own["clip_dual"]);
   a.bypass_mode = own["bypass"];
   if (!own["rollout_is"].is_null())
-    a.rollout_is = own["rollout_is"] == "token" ? kernels::ImportanceLevel::kToken
-                                                : kernels::ImportanceLevel::kSequence;
+    a.rollout_is = named<kernels::ImportanceLevel>(own["rollout_is"]);
+  a.rollout_is_batch_normalize = own["is_batch_normalize"];
+  set_rejection(a, own);
   a.rollout_is_threshold = shared["rollout_is_threshold"];
   a.entropy_coeff = own["entropy_coeff"];
   a.kl_loss_coef = own["kl_loss_coef"];
@@ -89,6 +105,7 @@ AlgorithmConfig algorithm_of(const nlohmann::json& shared, const nlohmann::json&
 BatchShape shape_of(const nlohmann::json& shared) {
   return {.mini_batch_groups = shared["mini_batch_groups"],
           .epochs = shared["epochs"],
+          .response_length_max = shared["response_length_max"],
           .temperature = shared["temperature"]};
 }
 
@@ -113,7 +130,12 @@ void expect_figures(const messages::StepReport& report, const nlohmann::json& wa
       {"kl_loss", report.kl_loss},
       {"reward_kl_penalty", report.reward_kl_penalty},
       {"rollout_is_mean", report.rollout_is_mean},
-      {"rollout_is_eff_sample_size", report.rollout_is_eff_sample_size}};
+      {"rollout_is_eff_sample_size", report.rollout_is_eff_sample_size},
+      {"rollout_is_batch_norm_factor", report.rollout_is_batch_norm_factor},
+      {"rollout_rs_masked_fraction", report.rollout_rs_masked_fraction},
+      {"rollout_rs_seq_masked_fraction", report.rollout_rs_seq_masked_fraction},
+      {"rollout_is_veto_fraction", report.rollout_is_veto_fraction},
+      {"rollout_is_catastrophic_token_fraction", report.rollout_is_catastrophic_token_fraction}};
   for (const auto& [name, figure] : ours) {
     EXPECT_EQ(figure.has_value(), wanted.contains(name)) << name;
     if (!figure || !wanted.contains(name)) continue;
@@ -140,6 +162,40 @@ void expect_movement(const device::Manifest& manifest, std::span<const float> mo
   }
   EXPECT_GT(squares, 0);
   EXPECT_LT(std::sqrt(errors / squares), kMovementTolerance);
+}
+
+// Every criterion of rollout_rs on the same completions, some of whose policies are far apart.
+TEST(RejectionGolden, TakesTheTokensThatPyTorchTakes) {
+  const nlohmann::json golden = golden_json("rejection.json");
+  std::vector<float> policy, behaviour;
+  std::vector<std::int32_t> begin{0};
+  for (std::size_t s = 0; s < golden["policy"].size(); ++s) {
+    for (const float p : golden["policy"][s]) policy.push_back(p);
+    for (const float b : golden["behaviour"][s]) behaviour.push_back(b);
+    begin.push_back(static_cast<std::int32_t>(policy.size()));
+  }
+  const std::vector<float> weight(policy.size(), 0.5f);
+  for (const nlohmann::json& one : golden["cases"]) {
+    AlgorithmConfig config;
+    set_rejection(config, one);
+    std::vector<float> importance(policy.size(), 1);
+    const Rejected rejected =
+        reject(rejection_criteria(config), config.rollout_token_veto_threshold,
+               {policy, behaviour, weight, begin}, importance);
+    const std::string what = one["rs"].dump() + one["rs_lower"].dump() + one["veto"].dump();
+    std::size_t t = 0;
+    for (const nlohmann::json& own : one["taken"])
+      for (const bool taken : own) {
+        EXPECT_EQ(importance[t], taken ? 1 : 0) << what << " token " << t;
+        ++t;
+      }
+    EXPECT_EQ(t, policy.size());
+    EXPECT_EQ(rejected.tokens, one["tokens"]) << what;
+    EXPECT_EQ(rejected.sequences, one["sequences"]) << what;
+    EXPECT_EQ(rejected.catastrophic, one["catastrophic"]) << what;
+    EXPECT_EQ(rejected.vetoed, one["vetoed"]) << what;
+    EXPECT_EQ(rejected.sequences_seen, golden["policy"].size());
+  }
 }
 
 class Updates : public ::testing::TestWithParam<const char*> {};
@@ -188,7 +244,11 @@ TEST_P(Updates, AreThoseOfPyTorch_NT5) {
 INSTANTIATE_TEST_SUITE_P(Cases, Updates,
                          ::testing::Values("vanilla", "vanilla_bypass_dual", "gspo", "cispo",
                                            "decoupled_kl_entropy", "kl_in_reward",
-                                           "kl_in_group_reward"),
+                                           "kl_in_group_reward", "dr_grpo", "rloo", "rloo_scaled",
+                                           "scale_batch", "reinforce_baseline",
+                                           "normalized_and_clipped", "overlong", "kl_loss_mse",
+                                           "kl_loss_abs", "is_normalized", "is_normalized_sequence",
+                                           "reject_ratio", "reject_bypass", "reject_combined"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -159,6 +159,7 @@ TrainerConfig full_config(const std::filesystem::path& folder) {
   TrainerConfig config = updates_config(folder, 3, 2);
   AlgorithmConfig& a = config.algorithm;
   a.rollout_is = kernels::ImportanceLevel::kToken;
+  a.rollout_is_batch_normalize = true;
   a.use_kl_loss = a.use_kl_in_reward = true;
   a.kl_loss_coef = a.kl_ctrl.kl_coef = 0.1;
   a.kl_penalty = KlPenalty::kLowVarKl;
@@ -198,6 +199,8 @@ TEST(Updates, RanksAgreeAndDifferFromOneByRoundingAlone) {
             EXPECT_NEAR(*report.kl_loss, *one.kl_loss, 1e-4);
             EXPECT_NEAR(*report.reward_kl_penalty, *one.reward_kl_penalty, 1e-5);
             EXPECT_NEAR(*report.rollout_is_mean, *one.rollout_is_mean, 1e-4);
+            EXPECT_NEAR(*report.rollout_is_batch_norm_factor, *one.rollout_is_batch_norm_factor,
+                        1e-4);
             EXPECT_EQ(report.tokens_trained, one.tokens_trained);
           }
         });
@@ -206,6 +209,35 @@ TEST(Updates, RanksAgreeAndDifferFromOneByRoundingAlone) {
       EXPECT_EQ(end.weights, ends[0].weights);
     }
   }
+}
+
+// Tokens without a gradient count in the mean too, also where only a part of them is observed.
+TEST(Updates, ImportanceWeightsAreDividedByTheMeanOfAllTokens_OG1) {
+  const auto folder = scratch_folder("normalized");
+  TrainerConfig config = updates_config(folder, 0, 1);
+  config.algorithm.rollout_is = kernels::ImportanceLevel::kToken;
+  TrainBatch batch = random_batch(7, StepId{0});
+  for (TrainTrajectory& equal : batch.groups[0].trajectories) equal.reward = 1;
+  for (TrainTrajectory& equal : batch.groups[1].trajectories) equal.reward = 0;
+  const auto train_with = [&](bool normalizes, double observes) {
+    config.algorithm.rollout_is_batch_normalize = normalizes;
+    config.observe_fraction = observes;
+    const auto trainer = make_trainer(folder, config);
+    const auto trained = trainer->train(batch);
+    EXPECT_TRUE(trained);
+    return std::pair(weights_of(*trainer), trained->report);
+  };
+  const auto [plain, unscaled] = train_with(false, 1);
+  const auto [all, report] = train_with(true, 1);
+  const auto [some, sampled] = train_with(true, 0.01);
+  EXPECT_FALSE(unscaled.rollout_is_batch_norm_factor);
+  ASSERT_TRUE(report.rollout_is_batch_norm_factor && sampled.rollout_is_batch_norm_factor);
+  EXPECT_NEAR(*report.rollout_is_batch_norm_factor, *report.rollout_is_mean, 1e-6)
+      << "weights are reported before they are divided";
+  EXPECT_NE(*report.rollout_is_batch_norm_factor, 1);
+  EXPECT_EQ(*report.rollout_is_batch_norm_factor, *sampled.rollout_is_batch_norm_factor);
+  EXPECT_EQ(all, some);
+  EXPECT_NE(all, plain);
 }
 
 // A completion that was cut off moves nothing: its log-probabilities may be anything.
