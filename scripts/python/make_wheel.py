@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Packs tandem_client.py as a wheel: usage: make_wheel.py FOLDER. Prints its path.
 
-Without any package, since a wheel is a zip file with three small records (PEP 427). The same source
-gives the same bytes.
+Without any package, since a wheel is a zip file with three small records (PEP 427). The file becomes
+a package of its own, since type checkers believe types only of a folder with py.typed in it (PEP 561).
+The same source gives the same bytes.
 """
 import base64
 import hashlib
@@ -19,7 +20,8 @@ def main() -> None:
     version = re.search(rb'^__version__ = "([^"]+)"', source, re.M).group(1).decode()
     info = f"tandem_client-{version}.dist-info"
     files = {
-        "tandem_client.py": source,
+        "tandem_client/__init__.py": source,
+        "tandem_client/py.typed": b"",
         f"{info}/METADATA": (
             f"Metadata-Version: 2.1\nName: tandem-client\nVersion: {version}\n"
             "Summary: A client of the HTTP API of Tandem, which post-trains language models\n"

@@ -17,10 +17,12 @@ by several threads, since each call opens a connection of its own.
 from __future__ import annotations
 
 import http.client
+import importlib
 import json
 import math
 import os
 import pathlib
+import re
 import time
 import urllib.parse
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -60,7 +62,7 @@ class TandemError(Exception):
         return text
 
 
-def _home(home: Union[str, os.PathLike, None]) -> pathlib.Path:
+def _home(home: Union[str, os.PathLike[str], None]) -> pathlib.Path:
     return pathlib.Path(home or os.environ.get("TANDEM_HOME") or "~/.tandem").expanduser()
 
 
@@ -80,7 +82,7 @@ class Tandem:
     """
 
     def __init__(self, address: Optional[str] = None, token: Optional[str] = None,
-                 home: Union[str, os.PathLike, None] = None, timeout: float = 30):
+                 home: Union[str, os.PathLike[str], None] = None, timeout: float = 30):
         self.timeout = float(timeout)
         if not (0 < self.timeout < math.inf):
             raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
@@ -103,45 +105,49 @@ class Tandem:
 
     def status(self) -> Object:
         """Version, epoch, addresses, and how many nodes, jobs and runs there are."""
-        return self._get("status")
+        return self._object("status")
 
     def nodes(self) -> List[Object]:
-        return self._get("nodes")
+        return self._list("nodes")
 
     def actors(self, job: Optional[str] = None) -> List[Object]:
-        """The actors of all jobs, or of one."""
-        actors = self._get("actors")
-        return actors if job is None else [actor for actor in actors if actor["job"] == job]
+        """The actors of all jobs, or of one, by its id or its name."""
+        if job is None:
+            return self._list("actors")
+        id = self._id(job)
+        return [actor for actor in self._list("actors") if actor["job"] == id]
 
     def actor(self, name: str) -> Object:
-        return self._get("actors", name)
+        """An actor by its full name, "JOB/rollout/0", whose JOB is an id or a name."""
+        return self._object("actors", self._actor(name))
 
     def groups(self) -> List[Object]:
         """The groups that are under way."""
-        return self._get("groups")
+        return self._list("groups")
 
     def wait_graph(self, job: Optional[str] = None) -> Object:
         """Who waits for whom, as `nodes` and `edges`."""
-        return self._get("wait_graph", query={"job": job})
+        return self._object("wait_graph", query={"job": job and self._id(job)})
 
     def events(self, job: Optional[str] = None, since: Optional[int] = None,
                limit: Optional[int] = None) -> List[Object]:
         """Events, oldest first; `since` is the `seq` of the last one that you have."""
-        return self._get("events", query={"job": job, "since": since, "limit": limit})
+        return self._list("events", query={"job": job and self._id(job), "since": since, "limit": limit})
 
     def ask(self, actor: str, question: Mapping[str, Any], timeout: int = 10) -> Json:
         """Asks an actor of the section `actors`, at most once, and returns its answer."""
-        return self._call("POST", ("actors", actor, "ask"), {"timeout_s": int(timeout)},
+        return self._call("POST", ("actors", self._actor(actor), "ask"), {"timeout_s": int(timeout)},
                           json.dumps(dict(question)), wait=int(timeout) + self.timeout)
 
     def logs(self, actor: str, tail: Optional[int] = None, previous: bool = False) -> str:
         """The log of an actor: of its present life, or of the one before."""
-        return self._call("GET", ("actors", actor, "logs"), {"tail": tail, "previous": int(previous) or None},
-                          text=True)
+        text: str = self._call("GET", ("actors", self._actor(actor), "logs"),
+                               {"tail": tail, "previous": int(previous) or None}, text=True)
+        return text
 
     # -- jobs
 
-    def submit(self, job: Union[str, os.PathLike, Mapping[str, Any]], resume: Optional[str] = None) -> "Job":
+    def submit(self, job: Union[str, os.PathLike[str], Mapping[str, Any]], resume: Optional[str] = None) -> "Job":
         """Submits a job: the path of a job file, its text, or the same as a dict.
 
         Its relative paths start at the folder of the file, or for a text or dict at the present one;
@@ -152,24 +158,63 @@ class Tandem:
         return Job(self, self._call("POST", ("jobs",), {"resume": resume, "folder": str(folder)}, text))
 
     def jobs(self) -> List["Job"]:
-        return [Job(self, one) for one in self._get("jobs")]
+        return [Job(self, one) for one in self._list("jobs")]
 
     def job(self, id: str) -> "Job":
-        return Job(self, self._get("jobs", id))
+        """A job by its id, or by its name where one job has it; of several the one that has not ended."""
+        return Job(self, self._object("jobs", self._id(id, runs=False)))
 
     # -- runs, also those that have ended
 
     def runs(self) -> List["Run"]:
         """The runs below TANDEM_HOME/runs, newest first."""
-        return [Run(self, one) for one in self._get("runs")]
+        return [Run(self, one) for one in self._list("runs")]
 
     def run(self, id: str) -> "Run":
-        return Run(self, self._get("runs", id))
+        """A run by its id, or by the name of its job, as job() takes it."""
+        return Run(self, self._object("runs", self._id(id)))
+
+    # -- names
+
+    def _id(self, wanted: str, runs: bool = True) -> str:
+        """The id that a name means, as the command line takes it; with `runs` also of past runs."""
+        found: Dict[str, Object] = {}
+        for kind in ("jobs", "runs") if runs else ("jobs",):
+            for one in self._list(kind):
+                found.setdefault(one["id"], one)  # a job of this controller says more than its run
+            if wanted in found:
+                return wanted
+        named = {id: one for id, one in found.items() if one.get("name") == wanted}
+        alive = [id for id, one in named.items() if one.get("state") not in FINAL_STATES]
+        ids = alive or list(named)
+        if len(ids) == 1:
+            return ids[0]
+        if ids:
+            raise TandemError(f"the name `{wanted}` is not unique", "invalid", "use an id: " + ", ".join(ids))
+        kind = "run" if runs else "job"
+        raise TandemError(f"no {kind} `{wanted}`", "not_found", f"`tandem get {kind}s` lists them",
+                          status=404)
+
+    def _actor(self, name: str) -> str:
+        """The full name of an actor whose first part may be a job's name."""
+        job, slash, rest = name.partition("/")
+        return self._id(job) + slash + rest if "/" in rest else name
 
     # -- the wire
 
-    def _get(self, *path: str, query: Optional[Mapping[str, Any]] = None) -> Json:
-        return self._call("GET", path, query)
+    def _object(self, *path: str, query: Optional[Mapping[str, Any]] = None) -> Object:
+        answer = self._call("GET", path, query)
+        if not isinstance(answer, dict):
+            raise TandemError(f"{self.address} did not answer /{'/'.join(path)} with an object", "invalid",
+                              "is it of another version?")
+        return answer
+
+    def _list(self, *path: str, query: Optional[Mapping[str, Any]] = None) -> List[Object]:
+        answer = self._call("GET", path, query)
+        if not isinstance(answer, list):
+            raise TandemError(f"{self.address} did not answer /{'/'.join(path)} with a list", "invalid",
+                              "is it of another version?")
+        return answer
 
     def _call(self, method: str, path: Sequence[str], query: Optional[Mapping[str, Any]] = None,
               body: Optional[str] = None, text: bool = False, wait: Optional[float] = None) -> Json:
@@ -206,8 +251,11 @@ class Tandem:
         return f"Tandem({self.address!r})"
 
 
-class _Named:
-    """An object of the API with a name; item access gives its fields as they were last read."""
+class _Named(Mapping[str, Json]):
+    """An object of the API with a name: a mapping of its fields as they were last read.
+
+    Two of them are equal where they are the same one, since their fields change.
+    """
 
     def __init__(self, tandem: Tandem, fields: Object):
         self._tandem = tandem
@@ -217,8 +265,17 @@ class _Named:
     def __getitem__(self, key: str) -> Json:
         return self.fields[key]
 
-    def get(self, key: str, default: Json = None) -> Json:
-        return self.fields.get(key, default)
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r}, state={self.get('state')!r})"
@@ -228,7 +285,7 @@ class Run(_Named):
     """A run directory: what a job left or leaves there."""
 
     def refresh(self) -> "Run":
-        self.fields = self._tandem._get("runs", self.id)
+        self.fields = self._tandem._object("runs", self.id)
         return self
 
     @property
@@ -237,43 +294,46 @@ class Run(_Named):
 
     def config(self) -> Dict[str, str]:
         """The effective job file: each key, as `learner.optimizer.lr`, with its value as YAML."""
-        rows = self._tandem._get("runs", self.id, "config")["config"]
+        rows = self._tandem._object("runs", self.id, "config")["config"]
         return {row["key"]: row["value"] for row in rows}
 
     def metric_keys(self) -> List[str]:
-        return self._metrics({})["keys"]
+        return list(self._metrics({})["keys"])
 
-    def metrics(self, keys: Optional[Sequence[str]] = None, first: Optional[int] = None,
+    def metrics(self, keys: Union[str, Sequence[str], None] = None, first: Optional[int] = None,
                 last: Optional[int] = None, follow: bool = False, every: float = 1.0) -> Iterator[Object]:
         """One dict per step, {"step": 3, "actor/loss": 0.1, …}, oldest first, without unknown values.
 
-        `first` and `last` bound the steps, both included. Step -1 has the evaluation before a warm
-        start. With `follow` it waits, asking `every` so many seconds, until the run has ended.
+        `keys` are names or patterns, as of `tandem metrics --keys`: `*` stands for any characters, `?`
+        for one. Where the run has figures and none of them is meant, TandemError "not_found" is raised at
+        the end. `first` and `last` bound the steps, both included. Step -1 has the evaluation before a
+        warm start. With `follow` it waits, asking `every` so many seconds, until the run has ended.
         """
         at = first
         while True:
             live = self.refresh().live if follow else False
             about = self._metrics({})
+            wanted = self._matching(keys, about["keys"])
             if about["complete"] and about["step_max"] is not None:
                 begin = about["step_min"] if at is None else max(at, about["step_min"])
                 end = about["step_max"] if last is None else min(last, about["step_max"])
                 # Evaluations are recorded after their step, so that the newest step is not whole yet.
                 if live and (last is None or end < last):
                     end -= 1
-                for line in self._steps(list(keys) if keys is not None else about["keys"], begin, end):
+                for line in self._steps(wanted, begin, end):
                     yield line
                 at = max(begin, end + 1)
                 if last is not None and at > last:
-                    return
-            if not follow and about["complete"]:
-                return
-            if follow and not live and about["complete"]:
-                return
+                    break
+            if not live and about["complete"]:
+                break
             time.sleep(every)
+        if keys and about["keys"] and not wanted:
+            raise self._no_such_figures(keys, about["keys"])
 
-    def frame(self, keys: Optional[Sequence[str]] = None) -> Any:
-        """The metrics as a pandas.DataFrame whose index is the step; needs pandas."""
-        import pandas  # only here, since the rest does without
+    def frame(self, keys: Union[str, Sequence[str], None] = None) -> Any:
+        """The metrics as a pandas.DataFrame whose index is the step; needs pandas. `keys` as of metrics()."""
+        pandas = importlib.import_module("pandas")  # only here, since the rest does without
 
         rows = list(self.metrics(keys))
         return pandas.DataFrame(rows, columns=["step"] + sorted(set().union(*rows) - {"step"} if rows else [])
@@ -283,19 +343,33 @@ class Run(_Named):
                 failed: bool = False, before: Optional[int] = None) -> List[Object]:
         """Prompts and completions, newest first. `evaluation`: True for those of evaluations alone, "any"
         for all; `before` is the `seq` of the oldest one that you have."""
-        wanted = {True: 1, False: None, None: None}.get(evaluation, evaluation)
-        return self._tandem._get("runs", self.id, "samples", query={
+        wanted = evaluation if isinstance(evaluation, str) else 1 if evaluation else None
+        return self._tandem._list("runs", self.id, "samples", query={
             "step": step, "limit": limit, "eval": wanted, "failed": 1 if failed else None, "before": before})
 
     def events(self) -> List[Object]:
-        return self._tandem._get("runs", self.id, "events")
+        return self._tandem._list("runs", self.id, "events")
 
     def delete(self) -> None:
         """Removes the directory of a run that has ended."""
         self._tandem._call("DELETE", ("runs", self.id))
 
     def _metrics(self, query: Mapping[str, Any]) -> Object:
-        return self._tandem._get("runs", self.id, "metrics", query=query)
+        return self._tandem._object("runs", self.id, "metrics", query=query)
+
+    @staticmethod
+    def _matching(keys: Union[str, Sequence[str], None], known: Sequence[str]) -> List[str]:
+        """Those of the known keys that are meant, in the order of the run."""
+        if keys is None:
+            return list(known)
+        patterns = [_pattern(key) for key in ([keys] if isinstance(keys, str) else keys)]
+        return [key for key in known if any(pattern.fullmatch(key) for pattern in patterns)]
+
+    def _no_such_figures(self, keys: Union[str, Sequence[str], None], known: Sequence[str]) -> TandemError:
+        asked = keys if isinstance(keys, str) else ", ".join(keys or ())
+        some = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+        return TandemError(f"{self.id} has no figures `{asked}`", "not_found",
+                           f"metric_keys() lists those that it has: {some}")
 
     def _steps(self, keys: List[str], first: int, last: int) -> Iterator[Object]:
         # A range of no more steps than buckets has one step in each: the mean is the value.
@@ -319,7 +393,7 @@ class Job(_Named):
 
     @property
     def state(self) -> str:
-        return self.fields["state"]
+        return str(self.fields["state"])
 
     @property
     def done(self) -> bool:
@@ -332,10 +406,10 @@ class Job(_Named):
 
     @property
     def run(self) -> Run:
-        return self._tandem.run(self.id)
+        return Run(self._tandem, self._tandem._object("runs", self.id))
 
     def refresh(self) -> "Job":
-        self.fields = self._tandem._get("jobs", self.id)
+        self.fields = self._tandem._object("jobs", self.id)
         return self
 
     def wait(self, timeout: Optional[float] = None, every: float = 0.5) -> "Job":
@@ -359,15 +433,21 @@ class Job(_Named):
     def actors(self) -> List[Object]:
         return self._tandem.actors(self.id)
 
-    def metrics(self, keys: Optional[Sequence[str]] = None, **options: Any) -> Iterator[Object]:
+    def metrics(self, keys: Union[str, Sequence[str], None] = None, **options: Any) -> Iterator[Object]:
         """As Run.metrics()."""
         return self.run.metrics(keys, **options)
 
-    def frame(self, keys: Optional[Sequence[str]] = None) -> Any:
+    def frame(self, keys: Union[str, Sequence[str], None] = None) -> Any:
         return self.run.frame(keys)
 
     def samples(self, **options: Any) -> List[Object]:
         return self.run.samples(**options)
+
+
+def _pattern(glob: str) -> "re.Pattern[str]":
+    """`*` and `?` stand for characters, slashes among them, as in `tandem metrics --keys`."""
+    parts = {"*": ".*", "?": "."}
+    return re.compile("".join(parts.get(letter) or re.escape(letter) for letter in glob), re.DOTALL)
 
 
 def _address(text: str) -> str:
@@ -383,7 +463,7 @@ def _address(text: str) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _job_text(job: Union[str, os.PathLike, Mapping[str, Any]]) -> Tuple[str, pathlib.Path]:
+def _job_text(job: Union[str, os.PathLike[str], Mapping[str, Any]]) -> Tuple[str, pathlib.Path]:
     """The text of a job, and the folder at which its relative paths start."""
     if isinstance(job, Mapping):
         return json.dumps(dict(job)), pathlib.Path.cwd()  # JSON is YAML

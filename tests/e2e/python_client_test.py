@@ -2,6 +2,7 @@
 """scripts/python/tandem_client.py against a real cluster: usage: python_client_test.py BUILD SOURCE."""
 import ast
 import http.client
+import importlib.util
 import inspect
 import json
 import os
@@ -20,6 +21,7 @@ import tandem_client  # noqa: E402
 from tandem_client import Job, Run, Tandem, TandemError  # noqa: E402
 
 STEPS = 6
+GETTERS = ("_object", "_list")  # the client's own calls of GET
 FEW_STEPS = {"learner": {"total_training_steps": STEPS, "save_freq": 0},
              "data": {"train_batch_size": 8, "train_files": ["data/train.jsonl"]},
              "model": {"path": "models/arithmetic", "init": "random"},
@@ -29,9 +31,10 @@ FEW_STEPS = {"learner": {"total_training_steps": STEPS, "save_freq": 0},
 def lines_of_calls():
     """The lines of each place in the client that calls the API, as (first, last)."""
     tree = ast.parse(inspect.getsource(tandem_client))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "_get"]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+                 and node.name not in GETTERS]
     return {(call.lineno, call.end_lineno) for function in functions for call in ast.walk(function)
-            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("_get", "_call")}
+            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in (*GETTERS, "_call")}
 
 
 class RecordingTandem(Tandem):
@@ -43,7 +46,7 @@ class RecordingTandem(Tandem):
 
     def _call(self, method, path, query=None, *rest, **options):
         frame = sys._getframe(1)
-        if frame.f_code.co_name == "_get":
+        if frame.f_code.co_name in GETTERS:
             frame = frame.f_back
         names = {key for key, value in (query or {}).items() if value is not None}
         self.calls.append((frame.f_lineno, method, "/api/v1/" + "/".join(path), names))
@@ -126,17 +129,21 @@ class PythonClient(unittest.TestCase):
 
     def test_each_call_of_the_client_is_in_the_document_of_the_api(self):
         tandem = RecordingTandem()
+        known = self.tandem.submit(FEW_STEPS).id
         job, run = Job(tandem, {"id": "none-1", "state": "Running"}), Run(tandem, {"id": "none-1"})
         for call in (tandem.status, tandem.nodes, tandem.actors, tandem.groups, tandem.jobs, tandem.runs,
-                     lambda: tandem.events(since=1, limit=2), lambda: tandem.events(job="none-1"),
-                     lambda: tandem.wait_graph(job="none-1"), lambda: tandem.actor("none-1/rollout/0"),
-                     lambda: tandem.logs("none-1/rollout/0", tail=1, previous=True),
-                     lambda: tandem.ask("none-1/counter/0", {}), lambda: tandem.job("none-1"),
-                     lambda: tandem.run("none-1"), lambda: tandem.submit(FEW_STEPS, resume="none-1"), job.refresh,
+                     lambda: tandem.events(since=1, limit=2), lambda: tandem.events(job=known),
+                     tandem.wait_graph, lambda: tandem.wait_graph(job=known),
+                     lambda: tandem.actor(known + "/rollout/9"), lambda: tandem.actors(known),
+                     lambda: tandem.logs(known + "/rollout/9", tail=1, previous=True),
+                     lambda: tandem.ask(known + "/counter/0", {}), lambda: tandem.job(known),
+                     lambda: tandem.run(known), lambda: job.run,
+                     lambda: tandem.submit(FEW_STEPS, resume="none-1"), job.refresh,
                      lambda: job.scale(rollout=1), job.cancel, run.refresh, run.config, run.metric_keys,
                      lambda: list(run._steps(["a"], 1, 2)), run.events, run.delete,
                      lambda: run.samples(step=1, evaluation=True, failed=True, before=1)):
             called(call)
+        self.tandem.job(known).wait(timeout=60)
         lines = [line for line, *_ in tandem.calls]
         self.assertEqual({place for place in lines_of_calls()
                           if not any(place[0] <= line <= place[1] for line in lines)}, set(), "calls not made here")
@@ -148,6 +155,77 @@ class PythonClient(unittest.TestCase):
             known = {one["name"] for one in operation["parameters"] if one["in"] == "query"}
             self.assertLessEqual(names, known, f"{method} {path}")
         self.assertIsNone(operation_of(document, "GET", "/api/v1/nonsense"))
+
+    def test_figures_are_chosen_by_patterns_and_none_is_an_error(self):
+        run = self.tandem.submit(FEW_STEPS).wait(timeout=60).run
+        wanted = [key for key in run.metric_keys() if key.startswith("critic/")]
+        self.assertTrue(wanted)
+        for patterns in (["critic/*"], "critic/*", ["critic/?*"]):
+            seen = set().union(*run.metrics(patterns)) - {"step"}
+            self.assertEqual(seen, set(wanted), patterns)
+        self.assertEqual(set().union(*run.metrics(["actor/los?", "none/*"])) - {"step"}, {"actor/loss"})
+        with self.assertRaises(TandemError) as nothing:
+            list(run.metrics(["kritik/*", "actor.loss"]))
+        self.assertEqual(nothing.exception.code, "not_found")
+        self.assertIn("kritik/*, actor.loss", str(nothing.exception))
+        self.assertIn("metric_keys()", nothing.exception.help)
+        with self.assertRaises(TandemError):
+            list(run.metrics(["kritik/*"], first=2, last=3))
+
+    @unittest.skipUnless(importlib.util.find_spec("pandas"), "pandas is not installed")
+    def test_a_frame_takes_patterns(self):
+        run = self.tandem.submit(FEW_STEPS).wait(timeout=60).run
+        frame = run.frame(["critic/*"])
+        self.assertTrue(len(frame) >= STEPS and all(key.startswith("critic/") for key in frame.columns))
+        with self.assertRaises(TandemError):
+            run.frame(["kritik/*"])
+
+    def test_jobs_and_runs_are_mappings(self):
+        job = self.tandem.submit(FEW_STEPS).wait(timeout=60)
+        for one in (job, job.run):
+            self.assertIn("id", one)
+            self.assertNotIn("nonsense", one)
+            self.assertNotIn(0, one)
+            self.assertEqual(dict(one), one.fields)
+            self.assertEqual({**one}, dict(one.items()))
+            self.assertEqual(list(one), list(one.keys()))
+            self.assertEqual(len(one), len(list(one.values())))
+            self.assertEqual(one.get("id"), one.id)
+            self.assertEqual(one.get("nonsense", 7), 7)
+            with self.assertRaises(KeyError):
+                one["nonsense"]
+        self.assertEqual(len({job, job, job.run}), 2)
+
+    def test_a_name_stands_for_a_job_as_in_the_command_line(self):
+        def named(**more):
+            return self.tandem.submit({**FEW_STEPS, "name": "twice", **more})
+
+        first = named().wait(timeout=60)
+        self.assertEqual([self.tandem.job("twice").id, self.tandem.run("twice").id], [first.id, first.id])
+        self.assertEqual(self.tandem.events(job="twice"), self.tandem.events(job=first.id))
+        self.assertIn("learner_ended", self.tandem.logs("twice/learner/0"))
+        long = named(learner={"total_training_steps": 10**6, "save_freq": 0})
+        self.assertEqual(self.tandem.job("twice").id, long.id, "the one that has not ended")
+        actors = [actor["name"] for actor in self.tandem.actors("twice")]
+        self.assertIn(long.id + "/learner/0", actors)
+        self.assertTrue(all(name.startswith(long.id + "/") for name in actors))
+        self.assertEqual(self.tandem.actor("twice/learner/0")["name"], long.id + "/learner/0")
+        self.tandem.wait_graph(job="twice")
+        long.cancel().wait(timeout=60)
+        with self.assertRaises(TandemError) as both:
+            self.tandem.actors("twice")
+        self.assertEqual(both.exception.code, "invalid")
+        for id in (first.id, long.id):
+            self.assertIn(id, both.exception.help)
+        with self.assertRaises(TandemError) as none:
+            self.tandem.actors("thrice")
+        self.assertEqual((none.exception.code, none.exception.status), ("not_found", 404))
+
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_the_client_has_types_throughout(self):
+        checked = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull,
+                                  SOURCE / "scripts/python/tandem_client.py"], capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
 
     def test_errors_say_what_and_how_to_mend(self):
         with self.assertRaises(TandemError) as refused:
@@ -172,10 +250,15 @@ class PythonClient(unittest.TestCase):
         made = subprocess.run([sys.executable, "-B", SOURCE / "scripts/python/make_wheel.py", self.home.name],
                               check=True, capture_output=True, text=True).stdout.strip()
         with zipfile.ZipFile(made) as wheel:
-            self.assertEqual(wheel.read("tandem_client.py"),
+            self.assertIn("tandem_client/py.typed", wheel.namelist())  # type checkers believe it only then
+            self.assertEqual(wheel.read("tandem_client/__init__.py"),
                              (SOURCE / "scripts/python/tandem_client.py").read_bytes())
             version = (SOURCE / "CMakeLists.txt").read_text().split("project(tandem VERSION ")[1].split()[0]
             self.assertIn(f"tandem_client-{version}.dist-info/RECORD", wheel.namelist())
+        imported = subprocess.run(
+            [sys.executable, "-c", "import tandem_client as t; print(t.__file__, t.Tandem)"],
+            env={**os.environ, "PYTHONPATH": made}, check=True, capture_output=True, text=True)
+        self.assertIn(made, imported.stdout)
 
 
 if __name__ == "__main__":
