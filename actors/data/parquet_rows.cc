@@ -15,7 +15,6 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/home_path.h"
 #include "runtime/base/line_reader.h"
-#include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/node/program_output.h"
 
@@ -171,11 +170,9 @@ class ParquetRows final : public RecordSource {
 // The turn to make the rows of this file; see EntryTurn::take().
 std::unique_ptr<EntryTurn> take_turn(const RowCache& cache, const std::string& name,
                                      const fs::path& path, const TellWait& tell) {
-  bool said = false;
   return EntryTurn::take(cache, name, [&](pid_t other) {
     const std::string what = "waits for another process (" + std::to_string(other) +
                              ") that converts " + path.filename().string();
-    if (!std::exchange(said, true)) log::info("event=reading_waits message=\"{}\"", what);
     if (tell) tell(what);
   });
 }
