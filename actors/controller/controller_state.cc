@@ -56,8 +56,8 @@ RankRecord* ControllerState::rank_of(const node::RankId& id) {
 }
 
 bool ControllerState::has_agent(const std::string& node) const {
-  const auto found = nodes.find(node);
-  return found != nodes.end() && found->second.up;
+  const auto at = nodes.find(node);
+  return at != nodes.end() && at->second.up;
 }
 
 bool idle(const ControllerState& state) { return state.jobs.size() == state.found.ended.size(); }
