@@ -9,9 +9,9 @@
 //
 // The results are those of the library `tokenizers`, which differ from SentencePiece's: a grapheme
 // of fewer than 6 bytes becomes what its shortest beginning in the map becomes, and the rest of it
-// is dropped, so that "ﬁ" with an accent becomes "fi". In longer graphemes, and in those that have
-// no beginning in the map, each character is looked up by itself. Graphemes are those of Unicode
-// 17, as in the library.
+// is dropped, so that "ﬁ" with an accent becomes "fi". In longer graphemes, and in those without a
+// beginning in the map, each character is looked up by itself. Graphemes are those of Unicode 17,
+// as in the library.
 #pragma once
 
 #include <cstddef>
