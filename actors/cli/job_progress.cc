@@ -237,6 +237,26 @@ std::string summary_of_actors(const json& job, const json& result) {
 
 bool trains(const json& job) { return job.value("trains", true); }
 
+// What did not go as it was meant: completions that failed, groups that the filter is for, and what
+// the run warned of, a line each of the first ones.
+void add_troubles(const json& result, std::vector<Row>& rows) {
+  if (const double failed = number(result, "/rewards_failed"); failed > 0)
+    rows.push_back({"  rewards", whole(failed) +
+                                     " trained completions failed, and have the reward of "
+                                     "reward.on_failure"});
+  if (const double kept = number(result, "/groups_kept_by_filter"); kept > 0)
+    rows.push_back({"  kept", whole(kept) +
+                                  " trained groups that algorithm.filter_groups is for, since "
+                                  "max_num_gen_batches was reached"});
+  constexpr std::size_t kShown = 5;
+  const json said = result.value("warnings", json::array());
+  for (std::size_t i = 0; i < std::min(said.size(), kShown); ++i)
+    rows.push_back({i == 0 ? "  warnings" : "", visible(said[i].get<std::string>(), Lines::kOne)});
+  const double all = static_cast<double>(said.size()) + number(result, "/warnings_left_out");
+  if (all > kShown)
+    rows.push_back({"", "and " + whole(all - kShown) + " more: result.json, `tandem events`"});
+}
+
 }  // namespace
 
 std::string live_bar(const json& job, int width) {
@@ -315,10 +335,7 @@ std::string final_summary(const json& job, const json& result) {
                     word(result, "/best_checkpoint/key") + " " +
                     format("%.4g", number(result, "/best_checkpoint/value")) +
                     ": checkpoints/best");
-  if (const double failed = number(result, "/rewards_failed"); failed > 0)
-    row("rewards", whole(failed) +
-                       " trained completions failed, and have the reward of "
-                       "reward.on_failure");
+  add_troubles(result, rows);
   if (const double bytes = number(result, "/recorded_bytes"); bytes > 0)
     row("record", short_bytes(bytes) + ", " +
                       short_bytes(bytes / std::max(number(result, "/steps"), 1.0)) +

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "actors/cli/arguments.h"
+#include "actors/job/job_table.h"
 
 namespace tandem::cli {
 namespace {
@@ -53,7 +57,41 @@ Result<Axis> axis_of(const std::string& option) {
   return axis;
 }
 
+std::string_view key_of(std::string_view option) { return option.substr(0, option.find('=')); }
+
+// Whether no value of the key has a comma.
+bool has_no_commas(std::string_view path) {
+  const job::Key* key = job::find_key(job::table_path(path).path);
+  if (!key) return false;
+  job::JobSpec job = job::full_default_job();
+  return std::visit(
+      []<class T>(const T&) {
+        using std::is_same_v, std::optional;
+        return is_same_v<T, bool*> || is_same_v<T, std::int64_t*> || is_same_v<T, double*> ||
+               is_same_v<T, optional<std::int64_t>*> || is_same_v<T, optional<double>*> ||
+               is_same_v<T, job::EnumField> || is_same_v<T, job::WordOrNumber>;
+      },
+      key->field(job));
+}
+
+bool is_sweep(std::string_view set) {
+  const std::size_t equals = set.find('=');
+  return equals != set.npos && values_of(set.substr(equals + 1)).size() > 1 &&
+         has_no_commas(key_of(set));
+}
+
 }  // namespace
+
+Settings with_sweeps_found(Settings given) {
+  Settings found{.sets = {}, .sweeps = std::move(given.sweeps)};
+  for (auto set = given.sets.begin(); set != given.sets.end(); ++set) {
+    const bool replaced = std::any_of(std::next(set), given.sets.end(), [&](const auto& later) {
+      return key_of(later) == key_of(*set);
+    });
+    (!replaced && is_sweep(*set) ? found.sweeps : found.sets).push_back(*set);
+  }
+  return found;
+}
 
 Result<std::vector<SweepPoint>> sweep_points(const std::vector<std::string>& options) {
   std::vector<SweepPoint> points(1);

@@ -1,5 +1,5 @@
 // `--sweep KEY=V1,V2,…`: one command line for a run per value, or per combination of the values of
-// several keys. Pure.
+// several keys. `--set KEY=V1,V2,…` means the same for a key whose value has no commas. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,16 @@ using SweepPoint = std::vector<std::string>;
 // quotes separate nothing. Without options one point of no keys. kInvalid for an option without a
 // key or a value, a key that comes twice, and more than kSweepRunsMax combinations.
 Result<std::vector<SweepPoint>> sweep_points(const std::vector<std::string>& options);
+
+// The options of one command line, "KEY=VALUE" each.
+struct Settings {
+  std::vector<std::string> sets, sweeps;
+};
+
+// Takes each of `sets` that can only be a sweep for one, after `sweeps`: several values, with
+// commas, of a key that is a number, a truth value or one of some words. A list, a map and a text
+// may have commas, and stay what they are. A set that a later one of its key replaces stays too.
+Settings with_sweeps_found(Settings given);
 
 // "20261126-101500", in local time.
 std::string sweep_time(std::int64_t unix_ms);

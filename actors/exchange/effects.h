@@ -55,6 +55,9 @@ struct RunTakenUp {};  // the answer to TakeUpRun
 // A file has reached its limit for the first time: the answer to a write of a line.
 struct SamplesAtLimit {};
 struct MetricsAtLimit {};
+struct RecordWarned {  // RunRecord::take_warnings()
+  std::string text;
+};
 
 // A message of a peer as the core hears it.
 template <class Event>
@@ -71,7 +74,7 @@ using ExchangeInput = messages::Joined<
     HeardOf<messages::PeerEvents>::type,
     std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor, messages::EndJob,
                  Decide, DeadlineCame, MessagesSent, JournalFailed, RecordFailed, SendFailed,
-                 HistoryRead, RunTakenUp, SamplesAtLimit, MetricsAtLimit>>::type;
+                 HistoryRead, RunTakenUp, SamplesAtLimit, MetricsAtLimit, RecordWarned>>::type;
 
 // A message leaves after the next Decide, once that one's Journal, if any, is written (EX-1). A
 // list that is too long for the link leaves in parts.

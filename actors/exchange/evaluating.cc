@@ -50,6 +50,20 @@ std::string ended_text(const Turn& turn, const Evaluation& evaluation,
   return text;
 }
 
+// Told once: the next evaluations hardly have the key either.
+std::string no_best_key_text(const Evaluation& evaluation,
+                             const messages::EvaluationFigures& figures, const std::string& key) {
+  nlohmann::json line;
+  add_metrics(line, figures);
+  std::string means;
+  for (const auto& [name, value] : line.items())
+    if (name.ends_with("/mean")) means += (means.empty() ? "`" : ", `") + name + "`";
+  return "evaluation " + std::string(name(evaluation.kind())) + " has no `" + key +
+         "`, by which learner.keep_best looks for the best checkpoint: without it none is the best "
+         "(it has " +
+         means + ")";
+}
+
 void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   const messages::EvaluationFigures figures = evaluation.figures();
   RunStatistics& statistics = turn.seen.statistics;
@@ -57,10 +71,9 @@ void end_evaluation(Turn& turn, const Evaluation& evaluation) {
   const bool is_best = statistics.add_evaluation({evaluation.kind(), evaluation.version(), figures},
                                                  turn.config.best);
   if (is_best) name_best(turn);
-  if (!best_key.empty() && figures.all.mean && !figure_of(figures, best_key))
-    turn.say("evaluation " + std::string(name(evaluation.kind())) + " has no `" + best_key +
-                 "`, by which learner.keep_best looks for the best checkpoint",
-             messages::EventLevel::kWarning);
+  if (!best_key.empty() && figures.all.mean && !figure_of(figures, best_key) &&
+      !std::exchange(turn.seen.best_key_missed, true))
+    turn.say(no_best_key_text(evaluation, figures, best_key), messages::EventLevel::kWarning);
   write_record(turn, evaluation, figures);
   if (const auto& name = evaluation.extra_left_out()) turn.seen.extra_keys.leave_out(*name);
   tell_of_extras(turn);

@@ -277,6 +277,7 @@ void Exchange::keep_line(actor::Context& cx, std::function<Result<bool>()> write
                                                       const Result<void>& kept) {
         expect_kept(then, kept);
         if (*reached) step(then, at_limit);
+        for (std::string& text : record_.take_warnings()) step(then, RecordWarned{std::move(text)});
       });
 }
 
@@ -324,6 +325,9 @@ void Exchange::carry_out(actor::Context& cx, EndRun effect) {
           run->ended.outcome = messages::JobOutcome::kFailed;
           run->ended.reason = written.error().message;
         }
+        for (std::string& text : record_.take_warnings())
+          notices_.push_back(messages::ExchangeEvent{core_.job(), core_.job(), std::move(text),
+                                                     messages::EventLevel::kWarning});
         notices_.push_back(std::move(run->ended));
       });
 }

@@ -111,6 +111,7 @@ struct Observed {
       history;  // follows from the run's events, and goes along with an image of the facts
   scheduler::CollapseWatch collapse;
   std::string quarantined;            // the newest prompt that was given up as poison_prompt
+  bool best_key_missed = false;       // an evaluation had no BestBy::key, which was told
   bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
   // Payloads may still be told of that were stored in the time of the exchange before.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "actors/exchange/run_image.h"
 #include "actors/exchange/state/journal_event.h"
@@ -44,6 +45,9 @@ class RunRecord {
   // Adds a line to samples.jsonl. True: it has just reached its limit, so that this and all further
   // lines take the place of older ones. Each record says so once.
   virtual Result<bool> sample(const std::string& json_line) = 0;
+  // What has gone wrong beside the run's own files since the last call, in words for people: a
+  // tracker that is written no more. The run goes on.
+  virtual std::vector<std::string> take_warnings() = 0;
   // The checkpoint of this step is the best one now.
   virtual Result<void> name_best(StepId step) = 0;
   virtual Result<void> result(const std::string& json) = 0;

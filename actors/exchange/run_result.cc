@@ -120,6 +120,11 @@ std::string result_json(const RunView& view, messages::JobOutcome outcome,
       {"rewards_failed", trained.rewards_failed},
       {"best_checkpoint", best_of(view)},
       {"weights_sha256", view.seen.statistics.weights_sha256}};
+  if (view.config.filter_groups.enable)
+    result["groups_kept_by_filter"] = view.seen.statistics.groups_kept;
+  result["warnings"] = view.seen.statistics.warnings.first;
+  if (const auto left_out = view.seen.statistics.warnings.left_out; left_out > 0)
+    result["warnings_left_out"] = left_out;
   result["lineages"] = nlohmann::json::array();
   for (const StepId step : view.seen.statistics.lineages) result["lineages"].push_back(step.value);
   if (const auto& bytes = view.seen.statistics.recorded_bytes) result["recorded_bytes"] = *bytes;

@@ -11,6 +11,14 @@ constexpr Duration kRateWindow = std::chrono::seconds(10);
 
 }  // namespace
 
+void WarningsSaid::take(const std::string& text) {
+  if (std::ranges::find(first, text) != first.end()) return;
+  if (first.size() < kWarningsKept)
+    first.push_back(text);
+  else
+    ++left_out;
+}
+
 void RunStatistics::add_publication(const messages::Publication& publication) {
   ++work.publish_count;
   work.publish_bytes += publication.bytes;

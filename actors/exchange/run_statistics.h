@@ -34,6 +34,14 @@ struct BestCheckpoint {
   double value = 0;
 };
 
+// What the run has warned of, each text once and in order: the first ones, and how many more.
+struct WarningsSaid {
+  void take(const std::string& text);
+  std::vector<std::string> first;
+  std::int64_t left_out = 0;
+};
+inline constexpr std::size_t kWarningsKept = 32;
+
 // All figures of this incarnation, with the totals of the earlier ones.
 struct RunStatistics {
   std::optional<Time> started, running_since;  // when this incarnation did so
@@ -54,8 +62,10 @@ struct RunStatistics {
   std::string weights_sha256;
   std::vector<StepId> lineages;  // the steps with which new lineages began (LineageBegan)
   std::optional<std::uint64_t> recorded_bytes;  // as StepReport's, of the newest step
+  WarningsSaid warnings;                        // by this incarnation
   // Summed over this incarnation.
-  double pause_seconds = 0;  // decoding paused for installs, all actors
+  double pause_seconds = 0;      // decoding paused for installs, all actors
+  std::int64_t groups_kept = 0;  // trained ones of the kind that the filter discards
   // Points of the last seconds, from which the rates of tokens are computed.
   struct RatePoint {
     Time time;

@@ -126,6 +126,11 @@ void take(Turn& turn, const MetricsAtLimit&) {
               MetricsThinned{static_cast<std::int64_t>(turn.config.file_limits.metrics_bytes)});
 }
 
+void take(Turn& turn, const RecordWarned& warned) {
+  turn.say(warned.text, messages::EventLevel::kWarning);
+  turn.wake();
+}
+
 void tell_of_extras(Turn& turn) {
   if (const auto left_out = turn.seen.extra_keys.left_out())
     turn.say("the reward's `extra` has more than " + std::to_string(kExtraKeysMax) +

@@ -18,6 +18,8 @@ void write_samples(Turn& turn, const messages::StepCommitted& committed,
 // Each says once per run, resumes included, that the file has reached its limit.
 void take(Turn& turn, const SamplesAtLimit& reached);
 void take(Turn& turn, const MetricsAtLimit& reached);
+// Says what the run's record warns of.
+void take(Turn& turn, const RecordWarned& warned);
 // Says once that the reward's `extra` has more numbers than metrics have room for.
 void tell_of_extras(Turn& turn);
 

@@ -97,6 +97,7 @@ void note_trained(Turn& turn, const messages::StepReport& report) {
   trained.steps_without_gradient += report.updates_without_gradient;
   trained.rewards_failed += turn.seen.statistics.batch.rewards_failed;
   trained.staleness.add(turn.seen.statistics.batch.staleness);
+  turn.seen.statistics.groups_kept += turn.seen.statistics.batch.kept;
   turn.seen.statistics.recorded_bytes = report.recorded_bytes;
 }
 

@@ -85,7 +85,9 @@ class Turn {
   void notify(messages::ExchangeNotices notice) { send(Notify{std::move(notice)}); }
   // One line of `tandem events` about the job, which is in the cluster's journal and in the
   // controller's log; so a part has no log of its own.
+  // What is said at another level than kInfo is in result.json as well.
   void say(std::string message, messages::EventLevel level = messages::EventLevel::kInfo) {
+    if (level != messages::EventLevel::kInfo) seen.statistics.warnings.take(message);
     notify(messages::ExchangeEvent{config.job, config.job, std::move(message), level});
   }
   void wake() { send(DecideSoon{}); }  // decide, once the waiting messages are handled

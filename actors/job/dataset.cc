@@ -16,10 +16,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "actors/data/json_fields.h"
 #include "actors/data/open_records.h"
 #include "actors/job/conversation.h"
+#include "actors/model/utf8.h"
 #include "actors/reward/make_verifier.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -66,6 +68,19 @@ std::string over_limit(const std::string& line) {
 }
 
 constexpr const char* kOneObject = "a record is one JSON object";
+
+// Why the line was refused by the JSON parser.
+Error no_json(const std::string& where, const std::string& line) {
+  const auto malformed = model::first_malformed_utf8(line);
+  if (!malformed) return bad_line(where, "not a line of JSON" + over_limit(line), kOneObject);
+  char byte[8];
+  std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned char>(line[*malformed]));
+  return bad_line(where,
+                  "the line is not UTF-8: byte " + std::string(byte) + " at column " +
+                      std::to_string(*malformed + 1),
+                  "save the file as UTF-8; where it is Latin-1: iconv -f latin1 -t utf-8 OLD > "
+                  "NEW");
+}
 
 // Where a conversation is looked for if the prompt's key is absent.
 constexpr const char* kMessages = "messages";
@@ -261,8 +276,7 @@ void DatasetReader::keep_named_fields() {
 
 Result<void> DatasetReader::parse() {
   const Type type = data::scan_object(record_.json, fields_);
-  if (type == Type::discarded)
-    return bad_line(record_.where, "not a line of JSON" + over_limit(record_.json), kOneObject);
+  if (type == Type::discarded) return no_json(record_.where, record_.json);
   if (type != Type::object)
     return bad_line(record_.where,
                     std::string("expected a JSON object, found ") + type_help(json(type)),

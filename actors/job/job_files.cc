@@ -83,6 +83,11 @@ void check_files(const JobSpec& job, std::span<const fs::path> bases, const Posi
   check.all_readable(job.data.train_files, "data.train_files");
   check.all_readable(job.data.val_files, "data.val_files");
   if (job.warm_start) check.all_readable(job.warm_start->train_files, "warm_start.train_files");
+  check_reward_files(job, position_of, faults);
+}
+
+void check_reward_files(const JobSpec& job, const PositionOf& position_of, JobFaults& faults) {
+  const FileCheck check{position_of, faults};
   for (const NamedReward& reward : rewards_of(job.reward)) check.reward(reward);
 }
 

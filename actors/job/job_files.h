@@ -21,6 +21,9 @@ using PositionOf = std::function<SourcePosition(std::string_view key)>;
 void check_files(const JobSpec& job, std::span<const std::filesystem::path> bases,
                  const PositionOf& position_of, JobFaults& faults);
 
+// Those of its reward alone.
+void check_reward_files(const JobSpec& job, const PositionOf& position_of, JobFaults& faults);
+
 inline constexpr std::size_t kSystemPromptBytesMax = 64 << 10;
 
 // Puts the text of data.system_prompt_file into data.system_prompt, without a new line at its end,

@@ -1,8 +1,11 @@
 // Two ways to guess. A table translates names of other systems exactly; it lists whole paths, since
 // the same last name means different things in different sections. For a misspelt name of ours the
 // edit distance is taken within its section first, because a typing error is more likely than a
-// wrong section; then the same last name elsewhere; then over all paths. unknown_key_help() has
-// this order.
+// wrong section; then the same last name elsewhere; then over all paths. A last name that another
+// system has at the top of its file means the same in any section (`trainer.max_steps`), and one
+// that is a part of a neighbour's means that one (`data.epochs`): both are more than a letter or
+// two away from what they mean, so that only a slip of one letter comes before them.
+// unknown_key_help() has this order.
 //
 // A foreign name may have no counterpart: its `ours` is then a sentence, which is shown as it is.
 // Whole parts of other systems are in kAbsent by the name of their section or key.
@@ -31,6 +34,9 @@ constexpr std::string_view kAccumulation =
     "at "
     "most `learner.max_token_len` tokens, and an optimizer step is `learner.ppo_mini_batch_size` "
     "groups, however many passes they take";
+constexpr std::string_view kEvalStrategy =
+    "`learner.test_freq` is the number of steps between evaluations, which are of "
+    "`data.val_files`; 0: none amid the run";
 constexpr std::string_view kRewardRange =
     "a range of two is two keys here: `algorithm.filter_groups.lower_bound` and `upper_bound`, "
     "both "
@@ -282,6 +288,8 @@ constexpr ForeignKey kForeign[] = {
     {"TRL", "scale_rewards", "algorithm.scale_rewards"},
     {"TRL", "normalize_advantages", "algorithm.advantage_batch_normalize"},
     {"TRL", "eval_on_start", "learner.val_before_train"},
+    {"TRL", "eval_strategy", kEvalStrategy},
+    {"TRL", "evaluation_strategy", kEvalStrategy},
     {"TRL", "save_steps", "learner.save_freq"},
     {"TRL", "save_strategy",
      "`learner.save_freq` counts steps and `learner.save_every_epochs` epochs"},
@@ -385,6 +393,12 @@ constexpr AbsentThing kAbsent[] = {
     {"tools", kNoTurns},           {"environment", kNoTurns},
 };
 
+// Names that are no other system's and are often tried, where no rule below finds what they mean.
+constexpr ForeignKey kTried[] = {
+    {"", "learner.epochs", "data.total_epochs"},
+    {"", "learner.gradient_accumulation_steps", kAccumulation},
+};
+
 // The foreign key with exactly this path, or nullptr.
 const ForeignKey* find_foreign(std::string_view path) {
   const auto at = std::ranges::find(kForeign, path, &ForeignKey::name);
@@ -425,15 +439,41 @@ std::vector<std::string_view> all_names() {
   return names;
 }
 
-// The name in the same section whose last part is nearest to that of `path`.
-std::optional<std::string> nearest_sibling(std::string_view path) {
+std::string asked_whether(const std::string& ticked_names) {
+  return "did you mean " + ticked_names + "?";
+}
+
+// The last parts of the names in the section of `path`, and the whole name of one of them.
+std::vector<std::string_view> siblings_of(std::string_view path) {
   std::vector<std::string_view> parts;
   for (const std::string_view name : all_names())
     if (section_of(name) == section_of(path)) parts.push_back(last_part(name));
-  const auto near = nearest(last_part(path), parts);
-  if (!near) return {};
+  return parts;
+}
+std::string ticked_sibling(std::string_view path, std::string_view part) {
   const std::string_view section = section_of(path);
-  return (section.empty() ? "" : std::string(section) + ".") + std::string(*near);
+  return ticked((section.empty() ? "" : std::string(section) + ".") + std::string(part));
+}
+
+// Whether the words of `part` are among those of `whole`, in one piece: "epochs" in "total_epochs".
+bool has_words(std::string_view whole, std::string_view part) {
+  return ("_" + std::string(whole) + "_").find("_" + std::string(part) + "_") != std::string::npos;
+}
+
+// Siblings of which the last part of `path` is a piece: `data.epochs` finds data.total_epochs.
+std::string longer_siblings(std::string_view path) {
+  constexpr int kNamesMax = 3;
+  std::string found;
+  int names = 0;
+  for (const std::string_view part : siblings_of(path))
+    if (!section_of(path).empty() && has_words(part, last_part(path)) && ++names <= kNamesMax)
+      found += (found.empty() ? "" : " or ") + ticked_sibling(path, part);
+  return names <= kNamesMax ? found : "";
+}
+
+// What another system has under the last part of `path` alone, at the top of its configuration.
+const ForeignKey* find_foreign_last(std::string_view path) {
+  return section_of(path).empty() ? nullptr : find_foreign(last_part(path));
 }
 
 }  // namespace
@@ -479,16 +519,27 @@ std::optional<std::string_view> nearest(std::string_view word,
 }
 
 std::string unknown_key_help(std::string_view path) {
+  const auto is_sentence = [](std::string_view ours) { return ours.find(' ') != ours.npos; };
   if (const ForeignKey* foreign = find_foreign(path)) {
-    if (foreign->ours.find(' ') != foreign->ours.npos) return std::string(foreign->ours);
+    if (is_sentence(foreign->ours)) return std::string(foreign->ours);
     return std::string(foreign->system) + "'s " + ticked(path) + " is " + ticked(foreign->ours) +
            " here";
   }
   if (const AbsentThing* absent = find_absent(path)) return std::string(absent->instead);
-  if (const auto sibling = nearest_sibling(path)) return "did you mean " + ticked(*sibling) + "?";
+  const auto parts = siblings_of(path);
+  const auto sibling = nearest(last_part(path), parts);
+  if (sibling && edit_distance(last_part(path), *sibling) == 1)
+    return asked_whether(ticked_sibling(path, *sibling));
+  const auto tried = std::ranges::find(kTried, path, &ForeignKey::name);
+  const ForeignKey* meant = tried != std::end(kTried) ? tried : find_foreign_last(path);
+  if (meant && is_sentence(meant->ours)) return std::string(meant->ours);
+  if (meant) return asked_whether(ticked(meant->ours));
+  if (const std::string longer = longer_siblings(path); !longer.empty())
+    return asked_whether(longer);
+  if (sibling) return asked_whether(ticked_sibling(path, *sibling));
   if (const std::string elsewhere = same_name_elsewhere(path); !elsewhere.empty())
-    return "did you mean " + elsewhere + "?";
-  if (const auto near = nearest(path, all_names())) return "did you mean " + ticked(*near) + "?";
+    return asked_whether(elsewhere);
+  if (const auto near = nearest(path, all_names())) return asked_whether(ticked(*near));
   if (last_part(path) == "staleness_threshold") return std::string(kNoFraction);
   const Section* section = find_section(section_of(path));
   return "`tandem explain" + (section ? " " + std::string(section->path) : std::string()) +

@@ -130,6 +130,9 @@ class JobReader {
       check_files(job.spec, std::array{text.base, text.set_base}, place, faults_);
       if (faults_.empty()) take_system_prompt(job.spec, place, faults_);
     }
+    if (text.files == Files::kOfReward && trains(job.spec))
+      check_reward_files(
+          job.spec, [this](std::string_view key) { return position_of(key); }, faults_);
     if (!faults_.empty()) return faults_.error(ErrorCode::kFailed);
     return job;
   }

@@ -38,9 +38,9 @@ struct LoadedJob {
 // file.
 std::string place_of(const LoadedJob& job, std::string_view key);
 
-// Whether the named files are looked at. A process that gets an effective job from another one, on
-// another host perhaps, uses kUnchecked.
-enum class Files { kMustExist, kUnchecked };
+// Which of the named files are looked at. A process that gets an effective job from another one, on
+// another host perhaps, uses kUnchecked; whoever needs a job's reward alone, kOfReward.
+enum class Files { kMustExist, kOfReward, kUnchecked };
 
 // A text to parse, and where its relative paths start.
 struct JobText {

@@ -80,6 +80,16 @@ struct Assign {
                       at.Mark()};
   }
 
+  // Help for a list of values, with commas, of a key that has one value.
+  std::string sweep_help(const YAML::Node& at) const {
+    if (!at.is(node) || !is_plain(at) || at.Scalar().find(',') == std::string::npos) return "";
+    return "`tandem submit JOB.yaml --sweep " + std::string(key.path) + "=" + at.Scalar() +
+           "` makes a run for each of these values";
+  }
+  std::string number_help(const YAML::Node& at) const {
+    return at.IsScalar() && !is_plain(at) ? "write it without quotes" : sweep_help(at);
+  }
+
   // Says why a value that looks as if it were in range is not (JT-2).
   std::string rounding_text(double value) const {
     Range exact = key.range;
@@ -107,9 +117,7 @@ struct Assign {
 
   Failure read(std::int64_t& value, const YAML::Node& at) const {
     const auto parsed = is_plain(at) ? parse_integer(at.Scalar()) : std::nullopt;
-    if (!parsed)
-      return wrong_type(at, "an integer",
-                        at.IsScalar() && !is_plain(at) ? "write it without quotes" : "");
+    if (!parsed) return wrong_type(at, "an integer", number_help(at));
     value = *parsed;
     return check_range(static_cast<double>(value), at.Scalar(), at);
   }
@@ -118,9 +126,7 @@ struct Assign {
     // .inf and .nan are numbers of YAML and of no range: NAN makes check_range() refuse them.
     if (is_plain(at) && is_special_number(at.Scalar())) return check_range(NAN, at.Scalar(), at);
     const auto parsed = is_plain(at) ? parse_double(at.Scalar()) : std::nullopt;
-    if (!parsed)
-      return wrong_type(at, "a number",
-                        at.IsScalar() && !is_plain(at) ? "write it without quotes" : "");
+    if (!parsed) return wrong_type(at, "a number", number_help(at));
     value = *parsed;
     return check_range(value, at.Scalar(), at);
   }
@@ -165,7 +171,7 @@ struct Assign {
 
   Failure operator()(bool* value) const {
     const auto parsed = is_plain(node) ? parse_bool(node.Scalar()) : std::nullopt;
-    if (!parsed) return wrong_type(node, "true or false", "");
+    if (!parsed) return wrong_type(node, "true or false", sweep_help(node));
     *value = *parsed;
     return {};
   }
@@ -265,7 +271,7 @@ struct Assign {
       value->reset();
       if (node.IsScalar() && node.Scalar() == field.word) return {};
       const bool is_number = node.IsScalar() && is_plain(node) && looks_like_number(node.Scalar());
-      if (!is_number) return wrong_type(node, type_text(key), "");
+      if (!is_number) return wrong_type(node, type_text(key), sweep_help(node));
       return (*this)(&value->emplace());
     };
     return std::visit(assign_to, field.number);
@@ -286,8 +292,10 @@ struct Assign {
     if (std::ranges::find(key.later_values, word) != key.later_values.end())
       return ValueError{name() + ": `" + word + "` is not in this version", "use " + wanted,
                         node.Mark()};
-    const auto near = nearest(word, field.names);
-    return wrong_type(node, wanted, near ? "did you mean `" + std::string(*near) + "`?" : "");
+    std::string help = sweep_help(node);
+    if (const auto near = nearest(word, field.names); near && help.empty())
+      help = "did you mean `" + std::string(*near) + "`?";
+    return wrong_type(node, wanted, std::move(help));
   }
 };
 

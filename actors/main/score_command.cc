@@ -280,6 +280,7 @@ struct Scoring {
   std::deque<Completion> window = {};  // in the order of the input
   std::size_t printed = 0;             // of all completions
   std::optional<Error> fault = {};     // of the input, which is not read on
+  std::optional<Error> gave_up = {};   // why the verifier judges no more
 
   // Reads as far as there is room. Waits for a record only where nothing is under judgement.
   std::vector<reward::ScoreItem> take_in() {
@@ -306,16 +307,28 @@ struct Scoring {
     }
   }
 
+  // Judges what the verifier judges no more, as failures: each completion has its line.
+  void fail_window() {
+    std::vector<Judged> failed;
+    for (std::size_t i = 0; i < window.size(); ++i)
+      if (!window[i].judged)
+        failed.push_back({printed + i, messages::ScoreFailed{gave_up->message}, std::nullopt});
+    give_out(std::move(failed));
+  }
+
   // Returns the number of the signal that ended it; 0: the input has ended. After an error of the
   // input, what was read before has been scored.
   Result<int> run(node::Signals& signals) {
     for (;;) {
       auto items = take_in();
-      if (!window.empty()) {
+      if (!window.empty() && !gave_up) {
         auto judged = judging.next(std::move(items), kTick);
-        if (!judged) return judged.error();
-        give_out(*std::move(judged));
+        if (judged)
+          give_out(*std::move(judged));
+        else
+          gave_up = judged.error();
       }
+      if (gave_up) fail_window();
       if (window.empty() && fault) return *fault;
       if (window.empty() && input.ended()) return 0;
       if (const int number = signals.wait_for(Duration::zero())) return number;
@@ -325,7 +338,7 @@ struct Scoring {
 
 // The job whose reward is meant: the given file, or a made one with the type alone.
 Result<job::LoadedJob> job_of(const ScoreCommand& command) {
-  if (command.job) return job::load_job(*command.job, command.sets, job::Files::kUnchecked);
+  if (command.job) return job::load_job(*command.job, command.sets, job::Files::kOfReward);
   const std::string yaml =
       "{name: score, model: {path: none}, data: {train_files: [none]}, reward: {type: " +
       dump_json(*command.type) + "}}";
@@ -336,7 +349,15 @@ Result<job::LoadedJob> job_of(const ScoreCommand& command) {
                          .base = here,
                          .set_base = here,
                          .sets = command.sets,
-                         .files = job::Files::kUnchecked});
+                         .files = job::Files::kOfReward});
+}
+
+// The completions that were left have failed by it, which the exit code tells.
+void tell_that_it_gave_up(Error why, const cli::Console& console) {
+  why.help =
+      "the completions that were left have failed; start the program by hand: it reads a "
+      "line of JSON and answers with one";
+  (void)console.complain(why);
 }
 
 Result<int> score(const ScoreCommand& command, const cli::Console& console) {
@@ -359,6 +380,7 @@ Result<int> score(const ScoreCommand& command, const cli::Console& console) {
   Scoring scoring{input, judging, printer, summary, spec.reward.on_failure};
   const auto done = scoring.run(signals);
   printer.end(summary);
+  if (scoring.gave_up) tell_that_it_gave_up(*scoring.gave_up, console);
   if (!done) return done.error();
   if (*done != 0) return 128 + *done;
   if (summary.count() == 0)

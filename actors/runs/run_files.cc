@@ -105,10 +105,13 @@ void RunFiles::tell_trackers(const std::function<Result<void>(Tracker&)>& tell) 
     const auto told = tell(*tracker);
     if (told) return false;
     const Error& error = told.error();
-    log::warn(
-        "event={}_stopped file=\"{}\" message=\"{}\" help=\"{}; metrics.jsonl goes on, and a "
-        "resumed run writes what is missing\"",
-        tracker->name(), error.where, error.message, error.help);
+    const std::string help = (error.help.empty() ? "" : error.help + "; ") +
+                             "metrics.jsonl goes on, and a resumed run writes what is missing";
+    log::warn("event={}_stopped file=\"{}\" message=\"{}\" help=\"{}\"", tracker->name(),
+              error.where, error.message, help);
+    warnings_.push_back("the files of the tracker " + std::string(tracker->name()) +
+                        " are written no more: " + error.message + " (" + error.where + "); " +
+                        help);
     return true;
   });
 }

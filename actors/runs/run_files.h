@@ -12,14 +12,15 @@
 //   wandb/          an offline run of Weights & Biases, likewise
 //   checkpoints/best  a link to the best checkpoint, if the job names a key for it
 //
-// The files of trackers are an extra. If they cannot be written, the log says so once, no more of
-// that tracker's are written until the run is resumed, and the run goes on.
+// The files of trackers are an extra. If they cannot be written, the log and take_warnings() say so
+// once, no more of that tracker's are written until the run is resumed, and the run goes on.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/exchange/file_limits.h"
@@ -56,6 +57,7 @@ class RunFiles final : public exchange::RunRecord {
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
+  std::vector<std::string> take_warnings() override { return std::exchange(warnings_, {}); }
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
@@ -70,6 +72,7 @@ class RunFiles final : public exchange::RunRecord {
   BoundedLines metrics_, samples_;
   std::vector<std::unique_ptr<Tracker>> trackers_;  // each until its files cannot be written
   bool trackers_ended_ = false;
+  std::vector<std::string> warnings_;  // of trackers that were given up, until they are taken
 };
 
 }  // namespace tandem::runs

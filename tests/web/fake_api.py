@@ -124,6 +124,8 @@ class World:
             Run("seeds-3", "Succeeded", 9_000, 0.6, now - 300_000_000),
             Run("seeds-2", "Succeeded", 9_000, 0.5, now - 301_000_000),
             Run("seeds-1", "Failed", 4_000, 0.55, now - 302_000_000, "by a user"),
+            *(Run(f"rates-{n}", "Succeeded", 6_000, 0.5 + n / 20, now - 310_000_000 - n)
+              for n in (4, 3, 2, 1)),
             Run("hostile-" + HOSTILE[:24], "Interrupted", 900, 1.1, now - 400_000_000, HOSTILE),
         ]
         self.runs = {run.name: run for run in runs}
@@ -158,6 +160,8 @@ class World:
     def labels(run):
         if run.name.startswith("hostile"):
             return {"run_name": HOSTILE, "group": HOSTILE, "tags": [HOSTILE], "notes": HOSTILE}
+        if run.name.startswith("rates"):
+            return {"run_name": "", "group": "rates-sweep", "tags": [], "notes": ""}
         if not run.name.startswith("seeds"):
             return {"run_name": "", "group": "", "tags": [], "notes": ""}
         return {"run_name": "seeds seed=" + run.name[-1], "group": "seeds-sweep",
@@ -168,11 +172,16 @@ class World:
 
     @staticmethod
     def config(run):
-        """The keys of its job file; two runs differ in a rate, a seed and a key that one lacks."""
+        """The keys of its job file; two runs differ in a rate, a seed and a key that one lacks. Those
+        of the group seeds-sweep differ in the seed alone, those of rates-sweep in two rates as well."""
         number = seed_of(run.name) % 1000
+        rate = {"seeds": 0.001, "rates": 0.001 if run.name < "rates-3" else 0.003}.get(
+            run.name.split("-")[0], 0.001 * run.speed)
         keys = {"name": run.name.rsplit("-", 1)[0], "seed": number,
                 "model.path": "models/tiny", "rollout.n": 8, "async.max_staleness": 2,
-                "learner.optimizer.lr": 0.001 * run.speed, "reward.command": f'["{HOSTILE}"]'}
+                "learner.optimizer.lr": rate, "reward.command": f'["{HOSTILE}"]'}
+        if run.name.startswith(("seeds", "rates")):
+            keys["tracking.run_name"] = run.name
         if run.name == "arithmetic-grpo-6":
             keys["algorithm.kl_coef"] = 0.05
         return [{"key": key, "value": str(value)} for key, value in keys.items()]

@@ -23,6 +23,7 @@ PHONE, DESKTOP = (390, 844, True), (1280, 800, False)
 PLOTTED = "document.documentElement.dataset.firstPlotMs"
 ALL_PLOTTED = "document.documentElement.dataset.allPlotsMs"
 ROWS = "document.querySelectorAll('tbody tr').length"
+RUNS = 14
 
 
 class Page:
@@ -49,6 +50,20 @@ class Page:
     def go(self, place, ready):
         self.browser.value(f"location.hash = {place!r}")
         self.browser.wait_for(ready)
+
+    def click(self, selector):
+        """With the mouse, in the middle of the first such element; fails where another lies over
+        it."""
+        x, y, hit = self.browser.value(
+            f"(() => {{ const node = document.querySelector({selector!r}); "
+            "node.scrollIntoView({block: 'nearest'}); const box = node.getBoundingClientRect(); "
+            "const x = box.x + box.width / 2, y = box.y + box.height / 2; "
+            "const top = document.elementFromPoint(x, y); "
+            "return [x, y, node.contains(top) ? '' : String(top?.outerHTML).slice(0, 200)]; })()")
+        assert hit == "", f"over {selector} lies {hit}"
+        for kind in ("mousePressed", "mouseReleased"):
+            self.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left",
+                              clickCount=1)
 
     def shot(self, name):
         self.browser.screenshot(self.folder / f"{name}.png")
@@ -176,9 +191,18 @@ def runs_of_a_group_have_a_mean(page):
     page.go("#/runs/seeds-3/plots", PLOTTED)
     legend = "[...document.querySelectorAll('[aria-label=Reward] .legend li')]"
     assert page.browser.value("document.querySelector('[aria-label=Lines]').hidden")
-    page.browser.value("document.querySelector('.compare summary').click()")
-    page.browser.wait_for("document.querySelector('button.group')")
-    page.browser.value("document.querySelector('button.group').click()")
+    # What the run is called besides its id stands on its page.
+    about = page.browser.value("document.querySelector('.about').innerText.replace(/\\s+/g, ' ')")
+    assert about == ("Name seeds seed=3 Group seeds-sweep Tags small, cpu Notes how much seeds "
+                     "differ"), about
+    # By the mouse, with the list of runs open and shut: nothing lies over the button.
+    page.click("button.group")
+    page.browser.wait_for("location.hash.includes('mean=1')")
+    page.go("#/runs/seeds-3/plots", f"{PLOTTED} && document.querySelector('button.group').hidden === false")
+    page.click(".compare summary")
+    page.browser.wait_for("document.querySelector('.compare').open")
+    page.shot("group-button")
+    page.click("button.group")
     page.browser.wait_for(f"{legend}.some((item) => item.textContent.includes("
                           "'seeds-sweep (3 runs)'))")
     assert page.browser.value(f"{legend}.length") == 1
@@ -186,7 +210,6 @@ def runs_of_a_group_have_a_mean(page):
     # The band is the interval: it reaches below and above the mean.
     title = page.browser.value(f"{legend}[0].querySelector('.value').title")
     assert "minimum" in title and "maximum" in title, title
-    page.browser.value("document.querySelector('.compare').open = false")
     page.shot("group-mean")
     page.browser.value("(() => { const lines = document.querySelector('[aria-label=Lines]'); "
                        "lines.value = 'runs'; lines.dispatchEvent(new Event('change')); })()")
@@ -200,7 +223,7 @@ def runs_of_a_group_have_a_mean(page):
     steps, mean, half = means
     assert steps == [0, 10, 20] and mean == [2, 3, 4], means
     assert all(abs(one - 12.706) < 1e-9 for one in half), means  # t(1) sd/sqrt(2), sd = sqrt(2)
-    page.go("#/", f"{ROWS} === 10")
+    page.go("#/", f"{ROWS} === {RUNS}")
     page.browser.value("(() => { const find = document.querySelector('[aria-label=\"Find a run\"]'); "
                        "find.value = 'seeds-sweep'; find.dispatchEvent(new Event('input')); })()")
     page.browser.wait_for(f"{ROWS} === 3")
@@ -208,11 +231,42 @@ def runs_of_a_group_have_a_mean(page):
     page.expect_calm()
 
 
+def runs_of_a_group_have_a_mean_for_each_configuration(page):
+    page.sign_in()
+    page.go("#/runs/rates-1/plots?mean=1&compare=rates-2,rates-3,rates-4,seeds-1,seeds-2,"
+            "arithmetic-grpo-6", PLOTTED)
+    legend = "[...document.querySelectorAll('[aria-label=Reward] .legend li .name')]"
+    names = ["rates-sweep lr=0.001 (2 runs)", "rates-sweep lr=0.003 (2 runs)",
+             "seeds-sweep (2 runs)", "arithmetic-grpo-6"]
+    page.browser.wait_for(f"{legend}.length === 4")
+    shown = page.browser.value(f"{legend}.map((name) => name.textContent)")
+    assert shown == names, shown
+    page.shot("group-configurations")
+    page.expect_calm()
+
+
+def a_phone_shows_what_a_run_is_called(page):
+    page.browser.size(*PHONE)
+    page.sign_in()
+    page.go("#/runs/seeds-3/plots",
+            f"{PLOTTED} && document.querySelector('button.group').hidden === false")
+    page.click("button.group")
+    page.browser.wait_for("location.hash.includes('mean=1')")
+    page.expect_fits()
+    page.shot("group-phone")
+    hostile = "hostile-" + fake_api.HOSTILE[:24]
+    page.browser.value(f"location.hash = '#/runs/' + encodeURIComponent({hostile!r})")
+    page.browser.wait_for("document.querySelectorAll('.about dd').length === 4")
+    page.says("<img src=x")
+    page.expect_fits()
+    page.expect_calm()
+
+
 def every_tab_shows_hostile_text_as_text(page):
     page.sign_in()
     for size, name in ((DESKTOP, "desktop"), (PHONE, "phone")):
         page.browser.size(*size)
-        page.go("#/", f"{ROWS} === 10")
+        page.go("#/", f"{ROWS} === {RUNS}")
         page.expect_fits()
         page.shot(f"runs-{name}")
         for tab, ready in (("actors", f"{ROWS} === 50"),
@@ -288,7 +342,7 @@ def the_configuration_of_a_run_is_shown(page):
         page.says("<img src=x")
         page.expect_fits()
         page.shot(f"config-{name}")
-        page.go("#/", f"{ROWS} === 10 && document.querySelector('.col-pick')")
+        page.go("#/", f"{ROWS} === {RUNS} && document.querySelector('.col-pick')")
     page.go(f"#/runs/{LIVE}/config?find=seed", f"{ROWS} === 1")
     page.expect_calm()
 
@@ -428,7 +482,8 @@ def an_empty_cluster_says_what_to_do(page):
 
 TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
          zooming_asks_for_finer_buckets, runs_are_compared,
-         runs_of_a_group_have_a_mean, every_tab_shows_hostile_text_as_text,
+         runs_of_a_group_have_a_mean, runs_of_a_group_have_a_mean_for_each_configuration,
+         a_phone_shows_what_a_run_is_called, every_tab_shows_hostile_text_as_text,
          an_actor_opens_with_its_log, an_ended_run_keeps_its_plots_and_logs,
          events_are_marked_by_their_level_and_not_by_words, the_configuration_of_a_run_is_shown,
          a_plot_is_saved_as_csv_and_png, what_is_not_there_is_said,

@@ -23,6 +23,22 @@ export function differing(configs) {
       .filter(({values}) => values.some((value) => value !== values[0]));
 }
 
+// Keys by which runs of one configuration may differ: a seed, and what a run is called.
+const isLabel = (key) => key === 'seed' || key === 'name' || key.startsWith('tracking.');
+
+// The configurations among the runs of one group, `configs` by run: each run's with what tells it
+// apart, as "lr=0.001". Runs that differ in their seed alone have the same one; where all have the
+// same, it is "". A run whose configuration is not known is left out.
+export function variantsOf(runs, configs) {
+  const known = runs.filter((run) => Array.isArray(configs.get(run)));
+  const rows = differing(known.map((run) => configs.get(run))).filter(({key}) => !isLabel(key));
+  const last = (key) => key.slice(key.lastIndexOf('.') + 1);
+  const title = (key) =>
+      rows.filter((row) => last(row.key) === last(key)).length > 1 ? key : last(key);
+  return new Map(known.map((run, i) =>
+      [run, rows.map(({key, values}) => `${title(key)}=${values[i] ?? format.kNone}`).join(' ')]));
+}
+
 export class ConfigView {
   constructor(scope, run) {
     this.config = null;

@@ -2,7 +2,7 @@
 // them, the tools above them. Zooming into one plot zooms all and asks for finer buckets there.
 
 import {apiPath, get} from './api.js';
-import {ConfigDifference} from './config_view.js';
+import {ConfigDifference, variantsOf} from './config_view.js';
 import {el, emptyState, keyed, setAttribute, setText, toast, visible} from './dom.js';
 import * as format from './format.js';
 import {Plot} from './plot.js';
@@ -61,6 +61,7 @@ export class PlotsView {
                    this.moreBox);
     for (const plot of kPlots) this.addPlot(plot, this.grid);
     scope.poll((signal) => this.refresh(signal), kLiveMs);
+    scope.onEnd(() => this.abort?.abort());  // of a refresh that reload() began
     this.observe();
   }
 
@@ -115,7 +116,8 @@ export class PlotsView {
     this.axis.value = this.wall ? 'time' : 'step';
     this.lines = el('select', {
       'aria-label': 'Lines', hidden: true,
-      title: 'The mean of the runs of a group, and its 95 % interval as the band',
+      title: 'The mean of the runs of a group that differ in their seed alone, and its 95 % ' +
+          'interval as the band',
       onchange: () => {
         this.means = this.lines.value === 'groups';
         setQuery({mean: this.means ? '1' : ''});
@@ -131,7 +133,8 @@ export class PlotsView {
       if (!this.compareBox.contains(event.target)) this.compareBox.open = false;
     });
     this.scope.onEnd(() => document.removeEventListener('click', this.closeCompare));
-    return el('div.tools', {}, this.compareBox,
+    this.groupButton = el('button.group', {hidden: true, onclick: () => this.compareGroup()});
+    return el('div.tools', {}, this.compareBox, this.groupButton,
         el('label.slider', {}, 'Smoothing', slider, shown), this.axis, this.lines,
         this.reset,
         el('span.hint.mouse', {}, 'Drag over a plot to zoom; double-click for the whole run.'));
@@ -144,7 +147,6 @@ export class PlotsView {
       return void this.compareList.replaceChildren(
           el('p.hint', {}, 'There is no other run yet.'));
     this.compareList.querySelector('p')?.remove();
-    this.showGroup(runs);
     keyed(this.compareList, runs, {
       key: (run) => run.id,
       make: (run) => {
@@ -162,21 +164,29 @@ export class PlotsView {
     return this.runsOf().find((run) => run.id === id)?.group || '';
   }
 
-  // One click for all runs of this run's group, as many as there are colours.
-  showGroup(runs) {
+  // The other runs of this run's group, as many as there are colours.
+  othersOfGroup() {
     const group = this.groupOf(this.run);
-    const others = runs.filter((run) => group && run.group === group).slice(0, kRunsMax - 1);
-    this.groupButton?.remove();
-    if (!others.length) return;
-    this.groupButton = el('button.group', {onclick: () => {
-      this.compared = others.map((run) => run.id);
-      this.means = others.length > 0;
-      this.lines.value = 'groups';
-      setQuery({compare: this.compared.join(','), mean: '1'});
-      this.showRuns();
-      this.reload();
-    }}, `Mean of group ${visible(group)} (${others.length + 1} runs)`);
-    this.compareBox.querySelector('summary').after(this.groupButton);
+    return this.runsOf().filter((run) => group && run.group === group && run.id !== this.run &&
+        run.trains !== false).slice(0, kRunsMax - 1);
+  }
+
+  showGroup() {
+    const others = this.othersOfGroup();
+    this.groupButton.hidden = !others.length;
+    if (others.length)
+      setText(this.groupButton, `Mean of group ${visible(this.groupOf(this.run))} (` +
+          `${others.length + 1} runs)`);
+  }
+
+  // One click for all runs of this run's group.
+  compareGroup() {
+    this.compared = this.othersOfGroup().map((run) => run.id);
+    this.means = true;
+    this.lines.value = 'groups';
+    setQuery({compare: this.compared.join(','), mean: '1'});
+    this.showRuns();
+    this.reload();
   }
 
   compare(id, box) {
@@ -283,6 +293,7 @@ export class PlotsView {
     if (asked === this.configsOf) return;
     await this.difference.compare(runs, signal);
     this.configsOf = asked;
+    if (this.means && !signal.aborted) this.show();  // which runs have one mean is known now
   }
 
   // The values of the plot's lines, as fine as the API has them, over what the plot shows.
@@ -341,6 +352,7 @@ export class PlotsView {
   }
 
   show() {
+    this.showGroup();
     if (this.moreBox.open) this.addOthers();
     const timed = this.runs.every((run) => this.clockOf(run) || !this.data.has(run));
     this.axis.options[1].disabled = !timed;
@@ -383,18 +395,34 @@ export class PlotsView {
     return lines;
   }
 
-  // Lines of runs of one group and of one series become their mean. By time that needs one clock:
+  // What the mean is of in which each run counts, with the words for it: its group's runs of its
+  // configuration. Without a group, or while its configuration is not known, a run is alone.
+  meanNames() {
+    const byGroup = new Map();
+    for (const run of this.runs) {
+      const group = this.groupOf(run);
+      if (group) byGroup.set(group, [...(byGroup.get(group) ?? []), run]);
+    }
+    const names = new Map(this.runs.map((run) => [run, run]));
+    for (const [group, runs] of byGroup)
+      for (const [run, variant] of variantsOf(runs, this.difference.configs))
+        names.set(run, variant ? `${group} ${variant}` : group);
+    return names;
+  }
+
+  // Lines of one series become their mean where their runs have one. By time that needs one clock:
   // it is the mean of the runs' clocks.
   meansOf(lines) {
-    const groups = new Map();
+    const named = this.meanNames();
+    const means = new Map();
     for (const line of lines) {
-      const group = this.groupOf(line.run) || line.run;
-      const name = group + '\n' + line.name;
-      if (!groups.has(name)) groups.set(name, {...line, group, of: []});
-      groups.get(name).of.push(line);
+      const of = named.get(line.run);
+      const name = of + '\n' + line.name;
+      if (!means.has(name)) means.set(name, {...line, group: of, of: []});
+      means.get(name).of.push(line);
     }
-    const names = [...new Set([...groups.values()].map((line) => line.group))];
-    return [...groups.values()].map((line) => ({
+    const names = [...new Set(named.values())];
+    return [...means.values()].map((line) => ({
       ...line, run: line.of.length > 1 ? `${line.group} (${line.of.length} runs)` : line.group,
       runs: line.of.map((one) => one.run), colour: names.indexOf(line.group),
       series: line.of.length > 1 ? meanOf(line.of.map((one) => one.series)) : line.series,

@@ -64,6 +64,12 @@ function figuresOf(run) {
       .filter(([, text]) => text !== null && !(over && text === format.kNone));
 }
 
+// What its job calls it besides its id: [title, text, shape], of those that it has.
+function labelsOf(run) {
+  return [['Name', run.run_name], ['Group', run.group], ['Tags', (run.tags ?? []).join(', ')],
+          ['Notes', run.notes, 'notes']].filter(([, text]) => text);
+}
+
 function timesOf(run) {
   const parts = [`created ${format.shortTime(run.created)}`,
                  `took ${format.duration(run.wall_seconds ?? run.age_s)}`];
@@ -85,6 +91,7 @@ export class RunView {
     this.others = [];
     this.title = el('h1', {}, visible(id));
     this.state = badge('');
+    this.about = el('dl.facts.about', {hidden: true});
     this.reason = el('p.why');
     this.bar = el('progress', {max: '1', value: 0, 'aria-label': 'Progress'});
     this.steps = el('span');
@@ -97,12 +104,12 @@ export class RunView {
     }});
     this.panel = el('div.panel');
     this.problem = el('div');
-    this.parts = [this.state, this.controls, this.reason,
+    this.parts = [this.state, this.controls, this.about, this.reason,
                   el('div.progress', {}, this.bar, this.steps, this.times), this.figures,
                   this.tabs, this.panel];
     this.node = el('div.page', {},
         el('div.title', {}, this.title, this.state, el('span.grow'), this.controls),
-        ...this.parts.slice(2, 5), this.problem, this.tabs, this.panel);
+        ...this.parts.slice(2, 6), this.problem, this.tabs, this.panel);
     this.makeControls();
     this.makeTabs();
     this.main = scope.poll((signal) => this.refresh(signal), kLiveMs,
@@ -157,6 +164,7 @@ export class RunView {
     const why = [run.reason, run.message].filter(Boolean);
     setText(this.reason, visible(why.length > 1 && why[1].includes(why[0]) ? why[1]
                                                                             : why.join(': ')));
+    this.showLabels(labelsOf(run));
     const at = progressOf(run);
     this.bar.hidden = this.steps.hidden = !at;
     if (at) {
@@ -176,6 +184,15 @@ export class RunView {
     });
     this.showControls();
     this.select();  // which tabs a run has is known by now
+  }
+
+  showLabels(labels) {
+    this.about.hidden = !labels.length;
+    keyed(this.about, labels, {
+      key: ([title]) => title,
+      make: ([title, , shape = 'label']) => el(`div.${shape}`, {}, el('dt', {}, title), el('dd')),
+      update: (node, [, text]) => setText(node.lastChild, visible(text)),
+    });
   }
 
   makeControls() {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "actors/cli/shared_options.h"
 #include "actors/cli/verb.h"
 #include "actors/data/write_parquet.h"
+#include "actors/job/key_hints.h"
 
 namespace tandem::cli {
 namespace {
@@ -87,6 +89,8 @@ struct Metrics {
   }
 
   Result<void> carry_out(Client& client) const;
+  // Reads all lines behind `path`, of the steps that are meant, into the table.
+  Result<void> read(Client& client, const std::string& path, MetricsTable& table) const;
 
   std::string job;  // a job, a run, or the absolute path of a run directory
   std::vector<std::string> keys;
@@ -101,6 +105,55 @@ Result<void> write_parquet(const MetricsTable& table, const Console& console) {
                              console.out);
 }
 
+// Reads a page of lines into the table. Returns `next`, with which the page behind it begins; empty
+// behind the last one.
+Result<std::string> read_page(Client& client, const std::string& path, MetricsTable& table) {
+  const auto page = client.api.get(path);
+  if (!page) return page.error();
+  if (!page->is_object() || !page->contains("lines"))
+    return Error{ErrorCode::kFailed, "the controller's answer has no lines of metrics", path,
+                 "is it of another version?"};
+  for (const json& line : (*page)["lines"])
+    if (const auto added = table.add(line); !added) return added.error();
+  const json next = page->value("next", json());
+  return next.is_string() ? next.get<std::string>() : std::string();
+}
+
+// The keys that may be meant by a glob which chooses none: those that have its words, else the
+// nearest one. "" where there are none.
+std::string near_keys(const std::string& glob, const std::vector<std::string>& all) {
+  constexpr std::size_t kShown = 4;
+  std::string word = glob;
+  std::erase_if(word, [](char c) { return c == '*' || c == '?'; });
+  std::vector<std::string_view> found;
+  for (const std::string& key : all)
+    if (!word.empty() && key.find(word) != key.npos && found.size() < kShown) found.push_back(key);
+  const std::vector<std::string_view> names(all.begin(), all.end());
+  if (found.empty())
+    if (const auto near = job::nearest(word, names)) found.push_back(*near);
+  std::string text;
+  for (const std::string_view key : found)
+    text += (text.empty() ? "`" : ", `") + std::string(key) + "`";
+  return text;
+}
+
+// Nothing of the run has such a key. The names of its first lines are those that may be meant.
+Result<void> no_such_keys(Client& client, const std::string& path,
+                          const std::vector<std::string>& globs, const std::string& job) {
+  MetricsTable first;
+  if (const auto read = read_page(client, path, first); !read) return read.error();
+  if (first.columns().size() == 1) return {};  // it has no figures yet
+  std::string asked, near;
+  for (const std::string& glob : globs) {
+    asked += (asked.empty() ? "`" : ", `") + glob + "`";
+    if (const std::string one = near_keys(glob, first.columns()); !one.empty())
+      near += (near.empty() ? "" : ", ") + one;
+  }
+  return Error{ErrorCode::kNotFound, "no figure of the run matches " + asked, "",
+               near.empty() ? "`tandem metrics " + job + " -o table` lists all of them"
+                            : "did you mean " + near + "?"};
+}
+
 Result<void> Metrics::carry_out(Client& client) const {
   if (output == MetricsForm::kParquet && client.console.terminal)
     return Error{ErrorCode::kInvalid, "parquet is no text, and the output is a terminal", "",
@@ -111,26 +164,28 @@ Result<void> Metrics::carry_out(Client& client) const {
   if (!id) return id.error();
   std::string globs;
   for (const std::string& key : keys) globs += (globs.empty() ? "" : ",") + key;
-  std::string path = "/jobs/" + url_escape(*id) + "/metrics?keys=" + url_escape(globs);
-  if (steps.first) path += "&from=" + std::to_string(*steps.first);
-  if (steps.last) path += "&to=" + std::to_string(*steps.last);
+  const std::string path = "/jobs/" + url_escape(*id) + "/metrics?keys=";
   MetricsTable table;
-  for (std::string after; true;) {
-    const auto page = client.api.get(path + (after.empty() ? "" : "&after=" + url_escape(after)));
-    if (!page) return page.error();
-    if (!page->is_object() || !page->contains("lines"))
-      return Error{ErrorCode::kFailed, "the controller's answer has no lines of metrics", path,
-                   "is it of another version?"};
-    for (const json& line : (*page)["lines"])
-      if (const auto added = table.add(line); !added) return added;
-    const json next = page->value("next", json());
-    if (!next.is_string()) break;
-    after = next.get<std::string>();
-  }
+  if (const auto done = read(client, path + url_escape(globs), table); !done) return done;
+  if (table.columns().size() == 1 && !globs.empty() && globs != "step")
+    if (const auto some = no_such_keys(client, path, keys, job); !some) return some;
   if (table.rows() == 0) client.console.err << "note: the run has no such figures yet\n";
   if (output == MetricsForm::kParquet) return write_parquet(table, client.console);
   table.print(output, screen_of(client), client.console.out);
   return {};
+}
+
+Result<void> Metrics::read(Client& client, const std::string& path, MetricsTable& table) const {
+  std::string part = path;
+  if (steps.first) part += "&from=" + std::to_string(*steps.first);
+  if (steps.last) part += "&to=" + std::to_string(*steps.last);
+  for (std::string after; true;) {
+    const auto next =
+        read_page(client, part + (after.empty() ? "" : "&after=" + url_escape(after)), table);
+    if (!next) return next.error();
+    if (next->empty()) return {};
+    after = *next;
+  }
 }
 
 }  // namespace

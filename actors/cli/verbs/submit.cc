@@ -40,12 +40,14 @@ struct Submit {
     options
         .add("--sweep", sweeps,
              "A run for each of these values of a key, all of one group; with several options one "
-             "for each combination")
+             "for each combination. --set of several values means the same where the key is a "
+             "number, a truth value or one of some words")
         .value("KEY=V1,V2,…")
         .one_each();
     options.check([this]() -> Result<void> {
-      if (sweeps.empty() || !resume) return {};
-      return usage_error("--sweep and --resume exclude each other",
+      given = with_sweeps_found({std::move(sets), std::move(sweeps)});
+      if (given.sweeps.empty() || !resume) return {};
+      return usage_error("a sweep (" + given.sweeps.front() + ") and --resume exclude each other",
                          "a sweep makes new runs; each of them can be resumed");
     });
     options.flag("--wait", wait, "Return when the job has ended, with its exit code");
@@ -64,7 +66,8 @@ struct Submit {
 
   std::optional<std::filesystem::path> job;     // nullopt: the job.yaml of the run `resume`
   std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
-  std::vector<std::string> sets, sweeps;
+  std::vector<std::string> sets, sweeps;        // as they are given
+  Settings given;                               // what they mean
   bool wait = false;
   OutputForm output = OutputForm::kTable;
 };
@@ -93,12 +96,12 @@ void tell_of_large_data(const job::JobSpec& job, std::ostream& err) {
 
 Result<std::vector<job::LoadedJob>> Submit::load(
     const std::optional<std::filesystem::path>& run) const {
-  const auto points = sweep_points(sweeps);
+  const auto points = sweep_points(given.sweeps);
   if (!points) return points.error();
   const std::string time = sweep_time(unix_ms());
   std::vector<job::LoadedJob> jobs;
   for (const SweepPoint& point : *points) {
-    std::vector<std::string> all = sets;
+    std::vector<std::string> all = given.sets;
     all.insert(all.end(), point.begin(), point.end());
     auto loaded = job::load_job_of(job, run, all);
     if (!loaded) return loaded.error();
@@ -169,7 +172,7 @@ Result<void> Submit::carry_out(Client& client) const {
     if (!answer) return answer.error();
     answers.push_back(std::move(*answer));
   }
-  if (!sweeps.empty())
+  if (!given.sweeps.empty())
     client.console.err << "a sweep of " << jobs->size() << " runs; `tandem get runs --group "
                        << jobs->front().spec.tracking.group.value_or("") << "` lists them\n";
   // The exit code is that of the first run that has one.

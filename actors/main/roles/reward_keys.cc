@@ -332,8 +332,43 @@ void rules_of_one(const NamedReward& reward, std::vector<Violation>& broken) {
     check_variables(r.env, reward.path + ".env", broken);
 }
 
+// Whether the reward may send the number `name` in `extra`. Those of a program, a function or a
+// server are known once it has scored.
+bool may_have_extra(const RewardSpec& reward, std::string_view name) {
+  if (reward.parts.empty() && name == "raw") return true;
+  return std::ranges::any_of(rewards_of(reward), [&](const NamedReward& one) {
+    if (!one.name.empty() && name == one.name) return true;
+    using enum RewardType;
+    const RewardType type = one.spec->type;
+    return type != kExact && type != kMath && type != kRegex;
+  });
+}
+
+// The name of `extra` of which the key of an evaluation is the mean; empty for any other key.
+std::string_view extra_of(std::string_view key) {
+  constexpr std::string_view kExtra = "/reward/extra/", kMean = "/mean";
+  const auto at = key.find(kExtra);
+  if (at == key.npos || !key.ends_with(kMean)) return {};
+  key.remove_prefix(at + kExtra.size());
+  return key.substr(0, key.size() - std::min(key.size(), kMean.size()));
+}
+
+// Refuses a key of a number that the reward never sends: no checkpoint would be the best one.
+void keep_best_extra_rule(const JobSpec& job, std::vector<Violation>& broken) {
+  const std::string key = job.learner.keep_best.value_or("");
+  const std::string_view extra = extra_of(key);
+  if (extra.empty() || may_have_extra(job.reward, extra)) return;
+  broken.push_back({"learner.keep_best",
+                    "the reward of the job sends no number `" + std::string(extra) +
+                        "` in `extra`, of which `" + key + "` is the mean",
+                    "name a key as `val/reward/mean`; numbers in `extra` come from rewards of type "
+                    "command, python, http and code, and from the parts of a reward by their "
+                    "names"});
+}
+
 void reward_rules(const JobSpec& job, std::vector<Violation>& broken) {
   const RewardSpec& r = job.reward;
+  keep_best_extra_rule(job, broken);
   for (const NamedReward& reward : rewards_of(r)) rules_of_one(reward, broken);
   if (r.parts.size() > kRewardPartsMax)
     broken.push_back({"reward.parts",

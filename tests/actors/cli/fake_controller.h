@@ -158,6 +158,9 @@ class FakeController {
   // Two pages.
   http::HttpAnswer metrics(const http::HttpRequest& request) {
     metrics_targets_.push_back(request.target);
+    if (const auto keys = request.query.find("keys");
+        keys != request.query.end() && keys->second.starts_with("zz"))
+      return found({{"lines", {{{"step", 1}}, {{"step", 2}}}}, {"next", nullptr}});
     if (request.query.contains("after"))
       return found({{"lines", {{{"step", 2}, {"b", 0.5}}}}, {"next", nullptr}});
     return found({{"lines", {{{"step", 1}, {"a", 7}}}}, {"next", "5.1.2.3.0"}});

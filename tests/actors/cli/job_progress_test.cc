@@ -150,6 +150,17 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
   json recorded = result;
   recorded["recorded_bytes"] = 3072000;
   EXPECT_NE(final_summary(a_job(), recorded).find("2.9 MiB, 2.0 KiB a step"), text.npos);
+  EXPECT_EQ(text.find("warnings"), text.npos);
+  json warned = result;
+  warned["groups_kept_by_filter"] = 12;
+  warned["warnings"] = {"w1", "w2\x1b[2J", "w3", "w4", "w5", "w6"};
+  warned["warnings_left_out"] = 3;
+  const std::string warnings = final_summary(a_job(), warned);
+  for (const char* part :
+       {"  kept           12 trained groups that algorithm.filter_groups is for",
+        "  warnings       w1\n", "w2\\u001b[2J\n", "w5\n", "and 4 more: result.json"})
+    EXPECT_NE(warnings.find(part), std::string::npos) << part << "\n" << warnings;
+  EXPECT_EQ(warnings.find("w6"), std::string::npos);
   json failed = result;
   failed["state"] = "Failed";
   failed["eval"] = nullptr;

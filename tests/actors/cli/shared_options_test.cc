@@ -125,6 +125,29 @@ TEST(SharedOptions, AControllerListensWhereItIsTold) {
   EXPECT_EQ(work.memory_bytes, 3ll << 29);
 }
 
+// Several values of --set are a sweep where nothing else can be meant: not where a value may have
+// commas, and not where a later --set replaces them.
+TEST(Sweep, ASetOfSeveralValuesIsOneWhereTheKeyHasNoCommas) {
+  const Settings found = with_sweeps_found(
+      {.sets = {"seed=1,2", "learner.optimizer.lr=1e-3,3e-3", "data.shuffle=true,false",
+                "algorithm.loss_agg_mode=token-mean,seq-mean-token-mean", "rollout.top_k=1,2",
+                "actors.counter.replicas=1,2"},
+       .sweeps = {"rollout.n=4,8"}});
+  EXPECT_EQ(found.sets, std::vector<std::string>());
+  EXPECT_EQ(found.sweeps,
+            (std::vector<std::string>{"rollout.n=4,8", "seed=1,2", "learner.optimizer.lr=1e-3,3e-3",
+                                      "data.shuffle=true,false",
+                                      "algorithm.loss_agg_mode=token-mean,seq-mean-token-mean",
+                                      "rollout.top_k=1,2", "actors.counter.replicas=1,2"}));
+  const std::vector<std::string> kept = {
+      "seed=1,2",  // replaced below
+      "seed=3",      "learner.optimizer.betas=0.9,0.99", "data.train_files=a,b", "name=a,b",
+      "nothing=1,2", "tracking.notes=one, two"};
+  const Settings none = with_sweeps_found({.sets = kept, .sweeps = {}});
+  EXPECT_EQ(none.sets, kept);
+  EXPECT_EQ(none.sweeps, std::vector<std::string>());
+}
+
 TEST(Sweep, PointsAreAllCombinations) {
   EXPECT_EQ(*sweep_points({}), std::vector<SweepPoint>(1));
   EXPECT_EQ(*sweep_points({"seed=1,2", "a.b=[1,2],\"x,y\""}),

@@ -375,6 +375,17 @@ TEST_F(ClientVerbs, MetricsAreAskedOfTheControllerPageByPage) {
   }
 }
 
+// A table of steps alone is no answer to a question for figures.
+TEST_F(ClientVerbs, MetricsThatNoKeyMatchesAreNotFound) {
+  const Outcome none = run({"metrics", "old", "--keys", "zza", "--keys", "zz*b"});
+  EXPECT_FALSE(none.ok);
+  EXPECT_EQ(none.code, ErrorCode::kNotFound);
+  EXPECT_EQ(none.message, "no figure of the run matches `zza`, `zz*b`");
+  EXPECT_EQ(none.out, "");
+  const Outcome near = run({"metrics", "old", "--keys", "zz"});
+  EXPECT_EQ(near.help, "`tandem metrics old -o table` lists all of them");
+}
+
 TEST_F(ClientVerbs, ASweepIsARunPerValueInOneGroup) {
   const job::JobFolder folder;
   folder.write("job.yaml", folder.minimal());
@@ -397,8 +408,14 @@ TEST_F(ClientVerbs, ASweepIsARunPerValueInOneGroup) {
   // One wrong value, and nothing is submitted.
   EXPECT_FALSE(run({"submit", path.c_str(), "--sweep", "seed=7,x"}).ok);
   EXPECT_EQ(controller_.posts().size(), 2U);
-  const std::vector<const char*> both = {"submit", "--resume", "tiny-1", "--sweep", "seed=1,2"};
-  EXPECT_FALSE(parse_command_line(both, client_verbs));
+  for (const char* option : {"--sweep", "--set"}) {
+    const std::vector<const char*> both = {"submit", "--resume", "tiny-1", option, "seed=1,2"};
+    EXPECT_FALSE(parse_command_line(both, client_verbs)) << option;
+  }
+  // --set of a number can mean nothing else.
+  EXPECT_EQ(run({"submit", path.c_str(), "--set", "seed=7,8"}).out, "tiny-3\ntiny-3\n");
+  ASSERT_EQ(controller_.posts().size(), 4U);
+  EXPECT_NE(controller_.posts()[3].find("run_name: \"tiny seed=8\"\n"), std::string::npos);
 }
 
 TEST_F(ClientVerbs, RunsAreFoundByTheirGroupAndTags) {

@@ -87,6 +87,7 @@ class MemoryRecord final : public exchange::RunRecord {
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
+  std::vector<std::string> take_warnings() override { return std::exchange(warnings, {}); }
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
@@ -106,7 +107,8 @@ class MemoryRecord final : public exchange::RunRecord {
   exchange::DurableState replayed;  // the state that a reader of the journal has
   JournalWitness witness;           // another reader, with rules of its own
   std::vector<std::string> metrics_lines, sample_lines;
-  std::vector<StepId> best;  // as name_best() was told
+  std::vector<StepId> best;           // as name_best() was told
+  std::vector<std::string> warnings;  // that a test has the record give out
   std::optional<std::string> result_json;
   std::string job_yaml;
   std::function<std::int64_t()> now_ms;

@@ -76,6 +76,10 @@ Result<bool> MortalRecord::sample(const std::string& json_line) {
   return life_->acts() ? record_.sample(json_line) : Result<bool>(died());
 }
 
+std::vector<std::string> MortalRecord::take_warnings() {
+  return life_->acts() ? record_.take_warnings() : std::vector<std::string>();
+}
+
 Result<void> MortalRecord::name_best(StepId step) {
   return life_->acts() ? record_.name_best(step) : Result<void>(died());
 }

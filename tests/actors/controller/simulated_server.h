@@ -58,6 +58,7 @@ class MortalRecord final : public exchange::RunRecord {
   Result<void> take_up(const std::string& yaml) override;
   Result<void> rewind_metrics(StepId checkpoint) override;
   Result<bool> sample(const std::string& json_line) override;
+  std::vector<std::string> take_warnings() override;
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& text) override;
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;

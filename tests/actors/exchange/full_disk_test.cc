@@ -121,5 +121,29 @@ TEST_P(FullDisk, ARunThatHasStoodStillForADayFails) {
 
 INSTANTIATE_TEST_SUITE_P(Errors, FullDisk, testing::Values(ENOSPC, EROFS, EIO));
 
+// Its files are an extra: the run goes on, and its owner is told.
+TEST(FullTracker, ATrackerThatIsWrittenNoMoreIsAnEventAndInTheResult) {
+  Stage stage;
+  stage.begin();
+  stage.record.warnings = {"wandb is written no more"};
+  stage.train(1);
+  EXPECT_TRUE(stage.record.warnings.empty()) << "taken with the line of the step";
+  std::size_t told = 0;
+  for (const auto& event : Stage::only<messages::ExchangeEvent>(stage.to_controller))
+    told += event.message == "wandb is written no more" &&
+            event.level == messages::EventLevel::kWarning;
+  EXPECT_EQ(told, 1U);
+  stage.record.warnings = {"the last line was not written"};
+  stage.tell(messages::EndJob{messages::JobOutcome::kFailed, "enough"});
+  ASSERT_TRUE(stage.ended());
+  EXPECT_EQ(parse_json(*stage.record.result_json)["warnings"],
+            nlohmann::json({"wandb is written no more"}));
+  // What goes wrong at the very end comes before the news of the end.
+  const auto& notices = stage.to_controller;
+  const auto* last = std::get_if<messages::ExchangeEvent>(&notices[notices.size() - 2]);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->message, "the last line was not written");
+}
+
 }  // namespace
 }  // namespace tandem::exchange

@@ -88,6 +88,17 @@ TEST(GroupFilter, GroupsThatAreKeptAreToldInGetWhyEventsAndMetrics) {
   for (int step = 0; step < 4; ++step) commit_next(stage, 1);
   EXPECT_FALSE(status_of(stage).filter_keeps);
   EXPECT_FALSE(waits_for_filter(status_of(stage)));
+  // The result has all of them, and what was warned of.
+  std::int64_t kept = 0;
+  for (const std::string& line : stage.record.metrics_lines)
+    kept += parse_json(line).value("tandem/groups_kept_by_filter", 0);
+  stage.tell(messages::EndJob{messages::JobOutcome::kFailed, "enough"});
+  ASSERT_TRUE(stage.record.result_json);
+  const nlohmann::json result = parse_json(*stage.record.result_json);
+  EXPECT_EQ(result["groups_kept_by_filter"], kept);
+  ASSERT_FALSE(result["warnings"].empty());
+  EXPECT_NE(result["warnings"][0].get<std::string>().find("max_num_gen_batches, 2, was reached"),
+            std::string::npos);
 }
 
 TEST(GroupFilter, AGroupOutsideTheBoundsIsDiscardedByThatName) {

@@ -86,6 +86,12 @@ TEST(KeepBest, AKeyThatAnEvaluationLacksIsAnEvent) {
   const auto cluster = controller::cluster_of(1);
   const auto run = cluster->run_of(controller::run_job(*cluster, job));
   EXPECT_TRUE(run->record.best.empty());
+  const nlohmann::json result = parse_json(*run->record.result_json);
+  const std::string said =
+      "evaluation before has no `val/gsm8k/reward/mean`, by which "
+      "learner.keep_best looks for the best checkpoint: without it none is the "
+      "best (it has `val/reward/mean`)";
+  EXPECT_EQ(result["warnings"], nlohmann::json({said})) << "once, of all evaluations";
 }
 
 TEST(KeepBest, TheLeastValueIsTheBestWhereTheJobSaysSo) {

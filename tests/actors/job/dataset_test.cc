@@ -145,7 +145,7 @@ TEST(Dataset, PointsAtTheLineThatIsWrong) {
     EXPECT_TRUE(records.error().where.ends_with("d.jsonl:2")) << records.error().where;
   };
   check(R"({"prompt": "a")", "not a line of JSON");
-  check("{\"prompt\": \"\xff\"}", "not a line of JSON");
+  check("{\"prompt\": \"\xff\"}", "the line is not UTF-8: byte 0xff at column 13");
   check(std::string(400'000, '['), "nested more than 64 deep");
   check("[1]", "expected a JSON object, found array");
   check(R"({"promt": "a"})", "no `prompt`");

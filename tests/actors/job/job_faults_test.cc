@@ -61,6 +61,19 @@ TEST(JobFaults, EveryFaultOfReadingIsToldAtItsPlace) {
   EXPECT_EQ(job.error().further[2].help, "did you mean `rollout.temperature`?");
 }
 
+// One command line makes a run per value, and the error says which.
+TEST(JobFaults, SeveralValuesOfAKeyThatHasOneLeadToASweep) {
+  const JobFolder folder;
+  for (const char* set : {"seed=1,2,3", "learner.optimizer.lr=1e-3,3e-3", "data.shuffle=true,false",
+                          "async.schedule=fixed_lag,x"}) {
+    const auto job = folder.parse(folder.minimal(), {set});
+    ASSERT_FALSE(job) << set;
+    EXPECT_EQ(job.error().help, "`tandem submit JOB.yaml --sweep " + std::string(set) +
+                                    "` makes a run for each of these values");
+  }
+  EXPECT_EQ(folder.parse(folder.minimal(), {"seed='1,2'"}).error().help, "write it without quotes");
+}
+
 TEST(JobFaults, AllMissingKeysAreTold) {
   const JobFolder folder;
   EXPECT_EQ(told(folder.parse("seed: 3\nmodel: { init: random }\nwarm_start:\n  until: {}\n")),

@@ -318,6 +318,30 @@ TEST(JobTable, ForeignNamesLeadToKeysOfOurs) {
         << theirs << ": " << unknown_key_help(theirs);
 }
 
+// A name of another system in some section, and a piece of a name of ours, are no typing errors of
+// a name nearby.
+TEST(JobTable, NamesInOtherSectionsLeadToWhatTheyMean) {
+  for (const auto& [tried, ours] :
+       {std::pair("trainer.max_steps", "learner.total_training_steps"),
+        std::pair("learner.max_steps", "learner.total_training_steps"),
+        std::pair("eval_strategy", "learner.test_freq"),
+        std::pair("learner.gradient_accumulation_steps", "learner.max_token_len"),
+        std::pair("learner.optimizer.warmup_ratio", "learner.optimizer.lr_warmup_steps_ratio"),
+        std::pair("tracking.name", "tracking.run_name"),
+        std::pair("data.epochs", "data.total_epochs"),
+        std::pair("learner.epochs", "data.total_epochs"),
+        std::pair("data.filter_overlong", "data.filter_overlong_prompts"),
+        std::pair("data.batch_size", "data.train_batch_size"),
+        // What these led to before holds still: a slip of one letter, the same name elsewhere.
+        std::pair("learner.optimizer.beta", "learner.optimizer.betas"),
+        std::pair("warm_start.max_step", "warm_start.max_steps"),
+        std::pair("rollout.temprature", "rollout.temperature"),
+        std::pair("rollout.lr", "learner.optimizer.lr")})
+    EXPECT_NE(unknown_key_help(tried).find("`" + std::string(ours) + "`"), std::string::npos)
+        << tried << ": " << unknown_key_help(tried);
+  EXPECT_EQ(unknown_key_help("trainer.max_steps"), "did you mean `learner.total_training_steps`?");
+}
+
 // Whatever this version lacks is said to be lacking, with what there is, wherever it stands.
 TEST(JobTable, WhatIsNotInThisVersionIsSaidSo) {
   for (const AbsentThing& absent : absent_things()) {

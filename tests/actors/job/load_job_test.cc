@@ -492,10 +492,27 @@ TEST(LoadJob, TheKeyOfTheBestCheckpointIsOneOfItsEvaluations) {
     return job ? std::string() : job.error().message;
   };
   const std::string evaluates = "data.val_files=[val.jsonl]";
-  for (const char* key :
-       {"val/reward/mean", "val/gsm8k/reward/mean", "val/reward/pass@4", "val/reward/pass@6",
-        "val/math/reward/maj@2", "val/reward/extra/length/mean", "val/math/reward/extra/a.b/mean"})
+  for (const char* key : {"val/reward/mean", "val/gsm8k/reward/mean", "val/reward/pass@4",
+                          "val/reward/pass@6", "val/math/reward/maj@2"})
     EXPECT_EQ(refused(key, evaluates), "") << key;
+  // Numbers in `extra` come from rewards that can send some.
+  const std::string python = "reward={type: python, function: MODULE:f}";
+  const std::string parts = "reward.parts={right: {type: exact}, code: {type: exact}}";
+  for (const auto& [key, reward] : {std::pair("val/reward/extra/length/mean", python),
+                                    std::pair("val/math/reward/extra/a.b/mean", python),
+                                    std::pair("val/reward/extra/right/mean", parts)}) {
+    const auto job = folder.parse(folder.minimal() + "learner: { keep_best: \"" + key + "\" }\n",
+                                  {evaluates, reward});
+    EXPECT_TRUE(job) << key << " " << job.error().message;
+    EXPECT_NE(refused(key, evaluates).find("sends no number"), std::string::npos)
+        << key << ": exact has none, " << refused(key, evaluates);
+  }
+  EXPECT_NE(folder
+                .parse(folder.minimal() + "learner: { keep_best: val/reward/extra/nope/mean }\n",
+                       {evaluates, parts})
+                .error()
+                .message.find("no number `nope`"),
+            std::string::npos);
   for (const char* key : {"reward/mean", "val/reward/greedy", "val/reward/pass@3",
                           "val/reward/maj@1", "val/a/b/reward/mean", "critic/rewards/mean",
                           "val/reward/extra/mean", "val/reward/extra/length"})

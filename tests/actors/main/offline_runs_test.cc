@@ -88,6 +88,17 @@ TEST_F(OfflineRuns, AreDescribedWithTheirReasonAndEvents) {
   EXPECT_EQ(run({"describe", "run/smus-1"}).help, "did you mean `sums-1`?");
 }
 
+TEST_F(OfflineRuns, NameKeysNearOneThatNoFigureMatches) {
+  std::ofstream(home_ / "runs/sums-1/metrics.jsonl")
+      << json{{"step", 1}, {"actor/entropy", 0.5}, {"actor/loss", 2}} << "\n";
+  EXPECT_EQ(run({"metrics", "sums-1", "--keys", "*entropy"}).out, "step,actor/entropy\n1,0.5\n");
+  for (const char* asked : {"actor/entropi", "entropy", "entrop*"}) {
+    const Outcome none = run({"metrics", "sums-1", "--keys", asked});
+    EXPECT_EQ(none.code, ErrorCode::kNotFound) << none.out;
+    EXPECT_EQ(none.help, "did you mean `actor/entropy`?") << asked;
+  }
+}
+
 TEST_F(OfflineRuns, HaveLogsAndEvents) {
   EXPECT_EQ(run({"logs", "sums-1/learner/0"}).out, "one\ntwo\n");
   EXPECT_EQ(run({"logs", "sums", "--tail", "1"}).out, "learner/0 | two\n");

@@ -140,12 +140,40 @@ while True:
   EXPECT_EQ(lines[999]["extra"], json({{"pred", "p"}}));
 }
 
+// As by `tandem run`, before anything is started.
+TEST_F(ScoreCommandTest, AMissingProgramIsRefusedAtOnce) {
+  const std::string records = file("a.jsonl", "{\"prompt\": \"\", \"completion\": \"1\"}\n");
+  for (const auto& [type, set] :
+       {std::pair("command", "reward.command=[/nonexistent]"),
+        std::pair("python", "reward.function=/nonexistent/reward.py:score")}) {
+    const Done gone = run(of_type(type, {records}, {set}));
+    ASSERT_FALSE(gone.code) << type;
+    EXPECT_NE(gone.code.error().message.find("/nonexistent"), std::string::npos);
+    EXPECT_EQ(gone.code.error().code, ErrorCode::kFailed);
+    EXPECT_EQ(gone.out, "");
+  }
+}
+
+// More records than are under judgement at a time: each has its line, whatever the program does.
+TEST_F(ScoreCommandTest, AProgramThatIsGivenUpFailsAllThatAreLeft) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "{\"prompt\": \"\", \"completion\": \"1\"}\n";
+  const std::string function = file("reward.py", "import nothing_of_that_name\n");
+  const Done done =
+      run(of_type("python", {file("a.jsonl", text)}, {"reward.function=" + function + ":score"}));
+  ASSERT_TRUE(done.code) << done.code.error().message;
+  EXPECT_EQ(done.code.value(), 1) << "one failed";
+  const json lines = done.lines();
+  ASSERT_EQ(lines.size(), 300u);
+  EXPECT_NE(lines[299]["error"].get<std::string>().find("never answered"), std::string::npos)
+      << lines[299];
+  EXPECT_NE(done.err.find("300 failed"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("start the program by hand"), std::string::npos) << done.err;
+  EXPECT_EQ(done.err.find("`tandem score`"), std::string::npos) << "it is what was run";
+}
+
 TEST_F(ScoreCommandTest, AProgramThatNeverAnswersIsNamed) {
   const std::string records = file("a.jsonl", "{\"prompt\": \"\", \"completion\": \"1\"}\n");
-  const Done gone = run(of_type("command", {records}, {"reward.command=[/nonexistent]"}));
-  ASSERT_TRUE(gone.code);
-  EXPECT_EQ(gone.code.value(), 1);
-  EXPECT_NE(gone.lines()[0]["error"].get<std::string>().find("/nonexistent"), std::string::npos);
   const Done hangs =
       run(of_type("command", {records},
                   {"reward.command=[sleep, \"60\"]", "reward.timeout_s=0.02", "reward.retries=0"}));

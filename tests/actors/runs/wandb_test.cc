@@ -411,6 +411,20 @@ TEST_F(WandbTest, AFolderThatCannotBeWrittenIsSaidOnceAndTheMetricsGoOn) {
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_NE(said.find((run_ / "wandb").string(), first), std::string::npos) << said;
   EXPECT_EQ(said.find("event=wandb_stopped", first + 1), std::string::npos) << said;
+  EXPECT_EQ(said.find("help=\";"), std::string::npos) << said;
+}
+
+TEST_F(WandbTest, AFolderThatCannotBeWrittenIsToldToTheRun) {
+  RunFolder::replace(run_ / "wandb", "a file where the folder would be");
+  auto files = RunFiles::open(run_.string(), {.wandb = job_});
+  for (int step = 1; step <= 3; ++step) ASSERT_TRUE((*files)->metrics(line_of(step)));
+  const auto warnings = (*files)->take_warnings();
+  ASSERT_EQ(warnings.size(), 1U) << "once";
+  for (const std::string& part :
+       {std::string("the tracker wandb"), (run_ / "wandb").string(), std::string("goes on")})
+    EXPECT_NE(warnings[0].find(part), std::string::npos) << warnings[0];
+  EXPECT_EQ(warnings[0].find("; ;"), std::string::npos) << warnings[0];
+  EXPECT_TRUE((*files)->take_warnings().empty());
 }
 
 // Records of all lengths about the ends of blocks.
