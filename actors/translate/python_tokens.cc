@@ -7,7 +7,7 @@
 namespace tandem::translate {
 namespace {
 
-using Kind = PythonToken::Kind;
+using TokenKind = PythonToken::Kind;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // Bytes of characters outside ASCII are letters in Python, as far as they matter here.
@@ -77,10 +77,10 @@ class PythonScanner {
       ++prefix;
     if (peek(prefix) == '"' || peek(prefix) == '\'') return string(token, prefix);
     if (is_digit(peek()) || (peek() == '.' && is_digit(peek(1)))) {
-      token.kind = Kind::kNumber;
+      token.kind = TokenKind::kNumber;
       while (is_word(peek()) || peek() == '.' || (is_exponent_sign() && is_digit(peek(1)))) ++at_;
     } else if (is_word(peek())) {
-      token.kind = Kind::kName;
+      token.kind = TokenKind::kName;
       while (is_word(peek())) ++at_;
     } else {
       ++at_;
@@ -95,10 +95,11 @@ class PythonScanner {
 
   Result<void> string(PythonToken& token, std::size_t prefix) {
     bool raw = false;
-    token.kind = Kind::kText;
+    token.kind = TokenKind::kText;
     for (; prefix > 0; --prefix, ++at_) {
       raw = raw || peek() == 'r' || peek() == 'R';
-      if (std::string_view("rRuU").find(peek()) == std::string::npos) token.kind = Kind::kOther;
+      if (std::string_view("rRuU").find(peek()) == std::string::npos)
+        token.kind = TokenKind::kOther;
     }
     const char quote = peek();
     const std::size_t quotes = peek(1) == quote && peek(2) == quote ? 3 : 1;
@@ -138,7 +139,7 @@ class PythonScanner {
     else if (c == 'x' || c == 'u' || c == 'U')
       take_code(c == 'x' ? 2 : c == 'u' ? 4 : 8, token);
     else if (is_digit(c) || c == 'N')
-      token.kind = Kind::kOther;
+      token.kind = TokenKind::kOther;
     else
       token.text += std::string("\\") + c;
   }
@@ -149,7 +150,7 @@ class PythonScanner {
     const auto read = std::from_chars(hex.data(), hex.data() + hex.size(), point, 16);
     const bool whole = hex.size() == digits && read.ptr == hex.data() + hex.size();
     if (!whole || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
-      token.kind = Kind::kOther;
+      token.kind = TokenKind::kOther;
       return;
     }
     at_ += digits;

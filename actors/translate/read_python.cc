@@ -19,7 +19,7 @@ namespace tandem::translate {
 namespace {
 
 using nlohmann::json;
-using Kind = PythonToken::Kind;
+using TokenKind = PythonToken::Kind;
 
 constexpr int kDepthMax = 32;            // of lists within lists
 constexpr std::size_t kShownBytes = 60;  // of an expression in a note
@@ -70,7 +70,7 @@ class PythonScript {
     while (at < tokens_.size() && !closes(at)) {
       Argument argument;
       argument.line = tokens_[at].line;
-      if (tokens_[at].kind == Kind::kName && is(at + 1, "=") && !is(at + 2, "=")) {
+      if (tokens_[at].kind == TokenKind::kName && is(at + 1, "=") && !is(at + 2, "=")) {
         argument.name = tokens_[at].text;
         at += 2;
       }
@@ -96,7 +96,7 @@ class PythonScript {
  private:
   bool is(std::size_t at, std::string_view text) const {
     return at < tokens_.size() && tokens_[at].text == text &&
-           (tokens_[at].kind == Kind::kName || tokens_[at].kind == Kind::kSign);
+           (tokens_[at].kind == TokenKind::kName || tokens_[at].kind == TokenKind::kSign);
   }
   bool opens(std::size_t at) const { return is(at, "(") || is(at, "[") || is(at, "{"); }
   bool closes(std::size_t at) const { return is(at, ")") || is(at, "]") || is(at, "}"); }
@@ -126,23 +126,23 @@ class PythonScript {
     if (at >= tokens_.size() || depth > kDepthMax) return {};
     const PythonToken& token = tokens_[at];
     switch (token.kind) {
-      case Kind::kOther:
+      case TokenKind::kOther:
         return {};
-      case Kind::kNumber:
+      case TokenKind::kNumber:
         ++at;
         return number_in(token.text);
-      case Kind::kText: {
+      case TokenKind::kText: {
         std::string text;
-        for (; at < tokens_.size() && tokens_[at].kind == Kind::kText; ++at)
+        for (; at < tokens_.size() && tokens_[at].kind == TokenKind::kText; ++at)
           text += tokens_[at].text;
         return text;
       }
-      case Kind::kName:
+      case TokenKind::kName:
         ++at;
         if (token.text == "True" || token.text == "False") return token.text == "True";
         if (token.text == "None") return json();
         return constant(token.text);
-      case Kind::kSign:
+      case TokenKind::kSign:
         break;
     }
     if (token.text == "-" || token.text == "+") return signed_number(at);
@@ -157,7 +157,7 @@ class PythonScript {
 
   std::optional<json> signed_number(std::size_t& at) const {
     const bool minus = is(at++, "-");
-    if (at >= tokens_.size() || tokens_[at].kind != Kind::kNumber) return {};
+    if (at >= tokens_.size() || tokens_[at].kind != TokenKind::kNumber) return {};
     const auto number = number_in(tokens_[at++].text);
     if (!number || !minus) return number;
     return number->is_number_integer() ? json(-number->get<std::int64_t>())
@@ -205,7 +205,7 @@ class PythonScript {
     if (at > 0)
       for (const char* word : {"for", "as", "global", "nonlocal", "import", "def", "class"})
         if (is(at - 1, word)) return true;
-    if (in_brackets || at + 1 >= tokens_.size() || tokens_[at + 1].kind != Kind::kSign)
+    if (in_brackets || at + 1 >= tokens_.size() || tokens_[at + 1].kind != TokenKind::kSign)
       return false;
     if (is(at + 1, "=")) return !is(at + 2, "=");
     // `name, other = …`, `name: int = 1`, `name += 1`, `name **= 2`
@@ -219,7 +219,7 @@ class PythonScript {
       depth += opens(i);
       depth -= closes(i) && depth > 0;
       if (is(i, "def") && is(i + 2, "(")) parameters_end = behind(i + 2);
-      if (tokens_[i].kind != Kind::kName) continue;
+      if (tokens_[i].kind != TokenKind::kName) continue;
       const std::string& name = tokens_[i].text;
       if (may_bind(i, depth > 0, i < parameters_end && depth > 0)) ++bindings_[name];
       if (depth == 0 && tokens_[i].begins_line && is(i + 1, "=") && !is(i + 2, "="))
