@@ -171,6 +171,38 @@ Splits splits_by_name(const Files& relative) {
   return splits;
 }
 
+// A command that writes what datasets.save_to_disk wrote as parquet. A DatasetDict, which has no
+// to_parquet(), makes a file for each split; Arrow files alone, as in the package's cache, are read
+// one by one.
+Error arrow_files(const fs::path& folder, const Files& found) {
+  const auto folder_of = [&found](std::string_view name) -> std::optional<fs::path> {
+    const auto at = std::ranges::find(found, fs::path(name),
+                                      [](const fs::path& file) { return file.filename(); });
+    return at == found.end() ? std::nullopt : std::optional(at->parent_path());
+  };
+  const std::string begin = "write parquet: python3 -c \"import datasets; ";
+  const auto error = [&folder](const std::string& what, const std::string& help) {
+    return Error{ErrorCode::kFailed, what, folder.string(), help};
+  };
+  if (const auto splits = folder_of("dataset_dict.json"))
+    return error(
+        "the folder has a DatasetDict in Arrow files, as datasets.save_to_disk writes them",
+        begin +
+            "[part.to_parquet(name + '.parquet') for name, part in "
+            "datasets.load_from_disk('" +
+            splits->string() +
+            "').items()]\", which makes a file for each split, train.parquet for `train`; "
+            "then name the files");
+  if (const auto one = folder_of("state.json"))
+    return error("the folder has Arrow files, as datasets.save_to_disk writes them",
+                 begin + "datasets.load_from_disk('" + one->string() +
+                     "').to_parquet('train.parquet')\", then name that file");
+  const auto first = std::ranges::find(found, fs::path(".arrow"), &fs::path::extension);
+  return error("the folder has Arrow files",
+               begin + "datasets.Dataset.from_file('" + first->string() +
+                   "').to_parquet('train.parquet')\" for each file, then name those files");
+}
+
 Result<Files> by_name(const fs::path& folder, Split wanted) {
   auto found = files_matching(folder, "**/*");
   if (!found) return found.error();
@@ -180,14 +212,11 @@ Result<Files> by_name(const fs::path& folder, Split wanted) {
     arrow = arrow || file.extension() == ".arrow";
     if (holds_records(file)) relative.push_back(file.lexically_relative(folder));
   }
+  if (relative.empty() && arrow) return arrow_files(folder, *found);
   if (relative.empty())
     return Error{ErrorCode::kFailed,
-                 arrow ? "the folder has Arrow files, as datasets.save_to_disk writes them"
-                       : "the folder has no data files: .parquet, .jsonl, .json, .csv or .tsv",
-                 folder.string(),
-                 arrow ? "write parquet: python3 -c \"import datasets; datasets.load_from_disk('" +
-                             folder.string() + "').to_parquet('train.parquet')\""
-                       : "is the download finished?"};
+                 "the folder has no data files: .parquet, .jsonl, .json, .csv or .tsv",
+                 folder.string(), "is the download finished?"};
   const Splits splits = splits_by_name(relative);
   const auto split = choose_split(folder, wanted, splits, groups_of(relative));
   if (!split) return split.error();

@@ -1,5 +1,7 @@
 #include "actors/job/foreign_input.h"
 
+#include <sstream>
+
 #include "actors/model/model_directory.h"
 
 namespace tandem::job {
@@ -19,6 +21,23 @@ std::optional<Error> hub_id_error(const fs::path& path, const fs::path& base,
                where,
                "get it with `hf download " + id + " --local-dir " + name +
                    "`, then set model.path to that folder"};
+}
+
+std::optional<Error> noted_hub_id_error(const fs::path& path, std::string_view line) {
+  std::error_code ignored;
+  const std::size_t comment = line.find(" #");
+  if (comment == line.npos || fs::exists(path, ignored)) return std::nullopt;
+  std::istringstream words{std::string(line.substr(comment + 2))};
+  for (std::string word; words >> word;) {
+    while (!word.empty() && std::string_view(",;").find(word.back()) != std::string_view::npos)
+      word.pop_back();
+    if (!model::is_hub_id(word) || fs::path(word).filename() != path.filename()) continue;
+    return Error{ErrorCode::kFailed,
+                 "there is no folder " + path.string() + ", and Tandem downloads nothing: `" +
+                     word + "` is its model on the Hugging Face Hub, as the line's comment says",
+                 "", "get it with `hf download " + word + " --local-dir " + path.string() + "`"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace tandem::job

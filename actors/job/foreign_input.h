@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/result.h"
 
@@ -15,5 +16,10 @@ namespace tandem::job {
 // in the job file.
 std::optional<Error> hub_id_error(const std::filesystem::path& path,
                                   const std::filesystem::path& base, const std::string& where);
+
+// The same for a folder that is not there, where the line of the job file that names it has the id
+// in a comment, as `tandem import` writes it: `path: models/qwen  # model_name_or_path: Qwen/qwen`.
+// The id is the word of the comment that ends in the folder's name.
+std::optional<Error> noted_hub_id_error(const std::filesystem::path& path, std::string_view line);
 
 }  // namespace tandem::job

@@ -16,6 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The line `number`, from 0, without its end; empty where there is none.
+std::string_view line_of(std::string_view text, int number) {
+  for (; number > 0; --number) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return number < 0 ? std::string_view() : text.substr(0, text.find('\n'));
+}
+
 struct FileCheck {
   const PositionOf& position_of;
   JobFaults& faults;
@@ -36,9 +46,12 @@ struct FileCheck {
 
   // A path is absolute by now; it may have been relative to the job file or, by --set, to the
   // caller. Where the folder is missing, only one of its files is reported.
-  void model(const fs::path& folder, std::span<const fs::path> bases) const {
+  void model(const fs::path& folder, const WrittenJob& written) const {
     const SourcePosition at = position_of("model.path");
-    for (const fs::path& base : bases)
+    if (at.source == 0)
+      if (const auto noted = noted_hub_id_error(folder, line_of(written.yaml, at.line)))
+        return faults.add(at, noted->message, noted->help);
+    for (const fs::path& base : written.bases)
       if (const auto hub = hub_id_error(folder, base, at.text))
         return faults.add(at, hub->message, hub->help);
     std::error_code ignored;
@@ -71,13 +84,13 @@ struct FileCheck {
 
 }  // namespace
 
-void check_files(const JobSpec& job, std::span<const fs::path> bases, const PositionOf& position_of,
+void check_files(const JobSpec& job, const WrittenJob& written, const PositionOf& position_of,
                  JobFaults& faults) {
   const FileCheck check{position_of, faults};
   for (const auto& [name, actor] : job.actors)
     check.program(actor.command->front(), std::getenv("PATH"), "actors." + name + ".command");
   if (!trains(job)) return;
-  check.model(job.model.path, bases);
+  check.model(job.model.path, written);
   if (job.data.system_prompt_file)
     check.readable(*job.data.system_prompt_file, "data.system_prompt_file");
   check.all_readable(job.data.train_files, "data.train_files");

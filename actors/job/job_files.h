@@ -16,10 +16,15 @@ namespace tandem::job {
 // Where a key was given.
 using PositionOf = std::function<SourcePosition(std::string_view key)>;
 
-// `bases` are the folders at which the relative paths of the job started: a path below one of them
-// may have been written as the id of a model on a hub.
-void check_files(const JobSpec& job, std::span<const std::filesystem::path> bases,
-                 const PositionOf& position_of, JobFaults& faults);
+// What a job was written as. A path below one of the folders at which its relative paths started
+// may have been meant as the id of a model on a hub, and a comment of the text may have that id.
+struct WrittenJob {
+  std::string_view yaml;
+  std::span<const std::filesystem::path> bases;
+};
+
+void check_files(const JobSpec& job, const WrittenJob& written, const PositionOf& position_of,
+                 JobFaults& faults);
 
 // Those of its reward alone.
 void check_reward_files(const JobSpec& job, const PositionOf& position_of, JobFaults& faults);

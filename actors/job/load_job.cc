@@ -127,7 +127,8 @@ class JobReader {
     if (text.files == Files::kMustExist) {
       const PositionOf place = [this](std::string_view key) { return position_of(key); };
       if (trains(job.spec)) settle_data_files(job.spec, place, faults_);
-      check_files(job.spec, std::array{text.base, text.set_base}, place, faults_);
+      const std::array bases{text.base, text.set_base};
+      check_files(job.spec, {text.yaml, bases}, place, faults_);
       if (faults_.empty()) take_system_prompt(job.spec, place, faults_);
     }
     if (text.files == Files::kOfReward && trains(job.spec))

@@ -50,6 +50,11 @@ Result<translate::Translation> translated(const ImportCommand& command) {
 }  // namespace
 
 Result<int> ImportCommand::run(const cli::VerbContext& context) {
+  std::error_code ignored;
+  if (output && !force && std::filesystem::exists(*output, ignored))
+    return Error{ErrorCode::kFailed,
+                 "there is a file of this name, which may have been changed since",
+                 output->string(), "`--force` replaces it; or give another name"};
   const auto translation = translated(*this);
   if (!translation) return translation.error();
   const std::string text = translate::write_job(*translation);
@@ -77,7 +82,8 @@ void ImportCommand::options(cli::Options& options) {
   options
       .add("FILE", file,
            "A YAML or TOML file, or a shell script that starts the training, of verl, TRL, "
-           "OpenRLHF, AReaL, NeMo-RL, SkyRL or prime-rl")
+           "OpenRLHF, AReaL, NeMo-RL, SkyRL or prime-rl; or a Python script that calls TRL's "
+           "GRPOConfig")
       .required();
   options
       .add(
@@ -85,6 +91,7 @@ void ImportCommand::options(cli::Options& options) {
           "Where the job file is written; else to standard output. What has no counterpart is told "
           "on stderr, and in the file's last comments")
       .value("JOB.yaml");
+  options.flag("--force", force, "Replace the file that --output names");
   options.add("--from", from, "The framework; else it is known by the file's keys")
       .value("NAME")
       .choices(framework_names());

@@ -23,6 +23,7 @@ struct ImportCommand {
 
   std::filesystem::path file;
   std::optional<std::filesystem::path> output;  // nullopt: standard output
+  bool force = false;                           // replaces the file that `output` names
   std::optional<std::string> from;              // nullopt: the framework is known by its keys
 };
 

@@ -125,7 +125,10 @@ Error no_weights(const fs::path& directory, const std::vector<std::string>& name
 
 bool is_hub_id(const fs::path& path) {
   const std::string owner = path.parent_path().string(), name = path.filename().string();
-  return is_plain_name(owner) && is_plain_name(name);
+  constexpr std::string_view kFolders[] = {"models", "model",   "checkpoints", "checkpoint",
+                                           "ckpts",  "data",    "weights",     "datasets",
+                                           "output", "outputs", "runs",        "tmp"};
+  return is_plain_name(owner) && is_plain_name(name) && std::ranges::count(kFolders, owner) == 0;
 }
 
 Result<void> check_model_directory(const fs::path& directory, ModelFiles needed) {

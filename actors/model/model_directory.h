@@ -15,7 +15,8 @@
 namespace tandem::model {
 
 // Whether `path` looks like a model's id on the Hugging Face Hub: two plain names, such as
-// "Qwen/Qwen3-0.6B". Does not look at the disk.
+// "Qwen/Qwen3-0.6B", of which the first is no usual name of a folder, as in "models/qwen". Does not
+// look at the disk.
 bool is_hub_id(const std::filesystem::path& path);
 
 // Where the weights of a model come from.

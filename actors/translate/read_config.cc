@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/translate/read_python.h"
 #include "actors/translate/read_shell.h"
 #include "actors/translate/read_toml.h"
 #include "actors/translate/read_yaml.h"
@@ -76,6 +77,9 @@ class Files {
  private:
   Result<ForeignConfig> of_text(const std::string& text, const fs::path& path) {
     const std::string kind = path.extension();
+    const std::string_view first = std::string_view(text).substr(0, text.find('\n'));
+    if (kind == ".py" || (first.starts_with("#!") && first.find("python") != first.npos))
+      return read_python(text, path.string());
     if (kind == ".sh" || kind == ".bash" || text.starts_with("#!")) return script(text, path);
     if (kind == ".toml") return read_toml(text, path.string());
     auto config = read_yaml(text, path.string());

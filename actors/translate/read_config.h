@@ -1,6 +1,7 @@
 // A file of another framework, and the files that it builds on, as one configuration. The name or
-// the first line says what the file is: `.yaml` and `.yml`, `.toml`, `.sh` or a line that begins
-// with `#!`; any other is read as YAML.
+// the first line says what the file is: `.yaml` and `.yml`, `.toml`, `.py` or a line that begins
+// with `#!` and names python, `.sh` or any other line that begins with `#!`; any other is read as
+// YAML.
 //
 // RD-1  Of a YAML file the files of `defaults` come first, relative to it; of a script those that
 //       its command names, relative to the current directory, to the script's folder or to one of

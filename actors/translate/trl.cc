@@ -1,4 +1,5 @@
-// TRL's GRPO, as the YAML of open-r1's recipes or as flags. TRL counts completions of one device:
+// TRL's GRPO, as the YAML of open-r1's recipes, as flags or as the arguments of a script's calls.
+// TRL counts completions of one device:
 //
 //   completions of an update  per_device_train_batch_size * gradient_accumulation_steps * processes
 //   completions of a step     the same with steps_per_generation in place of the accumulation, or
@@ -217,7 +218,7 @@ constexpr ForeignDefault kDefaults[] = {
 
 constexpr std::string_view kMarks[] = {"num_generations", "reward_funcs", "max_completion_length",
                                        "per_device_train_batch_size", "model_name_or_path"};
-constexpr std::string_view kPrograms[] = {"open_r1"};
+constexpr std::string_view kPrograms[] = {"open_r1", "GRPOConfig"};
 
 // Whether it is of the experimental trainer that generates ahead, whose defaults are others.
 bool is_async(const Draft& draft) {

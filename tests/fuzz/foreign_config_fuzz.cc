@@ -1,15 +1,17 @@
-// The configuration of another framework, as `tandem import` reads it: YAML, TOML or a shell
-// script, by the first byte, which also chooses whether it is only read: a translation tries the
-// job many times, and is a hundred times as slow. Checked: an error names a place; what is
-// translated is a job that parse_job() takes (IM-1), and its findings can be shown.
+// The configuration of another framework, as `tandem import` reads it: YAML, TOML, a shell script
+// or a Python script, by the first byte, which also chooses whether it is only read: a translation
+// tries the job many times, and is a hundred times as slow. Checked: an error names a place; what
+// is translated is a job that parse_job() takes (IM-1), and its findings can be shown.
 #include "actors/job/load_job.h"
 #include "actors/translate/dialects.h"
+#include "actors/translate/read_python.h"
 #include "actors/translate/read_shell.h"
 #include "actors/translate/read_toml.h"
 #include "actors/translate/read_yaml.h"
 #include "actors/translate/translate.h"
 #include "actors/translate/write_job.h"
 #include "runtime/base/check.h"
+#include "runtime/base/text.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace tandem::fuzz {
@@ -17,7 +19,12 @@ namespace {
 
 using translate::ForeignConfig;
 
+constexpr std::uint8_t kPythonKind = 244;  // and above
+
 Result<ForeignConfig> read(std::uint8_t kind, std::string_view text) {
+  if (kind >= kPythonKind)
+    return valid_utf8(text) == text ? translate::read_python(text, "train.py")
+                                    : Error{ErrorCode::kInvalid, "no UTF-8", "train.py", ""};
   switch (kind % 3) {
     case 0:
       return translate::read_yaml(text, "config.yaml");

@@ -100,6 +100,24 @@ TEST_F(DataFiles, AFolderWithoutDataSaysSo) {
   EXPECT_NE(train()[0].find("as datasets.save_to_disk writes them"), std::string::npos);
 }
 
+// A DatasetDict has no to_parquet(), and only its splits have.
+TEST_F(DataFiles, ArrowFilesAreAnErrorWithACommandForTheirKind) {
+  make({"dict/dict.md", "dict/dataset_dict.json", "dict/train/data-00000-of-00001.arrow",
+        "dict/train/state.json", "one/data-00000-of-00001.arrow", "one/state.json",
+        "cache/gsm8k-train.arrow"});
+  const auto help = [this](const std::string& entry) {
+    const auto files = data_files(folder_.root() / "set" / entry, Split::kTrain);
+    return files ? "" : files.error().help;
+  };
+  const std::string root = folder_.root() / "set";
+  EXPECT_HAS(help("dict"),
+             "for name, part in datasets.load_from_disk('" + root + "/dict').items()");
+  EXPECT_EQ(help("dict").find("').to_parquet("), std::string::npos) << help("dict");
+  for (const char* entry : {"one", "dict/train"})
+    EXPECT_HAS(help(entry), "load_from_disk('" + root + "/" + entry + "').to_parquet(");
+  EXPECT_HAS(help("cache"), "Dataset.from_file('" + root + "/cache/gsm8k-train.arrow')");
+}
+
 TEST_F(DataFiles, AMissingShardIsNamed) {
   make({"data/train-00000-of-00003.parquet", "data/train-00002-of-00003.parquet"});
   EXPECT_EQ(train(),

@@ -77,6 +77,30 @@ TEST_F(ImportCommandTest, AFileThatIsNotUnderstoodIsAnError) {
   EXPECT_NE(render(missing.code.error()).find("none.yaml"), std::string::npos);
 }
 
+TEST_F(ImportCommandTest, AFileThatIsThereIsKeptUnlessForced) {
+  const std::string source = file("f.yaml", kSound), job = file("mine.yaml", "mine\n");
+  const Imported refused = run({.file = source, .output = job});
+  ASSERT_FALSE(refused.code);
+  EXPECT_EQ(refused.code.error().code, ErrorCode::kFailed);
+  EXPECT_NE(render(refused.code.error()).find("`--force`"), std::string::npos);
+  EXPECT_EQ(*read_file(job, 100), "mine\n");
+  const Imported forced = run({.file = source, .output = job, .force = true});
+  ASSERT_TRUE(forced.code) << render(forced.code.error());
+  EXPECT_TRUE(job::load_job(job, {}, job::Files::kUnchecked));
+}
+
+TEST_F(ImportCommandTest, AScriptOfTrlIsRead) {
+  const Imported done = run({.file = file("train.py",
+                                          "trainer = GRPOTrainer(model='Qwen/Qwen3-0.6B',\n"
+                                          "  args=GRPOConfig('out', num_generations=4))\n")});
+  ASSERT_TRUE(done.code) << render(done.code.error());
+  EXPECT_EQ(*done.code, kLearnsSomethingElse) << "what else the script does is not known";
+  EXPECT_NE(done.out.find("path: models/Qwen3-0.6B  # model_name_or_path: Qwen/Qwen3-0.6B"),
+            std::string::npos)
+      << done.out;
+  EXPECT_NE(done.err.find("from TRL"), std::string::npos) << done.err;
+}
+
 TEST_F(ImportCommandTest, AJobThatCannotBeWrittenIsAnError) {
   const Imported done =
       run({.file = file("e.yaml", kSound), .output = (folder_ / "no/job.yaml").string()});
