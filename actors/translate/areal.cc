@@ -9,6 +9,7 @@
 // A batch is train_dataset.batch_size prompts, cut into ppo_n_minibatches updates. The reward is
 // code of the training script, so that none comes over.
 #include <algorithm>
+#include <cmath>
 
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
@@ -182,6 +183,16 @@ constexpr Rule kRules[] = {
     none("gconfig.use_beam_search", kDiffers, "completions are always sampled", "false"),
     derived("eval_gconfig.temperature", "eval.temperature"),
     derived("eval_gconfig.n_samples", "eval.n"),
+    same("eval_gconfig.top_p", "eval.top_p"),
+    none("eval_gconfig.greedy", kDiffers, "`eval.greedy` and `eval.temperature` say so", "false"),
+    none("eval_gconfig.top_k", kDiffers, "`eval.top_k` counts tokens of the vocabulary",
+         "100000000|0|-1"),
+    none("eval_gconfig.frequency_penalty", kDiffers,
+         "a penalty on repetition is not in this version", "0"),
+    none("eval_gconfig.stop", kDiffers,
+         "a completion of an evaluation ends where one of training does"),
+    none("eval_gconfig.stop_token_ids", kDiffers,
+         "a completion of an evaluation ends where one of training does", "[]"),
     none("eval_gconfig.*", kSame, "section `eval` says how an evaluation samples"),
     // Asynchrony
     same("rollout.max_head_offpolicyness", "async.max_staleness"),
@@ -350,6 +361,36 @@ void set_loss(Draft& draft) {
                "completion's is taken, beside its mean in the group");
 }
 
+// AReaL's filters by an estimate of the divergence. Its k1 is a ratio's logarithm, and its k3 is of
+// the reverse ratio (KLEstimator in utils/data.py), which `token_k3` is not. Its weights of tokens
+// have no bound.
+void set_divergence(Draft& draft, const std::string& metric) {
+  const std::string at = "actor.rejection_sampling.";
+  const std::string upper_key = at + "upper", lower_key = at + "lower", metric_key = at + "metric";
+  const double upper = draft.number(upper_key).value_or(5);
+  const auto lower = draft.number(lower_key);
+  const std::string agg = draft.text(at + "agg");
+  const bool sequence = draft.text(at + "level") == "sequence", most = sequence && agg == "max";
+  draft.set("algorithm.rollout_is", "token", {"actor.use_decoupled_loss"});
+  draft.set("algorithm.rollout_is_threshold", 1000000, {metric_key}, "no bound");
+  if (metric == "kl_k2") {
+    const std::string form = !sequence ? "token_k2" : "seq_" + (agg.empty() ? "mean" : agg) + "_k2";
+    set_rejection(draft, {{form, {}, upper, metric_key, metric_key, upper_key}});
+    if (lower && *lower > 0)
+      draft.tell(kDiffers, {lower_key}, "a divergence has no lower bound here");
+  } else if (metric == "kl_k1" && !most && upper >= 0) {
+    const std::string form = !sequence ? "token" : agg == "sum" ? "sequence" : "geometric";
+    set_rejection(
+        draft,
+        {{form, lower ? std::exp(*lower) : 0, std::exp(upper), metric_key, lower_key, upper_key}},
+        "exp of the bounds, which are of the logarithm");
+  } else {
+    draft.tell(kDiffers, {metric_key},
+               "the criterion `" + metric + "`" + (most ? " by its greatest value" : "") +
+                   " is not in this version: nothing is rejected");
+  }
+}
+
 // The decoupled loss weighs by proximal against behaviour, and filters by the same ratio.
 void set_decoupled(Draft& draft) {
   const std::string at = "actor.rejection_sampling.";
@@ -371,15 +412,11 @@ void set_decoupled(Draft& draft) {
   draft.set("algorithm.rollout_is", "token", {"actor.use_decoupled_loss"});
   const std::string metric = draft.text(at + "metric"), action = draft.text(at + "action");
   const bool sequence = draft.text(at + "level") == "sequence";
+  if (filters && !metric.empty() && metric != "ratio") return set_divergence(draft, metric);
   // The bound of a sequence's mean is none of a token's weight.
   const bool bounded = (filters || draft.given(cap)) && !sequence;
   draft.set("algorithm.rollout_is_threshold", bounded ? upper : 1000000, {at + "upper", cap},
             bounded ? "" : "no bound");
-  if (filters && !metric.empty() && metric != "ratio")
-    return draft.tell(kDiffers, {at + "metric"},
-                      "the criterion `" + metric +
-                          "` is not in this "
-                          "version: nothing is rejected");
   const std::string agg = draft.text(at + "agg");
   if (sequence)
     draft.tell(kDiffers, {at + "level"},

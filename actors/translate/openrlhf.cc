@@ -227,6 +227,9 @@ void set_correction(Draft& draft) {
                  "OpenRLHF raises weights below its lower bound to it, and here they stay");
     return;
   }
+  constexpr std::string_view kGating = "algo.advantage.is_correction_gating";
+  if (draft.given(kGating) && draft.text(kGating) != "ratio")
+    return draft.set("algorithm.rollout_is_threshold", 1000000, {kGating}, "no bound");
   draft.set("algorithm.rollout_rs", type == "icepop" ? "token" : "geometric", {kind});
   draft.set("algorithm.rollout_rs_threshold", at(1).value_or(5.0), {bound, kind});
   draft.set("algorithm.rollout_rs_threshold_lower", at(0).value_or(0.5), {bound, kind});

@@ -155,7 +155,9 @@ constexpr Rule kRules[] = {
     derived("algo.advantage.is_correction_level", "algorithm.rollout_is"),
     derived("algo.advantage.is_correction_mode", "algorithm.rollout_rs"),
     none("algo.advantage.is_correction_gating", kDiffers,
-         "`algorithm.rollout_rs` rejects by the ratio of probabilities"),
+         "rejection by the divergence of a binary choice, or by the difference of probabilities, "
+         "is not in this version: nothing is rejected",
+         "ratio"),
     derived("dynamic_filtering", "algorithm.filter_groups.enable"),
     derived("algo.dynamic_filtering_enable", "algorithm.filter_groups.enable"),
     derived("dynamic_filtering_reward_range", "algorithm.filter_groups.lower_bound"),

@@ -1,7 +1,8 @@
 // prime-rl's TOML, in the names of both generations (`orchestrator.rollouts_per_example` and
 // `group_size`). A batch counts completions. Its data and its rewards are packages of Python
-// (environments), and its loss masks tokens whose probability moved too far: neither has a
-// counterpart, so that an import of prime-rl always differs.
+// (environments), which have no counterpart, so that an import of prime-rl always differs. Nor has
+// its loss, but for settings that leave its masks and its divergence out, and for the loss of its
+// earlier versions.
 #include <algorithm>
 
 #include "actors/translate/draft.h"
@@ -121,6 +122,18 @@ constexpr Rule kRules[] = {
     derived("trainer.scheduler.min_lr", "learner.optimizer.min_lr_ratio"),
     derived("trainer.scheduler.decay_steps", "learner.optimizer.lr_scheduler_type"),
     derived("trainer.loss.type", "algorithm.loss_mode"),
+    derived("trainer.loss.mask_ratio_low", "algorithm.rollout_rs_threshold_lower"),
+    derived("trainer.loss.mask_ratio_high", "algorithm.rollout_rs_threshold"),
+    derived("trainer.loss.sequence_mask_ratio_low", "algorithm.rollout_token_veto_threshold"),
+    derived("trainer.loss.ratio_type", "algorithm.rollout_rs"),
+    derived("trainer.loss.kl_tau", "algorithm.loss_mode"),
+    none("trainer.loss.kl_mask_type", kSame, "a setting of the term that `kl_tau` weighs"),
+    derived("trainer.loss.dppo_mask_low", "algorithm.clip_ratio_low"),
+    derived("trainer.loss.dppo_mask_high", "algorithm.clip_ratio_high"),
+    derived("trainer.loss.ipo_mask_low", "algorithm.clip_ratio_low"),
+    derived("trainer.loss.ipo_mask_high", "algorithm.clip_ratio_high"),
+    derived("trainer.loss.adv_tau", "algorithm.loss_mode"),
+    none("trainer.loss.teacher_tau", kDiffers, "distillation is not in this version", "0"),
     none("trainer.loss.*", kDiffers, "a setting of prime-rl's loss"),
     // Checkpoints and evaluation
     derived("ckpt.interval", "learner.save_freq"),
@@ -260,13 +273,65 @@ void set_estimator(Draft& draft) {
                "completions of gibberish and repetition are not looked for");
 }
 
+// REINFORCE with the importance weights as they are: no ratio is clipped.
+void set_unclipped(Draft& draft, Draft::Keys keys) {
+  draft.set("algorithm.clip_ratio_low", 1, keys, "no bound");
+  draft.set("algorithm.clip_ratio_high", 1000000, keys, "no bound");
+  draft.set("algorithm.clip_ratio_c", json(), keys, "no dual clip");
+}
+
+// The loss until early 2026: importance weights of the current over the behaviour policy, without a
+// clip; tokens beyond two bounds are masked, and completions with one token below a third.
+bool set_masked_loss(Draft& draft) {
+  constexpr std::string_view kLow = "trainer.loss.mask_ratio_low";
+  constexpr std::string_view kHigh = "trainer.loss.mask_ratio_high";
+  constexpr std::string_view kVeto = "trainer.loss.sequence_mask_ratio_low";
+  constexpr std::string_view kLevel = "trainer.loss.ratio_type";
+  const double high = draft.number(kHigh).value_or(8);
+  const bool of_tokens = !draft.given(kLevel) || draft.text(kLevel) == "token";
+  if (!draft.given(kLow) && !draft.given(kHigh) && !draft.given(kVeto) && !draft.given(kLevel))
+    return false;
+  if (!of_tokens || high < 1 || draft.number("trainer.loss.kl_tau").value_or(0) != 0) return false;
+  set_unclipped(draft, {kHigh, kLow});
+  set_rejection(draft, {{"token", draft.number(kLow).value_or(0.125), high, kHigh, kLow, kHigh}});
+  if (const auto veto = draft.number(kVeto); veto && *veto > 0)
+    draft.set("algorithm.rollout_token_veto_threshold", *veto, {kVeto});
+  return true;
+}
+
+// The loss since then masks tokens whose probability moved by more than two bounds, in the
+// direction of their advantage (DPPO, arXiv:2602.04879), and adds the square of the log-ratio. No
+// difference of probabilities is above 1: with such bounds, and without that term, weights are all
+// there is.
+bool set_open_loss(Draft& draft) {
+  const auto at = [&](const char* low_or_high) {
+    for (const char* name : {"dppo", "ipo"})
+      if (const auto bound = draft.number("trainer.loss." + std::string(name) + low_or_high))
+        return *bound;
+    return 0.2;
+  };
+  constexpr std::string_view kTau = "trainer.loss.kl_tau", kAdvantage = "trainer.loss.adv_tau";
+  if (at("_mask_low") < 1 || at("_mask_high") < 1 || draft.number(kTau).value_or(1e-3) != 0 ||
+      draft.number(kAdvantage).value_or(1) != 1)
+    return false;
+  set_unclipped(draft, {"trainer.loss.dppo_mask_high", "trainer.loss.dppo_mask_low", kTau});
+  return true;
+}
+
 void set_loss(Draft& draft) {
   const std::string type = draft.text("trainer.loss.type");
-  draft.tell(kDiffers, {draft.given("trainer.loss.type") ? "trainer.loss.type" : "trainer.loss"},
+  const bool own = type.empty() || type == "default";
+  if (own && (set_masked_loss(draft) || set_open_loss(draft))) return;
+  draft.tell(kDiffers,
+             {"trainer.loss", "trainer.loss.type", "trainer.loss.ratio_type",
+              "trainer.loss.mask_ratio_low", "trainer.loss.mask_ratio_high",
+              "trainer.loss.sequence_mask_ratio_low", "trainer.loss.kl_tau",
+              "trainer.loss.dppo_mask_low", "trainer.loss.dppo_mask_high",
+              "trainer.loss.ipo_mask_low", "trainer.loss.ipo_mask_high", "trainer.loss.adv_tau"},
              "prime-rl's loss (" + (type.empty() ? std::string("default") : type) +
-                 ") leaves tokens out whose probability moved too far, and has a term of its own "
-                 "against divergence: the clip of `vanilla`, with Tandem's bounds, stands in its "
-                 "place");
+                 ") leaves tokens out whose probability moved too far in the direction of their "
+                 "advantage, and has a term of its own against divergence: the clip of `vanilla`, "
+                 "with Tandem's bounds, stands in its place");
 }
 
 void set_schedule(Draft& draft) {

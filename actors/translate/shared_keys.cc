@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "actors/job/job_spec.h"
+#include "actors/job/job_table.h"
 #include "actors/model/model_directory.h"
 
 namespace tandem::translate {
 namespace {
 
 using nlohmann::json;
+using enum Severity;
 
 constexpr std::size_t kNameCharsMax = 63;
+constexpr double kRejectionUpper = 2;  // of `algorithm.rollout_rs_threshold` where none is given
 constexpr std::int64_t kSequencesDefault = 256, kTokensDefault = 8192;  // rollout, learner
 
 std::string lower(std::string_view text) {
@@ -147,6 +152,74 @@ void set_clip(Draft& draft, const Clip& clip, Draft::Keys low_keys, Draft::Keys 
   if (mode && mode->value != "vanilla") return;
   draft.set("algorithm.clip_ratio_c", clip.dual ? json(*clip.dual) : json(), dual_keys,
             clip.dual ? "" : "without a dual clip");
+}
+
+namespace {
+
+// Whether its lower bound is another than 1 / the upper one.
+bool has_own_lower(const Criterion& one) {
+  constexpr double kRounding = 1e-6;
+  return one.lower && one.upper && std::abs(*one.lower * *one.upper - 1) > kRounding;
+}
+
+// verl's first names of its forms with k1 stay names of the job.
+std::string_view older_name(std::string_view form) {
+  for (const auto& [newer, older] :
+       {std::pair("token_k1", "token"), {"seq_sum_k1", "sequence"}, {"seq_mean_k1", "geometric"}})
+    if (form == newer) return older;
+  return form;
+}
+
+// The ratios, or divergences, that both take.
+void narrow(Criterion& one, const Criterion& other) {
+  if (!one.upper || !other.upper) return;
+  const double lower =
+      std::max(one.lower.value_or(1 / *one.upper), other.lower.value_or(1 / *other.upper));
+  one.upper = std::min(*one.upper, *other.upper);
+  if (bounds_ratio(one.form)) one.lower = lower;
+}
+
+}  // namespace
+
+bool is_criterion(const std::string& form) {
+  job::JobSpec spec;
+  const job::FieldRef field = job::find_key("algorithm.rollout_rs")->field(spec);
+  const job::Names names = std::get<job::EnumField>(field).names;
+  return std::ranges::find(names, form) != names.end();
+}
+
+bool bounds_ratio(std::string_view form) {
+  return !form.ends_with("_k2") && !form.ends_with("_k3");
+}
+
+void set_rejection(Draft& draft, std::vector<Criterion> all, std::string_view remark) {
+  if (all.empty()) return;
+  std::vector<Criterion> merged;
+  for (const Criterion& one : all) {
+    const auto same = std::ranges::find_if(
+        merged, [&](auto& m) { return older_name(m.form) == older_name(one.form); });
+    if (same == merged.end())
+      merged.push_back(one);
+    else
+      narrow(*same, one);
+  }
+  const auto own = std::ranges::find_if(merged, has_own_lower);
+  if (own != merged.end()) std::rotate(merged.begin(), own, own + 1);
+  const Criterion& first = merged.front();
+  draft.set("algorithm.rollout_rs", first.form, {first.form_key}, remark);
+  if (first.upper) draft.set("algorithm.rollout_rs_threshold", *first.upper, {first.upper_key});
+  if (first.lower && has_own_lower(first))
+    draft.set("algorithm.rollout_rs_threshold_lower", *first.lower, {first.lower_key});
+  json also = json::object();
+  for (const Criterion& one : std::span(merged).subspan(1)) {
+    if (has_own_lower(one) || !one.upper)
+      draft.tell(kDiffers, {one.lower_key},
+                 "of several criteria one alone has a lower bound of its own: that of `" +
+                     one.form + "` becomes 1 / its upper one");
+    also[one.form] = one.upper.value_or(kRejectionUpper);
+  }
+  if (!also.empty())
+    draft.set("algorithm.rollout_rs_also", also, {merged[1].form_key, merged[1].upper_key});
 }
 
 void set_kl_loss(Draft& draft, double coefficient, std::string_view type, Draft::Keys keys,

@@ -42,6 +42,21 @@ struct Clip {
 void set_clip(Draft& draft, const Clip& clip, Draft::Keys low_keys, Draft::Keys high_keys,
               Draft::Keys dual_keys);
 
+// One criterion by which tokens are rejected, in the terms of `algorithm.rollout_rs`. Without an
+// upper bound the job's own holds; without a lower one it is 1 / the upper one.
+struct Criterion {
+  std::string form;  // a name that `rollout_rs` takes
+  std::optional<double> lower = {}, upper = {};
+  // The framework's keys of the form and of its bounds.
+  std::string_view form_key = {}, lower_key = {}, upper_key = {};
+};
+bool is_criterion(const std::string& form);  // the job knows it
+bool bounds_ratio(std::string_view form);    // from both sides; else a divergence from above
+// `algorithm.rollout_rs` with its thresholds, and `rollout_rs_also`. Two criteria of one form
+// become the narrower one. Of several, one alone can have a lower bound of its own: another such
+// is told.
+void set_rejection(Draft& draft, std::vector<Criterion> all, std::string_view remark = {});
+
 // The divergence from the first policy as a term of the loss. A coefficient of 0 is none.
 void set_kl_loss(Draft& draft, double coefficient, std::string_view type, Draft::Keys keys,
                  Draft::Keys type_keys);

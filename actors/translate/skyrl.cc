@@ -132,10 +132,10 @@ constexpr Rule kRules[] = {
             "algorithm.rollout_rs_threshold_lower"),
     derived("trainer.algorithm.off_policy_correction.product_mask_high",
             "algorithm.rollout_rs_threshold"),
-    none("trainer.algorithm.off_policy_correction.outlier_token_is_threshold_low", kDiffers,
-         "a sequence is not left out for one token"),
+    derived("trainer.algorithm.off_policy_correction.outlier_token_is_threshold_low",
+            "algorithm.rollout_token_veto_threshold"),
     none("trainer.algorithm.off_policy_correction.outlier_token_is_threshold_high", kDiffers,
-         "a sequence is not left out for one token"),
+         "a sequence is not left out for one token whose ratio is too high"),
     derived("trainer.algorithm.dynamic_sampling.type", "algorithm.filter_groups.enable"),
     derived("trainer.algorithm.dynamic_sampling.max_sample_batches",
             "algorithm.filter_groups.max_num_gen_batches"),
@@ -181,6 +181,12 @@ constexpr Rule kRules[] = {
     derived("generator.eval_sampling_params.top_k", "eval.top_k"),
     none("generator.eval_sampling_params.max_generate_length", kSame,
          "evaluations have the length of training"),
+    none("generator.eval_sampling_params.repetition_penalty", kDiffers,
+         "a penalty on repetition is not in this version", "1"),
+    none("generator.eval_sampling_params.min_p", kDiffers,
+         "evaluations cut no token off by `min_p`", "0"),
+    none("generator.eval_sampling_params.stop", kDiffers,
+         "a completion of an evaluation ends where one of training does"),
     none("generator.eval_sampling_params.*", kSame, kEngine),
     derived("generator.eval_n_samples_per_prompt", "eval.n"),
     none("generator.max_turns", kDiffers, kTurns, "1"),
@@ -390,23 +396,25 @@ void set_correction(Draft& draft) {
   }
   const std::string low = off + "token_mask_is_threshold_low";
   const std::string high = off + "token_mask_is_threshold_high";
-  if (const auto bounds = std::pair(draft.number(low), draft.number(high));
-      bounds.first || bounds.second) {
-    draft.set("algorithm.bypass_mode", false, {low, high});
-    draft.set("algorithm.rollout_rs", "token", {low, high}, "tokens beyond the bounds are masked");
-    draft.set("algorithm.rollout_rs_threshold", bounds.second.value_or(1000000), {high});
-    draft.set("algorithm.rollout_rs_threshold_lower", bounds.first.value_or(0), {low});
-  }
-  const std::string mask = draft.text(off + "sequence_mask_metric");
-  if (mask != "geometric" && mask != "product") return;
+  const std::string metric = off + "sequence_mask_metric", mask = draft.text(metric);
+  const std::string veto = off + "outlier_token_is_threshold_low";
+  std::vector<Criterion> criteria;
+  // SkyRL masks tokens where both bounds are given.
+  if (draft.number(low) && draft.number(high))
+    criteria.push_back({"token", draft.number(low), draft.number(high), high, low, high});
   const bool geometric = mask == "geometric";
-  draft.set("algorithm.rollout_rs", geometric ? "geometric" : "sequence",
-            {off + "sequence_mask_metric"});
   const std::string name = off + (geometric ? "geo_mask_" : "product_mask_");
-  draft.set("algorithm.rollout_rs_threshold",
-            draft.number(name + "high").value_or(geometric ? 1.01 : 2.0), {name + "high"});
-  draft.set("algorithm.rollout_rs_threshold_lower",
-            draft.number(name + "low").value_or(geometric ? 0.99 : 0.5), {name + "low"});
+  const std::string name_low = name + "low", name_high = name + "high";
+  if (geometric || mask == "product")
+    criteria.push_back({geometric ? "geometric" : "sequence",
+                        draft.number(name_low).value_or(geometric ? 0.99 : 0.5),
+                        draft.number(name_high).value_or(geometric ? 1.01 : 2.0), metric, name_low,
+                        name_high});
+  set_rejection(draft, criteria, "what is beyond the bounds is masked");
+  if (const auto threshold = draft.number(veto))
+    draft.set("algorithm.rollout_token_veto_threshold", *threshold, {veto});
+  if (!criteria.empty() || draft.number(veto))
+    draft.set("algorithm.bypass_mode", false, {metric, low, veto});
 }
 
 void set_filter(Draft& draft) {

@@ -103,6 +103,8 @@ constexpr Rule kRules[] = {
     none("use_vllm", kSame, kEngine),
     none("vllm_importance_sampling_*", kSame,
          "engine and learner agree to the bit, so that there is nothing to correct"),
+    none("vllm_structured_outputs_regex", kDiffers, "completions follow no given pattern"),
+    none("vllm_guided_decoding_regex", kDiffers, "completions follow no given pattern"),
     none("vllm_*", kSame, kEngine),
     none("ds3_gather_for_generation", kSame, kLayout),
     // The loss

@@ -8,6 +8,7 @@
 //   fully async training counts prompts in other keys, and staleness as a share of samples
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
@@ -137,30 +138,80 @@ Bounds bounds_of(const std::string& text) {
   return {number_of(json(text.substr(0, cut))), number_of(json(text.substr(cut + 1)))};
 }
 
-void set_rejection(Draft& draft) {
-  constexpr std::string_view kKey = "algorithm.rollout_correction.rollout_rs";
-  constexpr std::string_view kBound = "algorithm.rollout_correction.rollout_rs_threshold";
-  constexpr std::string_view kLower = "algorithm.rollout_correction.rollout_rs_threshold_lower";
-  const std::string name = draft.text(kKey);
-  if (name.empty() || name == "null" || name == "None") return;
-  const auto known = {"token", "sequence", "geometric", "token_k1", "seq_sum_k1", "seq_mean_k1"};
-  if (std::ranges::find(known, name) == known.end())
-    return draft.tell(kDiffers, {kKey},
-                      "the criterion `" + name +
-                          "` is not in this version: "
-                          "nothing is rejected");
-  draft.set("algorithm.rollout_rs", name, {kKey});
-  const Bounds bounds = bounds_of(draft.text(kBound));
-  if (bounds.upper) draft.set("algorithm.rollout_rs_threshold", *bounds.upper, {kBound});
-  if (bounds.lower) draft.set("algorithm.rollout_rs_threshold_lower", *bounds.lower, {kBound});
-  if (const auto lower = draft.number(kLower))
-    draft.set("algorithm.rollout_rs_threshold_lower", *lower, {kLower});
+constexpr std::string_view kRejects = "algorithm.rollout_correction.rollout_rs";
+constexpr std::string_view kRejectsBound = "algorithm.rollout_correction.rollout_rs_threshold";
+constexpr std::string_view kRejectsLower =
+    "algorithm.rollout_correction.rollout_rs_threshold_lower";
+
+// The parts of "token_k1, seq_mean_k3", or of a list.
+std::vector<std::string> parts_of(const Draft& draft, std::string_view key) {
+  std::vector<std::string> parts;
+  for (const std::string& text : draft.texts(key)) {
+    std::istringstream words(text);
+    for (std::string part; std::getline(words, part, ',');) {
+      const std::size_t begin = part.find_first_not_of(" ");
+      if (begin == part.npos) continue;
+      part = part.substr(begin, part.find_last_not_of(" ") - begin + 1);
+      if (part != "null" && part != "None") parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+// One of verl's criteria with its threshold, "0.5_2.0" or one number.
+Criterion criterion_of(const Draft& draft, const std::string& name, const std::string& threshold) {
+  const Bounds bounds = bounds_of(threshold);
+  Criterion one{name, bounds.lower, bounds.upper, kRejects, kRejectsBound, kRejectsBound};
+  // The forms with k1 are of behaviour over proximal (verl since 0.7.1), and here it is the
+  // reverse.
+  if (name.ends_with("_k1") && bounds.lower && bounds.upper) {
+    one.lower = 1 / *bounds.upper;
+    one.upper = 1 / *bounds.lower;
+  }
+  if (const auto lower = draft.number(kRejectsLower); lower && !name.ends_with("_k1")) {
+    one.lower = lower;
+    one.lower_key = kRejectsLower;
+  }
+  return one;
+}
+
+// Adds the criteria that verl names; each has its threshold, or all have one.
+void add_criteria(Draft& draft, std::vector<Criterion>& criteria) {
+  const std::vector<std::string> names = parts_of(draft, kRejects);
+  const std::vector<std::string> thresholds = parts_of(draft, kRejectsBound);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!is_criterion(names[i])) {
+      draft.tell(kDiffers, {kRejects},
+                 "the criterion `" + names[i] +
+                     "` is not in this version: nothing is rejected "
+                     "by it");
+      continue;
+    }
+    const bool shared = thresholds.size() == 1;
+    const std::string threshold = shared                  ? thresholds[0]
+                                  : i < thresholds.size() ? thresholds[i]
+                                                          : std::string();
+    const Criterion one = criterion_of(draft, names[i], threshold);
+    if (bounds_ratio(names[i]) && one.upper.value_or(1) < 1)
+      draft.tell(kDiffers, {kRejectsBound},
+                 "`" + threshold +
+                     "` leaves no token whose probabilities are the same: nothing "
+                     "is rejected by `" +
+                     names[i] + "`");
+    else
+      criteria.push_back(one);
+  }
 }
 
 void set_correction(Draft& draft) {
   constexpr std::string_view kIs = "algorithm.rollout_correction.rollout_is";
   constexpr std::string_view kBound = "algorithm.rollout_correction.rollout_is_threshold";
   constexpr std::string_view kBypass = "algorithm.rollout_correction.bypass_mode";
+  constexpr std::string_view kNormalizes =
+      "algorithm.rollout_correction.rollout_is_batch_normalize";
+  constexpr std::string_view kVeto = "algorithm.rollout_correction.rollout_token_veto_threshold";
+  std::vector<Criterion> criteria;
+  std::string remark = "a rejected token stays in the denominators";
   if (draft.given(kBypass)) draft.set("algorithm.bypass_mode", draft.truth(kBypass), {kBypass});
   std::string weighs = draft.text(kIs);
   const bool bypass =
@@ -179,13 +230,17 @@ void set_correction(Draft& draft) {
     draft.set("algorithm.bypass_mode", false, {kBypass}, "rollout_is weighs against it");
     const Bounds bounds = bounds_of(draft.text(kBound));
     if (bounds.upper) draft.set("algorithm.rollout_is_threshold", *bounds.upper, {kBound});
-    if (bounds.lower) {
-      draft.set("algorithm.rollout_rs", "token", {kBound}, "two bounds reject tokens (IcePop)");
-      draft.set("algorithm.rollout_rs_threshold", bounds.upper.value_or(2), {kBound});
-      draft.set("algorithm.rollout_rs_threshold_lower", *bounds.lower, {kBound});
+    if (bounds.lower) {  // IcePop: weights beyond the bounds are 0
+      criteria.push_back({weighs, bounds.lower, bounds.upper, kBound, kBound, kBound});
+      remark = "two bounds reject (IcePop)";
     }
+    if (draft.truth(kNormalizes))
+      draft.set("algorithm.rollout_is_batch_normalize", true, {kNormalizes});
   }
-  set_rejection(draft);
+  add_criteria(draft, criteria);
+  set_rejection(draft, criteria, remark);
+  if (const auto veto = draft.number(kVeto))
+    draft.set("algorithm.rollout_token_veto_threshold", *veto, {kVeto});
 }
 
 void set_filter(Draft& draft) {

@@ -84,6 +84,123 @@ TEST(Conversions, OpenRlhfsEstimators) {
   EXPECT_TRUE(of("rloo").differs("reward_clip_range"));
 }
 
+TEST(Conversions, VerlsCriteriaOfRejection) {
+  const auto of = [](const std::string& rs, const std::string& threshold,
+                     const std::string& more = "") {
+    return Imported("verl", "algorithm: {rollout_correction: {rollout_rs: " + rs +
+                                ", rollout_rs_threshold: " + threshold + more + "}}\n");
+  };
+  const Imported older = of("token", "5.0", ", rollout_rs_threshold_lower: 0.5");
+  EXPECT_EQ(older["algorithm.rollout_rs"], "\"token\"");
+  EXPECT_EQ(older["algorithm.rollout_rs_threshold"], "5.0");
+  EXPECT_EQ(older["algorithm.rollout_rs_threshold_lower"], "0.5");
+  const Imported newer = of("token_k1", "\"0.5_5.0\"");
+  EXPECT_EQ(newer["algorithm.rollout_rs_threshold"], "2.0") << "its k1 is of the reverse ratio";
+  EXPECT_EQ(newer["algorithm.rollout_rs_threshold_lower"], "0.2");
+  EXPECT_EQ(of("seq_mean_k1", "1.01")["algorithm.rollout_rs_threshold_lower"], "-");
+  const Imported k3 = of("seq_mean_k3", "0.01");
+  EXPECT_EQ(k3["algorithm.rollout_rs"], "\"seq_mean_k3\"");
+  EXPECT_EQ(k3["algorithm.rollout_rs_threshold"], "0.01");
+  EXPECT_FALSE(k3.differs("algorithm.rollout_correction.rollout_rs"));
+  const Imported several = of("\"seq_mean_k3, token_k1,seq_max_k2\"", "\"0.01,0.5_4,2\"");
+  EXPECT_EQ(several["algorithm.rollout_rs"], "\"token_k1\"") << "it alone has two bounds";
+  EXPECT_EQ(several["algorithm.rollout_rs_threshold"], "2.0");
+  EXPECT_EQ(several["algorithm.rollout_rs_threshold_lower"], "0.25");
+  EXPECT_EQ(several["algorithm.rollout_rs_also"], "{\"seq_max_k2\":2.0,\"seq_mean_k3\":0.01}");
+  const Imported shared = of("\"token_k2,seq_sum_k3\"", "0.5");
+  EXPECT_EQ(shared["algorithm.rollout_rs_also"], "{\"seq_sum_k3\":0.5}");
+  const std::string rs = "algorithm.rollout_correction.rollout_rs";
+  EXPECT_TRUE(of("\"token_k1,seq_sum_k1\"", "\"0.5_4,0.1_2\"").differs(rs + "_threshold"));
+  EXPECT_TRUE(of("block_k7", "2").differs(rs));
+  EXPECT_TRUE(of("token_k1", "\"1.5_2\"").differs(rs + "_threshold"));
+  EXPECT_EQ(of("token_k1", "\"1.5_2\"")["algorithm.rollout_rs"], "-");
+}
+
+TEST(Conversions, VerlsCorrections) {
+  const auto of = [](const std::string& keys) {
+    return Imported("verl", "algorithm: {rollout_correction: {" + keys + "}}\n");
+  };
+  const Imported icepop = of("rollout_is: sequence, rollout_is_threshold: \"0.5_5.0\"");
+  EXPECT_EQ(icepop["algorithm.rollout_is"], "\"sequence\"");
+  EXPECT_EQ(icepop["algorithm.rollout_rs"], "\"sequence\"");
+  EXPECT_EQ(icepop["algorithm.rollout_rs_threshold"], "5.0") << "of the ratio as it is";
+  EXPECT_EQ(icepop["algorithm.rollout_rs_threshold_lower"], "0.5");
+  const Imported both =
+      of("rollout_is: token, rollout_is_threshold: \"0.5_5.0\", rollout_rs: token_k1, "
+         "rollout_rs_threshold: 3, rollout_is_batch_normalize: true");
+  EXPECT_EQ(both["algorithm.rollout_rs_threshold"], "3.0") << "both take what lies between";
+  EXPECT_EQ(both["algorithm.rollout_rs_threshold_lower"], "0.5");
+  EXPECT_EQ(both["algorithm.rollout_is_batch_normalize"], "true");
+  EXPECT_EQ(of("rollout_is_batch_normalize: true")["algorithm.rollout_is_batch_normalize"], "-")
+      << "there are no weights";
+  const Imported veto = of("rollout_token_veto_threshold: 1.0e-4");
+  EXPECT_EQ(veto["algorithm.rollout_token_veto_threshold"], "0.0001");
+  EXPECT_FALSE(veto.differs("algorithm.rollout_correction.rollout_token_veto_threshold"));
+}
+
+TEST(Conversions, SkyrlsMasks) {
+  const std::string at =
+      "trainer: {policy: {model: {path: x}}, algorithm: {off_policy_correction: ";
+  const Imported both("skyrl", at + "{token_mask_is_threshold_low: 0.1, "
+                                    "token_mask_is_threshold_high: 5, sequence_mask_metric: "
+                                    "product, outlier_token_is_threshold_low: 1.0e-4}}}\n");
+  EXPECT_EQ(both["algorithm.rollout_rs"], "\"token\"");
+  EXPECT_EQ(both["algorithm.rollout_rs_threshold_lower"], "0.1");
+  EXPECT_EQ(both["algorithm.rollout_rs_also"], "{\"sequence\":2.0}");
+  EXPECT_EQ(both["algorithm.rollout_token_veto_threshold"], "0.0001");
+  EXPECT_EQ(both["algorithm.bypass_mode"], "false");
+  EXPECT_EQ(
+      Imported("skyrl", at + "{token_mask_is_threshold_low: 0.1}}}\n")["algorithm.rollout_rs"], "-")
+      << "SkyRL asks for both bounds";
+}
+
+TEST(Conversions, ArealsDivergences) {
+  const auto of = [](const std::string& keys) {
+    return Imported("areal",
+                    "gconfig: {n_samples: 4}\nactor: {use_decoupled_loss: true, "
+                    "rejection_sampling: {" +
+                        keys + "}}\n");
+  };
+  const Imported k2 = of("metric: kl_k2, level: sequence, agg: max, upper: 0.5");
+  EXPECT_EQ(k2["algorithm.rollout_rs"], "\"seq_max_k2\"");
+  EXPECT_EQ(k2["algorithm.rollout_rs_threshold"], "0.5");
+  EXPECT_EQ(k2["algorithm.rollout_is_threshold"], "1000000.0");
+  EXPECT_FALSE(k2.differs("actor.rejection_sampling.metric"));
+  const Imported k1 = of("metric: kl_k1, level: token, upper: 0.5");
+  EXPECT_EQ(k1["algorithm.rollout_rs"], "\"token\"");
+  EXPECT_EQ(k1["algorithm.rollout_rs_threshold_lower"], "0.0") << "it has no lower bound";
+  EXPECT_EQ(k1["algorithm.rollout_rs_threshold"].substr(0, 6), "1.6487");
+  const Imported k3 = of("metric: kl_k3, level: token, upper: 0.5");
+  EXPECT_EQ(k3["algorithm.rollout_rs"], "-") << "it is of the reverse ratio";
+  EXPECT_TRUE(k3.differs("actor.rejection_sampling.metric"));
+}
+
+TEST(Conversions, PrimeRlsLosses) {
+  const auto of = [](const std::string& loss) {
+    return Imported("prime-rl",
+                    "orchestrator: {batch_size: 64, rollouts_per_example: 8}\ntrainer: {loss: {" +
+                        loss + "}}\n");
+  };
+  const Imported masked =
+      of("ratio_type: token, mask_ratio_high: 4, sequence_mask_ratio_low: 1.0e-3");
+  EXPECT_FALSE(masked.differs("trainer.loss.ratio_type"));
+  EXPECT_EQ(masked["algorithm.rollout_rs"], "\"token\"");
+  EXPECT_EQ(masked["algorithm.rollout_rs_threshold"], "4.0");
+  EXPECT_EQ(masked["algorithm.rollout_rs_threshold_lower"], "0.125");
+  EXPECT_EQ(masked["algorithm.rollout_token_veto_threshold"], "0.001");
+  EXPECT_EQ(masked["algorithm.clip_ratio_low"], "1.0");
+  EXPECT_EQ(masked["algorithm.clip_ratio_c"], "null");
+  EXPECT_TRUE(of("ratio_type: sequence").differs("trainer.loss.ratio_type"));
+  EXPECT_TRUE(of("mask_ratio_high: 4, kl_tau: 0.1").differs("trainer.loss.kl_tau"));
+  const Imported open = of("dppo_mask_low: 1, dppo_mask_high: 1, kl_tau: 0");
+  EXPECT_FALSE(open.differs("trainer.loss.kl_tau"));
+  EXPECT_EQ(open["algorithm.clip_ratio_high"], "1000000.0");
+  EXPECT_EQ(open["algorithm.rollout_rs"], "-");
+  EXPECT_TRUE(
+      of("dppo_mask_low: 0.2, dppo_mask_high: 1, kl_tau: 0").differs("trainer.loss.dppo_mask_low"));
+  EXPECT_TRUE(of("adv_tau: 1").differs("trainer.loss.adv_tau")) << "the default masks";
+}
+
 TEST(Conversions, OpenRlhfsCorrectionsFiltersAndAsynchrony) {
   const std::string on = "prompt_data: d\nenable_vllm_is_correction: true\n";
   EXPECT_EQ(Imported("openrlhf", on)["algorithm.rollout_is_threshold"], "2.0");
@@ -207,9 +324,8 @@ TEST(Conversions, SkyRls) {
   EXPECT_EQ(job["algorithm.rollout_rs"], "\"token\"");
   EXPECT_EQ(job["algorithm.rollout_rs_threshold"], "3.0");
   EXPECT_EQ(job["algorithm.rollout_rs_threshold_lower"], "0.5");
-  for (const char* key : {"trainer.algorithm.loss_reduction",
-                          "trainer.algorithm.off_policy_correction.outlier_token_is_threshold_low"})
-    EXPECT_TRUE(job.differs(key)) << key;
+  EXPECT_EQ(job["algorithm.rollout_token_veto_threshold"], "0.0001");
+  EXPECT_TRUE(job.differs("trainer.algorithm.loss_reduction"));
 }
 
 }  // namespace
