@@ -41,12 +41,18 @@ void remember_leaving(Turn& turn, const ActorRecord& actor, const Reason& why) {
 void kill(Turn& turn, ActorRecord& actor, Reason why, std::int64_t grace_ms) {
   remember_leaving(turn, actor, why);
   if (!actor.ending) actor.ending = std::move(why);
+  bool unheard = false;
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     RankRecord& rank = actor.ranks[r];
     if (!rank.alive) continue;
     rank.end_unheard = rank.end_unheard || !turn.state.has_agent(rank.node);
+    unheard = unheard || rank.end_unheard;
     turn.send(KillRankOn{
         rank.node, {actor.name, actor.incarnation, static_cast<std::int32_t>(r)}, grace_ms});
+  }
+  if (unheard) {  // its job may be over by now (ranks.cc)
+    actor.report_deadline = turn.now + std::chrono::milliseconds(kStopGraceMs);
+    check_at(turn, actor, actor.report_deadline);
   }
   if (alive(actor) && actor.status.state != ActorState::kStopping)
     enter(turn, actor, ActorState::kStopping, *actor.ending);

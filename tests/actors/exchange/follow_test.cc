@@ -103,6 +103,7 @@ TEST_F(Following, AWarmStartGoesOn_EX8) {
   stage.tell(here);
   EXPECT_EQ(warm_starts(), 0u) << "it is under way";
   stage.tell(ended);
+  stage.install(kRollout, PolicyVersion{0});
   EXPECT_FALSE(stage.assigned().empty()) << "training begins";
 
   stage.follow();  // the exchange died before it could send a step
