@@ -59,7 +59,8 @@ TEST(ModelDirectory, NamesAHubIdAndAPathThatIsNoDirectory) {
   expect_refused(folder / "notes.txt", "this is a file", "notes.txt", "name its directory");
   expect_refused(folder, "GGUF", "m.gguf", "bf16 or f32");
   EXPECT_TRUE(is_hub_id("HuggingFaceTB/SmolLM2-135M-Instruct"));
-  for (const char* path : {"models", "./models", "models/qwen", "data/x", "../x", "/a/b", "a/b/c", "a b/c", "a/", ""})
+  for (const char* path :
+       {"models", "./models", "models/qwen", "data/x", "../x", "/a/b", "a/b/c", "a b/c", "a/", ""})
     EXPECT_FALSE(is_hub_id(path)) << path;
 }
 
