@@ -9,7 +9,6 @@
 
 #include "actors/reward/code_verifier.h"
 #include "actors/reward/command_verifier.h"
-#include "actors/reward/math_answer.h"
 #include "runtime/base/text.h"
 #include "runtime/node/last_lines.h"
 
@@ -179,8 +178,9 @@ std::string describe(const VerifierConfig& config) {
   const std::string type = "type=" + std::string(spelling(config.type));
   switch (config.type) {
     case VerifierType::kExact:
-    case VerifierType::kMath:
       return type;
+    case VerifierType::kMath:
+      return type + " percent=" + std::string(spelling(config.percent));
     case VerifierType::kRegex:
       return type + " pattern=" + nlohmann::json(valid_utf8(config.pattern)).dump();
     case VerifierType::kHttp:
@@ -266,9 +266,11 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
     }
     case VerifierType::kMath:
       return direct(
-          compare([](const std::string& answer,
-                     const ScoreItem& item) { return math_equal(answer, item.completion); },
-                  math_text),
+          compare(
+              [percent = config.percent](const std::string& answer, const ScoreItem& item) {
+                return math_equal(answer, item.completion, percent);
+              },
+              math_text),
           [](const ScoreItem& item) { return final_answer(item.completion); });
     case VerifierType::kRegex: {
       Result<Pattern> pattern = Pattern::compile(config.pattern);
