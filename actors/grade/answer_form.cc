@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/grade/answer_shape.h"
+#include "actors/grade/choice.h"
 #include "actors/grade/normal_form.h"
 #include "actors/grade/read_answer.h"
 #include "actors/grade/real_set.h"
@@ -20,17 +21,19 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-// Each once, in an order of their own.
-std::string unordered(std::vector<std::string> parts) {
+// In an order of their own; of a set each once.
+std::string unordered(std::vector<std::string> parts, bool set) {
   std::ranges::sort(parts);
-  parts.erase(std::ranges::unique(parts).begin(), parts.end());
+  if (set) parts.erase(std::ranges::unique(parts).begin(), parts.end());
   return "{" + joined(parts) + "}";
 }
 
 class Form {
  public:
-  std::string of(const Expr& expr) {
+  std::string of(const Expr& written) {
+    const Expr expr = in_one_form(written);
     if (is(expr, Op::kMeasure) || is(expr, Op::kPercent)) return of(expr->parts[0]);
+    if (const auto words = words_of(expr)) return "words " + *words;
     if (has_value(expr)) return value_form(expr, budget_).value_or(spelled(expr));
     if (is_items(expr)) return items(expr);
     switch (expr->op) {
@@ -51,8 +54,6 @@ class Form {
       case Op::kRatio:
         return "ratio " + value_form(quotient(expr->parts[0], expr->parts[1]), budget_)
                               .value_or(spelled(expr));
-      case Op::kText:
-        return "words " + plain_words(expr->name);
       default:
         return spelled(expr);
     }
@@ -78,9 +79,9 @@ class Form {
       std::ranges::sort(named, {}, [](const Expr& part) { return spelled(part->parts[0]); });
       return "(" + joined(each(named)) + ")";
     }
-    const bool either = is(expr, Op::kList) && expr->name == "or";
+    const bool either = is(expr, Op::kList) && !expr->name.empty();
     const auto known = either ? set(expr) : std::nullopt;
-    return known ? *known : unordered(each(expr->parts));
+    return known ? *known : unordered(each(expr->parts), is(expr, Op::kSet));
   }
 
   std::optional<std::string> set(const Expr& expr) {
@@ -90,7 +91,7 @@ class Form {
     std::vector<std::string> parts;
     if (std::ranges::all_of(known->parts, point)) {
       for (const RealInterval& part : known->parts) parts.push_back(of(part.low));
-      return unordered(std::move(parts));
+      return unordered(std::move(parts), true);
     }
     for (const RealInterval& part : known->parts) {
       const std::string low = part.low ? of(part.low) : "-inf";

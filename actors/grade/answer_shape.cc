@@ -41,56 +41,86 @@ bool left_open(const Node& node) {
 
 bool is_name(const Expr& expr) {
   if (is(expr, Op::kSymbol) || is(expr, Op::kText)) return true;
-  // (x, y)
-  const auto symbol = [](const Expr& part) { return is(part, Op::kSymbol); };
-  if (is(expr, Op::kBracket)) return std::ranges::all_of(expr->parts, symbol);
-  // f(x)
-  return is(expr, Op::kProduct) && expr->name.empty() && expr->parts.size() == 2 &&
-         is(expr->parts[0], Op::kSymbol) &&
-         (is(expr->parts[1], Op::kSymbol) || is(expr->parts[1], Op::kBracket));
+  if (!is(expr, Op::kProduct) || !expr->name.empty() || expr->parts.size() != 2) return false;
+  // f(x) and f^{-1}(x)
+  const Expr &function = expr->parts[0], &of = expr->parts[1];
+  const bool inverse = is(function, Op::kPower) && is(function->parts[0], Op::kSymbol) &&
+                       spelled(function->parts[1]) == spelled(negative(number("1")));
+  return (is(function, Op::kSymbol) || inverse) && (is(of, Op::kSymbol) || is(of, Op::kBracket));
 }
+
 bool has_sign(const Expr& expr) {
   return any_part(expr, [](const Node& node) { return node.op == Op::kPlusMinus; });
 }
 
-}  // namespace
-
-std::optional<Choice> choice_of(std::string_view text) {
-  std::string plain;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] == '\\') {
-      const std::size_t begin = ++at;
-      while (at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0) ++at;
-      const std::string_view name = text.substr(begin, at - begin);
-      if (name.empty() && at < text.size()) ++at;
-      static constexpr std::string_view kFonts[] = {"text",  "textbf", "mathrm", "mathbf", "textrm",
-                                                    "boxed", "left",   "right",  ""};
-      if (std::ranges::find(kFonts, name) == std::end(kFonts) && plain.find(')') == plain.npos)
-        return std::nullopt;
-      continue;
-    }
-    const char c = text[at++];
-    if (c != '{' && c != '}' && c != '$' && c != ' ' && c != '~') plain += c;
-  }
-  const bool bracket = plain.starts_with('(');
-  const std::size_t at = bracket ? 1 : 0;
-  if (at >= plain.size() || plain[at] < 'A' || plain[at] > 'J') return std::nullopt;
-  const Choice choice{.letter = plain[at]};
-  std::string_view rest = std::string_view(plain).substr(at + 1);
-  if (bracket) {
-    if (!rest.starts_with(')')) return std::nullopt;
-    rest.remove_prefix(1);
-    return Choice{choice.letter, rest.empty() || rest == "."};
-  }
-  if (rest.empty() || rest == "." || rest == ")" || rest == ":") return Choice{choice.letter, true};
-  return std::nullopt;
+// (x, y) = (1, 2) as x = 1, y = 2.
+Expr named_point(const Expr& expr) {
+  const auto point = [](const Expr& side) {
+    return is(side, Op::kBracket) && (side->name == "()" || side->name == "[]");
+  };
+  if (!is(expr, Op::kRelation) || expr->name != "=") return expr;
+  const Expr &names = expr->parts[0], &values = expr->parts[1];
+  if (!point(names) || !point(values) || names->parts.size() != values->parts.size() ||
+      names->name != values->name || !std::ranges::all_of(names->parts, is_name))
+    return expr;
+  std::vector<Expr> items;
+  for (std::size_t i = 0; i < names->parts.size(); ++i)
+    items.push_back(make(Op::kRelation, {names->parts[i], values->parts[i]}, "="));
+  return make(Op::kList, std::move(items));
 }
+
+// \{2, 3\} \cup \{5\} as one set.
+Expr united_sets(const Expr& expr) {
+  const auto is_set = [](const Expr& part) { return is(part, Op::kSet); };
+  if (!is(expr, Op::kUnion) || !std::ranges::all_of(expr->parts, is_set)) return expr;
+  std::vector<Expr> items;
+  for (const Expr& part : expr->parts)
+    items.insert(items.end(), part->parts.begin(), part->parts.end());
+  return make(Op::kSet, std::move(items));
+}
+
+// A number times a matrix as the matrix of the products.
+Expr scaled_matrix(const Expr& expr) {
+  const auto matrix = [](const Expr& part) { return is(part, Op::kMatrix) && part->name.empty(); };
+  if (!is(expr, Op::kProduct) || std::ranges::count_if(expr->parts, matrix) != 1) return expr;
+  std::vector<Expr> factors;
+  Expr of;
+  for (const Expr& part : expr->parts) {
+    if (matrix(part))
+      of = part;
+    else if (has_value(part))
+      factors.push_back(part);
+    else
+      return expr;
+  }
+  std::vector<Expr> rows;
+  for (const Expr& row : of->parts) {
+    std::vector<Expr> entries;
+    for (const Expr& entry : row->parts) {
+      std::vector<Expr> product = factors;
+      product.push_back(entry);
+      entries.push_back(make(Op::kProduct, std::move(product)));
+    }
+    rows.push_back(make(Op::kList, std::move(entries)));
+  }
+  return make(Op::kMatrix, std::move(rows));
+}
+
+}  // namespace
 
 std::string plain_words(std::string_view words) {
   std::string plain;
   for (const unsigned char c : words)
     if (std::isspace(c) == 0 && c != '.') plain += static_cast<char>(std::tolower(c));
   return plain;
+}
+
+std::optional<std::string> words_of(const Expr& expr) {
+  const bool capitals =
+      is(expr, Op::kSymbol) && expr->name.size() > 1 &&
+      std::ranges::all_of(expr->name, [](char c) { return c >= 'A' && c <= 'Z'; });
+  if (is(expr, Op::kText) || capitals) return plain_words(expr->name);
+  return std::nullopt;
 }
 
 bool has_open_arithmetic(const Expr& expr) { return any_part(expr, left_open); }
@@ -120,6 +150,8 @@ Expr without_signs(const Expr& expr) {
   }
   return make(Op::kList, {with_sign(expr, true), with_sign(expr, false)});
 }
+
+Expr in_one_form(const Expr& expr) { return scaled_matrix(united_sets(named_point(expr))); }
 
 Expr bare(const Expr& expr) {
   if (is_definition(expr)) return bare(expr->parts[1]);

@@ -6,26 +6,21 @@
 #include <string>
 #include <string_view>
 
-#include "actors/grade/budget.h"
 #include "actors/grade/expression.h"
 
 namespace tandem::grade {
 
-struct Choice {
-  char letter = 0;
-  bool alone = false;  // nothing stands behind it
-};
-// "B", "(B)", "B.", "\text{(B)}" and, with words behind the letter, "(B) 5".
-std::optional<Choice> choice_of(std::string_view text);
-
 // Words without white space, full stops and case.
 std::string plain_words(std::string_view words);
+
+// The text of an answer that is only words: \text{even}, or NO, which could be a segment as well.
+std::optional<std::string> words_of(const Expr& expr);
 
 // Whether a sum or product of plain numbers in the answer is left open: 2+3. Fractions, mixed
 // numbers and scientific notation are numbers.
 bool has_open_arithmetic(const Expr& expr);
 
-// "x = 5", "f(x) = 2x", "(x, y) = (1, 2)": a name, and what it is.
+// "x = 5", "f(x) = 2x": a name, and what it is.
 bool is_definition(const Expr& expr);
 inline bool is_items(const Expr& expr) { return is(expr, Op::kList) || is(expr, Op::kSet); }
 bool is_definitions(const Expr& items);
@@ -34,6 +29,10 @@ bool named_items(const Expr& items);
 
 // ± stands for both values: a list of them. Within a list each item is taken apart.
 Expr without_signs(const Expr& expr);
+
+// One form for what is written in several: (x, y) = (1, 2) as x = 1, y = 2; a union of sets of items
+// as one set; a number times a matrix as the matrix of the products. Of the whole, not of its parts.
+Expr in_one_form(const Expr& expr);
 
 // The value that an answer gives, without its name, unit and sign of percent.
 Expr bare(const Expr& expr);

@@ -15,7 +15,7 @@ namespace tandem::grade {
 enum class Op {
   // what has a value
   kNumber,  // `name` has the digits, perhaps with a point
-  kSymbol,  // a variable, or a number in another base such as 10_2; `name` tells which
+  kSymbol,  // a variable, a segment AB, or a number in another base such as 10_2; `name` tells which
   kPi,
   kEuler,      // e
   kImaginary,  // i
@@ -27,7 +27,7 @@ enum class Op {
   kPlusMinus,  // `name` is "+" or "-", the sign that counts first; parts: what is added or taken
   // what is made of values
   kInfinity,
-  kMeasure,  // `name` is a known unit or empty; parts: the number before the unit
+  kMeasure,  // `name` is a unit as read_unit() takes it; parts: the number beside the unit
   kPercent,  // parts: the number before the sign
   kBracket,  // a tuple or an interval; `name` has its two brackets, such as "[)"
   kSet,      // of its parts, in braces

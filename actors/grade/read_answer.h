@@ -7,9 +7,12 @@
 // Forms that are read (read_answer.cc has the grammar):
 //   expressions   \frac{\sqrt3}{2}, 11\sqrt2, 2x(x+1)^2, -1+e^{16}, \log_2 8, \sin^2 x, |x|, n!,
 //                 \binom{5}{2}, 0.\overline{3}, 1\frac12, 3 \times 10^5, 10_{2}, \pm 2, π/2, √3
-//   several       (1, 2), [0, \infty), \{1, 2\}, 1, 2 and 3, (0,1) \cup [2,3], matrices, 1:2
-//   relations     y = 2x + 1, x \in [2,5], 1 < x \le 3, x \neq 2, x = 1 or x = 2
-//   words         \text{(B)}, Monday; units and % behind a number
+//   several       (1, 2), [0, \infty), \{1, 2\}, 1, 2 and 3, (0,1) \cup [2,3], matrices, 1:2,
+//                 \{x \mid x > 2\}
+//   relations     y = 2x + 1, x \in [2,5], 1 < x \le 3, x \neq 2, x = 1 or x = 2, |x| < 2
+//   words         \text{(B)}, Monday; units, currencies, ° and % beside a number
+//
+// Capitals side by side are one name, such as the segment AB, and no product.
 #pragma once
 
 #include <optional>

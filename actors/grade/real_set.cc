@@ -40,6 +40,7 @@ class Collector {
       case Op::kUnion:
         return std::ranges::all_of(expr->parts, [&](const Expr& part) { return collect(part); });
       case Op::kList:
+        if (expr->name == "and") return intersection(expr->parts);
         return expr->name == "or" &&
                std::ranges::all_of(expr->parts, [&](const Expr& part) { return collect(part); });
       case Op::kWithout:
@@ -139,7 +140,61 @@ class Collector {
     return add({.low = low, .high = nullptr});
   }
 
+  // x > 2 and x < 5: of several intervals, what is in all of them.
+  bool intersection(const std::vector<Expr>& parts) {
+    RealInterval all;
+    for (const Expr& part : parts) {
+      Collector one(budget_);
+      const bool interval = one.collect(part) && one.set.parts.size() == 1 &&
+                            !one.set.name.empty() && named(symbol(one.set.name));
+      if (!interval || !raise(all, one.set.parts[0]) || !lower(all, one.set.parts[0])) return false;
+    }
+    return add(all);
+  }
+  // Moves the lower end of `all` up to that of `by`; false where the place of an end is not known.
+  bool raise(RealInterval& all, const RealInterval& by) {
+    const std::optional<int> side = order_of(by.low, all.low, -1);
+    if (side && *side > 0) all.low = by.low, all.low_closed = by.low_closed;
+    if (side && *side == 0) all.low_closed = all.low_closed && by.low_closed;
+    return side.has_value();
+  }
+  bool lower(RealInterval& all, const RealInterval& by) {
+    const std::optional<int> side = order_of(by.high, all.high, 1);
+    if (side && *side < 0) all.high = by.high, all.high_closed = by.high_closed;
+    if (side && *side == 0) all.high_closed = all.high_closed && by.high_closed;
+    return side.has_value();
+  }
+  // -1 where `a` is below `b`, 0 where they are equal, else 1; an end that is null is at
+  // `infinity`.
+  std::optional<int> order_of(const Expr& a, const Expr& b, int infinity) {
+    const auto left = place(a, infinity), right = place(b, infinity);
+    if (!left || !right) return std::nullopt;
+    if (a && b && same_expression(a, b, budget_)) return 0;
+    return *left < *right ? -1 : *left > *right ? 1 : 0;
+  }
+
+  // |x| < 2 and |x - 1| >= 2; none where the left side is no such distance.
+  std::optional<bool> distance(const Expr& expr) {
+    const Expr& left = expr->parts[0];
+    if (!is(left, Op::kFunction) || left->name != "abs") return std::nullopt;
+    const Expr &inside = left->parts[0], &radius = expr->parts[1];
+    Expr center = number("0"), name = inside;
+    if (is(inside, Op::kSum) && inside->parts.size() == 2) {
+      name = inside->parts[0];
+      center = negative(inside->parts[1]);
+    }
+    const auto size = is_end(radius) ? approximate(radius, budget_) : std::nullopt;
+    if (!size || *size <= 0 || !is_end(center) || !named(name)) return false;
+    const Expr low = difference(center, radius), high = grade::sum(center, radius);
+    const bool closed = expr->name == "l" || expr->name == "g";
+    if (expr->name == "<" || expr->name == "l") return add({low, high, closed, closed});
+    if (expr->name != ">" && expr->name != "g") return false;
+    return add({.low = nullptr, .high = low, .high_closed = closed}) &&
+           add({.low = high, .high = nullptr, .low_closed = closed});
+  }
+
   bool relation(const Expr& expr) {
+    if (const std::optional<bool> done = distance(expr)) return *done;
     const bool turned = is(expr->parts[1], Op::kSymbol);
     const Expr& name = expr->parts[turned ? 1 : 0];
     const Expr& end = expr->parts[turned ? 0 : 1];

@@ -35,7 +35,7 @@ constexpr Spelling kPhrases[] = {
     {"\xC2\xBE", "\\frac{3}{4}"},
     {"\xC3\x97", "\\times "},
     {"\xC3\xB7", "/"},
-    {"\xC2\xA3", " "},
+    {"\xC2\xA3", "\\pound "},
     {"\xCE\xB1", "\\alpha "},
     {"\xCE\xB2", "\\beta "},
     {"\xCE\xB3", "\\gamma "},
@@ -64,7 +64,7 @@ constexpr Spelling kPhrases[] = {
     {"\xE2\x82\x81", "_{1}"},
     {"\xE2\x82\x82", "_{2}"},
     {"\xE2\x82\x83", "_{3}"},
-    {"\xE2\x82\xAC", " "},
+    {"\xE2\x82\xAC", "\\euro "},
     {"\xE2\x84\x9D", "\\R "},
     {"\xE2\x85\x93", "\\frac{1}{3}"},
     {"\xE2\x85\x94", "\\frac{2}{3}"},
@@ -162,10 +162,11 @@ constexpr Spelling kCommands[] = {
     {"deg", "degree"},
     {"union", "cup"},
     {"choose", "choose"},
-    {"and", "and"},
-    {"or", "and"},
-    {"lor", "and"},
+    {"pounds", "pound"},
+    {"measuredangle", "angle"},
     {"land", "and"},
+    {"wedge", "and"},
+    {"lor", "or"},
     {"vee", "or"},
     {"bigcup", "cup"},
 };
@@ -215,7 +216,8 @@ std::string plain_latex(std::string_view text) {
 
 class Lexer {
  public:
-  explicit Lexer(std::string text) : text_(std::move(text)) {}
+  explicit Lexer(std::string text)
+      : text_(std::move(text)), sole_dollar_(std::ranges::count(text_, '$') == 1) {}
 
   std::optional<std::vector<Token>> all() {
     while (at_ < text_.size())
@@ -235,6 +237,10 @@ class Lexer {
     tokens_.push_back({.kind = kind, .text = std::move(text), .spaced = spaced_});
     spaced_ = false;
   }
+  void add_text(std::string words) {
+    add(TokenKind::kText, std::move(words));
+    tokens_.back().marked = true;
+  }
   void add_sign(char c) {
     if (c == '(' || c == '[') ++brackets_;
     if (c == ')' || c == ']') --brackets_;
@@ -243,6 +249,7 @@ class Lexer {
 
   bool next() {
     const char c = peek();
+    if (c == '$' && sole_dollar_) add(TokenKind::kCommand, "dollar");
     if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == '~' || c == '$') {
       ++at_;
       spaced_ = true;
@@ -301,7 +308,9 @@ class Lexer {
         add(TokenKind::kCommand, c == '{' ? "set" : "endset");
       } else if (c == '|' || c == '%') {
         add_sign(c);
-      } else if (std::string_view(",;:! $()[]&").find(c) != std::string_view::npos && c != '\0') {
+      } else if (c == '$') {
+        add(TokenKind::kCommand, "dollar");
+      } else if (std::string_view(",;:! ()[]&").find(c) != std::string_view::npos && c != '\0') {
         spaced_ = true;
       } else {
         return false;
@@ -357,18 +366,28 @@ class Lexer {
     if (words.empty()) return true;
     const bool formula = std::ranges::none_of(words, ascii_letter) ||
                          words.find('$') != std::string::npos ||
-                         (upright && (words.size() == 1 || among(kWords, words)));
+                         (upright && (upright_letter(words) || among(kWords, words)));
     if (!formula) {
       const auto begin = words.find_first_not_of(", "), end = words.find_last_not_of(", ");
       const std::string bare = words.substr(begin, end - begin + 1);
       if (bare == "and" || bare == "or")
         add(TokenKind::kCommand, bare);
+      else if (is_percent_word(bare))
+        add_sign('%');
       else
-        add(TokenKind::kText, words);
+        add_text(words);
       return true;
     }
     text_.insert(at_, " " + words + " ");
     return text_.size() <= 4 * kAnswerBytesMax;
+  }
+
+  // Whether \mathrm{…} of this is a letter of a formula, and not the unit of a number before it.
+  bool upright_letter(const std::string& words) const {
+    const bool behind_number = !tokens_.empty() && (tokens_.back().kind == TokenKind::kNumber ||
+                                                    tokens_.back().text == "}");
+    const bool unit = std::string_view("msghlLNJWV").find(words[0]) != std::string_view::npos;
+    return words.size() == 1 && !(behind_number && unit);
   }
 
   bool take_blackboard() {
@@ -414,12 +433,20 @@ class Lexer {
       add(TokenKind::kLetter, word);
     } else if (among(kWords, lower)) {
       add_command(lower);
+    } else if (is_name_in_capitals(word)) {
+      add(TokenKind::kLetter, word);
     } else if (word.size() <= 3 && !is_unit_word(word) && is_product(word)) {
       for (const char c : word) add(TokenKind::kLetter, std::string(1, c));
     } else {
       add(TokenKind::kText, word);
     }
     return true;
+  }
+
+  // Two to four capitals are points, a segment or digits: AB is not BA.
+  static bool is_name_in_capitals(std::string_view word) {
+    return word.size() <= 4 && !is_unit_word(word) &&
+           std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
   }
 
   // Whether two or three letters are likelier names side by side than a word. Words have vowels.
@@ -430,6 +457,7 @@ class Lexer {
   }
 
   std::string text_;
+  const bool sole_dollar_;  // a $ without another one is no delimiter of a formula
   std::size_t at_ = 0;
   int brackets_ = 0;  // open brackets of tuples, sets and matrices
   bool spaced_ = false;

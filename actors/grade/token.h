@@ -17,8 +17,8 @@ inline constexpr std::size_t kTokensMax = 1024;
 
 enum class TokenKind {
   kNumber,   // digits, perhaps with a point
-  kLetter,   // a letter, or the name of a Greek one
-  kCommand,  // "frac", "sin", "infty", "<=", "cup", "begin", …
+  kLetter,   // a letter, the name of a Greek one, or a name in capitals: AB
+  kCommand,  // "frac", "sin", "infty", "<=", "cup", "begin", "dollar", …
   kSign,     // one character: + - * / ^ _ ( ) [ ] { } | = < > , ; : ! % ' &
   kText,     // the inside of \text{…}, or a word that means nothing in a formula
   kEnd,
@@ -28,6 +28,7 @@ struct Token {
   TokenKind kind = TokenKind::kEnd;
   std::string text;
   bool spaced = false;  // white space stands before it
+  bool marked = false;  // kText within \text{…}
 };
 
 // The tokens, with kEnd as the last; none for a text that is too long, has a brace of \text or an

@@ -10,6 +10,7 @@
 #include "actors/learner/learner_config.h"
 #include "actors/model/model_directory.h"
 #include "actors/reward/code_choices.h"
+#include "actors/reward/math_answer.h"
 #include "actors/reward/python_program.h"
 #include "actors/reward/verifier_type.h"
 #include "actors/rollout/engine_config.h"
@@ -83,6 +84,7 @@ using LrScheduler = learner::LrSchedule;
 using ModelInit = model::InitMode;
 using reward::CodeLanguage;
 using reward::CodeScore;
+using reward::PercentReading;
 using reward::PythonSignature;
 using PoolStrategy = scheduler::Strategy;
 using RewardType = reward::VerifierType;

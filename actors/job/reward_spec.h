@@ -39,6 +39,7 @@ struct RewardPartSpec : reward::Payment {
   std::optional<std::string> pattern;               // set exactly when type is regex
   std::optional<std::vector<std::string>> command;  // argv; set exactly when type is command
   std::optional<PlacedName> function;               // set exactly when type is python
+  PercentReading percent = PercentReading::kWhole;  // of type math
   PythonSignature signature = PythonSignature::kAuto;
   PlacedName python{"python3"};  // the interpreter
   double start_timeout_s = 120;

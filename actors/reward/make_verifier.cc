@@ -9,7 +9,6 @@
 
 #include "actors/reward/code_verifier.h"
 #include "actors/reward/command_verifier.h"
-#include "actors/reward/math_answer.h"
 #include "runtime/base/text.h"
 #include "runtime/node/last_lines.h"
 
@@ -164,8 +163,9 @@ std::string describe(const VerifierConfig& config) {
   const std::string type = "type=" + std::string(spelling(config.type));
   switch (config.type) {
     case VerifierType::kExact:
-    case VerifierType::kMath:
       return type;
+    case VerifierType::kMath:
+      return type + " percent=" + std::string(spelling(config.percent));
     case VerifierType::kRegex:
       return type + " pattern=" + nlohmann::json(valid_utf8(config.pattern)).dump();
     case VerifierType::kHttp:
@@ -249,8 +249,9 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
                     }),
                     [](const ScoreItem& item) { return std::optional(exact_text(item)); });
     case VerifierType::kMath:
-      return direct(by_comparison([](const std::string& answer, const ScoreItem& item) {
-                      MathVerdict verdict = judge_math(answer, item.completion);
+      return direct(by_comparison([percent = config.percent](const std::string& answer,
+                                                             const ScoreItem& item) {
+                      MathVerdict verdict = judge_math(answer, item.completion, percent);
                       return Compared{verdict.right, std::move(verdict.vote)};
                     }),
                     [](const ScoreItem& item) { return final_answer(item.completion); });

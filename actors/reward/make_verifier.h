@@ -23,6 +23,7 @@
 
 #include "actors/reward/code_judge.h"
 #include "actors/reward/http_verifier.h"
+#include "actors/reward/math_answer.h"
 #include "actors/reward/python_program.h"
 #include "actors/reward/sum_verifier.h"
 #include "actors/reward/verifier.h"
@@ -38,7 +39,8 @@ namespace tandem::reward {
 
 struct VerifierConfig {  // the reward.* keys of a job
   VerifierType type = VerifierType::kExact;
-  std::string pattern;         // set for kRegex
+  std::string pattern;                              // set for kRegex
+  PercentReading percent = PercentReading::kWhole;  // of kMath
   node::ChildProgram program;  // set for kCommand; for kPython without its argv
   PythonReward python;         // set for kPython
   HttpReward http;             // set for kHttp

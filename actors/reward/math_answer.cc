@@ -13,6 +13,7 @@
 #include <cctype>
 
 #include "actors/grade/answer_form.h"
+#include "actors/grade/choice.h"
 #include "actors/grade/read_answer.h"
 #include "actors/grade/same_answer.h"
 #include "actors/grade/unit.h"
@@ -250,9 +251,11 @@ std::string_view marked_answer(std::string_view line) {
   return line;
 }
 
-// The formula that ends a text, but for a full stop.
+// The formula that ends a text, but for a full stop and markup around it.
 std::optional<std::string_view> last_formula(std::string_view text) {
-  std::string_view ended = trim(text);
+  const std::string plain = without_markup(text);  // with the same offsets
+  std::string_view ended = plain;
+  ended = ended.substr(0, ended.find_last_not_of(kSpace) + 1);
   while (!ended.empty() && std::string_view(".,;:* ").find(ended.back()) != std::string_view::npos)
     ended.remove_suffix(1);
   if (ended.size() < 3) return std::nullopt;
@@ -262,27 +265,35 @@ std::optional<std::string_view> last_formula(std::string_view text) {
   if (!free_before(before) || before.ends_with("or") || before.ends_with("and") ||
       before.ends_with(','))
     return std::nullopt;  // $x$ or $y$
-  return trim(ended.substr(formula->begin, formula->end - formula->begin));
+  // In the formula a ** is a power, and no markup.
+  return trim(text.substr(formula->begin, formula->end - formula->begin));
 }
 
-// The answer of a completion where the reference is no number: without a mark the whole text, or
-// the formula that ends it.
-std::optional<std::string> symbolic_answer(std::string_view completion) {
+// What stands behind the last "answer is" or "answer:" of a text; empty if it has none.
+std::string_view stated_answer(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::size_t begin = 0;
+  for (const std::string_view words : {"answer is", "answer:"})
+    if (const auto at = lower.rfind(words); at != std::string::npos)
+      begin = std::max(begin, at + words.size());
+  return begin == 0 ? std::string_view() : trim(text.substr(begin));
+}
+
+// The answer of a completion where the reference is no number: without a mark the choice that it
+// states, if the reference is one, the formula that ends it, or the whole text.
+std::optional<std::string> symbolic_answer(std::string_view wanted, std::string_view completion) {
   if (marked(completion)) return final_answer(completion);
+  if (const auto choice = grade::choice_of(wanted); choice && choice->alone) {
+    const std::string plain = without_markup(completion);
+    if (const auto stated = stated_answer(plain); grade::choice_of(stated))
+      return std::string(stated);
+  }
   const auto formula = last_formula(completion);
   return std::string(formula ? *formula : completion);
 }
 
-// Whether the names or units of two values could make them different, or equal.
-bool names_count(std::string_view wanted, std::string_view given) {
-  const auto has_letters = [](std::string_view text) {
-    return std::ranges::any_of(text, is_letter);
-  };
-  const auto has_names = [](std::string_view text) {
-    return text.find('=') != std::string_view::npos;
-  };
-  return has_names(wanted) || has_names(given) || (has_letters(wanted) && has_letters(given));
-}
+bool has_name(std::string_view text) { return text.find('=') != std::string_view::npos; }
 
 bool same_text(std::string_view wanted, std::string_view text) {
   if (text.size() > kValueBytesMax || wanted.size() > kValueBytesMax)
@@ -333,8 +344,8 @@ std::optional<std::string> wrong_vote(std::string_view reference, std::string_vi
   if (!found) {
     // An answer without a mark that is no number counts only where it is read; else a whole
     // solution would be an answer.
-    const auto text =
-        parse_value(wanted_answer(reference)) ? std::nullopt : symbolic_answer(completion);
+    const std::string wanted = wanted_answer(reference);
+    const auto text = parse_value(wanted) ? std::nullopt : symbolic_answer(wanted, completion);
     return text ? grade::answer_form(*text) : std::nullopt;
   }
   if (found->size() > kValueBytesMax) return found;
@@ -347,23 +358,26 @@ std::optional<std::string> wrong_vote(std::string_view reference, std::string_vi
 
 }  // namespace
 
-bool math_equal(std::string_view reference, std::string_view completion) {
+bool math_equal(std::string_view reference, std::string_view completion, PercentReading percent) {
   const std::string wanted = wanted_answer(reference);
   const auto value = parse_value(wanted);
   if (value) {
     const std::optional<std::string> given = final_answer(completion);
-    const auto other = given ? parse_value(*given) : std::nullopt;
-    if (other && !names_count(wanted, *given)) return same_value(*value, *other);
-    if (other) return grade::same_answer(wanted, *given).value_or(same_value(*value, *other));
+    if (const auto other = given ? parse_value(*given) : std::nullopt) {
+      const bool same = same_value(*value, *other, percent);
+      const bool names = has_name(wanted) || has_name(*given);
+      return names ? grade::same_answer(wanted, *given, percent).value_or(same) : same;
+    }
   }
-  const std::optional<std::string> text = symbolic_answer(completion);
+  const std::optional<std::string> text = symbolic_answer(wanted, completion);
   if (!text) return false;
   if (!value && same_text(wanted, *text) && !parse_value(*text)) return true;
-  return grade::same_answer(wanted, *text).value_or(false);
+  return grade::same_answer(wanted, *text, percent).value_or(false);
 }
 
-MathVerdict judge_math(std::string_view reference, std::string_view completion) {
-  if (math_equal(reference, completion)) return {.right = true, .vote = "the reference"};
+MathVerdict judge_math(std::string_view reference, std::string_view completion,
+                       PercentReading percent) {
+  if (math_equal(reference, completion, percent)) return {.right = true, .vote = "the reference"};
   return {.right = false, .vote = wrong_vote(reference, completion)};
 }
 

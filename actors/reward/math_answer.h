@@ -5,7 +5,8 @@
 // a line, the whole text where it is a value (math_value.h), else its last number. The last number
 // must stand free: the inside of the $…$ or \(…\) that ends the text, or a word that is a value, or
 // follows its last "="; a neighbour that would change it (an operator, a LaTeX command, "million")
-// makes it none. Where the reference is no number, the formula that ends a text is its answer.
+// makes it none. Where the reference is no number, the formula that ends a text is its answer, and
+// where it is a choice such as B, what stands behind the last "answer is".
 //
 // Two answers are equal if both are values and the same, or if grade::same_answer() finds them so,
 // or if neither can be read and their texts are the same, LaTeX spacing aside. Any other answer is
@@ -20,12 +21,15 @@
 
 namespace tandem::reward {
 
+using grade::PercentReading;
+
 // The text of the final answer; none where there is neither a mark nor a number that stands free.
 std::optional<std::string> final_answer(std::string_view solution);
 
 // Whether a reference answer (itself perhaps a solution with \boxed or ####) and a completion have
 // equal values.
-bool math_equal(std::string_view reference, std::string_view completion);
+bool math_equal(std::string_view reference, std::string_view completion,
+                PercentReading percent = PercentReading::kWhole);
 
 // What a completion is worth against a reference, and what it votes for among the completions of
 // one prompt: equal votes are equal answers.
@@ -37,6 +41,7 @@ struct MathVerdict {
   bool right = false;
   std::optional<std::string> vote;
 };
-MathVerdict judge_math(std::string_view reference, std::string_view completion);
+MathVerdict judge_math(std::string_view reference, std::string_view completion,
+                       PercentReading percent = PercentReading::kWhole);
 
 }  // namespace tandem::reward

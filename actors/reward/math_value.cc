@@ -29,7 +29,9 @@
 namespace tandem::reward {
 namespace {
 
-constexpr char kDegree = '\x01';  // stands for the sign in a text without control characters
+// These stand for signs in a text without control characters.
+constexpr char kDegree = '\x01';
+constexpr char kDollar = '\x03';
 
 bool value_digit(char c) { return c >= '0' && c <= '9'; }
 bool value_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
@@ -54,7 +56,7 @@ std::string normal_text(std::string_view raw) {
                                    {"\\right", ""},
                                    {"\\displaystyle", " "},
                                    {"\\%", "%"},
-                                   {"\\$", "$"},
+                                   {"\\$", "\x03"},
                                    {"\\(", " "},
                                    {"\\)", " "},
                                    {"\\[", " "},
@@ -85,6 +87,8 @@ std::string normal_text(std::string_view raw) {
   if (begin == std::string::npos) return {};
   text.erase(0, begin);
   while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  // A $ without another one is no delimiter of a formula.
+  if (std::ranges::count(text, '$') == 1) std::ranges::replace(text, '$', kDollar);
   return text;
 }
 
@@ -125,6 +129,8 @@ Rational inverse(const Rational& number) {  // `number` must not be zero
           .denominator = number.numerator};
 }
 
+constexpr std::string_view kTexts[] = {"\\text{", "\\mathrm{", "\\mbox{", "\\textrm{"};
+
 class ValueParser {
  public:
   explicit ValueParser(std::string text) : text_(std::move(text)) {}
@@ -141,7 +147,7 @@ class ValueParser {
       value.items.push_back(*next);
     } while (take(","));
     if (!at_end() || too_large(value)) return std::nullopt;
-    if (value.items.size() > 1) value.open = '{', value.close = '}';
+    if (value.items.size() > 1) value.open = '{', value.close = '}', value.listed = true;
     return value;
   }
 
@@ -218,12 +224,32 @@ class ValueParser {
 
   std::optional<MathItem> item() {
     variable();
-    Number number = signed_number();
+    MathItem item;
+    Number number = signed_number(item.unit);
     if (!number) return std::nullopt;
-    MathItem item{.number = *std::move(number)};
-    item.percent = take("%") || take("percent");
-    if (!unit()) return std::nullopt;
+    item.number = *std::move(number);
+    item.percent = percent();
+    if (!unit(item.unit) || (item.percent && !item.unit.empty())) return std::nullopt;
     return item;
+  }
+
+  // Takes %, percent and \text{ percent}, if one of them stands here.
+  bool percent() {
+    if (take("%") || take("percent")) return true;
+    const std::size_t begin = at_;
+    for (const std::string_view open : kTexts)
+      if (take(open)) {
+        const auto close = text_.find('}', at_);
+        if (close == std::string::npos) break;
+        std::string_view words = std::string_view(text_).substr(at_, close - at_);
+        while (words.starts_with(' ')) words.remove_prefix(1);
+        while (words.ends_with(' ')) words.remove_suffix(1);
+        if (!grade::is_percent_word(words)) break;
+        at_ = close + 1;
+        return true;
+      }
+    at_ = begin;
+    return false;
   }
 
   // Skips "x =", where it stands.
@@ -237,16 +263,29 @@ class ValueParser {
     at_ = begin;
   }
 
-  void currency() {
-    while (take("$") || take("\xE2\x82\xAC") || take("\xC2\xA3")) {
+  // Takes signs of a currency, and writes its name into `unit`.
+  void currency(std::string& unit) {
+    for (;;) {
+      if (take(std::string_view(&kDollar, 1)))
+        unit = "dollar";
+      else if (take("\xE2\x82\xAC"))
+        unit = "euro";
+      else if (take("\xC2\xA3"))
+        unit = "pound";
+      else if (!take("$"))
+        return;
     }
   }
 
   Number signed_number() {
-    currency();
+    std::string unit;
+    return signed_number(unit);
+  }
+  Number signed_number(std::string& unit) {
+    currency(unit);
     const bool negative = take("-");
     if (!negative) take("+");
-    currency();
+    currency(unit);
     Number number = term();
     if (number && negative && number->numerator != "0") number->negative = !number->negative;
     return number;
@@ -397,17 +436,19 @@ class ValueParser {
     return parse_decimal(digits);
   }
 
-  // Skips a unit, if there is one. False: something else stands here, perhaps a factor.
-  bool unit() {
+  // Takes a unit, if there is one, and adds it to `unit`. False: something else stands here,
+  // perhaps a factor.
+  bool unit(std::string& unit) {
     const bool spaced = peek() == ' ';
-    if (take(std::string_view(&kDegree, 1))) {
-      if (!take("C")) take("F");
-      return true;
-    }
-    if (take("$") || take("\xE2\x82\xAC") || take("\xC2\xA3")) return true;
     std::string words;
     bool marked = false;
-    for (const std::string_view open : {"\\text{", "\\mathrm{", "\\mbox{", "\\textrm{"}) {
+    if (take(std::string_view(&kDegree, 1))) {
+      words = take("C") ? "degree C" : take("F") ? "degree F" : "degree";
+      return join_unit(unit, words);
+    }
+    currency(words);
+    if (!words.empty()) return join_unit(unit, words);
+    for (const std::string_view open : kTexts) {
       if (!take(open)) continue;
       const auto close = text_.find('}', at_);
       if (close == std::string::npos) return false;
@@ -420,35 +461,33 @@ class ValueParser {
       while (value_letter(peek()) || (peek() == ' ' && value_letter(peek(1))))
         words += text_[at_++];
       if (words.empty()) return true;
+      if (!bare_unit(words, spaced)) return false;
     }
-    return is_unit(words, marked, spaced) && unit_power();
+    return unit_power(words) && join_unit(unit, words);
   }
 
-  bool unit_power() {
+  static bool join_unit(std::string& unit, const std::string& words) {
+    unit += (unit.empty() ? "" : " ") + words;
+    return grade::read_unit(unit).has_value();
+  }
+
+  bool unit_power(std::string& words) {
     if (!take("^")) return true;
-    return take("2") || take("3") || take("{2}") || take("{3}");
+    const bool braced = take("{");
+    if (peek() != '2' && peek() != '3') return false;
+    words += std::string("^") + text_[at_++];
+    return !braced || take("}");
   }
 
-  // Whether `words` are at most four words of a unit. Within \text (`marked`) any word will do that
-  // does not change the value. Bare words must be known abbreviations, or be of three letters and
-  // stand apart from the number, since 5x and 5 pi are products.
-  static bool is_unit(const std::string& words, bool marked, bool spaced) {
-    static constexpr auto kShort = {"cm", "mm", "km", "kg", "mg", "ml", "mL", "ft", "in",
-                                    "oz", "lb", "hr", "mi", "yd", "am", "pm", "kJ"};
-    std::size_t count = 0;
-    std::string word;
-    for (std::size_t i = 0; i <= words.size(); ++i) {
-      const char c = i < words.size() ? words[i] : ' ';
-      if (value_letter(c)) {
-        word += c;
-        continue;
-      }
-      if (c != ' ' && (!marked || (c != '/' && c != '.'))) return false;
-      if (word.empty()) continue;
-      const bool short_unit = std::ranges::find(kShort, word) != kShort.end();
-      if (grade::changes_a_value(word) || ++count > 4) return false;
-      if (!marked && !short_unit && (word.size() < 3 || !spaced)) return false;
-      word.clear();
+  // Bare words must be known abbreviations, or be of three letters and stand apart from the number,
+  // since 5x and 5 pi are products.
+  static bool bare_unit(const std::string& words, bool spaced) {
+    for (std::size_t begin = 0; begin < words.size();) {
+      const std::size_t end = std::min(words.find(' ', begin), words.size());
+      const std::string word = words.substr(begin, end - begin);
+      begin = end + 1;
+      if (word.empty() || grade::is_unit_word(word)) continue;
+      if (word.size() < 3 || !spaced) return false;
     }
     return true;
   }
@@ -460,34 +499,42 @@ class ValueParser {
   bool separators_ = true;  // a comma may stand within a number
 };
 
-bool same_item(const MathItem& a, const MathItem& b) {
+bool same_item(const MathItem& a, const MathItem& b, grade::PercentReading percent) {
+  using enum grade::PercentReading;
   if (a.infinite || b.infinite)
     return a.infinite && b.infinite && a.number.negative == b.number.negative;
-  if (a.number == b.number) return true;
-  // The number over 100, left unreduced.
-  const auto hundredth = [](Rational number) {
-    number.denominator += "00";
-    return number;
-  };
-  if (a.percent == b.percent) return false;
-  return a.percent ? hundredth(a.number) == b.number : a.number == hundredth(b.number);
+  if (!grade::units_agree(a.unit, b.unit)) return false;
+  if (a.percent == b.percent) return a.number == b.number;
+  const MathItem &share = a.percent ? a : b, &other = a.percent ? b : a;
+  if (!other.unit.empty()) return false;  // 5% is not 5 cm
+  const bool as_number =
+      percent != kValue && (percent != kWhole || share.number.denominator == "1");
+  if (as_number && share.number == other.number) return true;
+  Rational hundredth = share.number;
+  hundredth.denominator += "00";
+  return percent != kNumber && hundredth == other.number;
 }
 
 }  // namespace
 
 std::optional<MathValue> parse_value(std::string_view text) {
-  if (text.size() > kValueBytesMax || text.find_first_of("\x01\x02") != std::string_view::npos)
+  if (text.size() > kValueBytesMax || text.find_first_of("\x01\x02\x03") != std::string_view::npos)
     return std::nullopt;
   return ValueParser(normal_text(text)).whole();
 }
 
-bool same_value(const MathValue& a, const MathValue& b) {
-  if (a.open != b.open || a.close != b.close || a.items.size() != b.items.size()) return false;
-  if (a.open != '{') return std::ranges::equal(a.items, b.items, same_item);
-  const auto within = [](const MathValue& all, const MathValue& some) {
+bool same_value(const MathValue& a, const MathValue& b, grade::PercentReading percent) {
+  const auto same = [percent](const MathItem& x, const MathItem& y) {
+    return same_item(x, y, percent);
+  };
+  if (a.open != b.open || a.close != b.close) return false;
+  if (a.open != '{') return std::ranges::equal(a.items, b.items, same);
+  if (a.listed && b.listed)  // each item has one of its own
+    return std::ranges::is_permutation(a.items, b.items, same);
+  const auto within = [&](const MathValue& all, const MathValue& some) {
     return std::ranges::all_of(some.items, [&](const MathItem& item) {
       return std::ranges::any_of(all.items,
-                                 [&](const MathItem& other) { return same_item(item, other); });
+                                 [&](const MathItem& other) { return same(item, other); });
     });
   };
   return within(a, b) && within(b, a);
@@ -502,6 +549,7 @@ std::string same_text_form(std::string_view raw) {
       text.erase(close, 1).erase(at, open.size());
     }
   std::erase(text, '$');
+  std::erase(text, kDollar);
   std::string form;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != ' ') {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/grade/percent.h"
 #include "actors/reward/rational.h"
 
 namespace tandem::reward {
@@ -28,6 +29,7 @@ struct MathItem {
   Rational number;
   bool percent = false;
   bool infinite = false;  // then `number` has the sign alone
+  std::string unit = {};  // as grade::units_agree() takes it
 };
 
 struct MathValue {
@@ -35,13 +37,15 @@ struct MathValue {
   // '}', which make it a set.
   std::vector<MathItem> items;
   char open = 0, close = 0;
+  bool listed = false;  // items that stand without brackets, whose repetitions count
 };
 
 // The value of the whole text, or none. Time and size are bounded by the constants above.
 std::optional<MathValue> parse_value(std::string_view text);
 
-// 50% equals 50% and, as for math-verify, both 50 and 0.5. The items of a set have no order.
-bool same_value(const MathValue& a, const MathValue& b);
+// 50% equals 50% and what `percent` says. The items of a set or a list have no order. Numbers whose
+// units do not agree are different.
+bool same_value(const MathValue& a, const MathValue& b, grade::PercentReading percent);
 
 // The text without white space, LaTeX spacing and delimiters: two texts that agree in it are the
 // same expression.

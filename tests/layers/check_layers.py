@@ -58,7 +58,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/broadcast": ["runtime", "actors/messages"],
     "actors/rollout": ENGINES,
     "actors/learner": ENGINES,
-    "actors/grade": [],
+    "actors/grade": BASE,
     "actors/reward": ["runtime", "actors/messages", "actors/grade"],
     "actors/exchange": ["runtime", "scheduler", "actors/messages", "actors/exchange/state"],
     "actors/exchange/state": ["runtime", "scheduler", "actors/messages"],

@@ -31,6 +31,12 @@ const Key kRewardKeys[] = {
      .description = "The expression of type `regex`; its first group, where it has one, must equal "
                     "the answer.",
      .of_part = true},
+    {.path = "reward.percent",
+     .field = [](J& j) { return slot(j.reward.percent); },
+     .description = "What a percentage of type `math` equals where the other answer is none: 50% "
+                    "is 0.5 (`value`), 50 (`number`), or each (`both`). `whole`: 0.5, and 50 too "
+                    "since 50 is whole, as for math-verify; 0.5% is not 0.5.",
+     .of_part = true},
     {.path = "reward.command",
      .field = [](J& j) { return slot(j.reward.command); },
      .description = "The argv of type `command`, which reads and writes one JSON object per line. "
@@ -234,6 +240,7 @@ std::vector<KeyOfType> keys_of_types(const RewardPartSpec& r) {
   const bool argv = r.command && !r.command->empty() && !r.command->front().empty();
   return {
       {"pattern", {kRegex}, r.pattern.has_value(), "add the expression"},
+      {"percent", {kMath}, r.percent != none.percent, ""},
       {"command", {kCommand}, argv, "add the argv, as in [python3, rewards/example.py]"},
       {"function", {kPython}, r.function.has_value(), "add it, as in rewards.py:compute_score"},
       {"signature", {kPython}, r.signature != none.signature, ""},

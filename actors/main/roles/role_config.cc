@@ -133,6 +133,7 @@ reward::VerifierConfig verifier_config(const job::RewardPartSpec& spec, const st
   };
   reward::VerifierConfig config{.type = spec.type,
                                 .pattern = spec.pattern.value_or(""),
+                                .percent = spec.percent,
                                 .sandbox = sandbox_of(spec),
                                 .timeout = duration_of(spec.timeout_s),
                                 .retries = static_cast<int>(spec.retries),

@@ -258,5 +258,98 @@ TEST(DifferentAnswers, NoOtherTupleSetOrIntervalIsTakenForRight) {
   });
 }
 
+// Units and their spellings, as \text{…} has them.
+const std::vector<std::vector<std::string>> kUnitSpellings = {
+    {"mm", "millimeter", "millimetres"},
+    {"cm", "centimeters", "centimetre"},
+    {"m", "meters", "metre"},
+    {"km", "kilometers"},
+    {"in", "inches", "in."},
+    {"ft", "feet", "foot"},
+    {"mi", "miles"},
+    {"g", "grams"},
+    {"kg", "kilogram"},
+    {"lb", "pounds"},
+    {"s", "seconds", "sec"},
+    {"min", "minutes"},
+    {"h", "hours", "hr"},
+    {"days", "day"},
+    {"weeks", "week"},
+    {"dollars", "USD"},
+    {"cents", "cent"},
+    {"L", "liters", "litre"},
+    {"mL", "milliliters", "ml"},
+    {"degrees", "degree"},
+    {"radians", "rad"},
+    {"am", "a.m.", "AM"},
+    {"pm", "p.m.", "PM"},
+    {"boys", "boy"},
+    {"girls", "girl"},
+    {"people", "person"},
+    {"boxes", "box"},
+};
+
+// A unit by the rows of the table above and their powers, and one of its texts.
+struct WrittenUnit {
+  std::vector<std::pair<int, int>> powers;
+  std::string text;
+};
+
+WrittenUnit written_unit(Writer& writer) {
+  const auto spelled = [&](int row) {
+    const auto& spellings = kUnitSpellings[static_cast<std::size_t>(row)];
+    return spellings[static_cast<std::size_t>(writer.below(static_cast<int>(spellings.size())))];
+  };
+  const int known = 20;  // rows whose powers and quotients make sense
+  const int row = writer.below(static_cast<int>(kUnitSpellings.size()));
+  const int power = row < known ? 1 + writer.below(3) : 1;
+  WrittenUnit unit{.powers = {{row, power}}, .text = " " + spelled(row)};
+  if (power > 1 && writer.below(2) == 0)
+    unit.text = (power == 2 ? " square" : " cubic") + unit.text;
+  else if (power > 1)
+    unit.text += "^" + std::to_string(power);
+  const int below = writer.below(known);
+  if (row < known && below != row && writer.below(2) == 0) {
+    unit.powers.emplace_back(below, -1);
+    unit.text += (writer.below(2) == 0 ? "/" : " per ") + spelled(below);
+  }
+  unit.text = "\\text{" + unit.text + "}";
+  return unit;
+}
+
+// One number with two units is one answer exactly where the units are.
+TEST(DifferentAnswers, NoOtherUnitIsTakenForRight) {
+  int same = 0;
+  for_seeds(4000, [&](std::uint64_t seed) {
+    Writer writer(seed);
+    const WrittenUnit one = written_unit(writer);
+    WrittenUnit two = written_unit(writer);
+    for (int tries = 0; seed % 3 == 0 && tries < 300 && two.powers != one.powers; ++tries)
+      two = written_unit(writer);
+    for (const std::string number : {"5", "5\\sqrt{2}", "\\frac{5}{2}"})
+      EXPECT_EQ(same_answer(number + one.text, number + two.text).value_or(false),
+                one.powers == two.powers)
+          << number + one.text << " and " << number + two.text;
+    EXPECT_TRUE(same_answer("5" + one.text, "5").value_or(false)) << one.text;
+    EXPECT_FALSE(same_answer("5\\%", "5" + one.text).value_or(false)) << one.text;
+    same += one.powers == two.powers ? 1 : 0;
+  });
+  EXPECT_GT(same, 100);
+}
+
+// A name in capitals equals itself alone.
+TEST(DifferentAnswers, NoOtherNameInCapitalsIsTakenForRight) {
+  for_seeds(500, [](std::uint64_t seed) {
+    Writer writer(seed);
+    const auto name = [&] {
+      std::string letters;
+      for (int left = 2 + writer.below(2); left > 0; --left) letters += "ABCD"[writer.below(4)];
+      return letters;
+    };
+    const std::string a = name(), b = name();
+    EXPECT_EQ(same_answer("2" + a, "2" + b).value_or(false), a == b) << a << " and " << b;
+  });
+}
+
 }  // namespace
 }  // namespace tandem::grade

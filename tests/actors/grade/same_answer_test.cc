@@ -282,12 +282,200 @@ TEST(SameAnswer, WordsUnitsAndPercentages) {
       {"2\\pi\\text{ million}", "2\\pi", false},
       {"60^\\circ", "60", true},
       {"\\frac{100}{3}\\%", "\\frac{1}{3}", true},
-      {"\\frac{100}{3}\\%", "\\frac{100}{3}", true},
+      {"\\frac{100}{3}\\%", "\\frac{100}{3}", false},  // not whole
       {"\\frac{100}{3}\\%", "\\frac{10}{3}", false},
   };
   check(cases);
   EXPECT_EQ(same_answer("B", "\\textbf{(B)}\\ 5"), true);
   EXPECT_EQ(same_answer("B", "\\textbf{(C)}\\ B"), false);
+}
+
+TEST(SameAnswer, UnitsOnBothSidesMustAgree) {
+  const Case cases[] = {
+      {"5\\text{ am}", "5\\text{ pm}", false},
+      {"5\\text{ a.m.}", "5\\text{ p.m.}", false},
+      {"5\\text{ a.m.}", "5\\text{ am}", true},
+      {"5:30\\text{ pm}", "5:30\\text{ am}", false},
+      {"5:30\\text{ pm}", "1:6\\text{ pm}", false},
+      {"5:30\\text{ pm}", "5:30 \\text{ p.m.}", true},
+      {"5:00", "6:00", false},
+      {"60^\\circ", "60\\text{ radians}", false},
+      {"60^\\circ", "60\\text{ degrees}", true},
+      {"20^\\circ C", "20^\\circ\\text{F}", false},
+      {"20^\\circ C", "20\\text{ degrees Celsius}", true},
+      {"20^\\circ C", "20^\\circ", true},
+      {"5\\pi\\text{ mph}", "5\\pi\\text{ km/h}", false},
+      {"5\\pi\\text{ mph}", "5\\pi\\text{ miles per hour}", true},
+      {"5\\pi\\text{ km/h}", "5\\pi\\text{ kilometers per hour}", true},
+      {"5\\pi\\text{ km/h}", "5\\pi\\ \\mathrm{km\\,h^{-1}}", true},
+      {"5\\pi\\text{ km/h}", "5\\pi\\ \\frac{\\text{km}}{\\text{h}}", true},
+      {"5\\pi\\text{ km/h}", "5\\pi km/h", true},
+      {"5\\pi\\text{ km/h}", "5\\pi\\text{ km}", false},
+      {"5\\text{ m}^2", "5\\text{ m}", false},
+      {"5\\text{ m}^2", "5\\text{ m}^3", false},
+      {"5\\text{ m}^2", "5\\text{ square meters}", true},
+      {"5\\text{ m}^2", "5\\ \\mathrm{m^2}", true},
+      {"5\\text{ m}^2", "5\\text{ square units}", true},
+      {"5\\text{ m}^2", "5\\text{ units}", false},
+      {"5\\text{ m/s}", "5\\text{ m}", false},
+      {"5\\text{ m/s}", "5\\text{ meters per second}", true},
+      {"5\\text{ m/s}^2", "5\\text{ meters per second squared}", true},
+      {"5\\text{ m/s}^2", "5\\text{ m/s}", false},
+      {"5\\%", "5\\text{ cm}", false},
+      {"5^\\circ", "5\\text{ cm}", false},
+      {"\\$5", "5\\%", false},
+      {"\\$5", "5\\text{ dollars}", true},
+      {"\\$5", "\\$5\\text{ dollars}", true},
+      {"\\$5", "5\\text{ cents}", false},
+      {"\\$5",
+       "\xE2\x82\xAC"
+       "5",
+       false},
+      {"\\$5\\text{ per hour}", "5\\text{ dollars per hour}", true},
+      {"\\$5\\text{ per hour}", "\\$5\\text{ per day}", false},
+      {"5\\text{ boys}", "5\\text{ girls}", false},
+      {"5\\text{ boys}", "5\\text{ boy}", true},
+      {"5\\text{ boys}", "5", true},
+      {"5\\text{ red balls}", "5\\text{ blue balls}", false},
+      {"5\\text{ red balls}", "5\\text{ balls in total}", true},
+      {"5\\text{ years}", "5\\text{ years old}", true},
+      {"5\\text{ inches}", "5\\text{ in}^2", false},
+      {"5\\text{ kW}", "5\\text{ kilowatts}", true},
+      {"5\\text{ kW}", "5\\text{ MW}", false},
+      {"5\\text{ mm}", "5\\text{ Mm}", false},
+      {"(5\\text{ cm}, 6\\text{ cm})", "(5\\text{ cm}, 6\\text{ m})", false},
+      {"0^\\circ < x < 90^\\circ", "(0, 90)", true},
+      {"0^\\circ < x < 90^\\circ", "(0\\text{ cm}, 90\\text{ cm})", false},
+      {"A+B=90^\\circ", "2A+2B=180^\\circ", true},
+      {"\\angle A=60^\\circ", "60^\\circ", true},
+      {"\\angle A=60^\\circ", "m\\angle A=60", true},
+      {"\\angle A=60^\\circ", "\\angle B=60^\\circ", false},
+      {"(60^\\circ)", "60\\text{ cm}", false},
+      {"2", "2abe", false},
+      {"2", "2DE", false},
+      {"\\sqrt3\\ \\mathrm{m}", "\\sqrt3", true},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, NamesInCapitalsAreNoProducts) {
+  const Case cases[] = {
+      {"AB", "BA", false},
+      {"2AB", "2BA", false},
+      {"ABC", "BCA", false},
+      {"DE", "ED", false},
+      {"A\\cdot B", "B\\cdot A", true},
+      {"AB^2+BC^2", "BC^2+AB^2", true},
+      {"AB=5", "5", true},
+      {"ab", "ba", true},
+      {"NO", "\\text{No}", true},
+      {"NO", "\\text{on}", false},
+      {"x<1 OR x>2", "(-\\infty,1)\\cup(2,\\infty)", true},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, WhatAPercentageEquals) {
+  struct Percentage {
+    const char* reference;
+    const char* given;
+    std::string_view readings;  // those that make them equal: w, b, v, n
+  };
+  const Percentage cases[] = {
+      {"50", "50\\%", "wbn"},
+      {"0.5", "50\\%", "wbv"},
+      {"0.5", "0.5\\%", "bn"},
+      {"50", "5000\\%", "wbv"},
+      {"\\frac{1}{3}", "\\frac{100}{3}\\%", "wbv"},
+      {"\\frac{100}{3}", "\\frac{100}{3}\\%", "bn"},
+      {"50\\%", "50\\text{ percent}", "wbvn"},
+      {"50", "50\\text{percent}", "wbn"},
+      {"50", "50\\ \\text{percent}", "wbn"},
+      {"50", "5\\%", ""},
+      {"\\sqrt2", "\\sqrt2\\%", "bn"},
+  };
+  using enum PercentReading;
+  for (const auto& [letter, reading] :
+       {std::pair{'w', kWhole}, {'b', kBoth}, {'v', kValue}, {'n', kNumber}})
+    for (const Percentage& c : cases) {
+      const bool same = c.readings.find(letter) != std::string_view::npos;
+      EXPECT_EQ(same_answer(c.reference, c.given, reading), same) << c.given << ", " << letter;
+      EXPECT_EQ(same_answer(c.given, c.reference, reading), same) << c.given << ", " << letter;
+    }
+}
+
+TEST(SameAnswer, MatricesInEachSpelling) {
+  const std::string matrix = "\\begin{pmatrix}0&-1\\\\1&0\\end{pmatrix}";
+  for (const char* columns : {"cc", "ll", "rr", "c|c"})
+    for (const char* brackets : {"()", "[]"}) {
+      const std::string array = std::string("\\left") + brackets[0] + "\\begin{array}{" + columns +
+                                "}0&-1\\\\1&0\\end{array}\\right" + brackets[1];
+      EXPECT_EQ(same_answer(matrix, array), true) << array;
+      EXPECT_EQ(same_answer(array, matrix), true) << array;
+    }
+  const std::string determinant = "\\begin{vmatrix}0&-1\\\\1&0\\end{vmatrix}";
+  const std::string bars = "\\left|\\begin{array}{cc}0&-1\\\\1&0\\end{array}\\right|";
+  EXPECT_EQ(same_answer(determinant, bars), true);
+  EXPECT_FALSE(same_answer(matrix, bars).value_or(false));
+  const Case cases[] = {
+      {"\\frac12\\begin{pmatrix}2&4\\\\6&8\\end{pmatrix}",
+       "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", true},
+      {"\\frac12\\begin{pmatrix}2&4\\\\6&8\\end{pmatrix}",
+       "\\begin{pmatrix}1&2\\\\3&5\\end{pmatrix}", false},
+      {"-\\begin{pmatrix}1\\\\x\\end{pmatrix}", "\\begin{pmatrix}-1\\\\-x\\end{pmatrix}", true},
+      {"2\\begin{vmatrix}1&0\\\\0&1\\end{vmatrix}", "\\begin{vmatrix}2&0\\\\0&2\\end{vmatrix}",
+       false},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, NamedPointsSetsAndBases) {
+  const Case cases[] = {
+      {"(x,y)=(1,2)", "(1,2)", true},
+      {"(x,y)=(1,2)", "(2,1)", false},
+      {"(y,x)=(1,2)", "(1,2)", false},
+      {"(x,y)=(1,2)", "x=1, y=2", true},
+      {"(x,y)=(1,2)", "x=2, y=1", false},
+      {"y=1, x=2", "(1,2)", false},
+      {"y=1, x=2", "(2,1)", true},
+      {"f^{-1}(x)=\\frac{x}{2}", "\\frac{x}{2}", true},
+      {"f^{-1}(x)=\\frac{x}{2}", "f(x)=\\frac{x}{2}", false},
+      {"\\{2,3\\}\\cup\\{5\\}", "\\{2,3,5\\}", true},
+      {"\\{2,3\\}\\cup\\{5\\}", "\\{2,3\\}", false},
+      {"\\{1,\\sqrt2,\\sqrt2\\}", "\\{1,\\sqrt2\\}", true},
+      {"1,\\sqrt2,\\sqrt2", "1,\\sqrt2", false},
+      {"1,\\sqrt2,\\sqrt2", "1,1,\\sqrt2", false},
+      {"1011_{two}", "1011_2", true},
+      {"1011_{\\text{two}}", "1011_{2}", true},
+      {"1011_{three}", "1011_2", false},
+      {"1011_{six}", "1011_6", true},
+      {"5_{10}\\pi", "5\\pi", true},
+      {"x>2\\text{ and }x<5", "(2,5)", true},
+      {"x>2 and x<5", "(2,5)", true},
+      {"x>2 or x<5", "(2,5)", false},
+      {"x\\ge2\\text{ and }x<5", "(2,5)", false},
+      {"x>2\\text{ and }x<5\\text{ or }x>9", "(2,5)", false},
+      {"x>2\\text{ and }y<5", "(2,5)", false},
+      {"\\{x\\mid x>2\\}", "(2,\\infty)", true},
+      {"\\{x\\in\\mathbb{R}: x>2\\}", "x>2", true},
+      {"\\{x\\mid x>2\\}", "[2,\\infty)", false},
+      {"\\{x\\mid x>2, x\\le 5\\}", "(2,5]", true},
+      {"\\{x\\mid y>2\\}", "(2,\\infty)", false},
+      {"|x|<2", "-2<x<2", true},
+      {"|x|\\le 2", "-2<x<2", false},
+      {"|x-1|<\\sqrt2", "(1-\\sqrt2,1+\\sqrt2)", true},
+      {"|x|>2", "(-\\infty,-2)\\cup(2,\\infty)", true},
+      {"|x|>2", "x>2", false},
+  };
+  check(cases);
+}
+
+TEST(SameAnswer, ChoicesWithTheirTextsAndSeveralChoices) {
+  for (const char* given : {"B) 12", "(B) 12", "B)", "(B).", "\\textbf{(B)}\\ \\frac12"})
+    EXPECT_EQ(same_answer("B", given), true) << given;
+  for (const char* given : {"C) 12", "(B) or (C)", "(B), (C)", "(B) or C", "B or C", "B and C",
+                            "(B) is wrong, (C)", "A) B"})
+    EXPECT_FALSE(same_answer("B", given).value_or(false)) << given;
 }
 
 // Unicode and plain text give the same tree as LaTeX.

@@ -420,6 +420,7 @@ bool is_tied(const Key& key) {
                                                 "reward.pattern",
                                                 "reward.command",
                                                 "reward.function",
+                                                "reward.percent",
                                                 "reward.signature",
                                                 "reward.python",
                                                 "reward.start_timeout_s",

@@ -89,6 +89,18 @@ TEST(LoadJob, TakesTheKeysOfProgramsThatAModelWrote) {
   EXPECT_EQ(reward.readable, std::vector<std::filesystem::path>{folder.root() / "words.txt"});
 }
 
+TEST(LoadJob, TakesHowAPercentageIsRead) {
+  const JobFolder folder;
+  const auto job = folder.parse(folder.minimal() + "reward: { type: math, percent: value }\n");
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_EQ(job->spec.reward.percent, PercentReading::kValue);
+  const auto refusal = [&](const std::string& reward) {
+    return refused(folder.parse(folder.minimal() + "reward: { " + reward + " }\n")).message;
+  };
+  EXPECT_HAS(refusal("type: exact, percent: value"), "does not use `reward.percent`");
+  EXPECT_HAS(refusal("type: math, percent: half"), "half");
+}
+
 TEST(LoadJob, FindsTheFunctionOfARewardBesideTheJob) {
   const JobFolder folder;
   folder.write("mine.py", "");

@@ -173,6 +173,55 @@ const AnswerCase kTexts[] = {
     {"Monday", "It is Monday", false},
 };
 
+// Both as plain numbers, which are compared without actors/grade.
+const AnswerCase kUnits[] = {
+    {"5\\text{ pm}", "5\\text{ am}", false},
+    {"5\\text{ p.m.}", "5\\text{ a.m.}", false},
+    {"5\\text{ pm}", "5 pm", true},
+    {"60\\text{ radians}", "60^\\circ", false},
+    {"5\\text{ km/h}", "5\\text{ mph}", false},
+    {"5\\text{ km/h}", "5\\text{ kilometers per hour}", true},
+    {"5\\text{ m}", "5\\text{ m}^2", false},
+    {"5\\text{ m}^3", "5\\text{ m}^2", false},
+    {"5\\text{ m}", "5\\text{ m/s}", false},
+    {"5\\text{ cm}", "5\\%", false},
+    {"5\\text{ cm}", "5^\\circ", false},
+    {"5\\text{ cm}", "5\\text{ centimeter}", true},
+    {"5\\%", "\\$5", false},
+    {"5\\%", "$5", false},
+    {"5\\%", "$5$", true},
+    {"5\\text{ girls}", "5\\text{ boys}", false},
+    {"5\\text{ girls}", "5 girls", true},
+    {"\\{5\\text{ cm}, 6\\}", "\\{5\\text{ m}, 6\\}", false},
+    {"3\\ \\mathrm{m^2}", "3\\ \\mathrm{m^2}", true},
+    {"3", "\\boxed{3\\ \\mathrm{m^2}}", true},
+    {"50", "50\\text{percent}", true},
+    {"50", "50\\ \\text{ percent}", true},
+    {"50\\%", "50\\text{ percent}", true},
+    {"0.5", "0.5\\%", false},
+    {"2", "2DE", false},
+    {"\\{1,2\\}", "\\{1,2,2\\}", true},
+    {"1, 2", "1, 2, 2", false},
+};
+
+// Where an answer that is no number stands.
+const AnswerCase kStatements[] = {
+    {"\\frac{\\sqrt3}{2}", "**Answer:** $\\frac{\\sqrt3}{2}$", true},
+    {"\\frac{\\sqrt3}{2}", "**Answer:** $\\frac{\\sqrt3}{3}$", false},
+    {"\\frac{\\sqrt3}{2}", "The answer is **$\\frac{\\sqrt3}{2}$**.", true},
+    {"nx", "The answer is $x**(n)$.", false},
+    {"x^n", "The answer is $x**n$.", true},
+    {"AB", "BA", false},
+    {"B", "The answer is (B).", true},
+    {"B", "**Answer: B**", true},
+    {"\\text{(B)}", "So the correct answer is B.", true},
+    {"B", "The answer is (C).", false},
+    {"B", "The answer is (B) or (C).", false},
+    {"B", "The answer is (B). No, the answer is (C).", false},
+    {"B", "The answer is not (B).", false},
+    {"B", "The answer is B minus 1.", false},
+};
+
 void check(std::span<const AnswerCase> cases) {
   for (const AnswerCase& c : cases)
     EXPECT_EQ(math_equal(c.reference, c.completion), c.equal)
@@ -183,6 +232,16 @@ TEST(MathAnswer, Numbers) { check(kNumbers); }
 TEST(MathAnswer, DigitsInSomethingElseAreNoNumber) { check(kOthers); }
 TEST(MathAnswer, WhereTheAnswerStands) { check(kSolutions); }
 TEST(MathAnswer, AnswersThatAreNoNumbers) { check(kTexts); }
+TEST(MathAnswer, UnitsOnBothSidesMustAgree) { check(kUnits); }
+TEST(MathAnswer, WhereASymbolicAnswerStands) { check(kStatements); }
+
+TEST(MathAnswer, PercentagesAreReadAsTheKeySays) {
+  using enum PercentReading;
+  EXPECT_TRUE(math_equal("50", "50\\%", kWhole) && math_equal("0.5", "50\\%", kWhole));
+  EXPECT_TRUE(math_equal("0.5", "0.5\\%", kBoth) && math_equal("0.5", "50\\%", kBoth));
+  EXPECT_TRUE(math_equal("0.5", "50\\%", kValue) && !math_equal("50", "50\\%", kValue));
+  EXPECT_TRUE(math_equal("50", "50\\%", kNumber) && !math_equal("0.5", "50\\%", kNumber));
+}
 
 TEST(MathAnswer, LongGarbageIsNoNumberAndTakesNoTime) {
   const std::string digits(100'000, '7');
@@ -210,7 +269,7 @@ TEST(MathAnswer, HostileTextsAreJudgedAndValuesEqualThemselves) {
     for (std::uint64_t left = random() % 60; left > 0; --left)
       text += pieces[random() % pieces.size()];
     if (const auto value = parse_value(text)) {
-      EXPECT_TRUE(same_value(*value, *value)) << text;
+      EXPECT_TRUE(same_value(*value, *value, PercentReading::kWhole)) << text;
       EXPECT_TRUE(math_equal(text, "\\boxed{" + text + "}") || text.find('#') != text.npos ||
                   text.find("boxed") != text.npos || text.find_first_of("{}") != text.npos)
           << text;
