@@ -106,14 +106,14 @@ Expr scaled_matrix(const Expr& expr) {
   return make(Op::kMatrix, std::move(rows));
 }
 
-}  // namespace
-
 std::string plain_words(std::string_view words) {
   std::string plain;
   for (const unsigned char c : words)
     if (std::isspace(c) == 0 && c != '.') plain += static_cast<char>(std::tolower(c));
   return plain;
 }
+
+}  // namespace
 
 std::optional<std::string> words_of(const Expr& expr) {
   const bool capitals =

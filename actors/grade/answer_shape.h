@@ -10,10 +10,7 @@
 
 namespace tandem::grade {
 
-// Words without white space, full stops and case.
-std::string plain_words(std::string_view words);
-
-// The text of an answer that is only words: \text{even}, or NO, which could be a segment as well.
+// The text of an answer that is only words, without white space, full stops and case: \text{even}, or NO, which could be a segment as well.
 std::optional<std::string> words_of(const Expr& expr);
 
 // Whether a sum or product of plain numbers in the answer is left open: 2+3. Fractions, mixed
@@ -30,8 +27,8 @@ bool named_items(const Expr& items);
 // ± stands for both values: a list of them. Within a list each item is taken apart.
 Expr without_signs(const Expr& expr);
 
-// One form for what is written in several: (x, y) = (1, 2) as x = 1, y = 2; a union of sets of items
-// as one set; a number times a matrix as the matrix of the products. Of the whole, not of its parts.
+// One form for what is written in several: (x, y) = (1, 2) as x = 1, y = 2; a union of sets of
+// items as one set; a number times a matrix as the matrix of the products. Parts stay as they are.
 Expr in_one_form(const Expr& expr);
 
 // The value that an answer gives, without its name, unit and sign of percent.
