@@ -4,13 +4,13 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "actors/grade/expression.h"
 
 namespace tandem::grade {
 
-// The text of an answer that is only words, without white space, full stops and case: \text{even}, or NO, which could be a segment as well.
+// The text of an answer that is only words, without white space, full stops and case: \text{even},
+// or NO, which could be a segment as well.
 std::optional<std::string> words_of(const Expr& expr);
 
 // Whether a sum or product of plain numbers in the answer is left open: 2+3. Fractions, mixed
