@@ -32,7 +32,7 @@ class Form {
  public:
   std::string of(const Expr& written) {
     const Expr expr = in_one_form(written);
-    if (is(expr, Op::kMeasure) || is(expr, Op::kPercent)) return of(expr->parts[0]);
+    if (is(expr, Op::kPercent)) return of(expr->parts[0]);
     if (const auto words = words_of(expr)) return "words " + *words;
     if (has_value(expr)) return value_form(expr, budget_).value_or(spelled(expr));
     if (is_items(expr)) return items(expr);
@@ -130,7 +130,7 @@ std::optional<std::string> answer_form(std::string_view text) {
   Work work;
   const bool unfinished = has_value(value) && has_open_arithmetic(*answer) &&
                           rational_value(value, work);  // 2+3 is not 5 for a comparison
-  return (unfinished ? "unfinished " : "") + Form().of(without_signs(*answer));
+  return (unfinished ? "unfinished " : "") + Form().of(without_signs(without_units(*answer)));
 }
 
 }  // namespace tandem::grade

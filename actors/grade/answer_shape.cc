@@ -152,6 +152,14 @@ Expr without_signs(const Expr& expr) {
   return make(Op::kList, {with_sign(expr, true), with_sign(expr, false)});
 }
 
+Expr without_units(const Expr& expr) {
+  if (!any_part(expr, [](const Node& node) { return node.op == Op::kMeasure; })) return expr;
+  if (is(expr, Op::kMeasure)) return without_units(expr->parts[0]);
+  std::vector<Expr> parts;
+  for (const Expr& part : expr->parts) parts.push_back(without_units(part));
+  return make(expr->op, std::move(parts), expr->name);
+}
+
 Expr in_one_form(const Expr& expr) { return scaled_matrix(united_sets(named_point(expr))); }
 
 Expr bare(const Expr& expr) {

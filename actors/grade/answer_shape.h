@@ -27,6 +27,9 @@ bool named_items(const Expr& items);
 // ± stands for both values: a list of them. Within a list each item is taken apart.
 Expr without_signs(const Expr& expr);
 
+// The same without the units in it.
+Expr without_units(const Expr& expr);
+
 // One form for what is written in several: (x, y) = (1, 2) as x = 1, y = 2; a union of sets of
 // items as one set; a number times a matrix as the matrix of the products. Parts stay as they are.
 Expr in_one_form(const Expr& expr);

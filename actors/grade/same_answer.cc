@@ -37,14 +37,6 @@ bool all_units_agree(const Expr& a, const Expr& b) {
   });
 }
 
-Expr without_units(const Expr& expr) {
-  if (!any_part(expr, [](const Node& node) { return node.op == Op::kMeasure; })) return expr;
-  if (is(expr, Op::kMeasure)) return without_units(expr->parts[0]);
-  std::vector<Expr> parts;
-  for (const Expr& part : expr->parts) parts.push_back(without_units(part));
-  return make(expr->op, std::move(parts), expr->name);
-}
-
 class Comparison {
  public:
   explicit Comparison(PercentReading percent) : percent_(percent) {}

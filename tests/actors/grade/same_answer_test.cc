@@ -30,10 +30,11 @@ bool form_is_coarser_or_finer(std::string_view reference, std::string_view given
       // names and units are left out
       {"x > 2", "t > 2"},
       {"x = \\pi", "y = \\pi"},
+      {"f^{-1}(x)=\\frac{x}{2}", "f(x)=\\frac{x}{2}"},
       {"2\\sqrt3\\text{ cm}", "2\\sqrt{3}\\text{ km}"},
-      {"(p,q)=(3,2)", "(q,p)=(3,2)"},
       {"y=2x+1", "2x-y+1=0"},
       {"\\frac{100}{3}\\%", "\\frac{1}{3}"},
+      {"\\frac{100}{3}\\%", "\\frac{100}{3}"},
       // too large for the digits of a form, a name in a denominator, defined elsewhere
       {"30!\\pi", "265252859812191058636308480000000\\pi"},
       {"x^{100}-1", "(x^{50}-1)(x^{50}+1)"},
@@ -44,6 +45,13 @@ bool form_is_coarser_or_finer(std::string_view reference, std::string_view given
       kPairs, [&](const auto& pair) { return pair[0] == reference && pair[1] == given; });
 }
 
+bool names_a_unit(std::string_view text) {
+  const auto answer = read_answer(text);
+  return answer && any_part(*answer, [](const Node& node) {
+           return node.op == Op::kMeasure || node.op == Op::kPercent;
+         });
+}
+
 void check(std::span<const Case> cases) {
   for (const auto& [reference, given, same] : cases) {
     EXPECT_EQ(same_answer(reference, given).value_or(false), same)
@@ -51,7 +59,8 @@ void check(std::span<const Case> cases) {
     EXPECT_EQ(same_answer(given, reference).value_or(false), same)
         << "'" << given << "' and '" << reference << "'";
     const auto one = answer_form(reference), other = answer_form(given);
-    if (one && other) {
+    const bool by_units = !same && names_a_unit(reference) && names_a_unit(given);  // left out too
+    if (one && other && !by_units) {
       EXPECT_EQ(one == other, same != form_is_coarser_or_finer(reference, given))
           << "'" << reference << "' and '" << given << "' have the forms " << *one << " and "
           << *other;
