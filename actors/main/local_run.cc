@@ -139,6 +139,11 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission,
   bool accepted = false, interrupted = false;
   for (Time drawn{};;) {
     const JobFollower::Seen now = follower.seen();
+    if (!now.job.is_null() && !std::exchange(accepted, true))
+      console.err << "job " + now.job.value("id", "") +
+                         "; look into it from elsewhere with TANDEM_ADDRESS=" +
+                         to_string(address->endpoint) + "\n"
+                  << std::flush;
     if (now.over) {
       const int code = conclude(now.job, interrupted, display, console);
       follower.stop();
@@ -150,11 +155,6 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission,
       return console.complain(now.failure->code == ErrorCode::kUnreachable ? cluster_gone(now.job)
                                                                            : *now.failure);
     }
-    if (!now.job.is_null() && !std::exchange(accepted, true))
-      console.err << "job " + now.job.value("id", "") +
-                         "; look into it from elsewhere with TANDEM_ADDRESS=" +
-                         to_string(address->endpoint) + "\n"
-                  << std::flush;
     if (accepted && steady_now() - drawn >= kRedrawEvery)
       display.show(now.job, drawn = steady_now());
     const int signal = signals.wait_for(kPeekEvery);

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "actors/grade/answer_form.h"
 #include "actors/grade/normal_form.h"
@@ -19,19 +19,17 @@ namespace tandem::grade {
 namespace {
 
 struct Case {
-  const char* reference;
-  const char* given;
+  const char *reference, *given;
   bool same;
 };
 
-// Pairs whose forms do not tell what a comparison tells, as answer_form.h says.
+// Pairs whose forms do not tell what a comparison tells (answer_form.h).
 bool form_is_coarser_or_finer(std::string_view reference, std::string_view given) {
   static constexpr std::string_view kPairs[][2] = {
       // names and units are left out
       {"x > 2", "t > 2"},
       {"x = \\pi", "y = \\pi"},
       {"f^{-1}(x)=\\frac{x}{2}", "f(x)=\\frac{x}{2}"},
-      {"2\\sqrt3\\text{ cm}", "2\\sqrt{3}\\text{ km}"},
       {"y=2x+1", "2x-y+1=0"},
       {"\\frac{100}{3}\\%", "\\frac{1}{3}"},
       {"\\frac{100}{3}\\%", "\\frac{100}{3}"},
@@ -52,19 +50,15 @@ bool names_a_unit(std::string_view text) {
          });
 }
 
-void check(std::span<const Case> cases) {
+void check(const auto& cases) {
   for (const auto& [reference, given, same] : cases) {
-    EXPECT_EQ(same_answer(reference, given).value_or(false), same)
-        << "'" << reference << "' and '" << given << "'";
-    EXPECT_EQ(same_answer(given, reference).value_or(false), same)
-        << "'" << given << "' and '" << reference << "'";
+    for (const auto& [a, b] : {std::pair(reference, given), std::pair(given, reference)})
+      EXPECT_EQ(same_answer(a, b).value_or(false), same) << "'" << a << "' and '" << b << "'";
     const auto one = answer_form(reference), other = answer_form(given);
     const bool by_units = !same && names_a_unit(reference) && names_a_unit(given);  // left out too
-    if (one && other && !by_units) {
-      EXPECT_EQ(one == other, same != form_is_coarser_or_finer(reference, given))
-          << "'" << reference << "' and '" << given << "' have the forms " << *one << " and "
-          << *other;
-    }
+    if (!one || !other || by_units) continue;
+    EXPECT_EQ(one == other, same != form_is_coarser_or_finer(reference, given))
+        << reference << " and " << given << " have the forms " << *one << " and " << *other;
   }
 }
 
