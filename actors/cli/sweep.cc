@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -74,10 +75,30 @@ bool has_no_commas(std::string_view path) {
       key->field(job));
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool are_digits(std::string_view text) { return std::ranges::all_of(text, is_digit); }
+
+// Whether the values may be parts of one number, "1,000,000" or "0,001".
+bool may_be_one_number(const std::vector<std::string>& values) {
+  const std::span<const std::string> rest = std::span(values).subspan(1);
+  const auto is_fraction = [](const std::string& value) {
+    return value.size() > 1 && value[0] == '0' && is_digit(value[1]);
+  };
+  const auto is_thousand = [](const std::string& value) {
+    return value.size() == 3 && are_digits(value);
+  };
+  std::string_view first = values.front();
+  if (first.starts_with('-') || first.starts_with('+')) first.remove_prefix(1);
+  const bool short_first = !first.empty() && first.size() <= 3 && are_digits(first);
+  return std::ranges::any_of(rest, is_fraction) ||
+         (short_first && std::ranges::all_of(rest, is_thousand));
+}
+
 bool is_sweep(std::string_view set) {
   const std::size_t equals = set.find('=');
-  return equals != set.npos && values_of(set.substr(equals + 1)).size() > 1 &&
-         has_no_commas(key_of(set));
+  if (equals == set.npos || !has_no_commas(key_of(set))) return false;
+  const std::vector<std::string> values = values_of(set.substr(equals + 1));
+  return values.size() > 1 && !may_be_one_number(values);
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct Settings {
 
 // Takes each of `sets` that can only be a sweep for one, after `sweeps`: several values, with
 // commas, of a key that is a number, a truth value or one of some words. A list, a map and a text
-// may have commas, and stay what they are. A set that a later one of its key replaces stays too.
+// may have commas, and stay what they are, as do values that may be one number ("1,000", "0,001").
+// A set that a later one of its key replaces stays too.
 Settings with_sweeps_found(Settings given);
 
 // "20261126-101500", in local time.

@@ -54,10 +54,10 @@ std::vector<RankHung> ControllerCore::note_usage(const node::UsageReport& report
     RankRecord* const rank = state_.rank_of(usage.id);
     if (!rank) continue;
     rank->usage = usage;
-    const Duration stopped = std::chrono::milliseconds(usage.stopped_ms);
-    if (rank->alive && stopped >= scheduler::kHungStopped)
+    // In its own unit: a peer may tell any number.
+    if (rank->alive && usage.stopped_ms >= scheduler::kHungStopped / std::chrono::milliseconds(1))
       hung.push_back({.id = usage.id,
-                      .silent_s = seconds(stopped),
+                      .silent_s = static_cast<double>(usage.stopped_ms) / 1000,
                       .phase = std::string(scheduler::kStoppedPhase)});
   }
   return hung;

@@ -46,8 +46,8 @@ class ControllerCore {
   // fails changes nothing.
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
 
-  // Keeps what ranks use, for views. That is no event: it comes every second, and no decision
-  // depends on it but about the ranks returned, which a signal has stopped (HT-4).
+  // Keeps what ranks use, for views. That is no event: it comes every second. The ranks that are
+  // returned hang, since a signal has stopped them (HT-4): the caller steps with these events.
   [[nodiscard]] std::vector<RankHung> note_usage(const node::UsageReport& report);
 
   // Whether the nodes that are up could hold the job if nothing else ran.

@@ -34,7 +34,8 @@ struct BestCheckpoint {
   double value = 0;
 };
 
-// What the run has warned of, each text once and in order: the first ones, and how many more.
+// What the run has warned of: the first texts, each once and in order, and how many warnings had
+// another text, repeats among them.
 struct WarningsSaid {
   void take(const std::string& text);
   std::vector<std::string> first;

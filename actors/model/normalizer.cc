@@ -8,6 +8,11 @@
 namespace tandem::model {
 namespace {
 
+// `part` of `text`, or nothing where it is all of it.
+std::optional<std::string> unless_all(std::string_view part, std::string_view text) {
+  return part.size() == text.size() ? std::nullopt : std::optional<std::string>(part);
+}
+
 std::string with_runs_replaced(std::string_view text, std::string_view content) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -57,13 +62,14 @@ std::optional<std::string> apply(std::string_view text, const NormalizerStep& st
       if (!text.starts_with(step.pattern)) return std::nullopt;
       return step.content + std::string(text.substr(step.pattern.size()));
     case NormalizerStep::Kind::kReplaceRuns:
+      if (text.find("  ") == text.npos) return std::nullopt;
       return with_runs_replaced(text, step.content);
     case NormalizerStep::Kind::kTrimSpaces:
-      return std::string(trimmed_of_spaces(text));
+      return unless_all(trimmed_of_spaces(text), text);
     case NormalizerStep::Kind::kStripLeft:
-      return std::string(stripped_left(text));
+      return unless_all(stripped_left(text), text);
     case NormalizerStep::Kind::kStripRight:
-      return std::string(stripped_right(text));
+      return unless_all(stripped_right(text), text);
     case NormalizerStep::Kind::kCharsmap:
       return step.charsmap->apply(text);
   }

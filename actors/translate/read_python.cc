@@ -199,11 +199,62 @@ class PythonScript {
     return members;
   }
 
+  // Whether the token at `at` is the first of a statement, as far as lines and `;` tell.
+  bool begins_statement(std::size_t at) const {
+    if (at == 0 || is(at - 1, ";")) return true;
+    const std::size_t last = tokens_[at - 1].end;
+    const std::string_view space = script_.substr(last, tokens_[at].begin - last);
+    const bool continued = space.find('\\') != space.npos && space.find('#') == space.npos;
+    return space.find('\n') != space.npos && !continued;
+  }
+
+  // Whether `=` at `at` gives a value: it is no part of ==, <=, >= or !=.
+  bool assigns(std::size_t at) const {
+    if (!is(at, "=") || is(at + 1, "=") || at == 0) return false;
+    return !is(at - 1, "=") && !is(at - 1, "<") && !is(at - 1, ">") && !is(at - 1, "!");
+  }
+
+  // The place behind the statement that `at` is in.
+  std::size_t statement_end(std::size_t at) const {
+    do at = behind(at);
+    while (at < tokens_.size() && !is(at, ";") && !begins_statement(at));
+    return at;
+  }
+
+  // Whether the bracket at `at` may hold targets: it is neither of a call nor of an index.
+  bool may_hold_targets(std::size_t at) const {
+    if (!is(at, "(") && !is(at, "[")) return false;
+    return begins_statement(at) || (tokens_[at - 1].kind == TokenKind::kSign && !closes(at - 1));
+  }
+
+  // The place behind all names that the word or bracket at `at` may bind; `at` where it binds none.
+  std::size_t targets_end(std::size_t at, bool within_brackets) const {
+    if (is(at, "def")) {  // def f[T](a, b=1)
+      const std::size_t open = is(at + 2, "[") ? behind(at + 2) : at + 2;
+      return is(open, "(") ? behind(open) : at;
+    }
+    if (is(at, "as")) return at + 1 < tokens_.size() ? behind(at + 1) : at;
+    if (is(at, "import") || (is(at, "case") && begins_statement(at))) return statement_end(at);
+    if (const bool loop = is(at, "for"); loop || is(at, "lambda")) {
+      std::size_t end = at + 1;
+      while (end < tokens_.size() && !is(end, loop ? "in" : ":")) end = behind(end);
+      return end;
+    }
+    if (within_brackets || !may_hold_targets(at)) return at;
+    // `(a, b) = …`, and `(a, b), c = …`
+    const std::size_t end = behind(at);
+    for (std::size_t i = end; i < tokens_.size() && !begins_statement(i); i = behind(i)) {
+      if (assigns(i)) return end;
+      if (is(i, ";") || closes(i)) break;
+    }
+    return at;
+  }
+
   // Whether the name at `at` may get a value there, in any form. May be true where it does not.
-  bool may_bind(std::size_t at, bool in_brackets, bool parameter) const {
-    if (parameter || (is(at + 1, ":") && is(at + 2, "="))) return true;
+  bool may_bind(std::size_t at, bool in_brackets, bool target) const {
+    if (target || (is(at + 1, ":") && is(at + 2, "="))) return true;
     if (at > 0)
-      for (const char* word : {"for", "as", "global", "nonlocal", "import", "def", "class"})
+      for (const char* word : {"global", "nonlocal", "def", "class"})
         if (is(at - 1, word)) return true;
     if (in_brackets || at + 1 >= tokens_.size() || tokens_[at + 1].kind != TokenKind::kSign)
       return false;
@@ -214,22 +265,27 @@ class PythonScript {
 
   void find_constants() {
     std::map<std::string, std::size_t> places;
-    std::size_t depth = 0, parameters_end = 0;
+    std::map<std::string, int, std::less<>> uses;  // with those that give it a value
+    std::size_t depth = 0, targets = 0, unknown = 0;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       depth += opens(i);
       depth -= closes(i) && depth > 0;
-      if (is(i, "def") && is(i + 2, "(")) parameters_end = behind(i + 2);
+      if (i >= targets) targets = targets_end(i, depth > 1);
+      if (is(i, "import") && is(i + 1, "*")) unknown = i;
       if (tokens_[i].kind != TokenKind::kName) continue;
       const std::string& name = tokens_[i].text;
-      if (may_bind(i, depth > 0, i < parameters_end && depth > 0)) ++bindings_[name];
+      const bool keyword = depth > 0 && is(i + 1, "=") && !is(i + 2, "=");
+      uses[name] += !keyword;
+      if (may_bind(i, depth > 0, i < targets)) ++bindings_[name];
       if (depth == 0 && tokens_[i].begins_line && is(i + 1, "=") && !is(i + 2, "="))
         places[name] = i + 2;
     }
     for (const auto& [name, at] : places) {
-      if (bindings_[name] != 1) continue;
+      // `from m import *` below it may give it another value.
+      if (bindings_[name] != 1 || at < unknown) continue;
       std::size_t end = at;
       auto literal = value(end, 0);
-      if (!literal) continue;
+      if (!literal || (literal->is_structured() && uses[name] > 2)) continue;
       // The statement ends with its line.
       const std::size_t last = tokens_[end - 1].end;
       const bool whole =

@@ -3,7 +3,8 @@
 // script is read, not run.
 //
 // PY-1  A value is taken only where it is a literal, or a name to which the script gives a literal
-//       once, at the beginning of a line. Any other is a note with its key.
+//       once, at the beginning of a line, and nothing else in any form. A list or a map, which may
+//       be changed, must have no other use of its name. Any other value is a note with its key.
 // PY-2  What else the script does is a note, so that the import never claims to know all of it.
 #pragma once
 

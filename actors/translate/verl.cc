@@ -158,15 +158,17 @@ std::vector<std::string> parts_of(const Draft& draft, std::string_view key) {
   return parts;
 }
 
+constexpr double kNoUpperBound = 1000000;  // no ratio that matters is above it
+
 // One of verl's criteria with its threshold, "0.5_2.0" or one number.
 Criterion criterion_of(const Draft& draft, const std::string& name, const std::string& threshold) {
   const Bounds bounds = bounds_of(threshold);
   Criterion one{name, bounds.lower, bounds.upper, kRejects, kRejectsBound, kRejectsBound};
   // The forms with k1 are of behaviour over proximal (verl since 0.7.1), and here it is the
   // reverse.
-  if (name.ends_with("_k1") && bounds.lower && bounds.upper) {
+  if (name.ends_with("_k1") && bounds.lower && bounds.upper && *bounds.upper > 0) {
     one.lower = 1 / *bounds.upper;
-    one.upper = 1 / *bounds.lower;
+    one.upper = *bounds.lower > 1 / kNoUpperBound ? 1 / *bounds.lower : kNoUpperBound;
   }
   if (const auto lower = draft.number(kRejectsLower); lower && !name.ends_with("_k1")) {
     one.lower = lower;
@@ -175,8 +177,10 @@ Criterion criterion_of(const Draft& draft, const std::string& name, const std::s
   return one;
 }
 
-// Adds the criteria that verl names; each has its threshold, or all have one.
-void add_criteria(Draft& draft, std::vector<Criterion>& criteria) {
+// Adds the criteria that verl names; each has its threshold, or all have one. Returns whether one of
+// them has no upper bound.
+bool add_criteria(Draft& draft, std::vector<Criterion>& criteria) {
+  bool unbounded = false;
   const std::vector<std::string> names = parts_of(draft, kRejects);
   const std::vector<std::string> thresholds = parts_of(draft, kRejectsBound);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -192,7 +196,7 @@ void add_criteria(Draft& draft, std::vector<Criterion>& criteria) {
                                   : i < thresholds.size() ? thresholds[i]
                                                           : std::string();
     const Criterion one = criterion_of(draft, names[i], threshold);
-    if (bounds_ratio(names[i]) && one.upper.value_or(1) < 1)
+    if (bounds_ratio(names[i]) && (one.upper.value_or(1) < 1 || one.lower.value_or(1) > 1))
       draft.tell(kDiffers, {kRejectsBound},
                  "`" + threshold +
                      "` leaves no token whose probabilities are the same: nothing "
@@ -200,7 +204,9 @@ void add_criteria(Draft& draft, std::vector<Criterion>& criteria) {
                      names[i] + "`");
     else
       criteria.push_back(one);
+    unbounded = unbounded || (names[i].ends_with("_k1") && one.upper == kNoUpperBound);
   }
+  return unbounded;
 }
 
 void set_correction(Draft& draft) {
@@ -237,7 +243,7 @@ void set_correction(Draft& draft) {
     if (draft.truth(kNormalizes))
       draft.set("algorithm.rollout_is_batch_normalize", true, {kNormalizes});
   }
-  add_criteria(draft, criteria);
+  if (add_criteria(draft, criteria)) remark += "; 1 / a lower bound of 0 is no upper one";
   set_rejection(draft, criteria, remark);
   if (const auto veto = draft.number(kVeto))
     draft.set("algorithm.rollout_token_veto_threshold", *veto, {kVeto});

@@ -137,6 +137,19 @@ std::string near_keys(const std::string& glob, const std::vector<std::string>& a
   return text;
 }
 
+// Whether a line of the run, of any step, has a figure that `path` asks for.
+Result<bool> has_figures(Client& client, const std::string& path) {
+  for (std::string after; true;) {
+    MetricsTable page;
+    const auto next =
+        read_page(client, path + (after.empty() ? "" : "&after=" + url_escape(after)), page);
+    if (!next) return next.error();
+    if (page.columns().size() > 1) return true;
+    if (next->empty()) return false;
+    after = *next;
+  }
+}
+
 // Nothing of the run has such a key. The names of its first lines are those that may be meant.
 Result<void> no_such_keys(Client& client, const std::string& path,
                           const std::vector<std::string>& globs, const std::string& job) {
@@ -167,9 +180,20 @@ Result<void> Metrics::carry_out(Client& client) const {
   const std::string path = "/jobs/" + url_escape(*id) + "/metrics?keys=";
   MetricsTable table;
   if (const auto done = read(client, path + url_escape(globs), table); !done) return done;
-  if (table.columns().size() == 1 && !globs.empty() && globs != "step")
-    if (const auto some = no_such_keys(client, path, keys, job); !some) return some;
-  if (table.rows() == 0) client.console.err << "note: the run has no such figures yet\n";
+  const bool part = steps.first || steps.last;
+  bool nothing = table.rows() == 0;
+  if (table.columns().size() == 1 && !globs.empty() && globs != "step") {
+    // The keys may exist in other steps alone.
+    const auto elsewhere =
+        part ? has_figures(client, path + url_escape(globs)) : Result<bool>(false);
+    if (!elsewhere) return elsewhere.error();
+    if (!*elsewhere)
+      if (const auto some = no_such_keys(client, path, keys, job); !some) return some;
+    nothing = true;
+  }
+  if (nothing)
+    client.console.err << "note: the run has no such figures "
+                       << (part ? "in these steps\n" : "yet\n");
   if (output == MetricsForm::kParquet) return write_parquet(table, client.console);
   table.print(output, screen_of(client), client.console.out);
   return {};

@@ -159,7 +159,8 @@ class FakeController {
   http::HttpAnswer metrics(const http::HttpRequest& request) {
     metrics_targets_.push_back(request.target);
     if (const auto keys = request.query.find("keys");
-        keys != request.query.end() && keys->second.starts_with("zz"))
+        keys != request.query.end() && (keys->second.starts_with("zz") ||
+                                        (keys->second == "late" && request.query.contains("from"))))
       return found({{"lines", {{{"step", 1}}, {{"step", 2}}}}, {"next", nullptr}});
     if (request.query.contains("after"))
       return found({{"lines", {{{"step", 2}, {"b", 0.5}}}}, {"next", nullptr}});

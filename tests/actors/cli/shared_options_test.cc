@@ -131,18 +131,23 @@ TEST(Sweep, ASetOfSeveralValuesIsOneWhereTheKeyHasNoCommas) {
   const Settings found = with_sweeps_found(
       {.sets = {"seed=1,2", "learner.optimizer.lr=1e-3,3e-3", "data.shuffle=true,false",
                 "algorithm.loss_agg_mode=token-mean,seq-mean-token-mean", "rollout.top_k=1,2",
-                "actors.counter.replicas=1,2"},
+                "actors.counter.replicas=1,2", "data.max_prompt_length=1000,200",
+                "data.max_response_length=64,128,1024"},
        .sweeps = {"rollout.n=4,8"}});
   EXPECT_EQ(found.sets, std::vector<std::string>());
   EXPECT_EQ(found.sweeps,
-            (std::vector<std::string>{"rollout.n=4,8", "seed=1,2", "learner.optimizer.lr=1e-3,3e-3",
-                                      "data.shuffle=true,false",
-                                      "algorithm.loss_agg_mode=token-mean,seq-mean-token-mean",
-                                      "rollout.top_k=1,2", "actors.counter.replicas=1,2"}));
+            (std::vector<std::string>{
+                "rollout.n=4,8", "seed=1,2", "learner.optimizer.lr=1e-3,3e-3",
+                "data.shuffle=true,false", "algorithm.loss_agg_mode=token-mean,seq-mean-token-mean",
+                "rollout.top_k=1,2", "actors.counter.replicas=1,2",
+                "data.max_prompt_length=1000,200", "data.max_response_length=64,128,1024"}));
   const std::vector<std::string> kept = {
       "seed=1,2",  // replaced below
-      "seed=3",      "learner.optimizer.betas=0.9,0.99", "data.train_files=a,b", "name=a,b",
-      "nothing=1,2", "tracking.notes=one, two"};
+      "seed=3", "learner.optimizer.betas=0.9,0.99", "data.train_files=a,b", "name=a,b",
+      "nothing=1,2", "tracking.notes=one, two",
+      // Each may be one number.
+      "learner.total_training_steps=1,000", "rollout.n=-1,000,000", "learner.optimizer.lr=0,001",
+      "rollout.top_k=1,05"};
   const Settings none = with_sweeps_found({.sets = kept, .sweeps = {}});
   EXPECT_EQ(none.sets, kept);
   EXPECT_EQ(none.sweeps, std::vector<std::string>());

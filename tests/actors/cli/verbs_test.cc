@@ -384,6 +384,14 @@ TEST_F(ClientVerbs, MetricsThatNoKeyMatchesAreNotFound) {
   EXPECT_EQ(none.out, "");
   const Outcome near = run({"metrics", "old", "--keys", "zz"});
   EXPECT_EQ(near.help, "`tandem metrics old -o table` lists all of them");
+  EXPECT_FALSE(run({"metrics", "old", "--keys", "zz", "--steps", "1:2"}).ok);
+}
+
+TEST_F(ClientVerbs, MetricsOfOtherStepsAreANote) {
+  const Outcome none = run({"metrics", "old", "--keys", "late", "--steps", "1:2"});
+  EXPECT_TRUE(none.ok) << none.message;
+  EXPECT_EQ(none.err, "note: the run has no such figures in these steps\n");
+  EXPECT_EQ(none.out, "step\n1\n2\n");
 }
 
 TEST_F(ClientVerbs, ASweepIsARunPerValueInOneGroup) {

@@ -4,6 +4,7 @@
 #include "actors/controller/ranks.h"
 
 #include <chrono>
+#include <cstdint>
 
 #include "tests/actors/controller/controller_world.h"
 
@@ -326,6 +327,8 @@ TEST_F(ReadyJob, ARankThatASignalHasStoppedIsHung_HT4) {
   for (const char* role : {"rollout", "counter"}) {
     const std::string actor = job + "/" + role + "/0";
     const node::RankId rank{actor, world.record(actor).incarnation, 0};
+    EXPECT_TRUE(world.core.note_usage({{{rank, 0, 1, INT64_MIN}}}).empty());
+    EXPECT_EQ(world.core.note_usage({{{rank, 0, 1, INT64_MAX}}}).size(), 1u);
     const auto hung = world.core.note_usage({{{rank, 0, 1, 2000}}});
     ASSERT_EQ(hung.size(), 1u);
     world.must(hung.front());

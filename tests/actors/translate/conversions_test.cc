@@ -98,6 +98,11 @@ TEST(Conversions, VerlsCriteriaOfRejection) {
   EXPECT_EQ(newer["algorithm.rollout_rs_threshold"], "2.0") << "its k1 is of the reverse ratio";
   EXPECT_EQ(newer["algorithm.rollout_rs_threshold_lower"], "0.2");
   EXPECT_EQ(of("seq_mean_k1", "1.01")["algorithm.rollout_rs_threshold_lower"], "-");
+  const Imported open = of("token_k1", "\"0.0_2.0\"");
+  EXPECT_EQ(open["algorithm.rollout_rs_threshold"], "1000000.0") << "none";
+  EXPECT_EQ(open["algorithm.rollout_rs_threshold_lower"], "0.5");
+  for (const char* nothing : {"\"0_0\"", "\"0.1_0.5\""})
+    EXPECT_EQ(of("token_k1", nothing)["algorithm.rollout_rs"], "-") << "it takes no token";
   const Imported k3 = of("seq_mean_k3", "0.01");
   EXPECT_EQ(k3["algorithm.rollout_rs"], "\"seq_mean_k3\"");
   EXPECT_EQ(k3["algorithm.rollout_rs_threshold"], "0.01");

@@ -112,6 +112,46 @@ TEST(ReadPython, PY1ANameIsItsLiteralWhereNothingElseGivesItAValue) {
         "b = 0.5\nfor b in x: pass", "b = 0.5\ndef main(b=1): pass", "b = 0.5\nb: int = 2",
         "b = 0.5\nimport b", "b = 0.5\nf(b := 1)", "b = 0.5 \\\n * 2", "b == 0.5"})
     EXPECT_EQ(value_of(before), computed) << before;
+  for (const char* below : {"for i, b in enumerate(x): pass",
+                            "for i, (a, b) in x:\n  pass",
+                            "[b for a, b in x]",
+                            "from m import a, b",
+                            "from m import (\n  a,\n  b,\n)",
+                            "from m import a, \\\n  b",
+                            "import a, b",
+                            "from m import *",
+                            "(a, b) = x",
+                            "[a, b] = x",
+                            "(a, (c, b)), d = x",
+                            "c = (a, b) = x",
+                            "y = x  # a\\b\n(a, b) = x",
+                            "if x: (a, b) = y",
+                            "with f() as (a, b):\n  pass",
+                            "with f() as a, g() as b: pass",
+                            "f(lambda a, b: a)",
+                            "def f[T](a, b): pass",
+                            "match x:\n  case [a, b]: pass",
+                            "try: f()\nexcept E as b: pass"})
+    EXPECT_EQ(value_of("b = 0.5\n" + std::string(below)), computed) << below;
+  for (const char* below : {"from b import a", "f(a, b)", "x[b] = 1", "if (b) == 1: f()", "f(b=1)",
+                            "for i in range(b): f(b)", "x = (b, 1)", "import a\nf(b)"})
+    EXPECT_EQ(value_of("b = 0.5\n" + std::string(below)), "beta=0.5 ") << below;
+}
+
+// PY-1
+TEST(ReadPython, PY1AListThatMayBeChangedIsNone) {
+  const auto rewards = [](const std::string& below) {
+    return read("names = ['a']\n" + below +
+                "\nGRPOConfig()\nGRPOTrainer('m', reward_funcs=names)\n");
+  };
+  EXPECT_EQ(rewards(""), "model_name_or_path=\"m\" reward_funcs=[\"a\"] ");
+  EXPECT_EQ(rewards("f(names=1)"), rewards(""));
+  for (const char* below : {"names.append('b')", "names[0] = 'b'", "f(names)", "more = names"})
+    EXPECT_EQ(rewards(below),
+              "model_name_or_path=\"m\" ! reward_funcs: `names` is computed by the script ")
+        << below;
+  EXPECT_EQ(read("kind = {'a': 1}\nkind['a'] = 2\nGRPOConfig(k=kind)"),
+            "! k: `kind` is computed by the script ");
 }
 
 TEST(ReadPython, RewardsAreNamesOfFunctions) {
