@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "actors/grade/answer_order.h"
 #include "actors/grade/answer_shape.h"
 #include "actors/grade/choice.h"
 #include "actors/grade/normal_form.h"
@@ -52,6 +53,7 @@ class Form {
       case Op::kMatrix:
         return "matrix" + expr->name + rows(expr);
       case Op::kRatio:
+        if (const auto time = time_of_day(expr)) return "time " + *time;
         return "ratio " + value_form(quotient(expr->parts[0], expr->parts[1]), budget_)
                               .value_or(spelled(expr));
       default:
@@ -75,9 +77,7 @@ class Form {
 
   std::string items(const Expr& expr) {
     if (is_definitions(expr) && named_items(expr)) {  // x = 1, y = 2: the point (1, 2)
-      std::vector<Expr> named = expr->parts;
-      std::ranges::sort(named, {}, [](const Expr& part) { return spelled(part->parts[0]); });
-      return "(" + joined(each(named)) + ")";
+      return "(" + joined(each(in_order_of_names(expr->parts))) + ")";
     }
     const bool either = is(expr, Op::kList) && !expr->name.empty();
     const auto known = either ? set(expr) : std::nullopt;
@@ -87,6 +87,9 @@ class Form {
   std::optional<std::string> set(const Expr& expr) {
     const auto known = real_set(expr, budget_);
     if (!known) return std::nullopt;
+    // Points that overlap as intervals are no set: (1, 3) or (2, 5) is not (1, 5).
+    if (is(expr, Op::kList) && may_be_points(expr) && known->parts.size() != expr->parts.size())
+      return std::nullopt;
     const auto point = [](const RealInterval& part) { return part.low && part.low == part.high; };
     std::vector<std::string> parts;
     if (std::ranges::all_of(known->parts, point)) {

@@ -107,10 +107,26 @@ Expr scaled_matrix(const Expr& expr) {
   return make(Op::kMatrix, std::move(rows));
 }
 
+// Words without case, spaces and full stops. Where they hold a digit, the case counts, since 5 MW
+// are not 5 mW, and so does what makes another number of the digits: a decimal point, and a space
+// between digits and what is no letter.
 std::string plain_words(std::string_view words) {
+  const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  const bool digits = std::ranges::any_of(words, digit);
   std::string plain;
-  for (const unsigned char c : words)
-    if (std::isspace(c) == 0 && c != '.') plain += static_cast<char>(std::tolower(c));
+  bool spaced = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto c = static_cast<unsigned char>(words[i]);
+    const bool point = c == '.' && i + 1 < words.size() && digit(words[i + 1]);
+    spaced = spaced || std::isspace(c) != 0;
+    if (std::isspace(c) != 0 || (c == '.' && !point)) continue;
+    const bool parts = spaced && !plain.empty() && !letter(c) && !letter(plain.back()) &&
+                       (point || digit(c) || digit(plain.back()));
+    if (parts) plain += ' ';
+    spaced = false;
+    plain += digits ? words[i] : static_cast<char>(std::tolower(c));
+  }
   return plain;
 }
 

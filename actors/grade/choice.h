@@ -12,7 +12,7 @@ struct Choice {
 };
 
 // "B", "(B)", "B.", "\text{(B)}" and, with words behind the letter, "(B) 5" and "B) 5"; none for
-// anything else, and for several letters.
+// anything else, such as (B)^2, and where the words may name another choice: "(B) or C".
 std::optional<Choice> choice_of(std::string_view text);
 
 }  // namespace tandem::grade

@@ -10,6 +10,36 @@
 #include "actors/grade/unit.h"
 
 namespace tandem::grade {
+namespace {
+
+struct DigitPlace {
+  std::size_t token;
+  std::size_t digit = 0;  // of a token that is a number
+};
+
+// The digits of an argument of \frac, {12} or a single one, with `place` moved behind it; empty
+// where something else stands.
+std::string digits_of_argument(const std::vector<Token>& tokens, DigitPlace& place) {
+  const auto sees = [&](std::string_view sign) {
+    const Token& token = tokens[place.token];
+    return token.kind == TokenKind::kSign && token.text == sign;
+  };
+  std::size_t braces = 0;
+  for (; sees("{"); ++braces) ++place.token;
+  const Token& token = tokens[place.token];
+  if (token.kind != TokenKind::kNumber || !digits_only(token.text)) return {};
+  if (braces == 0) {
+    const std::size_t digit = place.digit++;
+    if (place.digit == token.text.size()) place = {.token = place.token + 1};
+    return token.text.substr(digit, 1);
+  }
+  ++place.token;
+  for (; braces > 0; --braces, ++place.token)
+    if (!sees("}")) return {};
+  return token.text;
+}
+
+}  // namespace
 
 MaybeExpr AnswerReader::answer() {
   std::vector<Expr> items;
@@ -270,11 +300,16 @@ MaybeExpr AnswerReader::mixed_number() {
   const std::size_t begin = at_;
   const Expr whole = number(tokens_[at_++].text);
   if (sees("frac")) {
-    const std::vector<Token> kept = tokens_;
-    ++at_;
-    const MaybeExpr above = argument(), below = above ? argument() : std::nullopt;
-    if (below && proper(*above, *below) && !sees("^")) return sum_of(whole, *above, *below);
-    tokens_ = kept;
+    // A look ahead, since reading the arguments twice at each level takes exponential time.
+    DigitPlace end{.token = at_ + 1};
+    const Expr above = number(digits_of_argument(tokens_, end));
+    const Expr below = number(digits_of_argument(tokens_, end));
+    const bool raised = end.digit == 0 && sees("^", end.token - at_);
+    if (proper(above, below) && !raised) {
+      at_ = end.token;
+      tokens_[at_].text.erase(0, end.digit);
+      return sum_of(whole, above, below);
+    }
   } else if (next().kind == TokenKind::kNumber && next().spaced && sees("/", 1) &&
              next(2).kind == TokenKind::kNumber) {
     const Expr above = number(next().text), below = number(next(2).text);

@@ -18,6 +18,13 @@ constexpr std::string_view kBases[] = {"two",    "three",    "four",     "five",
                                        "seven",  "eight",    "nine",     "ten",     "eleven",
                                        "twelve", "thirteen", "fourteen", "fifteen", "sixteen"};
 
+// Whether a token goes on with the digits of a number, as the F of 1F_{16} does.
+bool is_digits_token(const Token& token) {
+  if (token.kind == TokenKind::kNumber) return !token.spaced && digits_only(token.text);
+  return token.kind == TokenKind::kLetter &&
+         std::ranges::all_of(token.text, [](char c) { return c >= 'A' && c <= 'F'; });
+}
+
 std::string base_of_digits(const std::string& below) {
   const auto* const named = std::ranges::find(kBases, below);
   return named == std::end(kBases) ? below : std::to_string(named - std::begin(kBases) + 2);
@@ -83,7 +90,11 @@ MaybeExpr AnswerReader::bracket() {
   const bool alike = (open == "(") == (close == ")");
   if (items->size() > 1) return make(Op::kBracket, *std::move(items), open + close);
   Expr inside = (*items)[0];
-  if (is(inside, Op::kMeasure)) {  // the unit is that of the whole item
+  if (is(inside, Op::kMeasure)) {
+    // The unit becomes that of the whole item, which it is not for (5 m)^2 and (5 m)(5 m).
+    std::size_t ahead = 0;
+    while (sees("}", ahead)) ++ahead;
+    if (!unit_.empty() || sees("^", ahead) || sees("!", ahead)) return std::nullopt;
     note_unit(inside->name);
     inside = inside->parts[0];
   }
@@ -177,6 +188,17 @@ MaybeExpr AnswerReader::number_or_other_base() {
     const std::string period = tokens_[at_++].text;
     if (braced && !take("}")) return std::nullopt;
     return repeating(digits, period);
+  }
+  std::size_t end = at_;
+  std::string all = digits;
+  if (next().kind == TokenKind::kLetter)
+    while (is_digits_token(tokens_[end])) all += tokens_[end++].text;
+  if (end > at_ && sees("_", end - at_)) {  // 1F_{16} is one number, 2A_1 a product
+    const std::size_t begin = std::exchange(at_, end + 1);
+    const std::optional<std::string> of = subscript();
+    const std::string base = of ? base_of_digits(*of) : "";
+    if (base.size() == 2 && digits_only(base) && base > "10") return symbol(all + "_" + base);
+    at_ = begin;
   }
   if (!take("_")) return number(digits);
   const std::optional<std::string> of = subscript();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/grade/answer_order.h"
 #include "actors/grade/answer_shape.h"
 #include "actors/grade/choice.h"
 #include "actors/grade/read_answer.h"
@@ -66,8 +67,8 @@ class Comparison {
     };
     const bool both = is(a, Op::kMeasure) && is(b, Op::kMeasure);
     if (both && !units_agree(a->name, b->name)) return false;
-    if (both && is(value(a), Op::kRatio))  // times of day
-      return spelled(value(a)) == spelled(value(b));
+    if (is(value(a), Op::kRatio) && is(value(b), Op::kRatio))  // times of day
+      return spelled_ratio(value(a)) == spelled_ratio(value(b));
     return same(value(a), value(b));
   }
 
@@ -147,6 +148,7 @@ class Comparison {
   }
   // The same for two lists that are sets: x < 1 or x > 2.
   std::optional<bool> same_lists_of_sets(const Expr& a, const Expr& b) {
+    if (may_be_points(a) && may_be_points(b)) return std::nullopt;
     const bool lists = is(a, Op::kList) && !a->name.empty() && is(b, Op::kList) && !b->name.empty();
     return lists ? same_sets(a, b) : std::nullopt;
   }
@@ -156,8 +158,7 @@ class Comparison {
     if (!is(other, Op::kBracket) || other->name != "()" ||
         other->parts.size() != named->parts.size())
       return false;
-    std::vector<Expr> items = named->parts;
-    std::ranges::stable_sort(items, {}, [](const Expr& item) { return spelled(item->parts[0]); });
+    const std::vector<Expr> items = in_order_of_names(named->parts);
     for (std::size_t i = 0; i < items.size(); ++i)
       if (!same(items[i]->parts[1], other->parts[i])) return false;
     return true;
@@ -190,7 +191,8 @@ class Comparison {
              (is(expr, Op::kList) && (expr->name == "or" || expr->name == "and"));
     };
     const bool tuples = is(a, Op::kBracket) && is(b, Op::kBracket);
-    if (set_like(a) && set_like(b) && !tuples) return same_sets(a, b).value_or(false);
+    if (set_like(a) && set_like(b) && !tuples)
+      return !(may_be_points(a) && may_be_points(b)) && same_sets(a, b).value_or(false);
     if (is(a, Op::kRatio) && is(b, Op::kRatio)) return same_ratios(a, b);
     if (a->op != b->op) return false;
     const bool ordered = tuples || is(a, Op::kMatrix) || is(a, Op::kList);
@@ -202,15 +204,11 @@ class Comparison {
   }
 
   bool same_ratios(const Expr& a, const Expr& b) {
-    if (any_part(a, is_zero) || any_part(b, is_zero)) return spelled(a) == spelled(b);  // 5:00
+    if (time_of_day(a) || time_of_day(b)) return spelled_ratio(a) == spelled_ratio(b);
     return has_value(a->parts[0]) && has_value(a->parts[1]) && has_value(b->parts[0]) &&
            has_value(b->parts[1]) &&
            same_expression(product(a->parts[0], b->parts[1]), product(b->parts[0], a->parts[1]),
                            budget_);
-  }
-
-  static bool is_zero(const Node& node) {
-    return node.op == Op::kNumber && node.name.find_first_not_of("0.") == std::string::npos;
   }
 
   const PercentReading percent_;

@@ -173,11 +173,10 @@ constexpr Spelling kCommands[] = {
 
 // Words of plain text that mean what the command of that name does.
 constexpr std::string_view kWords[] = {
-    "sqrt",   "pi",     "sin",     "cos",     "tan",   "cot",  "sec",   "csc",      "arcsin",
-    "arccos", "arctan", "asin",    "acos",    "atan",  "sinh", "cosh",  "tanh",     "ln",
-    "log",    "lg",     "exp",     "abs",     "alpha", "beta", "gamma", "delta",    "theta",
-    "lambda", "mu",     "omega",   "phi",     "sigma", "inf",  "oo",    "infinity", "and",
-    "or",     "union",  "percent", "degrees", "deg"};
+    "sqrt",   "pi",    "sin",   "cos",  "tan",      "cot",   "sec",   "csc",    "arcsin",  "arccos",
+    "arctan", "asin",  "acos",  "atan", "sinh",     "cosh",  "tanh",  "ln",     "log",     "lg",
+    "exp",    "abs",   "alpha", "beta", "gamma",    "delta", "theta", "lambda", "mu",      "omega",
+    "phi",    "sigma", "inf",   "oo",   "infinity", "and",   "or",    "union",  "degrees", "deg"};
 
 constexpr std::string_view kGreek[] = {
     "alpha", "beta",    "gamma",  "delta", "epsilon", "zeta",  "eta",   "theta",
@@ -374,12 +373,33 @@ class Lexer {
         add(TokenKind::kCommand, bare);
       else if (is_percent_word(bare))
         add_sign('%');
+      else if (const auto measure = number_with_unit(words))
+        return read_instead(*measure);
       else
         add_text(words);
       return true;
     }
-    text_.insert(at_, " " + words + " ");
+    return read_instead(words);
+  }
+
+  // Goes on as if `text` stood here.
+  bool read_instead(const std::string& text) {
+    text_.insert(at_, " " + text + " ");
     return text_.size() <= 4 * kAnswerBytesMax;
+  }
+
+  // \text{3.5 hours} as 3.5\text{hours}, where it begins an item; else none.
+  std::optional<std::string> number_with_unit(std::string_view words) const {
+    static constexpr std::string_view kBefore[] = {",", ";", "=", "(", "[", "set", "and", "or"};
+    if (!tokens_.empty() && !among(kBefore, tokens_.back().text)) return std::nullopt;
+    const auto length = std::min(words.find_first_not_of("0123456789., /"), words.size());
+    const auto number = words.substr(0, length), unit = words.substr(length);
+    const bool apart = number.ends_with(' ') || is_unit_word(unit);
+    if (number.empty() || !ascii_digit(number[0]) || unit.empty() || !apart) return std::nullopt;
+    const auto end = number.find_last_not_of(' ') + 1;
+    if (!ascii_letter(unit[0]) || !ascii_digit(number[end - 1])) return std::nullopt;
+    if (!is_percent_word(unit) && !read_unit(unit)) return std::nullopt;
+    return std::string(number.substr(0, end)) + "\\text{" + std::string(unit) + "}";
   }
 
   // Whether \mathrm{…} of this is a letter of a formula, and not the unit of a number before it.
@@ -431,6 +451,8 @@ class Lexer {
       add(TokenKind::kCommand, "cup");
     } else if (word.size() == 1) {
       add(TokenKind::kLetter, word);
+    } else if (take_percent(word)) {
+      add_sign('%');
     } else if (among(kWords, lower)) {
       add_command(lower);
     } else if (is_name_in_capitals(word)) {
@@ -440,6 +462,20 @@ class Lexer {
     } else {
       add(TokenKind::kText, word);
     }
+    return true;
+  }
+
+  // Whether `word`, which is taken, says percent behind something, perhaps with the word behind it,
+  // which is taken then: per cent.
+  bool take_percent(const std::string& word) {
+    if (tokens_.empty()) return false;
+    if (is_percent_word(word)) return true;
+    std::size_t end = std::min(text_.find_first_not_of(' ', at_), text_.size());
+    const std::size_t begin = end;
+    while (end < text_.size() && ascii_letter(text_[end])) ++end;
+    if (begin == at_ || !is_percent_word(word + " " + text_.substr(begin, end - begin)))
+      return false;
+    at_ = end;
     return true;
   }
 

@@ -62,6 +62,40 @@ constexpr std::string_view kFillers[] = {"total", "altogether", "left", "remaini
 constexpr std::array<std::string_view, 2> kPlurals[] = {
     {"people", "person"}, {"children", "child"}, {"men", "man"}, {"women", "woman"}};
 
+// Numbers, also in the plural: 5 tenths, 5 dozens. What ends in -illion is one too.
+constexpr std::string_view kNumberWords[] = {
+    "zero",       "one",        "two",       "three",     "four",        "five",
+    "six",        "seven",      "eight",     "nine",      "ten",         "eleven",
+    "twelve",     "thirteen",   "fourteen",  "fifteen",   "sixteen",     "seventeen",
+    "eighteen",   "nineteen",   "twenty",    "thirty",    "forty",       "fifty",
+    "sixty",      "seventy",    "eighty",    "ninety",    "hundred",     "thousand",
+    "half",       "third",      "quarter",   "fourth",    "fifth",       "sixth",
+    "seventh",    "eighth",     "ninth",     "tenth",     "eleventh",    "twelfth",
+    "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth",
+    "nineteenth", "twentieth",  "thirtieth", "fortieth",  "fiftieth",    "sixtieth",
+    "seventieth", "eightieth",  "ninetieth", "hundredth", "thousandth",  "dozen",
+    "pair",       "couple",     "mil",       "lakh",      "crore",       "grand",
+    "myriad",     "milliard",   "googol",    "percent",   "percentage",  "percentile",
+    "permille",   "permil",     "bp"};
+
+// Other words that make another value or a bound of a number, or join it with something.
+constexpr std::string_view kValueWords[] = {
+    "halves",      "squared",  "cubed",      "pi",        "times",    "plus",      "minus",
+    "over",        "or",       "and",        "to",        "root",     "sqrt",      "mod",
+    "modulo",      "sin",      "cos",        "tan",       "log",      "ln",        "exp",
+    "than",        "but",      "if",         "not",       "is",       "factorial", "infinity",
+    "inf",         "choose",   "divided",    "less",      "more",     "negative",  "point",
+    "score",       "gross",    "unless",     "except",    "nor",      "by",        "power",
+    "e",           "i",        "x",          "bn",        "mn",       "bil",       "twice",
+    "thrice",      "double",   "doubled",    "triple",    "tripled",  "quadruple", "quadrupled",
+    "halved",      "fold",     "twofold",    "threefold", "fourfold", "fivefold",  "tenfold",
+    "hundredfold", "inverse",  "reciprocal", "below",     "under",    "above",     "beyond",
+    "beneath",     "fewer",    "greater",    "larger",    "smaller",  "most",      "least",
+    "minimum",     "maximum",  "max",        "short",     "shy",      "almost",    "nearly",
+    "until",       "till",     "out",        "up",        "upwards",  "none",      "base",
+    "basis",       "bps",      "ppm",        "ppb",       "bc",       "bce",       "neg",
+    "subzero",     "exceeding"};
+
 std::string lower_case(std::string_view word) {
   std::string lower(word);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -187,6 +221,7 @@ class UnitReader {
       return true;
     }
     if (changes_a_value(lower) || ++words_ > kUnitWordsMax) return false;
+    if (singular(lower) == "cent" && sign_ < 0 && unit_.powers.empty()) return false;  // per cent
     if (const bool degrees = unit_.powers.contains("degree"); degrees && temperature(lower))
       return true;
     for (const auto& [name, above, below] : kSpeeds)
@@ -251,16 +286,9 @@ bool degrees_of_a_scale(const Unit& some, const Unit& other) {
 }  // namespace
 
 bool changes_a_value(std::string_view word) {
-  static constexpr std::array<std::string_view, 62> kWords = {
-      "hundred", "thousand",  "million", "billion",  "trillion", "dozen",  "half",    "halves",
-      "third",   "thirds",    "quarter", "quarters", "fourths",  "fifths", "tenths",  "hundredths",
-      "squared", "cubed",     "pi",      "times",    "plus",     "minus",  "over",    "or",
-      "and",     "to",        "root",    "sqrt",     "mod",      "modulo", "sin",     "cos",
-      "tan",     "log",       "ln",      "exp",      "than",     "but",    "if",      "not",
-      "is",      "factorial", "percent", "infinity", "inf",      "choose", "divided", "less",
-      "more",    "negative",  "point",   "score",    "gross",    "pairs",  "unless",  "except",
-      "nor",     "by",        "power",   "e",        "i",        "x"};
-  return in_table(kWords, lower_case(word));
+  const std::string lower = lower_case(word), one = singular(lower);
+  return in_table(kValueWords, lower) || in_table(kNumberWords, one) || one.ends_with("illion") ||
+         one.ends_with("illionth");
 }
 
 bool is_unit_word(std::string_view word) {

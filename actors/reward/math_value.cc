@@ -233,10 +233,18 @@ class ValueParser {
     return item;
   }
 
-  // Takes %, percent and \text{ percent}, if one of them stands here.
+  // Takes %, percent and \text{ percent}, if one of them stands here, in any spelling.
   bool percent() {
-    if (take("%") || take("percent")) return true;
+    if (take("%")) return true;
     const std::size_t begin = at_;
+    std::string bare;
+    for (const bool second : {false, true}) {  // per cent
+      skip();
+      if (second) bare += ' ';
+      while (value_letter(peek())) bare += text_[at_++];
+      if (grade::is_percent_word(bare)) return true;
+    }
+    at_ = begin;
     for (const std::string_view open : kTexts)
       if (take(open)) {
         const auto close = text_.find('}', at_);

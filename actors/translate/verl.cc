@@ -177,8 +177,8 @@ Criterion criterion_of(const Draft& draft, const std::string& name, const std::s
   return one;
 }
 
-// Adds the criteria that verl names; each has its threshold, or all have one. Returns whether one of
-// them has no upper bound.
+// Adds the criteria that verl names; each has its threshold, or all have one. Returns whether one
+// of them has no upper bound.
 bool add_criteria(Draft& draft, std::vector<Criterion>& criteria) {
   bool unbounded = false;
   const std::vector<std::string> names = parts_of(draft, kRejects);

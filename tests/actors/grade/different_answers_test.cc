@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "actors/grade/answer_form.h"
 #include "actors/grade/same_answer.h"
 #include "tests/seeds.h"
 
@@ -337,6 +339,85 @@ TEST(DifferentAnswers, NoOtherUnitIsTakenForRight) {
   EXPECT_GT(same, 100);
 }
 
+TEST(DifferentAnswers, NoWordThatMakesAnotherValueIsTakenForAUnit) {
+  for (const std::string words : {"millions",
+                                  "hundreds",
+                                  "dozens",
+                                  "mil",
+                                  "lakh",
+                                  "lakhs",
+                                  "grand",
+                                  "quadrillion",
+                                  "zillion",
+                                  "fifth",
+                                  "fifths",
+                                  "sixths",
+                                  "eighths",
+                                  "tenths",
+                                  "thousandths",
+                                  "millionths",
+                                  "degrees below zero",
+                                  "m below",
+                                  "twice",
+                                  "doubled",
+                                  "fewer",
+                                  "at most",
+                                  "at least",
+                                  "short of",
+                                  "out of ten",
+                                  "in ten",
+                                  "BC",
+                                  "B.C.",
+                                  "permille",
+                                  "basis points",
+                                  "percentage points",
+                                  "per cent of all",
+                                  "thirds",
+                                  "quarters",
+                                  "pairs",
+                                  "minimum"})
+    EXPECT_FALSE(same_answer("5", "5\\text{ " + words + "}").value_or(false)) << words;
+  for (const std::string words : {"points", "real roots", "seconds", "logs", "feet high"})
+    EXPECT_TRUE(same_answer("5", "5\\text{ " + words + "}").value_or(false)) << words;
+}
+
+TEST(DifferentAnswers, NoOtherNumberInWordsIsTakenForRight) {
+  const auto same = [](const char* a, const char* b) {
+    const bool forth = same_answer(a, b).value_or(false);
+    EXPECT_EQ(same_answer(b, a).value_or(false), forth) << a << " and " << b;
+    return forth;
+  };
+  EXPECT_FALSE(same("\\text{1.5 m}", "\\text{15 m}"));
+  EXPECT_FALSE(same("\\text{2.5 hours}", "\\text{25 hours}"));
+  EXPECT_FALSE(same("\\text{1 1/2 cups}", "\\text{11/2 cups}"));
+  EXPECT_FALSE(same("\\text{about 1 1/2}", "\\text{about 11/2}"));
+  EXPECT_FALSE(same("\\text{about .5}", "\\text{about 5}"));
+  EXPECT_FALSE(same("\\text{Yes, 1.5}", "\\text{Yes, 15}"));
+  EXPECT_FALSE(same("\\text{Yes, 1 5}", "\\text{Yes, 15}"));
+  EXPECT_FALSE(same("\\text{5 MW}", "\\text{5 mW}"));
+  EXPECT_FALSE(same("\\text{about 5 MW}", "\\text{about 5 mW}"));
+  EXPECT_FALSE(same("\\text{5 cm}", "\\text{5 m}"));
+  EXPECT_FALSE(same("\\text{5 million}", "5"));
+  EXPECT_TRUE(same("\\text{5 m}", "\\text{5 m.}"));
+  EXPECT_TRUE(same("\\text{5 Hours}", "\\text{5 hours}"));
+  EXPECT_TRUE(same("\\text{3.5 hours}", "3.5\\text{ hours}"));
+  EXPECT_TRUE(same("\\text{1 1/2 cups}", "1\\frac{1}{2}\\text{ cups}"));
+  EXPECT_TRUE(same("\\text{July 4}", "\\text{July 4.}"));
+  EXPECT_TRUE(same("\\text{July 4}", "\\text{July  4}"));
+  EXPECT_TRUE(same("\\text{no. Solutions}", "\\text{No solutions}"));
+}
+
+TEST(DifferentAnswers, PercentIsOneThingInEachSpelling) {
+  for (const std::string percent :
+       {"percent", "per cent", "pct", "percentage", "Percent", "\\text{ per cent}"}) {
+    EXPECT_TRUE(same_answer("10\\%", "10 " + percent).value_or(false)) << percent;
+    EXPECT_TRUE(same_answer("0.1", "10 " + percent).value_or(false)) << percent;
+    EXPECT_FALSE(same_answer("10\\text{ cm}", "10 " + percent).value_or(false)) << percent;
+  }
+  EXPECT_FALSE(same_answer("5\\%", "5 percentage points").value_or(false));
+  EXPECT_FALSE(same_answer("5\\%", "5\\text{ percentage points}").value_or(false));
+}
+
 // A name in capitals equals itself alone.
 TEST(DifferentAnswers, NoOtherNameInCapitalsIsTakenForRight) {
   for_seeds(500, [](std::uint64_t seed) {
@@ -349,6 +430,79 @@ TEST(DifferentAnswers, NoOtherNameInCapitalsIsTakenForRight) {
     const std::string a = name(), b = name();
     EXPECT_EQ(same_answer("2" + a, "2" + b).value_or(false), a == b) << a << " and " << b;
   });
+}
+
+struct Pair {
+  const char *one, *other;
+};
+
+void expect_different(std::initializer_list<Pair> pairs) {
+  for (const auto& [one, other] : pairs) {
+    EXPECT_FALSE(same_answer(one, other).value_or(false)) << one << " and " << other;
+    EXPECT_FALSE(same_answer(other, one).value_or(false)) << other << " and " << one;
+  }
+}
+
+void expect_same(std::initializer_list<Pair> pairs) {
+  for (const auto& [one, other] : pairs) {
+    EXPECT_TRUE(same_answer(one, other).value_or(false)) << one << " and " << other;
+    EXPECT_TRUE(same_answer(other, one).value_or(false)) << other << " and " << one;
+    EXPECT_EQ(answer_form(one), answer_form(other)) << one << " and " << other;
+  }
+}
+
+TEST(DifferentAnswers, TimesOfDayAreNoFractions) {
+  expect_different({{"2:30\\text{ pm}", "1:15"},
+                    {"2:30\\text{ pm}", "1:15\\text{ pm}"},
+                    {"3:20", "6:40"},
+                    {"10:30", "1:3"},
+                    {"1:30", "2:60"},
+                    {"t=3:20", "t=6:40"},
+                    {"5:00", "6:00"}});
+  expect_same({{"2:30\\text{ pm}", "2:30"},
+               {"5:30", "05:30"},
+               {"05:00", "5:00"},
+               {"2:3", "4:6"},
+               {"24:36", "2:3"}});
+  EXPECT_NE(answer_form("3:20"), answer_form("6:40"));
+}
+
+TEST(DifferentAnswers, PointsAreNotMergedAsIntervals) {
+  expect_different({{"(1,5)", "(1,3)\\text{ or }(2,5)"},
+                    {"(1,5)\\text{ or }(2,3)", "(1,3)\\text{ or }(2,5)"},
+                    {"(1,5)", "(1,3)\\text{ and }(2,5)"}});
+  expect_same({{"(2,5)\\text{ or }(1,3)", "(1,3)\\text{ or }(2,5)"},
+               {"[1,5)", "[1,3)\\text{ or }(2,5)"},
+               {"(1,3)\\text{ or }(4,5)", "(4,5)\\cup(1,3)"},
+               {"x<1\\text{ or }x>2", "(-\\infty,1)\\text{ or }(2,\\infty)"}});
+  EXPECT_NE(answer_form("(1,5)"), answer_form("(1,3)\\text{ or }(2,5)"));
+}
+
+TEST(DifferentAnswers, NamedValuesAreInTheOrderOfTheirNames) {
+  expect_same({{"x_1=1,x_2=2,x_{10}=3", "(1,2,3)"},
+               {"x_{10}=3,x_2=2,x_1=1", "(1,2,3)"},
+               {"a=1,B=2", "(1,2)"},
+               {"y=2,x=1", "(1,2)"}});
+  expect_different({{"x_1=1,x_2=2,x_{10}=3", "(1,3,2)"}, {"a=1,B=2", "(2,1)"}});
+}
+
+TEST(DifferentAnswers, AUnitInBracketsHasNoPower) {
+  expect_different({{"(5\\text{ m})^2", "25\\text{ m}"},
+                    {"{(5\\text{ m})}^2", "25\\text{ m}"},
+                    {"((5\\text{ m}))^2", "25\\text{ m}"},
+                    {"(60^\\circ)^2", "3600"},
+                    {"(3\\text{ m})!", "6\\text{ m}"},
+                    {"(\\sqrt2\\text{ m})(\\sqrt2\\text{ m})", "2\\text{ m}"}});
+  expect_same({{"(60^\\circ)", "60^\\circ"}, {"2(\\pi\\text{ m})", "2\\pi\\text{ m}"}});
+}
+
+TEST(DifferentAnswers, ANumberInAnotherBaseIsNoProduct) {
+  expect_different({{"F_{16}", "1F_{16}"},
+                    {"F_{16}", "1\\mathrm{F}_{16}"},
+                    {"1F_{16}", "1E_{16}"},
+                    {"AF_{16}", "1AF_{16}"},
+                    {"2A3F_{16}", "2A3_{16}"}});
+  expect_same({{"1F_{16}", "1F_{\\text{sixteen}}"}, {"2A_1", "2\\cdot A_1"}});
 }
 
 }  // namespace

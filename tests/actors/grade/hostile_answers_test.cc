@@ -38,6 +38,7 @@ TEST(HostileAnswers, AreJudgedByBoundedWork) {
       repeated("\\sin ", 400) + "x",
       repeated("\\ln|", 200),
       repeated("\\frac{1}{x+", 30) + "1" + repeated("}", 30),
+      repeated("1\\frac1{", 25) + "2" + repeated("}", 25) + repeated(",1", 390),
       repeated("\\arctan{x}+", 180) + "1",
       repeated("\\ln{x}+", 280) + "1",
       repeated("x,", 1000) + "x",
