@@ -11,7 +11,7 @@ std::string without_zeros_before(const std::string& digits) {
   return digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
 }
 
-bool is_zero(const Node& node) {
+bool is_zero_number(const Node& node) {
   return node.op == Op::kNumber && node.name.find_first_not_of("0.") == std::string::npos;
 }
 
@@ -46,7 +46,7 @@ OrderOfName order_of_name(const Expr& definition) {
 }  // namespace
 
 std::optional<std::string> time_of_day(const Expr& ratio) {
-  const bool time = hours_and_minutes(ratio) || any_part(ratio, is_zero);
+  const bool time = hours_and_minutes(ratio) || any_part(ratio, is_zero_number);
   return time ? std::optional(spelled_ratio(ratio)) : std::nullopt;
 }
 

@@ -25,7 +25,7 @@ std::string_view without(std::string_view ahead, std::string_view text) {
 
 // The text with a space for each command, so that words stay apart; none where the letter has a
 // command before it that is no font.
-std::optional<std::string> plain_words(std::string_view text) {
+std::optional<std::string> without_commands(std::string_view text) {
   static constexpr std::string_view kFonts[] = {"text",  "textbf", "mathrm", "mathbf", "textrm",
                                                 "boxed", "left",   "right",  ""};
   std::string plain;
@@ -89,7 +89,7 @@ bool goes_on_as_formula(std::string_view rest) {
 }  // namespace
 
 std::optional<Choice> choice_of(std::string_view text) {
-  const std::optional<std::string> plain = plain_words(text);
+  const std::optional<std::string> plain = without_commands(text);
   if (!plain) return std::nullopt;
   std::string_view rest = without(kBetween, *plain);
   const bool bracket = rest.starts_with('(');
