@@ -32,6 +32,10 @@ void freed(void* memory) {
   const auto align = static_cast<std::size_t>(to);
   return counted(std::aligned_alloc(align, (size + align - 1) / align * align));
 }
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  void* const memory = std::malloc(size);  // std::stable_sort does without it
+  return memory ? counted(memory) : nullptr;
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept { freed(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { freed(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { freed(memory); }
