@@ -34,12 +34,12 @@ struct BestCheckpoint {
   double value = 0;
 };
 
-// What the run has warned of: the first texts, each once and in order, and how many warnings had
-// another text, repeats among them.
+// The warnings of the run. The first texts are kept, each once and in order. All warnings with
+// another text are counted, also those that repeat one.
 struct WarningsSaid {
   void take(const std::string& text);
   std::vector<std::string> first;
-  std::int64_t left_out = 0;
+  std::int64_t left_out = 0;  // that were counted alone
 };
 inline constexpr std::size_t kWarningsKept = 32;
 

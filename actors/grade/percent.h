@@ -1,5 +1,5 @@
-// What a percentage equals where the other answer has no sign of percent. Two percentages are equal
-// where their numbers are, and no percentage equals a number with a unit.
+// How the comparison of two answers reads a percentage, such as 50%, beside an answer without the
+// sign. Two percentages are equal if their numbers are. No percentage equals a number with a unit.
 #pragma once
 
 #include <cstdint>

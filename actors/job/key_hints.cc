@@ -471,7 +471,8 @@ std::string longer_siblings(std::string_view path) {
   return names <= kNamesMax ? found : "";
 }
 
-// What another system has under the last part of `path` alone, at the top of its configuration.
+// The key of another system that has the last part of `path` as its whole name: `trainer.max_steps`
+// leads to TRL's `max_steps`. Null where there is none.
 const ForeignKey* find_foreign_last(std::string_view path) {
   return section_of(path).empty() ? nullptr : find_foreign(last_part(path));
 }

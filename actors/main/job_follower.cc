@@ -9,6 +9,7 @@
 #include "actors/cli/job_watch.h"
 #include "actors/cli/object_names.h"
 #include "actors/cli/submission.h"
+#include "actors/main/background.h"
 #include "runtime/base/check.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/log.h"
@@ -67,16 +68,20 @@ class JobFollower::Follow {
   std::optional<nlohmann::json> submitted() {
     const cli::ApiClient patient(api_.address(), cli::kSubmitTimeout);
     for (;;) {
+      const auto asked = controller_process(api_.address().folder);
+      const Time late = steady_now() + cli::kSubmitTimeout;
       auto answer = patient.post(submission_.path, submission_.yaml);
       if (answer) return *std::move(answer);
-      if (!controller_comes_back(answer.error())) return {};
-      // The next controller has the job if the one before had accepted it.
-      auto known = cli::get_list(client_, "/jobs");
-      for (; !known; known = cli::get_list(client_, "/jobs")) {
-        const bool late = known.error().code == ErrorCode::kTimedOut && !stopped();
-        if (!late && !controller_comes_back(known.error())) return {};
+      // Only the next controller is asked again, since one that lives may yet accept the job. The
+      // next one has the job if the one before had accepted it.
+      const Error lost = answer.error();
+      for (bool asks_again = false; !asks_again;) {
+        if (steady_now() > late) return fail(lost), std::nullopt;
+        if (!controller_comes_back(lost)) return {};
+        const auto known = cli::get_list(client_, "/jobs");
+        if (known && !known->empty()) return known->front();
+        asks_again = known && controller_process(api_.address().folder) != asked;
       }
-      if (!known->empty()) return known->front();
     }
   }
   // After an error: whether to ask again, which it waits for. A controller that reads much data

@@ -31,8 +31,8 @@ std::optional<std::string> final_answer(std::string_view solution);
 bool math_equal(std::string_view reference, std::string_view completion,
                 PercentReading percent = PercentReading::kWhole);
 
-// What a completion is worth against a reference, and what it votes for among the completions of
-// one prompt: equal votes are equal answers.
+// Whether a completion has the answer of a reference, and its vote. Votes find the answer that most
+// of a prompt's completions have: completions with the same vote have the same answer.
 //
 //   MV-1  Right completions have one vote, whatever they look like: each equals the reference.
 //   MV-2  Wrong ones vote by the form of their answer (grade::answer_form()), and where it is not

@@ -47,7 +47,8 @@ inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
 inline constexpr Duration kHungStopped = std::chrono::seconds(2);  // HT-4
 
-// What a process reports of the kind of work that it does now: the pieces that it has finished.
+// What is known of the kind of work that a process is at: how many pieces of it the process has
+// finished so far, how long the longest took, and how often such work has hung.
 struct PhaseHistory {
   std::uint64_t pieces = 0;  // that have ended
   Duration longest{};

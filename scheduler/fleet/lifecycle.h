@@ -177,11 +177,12 @@ struct OutOfMemory {
 struct ExitCode {
   std::int32_t code;
 };
-// A process runs and makes no progress; the actor is ended and started again.
+// The phase of a process that a signal has stopped.
 inline constexpr std::string_view kStoppedPhase = "stopped";
+// A process runs and makes no progress; the actor is ended and started again.
 struct Hung {
   double silent_s;         // seconds without progress; 0: its link went down
-  std::string phase = {};  // the kind of work that it hangs in; kStoppedPhase: a signal stopped it
+  std::string phase = {};  // the kind of work that it hangs in, or kStoppedPhase
   double longest_s = 0;    // the longest piece of that work before; 0: there was none
 };
 // The agent of the actor's node cannot be reached.
