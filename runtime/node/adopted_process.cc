@@ -59,10 +59,13 @@ OwnedFd open_pid(pid_t pid) { return OwnedFd(static_cast<int>(::syscall(SYS_pidf
 std::optional<ProcessBirth> birth_of(pid_t pid) {
   const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat", kStatMax);
   if (!stat) return std::nullopt;
-  const std::string_view state = stat_field(*stat, 3), started = stat_field(*stat, 22);
+  const std::string_view state = stat_field(*stat, 3), threads = stat_field(*stat, 20),
+                         started = stat_field(*stat, 22);
   ProcessBirth born{.boot = boot_id()};
   const auto read = std::from_chars(started.data(), started.data() + started.size(), born.ticks);
-  if (read.ec != std::errc() || state == "Z" || state == "X") return std::nullopt;
+  if (read.ec != std::errc() || state == "X") return std::nullopt;
+  // A first thread that has ended is in state Z too; the others have the memory and the files yet.
+  if (state == "Z" && (threads == "1" || threads == "0")) return std::nullopt;
   return born;
 }
 

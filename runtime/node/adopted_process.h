@@ -18,7 +18,7 @@ struct ProcessBirth {
   std::uint64_t ticks = 0;
   bool operator==(const ProcessBirth&) const = default;
 };
-// nullopt: there is no such process, or only its zombie.
+// nullopt: there is no such process, or only its zombie, of which no thread runs any more.
 std::optional<ProcessBirth> birth_of(pid_t pid);
 
 // A descriptor of the very process; none where it has ended.

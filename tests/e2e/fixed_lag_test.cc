@@ -188,16 +188,17 @@ TEST(DrainedNode, MovesItsActorsAndChangesNothing) {
 }
 
 // The node takes the learner and the rollouts along, and the published versions go with the last
-// of them. Those behind the newest checkpoint must be trained again first.
+// of them. Those behind the newest checkpoint, of step 100, must be trained again first.
 TEST(LostNode, CostsNothingInAnySchedule_VS1) {
   const Words schedules[] = {kFixedLag, {"async.max_staleness=2"}, {"async.max_staleness=0"}};
   for (const Words& schedule : schedules) {
     SCOPED_TRACE(schedule.front());
     const Home home;
     home.up();
-    ASSERT_EQ(home.run(Words{"submit"} + long_job(schedule)).code, 0);
+    ASSERT_EQ(home.run(Words{"submit"} + long_job(schedule) + held(home, 125)).code, 0);
     EXPECT_TRUE(both_are_at(home, {}, 120));
     home.lose_node();
+    let_go(home);
     EXPECT_TRUE(eventually([&] { return home.json({"get", "nodes"})[0]["state"] == "Lost"; }));
     EXPECT_EQ(home.run({"up"}).code, 0);
     const Finished end = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "runtime/node/process_host.h"
 
@@ -100,6 +102,42 @@ TEST_F(Orphans, NoneOutlivesItsHost) {
     ASSERT_TRUE(adopt(host, orphan("echo $$; exec sleep 1000")));
   }
   EXPECT_TRUE(let_go()) << "PH-2";
+}
+
+// PH-2. The first thread of a process often ends before the others, which hold its files and locks.
+TEST_F(Orphans, AProcessWhoseFirstThreadHasEndedLives) {
+  int going[2];
+  ASSERT_EQ(::pipe2(going, O_CLOEXEC), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::setsid();
+    ::close(going[1]);
+    std::thread([going = going[0]] {
+      char byte;
+      (void)!::read(going, &byte, 1);
+      ::_exit(0);
+    }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread alone
+  }
+  const OwnedFd go(going[1]);
+  ::close(going[0]);
+  const std::filesystem::path leader =
+      "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/stat";
+  const auto has_ended = [&] {
+    std::ifstream stat(leader);
+    const std::string text(std::istreambuf_iterator<char>(stat), {});
+    return text.substr(text.rfind(')') + 1, 2) == " Z";
+  };
+  while (!has_ended()) std::this_thread::yield();
+  const auto born = birth_of(pid);
+  ASSERT_TRUE(born);
+  EXPECT_TRUE(open_process(pid, *born));
+  {
+    PosixProcessHost host;
+    ASSERT_TRUE(host.adopt(pid, *born, [](ProcessId, const ExitStatus&) {}));
+  }
+  EXPECT_FALSE(birth_of(pid)) << "only its zombie is left";
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
 }
 
 // PH-4
