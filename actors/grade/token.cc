@@ -184,8 +184,8 @@ constexpr std::string_view kGreek[] = {
     "tau",   "upsilon", "phi",    "chi",   "psi",     "omega", "Gamma", "Delta",
     "Theta", "Lambda",  "Sigma",  "Phi",   "Psi",     "Omega", "ell",   "hbar"};
 
-constexpr std::string_view kTexts[] = {"text", "textbf", "textrm", "textit",
-                                       "mbox", "emph",   "texttt", "textsf"};
+constexpr std::string_view kTexts[] = {"text", "textbf", "textrm", "textit",    "mbox",
+                                       "emph", "texttt", "textsf", "textnormal"};
 
 bool among(const auto& table, std::string_view word) {
   return std::ranges::find(table, word) != std::end(table);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <vector>
 
 #include "actors/grade/answer_form.h"
 #include "actors/grade/choice.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr std::string_view kBoxes[] = {"\\boxed", "\\fbox"};
 constexpr std::string_view kMark = "####";
+constexpr std::size_t kBoxesMax = 64;  // that are joined to one answer
 constexpr std::string_view kSpace = " \t\r\n";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -35,12 +37,15 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Where the inside of the last \boxed or \fbox begins.
-std::optional<std::size_t> last_box(std::string_view text) {
-  std::optional<std::size_t> last;
+// A \boxed or \fbox: where its name begins, and where its inside does.
+struct Box {
+  std::size_t name = 0, inside = 0;
+};
+std::optional<Box> last_box(std::string_view text) {
+  std::optional<Box> last;
   for (const std::string_view box : kBoxes)
-    if (const auto at = text.rfind(box); at != std::string_view::npos)
-      last = std::max(last.value_or(0), at + box.size());
+    if (const auto at = text.rfind(box); at != std::string_view::npos && (!last || at > last->name))
+      last = Box{.name = at, .inside = at + box.size()};
   return last;
 }
 
@@ -238,6 +243,52 @@ std::optional<std::string_view> boxed(std::string_view text, std::size_t open) {
   return word;
 }
 
+// Whether nothing but a comma or "and" stands between two boxes, white space and formulas' ends aside.
+bool joins_boxes(std::string_view between) {
+  constexpr std::string_view kSilent[] = {"\\quad", "\\qquad", "\\text{", "\\textrm{", "\\,", "\\;",
+                                          "\\ ",    "\\(",     "\\)",     "\\[",       "\\]", "$",
+                                          "}",      " ",       "\n",      "\t",        "\r"};
+  constexpr std::string_view kJoins[] = {",", ";", "and", "or"};
+  bool joins = false;
+  const auto skip = [&between](auto& words) {
+    for (const std::string_view word : words)
+      if (between.starts_with(word)) {
+        between.remove_prefix(word.size());
+        return true;
+      }
+    return false;
+  };
+  while (!between.empty())
+    if (skip(kJoins))
+      joins = true;
+    else if (!skip(kSilent))
+      return false;
+  return joins;
+}
+
+// The inside of the last box, and those of the boxes to which it is joined: \boxed{1} and \boxed{2}
+// are the list 1, 2. A box that says again what another says counts once.
+std::optional<std::string> boxed_answer(std::string_view text, Box box) {
+  auto inside = boxed(text, box.inside);
+  if (!inside) return std::nullopt;
+  std::vector<std::string_view> found{trim(*inside)};
+  std::string answer(found.front());
+  for (;;) {
+    const std::string_view before = text.substr(0, box.name);
+    const auto previous = last_box(before);
+    if (!previous || !(inside = braced(before, previous->inside))) break;
+    const auto end = static_cast<std::size_t>(inside->data() - text.data()) + inside->size() + 1;
+    if (!joins_boxes(before.substr(end))) break;
+    box = *previous;
+    const std::string_view part = trim(*inside);
+    if (std::ranges::find(found, part) != found.end()) continue;
+    if (found.size() == kBoxesMax) return std::nullopt;
+    found.push_back(part);
+    answer = std::string(part) + ", " + answer;
+  }
+  return answer;
+}
+
 // The answer on a line behind ####: the line, or, where that is no answer, the value that it begins
 // with: "42 and that is what I found".
 std::string_view marked_answer(std::string_view line) {
@@ -305,10 +356,7 @@ bool same_text(std::string_view wanted, std::string_view text) {
 }  // namespace
 
 std::optional<std::string> final_answer(std::string_view solution) {
-  if (const auto open = last_box(solution)) {
-    const auto inside = boxed(solution, *open);
-    return inside ? std::optional(std::string(trim(*inside))) : std::nullopt;
-  }
+  if (const auto box = last_box(solution)) return boxed_answer(solution, *box);
   if (const auto at = solution.rfind(kMark); at != std::string_view::npos) {
     const std::string_view line = solution.substr(at + kMark.size());
     return std::string(marked_answer(line.substr(0, line.find('\n'))));

@@ -334,14 +334,24 @@ class ValueParser {
     return number;
   }
 
-  // The fraction of a mixed number: the 1/2 of 1 1/2.
+  // The fraction of a mixed number: the 1/2 of 1 1/2. One or more is none: 1\frac{3}{2} is read
+  // as a product elsewhere (actors/grade).
   Number proper_part() {
-    if (take("\\frac")) return fraction();
+    if (take("\\frac")) return below_one(fraction());
     const Number above = decimal();
     if (!above || !take("/")) return std::nullopt;
     const Number below = decimal();
-    return above->denominator == "1" && below && below->denominator == "1" ? quotient(above, below)
-                                                                           : std::nullopt;
+    return above->denominator == "1" && below && below->denominator == "1"
+               ? below_one(quotient(above, below))
+               : std::nullopt;
+  }
+
+  static Number below_one(Number part) {
+    if (!part || part->negative) return std::nullopt;
+    const std::string &above = part->numerator, &below = part->denominator;
+    const bool less =
+        above.size() < below.size() || (above.size() == below.size() && above < below);
+    return less ? part : std::nullopt;
   }
 
   Number fraction() {

@@ -52,6 +52,10 @@ const AnswerCase kNumbers[] = {
     {"1.5", "1 1/2", true},
     {"1.5", "1\\frac{1}{2}", true},
     {"-1.5", "-1 1/2", true},
+    {"2.5", "1\\frac{3}{2}", false},
+    {"1.5", "1\\frac{3}{2}", false},  // a product, which is no answer
+    {"2.5", "1 3/2", false},
+    {"2", "1\\frac{2}{2}", false},
     {"0.6", "\\frac{1.5}{2.5}", true},
     {"1/0", "1/0", true},  // not a number, but the same text
     {"5", "5/0", false},
@@ -188,6 +192,9 @@ const AnswerCase kUnits[] = {
     {"5\\text{ cm}", "5^\\circ", false},
     {"5\\text{ cm}", "5\\text{ centimeter}", true},
     {"5\\%", "\\$5", false},
+    {"5\\text{ percent}", "5\\text{ cm}", false},
+    {"5\\text{ cm}", "5\\text{ percent}", false},
+    {"50\\text{ percent}", "0.5", true},
     {"5\\%", "$5", false},
     {"5\\%", "$5$", true},
     {"5\\text{ girls}", "5\\text{ boys}", false},
@@ -222,6 +229,24 @@ const AnswerCase kStatements[] = {
     {"B", "The answer is B minus 1.", false},
 };
 
+const AnswerCase kBoxes[] = {
+    {"(1,2),(2,1)", "They are \\[ \\boxed{(1, 2)}, \\boxed{(2, 1)} \\]", true},
+    {"(1,2),(2,1)", "$\\boxed{(1, 2)}$ and $\\boxed{(3, 1)}$", false},
+    {"1, 2", "$\\boxed{1} \\quad \\text{and} \\quad \\boxed{2}$", true},
+    {"\\{1,2,3\\}", "\\boxed{1}, \\boxed{2}, \\fbox{3}", true},
+    {"k = 45, n = 2", "$$\\boxed{k = 45} \\quad \\text{and} \\quad \\boxed{n = 2}$$", true},
+    {"\\boxed{1}\\text{ or }\\boxed{2}", "1, 2", true},
+    {"2", "\\boxed{1}, \\boxed{2}", false},
+    {"1", "\\boxed{1} or \\boxed{2}", false},
+    {"2", "\\boxed{2} and \\boxed{2}", true},
+    {"2", "first \\boxed{1}, then \\boxed{2}", true},
+    {"2", "$\\boxed{1}$ $\\boxed{2}$", true},
+    {"2", "\\boxed{\\boxed{2}}", true},
+    {"2", "\\boxed{1, \\boxed{2}", true},
+    {"C", "\\boxed{B} or \\boxed{C}", false},
+    {"125", "The distance is $\\boxed{125\\textnormal{ miles}}$.", true},
+};
+
 void check(std::span<const AnswerCase> cases) {
   for (const AnswerCase& c : cases)
     EXPECT_EQ(math_equal(c.reference, c.completion), c.equal)
@@ -231,6 +256,16 @@ void check(std::span<const AnswerCase> cases) {
 TEST(MathAnswer, Numbers) { check(kNumbers); }
 TEST(MathAnswer, DigitsInSomethingElseAreNoNumber) { check(kOthers); }
 TEST(MathAnswer, WhereTheAnswerStands) { check(kSolutions); }
+TEST(MathAnswer, BoxesThatAreJoinedAreOneAnswer) {
+  check(kBoxes);
+  const auto boxes = [](int count) {
+    std::string text = "\\boxed{0}";
+    for (int i = 1; i < count; ++i) text += ", \\boxed{" + std::to_string(i) + "}";
+    return text;
+  };
+  EXPECT_TRUE(final_answer(boxes(64)));
+  EXPECT_FALSE(final_answer(boxes(65)));
+}
 TEST(MathAnswer, AnswersThatAreNoNumbers) { check(kTexts); }
 TEST(MathAnswer, UnitsOnBothSidesMustAgree) { check(kUnits); }
 TEST(MathAnswer, WhereASymbolicAnswerStands) { check(kStatements); }
