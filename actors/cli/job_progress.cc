@@ -337,9 +337,7 @@ std::string final_summary(const json& job, const json& result) {
                     ": checkpoints/best");
   add_troubles(result, rows);
   if (const double bytes = number(result, "/recorded_bytes"); bytes > 0)
-    row("record", short_bytes(bytes) + ", " +
-                      short_bytes(bytes / std::max(number(result, "/steps"), 1.0)) +
-                      " a step, in replay/; `tandem replay` trains it again");
+    row("record", short_bytes(bytes) + " in replay/; `tandem replay` trains it again");
   row("weights", word(result, "/weights_sha256"));
   row("run dir", run_dir);
 

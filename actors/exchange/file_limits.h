@@ -11,6 +11,7 @@ struct FileLimits {
   // Of the rows that can be queried; beyond it the oldest are packed into few, which keep their
   // events for the program.
   std::uint64_t journal_bytes = std::uint64_t{256} << 20;
+  std::uint64_t tracker_bytes = std::uint64_t{1} << 30;  // of each tracker, which then stops
 };
 
 // Which of them a run has reached, as its journal tells.

@@ -303,6 +303,19 @@ const Key kKeys[] = {
                     "resume and `tandem replay` still read.",
      .range = between(1 << 16, 1e15),
      .unit = "bytes"},
+    {.path = "retention.tracker_bytes",
+     .field = [](J& j) { return slot(j.retention.tracker_bytes); },
+     .description = "The most that the files of each tracker may have. Beyond it no more of them "
+                    "are written, and the run goes on; a resume with a larger limit writes what is "
+                    "missing.",
+     .range = between(1 << 16, 1e15),
+     .unit = "bytes"},
+    {.path = "retention.replay_bytes",
+     .field = [](J& j) { return slot(j.retention.replay_bytes); },
+     .description = "The most that `record: replay` may keep. Beyond it the oldest batches go, and "
+                    "`tandem replay` begins with a checkpoint behind them.",
+     .range = between(1 << 16, 1e15),
+     .unit = "bytes"},
 
     {.path = "tracking.project",
      .field = [](J& j) { return slot(j.tracking.project); },

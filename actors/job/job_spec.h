@@ -88,6 +88,8 @@ struct RetentionSpec {
   std::int64_t samples_bytes = std::int64_t{64} << 20;
   std::int64_t metrics_bytes = std::int64_t{256} << 20;
   std::int64_t journal_bytes = std::int64_t{256} << 20;
+  std::int64_t tracker_bytes = std::int64_t{1} << 30;  // of each tracker
+  std::int64_t replay_bytes = std::int64_t{32} << 30;
 };
 
 // How the run appears in trackers of experiments, and among the runs of this TANDEM_HOME.

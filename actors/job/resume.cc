@@ -43,8 +43,8 @@ bool gives_the_order(const JobSpec& job, std::string_view key) {
 }  // namespace
 
 // A checkpoint that is still being written has another name.
-std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
-  std::optional<std::int64_t> newest;
+std::vector<std::int64_t> checkpoints_of(const fs::path& run) {
+  std::vector<std::int64_t> steps;
   std::error_code failure;
   for (fs::directory_iterator entry(run / "checkpoints", failure), end; !failure && entry != end;
        entry.increment(failure)) {
@@ -53,9 +53,15 @@ std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
     std::int64_t step = 0;
     const char* const last = name.data() + name.size();
     const auto read = std::from_chars(name.data() + kCheckpointPrefix.size(), last, step);
-    if (read.ec == std::errc() && read.ptr == last && step >= newest.value_or(0)) newest = step;
+    if (read.ec == std::errc() && read.ptr == last && step >= 0) steps.push_back(step);
   }
-  return newest;
+  std::ranges::sort(steps);
+  return steps;
+}
+
+std::optional<std::int64_t> newest_checkpoint(const fs::path& run) {
+  const std::vector<std::int64_t> steps = checkpoints_of(run);
+  return steps.empty() ? std::nullopt : std::optional(steps.back());
 }
 
 Result<fs::path> find_run(const fs::path& named, const fs::path& runs) {

@@ -29,6 +29,8 @@ Result<LoadedJob> load_job_of(const std::optional<std::filesystem::path>& job,
                               const std::optional<std::filesystem::path>& resume,
                               const std::vector<std::string>& sets);
 
+// The steps of the run's complete checkpoints, the lowest first.
+std::vector<std::int64_t> checkpoints_of(const std::filesystem::path& run);
 // The greatest step of a complete checkpoint of the run; nullopt where it has none.
 std::optional<std::int64_t> newest_checkpoint(const std::filesystem::path& run);
 

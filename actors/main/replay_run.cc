@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "actors/job/load_job.h"
+#include "actors/job/resume.h"
 #include "actors/learner/train_batch.h"
 #include "actors/main/replay_gang.h"
 #include "actors/replay/difference.h"
@@ -110,12 +111,16 @@ class Replay {
     if (!first)
       return Error{ErrorCode::kNotFound, "the run has recorded no batch", request_.run_dir.string(),
                    kRecordHelp};
-    if (request_.from < first->value)
-      return Error{ErrorCode::kNotFound,
-                   "batches are recorded from " + step_text(first->value + 1) + " on",
-                   request_.run_dir.string(),
-                   "--from-step " + std::to_string(first->value) +
-                       " begins there, if that checkpoint is still kept"};
+    if (request_.from < first->value) {
+      const std::vector<std::int64_t> kept = job::checkpoints_of(request_.run_dir);
+      const auto checkpoint = std::ranges::lower_bound(kept, first->value);
+      return Error{
+          ErrorCode::kNotFound, "batches are recorded from " + step_text(first->value + 1) + " on",
+          request_.run_dir.string(),
+          checkpoint == kept.end() ? "no checkpoint from there on is kept"
+                                   : "--from-step " + std::to_string(*checkpoint) +
+                                         " begins with the first checkpoint from there on"};
+    }
     outcome_.from = outcome_.done = request_.from;
     outcome_.recorded_bytes = log_.bytes();
     outcome_.recorded_steps = log_.steps();

@@ -243,7 +243,8 @@ std::optional<std::string_view> boxed(std::string_view text, std::size_t open) {
   return word;
 }
 
-// Whether nothing but a comma or "and" stands between two boxes, white space and formulas' ends aside.
+// Whether nothing but a comma or "and" stands between two boxes, white space and the ends of
+// formulas aside.
 bool joins_boxes(std::string_view between) {
   constexpr std::string_view kSilent[] = {"\\quad", "\\qquad", "\\text{", "\\textrm{", "\\,", "\\;",
                                           "\\ ",    "\\(",     "\\)",     "\\[",       "\\]", "$",

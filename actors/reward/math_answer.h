@@ -2,12 +2,12 @@
 //
 // The answer is, in this order: the inside of the last \boxed{…} or \fbox{…} (braces may nest; one
 // that does not close is no answer, as in verl; \boxed 7 is 7; \boxed{1} and \boxed{2} are a list),
-// the text behind the last "####" of a line, the whole text where it is a value (math_value.h), else
-// its last number. The last number must stand free: the inside of the $…$ or \(…\) that ends the
-// text, or a word that is a value, or follows its last "="; a neighbour that would change it (an
-// operator, a LaTeX command, "million") makes it none. Where the reference is no number, the formula
-// that ends a text is its answer, and where it is a choice such as B, what stands behind the last
-// "answer is".
+// the text behind the last "####" of a line, the whole text where it is a value (math_value.h),
+// else its last number. The last number must stand free: the inside of the $…$ or \(…\) that ends
+// the text, or a word that is a value, or follows its last "="; a neighbour that would change it
+// (an operator, a LaTeX command, "million") makes it none. Where the reference is no number, the
+// formula that ends a text is its answer, and where it is a choice such as B, what stands behind
+// the last "answer is".
 //
 // Two answers are equal if both are values and the same, or if grade::same_answer() finds them so,
 // or if neither can be read and their texts are the same, LaTeX spacing aside. Any other answer is

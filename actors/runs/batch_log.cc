@@ -19,6 +19,7 @@
 
 #include "actors/runs/packed.h"
 #include "runtime/base/digest.h"
+#include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::runs {
@@ -141,9 +142,14 @@ std::string step_text(StepId step) { return "step " + std::to_string(step.value 
 
 fs::path batch_log_folder(const fs::path& run_dir) { return run_dir / "replay"; }
 
+BatchLogWriter::BatchLogWriter(fs::path folder, RecordedJob job, const BatchLogLimits& limits)
+    : folder_(std::move(folder)), job_(std::move(job)), limits_(limits) {
+  limits_.file_bytes = std::min(limits.file_bytes, limits.bytes / 4);
+}
+
 Result<BatchLogWriter> BatchLogWriter::open(const fs::path& run_dir, RecordedJob job,
-                                            std::uint64_t file_bytes) {
-  BatchLogWriter writer(batch_log_folder(run_dir), std::move(job), file_bytes);
+                                            const BatchLogLimits& limits) {
+  BatchLogWriter writer(batch_log_folder(run_dir), std::move(job), limits);
   std::error_code failed;
   fs::create_directories(writer.folder_, failed);
   if (failed)
@@ -153,7 +159,8 @@ Result<BatchLogWriter> BatchLogWriter::open(const fs::path& run_dir, RecordedJob
   if (!files) return files.error();
   for (const auto& [number, path] : *files) {
     const std::uint64_t bytes = fs::file_size(path, failed);
-    writer.former_bytes_ += failed ? 0 : bytes;
+    writer.former_[number] = failed ? 0 : bytes;
+    writer.former_bytes_ += writer.former_[number];
     writer.number_ = number;
   }
   if (auto begun = writer.begin_file(); !begun) return begun.error();
@@ -162,12 +169,35 @@ Result<BatchLogWriter> BatchLogWriter::open(const fs::path& run_dir, RecordedJob
 
 Result<void> BatchLogWriter::begin_file() {
   if (auto synced = sync(); !synced) return synced;  // the later ones are of the new file alone
+  if (end_ > 0) former_[number_] = end_;
   former_bytes_ += end_;
   end_ = 0;
+  make_room();
   path_ = folder_ / name_of(++number_);
   fd_ = OwnedFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
   if (!fd_) return file_error("make the file of batches", path_);
   return append(std::string(kFormat) + frame_of({.kind = kJob}, wire::encode(job_)));
+}
+
+// Removes the oldest files until the next one has room. One that cannot be removed is no longer
+// counted, so that the others are not removed for it.
+void BatchLogWriter::make_room() {
+  while (!former_.empty() && former_bytes_ + limits_.file_bytes > limits_.bytes) {
+    const auto oldest = former_.begin();
+    std::error_code failed;
+    fs::remove(folder_ / name_of(oldest->first), failed);
+    if (failed)
+      log::warn("event=batches_left file=\"{}\" message=\"{}\"",
+                (folder_ / name_of(oldest->first)).string(), failed.message());
+    former_bytes_ -= oldest->second;
+    former_.erase(oldest);
+    if (!std::exchange(said_full_, true))
+      log::warn(
+          "event=replay_full folder=\"{}\" bytes={} message=\"it has the most that it may "
+          "(retention.replay_bytes): the oldest batches go, and a replay begins with a "
+          "checkpoint behind them\"",
+          folder_.string(), limits_.bytes);
+  }
 }
 
 // After an Error the file ends as before, or is given up. Parts of the batch that were written may
@@ -186,7 +216,7 @@ Result<void> BatchLogWriter::append(const std::string& frame) {
 Result<void> BatchLogWriter::keep(const messages::TrainStep& step,
                                   const std::vector<std::string>& payloads) {
   CHECK(step.groups.size() == payloads.size());
-  if (!fd_ || end_ >= file_bytes_)
+  if (!fd_ || end_ >= limits_.file_bytes)
     if (auto begun = begin_file(); !begun) return begun;
   std::size_t next = 0;
   std::uint64_t part = 0;

@@ -17,7 +17,10 @@
 //   BL-3  Where a step was recorded several times, its last whole batch counts: the run went back
 //         to a checkpoint and trained on from there.
 //
-// Nothing is removed: the record grows with the steps, and may be deleted with its folder.
+//   BL-4  All files together have the limit's bytes at most, but for the batch that makes the last
+//         one larger: the oldest files go before that, whole, and the process's log says so once.
+//
+// The record may be deleted with its folder.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +38,6 @@
 namespace tandem::runs {
 
 inline constexpr std::size_t kHeadBytes = 48;
-inline constexpr std::uint64_t kBatchFileBytes = 64u << 20;
 inline constexpr std::size_t kBatchPartBytes = 8u << 20;  // of payloads, unless one alone has more
 
 std::filesystem::path batch_log_folder(const std::filesystem::path& run_dir);
@@ -55,12 +57,18 @@ struct RecordedBatch {
 };
 TANDEM_WIRE(RecordedBatch, step, payloads)
 
+struct BatchLogLimits {
+  std::uint64_t bytes = std::uint64_t{32} << 30;  // of all files
+  // A file of as many, or of a quarter of `bytes`, gets no further batch.
+  std::uint64_t file_bytes = std::uint64_t{64} << 20;
+};
+
 // Used by one thread.
 class BatchLogWriter {
  public:
   // Makes the folder where it is missing, and the first file of this process.
   static Result<BatchLogWriter> open(const std::filesystem::path& run_dir, RecordedJob job,
-                                     std::uint64_t file_bytes = kBatchFileBytes);
+                                     const BatchLogLimits& limits = {});
 
   // Appends a batch, which is in the operating system's hands on return. After an Error the batch
   // is not there, and may be kept again. kInvalid: a payload is too large for a frame.
@@ -71,16 +79,18 @@ class BatchLogWriter {
   std::uint64_t bytes() const { return former_bytes_ + end_; }
 
  private:
-  BatchLogWriter(std::filesystem::path folder, RecordedJob job, std::uint64_t file_bytes)
-      : folder_(std::move(folder)), job_(std::move(job)), file_bytes_(file_bytes) {}
+  BatchLogWriter(std::filesystem::path folder, RecordedJob job, const BatchLogLimits& limits);
   Result<void> begin_file();
+  void make_room();
   Result<void> append(const std::string& frame);
 
   std::filesystem::path folder_;
   RecordedJob job_;
-  std::uint64_t file_bytes_;        // a file of as many gets no further batch
-  std::uint64_t number_ = 0;        // of the file that is open
-  std::uint64_t former_bytes_ = 0;  // of all other files
+  BatchLogLimits limits_;
+  std::map<std::uint64_t, std::uint64_t> former_;  // the bytes of all other files, by number
+  std::uint64_t number_ = 0;                       // of the file that is open
+  std::uint64_t former_bytes_ = 0;                 // their sum
+  bool said_full_ = false;
   std::filesystem::path path_;
   OwnedFd fd_;             // empty after a failure that could not be taken back
   std::uint64_t end_ = 0;  // of what is whole in the file

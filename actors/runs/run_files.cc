@@ -65,21 +65,23 @@ Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
   auto samples =
       BoundedLines::open(run_dir + "/samples.jsonl", Retention::kDropOldest, limits.samples_bytes);
   if (!samples) return with_help(samples.error());
-  auto files = std::unique_ptr<RunFiles>(
-      new RunFiles(run_dir, *std::move(journal), *std::move(metrics), *std::move(samples)));
+  auto files =
+      std::unique_ptr<RunFiles>(new RunFiles(run_dir, *std::move(journal), *std::move(metrics),
+                                             *std::move(samples), limits.tracker_bytes));
   if (trackers.tensorboard)
-    files->trackers_.push_back(std::make_unique<TensorboardWriter>(run_dir));
+    files->trackers_.push_back({std::make_unique<TensorboardWriter>(run_dir)});
   if (trackers.wandb)
-    files->trackers_.push_back(std::make_unique<WandbWriter>(run_dir, *trackers.wandb));
+    files->trackers_.push_back({std::make_unique<WandbWriter>(run_dir, *trackers.wandb)});
   return files;
 }
 
 RunFiles::RunFiles(std::string run_dir, RunJournal journal, BoundedLines metrics,
-                   BoundedLines samples)
+                   BoundedLines samples, std::uint64_t tracker_bytes)
     : run_dir_(std::move(run_dir)),
       journal_(std::move(journal)),
       metrics_(std::move(metrics)),
-      samples_(std::move(samples)) {}
+      samples_(std::move(samples)),
+      tracker_bytes_(tracker_bytes) {}
 
 Result<void> RunFiles::journal(std::span<const exchange::JournalEvent> events,
                                sqlite::Durability durability) {
@@ -96,14 +98,41 @@ void RunFiles::keep_image(const exchange::RunImage& image) {
 Result<bool> RunFiles::metrics(const std::string& json_line) {
   const auto kept = metrics_.append(json_line);
   if (!kept) return with_help(kept.error());
-  tell_trackers([&](Tracker& tracker) { return tracker.add(json_line); });
+  tell_trackers(json_line.size(), [&](Tracker& tracker) { return tracker.add(json_line); });
   return *kept;
 }
 
-void RunFiles::tell_trackers(const std::function<Result<void>(Tracker&)>& tell) {
-  std::erase_if(trackers_, [&](const std::unique_ptr<Tracker>& tracker) {
-    const auto told = tell(*tracker);
+// A line takes about as much in a tracker's files as it has here, so they are looked at now and
+// then.
+Result<void> RunFiles::has_room(KeptTracker& kept, std::size_t bytes) const {
+  if (bytes == 0) return {};  // its end is always written
+  kept.unseen += bytes;
+  if (kept.seen && kept.unseen < tracker_bytes_ / 64) return {};
+  kept.seen = true;
+  kept.unseen = 0;
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(run_dir_) / kept.tracker->name();
+  std::uint64_t taken = 0;
+  std::error_code ignored;  // a folder that cannot be read fails in the tracker itself
+  for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    std::error_code no_file;
+    const auto size = at->is_regular_file(no_file) ? at->file_size(no_file) : 0;
+    if (!no_file) taken += size;
+  }
+  if (taken + bytes <= tracker_bytes_) return {};
+  return Error{
+      ErrorCode::kFailed,
+      "they may have " + std::to_string(tracker_bytes_) + " bytes (retention.tracker_bytes)",
+      folder.string(), "a larger limit, or `trackers: []`"};
+}
+
+void RunFiles::tell_trackers(std::size_t bytes, const std::function<Result<void>(Tracker&)>& tell) {
+  std::erase_if(trackers_, [&](KeptTracker& kept) {
+    auto told = has_room(kept, bytes);
+    if (told) told = tell(*kept.tracker);
     if (told) return false;
+    const std::unique_ptr<Tracker>& tracker = kept.tracker;
     const Error& error = told.error();
     const std::string help = (error.help.empty() ? "" : error.help + "; ") +
                              "metrics.jsonl goes on, and a resumed run writes what is missing";
@@ -138,7 +167,7 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 Result<bool> RunFiles::sample(const std::string& json_line) {
   const auto kept = samples_.append(json_line);
   if (!kept) return with_help(kept.error());
-  tell_trackers([&](Tracker& tracker) { return tracker.sample(json_line); });
+  tell_trackers(json_line.size(), [&](Tracker& tracker) { return tracker.sample(json_line); });
   return *kept;
 }
 
@@ -168,7 +197,7 @@ Result<void> RunFiles::name_best(StepId step) {
 
 Result<void> RunFiles::result(const std::string& text) {
   if (!std::exchange(trackers_ended_, true))
-    tell_trackers([&](Tracker& tracker) { return tracker.end(text); });
+    tell_trackers(0, [&](Tracker& tracker) { return tracker.end(text); });
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 

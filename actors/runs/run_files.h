@@ -12,11 +12,13 @@
 //   wandb/          an offline run of Weights & Biases, likewise
 //   checkpoints/best  a link to the best checkpoint, if the job names a key for it
 //
-// The files of trackers are an extra. If they cannot be written, the log and take_warnings() say so
-// once, no more of that tracker's are written until the run is resumed, and the run goes on.
+// The files of trackers are an extra. If they cannot be written, or have as many bytes as they may,
+// the log and take_warnings() say so once, no more of that tracker's are written until the run is
+// resumed, and the run goes on.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,14 +65,24 @@ class RunFiles final : public exchange::RunRecord {
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
  private:
-  RunFiles(std::string run_dir, RunJournal journal, BoundedLines metrics, BoundedLines samples);
-  // Calls `tell` with each tracker; one that fails is given up, and the log says so.
-  void tell_trackers(const std::function<Result<void>(Tracker&)>& tell);
+  struct KeptTracker {
+    std::unique_ptr<Tracker> tracker;
+    std::uint64_t unseen = 0;  // bytes of lines since its folder was looked at
+    bool seen = false;
+  };
+
+  RunFiles(std::string run_dir, RunJournal journal, BoundedLines metrics, BoundedLines samples,
+           std::uint64_t tracker_bytes);
+  // Calls `tell` with each tracker that has room for `bytes` more; one that has none, or that
+  // fails, is given up, and the log says so.
+  void tell_trackers(std::size_t bytes, const std::function<Result<void>(Tracker&)>& tell);
+  Result<void> has_room(KeptTracker& kept, std::size_t bytes) const;
 
   const std::string run_dir_;
   RunJournal journal_;
   BoundedLines metrics_, samples_;
-  std::vector<std::unique_ptr<Tracker>> trackers_;  // each until its files cannot be written
+  const std::uint64_t tracker_bytes_;
+  std::vector<KeptTracker> trackers_;  // each until its files are written no more
   bool trackers_ended_ = false;
   std::vector<std::string> warnings_;  // of trackers that were given up, until they are taken
 };

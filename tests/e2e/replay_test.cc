@@ -248,6 +248,19 @@ TEST(Replay, ARunThatIsRecordedFromACheckpointOn) {
   EXPECT_EQ(replayed["weights_sha256"], home.result_of(kSmallId)["weights_sha256"]);
 }
 
+TEST(Replay, ARunWhoseOldestBatchesHaveGone) {
+  const Home home;
+  home.train(kSmallId,
+             small_job(200, {"record=replay", "data.val_files=[]", "learner.save_freq=20",
+                             "learner.max_ckpt_to_keep=3", "retention.replay_bytes=400000"}));
+  const Finished from_the_start = home.run({"replay", kSmallId});
+  EXPECT_EQ(from_the_start.code, 3);
+  const std::string wanted = "--from-step 160 begins with the first checkpoint from there on";
+  EXPECT_NE(from_the_start.err.find(wanted), std::string::npos) << from_the_start.text();
+  const json replayed = expect_equal(home, {"--from-step", "160"});
+  EXPECT_EQ(replayed["weights_sha256"], home.result_of(kSmallId)["weights_sha256"]);
+}
+
 // The controller dies, and later the learner: the batches since its checkpoint are recorded twice.
 TEST(Replay, ASubmittedRunWhoseControllerAndLearnerDied) {
   const Home home;

@@ -199,7 +199,8 @@ Result<std::optional<learner::BatchRecorder>> recorder_of(const job::JobSpec& jo
   if (job.record == job::Recording::kNone) return std::optional<learner::BatchRecorder>();
   auto opened = runs::BatchLogWriter::open(
       start.run_dir,
-      {.version = TANDEM_VERSION, .device = device_name(device), .yaml = start.job_yaml});
+      {.version = TANDEM_VERSION, .device = device_name(device), .yaml = start.job_yaml},
+      {.bytes = static_cast<std::uint64_t>(job.retention.replay_bytes)});
   if (!opened) return opened.error();
   const auto log = std::make_shared<runs::BatchLogWriter>(*std::move(opened));
   return std::optional(learner::BatchRecorder{

@@ -149,7 +149,7 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
   EXPECT_EQ(text.find("record"), text.npos);
   json recorded = result;
   recorded["recorded_bytes"] = 3072000;
-  EXPECT_NE(final_summary(a_job(), recorded).find("2.9 MiB, 2.0 KiB a step"), text.npos);
+  EXPECT_NE(final_summary(a_job(), recorded).find("2.9 MiB in replay/"), text.npos);
   EXPECT_EQ(text.find("warnings"), text.npos);
   json warned = result;
   warned["groups_kept_by_filter"] = 12;

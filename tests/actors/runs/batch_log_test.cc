@@ -87,7 +87,7 @@ TEST_F(BatchLogTest, ALargeBatchIsInSeveralParts_BL1) {
 }
 
 TEST_F(BatchLogTest, AFileThatIsFullIsFollowedByAnother_BL1) {
-  auto log = BatchLogWriter::open(run_, kJob, 400);
+  auto log = BatchLogWriter::open(run_, kJob, {.file_bytes = 400});
   ASSERT_TRUE(log);
   for (int step = 0; step < 6; ++step) keep(*log, recorded_batch(step, 2));
   ASSERT_TRUE(fs::exists(file(3)));
@@ -98,6 +98,35 @@ TEST_F(BatchLogTest, AFileThatIsFullIsFollowedByAnother_BL1) {
   EXPECT_EQ(reader().bytes(), bytes);
   for (int step = 0; step < 6; ++step) expect_read(step, recorded_batch(step, 2));
   EXPECT_GT(writer().bytes(), bytes) << "the next process counts them too";
+}
+
+TEST_F(BatchLogTest, BeyondItsLimitTheOldestFilesGo_BL4) {
+  constexpr std::uint64_t kMax = 4000;
+  const auto bytes = [this] {
+    std::uint64_t sum = 0;
+    for (const auto& entry : fs::directory_iterator(batch_log_folder(run_)))
+      sum += entry.file_size();
+    return sum;
+  };
+  int step = 0;
+  std::uint64_t largest = 0;  // batch
+  for (int process = 0; process < 3; ++process) {
+    auto log = BatchLogWriter::open(run_, kJob, {.bytes = kMax});
+    ASSERT_TRUE(log);
+    for (int i = 0; i < 40; ++i) {
+      const std::uint64_t before = bytes();
+      keep(*log, recorded_batch(step++, 2));
+      const std::uint64_t after = bytes();
+      largest = std::max(largest, after > before ? after - before : 0);
+      ASSERT_LE(after, kMax + largest);
+      ASSERT_EQ(log->bytes(), after);
+    }
+  }
+  const auto first = reader().first();
+  ASSERT_TRUE(first);
+  EXPECT_GT(first->value, 80);
+  for (std::int64_t kept = first->value; kept < step; ++kept)
+    expect_read(kept, recorded_batch(kept, 2));
 }
 
 TEST_F(BatchLogTest, AStepThatIsTrainedAnewCountsAsItWasTrainedLast_BL3) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -196,6 +197,43 @@ TEST_F(RunFilesTest, WhereNoRoomCanBeMadeALineIsRefusedAndNothingIsLost) {  // B
   fs::remove(folder_ / "samples.jsonl.new");
   EXPECT_TRUE(files->sample(std::string(50, ' ')).value());
   EXPECT_TRUE(content("samples.jsonl").ends_with("10}\n" + std::string(50, ' ') + "\n"));
+}
+
+TEST_F(RunFilesTest, ATrackerThatHasAllItsBytesStopsAndTheRunGoesOn) {
+  const auto tracked = [this](std::uint64_t bytes) {
+    auto files =
+        RunFiles::open(folder_.string(), {.tensorboard = true, .wandb = WandbRun{.config = "{}"}},
+                       {.tracker_bytes = bytes});
+    EXPECT_TRUE(files);
+    return *std::move(files);
+  };
+  const auto size_of = [this](const char* tracker) {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / tracker))
+      bytes += entry.is_regular_file() ? entry.file_size() : 0;
+    return bytes;
+  };
+  ASSERT_TRUE(open()->take_up("name: x\n"));
+  std::vector<std::string> warnings;
+  {
+    const auto files = tracked(20'000);
+    for (int step = 1; step <= 1000; ++step) {
+      ASSERT_TRUE(files->metrics(R"({"step":)" + std::to_string(step) + R"(,"loss":0.5})"));
+      std::ranges::move(files->take_warnings(), std::back_inserter(warnings));
+    }
+  }
+  ASSERT_EQ(warnings.size(), 2U) << "each tracker says it once";
+  for (const std::string& warning : warnings)
+    EXPECT_NE(warning.find("retention.tracker_bytes"), std::string::npos) << warning;
+  EXPECT_EQ(steps_in("metrics.jsonl").back(), 1000);
+  for (const char* tracker : {"tensorboard", "wandb"}) {
+    EXPECT_GT(size_of(tracker), 15'000U) << tracker;
+    EXPECT_LT(size_of(tracker), 25'000U) << tracker;
+  }
+  const auto files = tracked(10'000'000);  // and a resume with a larger limit writes the others
+  ASSERT_TRUE(files->metrics(R"({"step":1001,"loss":0.5})"));
+  EXPECT_TRUE(files->take_warnings().empty());
+  for (const char* tracker : {"tensorboard", "wandb"}) EXPECT_GT(size_of(tracker), 40'000U);
 }
 
 TEST_F(RunFilesTest, TheBestCheckpointHasALink) {
