@@ -57,7 +57,8 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.record); },
      .description =
          "`replay`: the run keeps each batch that it trains, in the folder `replay` of "
-         "its run directory. `tandem replay` can then train the same weights again. "
+         "its run directory, the newest up to `retention.replay_bytes`. `tandem replay` can then "
+         "train the same weights again. "
          "`recorded_bytes` in `result.json` is the size of that folder. `none`: no batch is kept."},
 
     // Section `model`.
@@ -306,14 +307,15 @@ const Key kKeys[] = {
     {.path = "retention.tracker_bytes",
      .field = [](J& j) { return slot(j.retention.tracker_bytes); },
      .description = "The most that the files of each tracker may have. Beyond it no more of them "
-                    "are written, and the run goes on; a resume with a larger limit writes what is "
-                    "missing.",
+                    "are written, and the run goes on; a resume with a larger limit writes the "
+                    "lines of metrics.jsonl that are missing.",
      .range = between(1 << 16, 1e15),
      .unit = "bytes"},
     {.path = "retention.replay_bytes",
      .field = [](J& j) { return slot(j.retention.replay_bytes); },
      .description = "The most that `record: replay` may keep. Beyond it the oldest batches go, and "
-                    "`tandem replay` begins with a checkpoint behind them.",
+                    "`tandem replay` begins with a checkpoint behind them: it should be enough for "
+                    "the batches between two checkpoints.",
      .range = between(1 << 16, 1e15),
      .unit = "bytes"},
 
@@ -425,7 +427,8 @@ const Section kSections[] = {
      [](const J& j) { return !j.reward.parts.empty(); }},
     {"samples", "How many prompts and completions are kept for people, in samples.jsonl."},
     {"retention",
-     "How much of what a run writes stays on the disk; reaching a limit is an event of the run. "
+     "How much of what a run writes stays on the disk; reaching a limit is an event of the run, "
+     "or for `replay_bytes` a line of the learner's log. "
      "Logs: `TANDEM_LOG_MAX_BYTES`. Checkpoints: `learner.max_ckpt_to_keep`."},
     {"tracking", "How the run appears in trackers and lists of runs."},
     {"learner", "Training steps, checkpoints and evaluation."},

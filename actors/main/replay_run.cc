@@ -114,12 +114,13 @@ class Replay {
     if (request_.from < first->value) {
       const std::vector<std::int64_t> kept = job::checkpoints_of(request_.run_dir);
       const auto checkpoint = std::ranges::lower_bound(kept, first->value);
-      return Error{
-          ErrorCode::kNotFound, "batches are recorded from " + step_text(first->value + 1) + " on",
-          request_.run_dir.string(),
-          checkpoint == kept.end() ? "no checkpoint from there on is kept"
-                                   : "--from-step " + std::to_string(*checkpoint) +
-                                         " begins with the first checkpoint from there on"};
+      const bool none = checkpoint == kept.end() || *checkpoint >= last;  // no batch comes behind
+      return Error{ErrorCode::kNotFound,
+                   "batches are recorded from " + step_text(first->value + 1) + " on",
+                   request_.run_dir.string(),
+                   none ? "no checkpoint is kept from which a replay could begin"
+                        : "--from-step " + std::to_string(*checkpoint) +
+                              " begins with the first checkpoint from there on"};
     }
     outcome_.from = outcome_.done = request_.from;
     outcome_.recorded_bytes = log_.bytes();

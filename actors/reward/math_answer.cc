@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::string_view kBoxes[] = {"\\boxed", "\\fbox"};
 constexpr std::string_view kMark = "####";
-constexpr std::size_t kBoxesMax = 64;  // that are joined to one answer
+constexpr int kBoxesMax = 32;               // that are joined to one answer
+constexpr std::size_t kPartBytesMax = 128;  // a longer box is compared with the last one as text
 constexpr std::string_view kSpace = " \t\r\n";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -232,9 +233,14 @@ std::optional<std::string> last_number(std::string_view solution) {
   return parse_value(answer) ? std::optional(answer) : std::nullopt;
 }
 
+std::size_t skip_blanks(std::string_view text, std::size_t at) {
+  while (at < text.size() && text[at] == ' ') ++at;
+  return at;
+}
+
 // The inside of a box from behind its name on: a group in braces, or a word, as in \boxed 7.
 std::optional<std::string_view> boxed(std::string_view text, std::size_t open) {
-  while (open < text.size() && text[open] == ' ') ++open;
+  open = skip_blanks(text, open);
   if (open >= text.size() || text[open] == '{') return braced(text, open);
   std::string_view word = text.substr(open);
   word = word.substr(0, word.find_first_of(" \t\r\n$"));
@@ -243,49 +249,63 @@ std::optional<std::string_view> boxed(std::string_view text, std::size_t open) {
   return word;
 }
 
-// Whether nothing but a comma or "and" stands between two boxes, white space and the ends of
-// formulas aside.
-bool joins_boxes(std::string_view between) {
+// What stands between two boxes that are one answer: a comma or semicolon, "and" or "or", with
+// white space and the ends of formulas aside; none where anything else stands there, or none of
+// these.
+std::optional<std::string_view> join_of_boxes(std::string_view between) {
   constexpr std::string_view kSilent[] = {"\\quad", "\\qquad", "\\text{", "\\textrm{", "\\,", "\\;",
                                           "\\ ",    "\\(",     "\\)",     "\\[",       "\\]", "$",
                                           "}",      " ",       "\n",      "\t",        "\r"};
-  constexpr std::string_view kJoins[] = {",", ";", "and", "or"};
-  bool joins = false;
-  const auto skip = [&between](auto& words) {
-    for (const std::string_view word : words)
-      if (between.starts_with(word)) {
-        between.remove_prefix(word.size());
-        return true;
-      }
-    return false;
+  struct Join {
+    std::string_view text, written;
   };
-  while (!between.empty())
-    if (skip(kJoins))
-      joins = true;
-    else if (!skip(kSilent))
-      return false;
-  return joins;
+  constexpr Join kJoins[] = {
+      {"and", " \\text{ and } "}, {"or", " \\text{ or } "}, {",", ", "}, {";", ", "}};
+  std::optional<std::string_view> join;
+  while (!between.empty()) {
+    const auto begins = [between](std::string_view text) { return between.starts_with(text); };
+    if (const auto it = std::ranges::find_if(kJoins, begins, &Join::text); it != std::end(kJoins)) {
+      const bool word = join && *join != ", ";
+      if (word && it->written != ", ") return std::nullopt;  // "and or"
+      if (!word) join = it->written;                         // ", and" is an "and"
+      between.remove_prefix(it->text.size());
+    } else if (const auto silent = std::ranges::find_if(kSilent, begins);
+               silent != std::end(kSilent)) {
+      between.remove_prefix(silent->size());
+    } else {
+      return std::nullopt;
+    }
+  }
+  return join;
+}
+
+// Whether one box says what the other does: 1/2 and 0.5.
+bool same_part(std::string_view one, std::string_view other) {
+  if (one == other) return true;
+  return one.size() <= kPartBytesMax && other.size() <= kPartBytesMax && math_equal(one, other);
 }
 
 // The inside of the last box, and those of the boxes to which it is joined: \boxed{1} and \boxed{2}
-// are the list 1, 2. A box that says again what another says counts once.
+// are the list 1 and 2. A box that says again what the last one says is none more.
 std::optional<std::string> boxed_answer(std::string_view text, Box box) {
   auto inside = boxed(text, box.inside);
   if (!inside) return std::nullopt;
-  std::vector<std::string_view> found{trim(*inside)};
-  std::string answer(found.front());
-  for (;;) {
+  const std::string_view last = trim(*inside);
+  std::string answer(last);
+  bool several = false;
+  for (int boxes = 1;; ++boxes) {
     const std::string_view before = text.substr(0, box.name);
     const auto previous = last_box(before);
-    if (!previous || !(inside = braced(before, previous->inside))) break;
+    if (!previous || !(inside = braced(before, skip_blanks(before, previous->inside)))) break;
     const auto end = static_cast<std::size_t>(inside->data() - text.data()) + inside->size() + 1;
-    if (!joins_boxes(before.substr(end))) break;
+    const auto join = join_of_boxes(before.substr(end));
+    if (!join) break;
+    if (boxes == kBoxesMax) return several ? std::nullopt : std::optional(answer);
     box = *previous;
     const std::string_view part = trim(*inside);
-    if (std::ranges::find(found, part) != found.end()) continue;
-    if (found.size() == kBoxesMax) return std::nullopt;
-    found.push_back(part);
-    answer = std::string(part) + ", " + answer;
+    if (same_part(part, last)) continue;
+    several = true;
+    answer = std::string(part) + std::string(*join) + answer;
   }
   return answer;
 }

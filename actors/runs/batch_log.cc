@@ -171,12 +171,14 @@ Result<void> BatchLogWriter::begin_file() {
   if (auto synced = sync(); !synced) return synced;  // the later ones are of the new file alone
   if (end_ > 0) former_[number_] = end_;
   former_bytes_ += end_;
-  end_ = 0;
+  begin_ = end_ = 0;
   make_room();
   path_ = folder_ / name_of(++number_);
   fd_ = OwnedFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
   if (!fd_) return file_error("make the file of batches", path_);
-  return append(std::string(kFormat) + frame_of({.kind = kJob}, wire::encode(job_)));
+  auto begun = append(std::string(kFormat) + frame_of({.kind = kJob}, wire::encode(job_)));
+  begin_ = end_;
+  return begun;
 }
 
 // Removes the oldest files until the next one has room. One that cannot be removed is no longer
@@ -216,7 +218,7 @@ Result<void> BatchLogWriter::append(const std::string& frame) {
 Result<void> BatchLogWriter::keep(const messages::TrainStep& step,
                                   const std::vector<std::string>& payloads) {
   CHECK(step.groups.size() == payloads.size());
-  if (!fd_ || end_ >= limits_.file_bytes)
+  if (!fd_ || end_ - begin_ >= limits_.file_bytes)
     if (auto begun = begin_file(); !begun) return begun;
   std::size_t next = 0;
   std::uint64_t part = 0;
@@ -259,6 +261,8 @@ Result<BatchLogReader> BatchLogReader::open(const fs::path& run_dir) {
 
 Result<void> BatchLogReader::scan(const fs::path& file) {
   const auto opened = open_regular(file);
+  std::error_code failed;
+  if (!opened && !fs::exists(file, failed)) return {};  // it has gone since it was listed
   if (!opened) return opened.error();
   bytes_ += opened->bytes;
   const auto format = read_at(opened->fd, file, 0, kFormat.size());
@@ -315,6 +319,11 @@ Result<RecordedBatch> BatchLogReader::read(StepId step) const {
   }
   const Place& place = found->second;
   const auto opened = open_regular(place.file);
+  std::error_code failed;
+  if (!opened && !fs::exists(place.file, failed))
+    return Error{ErrorCode::kNotFound,
+                 "the batch of " + step_text(step) + " is no longer recorded: its file has gone",
+                 place.file.string(), "begin with a later checkpoint (--from-step)"};
   if (!opened) return opened.error();
   RecordedBatch batch;
   for (const Frame& frame : place.parts) {

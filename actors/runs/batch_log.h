@@ -11,14 +11,15 @@
 // several, so that no frame is large. Each process writes files of its own, so a torn end stays
 // behind: the batch is then recorded again, in the next file.
 //
-//   BL-1  A batch that keep() has taken is read back as it was, whatever kills the process later.
+//   BL-1  A batch that keep() has taken is read back as it was, whatever kills the process later,
+//         until its file goes (BL-4).
 //   BL-2  A batch that was not written whole, or is damaged, is never read: the error names the
 //         file and the byte.
 //   BL-3  Where a step was recorded several times, its last whole batch counts: the run went back
 //         to a checkpoint and trained on from there.
-//
-//   BL-4  All files together have the limit's bytes at most, but for the batch that makes the last
-//         one larger: the oldest files go before that, whole, and the process's log says so once.
+//   BL-4  All files together have the limit's bytes at most, but for the job and the batch that
+//         make the last one larger: the oldest files go before that, whole, and the process's log
+//         says so once.
 //
 // The record may be deleted with its folder.
 #pragma once
@@ -59,7 +60,7 @@ TANDEM_WIRE(RecordedBatch, step, payloads)
 
 struct BatchLogLimits {
   std::uint64_t bytes = std::uint64_t{32} << 30;  // of all files
-  // A file of as many, or of a quarter of `bytes`, gets no further batch.
+  // A file with batches of as many bytes, or of a quarter of `bytes`, gets no further one.
   std::uint64_t file_bytes = std::uint64_t{64} << 20;
 };
 
@@ -75,7 +76,8 @@ class BatchLogWriter {
   Result<void> keep(const messages::TrainStep& step, const std::vector<std::string>& payloads);
   // Waits until the disk has every batch that was kept.
   Result<void> sync();
-  // The size of all files, those of earlier processes included.
+  // The size of all files, those of earlier processes included, but for those that could not be
+  // removed.
   std::uint64_t bytes() const { return former_bytes_ + end_; }
 
  private:
@@ -92,11 +94,12 @@ class BatchLogWriter {
   std::uint64_t former_bytes_ = 0;                 // their sum
   bool said_full_ = false;
   std::filesystem::path path_;
-  OwnedFd fd_;             // empty after a failure that could not be taken back
-  std::uint64_t end_ = 0;  // of what is whole in the file
+  OwnedFd fd_;                         // empty after a failure that could not be taken back
+  std::uint64_t begin_ = 0, end_ = 0;  // of the batches that are whole in the file
 };
 
-// The files as they were at open(). Used by one thread.
+// The files as they were at open(); one that has gone since then, as those of a run that goes on
+// may (BL-4), is told by the error. Used by one thread.
 class BatchLogReader {
  public:
   // Reads all heads. kNotFound without a folder, kInvalid for a file of another format.
@@ -108,8 +111,8 @@ class BatchLogReader {
   const RecordedJob* job_of(StepId step) const;
   // The first step that is recorded; nullopt: none is.
   std::optional<StepId> first() const;
-  // kNotFound where no whole batch of the step is there, kInvalid where it is damaged; both say
-  // where a file could not be read on.
+  // kNotFound where no whole batch of the step is there (any more), kInvalid where it is damaged;
+  // both say where a file could not be read on.
   Result<RecordedBatch> read(StepId step) const;
   std::uint64_t bytes() const { return bytes_; }  // of all files
   std::int64_t steps() const { return std::ssize(batches_); }

@@ -98,17 +98,16 @@ void RunFiles::keep_image(const exchange::RunImage& image) {
 Result<bool> RunFiles::metrics(const std::string& json_line) {
   const auto kept = metrics_.append(json_line);
   if (!kept) return with_help(kept.error());
-  tell_trackers(json_line.size(), [&](Tracker& tracker) { return tracker.add(json_line); });
+  tell_trackers(Told::kMetrics, json_line.size(),
+                [&](Tracker& tracker) { return tracker.add(json_line); });
   return *kept;
 }
 
 // A line takes about as much in a tracker's files as it has here, so they are looked at now and
-// then.
+// then, and room is left for what comes between two looks.
 Result<void> RunFiles::has_room(KeptTracker& kept, std::size_t bytes) const {
-  if (bytes == 0) return {};  // its end is always written
-  kept.unseen += bytes;
-  if (kept.seen && kept.unseen < tracker_bytes_ / 64) return {};
-  kept.seen = true;
+  const std::uint64_t between = tracker_bytes_ / 64;
+  if (kept.unseen && (*kept.unseen += bytes) < between) return {};
   kept.unseen = 0;
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(run_dir_) / kept.tracker->name();
@@ -120,29 +119,49 @@ Result<void> RunFiles::has_room(KeptTracker& kept, std::size_t bytes) const {
     const auto size = at->is_regular_file(no_file) ? at->file_size(no_file) : 0;
     if (!no_file) taken += size;
   }
-  if (taken + bytes <= tracker_bytes_) return {};
+  if (taken + between <= tracker_bytes_) return {};
   return Error{
       ErrorCode::kFailed,
-      "they may have " + std::to_string(tracker_bytes_) + " bytes (retention.tracker_bytes)",
-      folder.string(), "a larger limit, or `trackers: []`"};
+      "they have reached " + std::to_string(tracker_bytes_) + " bytes (retention.tracker_bytes)",
+      folder.string(), ""};
 }
 
-void RunFiles::tell_trackers(std::size_t bytes, const std::function<Result<void>(Tracker&)>& tell) {
+void RunFiles::tell_trackers(Told what, std::size_t bytes,
+                             const std::function<Result<void>(Tracker&)>& tell) {
   std::erase_if(trackers_, [&](KeptTracker& kept) {
-    auto told = has_room(kept, bytes);
-    if (told) told = tell(*kept.tracker);
-    if (told) return false;
-    const std::unique_ptr<Tracker>& tracker = kept.tracker;
+    if (what == Told::kSample && !kept.tracker->takes_samples()) return false;
+    if (what != Told::kEnd) {
+      if (kept.full) return false;
+      if (const auto room = has_room(kept, bytes); !room) {
+        kept.full = true;
+        warn_of(*kept.tracker, room.error(),
+                "metrics.jsonl goes on; a resume with a larger limit writes the lines of it that "
+                "are missing");
+        return false;
+      }
+    }
+    const auto told = tell(*kept.tracker);
+    if (told) {
+      // The first line brought those along that earlier incarnations did not write.
+      if (what == Told::kMetrics && !std::exchange(kept.begun, true)) kept.unseen.reset();
+      return false;
+    }
     const Error& error = told.error();
-    const std::string help = (error.help.empty() ? "" : error.help + "; ") +
-                             "metrics.jsonl goes on, and a resumed run writes what is missing";
-    log::warn("event={}_stopped file=\"{}\" message=\"{}\" help=\"{}\"", tracker->name(),
-              error.where, error.message, help);
-    warnings_.push_back("the files of the tracker " + std::string(tracker->name()) +
-                        " are written no more: " + error.message + " (" + error.where + "); " +
-                        help);
+    warn_of(*kept.tracker, error,
+            (error.help.empty() ? "" : error.help + "; ") +
+                "metrics.jsonl goes on, and a resumed run writes what is missing");
     return true;
   });
+}
+
+void RunFiles::warn_of(const Tracker& tracker, const Error& error, const std::string& help) {
+  const std::string name(tracker.name());
+  log::warn(
+      "event={}_stopped file=\"{}\" message=\"the files of {} are written no more: {}\" "
+      "help=\"{}\"",
+      name, error.where, name, error.message, help);
+  warnings_.push_back("the files of the tracker " + name +
+                      " are written no more: " + error.message + " (" + error.where + "); " + help);
 }
 
 Result<void> RunFiles::take_up(const std::string& yaml) {
@@ -167,7 +186,8 @@ Result<void> RunFiles::rewind_metrics(StepId checkpoint) {
 Result<bool> RunFiles::sample(const std::string& json_line) {
   const auto kept = samples_.append(json_line);
   if (!kept) return with_help(kept.error());
-  tell_trackers(json_line.size(), [&](Tracker& tracker) { return tracker.sample(json_line); });
+  tell_trackers(Told::kSample, json_line.size(),
+                [&](Tracker& tracker) { return tracker.sample(json_line); });
   return *kept;
 }
 
@@ -197,7 +217,7 @@ Result<void> RunFiles::name_best(StepId step) {
 
 Result<void> RunFiles::result(const std::string& text) {
   if (!std::exchange(trackers_ended_, true))
-    tell_trackers(0, [&](Tracker& tracker) { return tracker.end(text); });
+    tell_trackers(Told::kEnd, 0, [&](Tracker& tracker) { return tracker.end(text); });
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 

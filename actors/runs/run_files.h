@@ -12,9 +12,9 @@
 //   wandb/          an offline run of Weights & Biases, likewise
 //   checkpoints/best  a link to the best checkpoint, if the job names a key for it
 //
-// The files of trackers are an extra. If they cannot be written, or have as many bytes as they may,
-// the log and take_warnings() say so once, no more of that tracker's are written until the run is
-// resumed, and the run goes on.
+// The files of trackers are an extra. If they cannot be written, or have as many bytes as they may
+// (the lines that a resume has to catch up with may be more), the log and take_warnings() say so
+// once, no more of that tracker's are written until the run is resumed, and the run goes on.
 #pragma once
 
 #include <cstddef>
@@ -65,18 +65,23 @@ class RunFiles final : public exchange::RunRecord {
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
  private:
+  // What a tracker is told: a line of metrics.jsonl, one of samples.jsonl, or the end.
+  enum class Told { kMetrics, kSample, kEnd };
   struct KeptTracker {
     std::unique_ptr<Tracker> tracker;
-    std::uint64_t unseen = 0;  // bytes of lines since its folder was looked at
-    bool seen = false;
+    std::optional<std::uint64_t> unseen = {};  // bytes of lines since its folder was looked at
+    bool begun = false;
+    bool full = false;  // it is told the end alone
   };
 
   RunFiles(std::string run_dir, RunJournal journal, BoundedLines metrics, BoundedLines samples,
            std::uint64_t tracker_bytes);
-  // Calls `tell` with each tracker that has room for `bytes` more; one that has none, or that
-  // fails, is given up, and the log says so.
-  void tell_trackers(std::size_t bytes, const std::function<Result<void>(Tracker&)>& tell);
+  // Calls `tell` with each tracker that has room for `bytes` more. The log says so where one has
+  // none any more, and where one fails, which is given up.
+  void tell_trackers(Told what, std::size_t bytes,
+                     const std::function<Result<void>(Tracker&)>& tell);
   Result<void> has_room(KeptTracker& kept, std::size_t bytes) const;
+  void warn_of(const Tracker& tracker, const Error& error, const std::string& help);
 
   const std::string run_dir_;
   RunJournal journal_;

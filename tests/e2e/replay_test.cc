@@ -248,11 +248,16 @@ TEST(Replay, ARunThatIsRecordedFromACheckpointOn) {
   EXPECT_EQ(replayed["weights_sha256"], home.result_of(kSmallId)["weights_sha256"]);
 }
 
+// The limit is half of what a run records without one, so that about its second half stays.
 TEST(Replay, ARunWhoseOldestBatchesHaveGone) {
+  const Words job = small_job(200, {"record=replay", "data.val_files=[]", "learner.save_freq=20",
+                                    "learner.max_ckpt_to_keep=3"});
+  const Home whole;
+  const auto bytes = whole.train(kSmallId, job)["recorded_bytes"].get<std::int64_t>();
   const Home home;
-  home.train(kSmallId,
-             small_job(200, {"record=replay", "data.val_files=[]", "learner.save_freq=20",
-                             "learner.max_ckpt_to_keep=3", "retention.replay_bytes=400000"}));
+  home.train(kSmallId, job + sets({"retention.replay_bytes=" +
+                                   std::to_string(std::max<std::int64_t>(bytes / 2, 65536))}));
+  EXPECT_LT(home.result_of(kSmallId)["recorded_bytes"], bytes);
   const Finished from_the_start = home.run({"replay", kSmallId});
   EXPECT_EQ(from_the_start.code, 3);
   const std::string wanted = "--from-step 160 begins with the first checkpoint from there on";

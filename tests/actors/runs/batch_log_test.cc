@@ -87,7 +87,7 @@ TEST_F(BatchLogTest, ALargeBatchIsInSeveralParts_BL1) {
 }
 
 TEST_F(BatchLogTest, AFileThatIsFullIsFollowedByAnother_BL1) {
-  auto log = BatchLogWriter::open(run_, kJob, {.file_bytes = 400});
+  auto log = BatchLogWriter::open(run_, kJob, {.file_bytes = 200});
   ASSERT_TRUE(log);
   for (int step = 0; step < 6; ++step) keep(*log, recorded_batch(step, 2));
   ASSERT_TRUE(fs::exists(file(3)));

@@ -200,6 +200,7 @@ TEST_F(RunFilesTest, WhereNoRoomCanBeMadeALineIsRefusedAndNothingIsLost) {  // B
 }
 
 TEST_F(RunFilesTest, ATrackerThatHasAllItsBytesStopsAndTheRunGoesOn) {
+  constexpr std::uint64_t kEndBytes = 3000;  // W&B's configuration and lists of files
   const auto tracked = [this](std::uint64_t bytes) {
     auto files =
         RunFiles::open(folder_.string(), {.tensorboard = true, .wandb = WandbRun{.config = "{}"}},
@@ -226,14 +227,48 @@ TEST_F(RunFilesTest, ATrackerThatHasAllItsBytesStopsAndTheRunGoesOn) {
   for (const std::string& warning : warnings)
     EXPECT_NE(warning.find("retention.tracker_bytes"), std::string::npos) << warning;
   EXPECT_EQ(steps_in("metrics.jsonl").back(), 1000);
-  for (const char* tracker : {"tensorboard", "wandb"}) {
-    EXPECT_GT(size_of(tracker), 15'000U) << tracker;
-    EXPECT_LT(size_of(tracker), 25'000U) << tracker;
+  const auto expect_full = [&] {
+    for (const char* tracker : {"tensorboard", "wandb"}) {
+      EXPECT_GT(size_of(tracker), 15'000U) << tracker;
+      EXPECT_LE(size_of(tracker), 20'000U + kEndBytes) << tracker;
+    }
+  };
+  expect_full();
+  {
+    const auto files = tracked(20'000);
+    ASSERT_TRUE(files->metrics(R"({"step":1001})"));
+    EXPECT_EQ(files->take_warnings().size(), 2U) << "the same limit, and again no room";
+    ASSERT_TRUE(files->result("{}"));
   }
-  const auto files = tracked(10'000'000);  // and a resume with a larger limit writes the others
-  ASSERT_TRUE(files->metrics(R"({"step":1001,"loss":0.5})"));
+  expect_full();
+  const auto files = tracked(10'000'000);  // a larger one: the lines that are missing come
+  ASSERT_TRUE(files->metrics(R"({"step":1002,"loss":0.5})"));
   EXPECT_TRUE(files->take_warnings().empty());
   for (const char* tracker : {"tensorboard", "wandb"}) EXPECT_GT(size_of(tracker), 40'000U);
+}
+
+// A sample takes no room of a tracker that has none, and the end is written into full files too.
+TEST_F(RunFilesTest, AFullTrackerIsToldTheEnd) {
+  auto files = RunFiles::open(folder_.string(), {.wandb = WandbRun{.config = "{}"}},
+                              {.tracker_bytes = 20'000});
+  ASSERT_TRUE(files);
+  for (int step = 1; step <= 400; ++step)
+    ASSERT_TRUE((*files)->metrics(R"({"step":)" + std::to_string(step) + R"(,"loss":0.5})"));
+  EXPECT_EQ((*files)->take_warnings().size(), 1U);
+  const auto size = [this] {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "wandb"))
+      if (entry.path().extension() == ".wandb") bytes += entry.file_size();
+    return bytes;
+  };
+  const auto before = size();
+  ASSERT_TRUE((*files)->result(R"({"state":"Succeeded"})"));
+  EXPECT_GT(size(), before) << "the summary, and how it ended";
+  const auto tensorboard =
+      RunFiles::open(folder_.string(), {.tensorboard = true}, {.tracker_bytes = 65536});
+  ASSERT_TRUE(tensorboard);
+  ASSERT_TRUE((*tensorboard)->sample(std::string(100'000, ' ')));
+  EXPECT_TRUE((*tensorboard)->take_warnings().empty());
 }
 
 TEST_F(RunFilesTest, TheBestCheckpointHasALink) {
