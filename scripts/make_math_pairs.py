@@ -167,7 +167,8 @@ BEGIN, END = "<!-- math-verify: scripts/make_math_pairs.py -->", "<!-- end -->"
 
 # Why math-verify differs: the first that fits a pair is its reason.
 DIFFERENCES = [
-    ("it takes several `\\boxed` together, and `####` for text; we take the last, or a list of those with a comma or a word between them",
+    ("it takes several `\\boxed` together, and `####` for text; we take the last, or a list of those "
+     "with a comma or a word between them",
      lambda r, c: c.count("\\boxed") > 1 or "####" in c),
     ("it compares with six digits; we compare exactly",
      lambda r, c: c in ("0.666667", "0.10000000000000000000000000000001", "\\boxed{1.5707963}")),

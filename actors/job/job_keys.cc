@@ -56,9 +56,10 @@ const Key kKeys[] = {
     {.path = "record",
      .field = [](J& j) { return slot(j.record); },
      .description =
-         "`replay`: the run keeps each batch that it trains, in the folder `replay` of "
-         "its run directory, the newest up to `retention.replay_bytes`. `tandem replay` can then "
-         "train the same weights again. "
+         "`replay`: the run writes each batch that it trains into the folder `replay` of its run "
+         "directory, and `tandem replay` can train the same weights again. The newest batches "
+         "stay, "
+         "up to `retention.replay_bytes`. "
          "`recorded_bytes` in `result.json` is the size of that folder. `none`: no batch is kept."},
 
     // Section `model`.
@@ -314,8 +315,8 @@ const Key kKeys[] = {
     {.path = "retention.replay_bytes",
      .field = [](J& j) { return slot(j.retention.replay_bytes); },
      .description = "The most that `record: replay` may keep. Beyond it the oldest batches go, and "
-                    "`tandem replay` begins with a checkpoint behind them: it should be enough for "
-                    "the batches between two checkpoints.",
+                    "`tandem replay` can only begin with a checkpoint that came later. Choose more "
+                    "than the batches between two checkpoints have.",
      .range = between(1 << 16, 1e15),
      .unit = "bytes"},
 

@@ -249,9 +249,9 @@ std::optional<std::string_view> boxed(std::string_view text, std::size_t open) {
   return word;
 }
 
-// What stands between two boxes that are one answer: a comma or semicolon, "and" or "or", with
-// white space and the ends of formulas aside; none where anything else stands there, or none of
-// these.
+// How the text between two boxes joins them to one answer: by a comma, a semicolon, "and" or "or".
+// White space and the ends of formulas may stand beside it. None where the text has anything else,
+// or nothing that joins.
 std::optional<std::string_view> join_of_boxes(std::string_view between) {
   constexpr std::string_view kSilent[] = {"\\quad", "\\qquad", "\\text{", "\\textrm{", "\\,", "\\;",
                                           "\\ ",    "\\(",     "\\)",     "\\[",       "\\]", "$",

@@ -103,8 +103,9 @@ Result<bool> RunFiles::metrics(const std::string& json_line) {
   return *kept;
 }
 
-// A line takes about as much in a tracker's files as it has here, so they are looked at now and
-// then, and room is left for what comes between two looks.
+// A line takes about as many bytes in a tracker's files as it has itself. So the folder is measured
+// only now and then, and a tracker is full while there is still room for the lines until the next
+// time.
 Result<void> RunFiles::has_room(KeptTracker& kept, std::size_t bytes) const {
   const std::uint64_t between = tracker_bytes_ / 64;
   if (kept.unseen && (*kept.unseen += bytes) < between) return {};
@@ -129,7 +130,6 @@ Result<void> RunFiles::has_room(KeptTracker& kept, std::size_t bytes) const {
 void RunFiles::tell_trackers(Told what, std::size_t bytes,
                              const std::function<Result<void>(Tracker&)>& tell) {
   std::erase_if(trackers_, [&](KeptTracker& kept) {
-    if (what == Told::kSample && !kept.tracker->takes_samples()) return false;
     if (what != Told::kEnd) {
       if (kept.full) return false;
       if (const auto room = has_room(kept, bytes); !room) {

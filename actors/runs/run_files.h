@@ -12,9 +12,10 @@
 //   wandb/          an offline run of Weights & Biases, likewise
 //   checkpoints/best  a link to the best checkpoint, if the job names a key for it
 //
-// The files of trackers are an extra. If they cannot be written, or have as many bytes as they may
-// (the lines that a resume has to catch up with may be more), the log and take_warnings() say so
-// once, no more of that tracker's are written until the run is resumed, and the run goes on.
+// The files of trackers are an extra. If they cannot be written, or have as many bytes as they may,
+// the log and take_warnings() say so once, no more of that tracker's are written until the run is
+// resumed, and the run goes on. They may have more by one long line, and by the lines that a resume
+// has to write first.
 #pragma once
 
 #include <cstddef>
@@ -65,7 +66,8 @@ class RunFiles final : public exchange::RunRecord {
   Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
 
  private:
-  // What a tracker is told: a line of metrics.jsonl, one of samples.jsonl, or the end.
+  // Why the trackers are called: there is a new line of metrics.jsonl, or of samples.jsonl, or the
+  // run has ended.
   enum class Told { kMetrics, kSample, kEnd };
   struct KeptTracker {
     std::unique_ptr<Tracker> tracker;

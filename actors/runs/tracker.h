@@ -16,8 +16,6 @@ class Tracker {
   virtual std::string_view name() const = 0;  // of `trackers` in the job file
   // Takes a line that metrics.jsonl has, and hands it to the operating system.
   virtual Result<void> add(std::string_view metrics_line) = 0;
-  // Whether sample() does anything.
-  virtual bool takes_samples() const { return false; }
   // Takes a line of samples.jsonl.
   virtual Result<void> sample(std::string_view /*sample_line*/) { return {}; }
   // The incarnation has ended with this result.json.

@@ -49,7 +49,6 @@ class WandbWriter final : public Tracker {
       : run_dir_(std::move(run_dir)), run_(std::move(run)), clock_(std::move(clock)) {}
 
   std::string_view name() const override { return "wandb"; }
-  bool takes_samples() const override { return true; }
   // The first call begins or goes on with a file, and writes the lines that earlier files lack.
   Result<void> add(std::string_view metrics_line) override;
   Result<void> sample(std::string_view sample_line) override;

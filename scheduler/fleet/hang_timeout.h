@@ -47,12 +47,12 @@ inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
 inline constexpr Duration kHungStopped = std::chrono::seconds(2);  // HT-4
 
-// What is known of the kind of work that a process is at: how many pieces of it the process has
-// finished so far, how long the longest took, and how often such work has hung.
+// A process works in pieces, such as one training step, and each kind of work is a phase. This is
+// what the pieces of its present phase have needed so far.
 struct PhaseHistory {
   std::uint64_t pieces = 0;  // that have ended
-  Duration longest{};
-  int hangs = 0;  // of this kind of work in this role so far
+  Duration longest{};        // time that one of them took
+  int hangs = 0;             // of this kind of work in this role so far
 };
 
 // How long a process may make no progress in a phase of which nothing is known, named as

@@ -109,6 +109,7 @@ TEST_F(Orphans, AProcessWhoseFirstThreadHasEndedLives) {
   int going[2];
   ASSERT_EQ(::pipe2(going, O_CLOEXEC), 0);
   const pid_t pid = ::fork();
+  ASSERT_GE(pid, 0);
   if (pid == 0) {
     ::setsid();
     ::close(going[1]);
@@ -128,7 +129,8 @@ TEST_F(Orphans, AProcessWhoseFirstThreadHasEndedLives) {
     const std::string text(std::istreambuf_iterator<char>(stat), {});
     return text.substr(text.rfind(')') + 1, 2) == " Z";
   };
-  while (!has_ended()) std::this_thread::yield();
+  const auto late = std::chrono::steady_clock::now() + kOrphanPatience;
+  while (!has_ended() && std::chrono::steady_clock::now() < late) std::this_thread::yield();
   const auto born = birth_of(pid);
   ASSERT_TRUE(born);
   EXPECT_TRUE(open_process(pid, *born));
