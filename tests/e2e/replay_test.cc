@@ -249,20 +249,30 @@ TEST(Replay, ARunThatIsRecordedFromACheckpointOn) {
 }
 
 // The limit is half of what a run records without one, so that about its second half stays.
+// The schedule is fixed, so that both runs record the same batches.
 TEST(Replay, ARunWhoseOldestBatchesHaveGone) {
-  const Words job = small_job(200, {"record=replay", "data.val_files=[]", "learner.save_freq=20",
-                                    "learner.max_ckpt_to_keep=3"});
+  constexpr std::int64_t kSaveFreq = 20;
+  const Words job = small_job(
+      200, {"record=replay", "data.val_files=[]", "learner.save_freq=" + std::to_string(kSaveFreq),
+            "learner.max_ckpt_to_keep=5", "async.schedule=fixed_lag"});
   const Home whole;
   const auto bytes = whole.train(kSmallId, job)["recorded_bytes"].get<std::int64_t>();
   const Home home;
   home.train(kSmallId, job + sets({"retention.replay_bytes=" +
                                    std::to_string(std::max<std::int64_t>(bytes / 2, 65536))}));
   EXPECT_LT(home.result_of(kSmallId)["recorded_bytes"], bytes);
+  const auto recorded = runs::BatchLogReader::open(home.run_dir(kSmallId));
+  ASSERT_TRUE(recorded && recorded->first());
+  const std::int64_t first = recorded->first()->value;
+  ASSERT_GT(first, 0) << "all batches are still there";
+  // The checkpoint of step N comes before the batch N, as batches count from 0.
+  const std::string begin = std::to_string((first + kSaveFreq - 1) / kSaveFreq * kSaveFreq);
   const Finished from_the_start = home.run({"replay", kSmallId});
   EXPECT_EQ(from_the_start.code, 3);
-  const std::string wanted = "--from-step 160 begins with the first checkpoint from there on";
+  const std::string wanted =
+      "--from-step " + begin + " begins with the first checkpoint from there on";
   EXPECT_NE(from_the_start.err.find(wanted), std::string::npos) << from_the_start.text();
-  const json replayed = expect_equal(home, {"--from-step", "160"});
+  const json replayed = expect_equal(home, {"--from-step", begin});
   EXPECT_EQ(replayed["weights_sha256"], home.result_of(kSmallId)["weights_sha256"]);
 }
 
