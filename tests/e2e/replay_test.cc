@@ -281,7 +281,7 @@ TEST(Replay, ASubmittedRunWhoseControllerAndLearnerDied) {
   const Home home;
   home.up();
   ASSERT_EQ(home.run(Words{"submit"} + recorded_job({"learner.save_freq=10"}) +
-                     held(home, kReplaySteps - 12))
+                     held(home, kReplaySteps - 16))
                 .code,
             0);
   const auto trained = [&](int steps) {
