@@ -347,7 +347,8 @@ Schema disk_schema() {
       object({{"lines", integer(), "", kSometimes},
               {"bytes", integer(), "", kSometimes},
               {"archived", integer(), "Rows of the kind `archived`, into which others are packed.",
-               kSometimes}});
+               kSometimes},
+              {"summed_to", integer(), "Archived rows up to this one have gone.", kSometimes}});
   return object({{"bytes", integer()},
                  {"parts", map_of(integer()), "Bytes, by what they are for."},
                  {"dropped", map_of(std::move(dropped)),

@@ -78,6 +78,9 @@ Result<void> check(const messages::WarmStarted& started) {
 Result<void> check(const messages::StepCommitted& committed) {
   if (!is_step(committed.step.value))
     return wrong("StepCommitted: step " + std::to_string(committed.step.value));
+  const auto& recorded_from = committed.report.recorded_from;
+  if (recorded_from && (recorded_from->value < 0 || *recorded_from > committed.step))
+    return wrong("StepCommitted: recorded from step " + std::to_string(recorded_from->value));
   if (!committed.publication) return {};
   return check(*committed.publication, PolicyVersion{committed.step.value + 1});
 }

@@ -98,14 +98,17 @@ Misfit misfit(const RunView& view, const messages::CheckpointSaved& saved) {
          ", which it has not trained to";
 }
 
-Misfit misfit(const RunView& view, const std::vector<RestoredGroup>& groups, StepId checkpoint) {
-  std::int64_t trained = 0;
-  for (const RestoredGroup& group : groups) {
-    trained += group.trained_at.has_value();
+Misfit misfit(const RunView& view, const GroupHistory& history, StepId checkpoint) {
+  if (checkpoint < history.from())
+    return "the journal has the groups of checkpoint " + std::to_string(history.from().value) +
+           " and of later ones, not of checkpoint " + std::to_string(checkpoint.value) +
+           " (retention.archive_bytes): begin a new run from that checkpoint by model.path";
+  for (const RestoredGroup& group : history.at(checkpoint)) {
     const bool slot_ahead = group.slot && group.slot->step >= checkpoint;
     if (view.config.fixed_lag && !slot_ahead && !group.trained_at && !group.discarded)
       return "the journal was not written under async.schedule: fixed_lag";
   }
+  const std::int64_t trained = history.trained(checkpoint);
   const std::int64_t due = checkpoint.value * view.config.budget.groups_per_step;
   if (trained == due) return std::nullopt;
   return "the journal holds " + std::to_string(trained) + " groups trained before checkpoint " +

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "actors/exchange/group_history.h"
 #include "actors/exchange/turn.h"
 
 namespace tandem::exchange {
@@ -33,6 +34,6 @@ Misfit misfit(const RunView& view, const messages::WarmStarted& started);
 Misfit misfit(const RunView& view, const messages::StepCommitted& committed);
 Misfit misfit(const RunView& view, const messages::CheckpointSaved& saved);
 // Whether these groups are those of a run of this job at `checkpoint`.
-Misfit misfit(const RunView& view, const std::vector<RestoredGroup>& groups, StepId checkpoint);
+Misfit misfit(const RunView& view, const GroupHistory& history, StepId checkpoint);
 
 }  // namespace tandem::exchange

@@ -303,10 +303,9 @@ void Exchange::carry_out(actor::Context& cx, const NameBest& effect) {
 }
 
 void Exchange::carry_out(actor::Context& cx, ReadHistory) {
-  GroupHistory history;
-  const auto read = record_.replay([&](const JournalEntry& entry) { history.take(entry.event); });
-  if (!read) return expect_kept(cx, read);
-  step(cx, HistoryRead{std::move(history)});
+  auto history = record_.history();
+  if (!history) return expect_kept(cx, history.error());
+  step(cx, HistoryRead{*std::move(history)});
 }
 
 void Exchange::carry_out(actor::Context& cx, const TakeUpRun& effect) {

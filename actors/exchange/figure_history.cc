@@ -40,6 +40,10 @@ FigureImage FigureHistory::image() const {
 
 void FigureHistory::forget_below(StepId checkpoint, const BestBy& best) {
   forget_evaluations(best);
+  forget_steps_below(checkpoint);
+}
+
+void FigureHistory::forget_steps_below(StepId checkpoint) {
   trained_.erase(trained_.begin(), trained_.lower_bound(checkpoint));
   // The mean of the step before is that of the checkpoint, and so is the newest digest up to it.
   reward_means_.erase(reward_means_.begin(),

@@ -70,6 +70,8 @@ class FigureHistory {
   // No checkpoint below this one is asked for any more, and of its evaluations only the best one,
   // the newest of each kind, and the newest of all.
   void forget_below(StepId checkpoint, const BestBy& best);
+  // The same, and all evaluations are kept.
+  void forget_steps_below(StepId checkpoint);
 
   // The totals and evaluations of the run so far; those of training and evaluation, and the mean
   // reward of the newest step, as of the checkpoint. Only an evaluation of version `steps_total` is

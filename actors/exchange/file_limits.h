@@ -11,6 +11,10 @@ struct FileLimits {
   // Of the rows that can be queried; beyond it the oldest are packed into few, which keep their
   // events for the program.
   std::uint64_t journal_bytes = std::uint64_t{256} << 20;
+  // Of the packed ones; beyond it the oldest are summed up.
+  std::uint64_t archive_bytes = std::uint64_t{1} << 30;
+  // A resume from any of so many of the newest checkpoints finds all that it needs.
+  std::size_t checkpoints = 2;
   std::uint64_t tracker_bytes = std::uint64_t{1} << 30;  // of each tracker, which then stops
 };
 

@@ -8,6 +8,50 @@
 
 namespace tandem::exchange {
 
+GroupHistory::GroupHistory(const HistoryImage& image)
+    : from_(image.from),
+      checkpoints_(image.checkpoints),
+      summed_(image.summed),
+      trainings_(image.trainings),
+      steps_repeated_(image.steps_repeated),
+      figures_(image.figures) {
+  for (const RestoredGroup& group : image.groups) groups_[group.group] = group;
+}
+
+HistoryImage GroupHistory::image() const {
+  HistoryImage image{.from = from_,
+                     .checkpoints = checkpoints_,
+                     .summed = summed_,
+                     .groups = {},
+                     .trainings = trainings_,
+                     .steps_repeated = steps_repeated_,
+                     .figures = figures_.image()};
+  for (const auto& [id, group] : groups_) image.groups.push_back(group);
+  return image;
+}
+
+// A group that was discarded is generated again only where its slot, under fixed_lag, is ahead.
+void GroupHistory::sum_up(std::size_t kept) {
+  if (checkpoints_.size() < kept) return;
+  from_ = std::max(from_, checkpoints_[checkpoints_.size() - kept]);
+  figures_.forget_steps_below(from_);
+  summed_.discarded.resize(scheduler::kDiscardReasons);
+  std::erase_if(groups_, [this](const auto& one) {
+    const RestoredGroup& group = one.second;
+    const bool slot_ahead = group.slot && group.slot->step >= from_;
+    const bool over = group.trained_at ? *group.trained_at < from_ : group.discarded && !slot_ahead;
+    if (!over) return false;
+    ++summed_.issued;
+    if (group.trained_at)
+      ++summed_.trained;
+    else
+      ++summed_.discarded[static_cast<std::size_t>(*group.discarded)];
+    summed_.next_group = std::max(summed_.next_group, GroupId{group.group.value + 1});
+    summed_.next_position = std::max(summed_.next_position, group.position + 1);
+    return true;
+  });
+}
+
 void GroupHistory::take(const JournalEvent& event) {
   figures_.take(event);
   std::visit([this](const auto& what) { on(what); }, event);
@@ -26,6 +70,12 @@ void GroupHistory::on(const GroupAdmitted& event) {
 void GroupHistory::on(const RunResumed& event) {
   for (const ResumedGroup& group : event.groups)
     if (!group.discarded) admit(group.group, group.position, group.slot);
+  std::erase_if(checkpoints_, [&](StepId step) { return step > event.checkpoint; });
+}
+
+void GroupHistory::on(const CheckpointKept& event) {
+  std::erase_if(checkpoints_, [&](StepId step) { return step >= event.step; });
+  checkpoints_.push_back(event.step);
 }
 
 void GroupHistory::on(const StepTrained& event) {
@@ -51,21 +101,29 @@ std::vector<RestoredGroup> GroupHistory::at(StepId checkpoint) const {
   return restored;
 }
 
+std::int64_t GroupHistory::trained(StepId checkpoint) const {
+  return summed_.trained + std::count_if(groups_.begin(), groups_.end(), [&](const auto& group) {
+           return group.second.trained_at && *group.second.trained_at < checkpoint;
+         });
+}
+
 std::int64_t GroupHistory::retrained(StepId checkpoint, std::int64_t groups_per_step) const {
-  const auto below = std::count_if(groups_.begin(), groups_.end(), [&](const auto& group) {
-    return group.second.trained_at && *group.second.trained_at < checkpoint;
-  });
-  return trainings_ - below + steps_repeated_ * groups_per_step;
+  return trainings_ - trained(checkpoint) + steps_repeated_ * groups_per_step;
 }
 
 RunResumed GroupHistory::resumed(StepId checkpoint, const scheduler::Budget& budget,
                                  bool fixed_lag) const {
-  RunResumed event{.checkpoint = checkpoint, .next_group = GroupId{1}};
-  event.retrained = retrained(checkpoint, budget.groups_per_step);
-  event.discarded.assign(scheduler::kDiscardReasons, 0);
+  RunResumed event{.checkpoint = checkpoint,
+                   .issued = summed_.issued,
+                   .trained = summed_.trained,
+                   .retrained = retrained(checkpoint, budget.groups_per_step),
+                   .discarded = summed_.discarded,
+                   .next_group = std::max(GroupId{1}, summed_.next_group),
+                   .next_position = summed_.next_position};
+  event.discarded.resize(scheduler::kDiscardReasons);
   for (const RestoredGroup& group : at(checkpoint)) {
     ++event.issued;
-    event.next_group = GroupId{group.group.value + 1};
+    event.next_group = std::max(event.next_group, GroupId{group.group.value + 1});
     event.next_position = std::max(event.next_position, group.position + 1);
     if (group.trained_at) {
       ++event.trained;

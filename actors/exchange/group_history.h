@@ -25,15 +25,49 @@ struct RestoredGroup {
   std::optional<StepId> trained_at;                   // set: trained below the checkpoint
   std::optional<scheduler::DiscardReason> discarded;  // neither set: the group is live
 };
+TANDEM_WIRE(RestoredGroup, group, position, slot, trained_at, discarded)
 
-// Give take() all events of the journal in their order, then ask for the state at a checkpoint.
+// Groups that are counted and no longer known one by one. GH-1: no checkpoint that may still be
+// asked for changes what became of one of them.
+struct SummedGroups {
+  std::int64_t issued = 0, trained = 0;
+  std::vector<std::int64_t> discarded;  // by DiscardReason; empty: none
+  GroupId next_group;                   // above all of them
+  std::int64_t next_position = 0;       // likewise
+};
+TANDEM_WIRE(SummedGroups, issued, trained, discarded, next_group, next_position)
+
+struct HistoryImage {
+  StepId from;
+  std::vector<StepId> checkpoints;
+  SummedGroups summed;
+  std::vector<RestoredGroup> groups;
+  std::int64_t trainings = 0, steps_repeated = 0;
+  FigureImage figures;
+};
+TANDEM_WIRE(HistoryImage, from, checkpoints, summed, groups, trainings, steps_repeated, figures)
+
+// Give take() all events of the journal in their order, or those after an image, then ask for the
+// state at a checkpoint.
 class GroupHistory {
  public:
-  void take(const JournalEvent& event);
+  GroupHistory() = default;
+  explicit GroupHistory(const HistoryImage& image);
 
-  // The groups in the order of admission. A step at or above the checkpoint counts as not trained,
-  // and a discard by the end of an earlier incarnation does not count either.
+  void take(const JournalEvent& event);
+  HistoryImage image() const;
+  // Sums up the groups that the `kept` newest checkpoints do not need. Checkpoints before them are
+  // not asked for any more, as from() says.
+  void sum_up(std::size_t kept);
+  // The first checkpoint whose groups are all known.
+  StepId from() const { return from_; }
+
+  // The groups that are known one by one, in the order of admission. A step at or above the
+  // checkpoint counts as not trained, and a discard by the end of an earlier incarnation does not
+  // count either.
   std::vector<RestoredGroup> at(StepId checkpoint) const;
+  // How many groups are trained below the checkpoint.
+  std::int64_t trained(StepId checkpoint) const;
   // The event by which a run goes on from a checkpoint.
   RunResumed resumed(StepId checkpoint, const scheduler::Budget& budget, bool fixed_lag) const;
   const FigureHistory& figures() const { return figures_; }
@@ -43,6 +77,7 @@ class GroupHistory {
   void on(const StepTrained& event);
   void on(const GroupDiscarded& event);
   void on(const RunResumed& event);
+  void on(const CheckpointKept& event);
   template <class Other>
   void on(const Other&) {}  // no part of a group's story
 
@@ -51,6 +86,9 @@ class GroupHistory {
   // that had restarted repeated them, or they were lost with the end of an incarnation.
   std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
 
+  StepId from_{0};
+  std::vector<StepId> checkpoints_;  // that were kept, without those that the run has left behind
+  SummedGroups summed_;
   std::map<GroupId, RestoredGroup> groups_;
   std::int64_t trainings_ = 0, steps_repeated_ = 0;
   FigureHistory figures_;

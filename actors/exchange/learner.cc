@@ -232,7 +232,7 @@ void take(Turn& turn, HistoryRead read) {
   auto& restoring = turn.seen.learner.restoring;
   if (!restoring) return;
   const StepId checkpoint = restoring->checkpoint;
-  if (const auto why = misfit(turn.view(), read.history.at(checkpoint), checkpoint)) {
+  if (const auto why = misfit(turn.view(), read.history, checkpoint)) {
     restoring.reset();
     return fail(turn, *why);
   }

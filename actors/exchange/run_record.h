@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "actors/exchange/group_history.h"
 #include "actors/exchange/run_image.h"
 #include "actors/exchange/state/journal_event.h"
 #include "runtime/base/ids.h"
@@ -51,9 +51,9 @@ class RunRecord {
   // The checkpoint of this step is the best one now.
   virtual Result<void> name_best(StepId step) = 0;
   virtual Result<void> result(const std::string& json) = 0;
-  // Calls `take` with the events that earlier incarnations of the run journalled, in order. Errors:
-  // a journal that is damaged, or of another schema.
-  virtual Result<void> replay(const std::function<void(const JournalEntry&)>& take) = 0;
+  // What the events come to that earlier incarnations of the run journalled. Errors: a journal that
+  // is damaged, or of another schema.
+  virtual Result<GroupHistory> history() = 0;
 };
 
 // The payload store as an exchange sees it. A payload is released when no retraining can need it.

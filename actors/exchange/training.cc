@@ -101,6 +101,26 @@ void note_trained(Turn& turn, const messages::StepReport& report) {
   turn.seen.statistics.recorded_bytes = report.recorded_bytes;
 }
 
+// Tells once that batches have gone, and once that those that are left follow no checkpoint.
+void watch_record(Turn& turn, const messages::StepReport& report) {
+  if (!report.recorded_from) return;
+  LearnerSeen& seen = turn.seen.learner;
+  const std::string from = std::to_string(report.recorded_from->value + 1);
+  if (!std::exchange(seen.said_batches_gone, true))
+    turn.say(
+        "replay/ has the most that it may (retention.replay_bytes): the oldest batches go, and "
+        "those from step " +
+            from + " on are left",
+        messages::EventLevel::kWarning);
+  if (*report.recorded_from > turn.facts.learner.durable &&
+      !std::exchange(seen.said_no_replay, true))
+    turn.say("no replay can begin now: replay/ has the batches from step " + from +
+                 " on, and the newest checkpoint is that of step " +
+                 std::to_string(turn.facts.learner.durable.value) +
+                 "; a larger retention.replay_bytes or a smaller learner.save_freq mends it",
+             messages::EventLevel::kWarning);
+}
+
 // Tells a collapse of the policy, which costs a run more than any of its steps.
 void watch_for_collapse(Turn& turn, std::int64_t step, const messages::StepReport& report) {
   const Spread& rewards = turn.seen.statistics.batch.rewards;
@@ -130,6 +150,7 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
   const std::int64_t done = committed.step.value + 1;
   const bool last = done == turn.config.budget.steps_total;
   note_trained(turn, committed.report);
+  watch_record(turn, committed.report);
   if (committed.report.skipped_in_row > 0)
     turn.say(skipped_text(done, committed.report), messages::EventLevel::kWarning);
   watch_for_collapse(turn, done, committed.report);

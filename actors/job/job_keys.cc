@@ -305,6 +305,14 @@ const Key kKeys[] = {
                     "resume and `tandem replay` still read.",
      .range = between(1 << 16, 1e15),
      .unit = "bytes"},
+    {.path = "retention.archive_bytes",
+     .field = [](J& j) { return slot(j.retention.archive_bytes); },
+     .description = "How much of journal.sqlite may be rows of the kind `archived`. Beyond it the "
+                    "oldest are summed up in a few bytes: a resume from any of the newest "
+                    "checkpoints, at least two and as many of sixteen as `max_ckpt_to_keep` says, "
+                    "still has all that it needs, and `tandem replay` no longer has those steps.",
+     .range = between(1 << 16, 1e15),
+     .unit = "bytes"},
     {.path = "retention.tracker_bytes",
      .field = [](J& j) { return slot(j.retention.tracker_bytes); },
      .description = "The most that the files of each tracker may have. Beyond it no more of them "

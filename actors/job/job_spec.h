@@ -88,6 +88,7 @@ struct RetentionSpec {
   std::int64_t samples_bytes = std::int64_t{64} << 20;
   std::int64_t metrics_bytes = std::int64_t{256} << 20;
   std::int64_t journal_bytes = std::int64_t{256} << 20;
+  std::int64_t archive_bytes = std::int64_t{1} << 30;
   std::int64_t tracker_bytes = std::int64_t{1} << 30;  // of each tracker
   std::int64_t replay_bytes = std::int64_t{32} << 30;
 };

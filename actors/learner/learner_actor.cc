@@ -221,7 +221,7 @@ bool LearnerActor::record(actor::Context& cx, const std::vector<std::string>& pa
   note("idle", cx.now());
   if (kept) {
     go_on(cx);
-    step_->recorded_bytes = *kept;
+    step_->recorded = *kept;
     return true;
   }
   if (waits_for_disk(kept.error())) {
@@ -264,7 +264,10 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
                                     .checksum = result.checksum,
                                     .publication = {},
                                     .report = std::move(result.report)};
-  if (step.recorded_bytes) committed.report.recorded_bytes = step.recorded_bytes;
+  if (step.recorded) {
+    committed.report.recorded_bytes = step.recorded->bytes;
+    committed.report.recorded_from = step.recorded->from;
+  }
   committed.report.seconds_wait_payload = seconds(step.pulled - step.began);
   committed.report.seconds_update = seconds(cx.now() - step.pulled);
   if (step.command.publish) {  // LE-1

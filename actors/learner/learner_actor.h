@@ -43,11 +43,16 @@ struct MeetExchange {};
 // Another exchange follows the one that has died: the learner goes on where it stands.
 struct MeetAgain {};
 
+struct RecordedBatches {  // all that the run has kept
+  std::uint64_t bytes = 0;
+  std::optional<StepId> from;  // the first one's step, once older ones have gone for room
+};
+
 // Keeps each batch as it came, before it is trained, so that the run can be trained again.
 struct BatchRecorder {
-  // Keeps the batch of a step. Returns the bytes of all batches that the run has kept.
-  std::function<Result<std::uint64_t>(const messages::TrainStep& step,
-                                      const std::vector<std::string>& payloads)>
+  // Keeps the batch of a step.
+  std::function<Result<RecordedBatches>(const messages::TrainStep& step,
+                                        const std::vector<std::string>& payloads)>
       keep;
   // Waits until the disk has all of them: a checkpoint must not outlive the batches before it.
   std::function<Result<void>()> sync;
@@ -94,7 +99,7 @@ class LearnerActor {
     Time began, pulled;
     int attempts = 0;
     std::optional<Time> unanswered_since = {};
-    std::optional<std::uint64_t> recorded_bytes = {};
+    std::optional<RecordedBatches> recorded = {};
   };
 
   void pull(actor::Context& cx);

@@ -111,12 +111,16 @@ class Replay {
     if (!first)
       return Error{ErrorCode::kNotFound, "the run has recorded no batch", request_.run_dir.string(),
                    kRecordHelp};
-    if (request_.from < first->value) {
+    const StepId told = last > 0 ? journal_.steps().begin()->first : *first;
+    const StepId begin = std::max(*first, told);
+    if (request_.from < begin.value) {
       const std::vector<std::int64_t> kept = job::checkpoints_of(request_.run_dir);
-      const auto checkpoint = std::ranges::lower_bound(kept, first->value);
+      const auto checkpoint = std::ranges::lower_bound(kept, begin.value);
       const bool none = checkpoint == kept.end() || *checkpoint >= last;  // no batch comes behind
       return Error{ErrorCode::kNotFound,
-                   "batches are recorded from " + step_text(first->value + 1) + " on",
+                   (told > *first ? "the journal has the scores (retention.archive_bytes)"
+                                  : std::string("batches are recorded")) +
+                       " from " + step_text(begin.value + 1) + " on",
                    request_.run_dir.string(),
                    none ? "no checkpoint is kept from which a replay could begin"
                         : "--from-step " + std::to_string(*checkpoint) +

@@ -172,6 +172,7 @@ struct StepReport {
   // The bytes of all batches that the run has recorded, this one among them; empty where it
   // records none (job key `record`).
   std::optional<std::uint64_t> recorded_bytes;
+  std::optional<StepId> recorded_from;  // the first of them, once older ones have gone for room
   // Each is empty where the loss of the job lacks the term, or the weights, that it describes.
   std::optional<double> kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
       rollout_is_eff_sample_size, rollout_is_batch_norm_factor, rollout_rs_masked_fraction,
@@ -182,9 +183,9 @@ TANDEM_WIRE(StepReport, loss, grad_norm, lr, entropy, ppo_kl, pg_clipfrac, pg_cl
             pg_clipfrac_high, ratio_max, seconds_update, seconds_wait_payload, seconds_publish,
             tokens_trained, groups_zero_variance, skipped_in_row, steps_skipped,
             updates_without_gradient, observed_fraction, logprob_diff_max_at_staleness_0,
-            tokens_at_staleness_0, logprob_diff_mean, advantages, recorded_bytes, kl_loss,
-            pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean, rollout_is_eff_sample_size,
-            rollout_is_batch_norm_factor, rollout_rs_masked_fraction,
+            tokens_at_staleness_0, logprob_diff_mean, advantages, recorded_bytes, recorded_from,
+            kl_loss, pg_clipfrac_lower, reward_kl_penalty, rollout_is_mean,
+            rollout_is_eff_sample_size, rollout_is_batch_norm_factor, rollout_rs_masked_fraction,
             rollout_rs_seq_masked_fraction, rollout_is_veto_fraction,
             rollout_is_catastrophic_token_fraction)
 

@@ -1,5 +1,6 @@
 #include "actors/replay/journal_steps.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -22,6 +23,7 @@ void JournalSteps::on(const exchange::GroupGenerated& event) {
 }
 
 void JournalSteps::on(const exchange::GroupScored& event) {
+  if (!begun_ && !live_.contains(event.group)) return;
   JournalGroup& group = live_[event.group];
   group.group = event.group;
   group.rewards = event.rewards;
@@ -41,6 +43,8 @@ void JournalSteps::on(const exchange::StepTrained& event) {
       known->second.checksum = event.checksum;
     return;
   }
+  const auto is_told = [this](GroupId group) { return live_.contains(group); };
+  if (!begun_ && !std::ranges::all_of(event.groups, is_told)) return;
   JournalStep step{.groups = {}, .checksum = event.checksum};
   for (const GroupId group : event.groups) {
     auto known = live_.extract(group);

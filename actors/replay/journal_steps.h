@@ -35,7 +35,8 @@ class JournalSteps {
  public:
   void take(const exchange::JournalEvent& event);
 
-  // Trained steps, without gaps from 0 where the journal is whole.
+  // Trained steps, without gaps: from 0 on; where the journal's oldest events are summed up, from
+  // the first one whose groups are all told of.
   const std::map<StepId, JournalStep>& steps() const { return trained_; }
   // weights_sha256 of checkpoints, by the number of steps that they cover.
   const std::map<StepId, std::string>& digests() const { return digests_; }
@@ -43,6 +44,7 @@ class JournalSteps {
   std::optional<std::uint64_t> checksum(PolicyVersion version) const;
 
  private:
+  void on(const exchange::RunBegan&) { begun_ = true; }
   void on(const exchange::GroupGenerated& event);
   void on(const exchange::GroupScored& event);
   void on(const exchange::GroupDiscarded& event);
@@ -54,6 +56,7 @@ class JournalSteps {
   template <class Other>
   void on(const Other&) {}  // says nothing of a batch
 
+  bool begun_ = false;                    // false: what came before is summed up
   std::map<GroupId, JournalGroup> live_;  // until they are trained or discarded
   std::map<StepId, JournalStep> trained_;
   std::map<StepId, std::string> digests_;

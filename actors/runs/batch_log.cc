@@ -157,10 +157,16 @@ Result<BatchLogWriter> BatchLogWriter::open(const fs::path& run_dir, RecordedJob
                  writer.folder_.string(), kHelp};
   const auto files = files_in(writer.folder_);
   if (!files) return files.error();
+  // Without these, which a file of another version does not give, all goes on.
+  const auto reader = BatchLogReader::open(run_dir);
+  const auto first_steps = reader ? reader->first_steps() : std::map<fs::path, StepId>();
   for (const auto& [number, path] : *files) {
     const std::uint64_t bytes = fs::file_size(path, failed);
-    writer.former_[number] = failed ? 0 : bytes;
-    writer.former_bytes_ += writer.former_[number];
+    Former& former = writer.former_[number];
+    former.bytes = failed ? 0 : bytes;
+    if (const auto first = first_steps.find(path); first != first_steps.end())
+      former.first = first->second;
+    writer.former_bytes_ += former.bytes;
     writer.number_ = number;
   }
   if (auto begun = writer.begin_file(); !begun) return begun.error();
@@ -169,7 +175,7 @@ Result<BatchLogWriter> BatchLogWriter::open(const fs::path& run_dir, RecordedJob
 
 Result<void> BatchLogWriter::begin_file() {
   if (auto synced = sync(); !synced) return synced;  // the later ones are of the new file alone
-  if (end_ > 0) former_[number_] = end_;
+  if (end_ > 0) former_[number_] = {end_, std::exchange(first_, std::nullopt)};
   former_bytes_ += end_;
   begin_ = end_ = 0;
   make_room();
@@ -191,7 +197,7 @@ void BatchLogWriter::make_room() {
     if (failed)
       log::warn("event=batches_left file=\"{}\" message=\"{}\"",
                 (folder_ / name_of(oldest->first)).string(), failed.message());
-    former_bytes_ -= oldest->second;
+    former_bytes_ -= oldest->second.bytes;
     former_.erase(oldest);
     if (!std::exchange(said_full_, true))
       log::warn(
@@ -241,7 +247,16 @@ Result<void> BatchLogWriter::keep(const messages::TrainStep& step,
         .kind = next == payloads.size() ? kLast : kBatch, .part = part++, .step = step.step.value};
     if (auto appended = append(frame_of(head, std::move(body))); !appended) return appended;
   } while (next < payloads.size());
+  if (!first_) first_ = step.step;
   return {};
+}
+
+std::optional<StepId> BatchLogWriter::first_after_gone() const {
+  const std::uint64_t oldest = former_.empty() ? number_ : former_.begin()->first;
+  if (oldest == 1) return std::nullopt;
+  for (const auto& [number, former] : former_)
+    if (former.first) return former.first;
+  return first_;
 }
 
 Result<void> BatchLogWriter::sync() {
@@ -297,6 +312,12 @@ Result<void> BatchLogReader::scan(const fs::path& file) {
   }
   if (at < opened->bytes) torn_.push_back(place_text(file, at));
   return {};
+}
+
+std::map<fs::path, StepId> BatchLogReader::first_steps() const {
+  std::map<fs::path, StepId> first;
+  for (const auto& [step, place] : batches_) first.try_emplace(place.file, step);
+  return first;
 }
 
 std::optional<StepId> BatchLogReader::first() const {

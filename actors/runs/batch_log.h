@@ -18,8 +18,7 @@
 //   BL-3  Where a step was recorded several times, its last whole batch counts: the run went back
 //         to a checkpoint and trained on from there.
 //   BL-4  All files together have the limit's bytes at most, but for the job and the batch that
-//         make the last one larger: the oldest files go before that, whole, and the process's log
-//         says so once.
+//         make the last one larger: the oldest files go before that, whole.
 //
 // The record may be deleted with its folder.
 #pragma once
@@ -79,6 +78,8 @@ class BatchLogWriter {
   // The size of all files, those of earlier processes included, but for those that could not be
   // removed.
   std::uint64_t bytes() const { return former_bytes_ + end_; }
+  // The step that the oldest file begins with, once older files have gone.
+  std::optional<StepId> first_after_gone() const;
 
  private:
   BatchLogWriter(std::filesystem::path folder, RecordedJob job, const BatchLogLimits& limits);
@@ -89,9 +90,14 @@ class BatchLogWriter {
   std::filesystem::path folder_;
   RecordedJob job_;
   BatchLogLimits limits_;
-  std::map<std::uint64_t, std::uint64_t> former_;  // the bytes of all other files, by number
-  std::uint64_t number_ = 0;                       // of the file that is open
-  std::uint64_t former_bytes_ = 0;                 // their sum
+  struct Former {
+    std::uint64_t bytes = 0;
+    std::optional<StepId> first;  // none: it has no whole batch
+  };
+  std::map<std::uint64_t, Former> former_;  // all other files, by number
+  std::uint64_t former_bytes_ = 0;          // of all of them
+  std::uint64_t number_ = 0;                // of the file that is open
+  std::optional<StepId> first_;             // of that file
   bool said_full_ = false;
   std::filesystem::path path_;
   OwnedFd fd_;                         // empty after a failure that could not be taken back
@@ -114,6 +120,8 @@ class BatchLogReader {
   // kNotFound where no whole batch of the step is there (any more), kInvalid where it is damaged;
   // both say where a file could not be read on.
   Result<RecordedBatch> read(StepId step) const;
+  // The lowest step of each file whose batches are not recorded again in a later one.
+  std::map<std::filesystem::path, StepId> first_steps() const;
   std::uint64_t bytes() const { return bytes_; }  // of all files
   std::int64_t steps() const { return std::ssize(batches_); }
 

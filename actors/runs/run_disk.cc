@@ -31,15 +31,21 @@ std::string_view part_of(std::string_view name) {
   return "other";
 }
 
-// The number of rows of the journal that others have been packed into.
-std::int64_t archived_rows(const fs::path& run_dir) {
-  std::int64_t rows = 0;
+// The rows of the journal that others have been packed into, and up to which row these are summed
+// up; null where there is neither.
+nlohmann::json dropped_rows(const fs::path& run_dir) {
+  nlohmann::json dropped;
   const auto journal = open_if_there(run_dir / "journal.sqlite");
-  if (journal && *journal)
-    (void)(*journal)->query(
-        "SELECT count(*) FROM events WHERE kind = 'archived'",
-        [&](const sqlite::Sqlite::Row& row) { rows = sqlite::number_of(row.front()); });
-  return rows;
+  if (!journal || !*journal) return dropped;
+  // A journal of an earlier version has no table `histories`.
+  for (const auto& [name, query] :
+       {std::pair{"archived", "SELECT count(*) FROM events WHERE kind = 'archived'"},
+        {"summed_to", "SELECT coalesce(max(seq), 0) FROM histories"}})
+    (void)(*journal)->query(query, [&](const sqlite::Sqlite::Row& row) {
+      if (const std::int64_t number = sqlite::number_of(row.front()); number > 0)
+        dropped[name] = number;
+    });
+  return dropped;
 }
 
 }  // namespace
@@ -69,8 +75,8 @@ nlohmann::json disk_json(const fs::path& run_dir) {
       if (const std::uint64_t gone = node::dropped_bytes_of(log); gone > 0)
         dropped["logs/" + log.filename().string()] = {{"bytes", gone}};
     }
-  if (const std::int64_t rows = archived_rows(run_dir); rows > 0)
-    dropped["journal.sqlite"] = {{"archived", rows}};
+  if (nlohmann::json rows = dropped_rows(run_dir); !rows.is_null())
+    dropped["journal.sqlite"] = std::move(rows);
   return {{"bytes", bytes}, {"parts", parts}, {"dropped", dropped}};
 }
 

@@ -57,7 +57,7 @@ Result<void> set_result_aside(const std::string& run_dir) {
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const std::string& run_dir,
                                                  const Trackers& trackers,
                                                  const exchange::FileLimits& limits) {
-  auto journal = RunJournal::open(run_dir, limits.journal_bytes);
+  auto journal = RunJournal::open(run_dir, limits);
   if (!journal) return journal.error();
   auto metrics =
       BoundedLines::open(run_dir + "/metrics.jsonl", Retention::kThin, limits.metrics_bytes);
@@ -221,8 +221,6 @@ Result<void> RunFiles::result(const std::string& text) {
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 
-Result<void> RunFiles::replay(const std::function<void(const exchange::JournalEntry&)>& take) {
-  return journal_.read(take);
-}
+Result<exchange::GroupHistory> RunFiles::history() { return journal_.history(); }
 
 }  // namespace tandem::runs

@@ -63,7 +63,7 @@ class RunFiles final : public exchange::RunRecord {
   std::vector<std::string> take_warnings() override { return std::exchange(warnings_, {}); }
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
-  Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
+  Result<exchange::GroupHistory> history() override;
 
  private:
   // Why the trackers are called: there is a new line of metrics.jsonl, or of samples.jsonl, or the

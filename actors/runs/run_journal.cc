@@ -7,6 +7,7 @@
 #include "actors/runs/run_journal.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -24,6 +25,8 @@ constexpr const char* kFile = "/journal.sqlite";
 constexpr std::size_t kGroupsPerRow = 1024;
 // So much is packed at a time: it takes some 10 ms.
 constexpr std::size_t kArchiveBytes = std::size_t{2} << 20, kArchiveRows = 2000;
+// So many archived rows are summed up at a time.
+constexpr int kSummedRows = 4;
 // About the bytes that a row takes in the file.
 constexpr const char* kRowBytes =
     "40 + length(body) + coalesce(length(CAST(groups AS BLOB)), 0) + "
@@ -52,9 +55,13 @@ constexpr const char* kTables =
 constexpr const char* kLater =
     "CREATE INDEX IF NOT EXISTS archives ON events(seq) WHERE kind = 'archived';"
     "CREATE TABLE IF NOT EXISTS images(id INTEGER PRIMARY KEY CHECK(id = 1), seq INTEGER, "
-    "checksum INTEGER, body BLOB, row_bytes INTEGER, archived_to INTEGER)";
+    "checksum INTEGER, body BLOB, row_bytes INTEGER, archived_to INTEGER);"
+    "CREATE TABLE IF NOT EXISTS histories(id INTEGER PRIMARY KEY CHECK(id = 1), seq INTEGER, "
+    "checksum INTEGER, body BLOB)";
 constexpr const char* kKeepImage =
     "INSERT OR REPLACE INTO images VALUES(1, (SELECT max(seq) FROM events), ?, ?, ?, ?)";
+constexpr std::int64_t kLastRow = std::numeric_limits<std::int64_t>::max();
+constexpr const char* kDamagedHelp = "restore the file, or begin a new run";
 constexpr const char* kInsert =
     "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
     "groups_kind, groups, body) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
@@ -264,7 +271,8 @@ Result<void> RunJournal::check(const std::string& run_dir) {
   return {};
 }
 
-Result<RunJournal> RunJournal::open(const std::string& run_dir, std::uint64_t bytes_max) {
+Result<RunJournal> RunJournal::open(const std::string& run_dir,
+                                    const exchange::FileLimits& limits) {
   const std::string path = run_dir + kFile;
   auto database = sqlite::Sqlite::open(path, "");
   if (!database) return database.error();
@@ -284,7 +292,8 @@ Result<RunJournal> RunJournal::open(const std::string& run_dir, std::uint64_t by
       kMilestoneKinds;
   if (const auto made = (*database)->run_script(later); !made) return made.error();
   RunJournal journal(path, std::move(*database));
-  journal.bytes_max_ = journal.archive_at_ = bytes_max;
+  journal.limits_ = limits;
+  journal.archive_at_ = limits.journal_bytes;
   if (const auto counted = journal.count_bytes(); !counted) return counted.error();
   return journal;
 }
@@ -308,8 +317,9 @@ Result<void> RunJournal::append(std::span<const exchange::JournalEvent> events,
   }
   if (const auto written = database_->insert(kInsert, rows, durability); !written) return written;
   if (bytes_ <= archive_at_) return {};
-  const auto archived = archive();
-  archive_at_ = archived ? bytes_max_ : bytes_ + kArchiveBytes;
+  auto archived = archive();
+  if (archived) archived = sum_up();
+  archive_at_ = archived ? limits_.journal_bytes : bytes_ + kArchiveBytes;
   // The events are kept, which is what counts; the file grows on until it works.
   if (!archived)
     log::warn("event=journal_not_archived file=\"{}\" message=\"{}\"", path_,
@@ -328,6 +338,10 @@ Result<void> RunJournal::count_bytes() {
         archived_to_ = sqlite::number_of(row[2]);
       });
   if (!asked) return asked;
+  const auto packed_bytes = number_from(
+      *database_, "SELECT coalesce(sum(length(body)), 0) FROM events WHERE kind = 'archived'");
+  if (!packed_bytes) return packed_bytes.error();
+  archived_bytes_ = static_cast<std::uint64_t>(*packed_bytes);
   if (counted_to == 0) {
     const auto archived =
         number_from(*database_, "SELECT coalesce(max(seq), 0) FROM events WHERE kind = 'archived'");
@@ -349,7 +363,7 @@ Result<void> RunJournal::archive() {
   Batch batch;
   std::optional<Error> damaged;
   bool ended = false;
-  const std::uint64_t stays = bytes_max_ / 4 * 3;
+  const std::uint64_t stays = limits_.journal_bytes / 4 * 3;
   const auto take = [&](const sqlite::Sqlite::Row& row) {
     if (ended || damaged) return;
     const std::int64_t seq = sqlite::number_of(row[0]);
@@ -397,6 +411,8 @@ Result<void> RunJournal::archive() {
     return {};
   }
   const auto step = value_of(batch.step);
+  std::string body = packed(std::move(batch.body), kArchiveLevel);
+  const std::size_t body_bytes = body.size();
   const auto replaced = database_->change(
       {{"UPDATE images SET row_bytes = max(0, row_bytes - ?), archived_to = ?",
         {static_cast<std::int64_t>(batch.bytes), batch.read_to}},
@@ -404,12 +420,13 @@ Result<void> RunJournal::archive() {
        {"UPDATE events SET kind = 'archived', group_id = NULL, lease = NULL, holder = NULL, "
         "step = ?, version = NULL, position = NULL, detail = ?, groups_kind = NULL, groups = NULL, "
         "body = ? WHERE seq = ?",
-        {step, archived_text(batch),
-         sqlite::Sqlite::Blob{packed(std::move(batch.body), kArchiveLevel)}, batch.first}}});
+        {step, archived_text(batch), sqlite::Sqlite::Blob{std::move(body)}, batch.first}}});
   if (!replaced) return replaced;
   pass_by();
+  archived_bytes_ += body_bytes;
   if (!std::exchange(archives_, true))
-    log::info("event=journal_archived file=\"{}\" rows={} limit={}", path_, batch.rows, bytes_max_);
+    log::info("event=journal_archived file=\"{}\" rows={} limit={}", path_, batch.rows,
+              limits_.journal_bytes);
   return {};
 }
 
@@ -429,16 +446,15 @@ std::int64_t checksum_of(const std::string& bytes) {
   return static_cast<std::int64_t>(checksum64(std::as_bytes(std::span(bytes))));
 }
 
-// Nothing where the row holds anything but an image.
-std::optional<exchange::RunImage> image_in(const sqlite::Sqlite::Value& checksum,
-                                           const sqlite::Sqlite::Value& body) {
-  const auto* blob = std::get_if<sqlite::Sqlite::Blob>(&body);
-  if (!blob || sqlite::number_of(checksum) != checksum_of(blob->bytes)) return std::nullopt;
+// Of a row with its checksum first and its bytes second; nothing where it holds anything else.
+template <class Image>
+std::optional<Image> image_in(const sqlite::Sqlite::Row& row) {
+  const auto* blob = std::get_if<sqlite::Sqlite::Blob>(&row[1]);
+  if (!blob || sqlite::number_of(row[0]) != checksum_of(blob->bytes)) return std::nullopt;
   const auto bytes = unpacked(blob->bytes);
   if (!bytes) return std::nullopt;
-  auto image = wire::decode<exchange::RunImage>(*bytes);
-  if (!image || !can_be_restored(image->state)) return std::nullopt;
-  return std::move(*image);
+  auto image = wire::decode<Image>(*bytes);
+  return image ? std::optional(std::move(*image)) : std::nullopt;
 }
 
 }  // namespace
@@ -456,31 +472,110 @@ Result<void> RunJournal::keep_image(const exchange::RunImage& image) {
   return {};
 }
 
+namespace {
+
+// Up to which row the journal is summed up; 0: it is not.
+Result<std::int64_t> summed_to(sqlite::Sqlite& database) {
+  const auto tables =
+      number_from(database, "SELECT count(*) FROM sqlite_master WHERE name = 'histories'");
+  if (!tables || *tables == 0) return tables;  // a journal of an earlier version
+  return number_from(database, "SELECT coalesce(max(seq), 0) FROM histories");
+}
+
+}  // namespace
+
+Result<exchange::GroupHistory> RunJournal::history_to(std::int64_t seq) const {
+  const auto begin = summed_to(*database_);
+  if (!begin) return begin.error();
+  exchange::GroupHistory history;
+  if (*begin > 0) {
+    std::optional<exchange::HistoryImage> image;
+    const auto asked = database_->query(
+        "SELECT checksum, body FROM histories",
+        [&](const sqlite::Sqlite::Row& row) { image = image_in<exchange::HistoryImage>(row); });
+    if (!asked) return asked.error();
+    if (!image)
+      return Error{ErrorCode::kInvalid, "the sum of the journal's oldest events is damaged", path_,
+                   kDamagedHelp};
+    history = exchange::GroupHistory(*image);
+  }
+  const auto read = read_rows(
+      *begin, seq, [&](const exchange::JournalEntry& entry) { history.take(entry.event); });
+  if (!read) return read.error();
+  return history;
+}
+
+Result<exchange::GroupHistory> RunJournal::history() const { return history_to(kLastRow); }
+
+// Rows that stay before the last one that is summed up are for people alone.
+Result<void> RunJournal::sum_up() {
+  std::int64_t last = 0;
+  std::uint64_t bytes = 0;
+  if (archived_bytes_ <= limits_.archive_bytes) return {};
+  const auto asked = database_->query(
+      "SELECT seq, length(body) FROM events WHERE kind = 'archived' ORDER BY seq LIMIT " +
+          std::to_string(kSummedRows),
+      [&](const sqlite::Sqlite::Row& row) {
+        // Without an image those events are all that a controller has to follow the run.
+        if (archived_bytes_ - bytes <= limits_.archive_bytes ||
+            sqlite::number_of(row[0]) > image_seq_)
+          return;
+        last = sqlite::number_of(row[0]);
+        bytes += static_cast<std::uint64_t>(sqlite::number_of(row[1]));
+      });
+  if (!asked || last == 0) return asked;
+  auto history = history_to(last);
+  if (!history) return history.error();
+  history->sum_up(limits_.checkpoints);
+  std::string body = packed(wire::encode(history->image()));
+  const std::int64_t checksum = checksum_of(body);
+  const auto changed =
+      database_->change({{"INSERT OR REPLACE INTO histories VALUES(1, ?, ?, ?)",
+                          {last, checksum, sqlite::Sqlite::Blob{std::move(body)}}},
+                         {"DELETE FROM events WHERE kind = 'archived' AND seq <= ?", {last}}});
+  if (!changed) return changed;
+  archived_bytes_ -= std::min(archived_bytes_, bytes);
+  if (!std::exchange(sums_up_, true))
+    log::info("event=journal_summed_up file=\"{}\" to_row={} limit={}", path_, last,
+              limits_.archive_bytes);
+  return {};
+}
+
 Result<void> RunJournal::read_from_image(
     const std::function<void(const exchange::RunImage&)>& begin,
     const std::function<void(const exchange::JournalEntry&)>& take) const {
   std::int64_t after = 0;
-  const auto asked = database_->query("SELECT seq, checksum, body FROM images",
+  const auto asked = database_->query("SELECT checksum, body, seq FROM images",
                                       [&](const sqlite::Sqlite::Row& row) {
-                                        const auto image = image_in(row[1], row[2]);
-                                        if (!image) return;
-                                        after = sqlite::number_of(row[0]);
+                                        const auto image = image_in<exchange::RunImage>(row);
+                                        if (!image || !can_be_restored(image->state)) return;
+                                        after = sqlite::number_of(row[2]);
                                         begin(*image);
                                       });
   (void)asked;  // a journal of an earlier version has no such table
-  return read_after(after, take);
+  const auto summed = summed_to(*database_);
+  if (!summed) return summed.error();
+  if (after < *summed)
+    return Error{ErrorCode::kInvalid,
+                 "the journal's image is damaged, and its events up to row " +
+                     std::to_string(*summed) + " are summed up",
+                 path_, "the run can be resumed from its last checkpoint"};
+  return read_rows(after, kLastRow, take);
 }
 
 Result<void> RunJournal::read(
     const std::function<void(const exchange::JournalEntry&)>& take) const {
-  return read_after(0, take);
+  const auto summed = summed_to(*database_);
+  if (!summed) return summed.error();
+  return read_rows(*summed, kLastRow, take);
 }
 
-Result<void> RunJournal::read_after(
-    std::int64_t seq, const std::function<void(const exchange::JournalEntry&)>& take) const {
+Result<void> RunJournal::read_rows(
+    std::int64_t first, std::int64_t last,
+    const std::function<void(const exchange::JournalEntry&)>& take) const {
   std::optional<Error> damaged;
   const auto asked = database_->query(
-      "SELECT seq, time_ms, body FROM events WHERE seq > ? ORDER BY seq",
+      "SELECT seq, time_ms, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq",
       [&](const sqlite::Sqlite::Row& row) {
         if (damaged) return;
         auto events = events_in(row[2]);
@@ -488,13 +583,13 @@ Result<void> RunJournal::read_after(
           damaged = Error{ErrorCode::kInvalid,
                           "row " + std::to_string(sqlite::number_of(row[0])) +
                               " of the journal is damaged: " + events.error().message,
-                          path_, "restore the file, or begin a new run"};
+                          path_, kDamagedHelp};
           return;
         }
         for (exchange::JournalEvent& event : *events)
           take({sqlite::number_of(row[1]), std::move(event)});
       },
-      {seq});
+      {first, last});
   if (!asked) return asked;
   if (damaged) return *damaged;
   return {};

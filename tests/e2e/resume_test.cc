@@ -270,6 +270,37 @@ TEST(Resume, TakesUpARunWhoseFilesHaveReachedTheirLimits) {
   EXPECT_EQ(replayed["weights_sha256"], result["weights_sha256"]);
 }
 
+// The oldest events of its journal have gone, and nothing that a resume needs.
+TEST(Resume, TakesUpARunWhoseJournalIsSummedUp) {
+  const Home home;
+  constexpr int kSteps = 1000;
+  const Words job = small_job(
+      kSteps, {"async.schedule=fixed_lag", "learner.save_freq=20", "data.val_files=[]",
+               "record=replay", "retention.journal_bytes=262144", "retention.archive_bytes=65536"});
+  run_and_kill(home, job, 900);
+  const fs::path dir = home.run_dir(kSmallId);
+  const auto archived_bytes = [&] {
+    return journal_value(dir, "SELECT sum(length(body)) FROM events WHERE kind = 'archived'");
+  };
+  EXPECT_LT(archived_bytes(), 2 * 65536);
+  const std::int64_t summed_to = journal_value(dir, "SELECT seq FROM histories");
+  EXPECT_GT(summed_to, 0);
+  const Finished again = home.run(resume(home, job));
+  ASSERT_EQ(again.code, 0) << again.text();
+  const json result = home.result_of(kSmallId);
+  EXPECT_EQ(result["steps"], kSteps);
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroupsPerStep);
+  EXPECT_LT(archived_bytes(), 2 * 65536);
+  const json dropped = home.json({"get", "runs", kSmallId})["disk"]["dropped"]["journal.sqlite"];
+  EXPECT_GT(dropped["summed_to"], summed_to) << dropped;
+  const Finished from_the_start = home.run({"replay", kSmallId});
+  EXPECT_EQ(from_the_start.code, 3) << from_the_start.text();
+  EXPECT_NE(from_the_start.err.find("retention.archive_bytes"), std::string::npos)
+      << from_the_start.text();
+  const json replayed = home.json({"replay", kSmallId, "--from-step", "980"});
+  EXPECT_EQ(replayed["weights_sha256"], result["weights_sha256"]);
+}
+
 TEST(Resume, ARunOfAClusterIsRefusedUntilItIsOver) {
   const Home home;
   home.up();

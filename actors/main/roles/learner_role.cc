@@ -205,9 +205,9 @@ Result<std::optional<learner::BatchRecorder>> recorder_of(const job::JobSpec& jo
   const auto log = std::make_shared<runs::BatchLogWriter>(*std::move(opened));
   return std::optional(learner::BatchRecorder{
       .keep = [log](const messages::TrainStep& step,
-                    const std::vector<std::string>& payloads) -> Result<std::uint64_t> {
+                    const std::vector<std::string>& payloads) -> Result<learner::RecordedBatches> {
         if (auto kept = log->keep(step, payloads); !kept) return kept.error();
-        return log->bytes();
+        return learner::RecordedBatches{log->bytes(), log->first_after_gone()};
       },
       .sync = [log] { return log->sync(); }});
 }

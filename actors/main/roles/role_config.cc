@@ -29,6 +29,11 @@ Duration minutes(double count) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::ratio<60>>(count));
 }
 
+// As `retention.archive_bytes` says.
+std::size_t checkpoints_that_resume(std::int64_t kept) {
+  return static_cast<std::size_t>(std::clamp(kept, std::int64_t{2}, std::int64_t{16}));
+}
+
 }  // namespace
 
 device::DType dtype_of(const job::ModelSpec& model) {
@@ -214,6 +219,8 @@ exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocat
       .file_limits = {.samples_bytes = static_cast<std::uint64_t>(job.retention.samples_bytes),
                       .metrics_bytes = static_cast<std::uint64_t>(job.retention.metrics_bytes),
                       .journal_bytes = static_cast<std::uint64_t>(job.retention.journal_bytes),
+                      .archive_bytes = static_cast<std::uint64_t>(job.retention.archive_bytes),
+                      .checkpoints = checkpoints_that_resume(job.learner.max_ckpt_to_keep),
                       .tracker_bytes = static_cast<std::uint64_t>(job.retention.tracker_bytes)},
       .on_failure = job.reward.on_failure,
       .filter_groups = {.enable = filter.enable,

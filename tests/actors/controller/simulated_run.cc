@@ -213,9 +213,29 @@ Result<void> MemoryRecord::result(const std::string& text) {
   return {};
 }
 
-Result<void> MemoryRecord::replay(const std::function<void(const exchange::JournalEntry&)>& take) {
-  for (const exchange::JournalEntry& entry : entries) take(entry);
-  return {};
+// Every event, and again with the events before each 64th one summed up.
+Result<exchange::GroupHistory> MemoryRecord::history() {
+  constexpr std::size_t kSummedAt = 64, kCheckpoints = 2;
+  exchange::GroupHistory whole, summed;
+  exchange::RunBegan began;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (const auto* one = std::get_if<exchange::RunBegan>(&entries[i].event)) began = *one;
+    whole.take(entries[i].event);
+    summed.take(entries[i].event);
+    if (i % kSummedAt == 0) {
+      summed.sum_up(kCheckpoints);
+      summed = exchange::GroupHistory(
+          *wire::decode<exchange::HistoryImage>(wire::encode(summed.image())));
+    }
+  }
+  for (const StepId checkpoint : summed.image().checkpoints) {
+    if (checkpoint < summed.from()) continue;
+    const auto resumed = [&](const exchange::GroupHistory& history) {
+      return wire::encode(history.resumed(checkpoint, began.budget, began.fixed_lag));
+    };
+    CHECK(resumed(summed) == resumed(whole) && "GH-1");
+  }
+  return summed;
 }
 
 wire::PayloadRef MemoryPayloads::put(std::string bytes) {

@@ -90,7 +90,7 @@ class MemoryRecord final : public exchange::RunRecord {
   std::vector<std::string> take_warnings() override { return std::exchange(warnings, {}); }
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
-  Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
+  Result<exchange::GroupHistory> history() override;
 
   bool lacks_room() const { return now_ms && now_ms() < full_until_ms; }
   Error full(const std::string& file) const;

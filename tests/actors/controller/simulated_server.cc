@@ -88,9 +88,7 @@ Result<void> MortalRecord::result(const std::string& text) {
   return life_->acts() ? record_.result(text) : Result<void>(died());
 }
 
-Result<void> MortalRecord::replay(const std::function<void(const exchange::JournalEntry&)>& take) {
-  return record_.replay(take);
-}
+Result<exchange::GroupHistory> MortalRecord::history() { return record_.history(); }
 
 void MortalPayloads::release(const wire::PayloadRef& payload) {
   if (life_->acts()) store_.release(payload);

@@ -61,7 +61,7 @@ class MortalRecord final : public exchange::RunRecord {
   std::vector<std::string> take_warnings() override;
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& text) override;
-  Result<void> replay(const std::function<void(const exchange::JournalEntry&)>& take) override;
+  Result<exchange::GroupHistory> history() override;
 
  private:
   exchange::RunRecord& record_;

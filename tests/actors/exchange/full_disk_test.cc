@@ -145,5 +145,31 @@ TEST(FullTracker, ATrackerThatIsWrittenNoMoreIsAnEventAndInTheResult) {
   EXPECT_EQ(last->message, "the last line was not written");
 }
 
+// The learner's record of batches has its own limit. No checkpoint comes in these steps.
+TEST(FullRecord, ThatBatchesGoIsToldOnceAndThatNoReplayCanBegin) {
+  Stage stage;
+  stage.begin();
+  stage.train(1);
+  const auto told = [&](const std::string& words) {
+    return std::ranges::count_if(stage.to_controller, [&](const auto& notice) {
+      const auto* event = std::get_if<messages::ExchangeEvent>(&notice);
+      return event && event->message.find(words) != std::string::npos;
+    });
+  };
+  stage.train(2);
+  EXPECT_EQ(told("retention.replay_bytes"), 0);
+  StepReport report;
+  report.recorded_from = StepId{0};
+  stage.train(3, report);
+  EXPECT_EQ(told("the oldest batches go, and those from step 1 on are left"), 1);
+  EXPECT_EQ(told("no replay can begin"), 0);
+  report.recorded_from = StepId{2};
+  stage.train(5, report);
+  EXPECT_EQ(told("the oldest batches go"), 1);
+  EXPECT_EQ(told("no replay can begin now: replay/ has the batches from step 3 on, and the newest "
+                 "checkpoint is that of step 0"),
+            1);
+}
+
 }  // namespace
 }  // namespace tandem::exchange

@@ -3,6 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <span>
+#include <tuple>
+
+#include "actors/exchange/checks.h"
+#include "runtime/wire/codec.h"
+#include "tests/actors/exchange/random_run.h"
+#include "tests/seeds.h"
 
 namespace tandem::exchange {
 namespace {
@@ -185,6 +191,61 @@ TEST(GroupHistory, SlotsOfAFixedLagAreKept) {
   const std::vector<JournalEvent> events = {
       GroupAdmitted{.group = GroupId{9}, .position = 17, .slot = slot}};
   EXPECT_EQ(history_of(events).at(StepId{0})[0].slot, slot);
+}
+
+// GH-1: a run that dies again and again goes on from its newest checkpoints in the same way,
+// however often its journal was summed up.
+TEST(GroupHistory, SummedUpAtAnyTimeItResumesTheRunAlike) {
+  for_seeds(100, [](std::uint64_t seed) {
+    RandomRun run(seed, seed % 2 == 1);
+    Rng rng(seed);
+    GroupHistory summed;
+    std::size_t most = 0, resumed = 0;
+    for (int i = 0; i < 120; ++i) {
+      for (const JournalEvent& event : run.next()) {
+        summed.take(event);
+        if (rng.below(20) > 0) continue;
+        summed.sum_up(RandomRun::kCheckpoints);
+        const HistoryImage image = summed.image();
+        most = std::max(most, image.groups.size());
+        summed = GroupHistory(*wire::decode<HistoryImage>(wire::encode(image)));
+      }
+      for (const StepId checkpoint : run.checkpoints()) {
+        ASSERT_LE(summed.from(), checkpoint);
+        const auto of = [&](const GroupHistory& history) {
+          return wire::encode(history.resumed(checkpoint, run.budget(), run.fixed_lag()));
+        };
+        ASSERT_EQ(of(summed), of(run.whole())) << "step " << i;
+        ASSERT_EQ(summed.trained(checkpoint), run.whole().trained(checkpoint));
+        const auto figures = [&](const GroupHistory& history) {
+          const RunStatistics found = history.figures().statistics(checkpoint, 1 << 20);
+          return std::tuple(found.trained.tokens, found.weights_sha256, found.batch.rewards.mean);
+        };
+        ASSERT_EQ(figures(summed), figures(run.whole())) << "step " << i;
+        ++resumed;
+      }
+    }
+    EXPECT_GT(resumed, 100u);
+    EXPECT_LT(most, 120u) << "it keeps no more than a few steps' groups one by one";
+    EXPECT_GT(summed.from(), StepId{0});
+  });
+}
+
+TEST(GroupHistory, ACheckpointBeforeWhatIsSummedUpIsRefusedInWords) {
+  RandomRun run(5, false);
+  for (int i = 0; i < 60; ++i) run.next();
+  GroupHistory history = run.whole();
+  const ExchangeConfig config{.budget = run.budget()};
+  const RunFacts facts;
+  const Observed seen;
+  const RunView view{.config = config, .facts = facts, .seen = seen, .now = {}};
+  const StepId newest = run.checkpoints().back(), first = run.checkpoints().front();
+  EXPECT_EQ(misfit(view, history, StepId{4}), std::nullopt);
+  history.sum_up(RandomRun::kCheckpoints);
+  EXPECT_EQ(misfit(view, history, newest), std::nullopt);
+  EXPECT_EQ(misfit(view, history, first), std::nullopt);
+  EXPECT_NE(misfit(view, history, StepId{4})->find("not of checkpoint 4 (retention.archive_bytes)"),
+            std::string::npos);
 }
 
 // A run of years keeps the figures of its evaluations, and not all of these.

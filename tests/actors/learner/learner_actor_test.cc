@@ -466,8 +466,9 @@ TEST(LearnerActor, ADiskThatFailsForAMomentCostsNothing) {
 struct Recorded {
   explicit Recorded(World& world) {
     world.recorder = BatchRecorder{
-        .keep = [this, &world](const messages::TrainStep& step,
-                               const std::vector<std::string>& payloads) -> Result<std::uint64_t> {
+        .keep = [this, &world](
+                    const messages::TrainStep& step,
+                    const std::vector<std::string>& payloads) -> Result<RecordedBatches> {
           if (refusals > 0) {
             --refusals;
             return Error{.message = "No space left on device"};
@@ -475,7 +476,7 @@ struct Recorded {
           EXPECT_EQ(payloads.size(), step.groups.size());
           words.push_back("keep " + std::to_string(step.step.value) + " at " +
                           std::to_string(world.all<messages::StepCommitted>().size()));
-          return 100 * words.size();
+          return RecordedBatches{.bytes = 100 * words.size(), .from = gone_below};
         },
         .sync = [this, &world]() -> Result<void> {
           words.push_back("sync at " + std::to_string(world.store->checkpoints.size()));
@@ -483,6 +484,7 @@ struct Recorded {
         }};
   }
   int refusals = 0;
+  std::optional<StepId> gone_below;
   std::vector<std::string> words;
 };
 
@@ -499,6 +501,10 @@ TEST(LearnerActor, ABatchIsKeptBeforeItsStepAndSyncedBeforeACheckpoint_LE5) {
   ASSERT_EQ(committed.size(), 2u);
   EXPECT_EQ(committed[0].report.recorded_bytes, 200u);
   EXPECT_EQ(committed[1].report.recorded_bytes, 300u);
+  EXPECT_FALSE(committed[1].report.recorded_from);
+  recorded.gone_below = StepId{1};
+  world.tell(world.step(2));
+  EXPECT_EQ(world.all<messages::StepCommitted>().back().report.recorded_from, StepId{1});
 }
 
 TEST(LearnerActor, ABatchThatCannotBeKeptIsNotTrained_LE5) {

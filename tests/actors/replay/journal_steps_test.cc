@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "tests/actors/exchange/state/every_event.h"
 #include "tests/actors/replay/journal_of_batches.h"
 #include "tests/actors/runs/recorded_batches.h"
@@ -83,6 +86,40 @@ TEST(JournalSteps, TheVersionsBeforeTheFirstStepHaveTheirChecksums) {
   EXPECT_FALSE(journal.checksum(PolicyVersion{1}));
 }
 
+// The journal's first events may be summed up, wherever that ends.
+TEST(JournalSteps, AStepOfWhichAPartIsMissingIsNoStep) {
+  std::vector<exchange::JournalEvent> events{exchange::RunBegan{}};
+  // The groups of a step are scored while the step before is trained.
+  for (int s = 0; s < 4; ++s) {
+    auto more = events_of(recorded_batch(s, 3), 10 + s);
+    if (s > 0) {  // the last two of a step are its batch
+      more.insert(more.end() - 2, events.end() - 2, events.end());
+      events.resize(events.size() - 2);
+    }
+    events.insert(events.end(), more.begin(), more.end());
+  }
+  JournalSteps whole;
+  take_all(whole, events);
+  ASSERT_EQ(whole.steps().size(), 4u);
+  std::set<std::size_t> sizes;
+  for (std::size_t cut = 1; cut <= events.size(); ++cut) {
+    JournalSteps rest;
+    take_all(rest, {events.begin() + static_cast<std::ptrdiff_t>(cut), events.end()});
+    sizes.insert(rest.steps().size());
+    for (const auto& [step, told] : rest.steps()) {
+      const JournalStep& wanted = whole.steps().at(step);
+      ASSERT_EQ(groups_of(told), groups_of(wanted)) << "from event " << cut;
+      for (std::size_t i = 0; i < told.groups.size(); ++i) {
+        EXPECT_EQ(told.groups[i].payload_checksum, wanted.groups[i].payload_checksum);
+        EXPECT_EQ(told.groups[i].rewards, wanted.groups[i].rewards);
+      }
+    }
+    const std::int64_t first = rest.steps().empty() ? 4 : rest.steps().begin()->first.value;
+    EXPECT_EQ(std::ssize(rest.steps()), 4 - first) << "no gaps";
+  }
+  EXPECT_EQ(sizes, (std::set<std::size_t>{0, 1, 2, 3, 4}));
+}
+
 // A journal that somebody changed is read to its end: what is missing is told by the comparison.
 TEST(JournalSteps, AnyEventsInAnyOrderAreTaken_RJ2) {
   auto events = exchange::every_event();
@@ -91,6 +128,7 @@ TEST(JournalSteps, AnyEventsInAnyOrderAreTaken_RJ2) {
   std::ranges::reverse(events);
   take_all(backward, events);
   JournalSteps unknown;
+  unknown.take(exchange::RunBegan{});
   unknown.take(exchange::StepTrained{
       .step = StepId{0}, .learner = {}, .checksum = 1, .groups = {GroupId{4}}});
   EXPECT_EQ(unknown.steps().at(StepId{0}).groups.at(0).payload_checksum, 0u);

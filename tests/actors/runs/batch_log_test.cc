@@ -113,6 +113,7 @@ TEST_F(BatchLogTest, BeyondItsLimitTheOldestFilesGo_BL4) {
   for (int process = 0; process < 3; ++process) {
     auto log = BatchLogWriter::open(run_, kJob, {.bytes = kMax});
     ASSERT_TRUE(log);
+    EXPECT_EQ(log->first_after_gone().has_value(), process > 0);
     for (int i = 0; i < 40; ++i) {
       const std::uint64_t before = bytes();
       keep(*log, recorded_batch(step++, 2));
@@ -120,6 +121,9 @@ TEST_F(BatchLogTest, BeyondItsLimitTheOldestFilesGo_BL4) {
       largest = std::max(largest, after > before ? after - before : 0);
       ASSERT_LE(after, kMax + largest);
       ASSERT_EQ(log->bytes(), after);
+      if (const auto first = log->first_after_gone()) {
+        ASSERT_EQ(first, reader().first());
+      }
     }
   }
   const auto first = reader().first();

@@ -11,6 +11,7 @@
 #include "actors/exchange/journal_rows.h"
 #include "runtime/base/rng.h"
 #include "runtime/wire/codec.h"
+#include "tests/actors/exchange/random_run.h"
 #include "tests/actors/exchange/state/every_event.h"
 #include "tests/actors/runs/run_folder.h"
 
@@ -24,8 +25,10 @@ class RunJournalTest : public testing::Test {
   RunJournalTest() { fs::create_directories(run_); }
   ~RunJournalTest() override { fs::remove_all(run_); }
 
-  RunJournal open(std::uint64_t bytes_max = exchange::FileLimits{}.journal_bytes) {
-    auto journal = RunJournal::open(run_.string(), bytes_max);
+  RunJournal open(std::uint64_t journal_bytes = exchange::FileLimits{}.journal_bytes,
+                  std::uint64_t archive_bytes = exchange::FileLimits{}.archive_bytes) {
+    auto journal = RunJournal::open(
+        run_.string(), {.journal_bytes = journal_bytes, .archive_bytes = archive_bytes});
     EXPECT_TRUE(journal.has_value()) << journal.error().message;
     return std::move(*journal);
   }
@@ -239,7 +242,7 @@ TEST_F(RunJournalTest, AnImageStandsForTheEventsBeforeIt) {
 TEST_F(RunJournalTest, AnImageAndAnArchiveTogetherLoseNoEvent) {
   std::size_t appended = 0;
   for (std::int64_t i = 1; i <= 60; ++i) {
-    auto journal = RunJournal::open(run_.string(), 60'000);
+    auto journal = RunJournal::open(run_.string(), {.journal_bytes = 60'000});
     ASSERT_TRUE(journal);
     const auto events = trips(static_cast<std::uint64_t>(100 * i), 16);
     ASSERT_TRUE(journal->append(events, i, sqlite::Durability::kKill));
@@ -268,6 +271,80 @@ TEST_F(RunJournalTest, WithoutAWholeImageAllEventsAreRead) {
     ASSERT_TRUE(journal.has_value());
     EXPECT_FALSE(rest_of(*journal).image) << damage;
     EXPECT_EQ(rest_of(*journal).events, 40u) << damage;
+  }
+}
+
+// JA-2, over many starts of the writer. The archive has its limit, and little else is added.
+TEST_F(RunJournalTest, WhatIsSummedUpIsMissedByNoResume) {
+  constexpr std::uint64_t kArchiveBytes = 20'000;
+  for (const bool fixed_lag : {false, true}) {
+    fs::remove_all(run_);
+    fs::create_directories(run_);
+    exchange::RandomRun run(7, fixed_lag);
+    std::uint64_t most = 0;
+    for (int start = 0; start < 20; ++start) {
+      RunJournal journal = open(8'000, kArchiveBytes);
+      for (int i = 0; i < 100; ++i) {
+        ASSERT_TRUE(journal.append(run.next(), i, sqlite::Durability::kKill));
+        if (i % 5 == 0) {
+          ASSERT_TRUE(journal.keep_image({}));
+        }
+      }
+      const auto archived = rows("SELECT sum(length(body)) FROM events WHERE kind = 'archived'");
+      most = std::max(most, static_cast<std::uint64_t>(sqlite::number_of(archived[0][0])));
+      const auto history = RunJournal::open_to_read(run_.string())->history();
+      ASSERT_TRUE(history) << history.error().message;
+      for (const StepId checkpoint : run.checkpoints())
+        ASSERT_EQ(wire::encode(history->resumed(checkpoint, run.budget(), fixed_lag)),
+                  wire::encode(run.whole().resumed(checkpoint, run.budget(), fixed_lag)))
+            << "start " << start;
+    }
+    const auto summed = rows("SELECT seq, length(body) FROM histories");
+    ASSERT_EQ(summed.size(), 1u);
+    EXPECT_GT(sqlite::number_of(summed[0][0]), 1000);
+    EXPECT_LT(sqlite::number_of(summed[0][1]), 20'000);
+    EXPECT_GT(most, kArchiveBytes / 2);
+    EXPECT_LT(most, kArchiveBytes * 3 / 2);
+    // People's list of events is whole.
+    EXPECT_GT(rows("SELECT seq FROM journal WHERE kind = 'checkpoint'").size(), 400u);
+  }
+}
+
+TEST_F(RunJournalTest, WhatIsSummedUpIsReadWholeOrNotAtAll) {
+  exchange::RandomRun run(3, false);
+  {
+    RunJournal journal = open(8'000, 10'000);
+    for (int i = 0; i < 600; ++i) {
+      ASSERT_TRUE(journal.append(run.next(), i, sqlite::Durability::kKill));
+      if (i % 5 == 0) {
+        ASSERT_TRUE(journal.keep_image({}));
+      }
+    }
+  }
+  ASSERT_EQ(rows("SELECT seq FROM histories").size(), 1u);
+  auto journal = RunJournal::open_to_read(run_.string());
+  std::size_t all = 0;
+  ASSERT_TRUE(journal->read([&all](const exchange::JournalEntry&) { ++all; }));
+  EXPECT_TRUE(rest_of(*journal).image.has_value());
+  const std::string path = (run_ / "journal.sqlite").string();
+  const auto damage = [&](const char* script) {
+    ASSERT_TRUE((*sqlite::Sqlite::open(path, ""))->run_script(script).has_value()) << script;
+  };
+  damage("UPDATE images SET checksum = checksum + 1");
+  const auto follows = journal->read_from_image(
+      [](const exchange::RunImage&) { ADD_FAILURE() << "the image is damaged"; },
+      [](const exchange::JournalEntry&) { ADD_FAILURE() << "it follows on nothing"; });
+  ASSERT_FALSE(follows);
+  EXPECT_EQ(follows.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(follows.error().message.find("are summed up"), std::string::npos);
+  EXPECT_TRUE(journal->history()) << "a resume needs no image";
+  for (const char* script :
+       {"UPDATE histories SET body = substr(body, 2)", "UPDATE histories SET body = 7",
+        "UPDATE histories SET checksum = checksum + 1"}) {
+    damage(script);
+    const auto history = journal->history();
+    ASSERT_FALSE(history) << script;
+    EXPECT_EQ(history.error().code, ErrorCode::kInvalid);
   }
 }
 
