@@ -51,6 +51,8 @@ json wait_of(const controller::ActorRecord& actor, Time now) {
             {"detail", scheduler::message(status.reason, now)}};
   if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
     wait["deadline_s"] = std::max(0.0, seconds(backoff->until - now));
+  if (const auto* disk = std::get_if<scheduler::WaitingForDisk>(&status.reason))
+    wait["deadline_s"] = std::max(0.0, seconds(disk->give_up - now));
   if (const auto* lost = std::get_if<scheduler::AgentLost>(&status.reason)) {
     wait["since_s"] = seconds(now - lost->since);
     wait["deadline_s"] = std::max(0.0, seconds(lost->until - now));
@@ -325,8 +327,10 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
   const bool placed = !actor.ranks.empty();
   std::string message = scheduler::message(actor.status.reason, now);
   const auto loop = scheduler::text(actor.crash_loop, actor.status, now);
-  if (loop && !std::holds_alternative<scheduler::Backoff>(actor.status.reason))
-    message += "; " + *loop;  // a backoff names the death itself
+  // Those two name the death themselves.
+  if (loop && !std::holds_alternative<scheduler::Backoff>(actor.status.reason) &&
+      !std::holds_alternative<scheduler::WaitingForDisk>(actor.status.reason))
+    message += "; " + *loop;
   json why = json::array();
   if (waits(actor, now)) why.push_back(wait_of(actor, now));
   if (report)

@@ -114,6 +114,8 @@ void Graph::add_actor(const controller::JobRecord& job, const controller::ActorR
              .since_s = seconds(now - status.since)};
   if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
     waits.until_s = seconds(backoff->until - now);
+  if (const auto* disk = std::get_if<scheduler::WaitingForDisk>(&status.reason))
+    waits.until_s = seconds(disk->give_up - now);
   if (const auto* draining = std::get_if<scheduler::Draining>(&status.reason)) {
     waits.until_s = seconds(draining->deadline - now);
     if (draining->work != scheduler::DrainedWork::kQuestions) waits.to = exchange_of(job);

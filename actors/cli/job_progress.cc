@@ -132,7 +132,7 @@ std::string actors_text(const json& job) {
 std::string wait_text(const json& wait) {
   // The detail of an actor that died is a sentence; "waits for" would not fit before it.
   const std::string reason = word(wait, "/waits_for");
-  if (reason == "CrashLoop" || reason == "Backoff")
+  if (reason == "CrashLoop" || reason == "Backoff" || reason == "WaitingForDisk")
     return word(wait, "/who") + " " + word(wait, "/detail");
   std::string text = word(wait, "/who") + " waits for " + reason;
   if (has_number(wait, "/since_s")) text += " (" + age(number(wait, "/since_s")) + ")";

@@ -42,6 +42,22 @@ void finish_actor(Turn& turn, JobRecord& job, ActorRecord& actor) {
   count_finished(turn, job);
 }
 
+// Whether the start of an actor that has worked failed for want of a disk that can be written.
+bool is_of_disk(const Reason& why) {
+  if (const auto* spawn = std::get_if<scheduler::SpawnFailed>(&why)) return spawn->disk;
+  const auto* const error = std::get_if<scheduler::RankError>(&why);
+  return error && error->disk;
+}
+
+void wait_for_disk(Turn& turn, ActorRecord& actor,
+                   const scheduler::RestartLadder::WaitForDisk& wait, const std::string& cause) {
+  remember_end(turn, actor, {.how = ActorEnd::kReplaced});
+  actor.restart_at = wait.until;
+  enter(turn, actor, ActorState::kBackoff,
+        scheduler::WaitingForDisk{wait.until, wait.give_up, cause});
+  turn.send(WakeAt{wait.until});
+}
+
 void back_off(Turn& turn, ActorRecord& actor, const scheduler::Restart& next,
               const std::string& cause) {
   actor.restart_at = next.until;
@@ -56,19 +72,22 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
   const scheduler::RestartBudget::Uptime uptime{actor.ready_since.value_or(turn.now), turn.now};
   actor.ready_since.reset();
   const bool memory_kill = std::holds_alternative<scheduler::OOMKilled>(why);
+  const auto decision = job.ladder.died({.actor = actor.name,
+                                         .role = name(actor.role),
+                                         .cause = cause,
+                                         .uptime = uptime,
+                                         .memory_kill = memory_kill,
+                                         .disk = is_of_disk(why)},
+                                        turn.state.rng);
+  actor.crash_loop = job.ladder.loop_of(actor.name);
+  if (const auto* wait = std::get_if<scheduler::RestartLadder::WaitForDisk>(&decision))
+    return wait_for_disk(turn, actor, *wait, cause);
   remember_end(turn, actor,
                {.how = ActorEnd::kDied,
                 .cause = cause,
                 .started = uptime.started,
                 .died = uptime.died,
                 .memory_kill = memory_kill});
-  const auto decision = job.ladder.died({.actor = actor.name,
-                                         .role = name(actor.role),
-                                         .cause = cause,
-                                         .uptime = uptime,
-                                         .memory_kill = memory_kill},
-                                        turn.state.rng);
-  actor.crash_loop = job.ladder.loop_of(actor.name);
   if (const auto* one = std::get_if<scheduler::RestartLadder::RestartActor>(&decision)) {
     back_off(turn, actor, one->restart, cause);
   } else if (const auto* all = std::get_if<scheduler::RestartLadder::RestartRole>(&decision)) {
@@ -224,10 +243,11 @@ void give_up_agents(Turn& turn) {
 }
 
 void take(Turn& turn, const node::RankSpawnFailed& failed) {
-  if (turn.state.rank_of(failed.id))
-    rank_gone(turn, *turn.state.job_of(failed.id.actor),
-              *turn.state.actor_of({failed.id.actor, failed.id.incarnation}), failed.id.rank,
-              scheduler::SpawnFailed{failed.message});
+  if (!turn.state.rank_of(failed.id)) return;
+  JobRecord& job = *turn.state.job_of(failed.id.actor);
+  ActorRecord& actor = *turn.state.actor_of({failed.id.actor, failed.id.incarnation});
+  rank_gone(turn, job, actor, failed.id.rank,
+            scheduler::SpawnFailed{failed.message, failed.disk && has_worked(job, actor)});
 }
 
 void take(Turn& turn, const node::RankExited& exited) {

@@ -23,6 +23,11 @@ bool ended_unresumed(const JobRecord& job) {
   return job.shape.resume_dir && job.outcome && !job.outcome->has_result;
 }
 
+// Of a run that is taken up it is believed: what was before is not known.
+bool has_worked(const JobRecord& job, const ActorRecord& actor) {
+  return actor.ever_ready || (job.follows && messages::trains(actor.role));
+}
+
 bool alive(const ActorRecord& actor) {
   return std::ranges::any_of(actor.ranks, &RankRecord::alive);
 }

@@ -162,10 +162,10 @@ bool has_role(const JobShape& shape, const messages::Role& role);
 const RoleProgram* program_of(const JobShape& shape, const messages::Role& role);
 // Processes of each of the role's actors.
 std::int32_t ranks_of(const JobShape& shape, const messages::Role& role);
-// Whether the job was to resume a run and ended before the run went on, whose result.json is then
-// of an earlier time.
+// Whether the job ended before the run that it was to resume went on, whose result.json is older.
 bool ended_unresumed(const JobRecord& job);
-bool alive(const ActorRecord& actor);  // whether the actor has a process
+bool alive(const ActorRecord& actor);                             // whether the actor has a process
+bool has_worked(const JobRecord& job, const ActorRecord& actor);  // in any incarnation
 // Whether the user wants the actor: its index is below the number of actors that the user wants of
 // that role.
 bool wanted(const JobRecord& job, const ActorRecord& actor);

@@ -50,8 +50,8 @@ messages::EventLevel level_of(const Reason& reason) {
   using namespace scheduler;
   if (is_one_of<RestartsExhausted, JobFailed>(reason)) return messages::EventLevel::kError;
   const bool trouble =
-      is_one_of<InfeasibleShape, Backoff, SpawnFailed, ExitSignal, OOMKilled, RankError,
-                OutOfMemory, ExitCode, Hung, NodeLost, GangMemberDied>(reason);
+      is_one_of<InfeasibleShape, Backoff, WaitingForDisk, SpawnFailed, ExitSignal, OOMKilled,
+                RankError, OutOfMemory, ExitCode, Hung, NodeLost, GangMemberDied>(reason);
   return trouble ? messages::EventLevel::kWarning : messages::EventLevel::kInfo;
 }
 

@@ -175,9 +175,10 @@ void take(Turn& turn, const messages::RankReady& ready) {
 void take(Turn& turn, const messages::RankFailed& failed) {
   ActorRecord* actor = turn.state.actor_of({failed.actor, failed.incarnation});
   if (!actor || actor->ending) return;
-  if (scheduler::worth_another_start(failed.code, actor->ever_ready)) {
+  const bool waits_for_disk = failed.disk && has_worked(*turn.state.job_of(failed.actor), *actor);
+  if (waits_for_disk || scheduler::worth_another_start(failed.code, actor->ever_ready)) {
     // The end of the processes starts the actor again; if they have ended, it waits for that.
-    Reason why = scheduler::RankError{failed.message};
+    Reason why = scheduler::RankError{failed.message, waits_for_disk};
     if (failed.code == ErrorCode::kOutOfMemory) why = scheduler::OutOfMemory{failed.message};
     if (alive(*actor)) kill(turn, *actor, std::move(why), kStopGraceMs);
     return;

@@ -79,7 +79,7 @@ Result<void> check(const messages::StepCommitted& committed) {
   if (!is_step(committed.step.value))
     return wrong("StepCommitted: step " + std::to_string(committed.step.value));
   const auto& recorded_from = committed.report.recorded_from;
-  if (recorded_from && (recorded_from->value < 0 || *recorded_from > committed.step))
+  if (recorded_from && !is_step(recorded_from->value))
     return wrong("StepCommitted: recorded from step " + std::to_string(recorded_from->value));
   if (!committed.publication) return {};
   return check(*committed.publication, PolicyVersion{committed.step.value + 1});

@@ -21,6 +21,7 @@ namespace {
 void settle_leases(Turn& turn, const WorkerFacts& worker,
                    const std::vector<messages::HeldGroup>& held, Duration lease_time) {
   const ActorId who = worker.who;
+  const bool generates = turn.facts.workers.find(messages::Role::kRollout, who) != nullptr;
   std::map<GroupId, std::uint64_t> holds;
   for (const messages::HeldGroup& group : held) holds[group.group] = group.attempt;
   for (const scheduler::Lease& lease : turn.facts.flow.ledger.leases_of(who.incarnation)) {
@@ -36,6 +37,7 @@ void settle_leases(Turn& turn, const WorkerFacts& worker,
     }
     holds.erase(found);
     turn.record(LeaseAdopted{lease.group, lease.id, who});
+    if (generates) turn.seen.answers_due.emplace_back(lease.group, lease.id);
     turn.set_deadline({lease.group, lease.id, turn.config.epoch}, turn.now + lease_time);
   }
   std::vector<GroupId> over;
@@ -161,6 +163,21 @@ void take(Turn& turn, const messages::LearnerBack& back) {
   }
 }
 
+namespace {
+
+bool answers_are_due(Turn& turn) {
+  auto& due = turn.seen.answers_due;
+  while (!due.empty()) {
+    const auto& [group, lease] = due.back();
+    const scheduler::GroupRecord* const record = turn.facts.flow.ledger.find(group);
+    if (record && record->lease && record->lease->id == lease) return true;
+    due.pop_back();
+  }
+  return false;
+}
+
+}  // namespace
+
 void settle(Turn& turn) {
   if (!turn.seen.payloads_unsettled) return;
   std::vector<ActorId> away;
@@ -168,7 +185,8 @@ void settle(Turn& turn) {
     if (is_away(turn.view(), worker->who)) away.push_back(worker->who);
   const auto& learner = turn.facts.learner.who;
   if (learner && turn.seen.learner.away) away.push_back(*learner);
-  if (!away.empty() && turn.now < turn.seen.away_until) return;
+  const bool waits = !away.empty() || answers_are_due(turn);
+  if (waits && turn.now < turn.seen.away_until) return;
   // One may live all the same, as a learner amid a very long step does. It ends then, since what it
   // says is of no use any more, and the controller starts the next.
   for (const ActorId& who : away) {

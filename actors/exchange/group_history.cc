@@ -31,9 +31,9 @@ HistoryImage GroupHistory::image() const {
 }
 
 // A group that was discarded is generated again only where its slot, under fixed_lag, is ahead.
-void GroupHistory::sum_up(std::size_t kept) {
+void GroupHistory::sum_up(std::size_t kept, StepId at_most) {
   if (checkpoints_.size() < kept) return;
-  from_ = std::max(from_, checkpoints_[checkpoints_.size() - kept]);
+  from_ = std::max(from_, std::min(checkpoints_[checkpoints_.size() - kept], at_most));
   figures_.forget_steps_below(from_);
   summed_.discarded.resize(scheduler::kDiscardReasons);
   std::erase_if(groups_, [this](const auto& one) {

@@ -37,6 +37,8 @@ struct SummedGroups {
 };
 TANDEM_WIRE(SummedGroups, issued, trained, discarded, next_group, next_position)
 
+// It lies in journal.sqlite, where nothing else tells the same: a change of its fields, or of
+// FigureImage's, is one of kJournalSchema.
 struct HistoryImage {
   StepId from;
   std::vector<StepId> checkpoints;
@@ -56,9 +58,10 @@ class GroupHistory {
 
   void take(const JournalEvent& event);
   HistoryImage image() const;
-  // Sums up the groups that the `kept` newest checkpoints do not need. Checkpoints before them are
-  // not asked for any more, as from() says.
-  void sum_up(std::size_t kept);
+  // Sums up the groups that the `kept` newest checkpoints do not need, where there are so many, and
+  // `at_most` not either: an event that has not been taken yet may go back to that one. Checkpoints
+  // before them are not asked for any more, as from() says.
+  void sum_up(std::size_t kept, StepId at_most);
   // The first checkpoint whose groups are all known.
   StepId from() const { return from_; }
 

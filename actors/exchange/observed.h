@@ -117,6 +117,9 @@ struct Observed {
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save
   // Payloads may still be told of that were stored in the time of the exchange before.
   bool payloads_unsettled = false;
+  // Leases of that time under which rollouts that have come back hold groups: they may have stored
+  // the answer already, and tell of it next.
+  std::vector<std::pair<GroupId, scheduler::LeaseId>> answers_due;
   Time away_until{};  // when actors that have not come back by then are given up (follow.h)
 };
 

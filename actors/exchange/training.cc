@@ -115,9 +115,8 @@ void watch_record(Turn& turn, const messages::StepReport& report) {
   if (*report.recorded_from > turn.facts.learner.durable &&
       !std::exchange(seen.said_no_replay, true))
     turn.say("no replay can begin now: replay/ has the batches from step " + from +
-                 " on, and the newest checkpoint is that of step " +
-                 std::to_string(turn.facts.learner.durable.value) +
-                 "; a larger retention.replay_bytes or a smaller learner.save_freq mends it",
+                 " on, and no checkpoint is as new; a larger retention.replay_bytes, or more "
+                 "checkpoints, mends it",
              messages::EventLevel::kWarning);
 }
 

@@ -437,7 +437,7 @@ const Section kSections[] = {
     {"samples", "How many prompts and completions are kept for people, in samples.jsonl."},
     {"retention",
      "How much of what a run writes stays on the disk; reaching a limit is an event of the run, "
-     "or for `replay_bytes` a line of the learner's log. "
+     "or for `journal_bytes` and `archive_bytes` a line of the controller's log. "
      "Logs: `TANDEM_LOG_MAX_BYTES`. Checkpoints: `learner.max_ckpt_to_keep`."},
     {"tracking", "How the run appears in trackers and lists of runs."},
     {"learner", "Training steps, checkpoints and evaluation."},

@@ -73,8 +73,9 @@ struct RankFailed {
   std::int32_t rank = 0;
   std::string message;
   ErrorCode code = ErrorCode::kFailed;
+  bool disk = false;  // it could not start, since it lacks_disk() (runtime/base/file.h)
 };
-TANDEM_WIRE(RankFailed, actor, incarnation, rank, message, code)
+TANDEM_WIRE(RankFailed, actor, incarnation, rank, message, code, disk)
 
 // Every message that the controller can get from a rank.
 using RankEvents = std::variant<RankListening, RankReady, RankFailed>;

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtime/base/file.h"
+
 namespace tandem::rank {
 namespace {
 
@@ -32,14 +34,20 @@ Error of_input(Error error) {
 messages::RankFailed rank_failed(const node::RankId& id, const Error& why) {
   const std::string where = why.where.empty() ? "" : " (" + why.where + ")";
   const bool lasting = why.code == ErrorCode::kFailed && for_a_person(why.os_error);
-  return {id.actor, id.incarnation, id.rank, why.message + where,
-          lasting ? ErrorCode::kInvalid : why.code};
+  return {id.actor,
+          id.incarnation,
+          id.rank,
+          why.message + where,
+          lasting ? ErrorCode::kInvalid : why.code,
+          lacks_disk(why)};
 }
 
 messages::RankFailed rank_failed_at_work(const node::RankId& id, Error why) {
   if (why.code == ErrorCode::kNotFound || why.code == ErrorCode::kInfeasible)
     why.code = ErrorCode::kFailed;
-  return rank_failed(id, why);
+  messages::RankFailed failed = rank_failed(id, why);
+  failed.disk = false;  // whoever writes has waited
+  return failed;
 }
 
 }  // namespace tandem::rank

@@ -44,7 +44,7 @@ void JournalSteps::on(const exchange::StepTrained& event) {
     return;
   }
   const auto is_told = [this](GroupId group) { return live_.contains(group); };
-  if (!begun_ && !std::ranges::all_of(event.groups, is_told)) return;
+  if (!begun_ && !std::ranges::all_of(event.groups, is_told)) return trained_.clear();
   JournalStep step{.groups = {}, .checksum = event.checksum};
   for (const GroupId group : event.groups) {
     auto known = live_.extract(group);

@@ -247,16 +247,17 @@ Result<void> BatchLogWriter::keep(const messages::TrainStep& step,
         .kind = next == payloads.size() ? kLast : kBatch, .part = part++, .step = step.step.value};
     if (auto appended = append(frame_of(head, std::move(body))); !appended) return appended;
   } while (next < payloads.size());
-  if (!first_) first_ = step.step;
+  first_ = std::min(first_.value_or(step.step), step.step);
   return {};
 }
 
 std::optional<StepId> BatchLogWriter::first_after_gone() const {
   const std::uint64_t oldest = former_.empty() ? number_ : former_.begin()->first;
   if (oldest == 1) return std::nullopt;
+  std::optional<StepId> first = first_;
   for (const auto& [number, former] : former_)
-    if (former.first) return former.first;
-  return first_;
+    if (former.first) first = std::min(first.value_or(*former.first), *former.first);
+  return first;
 }
 
 Result<void> BatchLogWriter::sync() {

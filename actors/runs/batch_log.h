@@ -78,7 +78,7 @@ class BatchLogWriter {
   // The size of all files, those of earlier processes included, but for those that could not be
   // removed.
   std::uint64_t bytes() const { return former_bytes_ + end_; }
-  // The step that the oldest file begins with, once older files have gone.
+  // The lowest step that is there, once files have gone.
   std::optional<StepId> first_after_gone() const;
 
  private:
@@ -92,7 +92,7 @@ class BatchLogWriter {
   BatchLogLimits limits_;
   struct Former {
     std::uint64_t bytes = 0;
-    std::optional<StepId> first;  // none: it has no whole batch
+    std::optional<StepId> first;  // its lowest step; none: it has no batch that counts (BL-3)
   };
   std::map<std::uint64_t, Former> former_;  // all other files, by number
   std::uint64_t former_bytes_ = 0;          // of all of them

@@ -1,20 +1,12 @@
-// A row of the table is one event, or several of one kind that follow each other in one append and
-// are each about one group: 64 groups that are admitted at once are one row to write, not 64, and
-// the encoded events are packed together. The columns of the groups are a JSON list in that row, of
-// which the view makes rows. An item is the group's number, or a list [group, lease, step, version,
-// position, detail, holder] without the nulls at its end; a column that all groups have in common
-// stands in the row instead.
 #include "actors/runs/run_journal.h"
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "actors/exchange/journal_rows.h"
+#include "actors/runs/journal_table.h"
 #include "actors/runs/packed.h"
 #include "runtime/base/digest.h"
-#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
 
@@ -22,15 +14,10 @@ namespace tandem::runs {
 namespace {
 
 constexpr const char* kFile = "/journal.sqlite";
-constexpr std::size_t kGroupsPerRow = 1024;
 // So much is packed at a time: it takes some 10 ms.
 constexpr std::size_t kArchiveBytes = std::size_t{2} << 20, kArchiveRows = 2000;
 // So many archived rows are summed up at a time.
 constexpr int kSummedRows = 4;
-// About the bytes that a row takes in the file.
-constexpr const char* kRowBytes =
-    "40 + length(body) + coalesce(length(CAST(groups AS BLOB)), 0) + "
-    "coalesce(length(CAST(detail AS BLOB)), 0)";
 constexpr int kArchiveLevel = 3;  // 9 takes four times as long for a tenth less
 constexpr const char* kTables =
     "CREATE TABLE events(seq INTEGER PRIMARY KEY AUTOINCREMENT, time_ms INTEGER, kind TEXT, "
@@ -62,154 +49,6 @@ constexpr const char* kKeepImage =
     "INSERT OR REPLACE INTO images VALUES(1, (SELECT max(seq) FROM events), ?, ?, ?, ?)";
 constexpr std::int64_t kLastRow = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kDamagedHelp = "restore the file, or begin a new run";
-constexpr const char* kInsert =
-    "INSERT INTO events(time_ms, kind, group_id, lease, holder, step, version, position, detail, "
-    "groups_kind, groups, body) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
-
-sqlite::Sqlite::Value value_of(const std::optional<std::int64_t>& number) {
-  return number ? sqlite::Sqlite::Value{*number} : sqlite::Sqlite::Value{};
-}
-
-sqlite::Sqlite::Value value_of(const std::string& text) {
-  return text.empty() ? sqlite::Sqlite::Value{} : sqlite::Sqlite::Value{text};
-}
-
-nlohmann::json json_of(const std::optional<std::int64_t>& number) {
-  return number ? nlohmann::json(*number) : nlohmann::json();
-}
-
-nlohmann::json json_of(const std::string& text) {
-  return text.empty() ? nlohmann::json() : nlohmann::json(text);
-}
-
-// The value that all rows have in one of the columns; an empty value where they differ.
-template <class Column>
-Column in_common(const std::vector<exchange::JournalRow>& rows,
-                 Column exchange::JournalRow::*column) {
-  const bool equal = std::ranges::all_of(
-      rows, [&](const exchange::JournalRow& row) { return row.*column == rows.front().*column; });
-  return equal ? rows.front().*column : Column{};
-}
-
-exchange::JournalRow in_common(const std::vector<exchange::JournalRow>& rows) {
-  return {.kind = {},
-          .group = {},
-          .lease = in_common(rows, &exchange::JournalRow::lease),
-          .holder = in_common(rows, &exchange::JournalRow::holder),
-          .step = in_common(rows, &exchange::JournalRow::step),
-          .version = in_common(rows, &exchange::JournalRow::version),
-          .position = in_common(rows, &exchange::JournalRow::position),
-          .detail = in_common(rows, &exchange::JournalRow::detail)};
-}
-
-// The list of the groups, without the columns that stand in their row already.
-std::string list_of(const std::vector<exchange::JournalRow>& groups,
-                    const exchange::JournalRow& common) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const exchange::JournalRow& row : groups) {
-    nlohmann::json item{json_of(row.group),
-                        common.lease ? nlohmann::json() : json_of(row.lease),
-                        common.step ? nlohmann::json() : json_of(row.step),
-                        common.version ? nlohmann::json() : json_of(row.version),
-                        common.position ? nlohmann::json() : json_of(row.position),
-                        common.detail.empty() ? json_of(row.detail) : nlohmann::json(),
-                        common.holder.empty() ? json_of(row.holder) : nlohmann::json()};
-    while (item.size() > 1 && item.back().is_null()) item.erase(item.size() - 1);
-    list.push_back(item.size() > 1 ? std::move(item) : std::move(item.front()));
-  }
-  return dump_json(list);
-}
-
-// A row of the table while events are gathered for it.
-struct Gathered {
-  exchange::JournalRow own;  // the event's row; without a kind it has its groups' columns
-  std::vector<exchange::JournalRow> groups;  // rows of one kind
-  std::string body;
-};
-
-// Events stand in a body one behind the other, each after its length as four bytes, the lowest
-// first.
-void add_to_body(std::string& body, const exchange::JournalEvent& event) {
-  const std::string bytes = wire::encode(event);
-  for (int shift = 0; shift < 32; shift += 8)
-    body += static_cast<char>(bytes.size() >> shift & 0xff);
-  body += bytes;
-}
-
-// The events of a body; empty where it holds anything else.
-std::vector<exchange::JournalEvent> events_of(std::string_view body) {
-  std::vector<exchange::JournalEvent> events;
-  while (body.size() > 4) {
-    std::size_t size = 0;
-    for (int i = 3; i >= 0; --i) size = size << 8 | static_cast<unsigned char>(body[i]);
-    body.remove_prefix(4);
-    if (size > body.size()) return {};
-    auto event = wire::decode<exchange::JournalEvent>(std::string(body.substr(0, size)));
-    if (!event) return {};
-    events.push_back(std::move(*event));
-    body.remove_prefix(size);
-  }
-  return body.empty() ? std::move(events) : std::vector<exchange::JournalEvent>{};
-}
-
-std::vector<Gathered> gather(std::span<const exchange::JournalEvent> events) {
-  std::vector<Gathered> rows;
-  for (const exchange::JournalEvent& event : events) {
-    exchange::JournalRows columns = rows_of(event);
-    const bool of_one_group = columns.of_groups.empty() && columns.of_event.group;
-    const bool goes_on = of_one_group && !rows.empty() && rows.back().own.kind.empty() &&
-                         rows.back().groups.back().kind == columns.of_event.kind &&
-                         rows.back().groups.size() < kGroupsPerRow;
-    if (goes_on) {
-      rows.back().groups.push_back(std::move(columns.of_event));
-    } else if (of_one_group) {
-      rows.push_back({.own = {}, .groups = {std::move(columns.of_event)}, .body = {}});
-    } else {
-      rows.push_back(
-          {.own = std::move(columns.of_event), .groups = std::move(columns.of_groups), .body = {}});
-    }
-    add_to_body(rows.back().body, event);
-  }
-  return rows;
-}
-
-sqlite::Sqlite::Row row_of(Gathered gathered, std::int64_t time_ms) {
-  const auto& groups = gathered.groups;
-  const bool own = !gathered.own.kind.empty();
-  sqlite::Sqlite::Value kind, list;
-  exchange::JournalRow common = gathered.own;
-  if (!groups.empty()) {
-    kind = groups.front().kind;
-    if (!own) common = in_common(groups);
-    // Beside an event's own columns its groups keep theirs, but for those that the view shares.
-    exchange::JournalRow shared = own ? exchange::JournalRow{} : common;
-    if (own && groups.front().kind == "trained") {
-      shared.step = common.step;
-      shared.version = common.version;
-    }
-    list = list_of(groups, shared);
-  }
-  return {time_ms,
-          value_of(gathered.own.kind),
-          own ? value_of(common.group) : sqlite::Sqlite::Value{},
-          value_of(common.lease),
-          value_of(common.holder),
-          value_of(common.step),
-          value_of(common.version),
-          value_of(common.position),
-          value_of(common.detail),
-          std::move(kind),
-          std::move(list),
-          sqlite::Sqlite::Blob{packed(std::move(gathered.body))}};
-}
-
-// As kRowBytes. What is added for a row must be what is taken off when it is archived, or the sum
-// would run away.
-std::uint64_t bytes_of(const sqlite::Sqlite::Row& row) {
-  std::uint64_t bytes = 40;
-  for (const std::size_t column : {8, 10}) bytes += sqlite::text_of(row[column]).size();
-  return bytes + std::get<sqlite::Sqlite::Blob>(row[11]).bytes.size();
-}
 
 // The oldest rows that can become one, and what they are together.
 struct Batch {
@@ -225,7 +64,7 @@ std::string archived_text(const Batch& batch) {
          ": the program can read their events, and SQL no more (retention.journal_bytes)";
 }
 
-Result<std::int64_t> number_from(sqlite::Sqlite& database, const char* query) {
+Result<std::int64_t> number_from(sqlite::Sqlite& database, const std::string& query) {
   std::int64_t number = 0;
   const auto asked = database.query(query, [&number](const sqlite::Sqlite::Row& row) {
     number = sqlite::number_of(row.front());
@@ -310,20 +149,20 @@ Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
 
 Result<void> RunJournal::append(std::span<const exchange::JournalEvent> events,
                                 std::int64_t time_ms, sqlite::Durability durability) {
-  std::vector<sqlite::Sqlite::Row> rows;
-  for (Gathered& gathered : gather(events)) {
-    rows.push_back(row_of(std::move(gathered), time_ms));
-    bytes_ += bytes_of(rows.back());
-  }
-  if (const auto written = database_->insert(kInsert, rows, durability); !written) return written;
+  const std::vector<sqlite::Sqlite::Row> rows = table_rows(events, time_ms);
+  for (const sqlite::Sqlite::Row& row : rows) bytes_ += bytes_of(row);
+  if (const auto written = database_->insert(kInsertEvent, rows, durability); !written)
+    return written;
   if (bytes_ <= archive_at_) return {};
-  auto archived = archive();
-  if (archived) archived = sum_up();
+  const auto archived = archive();
   archive_at_ = archived ? limits_.journal_bytes : bytes_ + kArchiveBytes;
   // The events are kept, which is what counts; the file grows on until it works.
   if (!archived)
     log::warn("event=journal_not_archived file=\"{}\" message=\"{}\"", path_,
               archived.error().message);
+  if (const auto summed = sum_up(); !summed && !std::exchange(said_not_summed_, true))
+    log::warn("event=journal_not_summed_up file=\"{}\" message=\"{}\"", path_,
+              summed.error().message);
   return {};
 }
 
@@ -410,7 +249,7 @@ Result<void> RunJournal::archive() {
     pass_by();
     return {};
   }
-  const auto step = value_of(batch.step);
+  const auto step = batch.step ? sqlite::Sqlite::Value{*batch.step} : sqlite::Sqlite::Value{};
   std::string body = packed(std::move(batch.body), kArchiveLevel);
   const std::size_t body_bytes = body.size();
   const auto replaced = database_->change(
@@ -524,9 +363,18 @@ Result<void> RunJournal::sum_up() {
         bytes += static_cast<std::uint64_t>(sqlite::number_of(row[1]));
       });
   if (!asked || last == 0) return asked;
+  const auto checkpoints =
+      number_from(*database_, "SELECT count(*) FROM events WHERE kind = 'checkpoint'");
+  if (!checkpoints) return checkpoints.error();
+  // Without so many nothing can be counted, and every group would stay.
+  if (*checkpoints < static_cast<std::int64_t>(limits_.checkpoints)) return {};
+  const auto resumed = number_from(
+      *database_, "SELECT coalesce(min(step), " + std::to_string(kLastRow) +
+                      ") FROM events WHERE kind = 'resumed' AND seq > " + std::to_string(last));
+  if (!resumed) return resumed.error();
   auto history = history_to(last);
   if (!history) return history.error();
-  history->sum_up(limits_.checkpoints);
+  history->sum_up(limits_.checkpoints, StepId{*resumed});
   std::string body = packed(wire::encode(history->image()));
   const std::int64_t checksum = checksum_of(body);
   const auto changed =

@@ -7,16 +7,15 @@
 //                  A row of the kind `archived` has the events of many rows before it, which are
 //                  no rows any more: those that came first, beyond a limit
 //   table histories  one row: what the events up to row `seq` come to for a resume
-//                  (group_history.h). Those that were archived are no more there: they came first,
-//                  beyond a second limit
+//                  (group_history.h). The rows `archived` among them are removed: there is a
+//                  second limit, for these
 //   table images   one row: what all events up to row `seq` come to (run_image.h), for a reader
 //                  that goes on with the run
 //   view  journal  a row per event and, where one event is about many groups, per group: the
 //                  columns that users' queries name (docs/design/contract.md)
 //
 //   JA-1  Archiving changes no event and not their order: read() gives the same before and after.
-//   JA-2  Nor does it change, or what goes after it, how the run goes on: history() resumes the run
-//         from any of the newest checkpoints as all of its events do.
+//   JA-2  Archiving and summing up do not change what history() says of the newest checkpoints.
 //
 // `PRAGMA user_version` is kJournalSchema. A journal of another schema is refused by name: an event
 // of another version must not be taken for one of this.
@@ -96,7 +95,7 @@ class RunJournal {
   std::int64_t archived_to_ = 0;      // rows up to this one are archived, or stay as they are
   std::int64_t image_seq_ = 0;        // the row of the image; 0: there is none
   std::uint64_t archived_bytes_ = 0;  // of rows that are archived
-  bool archives_ = false, sums_up_ = false;  // and the log says so
+  bool archives_ = false, sums_up_ = false, said_not_summed_ = false;  // in the log
 };
 
 }  // namespace tandem::runs

@@ -161,6 +161,8 @@ OwnedFd::~OwnedFd() {
 
 bool lacks_room(const Error& error) { return error.os_error == ENOSPC || error.os_error == EDQUOT; }
 
+bool lacks_disk(const Error& error) { return lacks_room(error) || error.os_error == EROFS; }
+
 bool waits_for_disk(const Error& error) {
   return lacks_room(error) || error.os_error == EROFS || error.os_error == EIO;
 }

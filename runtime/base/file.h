@@ -52,6 +52,9 @@ Error file_error(std::string_view action, const std::filesystem::path& path, int
 bool waits_for_disk(const Error& error);
 // Whether that is for want of room: the disk is full, or a quota is used up.
 bool lacks_room(const Error& error);
+// Whether nothing can be written until somebody makes room or the file system writable. EIO is not
+// among these: it may be of a read, or pass by itself.
+bool lacks_disk(const Error& error);
 // What is waited for then: "there is room", or "the disk can be written again".
 const char* awaited_of_disk(const Error& error);
 // How often whoever waits for that tries again.

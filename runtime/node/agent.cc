@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/base/check.h"
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/link/endpoint.h"
 
@@ -101,8 +102,10 @@ void Agent::handle(actor::Context& cx, SpawnRank spawn) {
   const auto may_start = can_dial(config_.controller);
   auto started =
       may_start ? host_.spawn(std::move(spec), on_exit(cx, spawn.id)) : may_start.error();
-  AgentEvents event = RankSpawnFailed{spawn.id, started ? "" : started.error().message};
-  if (started) {
+  AgentEvents event;
+  if (!started) {
+    event = RankSpawnFailed{spawn.id, started.error().message, lacks_disk(started.error())};
+  } else {
     if (config_.kept) config_.kept->add(spawn.id, started->pid);
     ranks_.insert_or_assign(spawn.id, Running{started->id, started->pid, UsageMeter(started->pid)});
     if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);

@@ -151,8 +151,9 @@ TANDEM_WIRE(RankSpawned, id, pid)
 struct RankSpawnFailed {
   RankId id;
   std::string message;  // why, for people
+  bool disk = false;    // it lacks_disk() (runtime/base/file.h)
 };
-TANDEM_WIRE(RankSpawnFailed, id, message)
+TANDEM_WIRE(RankSpawnFailed, id, message, disk)
 
 // A ProcessUsage (process_usage.h) of one rank.
 struct RankUsage {

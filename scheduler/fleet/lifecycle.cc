@@ -175,6 +175,11 @@ struct Describe {
     return {"Backoff", "restart " + of(r.n, r.max) + " in " + seconds_until(r.until, now) +
                            " after: " + r.cause};
   }
+  Words operator()(const WaitingForDisk& r) const {
+    return {"WaitingForDisk", "waits for a disk, and starts again in " +
+                                  seconds_until(r.until, now) + ", for at most " +
+                                  seconds_until(r.give_up, now) + ": " + r.cause};
+  }
   Words operator()(const Working&) const { return {"Working", "all is well"}; }
   Words operator()(const Draining& r) const {
     switch (r.work) {

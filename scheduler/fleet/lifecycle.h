@@ -121,14 +121,17 @@ struct WaitingForProgram {};
 struct StartingVerifier {};
 // A job starts: `ready` of `want` actors are there.
 struct WaitingForActors {
-  std::int32_t ready;
-  std::int32_t want;
+  std::int32_t ready, want;
 };
 // The actor died and is started again at `until` (restart_budget.h).
 struct Backoff {
   Time until;
-  std::int32_t n;    // which restart this will be, from 1
-  std::int32_t max;  // restarts within the period before escalation
+  std::int32_t n, max;  // which restart this will be, from 1, and of how many before escalation
+  std::string cause;
+};
+// It has worked, and cannot start for want of a disk (RB-7). It tries at `until`, up to `give_up`.
+struct WaitingForDisk {
+  Time until, give_up;
   std::string cause;
 };
 // The reason of every healthy state.
@@ -152,6 +155,7 @@ struct NodeDrained {
 // The agent could not start a process.
 struct SpawnFailed {
   std::string what;
+  bool disk = false;  // for want of a disk that can be written, of an actor that has worked
 };
 // A signal ended one of the actor's processes.
 struct ExitSignal {
@@ -168,6 +172,7 @@ struct OOMKilled {
 // A rank reported by itself why it could not go on.
 struct RankError {
   std::string what;
+  bool disk = false;  // for want of a disk that can be written, of an actor that has worked
 };
 // A rank reported that an allocation failed: `what` has the amounts asked and free.
 struct OutOfMemory {
@@ -214,12 +219,14 @@ struct JobFailed {
   std::string cause;
 };
 
-using Reason = std::variant<
-    Submitted, WaitingForCapacity, WaitingForJobs, InfeasibleShape, WaitingForGang, WaitingForSpawn,
-    LoadingModel, WaitingForActors, Backoff, Working, Draining, SpawnFailed, ExitSignal, OOMKilled,
-    RankError, OutOfMemory, ExitCode, Hung, NodeLost, GangMemberDied, RestartsExhausted, ScaleDown,
-    Completed, CancelledByUser, JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
-    WaitingForNodes, NodeDrained, Returning, AgentLost, FormerEnding, WaitingForJournal>;
+using Reason =
+    std::variant<Submitted, WaitingForCapacity, WaitingForJobs, InfeasibleShape, WaitingForGang,
+                 WaitingForSpawn, LoadingModel, WaitingForActors, Backoff, Working, Draining,
+                 SpawnFailed, ExitSignal, OOMKilled, RankError, OutOfMemory, ExitCode, Hung,
+                 NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
+                 JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
+                 WaitingForNodes, NodeDrained, Returning, AgentLost, FormerEnding,
+                 WaitingForJournal, WaitingForDisk>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

@@ -70,6 +70,17 @@ RestartLadder::RestartLadder(const Policies& policies) : policies_(policies) {}
 RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
   Actor& actor = actors_.try_emplace(death.actor, Actor{RestartBudget(policies_.actor), death.role})
                      .first->second;
+  if (death.disk) {
+    if (!actor.disk_since) actor.disk_since = death.uptime.died;
+    actor.memory_kills = 0;
+    const Time give_up = *actor.disk_since + kDiskWaitMax;
+    const int doubled = std::min(actor.disk_failures++, 10);
+    const Duration pause = std::min(kDiskPauseFirst * (1 << doubled), kDiskPauseMax);
+    if (death.uptime.died < give_up) return WaitForDisk{death.uptime.died + pause, give_up};
+  } else {
+    actor.disk_since.reset();
+    actor.disk_failures = 0;
+  }
   if (death.uptime.died - death.uptime.started >= policies_.actor.healthy_after) actor.loop = {};
   if (actor.loop.deaths++ == 0) actor.loop.since = death.uptime.died;
   actor.loop.cause = death.cause;

@@ -15,12 +15,16 @@
 //       long each of them took: starts that are slow to fail do not go on for ever.
 // RB-6  The second end in a row of one actor that is proven to be the kernel's, for want of memory,
 //       ends its job: a third incarnation needs no less.
+// RB-7  A start that fails for want of a disk that can be written uses up no budget: another one is
+//       tried after a pause that doubles up to kDiskPauseMax, until kDiskWaitMax after the first
+//       such failure in a row.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -55,6 +59,10 @@ struct RestartPolicy {
   double jitter = 0.2;  // part of the delay, to either side
   Duration healthy_after = kHealthyAfter;
 };
+
+inline constexpr Duration kDiskPauseFirst = std::chrono::seconds(1);
+inline constexpr Duration kDiskPauseMax = std::chrono::seconds(60);
+inline constexpr Duration kDiskWaitMax = std::chrono::hours(24);  // as all that wait for a disk
 
 // Granted: the actor is to be started again.
 struct Restart {
@@ -115,7 +123,11 @@ class RestartLadder {
   struct FailJobForMemory {  // RB-6
     std::string root_cause;
   };
-  using Decision = std::variant<RestartActor, RestartRole, FailJob, FailJobForMemory>;
+  // RB-7; the failure does not count.
+  struct WaitForDisk {
+    Time until, give_up;
+  };
+  using Decision = std::variant<RestartActor, RestartRole, FailJob, FailJobForMemory, WaitForDisk>;
 
   // One end of an actor, with everything that the decision depends on.
   struct Death {
@@ -124,6 +136,7 @@ class RestartLadder {
     std::string cause;
     RestartBudget::Uptime uptime;
     bool memory_kill = false;  // proven: the kernel killed it for want of memory
+    bool disk = false;         // its start failed for want of a disk that can be written
   };
 
   explicit RestartLadder(const Policies& policies);
@@ -138,8 +151,10 @@ class RestartLadder {
   struct Actor {
     RestartBudget budget;
     std::string role;
-    std::int32_t restarts_before = 0;  // counted by budgets that a restart of the role replaced
-    std::int32_t memory_kills = 0;     // in a row
+    std::int32_t restarts_before = 0;     // counted by budgets that a restart of the role replaced
+    std::int32_t memory_kills = 0;        // in a row
+    std::optional<Time> disk_since = {};  // the first of such failures in a row
+    int disk_failures = 0;
     CrashLoop loop = {};
   };
 

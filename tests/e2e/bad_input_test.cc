@@ -455,8 +455,8 @@ TEST_F(BadInput, AFullDiskHoldsTheRunUpUntilThereIsRoom) {
 }
 
 // The run directory becomes read-only amid the run: files that are open can still be written, and
-// no new one can be made, such as a checkpoint or a segment of payloads. Somebody makes it writable
-// once the run has said that it stands still.
+// no new one can be made, such as a checkpoint or a segment of payloads. The learner dies then, and
+// cannot start. Somebody makes the disk writable once the run has said both.
 TEST_F(BadInput, AFileSystemThatBecomesReadOnlyHoldsTheRunUpUntilItCanBeWritten) {
   const std::string mount = (home.path() / "small").string();
   const std::string said = (home.path() / "run.err").string();
@@ -467,11 +467,15 @@ TEST_F(BadInput, AFileSystemThatBecomesReadOnlyHoldsTheRunUpUntilItCanBeWritten)
     GTEST_SKIP() << "no mount namespaces here";
   const std::string checkpoints = mount + "/runs/" + kSmallId + "/checkpoints";
   const std::string waits = "waits for room on the disk";
+  const std::string waits_to_start = "waits for a disk, and starts again";
   const std::string until = "; do sleep 0.05; done";
+  const std::string kill_learner =
+      "pkill -9 -f 'rank [a]rithmetic-grpo-1/learner/0.*" + home.path().filename().string() + "'";
   std::string command = make + "\n(until ls " + checkpoints + "/step-20 > /dev/null 2>&1" + until +
                         "; mount --bind " + mount + " " + mount + " && mount -o remount,bind,ro " +
-                        mount + "; until grep -q '" + waits + "' " + said + until + "; umount -l " +
-                        mount + ") &\nwatch=$!; TANDEM_HOME=" + mount +
+                        mount + "; until grep -q '" + waits + "' " + said + until + "; " +
+                        kill_learner + "; until grep -q '" + waits_to_start + "' " + said + until +
+                        "; umount -l " + mount + ") &\nwatch=$!; TANDEM_HOME=" + mount +
                         " " TANDEM_BINARY " run 2> " + said;
   for (const std::string& word : small_job(400, {"learner.save_freq=20"}))
     command += " '" + word + "'";
@@ -480,6 +484,7 @@ TEST_F(BadInput, AFileSystemThatBecomesReadOnlyHoldsTheRunUpUntilItCanBeWritten)
   const std::string err = read_file(said).value();
   EXPECT_EQ(done.code, 0) << done.text() << err;
   EXPECT_NE(err.find(waits), std::string::npos) << err;
+  EXPECT_NE(err.find(waits_to_start), std::string::npos) << err;
   EXPECT_NE(done.out.find("400 (policy version 400)"), std::string::npos) << done.text();
   EXPECT_EQ(err.find("restart"), std::string::npos) << err;
   home.expect_nothing_left();

@@ -525,7 +525,7 @@ class Storm {
   void spawn_fails(const node::RankId& rank) {
     world.alive.erase(rank);
     world.told_to_end.erase(rank);
-    world.must(node::RankSpawnFailed{rank, "no room for a process"});
+    world.must(node::RankSpawnFailed{rank, "no room for a process", rng_.below(2) == 0});
   }
   void node_goes_or_comes() {
     const std::string name = rng_.below(2) ? "a" : "b";

@@ -103,6 +103,44 @@ TEST_F(Failures, AFailureThatAnotherStartMayMendIsADeathLikeAnyOther) {  // RB-4
   EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
 }
 
+// More ends than the budgets of actor and role have, by both ways in which a start fails.
+TEST_F(Failures, AnActorThatHasWorkedWaitsForItsDisk) {  // RB-7
+  const std::string learner = named("learner/0");
+  world.die(learner);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(world.state_of(learner), ActorState::kBackoff) << i;
+    world.now = *world.record(learner).restart_at;
+    world.must(Tick{});
+    ASSERT_EQ(world.state_of(learner), ActorState::kStarting) << i;
+    const node::RankId rank{learner, world.record(learner).incarnation, 0};
+    if (i % 2 == 0) {
+      world.alive.erase(rank);
+      world.must(node::RankSpawnFailed{rank, "cannot open the log: No space left on device", true});
+    } else {
+      world.must(messages::RankFailed{rank.actor, rank.incarnation, 0, "No space left on device",
+                                      ErrorCode::kInvalid, true});
+      world.obey();
+    }
+    EXPECT_STREQ(world.reason(learner), "WaitingForDisk") << i;
+  }
+  const auto* why = std::get_if<scheduler::WaitingForDisk>(&world.record(learner).status.reason);
+  ASSERT_NE(why, nullptr);
+  EXPECT_NE(why->cause.find("No space left on device"), std::string::npos) << why->cause;
+  start_again(learner);
+  EXPECT_EQ(world.state_of(learner), ActorState::kReady);
+  EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
+}
+
+TEST(FirstStart, ADiskThatCannotBeWrittenEndsTheJobAtOnce) {
+  World world;
+  world.node("a", 4);
+  const std::string job = world.submit(shape_of(1));
+  const std::string learner = job + "/learner/0";
+  world.must(messages::RankFailed{learner, world.record(learner).incarnation, 0,
+                                  "No space left on device", ErrorCode::kInvalid, true});
+  EXPECT_EQ(count_told<messages::EndJob>(world, job), 1u);
+}
+
 TEST(FirstStart, MayFailAndBeTriedAgainUntilTheBudgetIsUsedUp) {  // RB-4, RB-5
   World world;
   world.node("a", 4);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -217,13 +218,20 @@ Result<void> MemoryRecord::result(const std::string& text) {
 Result<exchange::GroupHistory> MemoryRecord::history() {
   constexpr std::size_t kSummedAt = 64, kCheckpoints = 2;
   exchange::GroupHistory whole, summed;
+  const auto later_resume = [this](std::size_t after) {
+    StepId least{std::numeric_limits<std::int64_t>::max()};
+    for (std::size_t i = after + 1; i < entries.size(); ++i)
+      if (const auto* resumed = std::get_if<exchange::RunResumed>(&entries[i].event))
+        least = std::min(least, resumed->checkpoint);
+    return least;
+  };
   exchange::RunBegan began;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (const auto* one = std::get_if<exchange::RunBegan>(&entries[i].event)) began = *one;
     whole.take(entries[i].event);
     summed.take(entries[i].event);
     if (i % kSummedAt == 0) {
-      summed.sum_up(kCheckpoints);
+      summed.sum_up(kCheckpoints, later_resume(i));
       summed = exchange::GroupHistory(
           *wire::decode<exchange::HistoryImage>(wire::encode(summed.image())));
     }
@@ -246,7 +254,24 @@ wire::PayloadRef MemoryPayloads::put(std::string bytes) {
 
 bool MemoryPayloads::holds(const wire::PayloadRef& payload) const {
   const auto found = payloads_.find(payload.offset);
-  return found != payloads_.end() && payload.segment == 0 && payload.bytes == found->second.size();
+  return found != payloads_.end() && payload.segment == 0 &&
+         payload.bytes == found->second.size() && !unknown_.contains(payload.offset);
+}
+
+bool MemoryPayloads::recover(const wire::PayloadRef& payload) {
+  return unknown_.erase(payload.offset) > 0 && holds(payload);
+}
+
+void MemoryPayloads::settle() {
+  for (const std::uint64_t offset : unknown_) payloads_.erase(offset);
+  unknown_.clear();
+}
+
+void MemoryPayloads::reopen(const exchange::GroupFlow& flow) {
+  unknown_.clear();
+  for (const auto& [offset, bytes] : payloads_) unknown_.insert(offset);
+  for (const auto& [group, entry] : flow.entries)
+    if (entry.header) unknown_.erase(entry.header->payload.offset);
 }
 
 void MemoryPayloads::release(const wire::PayloadRef& payload) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -127,13 +128,17 @@ class MemoryPayloads final : public exchange::PayloadStore {
   bool holds(const wire::PayloadRef& payload) const override;
   void release(const wire::PayloadRef& payload) override;
   Result<std::string> read(const wire::PayloadRef& payload) override;
-  bool recover(const wire::PayloadRef&) override { return false; }  // it holds all that was put
-  void settle() override {}
+  bool recover(const wire::PayloadRef& payload) override;
+  void settle() override;
+  // Another process takes the store up. It holds what the groups of this flow name; all else that
+  // was put it knows only once it is told of it.
+  void reopen(const exchange::GroupFlow& flow);
   std::size_t size() const { return payloads_.size(); }
   void clear() { payloads_.clear(); }
 
  private:
   std::map<std::uint64_t, std::string> payloads_;  // by offset, which is a count
+  std::set<std::uint64_t> unknown_;                // of them
   std::uint64_t last_ = 0;
 };
 

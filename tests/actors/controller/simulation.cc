@@ -405,7 +405,10 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
         network_.fence(who);
       }};
   std::optional<exchange::Predecessor> before;
-  if (job.follows) before = run->record.predecessor();
+  if (job.follows) {
+    before = run->record.predecessor();
+    run->payload_store.reopen(before->state.facts().flow);
+  }
   const bool resumes = before ? before->state.facts().resumed : job.shape.resume_dir.has_value();
   exchange::ExchangeConfig config = exchange_config(run->job, job.id, resumes);
   config.epoch = Epoch{++epoch_};

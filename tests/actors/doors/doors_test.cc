@@ -160,8 +160,8 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
        messages::LearnerWaits{me, "the disk is full"}},
       true);
   const StepId huge{std::numeric_limits<std::int64_t>::max()};
-  messages::StepCommitted other = committed, overflow = committed, later = committed;
-  later.report.recorded_from = StepId{3};
+  messages::StepCommitted other = committed, overflow = committed, before = committed;
+  before.report.recorded_from = StepId{-1};
   other.publication->version = PolicyVersion{4};
   overflow.step = huge;
   expect_all<messages::LearnerEvents>(
@@ -188,7 +188,7 @@ TEST(Doors, ALearnerSaysWhatLearnersSay_DR2) {
        messages::WarmStarted{me, 1, third},
        other,
        overflow,
-       later,
+       before,
        messages::CheckpointSaved{me, StepId{-1}},
        messages::CheckpointSaved{me, huge},
        messages::CheckpointSaved{me, StepId{1}, "d", "\xff\xfe"},

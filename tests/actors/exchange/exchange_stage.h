@@ -43,7 +43,9 @@ class Stage {
   void follow() {
     system.stop("exchange");
     executor.run_until([this] { return !system.alive("exchange"); }, std::chrono::seconds(1));
-    open(record.predecessor());
+    auto before = record.predecessor();
+    payload_store.reopen(before.state.facts().flow);
+    open(std::move(before));
     tell(GoOn{});
   }
   void tell(Exchange::Inbox message) {
@@ -89,12 +91,18 @@ class Stage {
         works.insert(works.end(), assign->groups.begin(), assign->groups.end());
     return works;
   }
-  void generate(const GroupWork& work, PolicyVersion version) {
-    messages::GroupHeader header{
-        .group = work.group, .attempt = work.attempt, .payload = payload_store.put("x")};
+  // What the rollout stores of a group, and tells of.
+  messages::GroupHeader stored(const GroupWork& work, PolicyVersion version) {
+    const messages::GroupPayload payload{.group = work.group, .attempt = work.attempt};
+    messages::GroupHeader header{.group = work.group,
+                                 .attempt = work.attempt,
+                                 .payload = payload_store.put(wire::encode(payload))};
     header.trajectories.assign(static_cast<std::size_t>(work.n),
                                {.oldest = version, .newest = version, .completion_tokens = 3});
-    tell(messages::Generated{kRollout, {header}});
+    return header;
+  }
+  void generate(const GroupWork& work, PolicyVersion version) {
+    tell(messages::Generated{kRollout, {stored(work, version)}});
   }
   // The first completion of each group earns `first`, the second nothing.
   void score_everything(float first = 1) {

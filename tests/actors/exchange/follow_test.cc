@@ -114,6 +114,51 @@ TEST_F(Following, AWarmStartGoesOn_EX8) {
   EXPECT_TRUE(stage.refused.empty()) << stage.refused.front();
 }
 
+// It had stored payloads of which the exchange before never heard. It is the last one to come back,
+// and what it tells then comes a moment later.
+TEST_F(Following, AnAnswerOfTheTimeBeforeIsTakenAlsoFromTheLastOneToComeBack_EX8) {
+  Stage stage;
+  stage.begin();
+  const std::vector<GroupWork> works = stage.assigned();
+  RolloutBack here = back(kRollout, PolicyVersion{0});
+  std::vector<messages::GroupHeader> headers;
+  for (const GroupWork& work : works) {
+    here.held.push_back({work.group, work.attempt});
+    headers.push_back(stage.stored(work, PolicyVersion{0}));
+  }
+  stage.follow();
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
+  stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
+  stage.tell(here);
+  stage.tell(messages::Generated{kRollout, {headers[0]}});
+  stage.run(1min);
+  stage.tell(messages::Generated{kRollout, {headers.begin() + 1, headers.end()}});
+  EXPECT_TRUE(stage.refused.empty()) << stage.refused.front();
+  EXPECT_EQ(rows(stage, "generated"), std::ssize(works));
+  EXPECT_EQ(rows(stage, "released"), 0);
+}
+
+// What nobody tells of takes no room for ever.
+TEST_F(Following, WhatWasStoredForNobodyGoesOnceAllHaveAnswered) {
+  Stage stage;
+  stage.begin();
+  const std::vector<GroupWork> works = stage.assigned();
+  RolloutBack here = back(kRollout, PolicyVersion{0});
+  std::vector<messages::GroupHeader> headers;
+  for (const GroupWork& work : works) {
+    here.held.push_back({work.group, work.attempt});
+    headers.push_back(stage.stored(work, PolicyVersion{0}));
+  }
+  stage.payload_store.put("of a rollout that died");
+  stage.follow();
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
+  stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
+  stage.tell(here);
+  EXPECT_EQ(stage.payload_store.size(), works.size() + 1);
+  stage.tell(messages::Generated{kRollout, headers});
+  EXPECT_EQ(stage.payload_store.size(), works.size());
+}
+
 // It may live, amid a very long step: the job would wait for ever for what it says, which counts no
 // more.
 TEST_F(Following, ALearnerThatIsGivenUpIsRefusedAndTheNextOneGoesOn) {

@@ -205,7 +205,7 @@ TEST(GroupHistory, SummedUpAtAnyTimeItResumesTheRunAlike) {
       for (const JournalEvent& event : run.next()) {
         summed.take(event);
         if (rng.below(20) > 0) continue;
-        summed.sum_up(RandomRun::kCheckpoints);
+        summed.sum_up(2, StepId{1 << 20});
         const HistoryImage image = summed.image();
         most = std::max(most, image.groups.size());
         summed = GroupHistory(*wire::decode<HistoryImage>(wire::encode(image)));
@@ -241,11 +241,35 @@ TEST(GroupHistory, ACheckpointBeforeWhatIsSummedUpIsRefusedInWords) {
   const RunView view{.config = config, .facts = facts, .seen = seen, .now = {}};
   const StepId newest = run.checkpoints().back(), first = run.checkpoints().front();
   EXPECT_EQ(misfit(view, history, StepId{4}), std::nullopt);
-  history.sum_up(RandomRun::kCheckpoints);
+  history.sum_up(2, StepId{1 << 20});
   EXPECT_EQ(misfit(view, history, newest), std::nullopt);
   EXPECT_EQ(misfit(view, history, first), std::nullopt);
   EXPECT_NE(misfit(view, history, StepId{4})->find("not of checkpoint 4 (retention.archive_bytes)"),
             std::string::npos);
+}
+
+// A later event goes back to an older checkpoint, whose groups are trained once more.
+TEST(GroupHistory, SummedUpItGoesNoFurtherThanALaterEventGoesBack) {
+  GroupHistory history;
+  for (std::int64_t step = 0; step < 6; ++step) {
+    const auto group = static_cast<std::uint64_t>(step) + 1;
+    history.take(admitted(group, step));
+    history.take(trained(step, {GroupId{group}}));
+    history.take(CheckpointKept{.step = StepId{step + 1}, .directory = "", .weights_sha256 = ""});
+  }
+  GroupHistory summed = history;
+  summed.sum_up(2, StepId{3});
+  EXPECT_EQ(summed.from(), StepId{3});
+  const scheduler::Budget budget{.groups_per_step = 1, .steps_total = 9};
+  const RunResumed back = history.resumed(StepId{3}, budget, false);
+  for (GroupHistory* one : {&history, &summed}) {
+    one->take(back);
+    for (std::int64_t step = 3; step < 6; ++step)
+      one->take(trained(step, {GroupId{static_cast<std::uint64_t>(step) + 1}}));
+  }
+  EXPECT_EQ(wire::encode(summed.resumed(StepId{6}, budget, false)),
+            wire::encode(history.resumed(StepId{6}, budget, false)));
+  EXPECT_EQ(summed.trained(StepId{6}), 6);
 }
 
 // A run of years keeps the figures of its evaluations, and not all of these.

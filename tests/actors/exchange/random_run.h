@@ -1,5 +1,5 @@
 // The journal of a run that nobody ran: groups are admitted, discarded and trained, checkpoints are
-// kept, and now and then the run dies and goes on from one of its two newest checkpoints.
+// kept, and now and then the run dies and goes on from one of those.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace tandem::exchange {
 
 class RandomRun {
  public:
-  static constexpr std::size_t kCheckpoints = 2;  // which it keeps
-
-  RandomRun(std::uint64_t seed, bool fixed_lag) : rng_(seed), fixed_lag_(fixed_lag) {
+  // `kept` checkpoints are there at most.
+  RandomRun(std::uint64_t seed, bool fixed_lag, std::size_t kept = 2)
+      : rng_(seed), fixed_lag_(fixed_lag), kept_(kept) {
     record(RunBegan{.budget = budget_, .fixed_lag = fixed_lag_});
   }
 
@@ -28,11 +28,15 @@ class RandomRun {
       record(CheckpointKept{.step = StepId{step_}, .weights_sha256 = std::to_string(rng_.next())});
       std::erase_if(checkpoints_, [this](StepId kept) { return kept.value >= step_; });
       checkpoints_.push_back(StepId{step_});
-      if (checkpoints_.size() > kCheckpoints) checkpoints_.erase(checkpoints_.begin());
+      if (checkpoints_.size() > kept_) checkpoints_.erase(checkpoints_.begin());
     }
     return std::exchange(events_, {});
   }
 
+  // Goes on from none below this one.
+  void not_before(StepId checkpoint) {
+    std::erase_if(checkpoints_, [&](StepId kept) { return kept < checkpoint; });
+  }
   const GroupHistory& whole() const { return whole_; }
   const scheduler::Budget& budget() const { return budget_; }
   bool fixed_lag() const { return fixed_lag_; }
@@ -113,6 +117,7 @@ class RandomRun {
 
   Rng rng_;
   bool fixed_lag_;
+  std::size_t kept_;
   scheduler::Budget budget_{.groups_per_step = 3, .steps_total = 1 << 20};
   std::vector<JournalEvent> events_;
   GroupHistory whole_;

@@ -92,6 +92,11 @@ TEST(JournalSteps, AStepOfWhichAPartIsMissingIsNoStep) {
   // The groups of a step are scored while the step before is trained.
   for (int s = 0; s < 4; ++s) {
     auto more = events_of(recorded_batch(s, 3), 10 + s);
+    if (s < 3) {  // the first group of the next step came before those of this one
+      auto early = events_of(recorded_batch(s + 1, 3), 0);
+      more.insert(more.begin(), early.begin(), early.begin() + 2);
+    }
+    if (s > 0) more.erase(more.begin() + (s < 3 ? 2 : 0), more.begin() + (s < 3 ? 4 : 2));
     if (s > 0) {  // the last two of a step are its batch
       more.insert(more.end() - 2, events.end() - 2, events.end());
       events.resize(events.size() - 2);
@@ -117,7 +122,7 @@ TEST(JournalSteps, AStepOfWhichAPartIsMissingIsNoStep) {
     const std::int64_t first = rest.steps().empty() ? 4 : rest.steps().begin()->first.value;
     EXPECT_EQ(std::ssize(rest.steps()), 4 - first) << "no gaps";
   }
-  EXPECT_EQ(sizes, (std::set<std::size_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(sizes, (std::set<std::size_t>{0, 1, 2, 4}));
 }
 
 // A journal that somebody changed is read to its end: what is missing is told by the comparison.

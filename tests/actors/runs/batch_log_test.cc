@@ -131,6 +131,14 @@ TEST_F(BatchLogTest, BeyondItsLimitTheOldestFilesGo_BL4) {
   EXPECT_GT(first->value, 80);
   for (std::int64_t kept = first->value; kept < step; ++kept)
     expect_read(kept, recorded_batch(kept, 2));
+  // The run goes back to a checkpoint whose batches have gone.
+  auto log = BatchLogWriter::open(run_, kJob, {.bytes = kMax});
+  ASSERT_TRUE(log);
+  for (int again = 60; again < 80; ++again) {
+    keep(*log, recorded_batch(again, 2));
+    ASSERT_EQ(log->first_after_gone(), reader().first());
+    ASSERT_LE(log->first_after_gone(), StepId{again});
+  }
 }
 
 TEST_F(BatchLogTest, AStepThatIsTrainedAnewCountsAsItWasTrainedLast_BL3) {

@@ -280,11 +280,14 @@ TEST_F(RunJournalTest, WhatIsSummedUpIsMissedByNoResume) {
   for (const bool fixed_lag : {false, true}) {
     fs::remove_all(run_);
     fs::create_directories(run_);
-    exchange::RandomRun run(7, fixed_lag);
+    // Five checkpoints are there, more than a resume is promised: it may go back to each for which
+    // the journal still has all.
+    exchange::RandomRun run(7, fixed_lag, 5);
     std::uint64_t most = 0;
-    for (int start = 0; start < 20; ++start) {
+    for (int start = 0; start < 8; ++start) {
       RunJournal journal = open(8'000, kArchiveBytes);
       for (int i = 0; i < 100; ++i) {
+        run.not_before(journal.history()->from());
         ASSERT_TRUE(journal.append(run.next(), i, sqlite::Durability::kKill));
         if (i % 5 == 0) {
           ASSERT_TRUE(journal.keep_image({}));
@@ -294,6 +297,8 @@ TEST_F(RunJournalTest, WhatIsSummedUpIsMissedByNoResume) {
       most = std::max(most, static_cast<std::uint64_t>(sqlite::number_of(archived[0][0])));
       const auto history = RunJournal::open_to_read(run_.string())->history();
       ASSERT_TRUE(history) << history.error().message;
+      run.not_before(history->from());
+      ASSERT_FALSE(run.checkpoints().empty());
       for (const StepId checkpoint : run.checkpoints())
         ASSERT_EQ(wire::encode(history->resumed(checkpoint, run.budget(), fixed_lag)),
                   wire::encode(run.whole().resumed(checkpoint, run.budget(), fixed_lag)))
@@ -306,7 +311,7 @@ TEST_F(RunJournalTest, WhatIsSummedUpIsMissedByNoResume) {
     EXPECT_GT(most, kArchiveBytes / 2);
     EXPECT_LT(most, kArchiveBytes * 3 / 2);
     // People's list of events is whole.
-    EXPECT_GT(rows("SELECT seq FROM journal WHERE kind = 'checkpoint'").size(), 400u);
+    EXPECT_GT(rows("SELECT seq FROM journal WHERE kind = 'checkpoint'").size(), 150u);
   }
 }
 

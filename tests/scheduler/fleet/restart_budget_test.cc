@@ -166,6 +166,38 @@ TEST(RestartLadder, TheSecondProvenWantOfMemoryInARowEndsTheJob) {  // RB-6
   EXPECT_EQ(std::get<L::FailJobForMemory>(second).root_cause, "no memory");
 }
 
+TEST(RestartLadder, ADiskThatCannotBeWrittenUsesUpNoRestart) {  // RB-7
+  Rng rng(1);
+  RestartLadder ladder({.actor = kPolicy, .role = kPolicy});
+  const auto fails = [&](Time at, bool disk, Duration worked = {}) {
+    return ladder.died({.actor = "j/learner/0",
+                        .role = "learner",
+                        .cause = "No space left on device",
+                        .uptime = {Time{at.ns - worked.count()}, at},
+                        .disk = disk},
+                       rng);
+  };
+  for (const Time first : {death_at(1000), death_at(1'000'000)}) {
+    Duration pause = kDiskPauseFirst;
+    int tries = 0;
+    Time now = first;
+    for (; now < first + kDiskWaitMax; ++tries) {
+      const auto next = fails(now, true);
+      ASSERT_TRUE(std::holds_alternative<L::WaitForDisk>(next));
+      EXPECT_EQ(std::get<L::WaitForDisk>(next).until, now + pause);
+      EXPECT_EQ(std::get<L::WaitForDisk>(next).give_up, first + kDiskWaitMax);
+      now = now + pause;
+      pause = std::min(pause * 2, kDiskPauseMax);
+    }
+    EXPECT_GT(tries, 1000);
+    EXPECT_TRUE(std::holds_alternative<L::RestartActor>(fails(now, true))) << "it counts now";
+    EXPECT_TRUE(
+        std::holds_alternative<L::RestartActor>(fails(now + kPolicy.period, false, kPolicy.period)))
+        << "another cause begins the row anew";
+  }
+  EXPECT_EQ(ladder.restarts_of("j/learner/0"), 4);
+}
+
 TEST(RestartLadder, OtherDeathsBetweenThemStartTheRowAnew) {  // RB-6
   Rng rng(1);
   RestartLadder ladder({.actor = kPolicy, .role = kPolicy});
