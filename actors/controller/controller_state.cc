@@ -23,9 +23,9 @@ bool ended_unresumed(const JobRecord& job) {
   return job.shape.resume_dir && job.outcome && !job.outcome->has_result;
 }
 
-// Of a run that is taken up it is believed: what was before is not known.
+// An actor of a run that is resumed, or was taken up, counts as having worked: nobody knows better.
 bool has_worked(const JobRecord& job, const ActorRecord& actor) {
-  return actor.ever_ready || (job.follows && messages::trains(actor.role));
+  return actor.ever_ready || job.shape.resume_dir.has_value();
 }
 
 bool alive(const ActorRecord& actor) {

@@ -163,6 +163,7 @@ void take(Turn& turn, const messages::RankReady& ready) {
   if (count == std::ssize(actor->ranks)) {
     actor->ready_since = turn.now;
     actor->ever_ready = true;
+    turn.state.job_of(ready.actor)->ladder.ready(ready.actor);
     enter(turn, *actor, ActorState::kReady, at_work(turn.state, *actor));
   } else {
     enter(turn, *actor, actor->status.state,

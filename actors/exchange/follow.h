@@ -26,7 +26,7 @@ void take(Turn& turn, const messages::RolloutBack& back);
 void take(Turn& turn, const messages::LearnerBack& back);
 
 // Says once that all actors of the time before have come back or ended, and that those that have
-// come back have told what they had stored by then.
+// come back have told what they had stored by then, or that it is too late for both.
 void settle(Turn& turn);
 
 }  // namespace tandem::exchange

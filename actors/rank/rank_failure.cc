@@ -46,7 +46,7 @@ messages::RankFailed rank_failed_at_work(const node::RankId& id, Error why) {
   if (why.code == ErrorCode::kNotFound || why.code == ErrorCode::kInfeasible)
     why.code = ErrorCode::kFailed;
   messages::RankFailed failed = rank_failed(id, why);
-  failed.disk = false;  // whoever writes has waited
+  failed.disk = false;  // an actor at work waits for its disk itself, before it fails
   return failed;
 }
 

@@ -36,7 +36,7 @@ class JournalSteps {
   void take(const exchange::JournalEvent& event);
 
   // Trained steps, without gaps: from 0 on; where the journal's oldest events are summed up, from
-  // the first one whose groups are all told of.
+  // the first one on behind which every step has all of its groups.
   const std::map<StepId, JournalStep>& steps() const { return trained_; }
   // weights_sha256 of checkpoints, by the number of steps that they cover.
   const std::map<StepId, std::string>& digests() const { return digests_; }

@@ -1,3 +1,5 @@
+// Events are gathered first, those of one kind that follow each other and are about one group each,
+// and then each gathering becomes a row.
 #include "actors/runs/journal_table.h"
 
 #include <algorithm>

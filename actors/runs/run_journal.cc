@@ -1,3 +1,6 @@
+// Rows are appended, beyond a limit the oldest are packed into one (archive()), and beyond another
+// the oldest of these are summed up (sum_up()). Nothing of this goes beyond the last image, since a
+// controller that follows reads the image and the rows behind it.
 #include "actors/runs/run_journal.h"
 
 #include <algorithm>
@@ -150,9 +153,9 @@ Result<RunJournal> RunJournal::open_to_read(const std::string& run_dir) {
 Result<void> RunJournal::append(std::span<const exchange::JournalEvent> events,
                                 std::int64_t time_ms, sqlite::Durability durability) {
   const std::vector<sqlite::Sqlite::Row> rows = table_rows(events, time_ms);
-  for (const sqlite::Sqlite::Row& row : rows) bytes_ += bytes_of(row);
   if (const auto written = database_->insert(kInsertEvent, rows, durability); !written)
     return written;
+  for (const sqlite::Sqlite::Row& row : rows) bytes_ += bytes_of(row);
   if (bytes_ <= archive_at_) return {};
   const auto archived = archive();
   archive_at_ = archived ? limits_.journal_bytes : bytes_ + kArchiveBytes;

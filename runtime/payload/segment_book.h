@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +28,10 @@ struct SegmentLimits {
   std::uint64_t bytes_max = 1ull << 40;           // the limit of all segments together
 };
 
+// No store comes near it: a file with a higher number was put there by somebody else, and a store
+// that has come to it, behind such a file, takes no payload.
+inline constexpr std::uint32_t kSegmentMax = std::numeric_limits<std::uint32_t>::max() / 2;
+
 class SegmentBook {
  public:
   explicit SegmentBook(SegmentLimits limits) : limits_(limits) {}
@@ -35,7 +40,8 @@ class SegmentBook {
   // higher numbers, so it is sealed.
   void found(std::uint32_t segment, std::uint64_t bytes);
   // Places for payloads of these sizes, none of them empty (SS-3), in the open segment and the ones
-  // after it. Nothing: together they are over bytes_max, and nothing was reserved.
+  // after it. Nothing: together they are over bytes_max, or there are no numbers for them, and
+  // nothing was reserved.
   std::optional<std::vector<Extent>> reserve(std::span<const std::uint64_t> sizes);
   // One of the two ends each extent that was reserved. CHECKed: the segment has one that is not
   // ended.
@@ -52,6 +58,10 @@ class SegmentBook {
   // Deletes a segment, whatever is live in it; the number is not used again. False: no such
   // segment.
   bool erase(std::uint32_t segment);
+  // Whether each of so many payloads could have a segment of its own.
+  bool has_numbers(std::size_t payloads) const {
+    return open_ <= kSegmentMax && kSegmentMax - open_ >= payloads;
+  }
   bool contains(const Extent& extent) const;  // within the reserved bytes of its segment
   std::uint32_t open_segment() const { return open_; }
   std::uint64_t bytes() const { return bytes_; }  // all segments, reserved ones included

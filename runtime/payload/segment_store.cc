@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -33,6 +32,7 @@ void SegmentBook::found(std::uint32_t segment, std::uint64_t bytes) {
 }
 
 std::optional<std::vector<Extent>> SegmentBook::reserve(std::span<const std::uint64_t> sizes) {
+  if (!has_numbers(sizes.size())) return std::nullopt;
   std::uint64_t room = limits_.bytes_max - std::min(limits_.bytes_max, bytes_);
   for (const std::uint64_t size : sizes) {
     if (size > room) return std::nullopt;
@@ -112,8 +112,6 @@ bool SegmentBook::contains(const Extent& extent) const {
 namespace {
 
 constexpr std::string_view kFilePrefix = "segment-";
-// No store comes near it, so that a file with a higher number was put there by somebody else.
-constexpr std::uint32_t kNumberFoundMax = std::numeric_limits<std::uint32_t>::max() / 2;
 constexpr std::size_t kOpenFilesMax = 64;  // descriptors that the cache keeps
 
 class FileSegments final : public SegmentStore {
@@ -137,8 +135,7 @@ class FileSegments final : public SegmentStore {
       // segment. New segments take the numbers behind those that are found.
       if (!name.starts_with(kFilePrefix) ||
           std::from_chars(name.data() + kFilePrefix.size(), end, number).ptr != end ||
-          path(number) != entry.path() || number > kNumberFoundMax ||
-          !entry.is_regular_file(error)) {
+          path(number) != entry.path() || number > kSegmentMax || !entry.is_regular_file(error)) {
         continue;
       }
       const std::uint64_t bytes = entry.file_size(error);
@@ -200,6 +197,11 @@ class FileSegments final : public SegmentStore {
     const std::lock_guard lock(mutex_);
     auto extents = book_.reserve(sizes);
     if (extents) return std::move(*extents);
+    if (!book_.has_numbers(sizes.size()))
+      return Error{ErrorCode::kFailed,
+                   "no room for a payload: segment " + std::to_string(book_.open_segment()) +
+                       " comes behind a file that is no segment of this store",
+                   place_, "remove the files with numbers that high, and start anew"};
     return Error{ErrorCode::kFailed,
                  "no room for a payload: " + std::to_string(book_.bytes()) + " of " +
                      std::to_string(limits_.bytes_max) + " bytes are taken",

@@ -37,6 +37,7 @@ std::string next_of(const ActorStatus& status, Time now) {
     const Duration rest = backoff->until - now;
     return rest > Duration{0} ? "next try in " + whole_seconds(rest) : "next try now";
   }
+  if (std::holds_alternative<WaitingForDisk>(status.reason)) return message(status.reason, now);
   const std::string since = whole_seconds(now - status.since);
   if (works(status.state)) return "it works again since " + since;
   if (runs(status.state)) return "it is starting again since " + since;
@@ -47,7 +48,8 @@ std::string next_of(const ActorStatus& status, Time now) {
 }  // namespace
 
 bool loops(const CrashLoop& loop, const ActorStatus& status, Time now) {
-  return loop.deaths > 1 && !over(loop, status, now);
+  return loop.deaths > 1 && !over(loop, status, now) &&
+         !std::holds_alternative<WaitingForDisk>(status.reason);
 }
 
 std::optional<std::string> text(const CrashLoop& loop, const ActorStatus& status, Time now) {

@@ -78,8 +78,7 @@ RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
     const Duration pause = std::min(kDiskPauseFirst * (1 << doubled), kDiskPauseMax);
     if (death.uptime.died < give_up) return WaitForDisk{death.uptime.died + pause, give_up};
   } else {
-    actor.disk_since.reset();
-    actor.disk_failures = 0;
+    end_row(actor);
   }
   if (death.uptime.died - death.uptime.started >= policies_.actor.healthy_after) actor.loop = {};
   if (actor.loop.deaths++ == 0) actor.loop.since = death.uptime.died;
@@ -102,6 +101,15 @@ RestartLadder::Decision RestartLadder::died(const Death& death, Rng& rng) {
     peer.budget = RestartBudget(policies_.actor);
   }
   return RestartRole{std::get<Restart>(whole), death.cause};
+}
+
+void RestartLadder::ready(const std::string& actor) {
+  if (const auto found = actors_.find(actor); found != actors_.end()) end_row(found->second);
+}
+
+void RestartLadder::end_row(Actor& actor) {
+  actor.disk_since.reset();
+  actor.disk_failures = 0;
 }
 
 std::int32_t RestartLadder::restarts_of(const std::string& actor) const {

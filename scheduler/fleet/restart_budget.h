@@ -10,14 +10,14 @@
 // RB-2  A run of at least `healthy_after` starts the backoff anew.
 // RB-3  Escalation goes actor -> role -> job and keeps the root cause.
 // RB-4  A failure of the job's input ends the job at once, and so does a want of memory before the
-//       actor has ever worked; any other failure is a death like any other.
+//       actor has ever worked; any other failure but RB-7's is a death like any other.
 // RB-5  More than `intensity` starts in a row that never got to Ready exhaust the budget, however
 //       long each of them took: starts that are slow to fail do not go on for ever.
 // RB-6  The second end in a row of one actor that is proven to be the kernel's, for want of memory,
 //       ends its job: a third incarnation needs no less.
-// RB-7  A start that fails for want of a disk that can be written uses up no budget: another one is
-//       tried after a pause that doubles up to kDiskPauseMax, until kDiskWaitMax after the first
-//       such failure in a row.
+// RB-7  A start that fails for want of a disk that can be written, of an actor that has worked,
+//       uses up no budget: another one is tried after a pause that doubles up to kDiskPauseMax,
+//       until kDiskWaitMax after the first such failure in a row.
 #pragma once
 
 #include <chrono>
@@ -141,6 +141,7 @@ class RestartLadder {
 
   explicit RestartLadder(const Policies& policies);
   Decision died(const Death& death, Rng& rng);
+  void ready(const std::string& actor);  // a start has succeeded (RB-7)
 
   // Facts about an actor for people; 0 and an empty loop where it never died.
   std::int32_t restarts_of(const std::string& actor) const;
@@ -157,6 +158,8 @@ class RestartLadder {
     int disk_failures = 0;
     CrashLoop loop = {};
   };
+
+  static void end_row(Actor& actor);
 
   Policies policies_;
   std::map<std::string, Actor> actors_;

@@ -259,7 +259,9 @@ bool MemoryPayloads::holds(const wire::PayloadRef& payload) const {
 }
 
 bool MemoryPayloads::recover(const wire::PayloadRef& payload) {
-  return unknown_.erase(payload.offset) > 0 && holds(payload);
+  const auto found = payloads_.find(payload.offset);
+  return found != payloads_.end() && payload.segment == 0 &&
+         payload.bytes == found->second.size() && unknown_.erase(payload.offset) > 0;
 }
 
 void MemoryPayloads::settle() {

@@ -196,6 +196,12 @@ TEST(RestartLadder, ADiskThatCannotBeWrittenUsesUpNoRestart) {  // RB-7
         << "another cause begins the row anew";
   }
   EXPECT_EQ(ladder.restarts_of("j/learner/0"), 4);
+  const Time later = death_at(10'000'000);
+  (void)fails(later, true);
+  ladder.ready("j/learner/0");
+  const auto next = fails(later + kDiskWaitMax, true);
+  ASSERT_TRUE(std::holds_alternative<L::WaitForDisk>(next)) << "a start that succeeds ends the row";
+  EXPECT_EQ(std::get<L::WaitForDisk>(next).until, later + kDiskWaitMax + kDiskPauseFirst);
 }
 
 TEST(RestartLadder, OtherDeathsBetweenThemStartTheRowAnew) {  // RB-6
