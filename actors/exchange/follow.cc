@@ -185,8 +185,7 @@ void settle(Turn& turn) {
     if (is_away(turn.view(), worker->who)) away.push_back(worker->who);
   const auto& learner = turn.facts.learner.who;
   if (learner && turn.seen.learner.away) away.push_back(*learner);
-  const bool waits = !away.empty() || answers_are_due(turn);
-  if (waits && turn.now < turn.seen.away_until) return;
+  if (!away.empty() && turn.now < turn.seen.away_until) return;
   // One may live all the same, as a learner amid a very long step does. It ends then, since what it
   // says is of no use any more, and the controller starts the next.
   for (const ActorId& who : away) {
@@ -194,6 +193,7 @@ void settle(Turn& turn) {
     take(turn, messages::ActorDown{who, why});
     refuse(turn, who, why);
   }
+  if (answers_are_due(turn)) return;  // each at the end of its lease at the latest
   turn.seen.payloads_unsettled = false;
   turn.send(SettlePayloads{});
 }

@@ -25,8 +25,8 @@ void meet_again(Turn& turn, const messages::Role& role, const ActorId& who, std:
 void take(Turn& turn, const messages::RolloutBack& back);
 void take(Turn& turn, const messages::LearnerBack& back);
 
-// Says once that all actors of the time before have come back or ended, and that those that have
-// come back have told what they had stored by then, or that it is too late for both.
+// Gives up the actors of the time before that have not come back in time, and says once that those
+// that have come back have told what they had stored by then.
 void settle(Turn& turn);
 
 }  // namespace tandem::exchange

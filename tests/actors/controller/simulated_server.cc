@@ -90,10 +90,6 @@ Result<void> MortalRecord::result(const std::string& text) {
 
 Result<exchange::GroupHistory> MortalRecord::history() { return record_.history(); }
 
-bool MortalPayloads::recover(const wire::PayloadRef& payload) {
-  return life_->acts() && store_.recover(payload);
-}
-
 void MortalPayloads::settle() {
   if (life_->acts()) store_.settle();
 }

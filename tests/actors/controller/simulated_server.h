@@ -75,7 +75,7 @@ class MortalPayloads final : public exchange::PayloadStore {
       : store_(store), life_(std::move(life)) {}
   bool holds(const wire::PayloadRef& payload) const override { return store_.holds(payload); }
   void release(const wire::PayloadRef& payload) override;
-  bool recover(const wire::PayloadRef& payload) override;
+  bool recover(const wire::PayloadRef& payload) override { return store_.recover(payload); }
   void settle() override;
   Result<std::string> read(const wire::PayloadRef& payload) override {
     return store_.read(payload);

@@ -131,7 +131,7 @@ TEST_F(Following, AnAnswerOfTheTimeBeforeIsTakenAlsoFromTheLastOneToComeBack_EX8
   stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
   stage.tell(here);
   stage.tell(messages::Generated{kRollout, {headers[0]}});
-  stage.run(1min);
+  stage.run(7min);  // longer than an actor that is away is waited for
   stage.tell(messages::Generated{kRollout, {headers.begin() + 1, headers.end()}});
   EXPECT_TRUE(stage.refused.empty()) << stage.refused.front();
   EXPECT_EQ(rows(stage, "generated"), std::ssize(works));
