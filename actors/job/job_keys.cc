@@ -57,10 +57,9 @@ const Key kKeys[] = {
      .field = [](J& j) { return slot(j.record); },
      .description =
          "`replay`: the run writes each batch that it trains into the folder `replay` of its run "
-         "directory, and `tandem replay` can train the same weights again. The newest batches "
-         "stay, "
-         "up to `retention.replay_bytes`. "
-         "`recorded_bytes` in `result.json` is the size of that folder. `none`: no batch is kept."},
+         "directory, the newest up to `retention.replay_bytes`. From these `tandem replay` trains "
+         "the same weights again. `recorded_bytes` in `result.json` is the size of that folder. "
+         "`none`: no batch is kept."},
 
     // Section `model`.
     {.path = "model.path",
@@ -307,10 +306,11 @@ const Key kKeys[] = {
      .unit = "bytes"},
     {.path = "retention.archive_bytes",
      .field = [](J& j) { return slot(j.retention.archive_bytes); },
-     .description = "How much of journal.sqlite may be rows of the kind `archived`. Beyond it the "
-                    "oldest are summed up in a few bytes: a resume from any of the newest "
-                    "checkpoints, at least two and as many of sixteen as `max_ckpt_to_keep` says, "
-                    "still has all that it needs, and `tandem replay` no longer has those steps.",
+     .description =
+         "How much of journal.sqlite may be rows of the kind `archived`. Beyond it the "
+         "oldest are summed up in a few bytes. A resume still has all that it needs, from "
+         "as many of the newest checkpoints as `max_ckpt_to_keep` says, but from two at "
+         "least and sixteen at most. `tandem replay` no longer has those steps.",
      .range = between(1 << 16, 1e15),
      .unit = "bytes"},
     {.path = "retention.tracker_bytes",

@@ -45,6 +45,23 @@ class Following : public testing::Test {
             .checksum = installed ? Stage::checksum_of(*installed) : 0,
             .held = {}};
   }
+  // The rollout has stored all that it was assigned, of which the exchange has not heard.
+  static std::pair<RolloutBack, std::vector<messages::GroupHeader>> stored_untold(Stage& stage) {
+    stage.begin();
+    std::pair<RolloutBack, std::vector<messages::GroupHeader>> stored{
+        back(kRollout, PolicyVersion{0}), {}};
+    for (const GroupWork& work : stage.assigned()) {
+      stored.first.held.push_back({work.group, work.attempt});
+      stored.second.push_back(stage.stored(work, PolicyVersion{0}));
+    }
+    return stored;
+  }
+  // The rollout is the last one.
+  static void come_back(Stage& stage, const RolloutBack& rollout) {
+    stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
+    stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
+    stage.tell(rollout);
+  }
   static std::size_t prompts(const Stage& stage) {
     std::size_t sum = 0;
     for (const Evaluate& work : Stage::only<Evaluate>(stage.to_rollout)) sum += work.prompts.size();
@@ -118,45 +135,27 @@ TEST_F(Following, AWarmStartGoesOn_EX8) {
 // and what it tells then comes a moment later.
 TEST_F(Following, AnAnswerOfTheTimeBeforeIsTakenAlsoFromTheLastOneToComeBack_EX8) {
   Stage stage;
-  stage.begin();
-  const std::vector<GroupWork> works = stage.assigned();
-  RolloutBack here = back(kRollout, PolicyVersion{0});
-  std::vector<messages::GroupHeader> headers;
-  for (const GroupWork& work : works) {
-    here.held.push_back({work.group, work.attempt});
-    headers.push_back(stage.stored(work, PolicyVersion{0}));
-  }
+  auto [here, headers] = stored_untold(stage);
   stage.follow();
-  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
-  stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
-  stage.tell(here);
+  come_back(stage, here);
   stage.tell(messages::Generated{kRollout, {headers[0]}});
   stage.run(7min);  // longer than an actor that is away is waited for
   stage.tell(messages::Generated{kRollout, {headers.begin() + 1, headers.end()}});
   EXPECT_TRUE(stage.refused.empty()) << stage.refused.front();
-  EXPECT_EQ(rows(stage, "generated"), std::ssize(works));
+  EXPECT_EQ(rows(stage, "generated"), std::ssize(headers));
   EXPECT_EQ(rows(stage, "released"), 0);
 }
 
 // What nobody tells of takes no room for ever.
 TEST_F(Following, WhatWasStoredForNobodyGoesOnceAllHaveAnswered) {
   Stage stage;
-  stage.begin();
-  const std::vector<GroupWork> works = stage.assigned();
-  RolloutBack here = back(kRollout, PolicyVersion{0});
-  std::vector<messages::GroupHeader> headers;
-  for (const GroupWork& work : works) {
-    here.held.push_back({work.group, work.attempt});
-    headers.push_back(stage.stored(work, PolicyVersion{0}));
-  }
+  auto [here, headers] = stored_untold(stage);
   stage.payload_store.put("of a rollout that died");
   stage.follow();
-  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
-  stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
-  stage.tell(here);
-  EXPECT_EQ(stage.payload_store.size(), works.size() + 1);
+  come_back(stage, here);
+  EXPECT_EQ(stage.payload_store.size(), headers.size() + 1);
   stage.tell(messages::Generated{kRollout, headers});
-  EXPECT_EQ(stage.payload_store.size(), works.size());
+  EXPECT_EQ(stage.payload_store.size(), headers.size());
 }
 
 // It may live, amid a very long step: the job would wait for ever for what it says, which counts no
