@@ -74,12 +74,32 @@ BroadcastActor::BroadcastActor(BroadcastActorConfig config,
 // The callback may run on any thread, also after this actor's end: a turn that is posted to an
 // ended actor is dropped.
 void BroadcastActor::handle(actor::Context& cx, StartBroadcast) {
-  outbox_.send(cx,
-               messages::BroadcastUp{.from = config_.self, .nccl_version = config_.nccl_version});
+  up_is_due_ = true;
+  say_up(cx);
   rank_->on_event([this, post = cx.turn_poster()] {
     post([this](actor::Context& then) { tell_events(then); });
   });
   cx.after(config_.progress_interval, [this](actor::Context& then) { watch(then); });
+}
+
+// An exchange that was not there to hear of an epoch's end could not wait for its ranks either: a
+// rank that is within a call of NCCL is asked into no epoch before it is out of that one (BG-2).
+void BroadcastActor::handle(actor::Context& cx, MeetAgain) {
+  outbox_.clear();
+  for (auto& [number, epoch] : epochs_) {
+    epoch.of_former = true;
+    rank_->leave(number, "another exchange follows the one of this epoch");
+  }
+  up_is_due_ = true;
+  say_up(cx);
+}
+
+void BroadcastActor::say_up(actor::Context& cx) {
+  const auto lasts = [](const auto& epoch) { return epoch.second.of_former; };
+  if (!up_is_due_ || std::ranges::any_of(epochs_, lasts)) return;
+  up_is_due_ = false;
+  outbox_.send(cx,
+               messages::BroadcastUp{.from = config_.self, .nccl_version = config_.nccl_version});
 }
 
 void BroadcastActor::handle(actor::Context& cx, messages::OpenEpoch order) {
@@ -121,11 +141,15 @@ void BroadcastActor::handle(actor::Context& cx, messages::UseEpoch order) {
   rank_->use(order.epoch);
 }
 
-void BroadcastActor::handle(actor::Context&, messages::LeaveEpoch order) {
+void BroadcastActor::handle(actor::Context& cx, messages::LeaveEpoch order) {
   log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.name, order.epoch,
             order.why);
+  // The exchange of now knows of this epoch, and waits for the answer.
+  if (const auto epoch = epochs_.find(order.epoch); epoch != epochs_.end())
+    epoch->second.of_former = false;
   // The epoch is erased when the event kLeft says that this rank is out.
   rank_->leave(order.epoch, order.why);
+  say_up(cx);
 }
 
 void BroadcastActor::refuse(actor::Context& cx, std::uint64_t epoch, const std::string& why) {
@@ -141,6 +165,11 @@ void BroadcastActor::tell_events(actor::Context& cx) {
 void BroadcastActor::tell(actor::Context& cx, BroadcastEvent event) {
   const ActorId& from = config_.self;
   const std::uint64_t epoch = event.epoch;
+  if (const auto known = epochs_.find(epoch); known != epochs_.end() && known->second.of_former) {
+    if (event.kind != BroadcastEvent::Kind::kLeft) return;
+    epochs_.erase(known);
+    return say_up(cx);
+  }
   switch (event.kind) {
     case BroadcastEvent::Kind::kOpened:
       return outbox_.send(cx, messages::EpochOpened{.from = from,
@@ -169,7 +198,8 @@ void BroadcastActor::tell(actor::Context& cx, BroadcastEvent event) {
 // messages still wait for room on the link.
 void BroadcastActor::watch(actor::Context& cx) {
   if (outbox_.empty())
-    for (auto& [number, epoch] : epochs_) tell_progress(cx, number, epoch);
+    for (auto& [number, epoch] : epochs_)
+      if (!epoch.of_former) tell_progress(cx, number, epoch);
   cx.after(config_.progress_interval, [this](actor::Context& then) { watch(then); });
 }
 

@@ -29,6 +29,9 @@
 namespace tandem::broadcast {
 
 struct StartBroadcast {};  // sent once, first
+// Another exchange follows the one that has died: the rank leaves the epochs of that one, of which
+// the next is not told, and then says that it is up.
+struct MeetAgain {};
 
 // These values are fixed for the actor's incarnation. `layout` describes the arena that is
 // broadcast; a rank whose arena has another layout cannot join.
@@ -47,7 +50,7 @@ struct BroadcastActorConfig {
 // everything else is the answer of the BroadcastRank, told as an event.
 class BroadcastActor {
  public:
-  using Inbox = std::variant<StartBroadcast, messages::OpenEpoch, messages::JoinEpoch,
+  using Inbox = std::variant<StartBroadcast, MeetAgain, messages::OpenEpoch, messages::JoinEpoch,
                              messages::UseEpoch, messages::LeaveEpoch>;
 
   // `rank` is shared with the rank's publisher or subscriber, because either actor may be the last
@@ -57,6 +60,7 @@ class BroadcastActor {
                  actor::Ref<messages::BroadcastEvents> exchange);
 
   void handle(actor::Context& cx, StartBroadcast start);
+  void handle(actor::Context& cx, MeetAgain again);
   void handle(actor::Context& cx, messages::OpenEpoch order);
   void handle(actor::Context& cx, messages::JoinEpoch order);
   void handle(actor::Context& cx, messages::UseEpoch order);
@@ -65,8 +69,11 @@ class BroadcastActor {
  private:
   struct Epoch {                 // an epoch that this rank was asked into and has not left
     bool told_progress = false;  // the last EpochProgress had an operation that was late
+    bool of_former = false;      // of an exchange that has died: nobody is told of it
   };
 
+  // Says that this rank is up, once it is out of the epochs of exchanges that have died.
+  void say_up(actor::Context& cx);
   // Sends all events that the BroadcastRank has, in their order (BA-1).
   void tell_events(actor::Context& cx);
   void tell(actor::Context& cx, weights::BroadcastEvent event);
@@ -82,6 +89,7 @@ class BroadcastActor {
   const std::shared_ptr<weights::BroadcastRank> rank_;
   const std::shared_ptr<const collective::NcclRecords> records_;
   std::map<std::uint64_t, Epoch> epochs_;
+  bool up_is_due_ = false;
   link::OutboxTo<messages::BroadcastEvents> outbox_;
 };
 

@@ -36,8 +36,9 @@ Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, Node
   return no_room;
 }
 
-// The version of the living ranks of NCCL; empty if there is none. All ranks of one communicator
-// must have the same version, so living ranks fix it for those that start later.
+// The version of the living ranks of NCCL; empty if there is none, or none of their nodes is back.
+// All ranks of one communicator must have the same version, so living ranks fix it for those that
+// start later.
 std::string nccl_version_in_use(const ControllerState& state, const JobRecord& job) {
   const bool some_live = std::ranges::any_of(
       job.shape.nccl_roles, [&](const messages::Role& role) { return any_lives(job, role); });
@@ -46,7 +47,9 @@ std::string nccl_version_in_use(const ControllerState& state, const JobRecord& j
   for (const auto& [name, actor] : job.actors)
     if (job.shape.nccl_roles.contains(actor.role))
       for (const RankRecord& rank : actor.ranks)
-        if (rank.alive) return nccl_version_of(state.nodes.at(rank.node));
+        if (const std::string version = nccl_version_of(state.nodes.at(rank.node));
+            rank.alive && !version.empty())
+          return version;
   return "";
 }
 

@@ -134,16 +134,21 @@ std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& rank
   return waits;
 }
 
-Broadcasts::Broadcasts(std::string job, const scheduler::BroadcastLimits& limits)
-    : job_(std::move(job)), group_(limits) {}
+Broadcasts::Broadcasts(std::string job, const scheduler::BroadcastLimits& limits,
+                       std::uint64_t epoch_last)
+    : job_(std::move(job)),
+      former_last_(epoch_last),
+      group_(limits, epoch_last),
+      used_last_(epoch_last) {}
 
 std::optional<std::string> Broadcasts::take(const messages::BroadcastEvents& event, Time now) {
-  if (const auto* up = std::get_if<messages::BroadcastUp>(&event)) return come_up(*up);
+  if (const auto* up = std::get_if<messages::BroadcastUp>(&event)) return come_up(*up, now);
   return std::visit(
       [&](const auto& message) -> std::optional<std::string> {
         if constexpr (std::is_same_v<std::decay_t<decltype(message)>, messages::BroadcastUp>) {
           return std::nullopt;
         } else {
+          if (message.epoch > 0 && message.epoch <= former_last_) return std::nullopt;  // BC-1
           const auto peer = peers_.find(message.from.name);
           // A message of an unknown or newer incarnation should have followed its BroadcastUp.
           if (peer == peers_.end() || peer->second.incarnation < message.from.incarnation)
@@ -159,10 +164,24 @@ std::optional<std::string> Broadcasts::take(const messages::BroadcastEvents& eve
       event);
 }
 
-std::optional<std::string> Broadcasts::come_up(const messages::BroadcastUp& up) {
+// Where exchanges follow one another quickly, a rank may say so twice to the last of them. Each
+// time it has left all epochs that it was in, and may have dropped the answers that say so.
+void Broadcasts::come_up_again(Peer& peer, const messages::BroadcastUp& up, Time now) {
+  const std::map<std::uint64_t, bool> asked = peer.asked;
+  for (const auto& [epoch, told_to_leave] : asked) {
+    if (told_to_leave)
+      (void)answer(peer, messages::EpochLeft{up.from, epoch}, now);
+    else
+      (void)answer(peer, messages::EpochFailed{up.from, epoch, "it met another exchange"}, now);
+  }
+}
+
+std::optional<std::string> Broadcasts::come_up(const messages::BroadcastUp& up, Time now) {
   const auto known = peers_.find(up.from.name);
-  if (known != peers_.end() && known->second.incarnation == up.from.incarnation)
-    return "BroadcastUp: it is up already";
+  if (known != peers_.end() && known->second.incarnation == up.from.incarnation) {
+    come_up_again(known->second, up, now);
+    return std::nullopt;
+  }
   if (known != peers_.end() && up.from.incarnation < known->second.incarnation) return std::nullopt;
   // The message of a new incarnation may come before the news of the old one's end.
   if (known != peers_.end()) gone({up.from.name, known->second.incarnation});

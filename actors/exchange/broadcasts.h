@@ -10,7 +10,8 @@
 //
 // Invariants (tests/actors/exchange/broadcasts_test.cc)
 //   BC-1  An actor is believed only on epochs into which it was asked, and on answers that it owes;
-//         its messages about an epoch that it has left have no effect.
+//         its messages about an epoch that it has left, or of an exchange before this one, have no
+//         effect.
 //   BC-2  People read at most one line about an epoch that ends other than by its successor, and
 //         ever fewer about failures in a row; these lines say how many failures they stand for.
 #pragma once
@@ -45,7 +46,9 @@ std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& rank
 // Used in the turns of one exchange. CHECKs guard the group's own promises (BG-1, BG-3, BG-5).
 class Broadcasts {
  public:
-  Broadcasts(std::string job, const scheduler::BroadcastLimits& limits);
+  // The exchanges before this one, whose ranks may live on, had epochs up to `epoch_last`.
+  Broadcasts(std::string job, const scheduler::BroadcastLimits& limits,
+             std::uint64_t epoch_last = 0);
 
   // Takes an event. Returns why no honest actor could send it; nullopt where the event was taken,
   // or came too late to matter.
@@ -66,7 +69,7 @@ class Broadcasts {
 
   // Whether this incarnation of the rollout is a member of the epoch.
   bool takes_part(const ActorId& rollout, std::uint64_t epoch) const;
-  // Whether the learner was ever told to broadcast in this epoch.
+  // Whether the learner was ever told to broadcast in this epoch, by this exchange or one before.
   bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
 
   std::vector<messages::Wait> waits(Time now) const;  // for `tandem why`
@@ -96,7 +99,8 @@ class Broadcasts {
     std::string failure;         // the words of the rank that reported a failure first
   };
 
-  std::optional<std::string> come_up(const messages::BroadcastUp& up);
+  std::optional<std::string> come_up(const messages::BroadcastUp& up, Time now);
+  void come_up_again(Peer& peer, const messages::BroadcastUp& up, Time now);
   std::optional<std::string> answer(Peer& peer, const messages::EpochOpened& opened, Time now);
   std::optional<std::string> answer(Peer& peer, const messages::EpochJoined& joined, Time now);
   std::optional<std::string> answer(Peer& peer, const messages::EpochInUse& used, Time now);
@@ -114,10 +118,11 @@ class Broadcasts {
   bool everybody_takes_part() const;
 
   const std::string job_;
+  const std::uint64_t former_last_;  // the last epoch of the exchanges before
   scheduler::BroadcastGroup group_;
   std::map<std::string, Peer> peers_;  // by actor
   std::map<std::uint64_t, Epoch> epochs_;
-  std::uint64_t used_last_ = 0;
+  std::uint64_t used_last_;
   std::optional<std::uint64_t> in_use_;  // as the newest of the news say
   std::int64_t failures_ = 0;
   std::int64_t failures_in_row_ = 0;  // since an epoch was last in use for a while

@@ -39,7 +39,10 @@ ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
 
 ExchangeCore::ExchangeCore(ExchangeConfig config, Predecessor before, Time now)
     : config_(std::move(config)), state_(std::move(before.state)), image_due_(true) {
-  CHECK(can_follow(state_.facts()) && !config_.broadcasts);
+  CHECK(can_follow(state_.facts()));
+  if (config_.broadcasts)
+    seen_.broadcasts.groups.emplace(config_.job, *config_.broadcasts,
+                                    state_.facts().broadcast_epoch);
   Turn turn(config_, now, state_, seen_, draft_, first_effects_, kWorkerRoles);
   follow(turn, std::move(before.figures));
 }
@@ -87,7 +90,7 @@ RunImage ExchangeCore::image() {
   events_since_image_ = 0;
   const RunFacts& facts = state_.facts();
   seen_.history.forget_below(facts.learner.batches_from(), config_.best);
-  return {image_of(facts), later_image_of(facts), seen_.history.image()};
+  return {image_of(facts), later_image_of(facts), seen_.history.image(), broadcast_image_of(facts)};
 }
 
 void ExchangeCore::decide(Turn& turn) {

@@ -65,10 +65,27 @@ const WorkerFacts* meet(Turn& turn, const messages::Role& role, const ActorId& w
 
 }  // namespace
 
-bool can_follow(const RunFacts& facts) {
-  return facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing ||
-         facts.stage == RunStage::kWarmStart;
+bool can_follow(const RunFacts& facts) { return facts.stage != RunStage::kEnded; }
+
+bool resumes(const RunFacts& facts, bool resume) {
+  const bool asked = facts.learner.owed || facts.versions.published >= kInitialWeights;
+  return facts.resumed || (resume && facts.stage == RunStage::kStarting && !asked);
 }
+
+namespace {
+
+// What people read of it.
+void tell_phase(Turn& turn, StepId done) {
+  const RunStage stage = turn.facts.stage;
+  if (stage == RunStage::kStarting) return turn.say("the start goes on under a new controller");
+  const bool trains = stage != RunStage::kWarmStart;
+  turn.notify(messages::JobProgress{
+      turn.config.job, trains ? messages::JobPhase::kRunning : messages::JobPhase::kWarmStart,
+      trains ? "goes on at step " + std::to_string(done.value) + " under a new controller"
+             : "the warm start goes on under a new controller"});
+}
+
+}  // namespace
 
 void follow(Turn& turn, FigureHistory before) {
   turn.seen.history = std::move(before);
@@ -79,8 +96,8 @@ void follow(Turn& turn, FigureHistory before) {
   RunStatistics& statistics = turn.seen.statistics;
   statistics = history.statistics(done, turn.config.budget.steps_total, turn.config.best);
   statistics.started = statistics.step_sent = turn.now;
-  const bool trains = facts.stage != RunStage::kWarmStart;
-  if (trains) statistics.running_since = turn.now;
+  if (facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing)
+    statistics.running_since = turn.now;
   statistics.work.tokens_generated += history.generated_since_noted();
   note_formed_batch(turn);
   turn.seen.payloads_unsettled = true;
@@ -96,10 +113,7 @@ void follow(Turn& turn, FigureHistory before) {
   for (const auto& [id, running] : facts.evaluations.running)
     turn.seen.evaluations.emplace_back(id, running.kind, running.version, turn.config.evaluation,
                                        turn.now);
-  turn.notify(messages::JobProgress{
-      turn.config.job, trains ? messages::JobPhase::kRunning : messages::JobPhase::kWarmStart,
-      trains ? "goes on at step " + std::to_string(done.value) + " under a new controller"
-             : "the warm start goes on under a new controller"});
+  tell_phase(turn, done);
   turn.wake();
 }
 

@@ -318,6 +318,10 @@ JournalRows rows(const BatchesKept& event) {
   return {{.kind = "batches_kept", .step = event.from.value}, {}};
 }
 
+JournalRows rows(const BroadcastEpochOpened& event) {
+  return {{.kind = "broadcast_epoch", .detail = std::to_string(event.epoch)}, {}};
+}
+
 JournalRows rows(const CheckpointKept& event) {
   return {{.kind = "checkpoint", .step = event.step.value, .detail = event.directory}, {}};
 }

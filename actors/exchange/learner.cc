@@ -33,12 +33,8 @@ void ask_to_publish(Turn& turn, StepId checkpoint) {
   if (checkpoint != done)
     return fail(turn, "the newest checkpoint is of step " + text(checkpoint) +
                           " but this run is at step " + text(done));
-  PolicyVersion retain = kInitialWeights;
-  if (facts.resumed)
-    retain = facts.flow.fixed ? scheduler::slot_version(turn.config.budget, checkpoint)
-                              : PolicyVersion{checkpoint.value};
   turn.record(LearnerAsked{LearnerTask::kPublish, {}});
-  turn.tell_learner(messages::PublishInitial{retain});
+  turn.tell_learner(messages::PublishInitial{oldest_needed(turn.view())});
 }
 
 void meet_before_training(Turn& turn, const messages::LearnerUp& up) {

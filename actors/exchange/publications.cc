@@ -20,8 +20,11 @@ void take(Turn& turn, const messages::BroadcastEvents& event) {
 void order_broadcasts(Turn& turn) {
   auto& groups = turn.seen.broadcasts.groups;
   if (!groups) return;
-  for (Broadcasts::Message& order : groups->decide(turn.now))
+  for (Broadcasts::Message& order : groups->decide(turn.now)) {
+    if (const auto* open = std::get_if<messages::OpenEpoch>(&order.what))
+      turn.record(BroadcastEpochOpened{open->epoch});
     turn.send(To<messages::BroadcastPeer>{order.to, std::move(order.what)});
+  }
   for (Broadcasts::News& news : groups->take_news()) turn.say(std::move(news.text), news.level);
 }
 
@@ -54,7 +57,15 @@ bool needs(const RunView& view, PolicyVersion version) {
   });
 }
 
+static PolicyVersion oldest_needed_at_start(const RunView& view) {
+  if (!view.facts.resumed) return kInitialWeights;
+  const StepId checkpoint = view.facts.flow.ledger.next_commit();
+  return view.facts.flow.fixed ? scheduler::slot_version(view.config.budget, checkpoint)
+                               : PolicyVersion{checkpoint.value};
+}
+
 PolicyVersion oldest_needed(const RunView& view) {
+  if (view.facts.stage == RunStage::kStarting) return oldest_needed_at_start(view);
   PolicyVersion oldest = view.facts.versions.published;
   if (view.facts.flow.fixed)
     oldest =

@@ -12,7 +12,8 @@ struct RunImage {
   StateImage state;
   LaterImage later;
   FigureImage figures;
+  BroadcastImage broadcasts;
 };
-TANDEM_WIRE(RunImage, state, later, figures)
+TANDEM_WIRE(RunImage, state, later, figures, broadcasts)
 
 }  // namespace tandem::exchange

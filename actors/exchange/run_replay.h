@@ -13,7 +13,7 @@ class RunReplay {
  public:
   RunReplay() = default;
   explicit RunReplay(const RunImage& image)
-      : replay_(facts_of(image.state, image.later)), figures_(image.figures) {}
+      : replay_(facts_of(image.state, image.later, image.broadcasts)), figures_(image.figures) {}
 
   void take(const JournalEntry& entry) {
     replay_.take(entry);

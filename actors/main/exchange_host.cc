@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "actors/doors/exchange_door.h"
+#include "actors/exchange/follow.h"
 #include "actors/job/job_json.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/messages/peers.h"
@@ -116,8 +117,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
   auto config = exchange_config(spec, {job.id, job.run_dir}, resume, std::move(prompts));
   config.epoch = deps.epoch;
   config.away_max = deps.node_grace + 2 * link::kGraceMargin;
-  // Whether the run has once been resumed, and not whether this exchange resumes it.
-  if (before) config.resume = before->state.facts().resumed;
+  if (before) config.resume = exchange::resumes(before->state.facts(), resume);
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto host = std::make_shared<ExchangeHost>();

@@ -40,7 +40,7 @@ void RoleInstance::begin() {
 
 bool RoleInstance::meet_again() {
   resources_.bulk->send_anew();
-  return !built_.meet_again || built_.meet_again();
+  return resources_.meet_again_in_broadcasts() && (!built_.meet_again || built_.meet_again());
 }
 
 void RoleInstance::close(int exit_status) {

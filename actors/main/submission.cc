@@ -80,23 +80,31 @@ bool is_of(const exchange::RunBegan& began, const job::JobSpec& spec) {
 
 }  // namespace
 
-std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& shape,
-                                                    const fs::path& run_dir) {
-  if (!trains(shape) || !shape.nccl_roles.empty()) return std::nullopt;
+NextExchange next_exchange(const controller::JobShape& shape, const fs::path& run_dir) {
+  if (!trains(shape)) return {};
+  if (!job::has_begun(run_dir)) return {.follows = true};
   const auto journal = runs::RunJournal::open_to_read(run_dir.string());
-  if (!journal) return std::nullopt;
+  if (!journal) return {};
   exchange::RunReplay run;
+  bool empty = true;
   const auto read = journal->read_from_image(
-      [&run](const exchange::RunImage& image) { run = exchange::RunReplay(image); },
-      [&run](const exchange::JournalEntry& entry) { run.take(entry); });
+      [&](const exchange::RunImage& image) {
+        run = exchange::RunReplay(image);
+        empty = false;
+      },
+      [&](const exchange::JournalEntry& entry) {
+        run.take(entry);
+        empty = false;
+      });
+  if (read && empty) return {.follows = true};
   const auto whole = run.replay().contradiction();
   if (!whole)
     log::error("event=journal_contradicts run={} where=\"{}\" message=\"{}\"", run_dir.string(),
                whole.error().where, whole.error().message);
   if (!read || !whole || !can_follow(run.facts()) || !is_of(run.facts().began, *shape.spec) ||
       !has_payloads(run.facts(), run_dir))
-    return std::nullopt;
-  return run.predecessor();
+    return {};
+  return {.follows = true, .before = run.predecessor()};
 }
 
 // A `tandem run` may have resumed a run that lies elsewhere than the others.
@@ -113,14 +121,10 @@ controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, H
     // A job of actors alone has no journal; its actors start again in its run directory.
     if (shape && !begun && !trains(*shape)) shape->resume_dir = job.run_dir;
     if (shape) prompts.accept(*shape);
-    bool follows = false;
-    if (shape && begun && !remembered.outcome(job.job)) {
-      if (auto before = predecessor_of(*shape, run_dir)) {
-        predecessors.insert_or_assign(job.job, *std::move(before));
-        follows = true;
-      }
-    }
-    taken.jobs.push_back({job, std::move(shape), follows});
+    NextExchange next;
+    if (shape && !remembered.outcome(job.job)) next = next_exchange(*shape, run_dir);
+    if (next.before) predecessors.insert_or_assign(job.job, *std::move(next.before));
+    taken.jobs.push_back({job, std::move(shape), next.follows});
   }
   return taken;
 }

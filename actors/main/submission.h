@@ -21,12 +21,16 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                                              const std::filesystem::path& runs, Hosts hosts,
                                              KeptPrompts& prompts, KeepPrompts keep);
 
-// The exchange that has died with its controller, from its journal's last image and the events
-// after it. None where the run did not train, where it has actors that broadcast weights, whose
-// epochs are in no journal, and where the journal does not give the state whose hash it has, or is
-// of another job.
-std::optional<exchange::Predecessor> predecessor_of(const controller::JobShape& shape,
-                                                    const std::filesystem::path& run_dir);
+// How the exchange of a job that trains begins where the one before has died with its controller.
+struct NextExchange {
+  bool follows = false;  // actors that live go on; else they are ended, and started anew
+  // The one that it follows, from its journal's last image and the events after it. None where the
+  // journal has no event: then nobody was told anything, and the actors meet the first exchange.
+  std::optional<exchange::Predecessor> before{};
+};
+// Nothing is followed that has ended, of which the journal does not give the state whose hash it
+// has, whose payloads are not all there, or that is of another job.
+NextExchange next_exchange(const controller::JobShape& shape, const std::filesystem::path& run_dir);
 
 // The exchanges that can be followed, by job.
 using Predecessors = std::map<std::string, exchange::Predecessor>;

@@ -193,7 +193,9 @@ class NcclSubscriber final : public WeightSubscriber {
   PolicyVersion version_;            // the version of begin()
   device::Buffer fetched_;           // on the host: a fetched version on its way to a GPU
   std::optional<Installed> installed_;
-  std::uint64_t taken_ = 0;  // versions that came by broadcast; for the log
+  // For the log: versions that came by broadcast, and the epoch of the newest that was announced.
+  std::uint64_t taken_ = 0, epoch_ = 0;
+  bool first_of_epoch_ = false;
 
   SpareArena spare_;
   BroadcastEpochs epochs_;  // destroyed first: its threads use the spare arena
@@ -201,6 +203,8 @@ class NcclSubscriber final : public WeightSubscriber {
 
 void NcclSubscriber::expect(PolicyVersion version, std::uint64_t checksum,
                             const wire::BroadcastPlace& place) {
+  first_of_epoch_ = first_of_epoch_ || place.epoch != epoch_;
+  epoch_ = place.epoch;
   spare_.forget_other({.version = version, .checksum = checksum});
   epochs_.receive({.place = place, .version = version, .checksum = checksum});
 }
@@ -250,9 +254,10 @@ Result<UpdateProgress> NcclSubscriber::progress(std::uint64_t bytes_max) {
   UpdateProgress now{.bytes_total = buffer_.size(), .arrives_by_itself = true};
   if (spare_.take(*coming_, copies_.stream(), buffer_)) {
     installed_ = std::exchange(coming_, std::nullopt);
-    if (log::worth_a_line(++taken_))
-      log::info("event=weights_by_broadcast weights={} version={} times={}", config_.name,
-                version_.value, taken_);
+    ++taken_;
+    if (std::exchange(first_of_epoch_, false) || log::worth_a_line(taken_))
+      log::info("event=weights_by_broadcast weights={} version={} epoch={} times={}", config_.name,
+                version_.value, epoch_, taken_);
     now.bytes_done = now.bytes_total;
     now.complete = true;
     return now;

@@ -80,7 +80,9 @@ using BroadcastOrder = std::variant<OpenOrder, JoinOrder, UseOrder, LeaveOrder>;
 
 class BroadcastGroup {
  public:
-  explicit BroadcastGroup(BroadcastLimits limits) : limits_(limits) {}
+  // Its epochs are numbered from `epoch_last` + 1.
+  explicit BroadcastGroup(BroadcastLimits limits, std::uint64_t epoch_last = 0)
+      : limits_(limits), last_epoch_(epoch_last) {}
 
   // Events. Those of incarnations or epochs that are over have no effect. `nccl_version` is NCCL's
   // number, 22809 for 2.28.9.
@@ -159,7 +161,7 @@ class BroadcastGroup {
   std::map<std::string, Incarnation> ended_;  // by name, the last one that ended
   std::optional<Group> previous_, in_use_, forming_;
   std::vector<LeaveOrder> leaves_;  // to be sent
-  std::uint64_t last_epoch_ = 0;
+  std::uint64_t last_epoch_;
   std::uint64_t failed_epoch_ = 0;    // the last one that did not form
   std::size_t tried_max_ = SIZE_MAX;  // the most unproven members in the next epoch
   int failures_ = 0;                  // the group's failures in a row

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <set>
 
 #include "tests/e2e/cluster_driver.h"
 
@@ -282,6 +283,28 @@ TEST_F(FixedLag, AControllerAndAnAgentThatAreKilledManyTimesChangeNothing) {
   EXPECT_EQ(rows("kind = 'followed'"), kDeaths);
   EXPECT_EQ(rows("kind IN ('resumed', 'retrained', 'learner_restarted')"), 0);
   EXPECT_EQ(rows("kind = 'generated'"), rows("kind = 'admitted'")) << "no group twice";
+}
+
+// Of each actor one process begins, whatever it was at when a controller died.
+TEST_F(FixedLag, ControllersThatDieWhileTheirJobStartsChangeNothing) {
+  const Home home;
+  home.up();
+  ASSERT_EQ(home.run(Words{"submit"} + job({})).code, 0);
+  for (int i = 0; i < 3; ++i) {
+    const json before = home.address();
+    ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
+    ASSERT_TRUE(home.next_controller(before["epoch"]));
+  }
+  EXPECT_EQ(home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+  home.down();
+  EXPECT_EQ(sha_of(home.result_of(kSmallId)), reference());
+  std::set<std::string> logs;
+  for (const auto& log : fs::directory_iterator(home.run_dir(kSmallId) / "logs")) {
+    const std::string name = log.path().stem();  // "rollout.0.3"
+    EXPECT_TRUE(logs.insert(name.substr(0, name.rfind('.'))).second) << name;
+  }
+  EXPECT_EQ(logs.size(), 3u);
+  home.expect_nothing_left();
 }
 
 TEST_F(FixedLag, InBf16TwoRolloutsGiveTheWeightsThatOneDoes) {

@@ -3,6 +3,7 @@
 // faults that the test asks for.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -150,6 +151,49 @@ TEST_F(ByNccl, HangsCostTheJobNoStep) {
   home.down();
   home.expect_nothing_left();
   expect_ledger_balances(home.run_dir(kSmallId), home.result_of(kSmallId));
+}
+
+// Nobody else is started again: the ranks leave the epochs of the time before, and the next
+// exchange has them form new ones.
+TEST_F(ByNccl, AControllerDiesAndTheWeightsAreBroadcastAgain) {
+  constexpr int kSteps = 40;
+  home.up();
+  const Words lag{"async.schedule=fixed_lag", "async.max_staleness=1",
+                  "weight_broadcast.type=nccl"};
+  const Finished submitted = home.run(Words{"submit"} + job(kSteps, lag) + held(home, kSteps - 8));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  const auto broadcasts = [&] { return said_in_logs("rollout.0.", "event=weights_by_broadcast"); };
+  ASSERT_TRUE(eventually([&] { return broadcasts() > 0; }));
+  const auto incarnations = [&] {
+    json all;
+    for (const char* name : {"learner/0", "rollout/0", "rollout/1", "reward/0"})
+      all.push_back(actor(home, name)["incarnation"]);
+    return all;
+  };
+  const json before = incarnations();
+  for (int i = 0; i < 2; ++i) {
+    const json former = home.address();
+    const int seen = broadcasts();
+    ASSERT_EQ(kill(former["pid"].get<pid_t>(), SIGKILL), 0);
+    ASSERT_TRUE(home.next_controller(former["epoch"]));
+    ASSERT_TRUE(eventually([&] { return broadcasts() > seen; })) << job_now();
+  }
+  EXPECT_EQ(incarnations(), before);
+  let_go(home);
+  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
+  EXPECT_EQ(waited.code, 0) << waited.text();
+  home.down();
+  home.expect_nothing_left();
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0);
+  const auto rows = [&](const std::string& kind) {
+    return journal_value(home.run_dir(kSmallId),
+                         "SELECT count(*) FROM journal WHERE kind = '" + kind + "'");
+  };
+  EXPECT_EQ(rows("followed"), 2);
+  EXPECT_GE(rows("broadcast_epoch"), 3);
+  EXPECT_EQ(rows("learner_restarted"), 0);
 }
 
 // The learner's two ranks have a GPU each and share the gradients by NCCL.

@@ -232,6 +232,8 @@ void DurableState::on(const CheckpointAsked& event) {
   facts_.learner.checkpoint_awaited = event.step;
 }
 
+void DurableState::on(const BroadcastEpochOpened& event) { facts_.broadcast_epoch = event.epoch; }
+
 void DurableState::on(const EvaluationBegan& event) {
   facts_.evaluations.last = event.evaluation;
   facts_.evaluations.running[event.evaluation] = {event.kind, event.version};

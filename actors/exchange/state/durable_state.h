@@ -77,6 +77,7 @@ class DurableState {
   void on(const VersionsRestored& event);
   void on(const VersionWithdrawn& event);
   void on(const CheckpointAsked& event);
+  void on(const BroadcastEpochOpened& event);
   void on(const EvaluationBegan& event);
   void on(const EvaluationEnded& event);
   void on(const EvaluationIncomplete& event);

@@ -124,7 +124,8 @@ bool can_be_restored(const StateImage& image) {
          image.ledger.refused.size() <= scheduler::kRefusals;
 }
 
-RunFacts facts_of(const StateImage& image, const LaterImage& later) {
+RunFacts facts_of(const StateImage& image, const LaterImage& later,
+                  const BroadcastImage& broadcasts) {
   return {.began = image.began,
           .stage = image.stage,
           .resumed = image.resumed,
@@ -142,7 +143,8 @@ RunFacts facts_of(const StateImage& image, const LaterImage& later) {
                        .offered = {image.versions.offered.begin(), image.versions.offered.end()},
                        .checksums = checksums_of<PolicyVersion>(image.versions.checksums)},
           .evaluations = evaluations_of(image.evaluations),
-          .end = {.asked = image.end, .last_save = image.last_save}};
+          .end = {.asked = image.end, .last_save = image.last_save},
+          .broadcast_epoch = broadcasts.epoch};
 }
 
 }  // namespace tandem::exchange

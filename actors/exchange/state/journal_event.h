@@ -15,6 +15,7 @@
 
 #include "actors/exchange/state/group_events.h"
 #include "actors/exchange/state/job_events.h"
+#include "actors/exchange/state/learner_events.h"
 
 namespace tandem::exchange {
 
@@ -29,7 +30,7 @@ using JournalEvent =
                  LearnerAsked, VersionPublished, VersionsRestored, CommitRefused, CheckpointAsked,
                  CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete,
                  SamplesFull, ExchangeFollowed, LeaseAdopted, EngineCrashed, LineageBegan,
-                 BatchesKept, VersionWithdrawn, MetricsThinned>;
+                 BatchesKept, VersionWithdrawn, MetricsThinned, BroadcastEpochOpened>;
 
 // An event with the time at which it was written, which the state never depends on.
 struct JournalEntry {

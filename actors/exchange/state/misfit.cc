@@ -199,6 +199,11 @@ Clause misfit(const RunFacts& facts, const BatchesKept& event) {
                 [&] { return std::string("the step is not trained"); });
 }
 
+Clause misfit(const RunFacts& facts, const BroadcastEpochOpened& event) {
+  return unless(event.epoch > facts.broadcast_epoch && event.epoch <= kNumberMax,
+                [&] { return std::string("the epoch is not a new one"); });
+}
+
 Clause misfit(const RunFacts& facts, const LearnerAsked& event) {
   return unless(!event.step || facts.flow.ledger.batch(*event.step),
                 [&] { return std::string("the step has no batch"); });

@@ -122,6 +122,7 @@ struct RunFacts {
   VersionFacts versions;
   EvaluationFacts evaluations;
   EndFacts end;
+  std::uint64_t broadcast_epoch = 0;  // the newest epoch of broadcasts; 0: there was none
 };
 
 }  // namespace tandem::exchange

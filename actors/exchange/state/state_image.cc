@@ -127,14 +127,18 @@ LaterImage later_image_of(const RunFacts& facts) {
   return image;
 }
 
-std::uint64_t hash_of(const StateImage& image, const LaterImage& later) {
+BroadcastImage broadcast_image_of(const RunFacts& facts) { return {facts.broadcast_epoch}; }
+
+std::uint64_t hash_of(const StateImage& image, const LaterImage& later,
+                      const BroadcastImage& broadcasts) {
   std::string bytes = wire::encode(image);
   if (later != LaterImage{}) bytes += wire::encode(later);
+  if (broadcasts != BroadcastImage{}) bytes += wire::encode(broadcasts);
   return checksum64(std::as_bytes(std::span(bytes)));
 }
 
 std::uint64_t DurableState::hash() const {
-  return hash_of(image_of(facts_), later_image_of(facts_));
+  return hash_of(image_of(facts_), later_image_of(facts_), broadcast_image_of(facts_));
 }
 
 }  // namespace tandem::exchange

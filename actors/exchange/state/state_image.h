@@ -129,6 +129,13 @@ struct LaterImage {
 };
 TANDEM_WIRE(LaterImage, suspects, poisoned, batches_kept)
 
+// As LaterImage, of still later versions.
+struct BroadcastImage {
+  std::uint64_t epoch = 0;
+  bool operator==(const BroadcastImage&) const = default;
+};
+TANDEM_WIRE(BroadcastImage, epoch)
+
 struct StateImage {
   RunBegan began;
   RunStage stage = RunStage::kStarting;
@@ -152,11 +159,14 @@ TANDEM_WIRE(StateImage, began, stage, resumed, ledger, groups, fixed_first, fixe
 
 StateImage image_of(const RunFacts& facts);
 LaterImage later_image_of(const RunFacts& facts);
+BroadcastImage broadcast_image_of(const RunFacts& facts);
 // Whether this version knows all that the image counts.
 bool can_be_restored(const StateImage& image);
 // The facts of which these are the images, without deadlines. The images are of some facts, and can
 // be restored; what could not be is CHECKed in part.
-RunFacts facts_of(const StateImage& image, const LaterImage& later);
-std::uint64_t hash_of(const StateImage& image, const LaterImage& later = {});  // checksum64
+RunFacts facts_of(const StateImage& image, const LaterImage& later,
+                  const BroadcastImage& broadcasts);
+std::uint64_t hash_of(const StateImage& image, const LaterImage& later = {},
+                      const BroadcastImage& broadcasts = {});  // checksum64
 
 }  // namespace tandem::exchange

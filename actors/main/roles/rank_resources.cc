@@ -74,6 +74,9 @@ void RankResources::take_part_in_broadcasts(const messages::StartRank& start,
   begin_broadcasts = [ref] {
     CHECK(ref.tell(broadcast::StartBroadcast{}) == actor::Delivery::kAccepted);
   };
+  meet_again_in_broadcasts = [ref] {
+    return ref.tell(broadcast::MeetAgain{}) == actor::Delivery::kAccepted;
+  };
 }
 
 std::function<void(const char*, Time)> RankResources::phase_reporter() {

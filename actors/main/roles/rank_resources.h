@@ -48,6 +48,7 @@ struct RankResources {
   std::optional<link::SocketFolder> sockets;  // set on rank 0 of a gang: where it listens
   std::unique_ptr<payload::BulkClient> bulk;
   std::function<void()> begin_broadcasts = [] {};
+  std::function<bool()> meet_again_in_broadcasts = [] { return true; };  // as BuiltRole::meet_again
 
   // The exchange of a job as an actor of this kind speaks to it (messages/peers.h), and the way in
   // which the exchange reaches that actor.

@@ -237,6 +237,48 @@ TEST(BroadcastActor, EventsKeepTheirOrder_BA1) {
   });
 }
 
+// It says that it is up once NCCL is out of the epochs of the time before, of which it tells
+// nothing more.
+TEST(BroadcastActor, LeavesTheEpochsOfAnExchangeThatHasDied) {
+  World world(false);
+  const auto happen = [&](Kind kind, std::uint64_t epoch) {
+    world.rank->happen({.kind = kind, .epoch = epoch, .unique_id = {}, .message = "w"});
+    world.pass(0s);
+  };
+  world.tell(invitation(8));
+  world.tell(invitation(9));
+  happen(Kind::kJoined, 8);
+  world.exchange->heard.clear();
+  world.exchange->refusals_left = 100;  // nobody is there
+  happen(Kind::kFailed, 8);
+  world.tell(MeetAgain{});
+  world.exchange->refusals_left = 0;
+  EXPECT_EQ(std::ranges::count(world.rank->calls,
+                               "leave another exchange follows the one of this epoch 8 0"),
+            1);
+  happen(Kind::kJoined, 9);
+  happen(Kind::kLeft, 8);
+  world.pass(2s);
+  EXPECT_EQ(world.heard(), (std::vector<std::string>{})) << "it is not out of epoch 9";
+  happen(Kind::kLeft, 9);
+  EXPECT_EQ(world.heard(), (std::vector<std::string>{"up 0"}));
+  world.tell(invitation(10));
+  happen(Kind::kJoined, 10);
+  EXPECT_EQ(world.heard(), (std::vector<std::string>{"up 0", "joined 10"}));
+}
+
+// The exchange of now had asked it into an epoch, and waits for the answer.
+TEST(BroadcastActor, AnswersALeaveAlsoOfAnEpochThatItLeavesAlready) {
+  World world(false);
+  world.tell(invitation(9));
+  world.tell(MeetAgain{});
+  world.exchange->heard.clear();
+  world.tell(messages::LeaveEpoch{.epoch = 9, .why = "w"});
+  world.rank->happen({.kind = Kind::kLeft, .epoch = 9, .unique_id = {}, .message = {}});
+  world.pass(0s);
+  EXPECT_EQ(world.heard(), (std::vector<std::string>{"up 0", "left 9"}));
+}
+
 // BA-2: nothing is ever answered there, and every order goes through at once.
 TEST(BroadcastActor, AnOrderWaitsForNoBroadcast_BA2) {
   World world(true);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "actors/exchange/follow.h"
 #include "runtime/base/log.h"
@@ -27,7 +28,10 @@ std::shared_ptr<SimulatedRun> submit(SimulatedCluster& cluster, const SimulatedJ
   return cluster.run_of(id);
 }
 
-bool trains(const SimulatedRun& run) { return exchange::can_follow(run.record.replayed.facts()); }
+bool trains(const SimulatedRun& run) {
+  const exchange::RunStage stage = run.record.replayed.facts().stage;
+  return stage != exchange::RunStage::kStarting && stage != exchange::RunStage::kEnded;
+}
 
 std::int64_t count(const SimulatedRun& run, const std::string& kind) {
   return std::ranges::count(run.record.events, kind, &JournalledRow::kind);
@@ -56,11 +60,16 @@ int kill_controllers(SimulatedCluster& cluster, const std::string& job, std::uin
 
 // EX-8. Links lose what was on its way with the controller: no group for that.
 TEST(Follow, NothingIsDoneTwiceAndNobodyIsStartedAgain) {
-  int deaths = 0;
+  int deaths = 0, formed_again = 0;
   for_seeds(40, [&](std::uint64_t seed) {
     SimulatedJob job = fixed_lag_job(seed, static_cast<std::int64_t>(seed % 4));
     job.exchange.filter_groups.enable = seed % 3 == 0;
     job.replicas[messages::Role::kRollout] = 1 + static_cast<std::int32_t>(seed % 3);
+    const bool broadcasts = seed % 2 == 0;
+    if (broadcasts) {
+      add_broadcasts(job);
+      job.broadcasts = SimulatedBroadcasts{};
+    }
     std::string weights;
     {
       auto undisturbed = cluster_of(seed);
@@ -71,8 +80,13 @@ TEST(Follow, NothingIsDoneTwiceAndNobodyIsStartedAgain) {
     const auto run = submit(*cluster, job, id);
     cluster->run_until([&] { return trains(*run); }, kVirtualLimit);
     const auto ranks = cluster->ranks_running();
+    const std::int64_t epochs = count(*run, "broadcast_epoch");
     const int died = kill_controllers(*cluster, id, seed, {});
     deaths += died;
+    if (broadcasts && died > 0) {
+      formed_again += count(*run, "broadcast_epoch") > epochs ? 1 : 0;
+      EXPECT_EQ(run->epochs->wrong, std::vector<std::string>{}) << "BG-3, EX-4";
+    }
     for (const node::RankId& rank : cluster->ranks_running())
       EXPECT_EQ(std::ranges::count(ranks, rank), 1) << rank.actor << " was started again";
     run_to_end(*cluster, id);
@@ -88,6 +102,47 @@ TEST(Follow, NothingIsDoneTwiceAndNobodyIsStartedAgain) {
     EXPECT_EQ(count(*run, "refused"), 0);
   });
   EXPECT_GT(deaths, static_cast<int>(seeds_of(40)));
+  EXPECT_GT(formed_again, 0) << "the weights are broadcast again";
+}
+
+// A process that has once begun works on; one that had not may begin as the next incarnation.
+TEST(Follow, WhatHasBegunGoesOnAlsoWhileTheJobStarts) {
+  int deaths = 0, resumed = 0;
+  for_seeds(60, [&](std::uint64_t seed) {
+    SimulatedJob job = seed % 2 == 0 ? plain_job(seed) : fixed_lag_job(seed, 1);
+    job.exchange.warm_start = seed % 3 == 0;
+    if (job.exchange.warm_start) job.trainer.warm_start_steps = 6;
+    if (seed % 5 == 0) {
+      add_broadcasts(job);
+      job.broadcasts = SimulatedBroadcasts{};
+    }
+    job.load_max = 2s;
+    auto cluster = cluster_of(seed);
+    std::string id;
+    const auto run = submit(*cluster, job, id);
+    Rng rng(derive_seed(seed, "start"));
+    std::set<node::RankId> begun;
+    const auto look = [&] {
+      const auto living = cluster->ranks_running();
+      for (const node::RankId& rank : living) begun.insert(rank);
+      for (const node::RankId& rank : begun)
+        EXPECT_EQ(std::ranges::count(living, rank), 1) << rank.actor << " was ended";
+    };
+    for (int i = 0; i < 10 && !trains(*run) && !cluster->final(id); ++i, ++deaths) {
+      cluster->run_for(Duration(rng.below(600'000'000)));
+      look();
+      cluster->restart_controller(Duration(rng.below(800'000'000)));
+      look();
+    }
+    cluster->run_until([&] { return trains(*run) || cluster->final(id); }, kVirtualLimit);
+    look();
+    run_to_end(*cluster, id);
+    expect_success(*cluster, id);
+    EXPECT_EQ(count(*run, "refused"), 0);
+    resumed += count(*run, "resumed") > 0 ? 1 : 0;
+  });
+  EXPECT_GT(deaths, static_cast<int>(seeds_of(60)));
+  EXPECT_GT(resumed, 0);
 }
 
 TEST(Follow, EveryKindOfJobEndsWellWhateverElseDies) {

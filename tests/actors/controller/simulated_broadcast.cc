@@ -60,6 +60,22 @@ void SimulatedBroadcast::handle(actor::Context&, Begin) {
   (void)exchange_.tell(messages::BroadcastUp{self_, kNcclVersion});
 }
 
+// It is out of its epochs at once. What it still says of them comes before, or too late: the
+// exchange has to bear both (BC-1).
+void SimulatedBroadcast::handle(actor::Context& cx, MeetAgain) {
+  if (hung_) return;
+  for (const std::uint64_t epoch : std::exchange(inside_, {})) {
+    leave(epoch);
+    forsaken_.insert(epoch);
+  }
+  handle(cx, Begin{});
+}
+
+void SimulatedBroadcast::leave(std::uint64_t epoch) {
+  if (shared_->in_use == epoch) shared_->in_use.reset();
+  shared_->epochs.at(epoch).there.erase(self_.name);
+}
+
 void SimulatedBroadcast::handle(actor::Context& cx, messages::OpenEpoch open) {
   expect(open.epoch > newest_, "is asked to open an epoch that is not new");
   expect(open.size >= 2, "opens an epoch for nobody");
@@ -126,14 +142,16 @@ void SimulatedBroadcast::handle(actor::Context& cx, messages::UseEpoch use) {
 
 // Messages about the epoch that this rank still has to send may come after this: the exchange has
 // to bear them (BC-1).
-void SimulatedBroadcast::handle(actor::Context& cx, messages::LeaveEpoch leave) {
-  expect(inside_.erase(leave.epoch) == 1, "is told to leave an epoch that it is not in");
+void SimulatedBroadcast::handle(actor::Context& cx, messages::LeaveEpoch order) {
+  const std::uint64_t epoch = order.epoch;
+  expect(inside_.erase(epoch) + forsaken_.erase(epoch) == 1,
+         "is told to leave an epoch that it is not in");
   ++shared_->asked_to_leave;
-  if (shared_->in_use == leave.epoch) shared_->in_use.reset();
+  leave(epoch);
   if (hung_) return;
-  cx.after(draw(cx, faults_.answer_max), [this, leave](actor::Context&) {
+  cx.after(draw(cx, faults_.answer_max), [this, epoch](actor::Context&) {
     ++shared_->left;
-    (void)exchange_.tell(messages::EpochLeft{self_, leave.epoch});
+    (void)exchange_.tell(messages::EpochLeft{self_, epoch});
   });
 }
 

@@ -53,10 +53,11 @@ struct SimulatedEpochs {
 class SimulatedBroadcast {
  public:
   struct Begin {};
+  struct MeetAgain {};  // another exchange follows
   struct AllThere {
     std::uint64_t epoch = 0;
   };
-  using Inbox = std::variant<Begin, AllThere, messages::OpenEpoch, messages::JoinEpoch,
+  using Inbox = std::variant<Begin, MeetAgain, AllThere, messages::OpenEpoch, messages::JoinEpoch,
                              messages::UseEpoch, messages::LeaveEpoch>;
   // `wake(epoch)` tells this rank AllThere, while it lives.
   SimulatedBroadcast(ActorId self, const SimulatedBroadcasts& faults,
@@ -65,6 +66,7 @@ class SimulatedBroadcast {
                      std::function<void(std::uint64_t epoch)> wake);
 
   void handle(actor::Context& cx, Begin);
+  void handle(actor::Context& cx, MeetAgain);
   void handle(actor::Context& cx, AllThere all);
   void handle(actor::Context& cx, messages::OpenEpoch open);
   void handle(actor::Context& cx, messages::JoinEpoch join);
@@ -74,6 +76,7 @@ class SimulatedBroadcast {
  private:
   void answer(actor::Context& cx, messages::BroadcastEvents event);
   void start(actor::Context& cx, std::uint64_t epoch);
+  void leave(std::uint64_t epoch);
   bool happens(actor::Context& cx, double fraction) const;
   void expect(bool fine, const std::string& what);
 
@@ -82,7 +85,8 @@ class SimulatedBroadcast {
   const std::shared_ptr<SimulatedEpochs> shared_;
   const actor::Ref<messages::BroadcastEvents> exchange_;
   const std::function<void(std::uint64_t epoch)> wake_;
-  std::set<std::uint64_t> inside_;  // asked into, and not to leave
+  std::set<std::uint64_t> inside_;    // asked into, and not to leave
+  std::set<std::uint64_t> forsaken_;  // left without having been asked to
   std::uint64_t newest_ = 0;
   bool hung_ = false;
 };

@@ -149,10 +149,16 @@ class SimulatedSubscriber final : public rollout::FakeWeightSubscriber {
   const ActorId self_;
 };
 
-// The rank's part in broadcasts, and what begins it; nothing in a job without them.
-std::function<void()> build_broadcast(const SharedProcess& process,
-                                      const messages::StartRank& start) {
-  if (!process->run->job.broadcasts) return [] {};
+// A role, or its part in broadcasts: how it begins, and how it meets an exchange that follows
+// another one.
+struct Built {
+  std::function<void()> begin;
+  std::function<void()> meet_again;  // a role that has failed hears nothing, and its process ends
+};
+
+// The rank's part in broadcasts; nothing in a job without them.
+Built build_broadcast(const SharedProcess& process, const messages::StartRank& start) {
+  if (!process->run->job.broadcasts) return {[] {}, [] {}};
   const auto exchange = process->remote<messages::BroadcastEvents>(
       messages::exchange_port<messages::BroadcastPeer>(start.job), process);
   const auto wake = [weak = std::weak_ptr(process)](std::uint64_t epoch) {
@@ -167,16 +173,11 @@ std::function<void()> build_broadcast(const SharedProcess& process,
       });
   process->directory.expose(messages::kBroadcastPort,
                             actor::narrow<messages::BroadcastInbox>(process->broadcast));
-  return [self = process->broadcast] {
-    CHECK(self.tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted);
-  };
+  return {[self = process->broadcast] {
+            CHECK(self.tell(SimulatedBroadcast::Begin{}) == Delivery::kAccepted);
+          },
+          [self = process->broadcast] { (void)self.tell(SimulatedBroadcast::MeetAgain{}); }};
 }
-
-// A role: how it begins, and how it meets an exchange that follows another one.
-struct Built {
-  std::function<void()> begin;
-  std::function<void()> meet_again;  // a role that has failed hears nothing, and its process ends
-};
 
 Built build_rollout(const SharedProcess& process, const messages::StartRank& start) {
   const SimulatedJob& job = process->run->job;
@@ -199,12 +200,16 @@ Built build_rollout(const SharedProcess& process, const messages::StartRank& sta
         std::make_unique<SimulatedSubscriber>(run, config.self), connections);
   });
   process->directory.expose(messages::kRolePort, actor::narrow<messages::RolloutInbox>(role));
-  return {[role, broadcast = build_broadcast(process, start)] {
-            broadcast();
+  const Built broadcast = build_broadcast(process, start);
+  return {[role, broadcast] {
+            broadcast.begin();
             CHECK(role.tell(rollout::StartRollout{
                       actor::narrow<std::variant<rollout::Step>>(role)}) == Delivery::kAccepted);
           },
-          [role] { (void)role.tell(rollout::MeetAgain{}); }};
+          [role, broadcast] {
+            broadcast.meet_again();
+            (void)role.tell(rollout::MeetAgain{});
+          }};
 }
 
 Built build_learner(const SharedProcess& process, const messages::StartRank& start) {
@@ -224,11 +229,15 @@ Built build_learner(const SharedProcess& process, const messages::StartRank& sta
       });
   process->directory.expose(messages::kRolePort, actor::narrow<messages::LearnerInbox>(role));
   process->run->epochs->in_use.reset();  // an earlier incarnation's
-  return {[role, broadcast = build_broadcast(process, start)] {
-            broadcast();
+  const Built broadcast = build_broadcast(process, start);
+  return {[role, broadcast] {
+            broadcast.begin();
             CHECK(role.tell(learner::MeetExchange{}) == Delivery::kAccepted);
           },
-          [role] { (void)role.tell(learner::MeetAgain{}); }};
+          [role, broadcast] {
+            broadcast.meet_again();
+            (void)role.tell(learner::MeetAgain{});
+          }};
 }
 
 Built build_reward(const SharedProcess& process, const messages::StartRank& start) {

@@ -405,11 +405,12 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
         network_.fence(who);
       }};
   std::optional<exchange::Predecessor> before;
-  if (job.follows) {
+  if (job.follows && !run->record.entries.empty()) {
     before = run->record.predecessor();
     run->payload_store.reopen(before->state.facts().flow);
   }
-  const bool resumes = before ? before->state.facts().resumed : job.shape.resume_dir.has_value();
+  const bool resume = job.shape.resume_dir.has_value();
+  const bool resumes = before ? exchange::resumes(before->state.facts(), resume) : resume;
   exchange::ExchangeConfig config = exchange_config(run->job, job.id, resumes);
   config.epoch = Epoch{++epoch_};
   config.away_max = conditions_.network.grace + 2 * link::kGraceMargin;
@@ -510,15 +511,16 @@ TakeUp SimulatedCluster::jobs_to_take_up(
     const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs, bool outlived) {
   TakeUp taken;
   for (const JobTaken& job : remembered_.jobs()) {
-    const std::shared_ptr<SimulatedRun> run = runs.at(job.job);
+    const std::shared_ptr<SimulatedRun>& run = runs.at(job.job);
     if (!run) {
       JobShape shape = actors_alone_.at(job.job);
       shape.resume_dir = job.run_dir;
       taken.jobs.push_back({job, std::move(shape)});
       continue;
     }
-    const bool follows = outlived && !run->job.broadcasts && !remembered_.outcome(job.job) &&
-                         exchange::can_follow(run->record.replayed.facts());
+    const bool follows =
+        outlived && !remembered_.outcome(job.job) &&
+        (run->record.entries.empty() || exchange::can_follow(run->record.replayed.facts()));
     if (!follows) {
       run->weights.lose();                                // with the processes of that time
       run->epochs = std::make_shared<SimulatedEpochs>();  // those of broadcasts begin anew

@@ -240,7 +240,6 @@ TEST(ExchangeBroadcast, WhatNoHonestRankSaysIsRefused_BC1) {
     EXPECT_EQ(stage.refused.size(), 1u) << what;
     EXPECT_EQ(stage.to_broadcast.size(), sent) << what;
   };
-  refuses("comes up twice", [](auto& s, auto) { s.tell(messages::BroadcastUp{kRollout, 22809}); });
   refuses("never came up", [](auto& s, auto e) { s.tell(messages::EpochJoined{kSecond, e}); });
   refuses("an epoch to come", [](auto& s, auto e) {
     s.tell(messages::EpochJoined{kRollout, e + 1});
@@ -273,6 +272,66 @@ TEST(ExchangeBroadcast, WhatNoHonestRankSaysIsRefused_BC1) {
   plain.begin();
   plain.tell(messages::BroadcastUp{kRollout, 22809});
   EXPECT_EQ(plain.refused.size(), 1u) << "a job without broadcasts";
+}
+
+// The ranks have outlived an exchange: its epochs are over, and what is still said of them, in
+// whichever order, has no effect.
+TEST(ExchangeBroadcast, AnExchangeThatFollowsFormsANewEpoch_BG1_BC1) {
+  Broadcasting stage;
+  const std::uint64_t former = stage.form_first();
+  for (const messages::GroupWork& work : stage.assigned()) stage.generate(work, PolicyVersion{0});
+  stage.score_everything();
+  stage.follow();
+  stage.to_broadcast.clear();
+  stage.to_rollout.clear();
+  const auto say_late = [&] {
+    stage.tell(messages::EpochJoined{kRollout, former});
+    stage.tell(messages::EpochFailed{kLearner, former, "the simulated network is down"});
+    stage.tell(messages::EpochLeft{kRollout, former});
+  };
+  say_late();
+  // A step that was trained meanwhile was broadcast in the former epoch, to nobody.
+  messages::StepCommitted committed{.from = kLearner, .step = StepId{0}};
+  committed.publication = stage.publication(PolicyVersion{1}, kInitialWeights);
+  committed.publication->broadcast = BroadcastPlace{former, 9};
+  stage.tell(committed);
+  stage.tell(messages::LearnerBack{
+      .from = kLearner, .step = StepId{1}, .training = {}, .source = {}, .warm_started = {}});
+  stage.tell(messages::RolloutBack{.from = kRollout,
+                                   .capacity = kCapacity,
+                                   .installed = PolicyVersion{0},
+                                   .checksum = Stage::checksum_of(PolicyVersion{0}),
+                                   .held = {}});
+  EXPECT_EQ(stage.exchange->core().ledger().next_commit(), StepId{1});
+  ASSERT_FALSE(stage.offers().empty());
+  EXPECT_EQ(stage.offers().back().version, PolicyVersion{1});
+  EXPECT_FALSE(stage.offers().back().broadcast.has_value()) << "it is fetched";
+
+  EXPECT_FALSE(stage.last<messages::OpenEpoch>(kLearner).has_value()) << "nobody is up here";
+  stage.tell(messages::BroadcastUp{kLearner, 22809});
+  stage.tell(messages::BroadcastUp{kRollout, 22809});
+  EXPECT_EQ(stage.form({kRollout}), former + 1);
+  say_late();
+  EXPECT_TRUE(stage.refused.empty());
+  EXPECT_EQ(stage.count<messages::LeaveEpoch>(kRollout), 0);
+}
+
+// It has met two exchanges, one soon after the other, and says so twice to the second one. Each
+// time it has left all of its epochs.
+TEST(ExchangeBroadcast, ARankThatComesUpAgainIsAskedIntoTheNextEpoch) {
+  Broadcasting stage;
+  const std::uint64_t first = stage.form_first();
+  stage.tell(messages::BroadcastUp{kRollout, 22809});
+  EXPECT_EQ(stage.last<messages::LeaveEpoch>(kLearner).value_or(messages::LeaveEpoch{}).epoch,
+            first);
+  EXPECT_EQ(stage.last<messages::LeaveEpoch>(kRollout).value_or(messages::LeaveEpoch{}).epoch,
+            first);
+  stage.answer_leave(kLearner);
+  stage.tell(messages::BroadcastUp{kRollout, 22809});  // its answer was dropped
+  stage.run(2s);
+  EXPECT_EQ(stage.form({kRollout}), first + 1);
+  stage.tell(messages::EpochLeft{kRollout, first});  // or comes late
+  EXPECT_TRUE(stage.refused.empty());
 }
 
 TEST(ExchangeBroadcast, AVersionIsPublishedInAnEpochThatTheLearnerWasToUse) {

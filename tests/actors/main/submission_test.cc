@@ -31,11 +31,12 @@ class Predecessor : public testing::Test {
     payload_ = {"job-1", at.segment, at.offset, at.bytes, checksum64(bytes)};
   }
 
-  void journal(const scheduler::Budget& budget) const {
+  // The first `count` events of the run.
+  void journal(const scheduler::Budget& budget, std::size_t count = SIZE_MAX) const {
     const ActorId learner{"job-1/learner/0", Incarnation{5}};
     const ActorId rollout{"job-1/rollout/0", Incarnation{3}};
     const messages::Publication first{.version = PolicyVersion{0}, .checksum = 1, .broadcast = {}};
-    const std::vector<JournalEvent> events{
+    std::vector<JournalEvent> events{
         exchange::RunBegan{budget, has_fixed_lag(spec_), 17, Epoch{1}},
         exchange::LearnerCameUp{learner, {}},
         exchange::LearnerAsked{exchange::LearnerTask::kPublish, {}},
@@ -48,11 +49,13 @@ class Predecessor : public testing::Test {
         exchange::GroupGenerated{
             rollout,
             {.group = GroupId{1}, .attempt = 1, .trajectories = {{}}, .payload = payload_}}};
+    events.resize(std::min(count, events.size()));
     const auto files = runs::RunFiles::open(run_.string());
     ASSERT_TRUE(files);
     ASSERT_TRUE((*files)->journal(events, sqlite::Durability::kKill));
   }
-  bool is_followed() const { return predecessor_of(job_shape(spec_), run_).has_value(); }
+  NextExchange next() const { return next_exchange(job_shape(spec_), run_); }
+  bool is_followed() const { return next().before.has_value(); }
 
   const job::JobFolder folder_;
   const job::JobSpec spec_ = folder_.full();
@@ -61,25 +64,40 @@ class Predecessor : public testing::Test {
 };
 
 TEST_F(Predecessor, IsFollowedWhereItsJournalAndPayloadsAreThere) {
-  EXPECT_FALSE(is_followed()) << "there is no journal";
+  EXPECT_TRUE(next().follows) << "there is no journal: nobody was told anything";
+  EXPECT_FALSE(is_followed());
   journal(budget_of(spec_));
   EXPECT_TRUE(is_followed());
   fs::remove_all(run_ / "payload");
+  EXPECT_FALSE(next().follows);
+}
+
+TEST_F(Predecessor, OfWhichNothingIsJournalledLeavesItsActorsToTheNext) {
+  ASSERT_TRUE(runs::RunFiles::open(run_.string()));
+  EXPECT_TRUE(next().follows);
   EXPECT_FALSE(is_followed());
+}
+
+TEST_F(Predecessor, IsFollowedAlsoInItsStartAndByRanksOfNccl) {
+  journal(budget_of(spec_), 3);
+  EXPECT_TRUE(is_followed());
+  controller::JobShape shape = job_shape(spec_);
+  shape.nccl_roles = {messages::Role::kLearner, messages::Role::kRollout};
+  EXPECT_TRUE(next_exchange(shape, run_).before.has_value());
 }
 
 TEST_F(Predecessor, OfAnotherJobsSettingsIsNot) {
   scheduler::Budget other = budget_of(spec_);
   ++other.groups_per_step;
   journal(other);
-  EXPECT_FALSE(is_followed());
+  EXPECT_FALSE(next().follows);
 }
 
 // The journal names more bytes than any machine has: they are looked for, and not made room for.
 TEST_F(Predecessor, WhosePayloadHasAbsurdlyManyBytesIsNot) {
   payload_.bytes = std::uint64_t{1} << 60;
   journal(budget_of(spec_));
-  EXPECT_FALSE(is_followed());
+  EXPECT_FALSE(next().follows);
 }
 
 }  // namespace

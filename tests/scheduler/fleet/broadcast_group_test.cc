@@ -274,6 +274,13 @@ TEST(BroadcastGroup, StartsAnewWithANewLearner) {  // BG-1, BG-5
   EXPECT_EQ(receiver(next[0]).incarnation, Incarnation{2});
 }
 
+TEST(BroadcastGroup, NumbersItsEpochsAfterThoseOfTheGroupBefore) {  // BG-1
+  BroadcastGroup group(BroadcastLimits{}, 7);
+  group.learner_up(kTrainer, kNccl);
+  group.member_up(kA, kNccl);
+  EXPECT_EQ(text(group.decide(at(0))), Lines{"open 8 trainer/0 of 2"});
+}
+
 TEST(BroadcastGroup, EndsAFormingEpochWithItsMember) {  // BG-3
   BroadcastGroup group = group_in_use({kA});
   group.member_up(kB, kNccl);
@@ -292,7 +299,7 @@ TEST(BroadcastGroup, LeavesOutTheOneThatAloneFails) {  // BG-4
     ms += 100000;
     answer(group, group.decide(at(ms)));
     group.decide(at(ms));
-    group.failed(kA, static_cast<std::uint64_t>(2 + i), "a peer is silent", at(ms));
+    group.failed(kA, 2 + static_cast<std::uint64_t>(i), "a peer is silent", at(ms));
     settle(group, at(ms));
   }
   settle(group, at(ms + 100000));

@@ -79,6 +79,14 @@ TEST(StateImage, DU3FactsOfLaterVersionsAreInTheHashWhereThereAreAny) {
   }
 }
 
+TEST(StateImage, DU3TheEpochsOfBroadcastsAreInTheHashWhereThereAreAny) {
+  EXPECT_EQ(hash_of({}, {}, {}), hash_of({})) << "journals of earlier versions";
+  const LaterImage poisoned{.suspects = {}, .poisoned = {3}, .batches_kept = {}};
+  const std::set<std::uint64_t> hashes = {hash_of({}), hash_of({}, {}, {1}), hash_of({}, {}, {2}),
+                                          hash_of({}, poisoned), hash_of({}, poisoned, {1})};
+  EXPECT_EQ(hashes.size(), 5u);
+}
+
 // A run of one group, event by event.
 class OneGroup : public testing::Test {
  protected:
@@ -87,7 +95,8 @@ class OneGroup : public testing::Test {
     replayed_.apply(event);
     EXPECT_EQ(state_.hash(), replayed_.hash()) << "DU-2";
     const auto& facts = state_.facts();
-    const DurableState restored(facts_of(image_of(facts), later_image_of(facts)));
+    const DurableState restored(
+        facts_of(image_of(facts), later_image_of(facts), broadcast_image_of(facts)));
     EXPECT_EQ(restored.hash(), state_.hash()) << "DU-4";
   }
   // The event changes the state.

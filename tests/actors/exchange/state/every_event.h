@@ -82,6 +82,7 @@ inline std::vector<JournalEvent> every_event() {
       CommitRefused{StepId{4}, Incarnation{5}, scheduler::Refusal::kOldLease},
       CheckpointAsked{StepId{4}},
       BatchesKept{StepId{2}},
+      BroadcastEpochOpened{3},
       CheckpointKept{StepId{4}, "step-4", "sha"},
       EvaluationBegan{messages::EvaluationId{2}, EvaluationKind::kFinal, PolicyVersion{4}},
       EvaluationEnded{messages::EvaluationId{2},
