@@ -82,10 +82,10 @@ void BroadcastActor::handle(actor::Context& cx, StartBroadcast) {
   cx.after(config_.progress_interval, [this](actor::Context& then) { watch(then); });
 }
 
-// An exchange that was not there to hear of an epoch's end could not wait for its ranks either: a
-// rank that is within a call of NCCL is asked into no epoch before it is out of that one (BG-2).
+// The current exchange does not know these epochs, so it cannot wait until their ranks have left.
+// The rank therefore says that it is up only once NCCL is out of them (BG-2).
 void BroadcastActor::handle(actor::Context& cx, MeetAgain) {
-  outbox_.clear();
+  tell_events(cx);
   for (auto& [number, epoch] : epochs_) {
     epoch.of_former = true;
     rank_->leave(number, "another exchange follows the one of this epoch");
@@ -141,15 +141,13 @@ void BroadcastActor::handle(actor::Context& cx, messages::UseEpoch order) {
   rank_->use(order.epoch);
 }
 
-void BroadcastActor::handle(actor::Context& cx, messages::LeaveEpoch order) {
+void BroadcastActor::handle(actor::Context&, messages::LeaveEpoch order) {
   log::info("event=leave_epoch actor={} epoch={} why=\"{}\"", config_.self.name, order.epoch,
             order.why);
-  // The exchange of now knows of this epoch, and waits for the answer.
   if (const auto epoch = epochs_.find(order.epoch); epoch != epochs_.end())
-    epoch->second.of_former = false;
+    epoch->second.answer_owed = true;
   // The epoch is erased when the event kLeft says that this rank is out.
   rank_->leave(order.epoch, order.why);
-  say_up(cx);
 }
 
 void BroadcastActor::refuse(actor::Context& cx, std::uint64_t epoch, const std::string& why) {
@@ -167,6 +165,7 @@ void BroadcastActor::tell(actor::Context& cx, BroadcastEvent event) {
   const std::uint64_t epoch = event.epoch;
   if (const auto known = epochs_.find(epoch); known != epochs_.end() && known->second.of_former) {
     if (event.kind != BroadcastEvent::Kind::kLeft) return;
+    if (known->second.answer_owed) outbox_.send(cx, messages::EpochLeft{from, epoch});
     epochs_.erase(known);
     return say_up(cx);
   }

@@ -8,7 +8,8 @@
 // EpochFailed and does not pass it on to the BroadcastRank.
 //
 // Invariants (tests/actors/broadcast/broadcast_actor_test.cc)
-//   BA-1  Events reach the exchange in the order in which they happened; none is lost.
+//   BA-1  Events reach the exchange in the order in which they happened; none of its own epochs is
+//         lost.
 //   BA-2  It never waits for a broadcast: an order is handled whatever NCCL is at.
 #pragma once
 
@@ -69,7 +70,10 @@ class BroadcastActor {
  private:
   struct Epoch {                 // an epoch that this rank was asked into and has not left
     bool told_progress = false;  // the last EpochProgress had an operation that was late
-    bool of_former = false;      // of an exchange that has died: nobody is told of it
+    // It began before another exchange was met: what happens in it is told to nobody but, where the
+    // current exchange asks this rank to leave it, that it has left.
+    bool of_former = false;
+    bool answer_owed = false;  // it was asked to leave
   };
 
   // Says that this rank is up, once it is out of the epochs of exchanges that have died.

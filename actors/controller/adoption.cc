@@ -53,7 +53,6 @@ void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::A
   enter(turn, actor, ActorState::kPlacing, scheduler::Returning{node, until});
   enter(turn, actor, ActorState::kStarting, scheduler::Returning{node, until});
   actor.incarnation = known.started.incarnation;
-  actor.outlived = true;
   actor.restart_at.reset();
   actor.ending.reset();
   actor.moved_off.clear();

@@ -3,8 +3,8 @@
 // it holds. They come back in two steps: their node introduces itself and tells which ranks live,
 // then each rank's link is up, and its start goes on as any other (ranks.h).
 //
-// In a job that trains, the actors of training go on where its exchange does (JobRecord::follows);
-// else they are ended, and started again.
+// In a job that trains, the actors of training go on where an exchange can meet them
+// (JobRecord::follows); else they are ended, and started again.
 #pragma once
 
 #include "actors/controller/turn.h"

@@ -51,7 +51,7 @@ struct TakeUp {
   struct Job {
     JobTaken remembered;
     Result<JobShape> shape;  // resume_dir is set where there is a run to go on with
-    bool follows = false;    // open_exchange can go on where the exchange before was
+    bool follows = false;    // as TakeUpJobs::Job's
   };
   std::vector<Job> jobs;
 };

@@ -32,7 +32,8 @@ struct TakeUpJobs {
   struct Job {
     SubmitJob job;   // its shape has as many actors as its user wanted last
     Duration age{};  // since it was submitted
-    // Its exchange can go on where the former one was, with the actors that live.
+    // Its actors that live are not ended: an exchange that follows the former one meets them, or
+    // the job's first exchange, where nobody was told anything yet.
     bool follows = false;
   };
   std::vector<Job> jobs;

@@ -115,7 +115,6 @@ struct ActorRecord {
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;                  // in any incarnation
   std::optional<scheduler::Reason> ending;  // set while this incarnation is being ended
-  bool outlived = false;                    // this incarnation was started by an earlier controller
   std::string moved_off;  // the node that this incarnation is drained off; empty: it is not
 };
 
@@ -143,8 +142,8 @@ struct JobRecord {
   // The restart budget of the job's actors and roles.
   scheduler::RestartLadder ladder;
   std::int64_t submitted = 0;  // order in the queue
-  // Set for a job that was taken up with an exchange that goes on where the former one was. Ranks
-  // know at which endpoints that one served payloads.
+  // Set for a job that was taken up by an exchange that meets its actors that live (TakeUpJobs).
+  // Ranks know at which endpoints the former exchange served payloads.
   bool follows = false;
   std::vector<std::string> bulk;
   // Actors of the controller before this one that were not adopted, and the nodes of their ranks.

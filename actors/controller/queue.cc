@@ -53,6 +53,19 @@ std::string nccl_version_in_use(const ControllerState& state, const JobRecord& j
   return "";
 }
 
+// Set while ranks of NCCL that live are all on nodes that are not back yet: their version is not
+// known (PL-4).
+std::optional<Reason> node_that_fixes_nccl(const ControllerState& state, const JobRecord& job) {
+  if (!job.nccl_version.empty()) return std::nullopt;
+  for (const auto& [name, actor] : job.actors)
+    if (job.shape.nccl_roles.contains(actor.role))
+      for (const RankRecord& rank : actor.ranks)
+        if (rank.alive)
+          return scheduler::WaitingForNodes{
+              rank.node, state.actors_return_until.value_or(actor.report_deadline)};
+  return std::nullopt;
+}
+
 // Those actors of the role that could start now wait for that reason. It is news for each of them
 // only where its kind is: numbers that change are kept once, for all of them.
 void tell_queued(Turn& turn, JobRecord& job, const messages::Role& role, const Reason& why) {
@@ -121,7 +134,6 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
   // Without this event no later one might come to notice the deadline.
   check_at(turn, actor, actor.report_deadline);
   enter(turn, actor, ActorState::kStarting, scheduler::WaitingForSpawn{places.front().node});
-  actor.outlived = false;
   for (std::size_t r = 0; r < places.size(); ++r) {
     RankRecord& record = actor.ranks[r];
     record.node = places[r].node;
@@ -248,6 +260,7 @@ void start_waiting(Turn& turn, JobRecord& job) {
   if (job.line.queued.empty()) return;
   ControllerState& state = turn.state;
   job.nccl_version = nccl_version_in_use(state, job);
+  const auto nccl_awaited = node_that_fixes_nccl(state, job);
   const auto& queued = job.line.queued;
   for (auto next = queued.begin(); next != queued.end();) {
     const std::string actor_id = *next;
@@ -258,6 +271,8 @@ void start_waiting(Turn& turn, JobRecord& job) {
     };
     if (const auto why = may_not_start(state, actor_id)) {
       wait_for(*why);
+    } else if (nccl_awaited && job.shape.nccl_roles.contains(actor.role)) {
+      wait_for(*nccl_awaited);
     } else {
       auto placed = scheduler::place_next(state.found.room, gang_of(job, actor));
       if (const auto* assignment = std::get_if<scheduler::Assignment>(&placed)) {

@@ -44,8 +44,7 @@ void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   if (program_of(job.shape, actor.role)) return start_program(turn, job, actor);
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     RankRecord& rank = actor.ranks[r];
-    // A gang that has outlived its controller has met already.
-    if (rank.started || (r > 0 && actor.gang_endpoint.empty() && !actor.outlived)) continue;
+    if (rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
     rank.started = true;
     const auto index = static_cast<std::int32_t>(r);
     turn.send(SendStart{

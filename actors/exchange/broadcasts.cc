@@ -164,16 +164,12 @@ std::optional<std::string> Broadcasts::take(const messages::BroadcastEvents& eve
       event);
 }
 
-// Where exchanges follow one another quickly, a rank may say so twice to the last of them. Each
-// time it has left all epochs that it was in, and may have dropped the answers that say so.
+// Where exchanges follow one another quickly, a rank may say so twice to the last of them. It is in
+// none of the epochs of which it has heard by then, and answers where it is told to leave them.
 void Broadcasts::come_up_again(Peer& peer, const messages::BroadcastUp& up, Time now) {
-  const std::map<std::uint64_t, bool> asked = peer.asked;
-  for (const auto& [epoch, told_to_leave] : asked) {
-    if (told_to_leave)
-      (void)answer(peer, messages::EpochLeft{up.from, epoch}, now);
-    else
+  for (const auto& [epoch, told_to_leave] : peer.asked)
+    if (!told_to_leave)
       (void)answer(peer, messages::EpochFailed{up.from, epoch, "it met another exchange"}, now);
-  }
 }
 
 std::optional<std::string> Broadcasts::come_up(const messages::BroadcastUp& up, Time now) {

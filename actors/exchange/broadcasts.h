@@ -2,8 +2,8 @@
 // which membership epoch (scheduler/fleet/broadcast_group.h), the unique ids and layouts of the
 // epochs that form, and the last reports of the ranks about their operations. It turns the group's
 // orders into messages, and epochs into words for people. Plain state: the exchange passes it the
-// events of the ranks, sends the messages that decide() returns, and carries no epoch number of its
-// own.
+// events of the ranks, sends the messages that decide() returns, and journals the numbers of the
+// epochs.
 //
 // Not responsible for which version is announced to whom. The door has checked who sends a message
 // (doors.h), and the exchange that the sender's incarnation is not over (EX-6).
@@ -69,7 +69,8 @@ class Broadcasts {
 
   // Whether this incarnation of the rollout is a member of the epoch.
   bool takes_part(const ActorId& rollout, std::uint64_t epoch) const;
-  // Whether the learner was ever told to broadcast in this epoch, by this exchange or one before.
+  // Whether the learner may have been told to broadcast in this epoch, by this exchange or one
+  // before.
   bool was_used(std::uint64_t epoch) const { return epoch > 0 && epoch <= used_last_; }
 
   std::vector<messages::Wait> waits(Time now) const;  // for `tandem why`

@@ -63,12 +63,14 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
     : links_(std::move(links)),
       record_(record),
       payload_store_(payload_store),
-      core_(std::move(config), std::move(before), now) {}
+      core_(std::move(config), std::move(before), now),
+      follows_(true) {}
 
-// Lines of steps that the journal does not have are written again with those steps. The core
-// decides at once: what it says of itself is journalled before anything else is.
-void Exchange::handle(actor::Context& cx, GoOn) {
-  expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
+// The core decides at once, so that the journal has the beginning of this exchange before anybody
+// is told anything. Lines of steps that the journal does not have are written again with those
+// steps.
+void Exchange::handle(actor::Context& cx, Begin) {
+  if (follows_) expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
   decide(cx);
 }
 

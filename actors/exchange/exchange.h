@@ -27,20 +27,20 @@
 
 namespace tandem::exchange {
 
-struct GoOn {};  // from whoever made it
+struct Begin {};  // from whoever made it, before its peers can reach it
 
 class Exchange {
  public:
   using Inbox = messages::Joined<
       messages::PeerEvents,
       std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor,
-                   messages::EndJob, GoOn, actor::Ask<messages::GetExchangeReport>,
+                   messages::EndJob, Begin, actor::Ask<messages::GetExchangeReport>,
                    actor::Ask<messages::GetGroups>>>::type;
 
   // Both references must stay valid as long as the exchange exists.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
            PayloadStore& payload_store);
-  // Follows an exchange that has died at `now`; GoOn is its first message.
+  // Follows, at `now`, an exchange that has died.
   Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record,
            PayloadStore& payload_store, Predecessor before, Time now);
 
@@ -50,7 +50,7 @@ class Exchange {
   }
   void handle(actor::Context& cx, messages::Generated generated);
   void handle(actor::Context& cx, messages::EndJob end);
-  void handle(actor::Context& cx, GoOn);
+  void handle(actor::Context& cx, Begin);
   void handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport> ask);
   void handle(actor::Context& cx, actor::Ask<messages::GetGroups> ask);
 
@@ -104,6 +104,7 @@ class Exchange {
   RunRecord& record_;
   PayloadStore& payload_store_;
   ExchangeCore core_;
+  const bool follows_ = false;
   WaitingWrites writes_;
   bool room_due_ = false;       // the run stands still: a timer is set, or its turn is under way
   link::Outbox outgoing_;       // to ranks

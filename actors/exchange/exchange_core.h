@@ -32,6 +32,7 @@ namespace tandem::exchange {
 struct Predecessor {
   DurableState state;
   FigureHistory figures;
+  bool has_earlier_attempt = false;  // the run was resumed before this state
 };
 
 class ExchangeCore {

@@ -67,14 +67,13 @@ const WorkerFacts* meet(Turn& turn, const messages::Role& role, const ActorId& w
 
 bool can_follow(const RunFacts& facts) { return facts.stage != RunStage::kEnded; }
 
-bool resumes(const RunFacts& facts, bool resume) {
-  const bool asked = facts.learner.owed || facts.versions.published >= kInitialWeights;
-  return facts.resumed || (resume && facts.stage == RunStage::kStarting && !asked);
+bool resumes(const RunFacts& facts, bool has_earlier_attempt) {
+  return facts.resumed || (has_earlier_attempt && facts.stage == RunStage::kStarting);
 }
 
 namespace {
 
-// What people read of it.
+// Tells users in which phase the run goes on.
 void tell_phase(Turn& turn, StepId done) {
   const RunStage stage = turn.facts.stage;
   if (stage == RunStage::kStarting) return turn.say("the start goes on under a new controller");

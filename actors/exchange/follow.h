@@ -14,10 +14,9 @@ namespace tandem::exchange {
 // Whether an exchange can go on from this state, of a run that has begun: it has not ended.
 bool can_follow(const RunFacts& facts);
 
-// ExchangeConfig::resume of an exchange that goes on from this state: whether the run was once
-// resumed, or is to be. `resume`: its job goes on with a run that has a journal. A run that was in
-// its start may be one that is resumed: a learner that was asked for nothing restores it first.
-bool resumes(const RunFacts& facts, bool resume);
+// ExchangeConfig::resume of an exchange that follows: whether the run was once resumed, or is in
+// the start of an attempt that resumes it, and the learner has not restored it yet.
+bool resumes(const RunFacts& facts, bool has_earlier_attempt);
 
 // The exchange before has left this state; `before` has the figures of its whole journal.
 void follow(Turn& turn, FigureHistory before);

@@ -147,8 +147,9 @@ void learner_gone(Turn& turn, const ActorId& who) {
   end_broadcasts_of_learner(turn);
 }
 
+// One that is away is asked to publish once more where it owes that (LearnerBack).
 void take(Turn& turn, const messages::Published& published) {
-  if (!is_learner(turn.facts, published.from)) return;
+  if (!is_learner(turn.facts, published.from) || turn.seen.learner.away) return;
   if (const auto why = misfit(turn.view(), published)) return refuse(turn, published.from, *why);
   const messages::Publication& publication = published.publication;
   if (turn.facts.stage != RunStage::kStarting) return restore_versions(turn, published);

@@ -14,6 +14,9 @@ void take(Turn& turn, const messages::BroadcastEvents& event) {
   auto& groups = turn.seen.broadcasts.groups;
   if (!groups) return refuse(turn, from, "the weights of this job are not broadcast");
   if (const auto why = groups->take(event, turn.now)) return refuse(turn, from, *why);
+  // It may come up while it drains already.
+  if (const WorkerFacts* worker = turn.facts.workers.find(from); worker && worker->draining)
+    groups->leaves(from);
   turn.wake();
 }
 

@@ -27,7 +27,7 @@ void end_broadcasts_of_learner(Turn& turn);
 // Whether groups that are still to be generated, an evaluation or a rollout's next install need a
 // version that was published.
 bool needs(const RunView& view, PolicyVersion version);
-// Before anything is published: by the run as it begins, or goes on from a checkpoint.
+// While the run starts, this is the oldest version that the learner keeps when it first publishes.
 PolicyVersion oldest_needed(const RunView& view);
 // Asks the learner to publish again what it holds, where the publisher has lost a version of that.
 void publish_lost(Turn& turn);

@@ -18,6 +18,7 @@ FakeTrainer::FakeTrainer(const FakeTrainerConfig& config, std::shared_ptr<FakeSt
 Result<std::optional<StepId>> FakeTrainer::restore() {
   step_ = {};
   warm_steps_ = 0;
+  warm_started_ = false;
   weights_[0] = derive_seed(config_.seed, "untrained");
   older_.clear();
   skipped_ = {};
@@ -31,6 +32,7 @@ Result<std::optional<StepId>> FakeTrainer::restore() {
 }
 
 Result<WarmStartSlice> FakeTrainer::warm_start() {
+  CHECK(!warm_started_ && "trainer.h");
   WarmStartSlice slice{.steps_max = config_.warm_start_steps,
                        .then_wait = config_.warm_start_step_time};
   if (warm_steps_ < config_.warm_start_steps) {
@@ -39,6 +41,7 @@ Result<WarmStartSlice> FakeTrainer::warm_start() {
   }
   slice.step = warm_steps_;
   slice.done = warm_steps_ == config_.warm_start_steps;
+  warm_started_ = slice.done;
   if (slice.done) slice.metric = 1.0;
   return slice;
 }

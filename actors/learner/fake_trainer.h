@@ -64,6 +64,7 @@ class FakeTrainer final : public Trainer {
   const std::shared_ptr<FakeStore> store_;
   StepId step_{};
   std::int32_t warm_steps_ = 0;
+  bool warm_started_ = false;
   SkippedSteps skipped_;
   FakeWeights weights_{};
   std::deque<FakeWeights> older_;

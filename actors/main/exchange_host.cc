@@ -117,7 +117,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
   auto config = exchange_config(spec, {job.id, job.run_dir}, resume, std::move(prompts));
   config.epoch = deps.epoch;
   config.away_max = deps.node_grace + 2 * link::kGraceMargin;
-  if (before) config.resume = exchange::resumes(before->state.facts(), resume);
+  if (before) config.resume = exchange::resumes(before->state.facts(), before->has_earlier_attempt);
 
   // Shared with the factory of the exchange below, which is the owner that lasts.
   auto host = std::make_shared<ExchangeHost>();
@@ -147,7 +147,6 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
   const exchange::ExchangeLinks links{
       .dials = exchange::dials(dial), .controller = deps.controller, .refuse = deps.refuse};
   const std::vector<link::Endpoint> endpoints = host->bulk_->endpoints();
-  const bool follows = before.has_value();
   const auto exchange = deps.system.spawn<exchange::Exchange>(
       messages::exchange_name(job.id),
       [host, links, config = std::move(config), before = std::move(before)] {
@@ -157,7 +156,7 @@ Result<ExchangeHost::Opened> ExchangeHost::open(const controller::JobRecord& job
         return std::make_unique<exchange::Exchange>(config, links, *host->files_,
                                                     *host->payload_store_);
       });
-  if (follows) CHECK(exchange.tell(exchange::GoOn{}) == actor::Delivery::kAccepted);
+  CHECK(exchange.tell(exchange::Begin{}) == actor::Delivery::kAccepted);
   messages::for_each_peer([&]<class Peer> {
     deps.directory.expose(messages::exchange_port<Peer>(job.id),
                           actor::narrow<typename Peer::Events>(exchange),

@@ -40,7 +40,10 @@ void RoleInstance::begin() {
 
 bool RoleInstance::meet_again() {
   resources_.bulk->send_anew();
-  return resources_.meet_again_in_broadcasts() && (!built_.meet_again || built_.meet_again());
+  broadcasts_have_met_ = broadcasts_have_met_ || resources_.meet_again_in_broadcasts();
+  if (!broadcasts_have_met_ || (built_.meet_again && !built_.meet_again())) return false;
+  broadcasts_have_met_ = false;
+  return true;
 }
 
 void RoleInstance::close(int exit_status) {

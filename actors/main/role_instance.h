@@ -47,6 +47,7 @@ class RoleInstance {
  private:
   RankResources resources_;
   BuiltRole built_;
+  bool broadcasts_have_met_ = false;  // and the role has not: meet_again() is called again
 };
 
 }  // namespace tandem::app

@@ -104,7 +104,11 @@ NextExchange next_exchange(const controller::JobShape& shape, const fs::path& ru
   if (!read || !whole || !can_follow(run.facts()) || !is_of(run.facts().began, *shape.spec) ||
       !has_payloads(run.facts(), run_dir))
     return {};
-  return {.follows = true, .before = run.predecessor()};
+  const auto resumed = journal->has_earlier_attempt();
+  if (!resumed) return {};
+  exchange::Predecessor before = run.predecessor();
+  before.has_earlier_attempt = *resumed;
+  return {.follows = true, .before = std::move(before)};
 }
 
 // A `tandem run` may have resumed a run that lies elsewhere than the others.

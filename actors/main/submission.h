@@ -28,8 +28,8 @@ struct NextExchange {
   // journal has no event: then nobody was told anything, and the actors meet the first exchange.
   std::optional<exchange::Predecessor> before{};
 };
-// Nothing is followed that has ended, of which the journal does not give the state whose hash it
-// has, whose payloads are not all there, or that is of another job.
+// A run is not followed if it has ended, if its journal contradicts its own hashes, if a payload is
+// missing, or if its settings are those of another job.
 NextExchange next_exchange(const controller::JobShape& shape, const std::filesystem::path& run_dir);
 
 // The exchanges that can be followed, by job.

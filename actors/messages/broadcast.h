@@ -8,8 +8,9 @@
 //                                  EpochLeft, EpochProgress
 //
 // A membership epoch is one NCCL communicator with a fixed set of ranks; the learner is its rank 0.
-// BroadcastUp is the first message of a rank to an exchange. Each LeaveEpoch is answered by one
-// EpochLeft, and a rank that still owes this answer is asked into no other epoch
+// BroadcastUp is the first message of a rank that counts for an exchange; before it the rank may
+// still say something of the epochs of a former one. Each LeaveEpoch is answered by one EpochLeft,
+// and a rank that still owes this answer is asked into no other epoch
 // (scheduler/fleet/broadcast_group.h).
 //
 // An epoch that succeeds goes through OpenEpoch, EpochOpened, JoinEpoch to each rollout,
@@ -62,8 +63,8 @@ TANDEM_WIRE(LeaveEpoch, epoch, why)
 // Every message that a broadcasting rank can get.
 using BroadcastInbox = std::variant<OpenEpoch, JoinEpoch, UseEpoch, LeaveEpoch>;
 
-// The rank has NCCL and a GPU, and can be asked into epochs. It is in none: it has left those of
-// an exchange that it met before.
+// The rank has NCCL and a GPU, and can be asked into epochs. It is in none of which it has heard:
+// it has left those of a former exchange.
 struct BroadcastUp {
   ActorId from;
   std::int32_t nccl_version = 0;  // 22809 for 2.28.9

@@ -45,7 +45,8 @@ TANDEM_WIRE(StartRank, job, actor, role, incarnation, rank, ranks, run_dir, job_
 using RankInbox = std::variant<StartRank>;
 
 // Rank 0 of a gang listens for the other ranks. The controller starts those with this endpoint and
-// secret, without which a peer is not let into the gang.
+// secret, without which a peer is not let into the gang. Told to each controller that the rank
+// meets, also once the gang has met.
 struct RankListening {
   std::string actor;
   Incarnation incarnation;

@@ -72,12 +72,7 @@ RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progr
   callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
     return passing_.parcel ? passing_.parcel(frame) : directory_.deliver(frame, to_controller_);
   };
-  callbacks.on_up = [this](const ActorId&, const link::Hello& controller) {
-    alone_max_ = alone_max(controller);
-    linked_ = true;
-    log::info("event=controller_met epoch={} pid={}", controller.incarnation.value, controller.pid);
-    if (passing_.up) passing_.up(controller);
-  };
+  callbacks.on_up = [this](const ActorId&, const link::Hello& hello) { controller_met(hello); };
   callbacks.on_down = [this](const ActorId&, const link::Down& down) { controller_lost(down); };
   callbacks.on_silence = [](const ActorId&, bool silent) {
     log::warn("event={}", silent ? "controller_silent consequence=\"it is waited for\""
@@ -97,8 +92,38 @@ RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progr
   to_controller_ = link::to_server(*link_);
 }
 
+class RankSession::ToController final : public actor::Target<messages::RankEvents> {
+ public:
+  ToController(RankSession& session, actor::Ref<messages::RankEvents> now)
+      : session_(session), now_(std::move(now)) {}
+
+  actor::Delivery post(messages::RankEvents event) override {
+    const auto* listening = std::get_if<messages::RankListening>(&event);
+    if (!listening) return now_.tell(std::move(event));
+    session_.listening_.with([&](auto& kept) { kept = *listening; });
+    (void)now_.tell(std::move(event));  // where there is none now, the next one is told
+    return actor::Delivery::kAccepted;
+  }
+
+ private:
+  RankSession& session_;
+  const actor::Ref<messages::RankEvents> now_;
+};
+
 actor::Ref<messages::RankEvents> RankSession::controller() {
-  return directory_.remote<messages::RankEvents>({kControllerRanksPort, {}}, to_controller_);
+  const auto now =
+      directory_.remote<messages::RankEvents>({kControllerRanksPort, {}}, to_controller_);
+  return {now.address(), std::make_shared<ToController>(*this, now)};
+}
+
+void RankSession::controller_met(const link::Hello& hello) {
+  alone_max_ = alone_max(hello);
+  linked_ = true;
+  log::info("event=controller_met epoch={} pid={}", hello.incarnation.value, hello.pid);
+  if (passing_.up) passing_.up(hello);
+  const auto listening = listening_.with([](const auto& kept) { return kept; });
+  if (listening && controller().tell(*listening) != actor::Delivery::kAccepted)
+    log::warn("event=gang_endpoint_not_told");
 }
 
 void RankSession::start() { link_->start(); }

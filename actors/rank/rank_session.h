@@ -24,6 +24,7 @@
 
 #include "actors/messages/rank.h"
 #include "actors/rank/rank_words.h"
+#include "runtime/base/guarded.h"
 #include "runtime/link/link.h"
 #include "runtime/link/remote.h"
 #include "runtime/node/log_rotation.h"
@@ -59,6 +60,7 @@ class RankSession {
   link::Directory& directory() { return directory_; }
   const link::ParcelSender& to_controller() const { return to_controller_; }
   const RankWords& words() const { return words_; }
+  // Messages to it are lost with it, but for RankListening: each controller that follows is told.
   actor::Ref<messages::RankEvents> controller();
 
   void start();  // dials
@@ -73,6 +75,8 @@ class RankSession {
 
  private:
   RankSession(RankWords words, node::OwnLog log, ReportProgress progress, Passing passing);
+  class ToController;
+  void controller_met(const link::Hello& controller);
   void controller_lost(const link::Down& down);
 
   const RankWords words_;
@@ -86,6 +90,7 @@ class RankSession {
   std::atomic<bool> linked_ = false;
   std::atomic<Time> alone_since_ = steady_now();  // while there is no link
   std::atomic<Duration> alone_max_ = node::kNodeGraceDefault;
+  Guarded<std::optional<messages::RankListening>> listening_;
   link::Directory directory_;
   link::IoThread io_{"link"};
   std::unique_ptr<link::LinkClient> link_;

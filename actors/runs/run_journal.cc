@@ -347,6 +347,15 @@ Result<exchange::GroupHistory> RunJournal::history_to(std::int64_t seq) const {
   return history;
 }
 
+Result<bool> RunJournal::has_earlier_attempt() const {
+  const auto before =
+      number_from(*database_,
+                  "SELECT count(*) FROM (SELECT 1 FROM events WHERE seq < "
+                  "(SELECT coalesce(max(seq), 0) FROM events WHERE kind = 'began') LIMIT 1)");
+  if (!before) return before.error();
+  return *before > 0;
+}
+
 Result<exchange::GroupHistory> RunJournal::history() const { return history_to(kLastRow); }
 
 // Rows that stay before the last one that is summed up are for people alone.

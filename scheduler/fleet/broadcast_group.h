@@ -13,7 +13,7 @@
 //   BG-2  An actor that owes an answer to a Leave, or that has not joined by the deadline, is asked
 //         into no epoch until it has answered: a hung one costs the others one deadline.
 //   BG-3  Every rank that was asked into an epoch gets exactly one Leave of it, unless its
-//         incarnation ended or the learner's did.
+//         incarnation ended, the learner's did, or this group with its exchange.
 //   BG-4  When events stop, and every rank answers, the epoch in use holds exactly the members that
 //         are wanted: those that are up, do not leave, have the learner's version of NCCL, and have
 //         not failed failures_max times in a row. Where no member is wanted no epoch is formed, and

@@ -96,7 +96,7 @@ struct CheckpointKept {
 TANDEM_WIRE(CheckpointKept, step, directory, weights_sha256)
 
 // An epoch of broadcasts (scheduler/fleet/broadcast_group.h) is opened. The numbers ascend, also
-// under exchanges that follow, since ranks of the time before may live.
+// under exchanges that follow, since ranks that were in earlier epochs may live.
 struct BroadcastEpochOpened {
   std::uint64_t epoch = 0;
 };

@@ -129,7 +129,7 @@ struct LaterImage {
 };
 TANDEM_WIRE(LaterImage, suspects, poisoned, batches_kept)
 
-// As LaterImage, of still later versions.
+// Facts that came after those of LaterImage; hashed only where there are any.
 struct BroadcastImage {
   std::uint64_t epoch = 0;
   bool operator==(const BroadcastImage&) const = default;

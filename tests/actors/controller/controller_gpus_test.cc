@@ -118,6 +118,31 @@ TEST(ControllerCore, PL4ARankWaitsRatherThanMeetAnotherVersionOfNccl) {
   EXPECT_EQ(world.core.jobs().at(job).nccl_version, "2.28.9");
 }
 
+// The living ranks' node, which has their version, comes back later than a node of another one.
+TEST(ControllerCore, PL4ARankWaitsForTheNodeWhoseVersionTheOthersHave) {
+  World before;
+  before.node("a", 16, 3, kOlder);
+  JobShape shape = nccl_shape(1);
+  shape.replicas[messages::Role::kRollout] = 2;
+  const std::string job = before.submit(shape), rollout = job + "/rollout/1";
+  before.all_ready(job);
+  before.die(rollout);
+  World after(2, before);
+  shape.resume_dir = "runs/" + job;
+  after.must(TakeUpJobs{{{{shape, job, "runs/" + job, 1}, {}, /*follows=*/true}}, {}});
+  after.node("b", 16, 3, kNewer);
+  EXPECT_EQ(after.state_of(rollout), ActorState::kQueued);
+  EXPECT_STREQ(after.reason(rollout), "WaitingForNodes");
+  node::NodeUp back{"a", after.nodes.at("a").incarnation, 16, std::int64_t{1} << 40, 1};
+  for (int i = 0; i < 3; ++i)
+    back.gpus.push_back({.name = "GPU", .uuid = "a-" + std::to_string(i)});
+  back.nccl = kOlder;
+  for (const auto& [id, on] : after.alive) back.ranks.push_back({id, 4711});
+  after.must(back);
+  EXPECT_EQ(after.state_of(rollout), ActorState::kStarting);
+  EXPECT_EQ(after.record(rollout).ranks[0].node, "a");
+}
+
 // A start of `actor` that finds no memory, and the end of its process if it is told to end.
 void find_no_memory(World& world, const std::string& actor) {
   const Incarnation life = world.record(actor).incarnation;

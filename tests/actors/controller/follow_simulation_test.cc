@@ -80,11 +80,11 @@ TEST(Follow, NothingIsDoneTwiceAndNobodyIsStartedAgain) {
     const auto run = submit(*cluster, job, id);
     cluster->run_until([&] { return trains(*run); }, kVirtualLimit);
     const auto ranks = cluster->ranks_running();
-    const std::int64_t epochs = count(*run, "broadcast_epoch");
+    const std::int64_t epochs = run->epochs->formed;
     const int died = kill_controllers(*cluster, id, seed, {});
     deaths += died;
     if (broadcasts && died > 0) {
-      formed_again += count(*run, "broadcast_epoch") > epochs ? 1 : 0;
+      formed_again += run->epochs->formed > epochs ? 1 : 0;
       EXPECT_EQ(run->epochs->wrong, std::vector<std::string>{}) << "BG-3, EX-4";
     }
     for (const node::RankId& rank : cluster->ranks_running())
@@ -102,14 +102,15 @@ TEST(Follow, NothingIsDoneTwiceAndNobodyIsStartedAgain) {
     EXPECT_EQ(count(*run, "refused"), 0);
   });
   EXPECT_GT(deaths, static_cast<int>(seeds_of(40)));
-  EXPECT_GT(formed_again, 0) << "the weights are broadcast again";
+  EXPECT_GT(formed_again, static_cast<int>(seeds_of(10))) << "the weights are broadcast again";
 }
 
 // A process that has once begun works on; one that had not may begin as the next incarnation.
 TEST(Follow, WhatHasBegunGoesOnAlsoWhileTheJobStarts) {
-  int deaths = 0, resumed = 0;
+  int deaths = 0;
   for_seeds(60, [&](std::uint64_t seed) {
-    SimulatedJob job = seed % 2 == 0 ? plain_job(seed) : fixed_lag_job(seed, 1);
+    SimulatedJob job = fixed_lag_job(seed, 1);
+    job.learner_ranks = seed % 2 == 0 ? 2 : 1;
     job.exchange.warm_start = seed % 3 == 0;
     if (job.exchange.warm_start) job.trainer.warm_start_steps = 6;
     if (seed % 5 == 0) {
@@ -117,6 +118,11 @@ TEST(Follow, WhatHasBegunGoesOnAlsoWhileTheJobStarts) {
       job.broadcasts = SimulatedBroadcasts{};
     }
     job.load_max = 2s;
+    std::string weights;
+    {
+      auto undisturbed = cluster_of(seed);
+      weights = weights_of(*undisturbed, run_job(*undisturbed, job));
+    }
     auto cluster = cluster_of(seed);
     std::string id;
     const auto run = submit(*cluster, job, id);
@@ -138,11 +144,11 @@ TEST(Follow, WhatHasBegunGoesOnAlsoWhileTheJobStarts) {
     look();
     run_to_end(*cluster, id);
     expect_success(*cluster, id);
+    EXPECT_EQ(weights_of(*cluster, id), weights);
     EXPECT_EQ(count(*run, "refused"), 0);
-    resumed += count(*run, "resumed") > 0 ? 1 : 0;
+    EXPECT_EQ(count(*run, "resumed"), 0);
   });
   EXPECT_GT(deaths, static_cast<int>(seeds_of(60)));
-  EXPECT_GT(resumed, 0);
 }
 
 TEST(Follow, EveryKindOfJobEndsWellWhateverElseDies) {

@@ -264,16 +264,20 @@ class RankHost {
 
   void handle(actor::Context& cx, messages::StartRank start) {
     const SharedProcess process = process_.lock();
+    // A real one tells this as soon as it has a link.
+    if (start.ranks > 1 && start.rank == 0)
+      report(messages::RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
+    CHECK(start.rank == 0 || !start.gang_endpoint.empty());
     if (std::exchange(starting_, true)) {
-      if (!role_) return;  // it reports once it has loaded
-      report(messages::RankReady{start.actor, start.incarnation, start.rank});
-      return role_->meet_again();
+      if (!role_)
+        meets_again_ = true;  // it is loading, and handles this afterwards
+      else
+        meet_again(start);
+      return;
     }
     CHECK(process && start.actor == process->id.actor &&
           start.incarnation == process->id.incarnation);
     process->run = process->dependencies.run_of(start.job);
-    if (start.ranks > 1 && start.rank == 0)
-      report(messages::RankListening{start.actor, start.incarnation, "tcp://simulated:1"});
     const auto load_max = static_cast<std::uint64_t>(process->run->job.load_max.count());
     cx.after(Duration(cx.rng().below(load_max + 1)),
              [this, start](actor::Context&) { begin(start); });
@@ -289,12 +293,17 @@ class RankHost {
     role_ = kBuild.at(start.role)(process, start);
     report(messages::RankReady{start.actor, start.incarnation, start.rank});
     role_->begin();
+    if (meets_again_) meet_again(start);
+  }
+  void meet_again(const messages::StartRank& start) {
+    report(messages::RankReady{start.actor, start.incarnation, start.rank});
+    role_->meet_again();
   }
   void report(messages::RankEvents event) { (void)controller_.tell(std::move(event)); }
 
   const std::weak_ptr<Process> process_;
   const actor::Ref<messages::RankEvents> controller_;
-  bool starting_ = false;
+  bool starting_ = false, meets_again_ = false;
   std::optional<Built> role_;
 };
 static_assert(actor::Actor<RankHost>);

@@ -164,6 +164,10 @@ exchange::Predecessor MemoryRecord::predecessor() const {
     return wire::encode(figures.image());
   };
   CHECK(figures_of(predecessor.figures) == figures_of(whole.predecessor().figures) && "DU-4");
+  predecessor.has_earlier_attempt =
+      std::ranges::count_if(entries, [](const auto& entry) {
+        return std::holds_alternative<exchange::RunBegan>(entry.event);
+      }) > 1;
   return predecessor;
 }
 

@@ -1,5 +1,7 @@
 #include "tests/actors/controller/simulation.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -410,7 +412,8 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
     run->payload_store.reopen(before->state.facts().flow);
   }
   const bool resume = job.shape.resume_dir.has_value();
-  const bool resumes = before ? exchange::resumes(before->state.facts(), resume) : resume;
+  const bool resumes =
+      before ? exchange::resumes(before->state.facts(), before->has_earlier_attempt) : resume;
   exchange::ExchangeConfig config = exchange_config(run->job, job.id, resumes);
   config.epoch = Epoch{++epoch_};
   config.away_max = conditions_.network.grace + 2 * link::kGraceMargin;
@@ -424,7 +427,7 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
         return made;
       },
       {.mailbox_max = conditions_.mailbox_max});
-  if (before) CHECK(exchange.tell(exchange::GoOn{}) == Delivery::kAccepted);
+  CHECK(exchange.tell(exchange::Begin{}) == Delivery::kAccepted);
   messages::for_each_peer([&]<class Peer> {
     directory_.expose(messages::exchange_port<Peer>(job.id),
                       actor::narrow<typename Peer::Events>(exchange),

@@ -46,7 +46,7 @@ class Stage {
     auto before = record.predecessor();
     payload_store.reopen(before.state.facts().flow);
     open(std::move(before));
-    tell(GoOn{});
+    tell(Begin{});
   }
   void tell(Exchange::Inbox message) {
     ASSERT_EQ(ref.tell(std::move(message)), actor::Delivery::kAccepted);

@@ -88,6 +88,24 @@ TEST_F(Following, ALearnerThatSaysTwiceThatItIsBackGetsOneStep) {
   EXPECT_EQ(rows(stage, "retrained"), 0);
 }
 
+// It publishes its first weights while its controller dies: that is heard before it has said that
+// it is back, and it publishes them once more.
+TEST_F(Following, ALearnerThatPublishesAsItComesBackIsAskedForOneWarmStart_EX8) {
+  Stage stage;
+  stage.tell(stage.learner_up(kLearner, {}));
+  const messages::Published published{kLearner,
+                                      stage.publication(kInitialWeights, kInitialWeights)};
+  stage.follow();
+  forget_messages(stage);
+  stage.tell(published);
+  EXPECT_TRUE(stage.to_learner.empty()) << "it is away";
+  stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
+  ASSERT_EQ(Stage::only<messages::PublishInitial>(stage.to_learner).size(), 1u);
+  stage.tell(published);
+  EXPECT_EQ(Stage::only<messages::WarmStart>(stage.to_learner).size(), 1u);
+  EXPECT_TRUE(stage.refused.empty());
+}
+
 // A step is not asked for before the warm start has ended, and its end may be told twice.
 TEST_F(Following, AWarmStartGoesOn_EX8) {
   controller::SimulatedJob job = evaluated_job();

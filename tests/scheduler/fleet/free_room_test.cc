@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "runtime/base/rng.h"
 #include "scheduler/fleet/nccl_nodes.h"
 #include "scheduler/fleet/node_room.h"
 #include "tests/seeds.h"
